@@ -1,13 +1,14 @@
 //! The caveat `cached`, in a process of its own and one case after the other: the kernel's count of
 //! storage reads is that of the whole process.
 
-#[path = "caveats/rig.rs"]
+mod agent_thread;
+#[path = "caveats/driven_agent.rs"]
 #[allow(dead_code, reason = "shared with the other caveats")]
-mod rig;
+mod driven_agent;
 
+use driven_agent::{DrivenAgent, codes, metadata, nfs, server, stream};
 use model::{BackendKind, CaveatCode, NfsVersion, Pass, RunSpec, Target, Workload};
 use nfs_server::ServerConfig;
-use rig::{Rig, codes, metadata, nfs, server, stream};
 
 #[test]
 fn cached_is_raised_where_memory_answers_and_only_there() {
@@ -30,10 +31,10 @@ fn programs_are_judged_by_what_storage_read_for_them() {
         ] {
             let spec = stream(path);
             let spec = RunSpec { workload, invalidate, direct, timeout_ms: 600_000, ..spec };
-            let mut rig = Rig::new();
-            rig.begin(&spec);
-            assert!(!is_cached(&mut rig, Pass::Write), "a write is no read");
-            let end = rig.run(Pass::Read);
+            let mut agent = DrivenAgent::new();
+            agent.begin(&spec);
+            assert!(!is_cached(&mut agent, Pass::Write), "a write is no read");
+            let end = agent.run(Pass::Read);
             let found = codes(&end).contains(&CaveatCode::Cached);
             let case = format!("{workload} {} {invalidate} {direct}", path.display());
             assert_eq!(found, cached, "{case}: {:?}", end.result.caveats);
@@ -49,10 +50,10 @@ fn programs_that_make_all_passes_in_one_go_are_judged_as_a_whole() {
             let passes = vec![Pass::Write, Pass::Read];
             let spec = RunSpec { workload, passes, direct, ..stream(storage.path()) };
             let spec = RunSpec { timeout_ms: 600_000, file_size_bytes: 16 << 20, ..spec };
-            let mut rig = Rig::new();
-            rig.begin(&spec);
-            assert!(!is_cached(&mut rig, Pass::Write), "a write is no read");
-            let end = rig.run(Pass::Read);
+            let mut agent = DrivenAgent::new();
+            agent.begin(&spec);
+            assert!(!is_cached(&mut agent, Pass::Write), "a write is no read");
+            let end = agent.run(Pass::Read);
             let refused = codes(&end).contains(&CaveatCode::OptionNotEffective);
             assert_eq!(refused, direct && cached, "{workload} {direct}");
             let caveats = end.result.caveats.iter();
@@ -80,10 +81,10 @@ fn memory_is_reported_from_storage() {
     ] {
         for backend in [BackendKind::Posix, BackendKind::Uring] {
             let spec = RunSpec { invalidate, direct, backend, ..stream(path) };
-            let mut rig = Rig::new();
-            rig.begin(&spec);
-            rig.run(Pass::Write);
-            let end = rig.run(Pass::Read);
+            let mut agent = DrivenAgent::new();
+            agent.begin(&spec);
+            agent.run(Pass::Write);
+            let end = agent.run(Pass::Read);
             let found = codes(&end).contains(&CaveatCode::Cached);
             assert_eq!(
                 found,
@@ -96,8 +97,8 @@ fn memory_is_reported_from_storage() {
     }
 }
 
-fn is_cached(rig: &mut Rig, pass: Pass) -> bool {
-    codes(&rig.run(pass)).contains(&CaveatCode::Cached)
+fn is_cached(agent: &mut DrivenAgent, pass: Pass) -> bool {
+    codes(&agent.run(pass)).contains(&CaveatCode::Cached)
 }
 
 fn a_file_just_written_is_in_memory_until_it_is_dropped() {
@@ -107,11 +108,11 @@ fn a_file_just_written_is_in_memory_until_it_is_dropped() {
     let memory = lab::memory::host_bytes().unwrap();
     assert!(small.set_bytes() < memory, "a file smaller than memory");
     for (invalidate, cached) in [(false, true), (true, false)] {
-        let mut rig = Rig::new();
-        rig.begin(&RunSpec { invalidate, ..small.clone() });
-        assert!(!is_cached(&mut rig, Pass::Write), "a write is no read");
-        assert_eq!(is_cached(&mut rig, Pass::Read), cached, "just written, {invalidate}");
-        assert_eq!(is_cached(&mut rig, Pass::Reread), cached, "just read, {invalidate}");
+        let mut agent = DrivenAgent::new();
+        agent.begin(&RunSpec { invalidate, ..small.clone() });
+        assert!(!is_cached(&mut agent, Pass::Write), "a write is no read");
+        assert_eq!(is_cached(&mut agent, Pass::Read), cached, "just written, {invalidate}");
+        assert_eq!(is_cached(&mut agent, Pass::Reread), cached, "just read, {invalidate}");
     }
 }
 
@@ -123,24 +124,24 @@ fn reads_over_nfs_never_come_from_this_host() {
         if let Target::Nfs(target) = &mut spec.target {
             target.settings.version = *version;
         }
-        let mut rig = Rig::new();
-        rig.begin(&spec);
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
         for pass in spec.passes() {
-            assert!(!is_cached(&mut rig, *pass), "{version} {pass}");
+            assert!(!is_cached(&mut agent, *pass), "{version} {pass}");
         }
     }
 }
 
 fn names_that_were_just_made_are_in_memory_and_nfs_has_no_cache() {
     let directory = on_storage();
-    let mut rig = Rig::new();
-    rig.begin(&metadata(directory.path(), 2000));
-    rig.run(Pass::Create);
-    assert!(codes(&rig.run(Pass::Stat)).contains(&CaveatCode::Cached));
+    let mut agent = DrivenAgent::new();
+    agent.begin(&metadata(directory.path(), 2000));
+    agent.run(Pass::Create);
+    assert!(codes(&agent.run(Pass::Stat)).contains(&CaveatCode::Cached));
     let server = server(ServerConfig::default());
     let spec = RunSpec { workload: Workload::Metadata, files: 100, ..nfs(&server) };
     let spec = RunSpec { file_size_bytes: 100, io_size_bytes: 100, ..spec };
-    rig.begin(&spec);
-    rig.run(Pass::Create);
-    assert!(!codes(&rig.run(Pass::Stat)).contains(&CaveatCode::Cached));
+    agent.begin(&spec);
+    agent.run(Pass::Create);
+    assert!(!codes(&agent.run(Pass::Stat)).contains(&CaveatCode::Cached));
 }

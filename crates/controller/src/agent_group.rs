@@ -9,12 +9,12 @@ mod rounds;
 
 use std::ops::Range;
 
+use fleet::clock::{Exchanges, Sample};
 use fleet::{Answer, Begun, Order, Report, Request, request};
 use model::{Host, LabSpec, RunSpec, Share};
 
-use crate::Walk;
-use crate::clock::{Exchanges, Sample};
-use crate::trial_error::TrialError;
+use crate::error::TrialError;
+use crate::hosts::Hosts;
 use rounds::Rounds;
 
 /// The agents of one trial, in the order of their workers.
@@ -72,7 +72,7 @@ impl Member {
 
 /// Handles each report as it arrives and returns the one that answers the order. A handler that
 /// returns `None` for an answer must have sent the agent another order.
-pub(crate) type HandleReport<'h> = dyn FnMut(&mut Walk<'_>, usize, Report) -> Option<Report> + 'h;
+pub(crate) type HandleReport<'h> = dyn FnMut(&mut Hosts<'_>, usize, Report) -> Option<Report> + 'h;
 
 impl<'s> AgentGroup<'s> {
     /// Creates the group for a run. None of its agents has a trial yet.
@@ -118,19 +118,19 @@ impl<'s> AgentGroup<'s> {
     /// be settled afterwards.
     pub(crate) fn ask<T>(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         who: Range<usize>,
         request: impl Fn(usize) -> Request<T>,
     ) -> Result<Vec<T>, TrialError> {
         let mut expected = Vec::with_capacity(who.len());
         for index in who.clone() {
             let (order, answer) = request(index).into_parts();
-            self.send(walk, index, order)?;
+            self.send(hosts, index, order)?;
             expected.push(answer);
         }
         // A pass that is stopped before its start still sends a final progress report; skip it.
         let reports =
-            self.answers_of_each(walk, who.clone(), &mut |_, _, report| match report {
+            self.answers_of_each(hosts, who.clone(), &mut |_, _, report| match report {
                 Report::Progress(_) => None,
                 report => Some(report),
             })?;
@@ -139,7 +139,7 @@ impl<'s> AgentGroup<'s> {
             // An agent that was killed as planned gives no answer.
             if let Some(report) = report {
                 answers.push(self.read_answer(
-                    walk,
+                    hosts,
                     who.start + place,
                     &expected[place],
                     report,
@@ -155,14 +155,14 @@ impl<'s> AgentGroup<'s> {
     /// If the report doesn't answer the order.
     pub(crate) fn read_answer<T>(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         index: usize,
         answer: &Answer<T>,
         report: Report,
     ) -> Result<T, TrialError> {
         let member = &mut self.members[index];
         let read = match &member.host {
-            Some(host) => walk.hosts.read_answer(host, answer, report),
+            Some(host) => hosts.read_answer(host, answer, report),
             None => answer.read(report).map_err(|wrong| format!("the agent of this host {wrong}")),
         };
         match read {
@@ -182,10 +182,10 @@ impl<'s> AgentGroup<'s> {
     /// Same as for [`Self::ask`].
     pub(crate) fn ask_all<T>(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         request: impl Fn(usize) -> Request<T>,
     ) -> Result<Vec<T>, TrialError> {
-        self.ask(walk, 0..self.len(), request)
+        self.ask(hosts, 0..self.len(), request)
     }
 
     /// Sends an order to the first agent, then to all others, which depend on what the first one
@@ -195,11 +195,11 @@ impl<'s> AgentGroup<'s> {
     /// Same as for [`Self::ask`].
     pub(crate) fn ask_first<T>(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         request: impl Fn(usize) -> Request<T>,
     ) -> Result<Vec<T>, TrialError> {
-        let mut answers = self.ask(walk, 0..1, &request)?;
-        answers.extend(self.ask(walk, 1..self.len(), &request)?);
+        let mut answers = self.ask(hosts, 0..1, &request)?;
+        answers.extend(self.ask(hosts, 1..self.len(), &request)?);
         Ok(answers)
     }
 
@@ -209,15 +209,17 @@ impl<'s> AgentGroup<'s> {
     /// If the agent is lost.
     pub(crate) fn send(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         index: usize,
         order: Order,
     ) -> Result<(), TrialError> {
         let member = &mut self.members[index];
         let is_armed = member.state == State::Armed && matches!(order, Order::Clock);
         let sent = match &member.host {
-            Some(host) => walk.hosts.send(host, order).map_err(TrialError::Failed),
-            None => walk.agent.send(order).map_err(TrialError::from),
+            Some(host) => hosts.send(host, order).map_err(TrialError::Failed),
+            None => {
+                hosts.local_agent().and_then(|agent| agent.send(order)).map_err(TrialError::from)
+            }
         };
         // An agent that cannot be reached no longer has a trial, so there is nothing to end.
         member.state = if sent.is_ok() { State::Busy { is_armed } } else { State::Away };
@@ -232,23 +234,23 @@ impl<'s> AgentGroup<'s> {
     /// lost.
     pub(crate) fn answers_of_each(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         who: Range<usize>,
         handle: &mut HandleReport<'_>,
     ) -> Result<Vec<Option<Report>>, TrialError> {
         let mut answers: Vec<Option<Report>> = Vec::with_capacity(who.len());
         answers.resize_with(who.len(), || None);
         let mut missing = who.len();
-        let mut rounds = Rounds::of(self, walk, who.clone());
+        let mut rounds = Rounds::of(self, hosts, who.clone());
         while missing > 0 {
-            let round = rounds.next(walk);
+            let round = rounds.next(hosts);
             let mut is_quiet = true;
             for &index in &round.who {
                 let answer = &mut answers[index - who.start];
                 while answer.is_none() && self.members[index].state != State::Killed {
                     let before = self.members[index].state;
-                    let received = match self.try_receive(walk, index) {
-                        Err(TrialError::Failed(_)) if self.note_if_killed(walk, index) => {
+                    let received = match self.try_receive(hosts, index) {
+                        Err(TrialError::Failed(_)) if self.note_if_killed(hosts, index) => {
                             missing -= 1;
                             continue;
                         }
@@ -256,7 +258,7 @@ impl<'s> AgentGroup<'s> {
                     };
                     let Some(report) = received else { break };
                     is_quiet = false;
-                    *answer = handle(walk, index, report);
+                    *answer = handle(hosts, index, report);
                     if answer.is_none() {
                         // The report was not the answer, so the agent is still working on its
                         // order.
@@ -265,7 +267,7 @@ impl<'s> AgentGroup<'s> {
                     missing -= usize::from(answer.is_some());
                     if matches!(answer, Some(Report::Worked { is_broken: true, .. })) {
                         // If the pass is broken for one agent, it is broken for all of them.
-                        self.cancel(walk);
+                        self.cancel(hosts);
                     }
                 }
             }
@@ -273,20 +275,20 @@ impl<'s> AgentGroup<'s> {
                 break;
             }
             if round.is_of_all {
-                self.check_hosts(walk)?;
+                self.check_hosts(hosts)?;
             }
             if is_quiet {
-                rounds.wait(walk);
+                rounds.wait(hosts);
             }
         }
         Ok(answers)
     }
 
     /// Returns true if the agent was killed as planned, so that nobody waits for its answer.
-    fn note_if_killed(&mut self, walk: &mut Walk<'_>, index: usize) -> bool {
+    fn note_if_killed(&mut self, hosts: &mut Hosts<'_>, index: usize) -> bool {
         let member = &mut self.members[index];
         let Some(host) = &member.host else { return false };
-        if !walk.hosts.note_killed(host) {
+        if !hosts.note_killed(host) {
             return false;
         }
         member.state = State::Killed;
@@ -294,12 +296,12 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Removes the agents that were killed as planned. Returns their indices in descending order.
-    pub(crate) fn remove_killed(&mut self, walk: &Walk<'_>) -> Vec<usize> {
+    pub(crate) fn remove_killed(&mut self, hosts: &Hosts<'_>) -> Vec<usize> {
         let mut gone = Vec::new();
         // Go backwards, so that removals don't shift the remaining indices.
         for index in (0..self.len()).rev() {
             if let Some(host) = &self.members[index].host
-                && walk.hosts.is_kill_planned(host)
+                && hosts.is_kill_planned(host)
             {
                 gone.push(index);
             }
@@ -317,41 +319,41 @@ impl<'s> AgentGroup<'s> {
     /// If a host cannot be reached or its agent cannot begin.
     pub(crate) fn replace_killed(
         &mut self,
-        walk: &mut Walk<'_>,
-        hosts: &[Host],
+        hosts: &mut Hosts<'_>,
+        clients: &[Host],
         begin: impl Fn(Share) -> Request<Begun>,
     ) -> Result<(), TrialError> {
         while let Some(Killed { index, member }) = self.killed.pop() {
-            let host = hosts.iter().find(|host| Some(&host.name) == member.host.as_ref());
+            let host = clients.iter().find(|host| Some(&host.name) == member.host.as_ref());
             let member = Member { state: State::Away, is_maker: false, ..member };
             let share = member.share;
             self.members.insert(index, member);
             if let Some(host) = host {
-                walk.hosts.replace(host)?;
+                hosts.replace(host)?;
             }
-            self.ask(walk, index..index + 1, |_| begin(share))?;
+            self.ask(hosts, index..index + 1, |_| begin(share))?;
         }
         Ok(())
     }
 
     fn try_receive(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         index: usize,
     ) -> Result<Option<Report>, TrialError> {
         let member = &mut self.members[index];
         let received = match &member.host {
-            Some(host) => match walk.hosts.try_receive(host) {
+            Some(host) => match hosts.try_receive(host) {
                 Ok(received) => received,
                 Err(why) => {
                     // An agent that could not carry out the order still has its trial; a lost agent
                     // has none.
-                    let is_there = walk.hosts.is_there(host);
+                    let is_there = hosts.is_there(host);
                     member.state = if is_there { State::Free } else { State::Away };
                     return Err(TrialError::Failed(why));
                 }
             },
-            None => match walk.agent.try_receive()? {
+            None => match hosts.local_agent()?.try_receive()? {
                 Some(Report::Failed(why)) => {
                     member.state = State::Free;
                     return Err(TrialError::Failed(why));
@@ -375,10 +377,10 @@ impl<'s> AgentGroup<'s> {
     ///
     /// # Errors
     /// If an agent is lost.
-    pub(crate) fn compare_new_clocks(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+    pub(crate) fn compare_new_clocks(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
         for host in self.hosts() {
-            if walk.hosts.latest_clock(host).is_none() {
-                self.sample_clocks(walk)?;
+            if hosts.latest_clock(host).is_none() {
+                self.sample_clocks(hosts)?;
                 break;
             }
         }
@@ -391,76 +393,79 @@ impl<'s> AgentGroup<'s> {
     ///
     /// # Errors
     /// If an agent is lost.
-    pub(crate) fn sample_clocks(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, TrialError> {
-        let mut hosts: Vec<String> = Vec::with_capacity(self.members.len());
+    pub(crate) fn sample_clocks(
+        &mut self,
+        hosts: &mut Hosts<'_>,
+    ) -> Result<Vec<Sample>, TrialError> {
+        let mut names: Vec<String> = Vec::with_capacity(self.members.len());
         let mut exchanges: Vec<Exchanges> = Vec::with_capacity(self.members.len());
         for host in self.hosts() {
-            hosts.push(host.to_owned());
-            exchanges.push(walk.hosts.exchanges(host));
+            names.push(host.to_owned());
+            exchanges.push(hosts.exchanges(host));
         }
-        let mut sent = Vec::with_capacity(hosts.len());
-        for index in 0..hosts.len() {
-            sent.push(walk.hosts.read());
-            self.send(walk, index, Order::Clock)?;
+        let mut sent = Vec::with_capacity(names.len());
+        for index in 0..names.len() {
+            sent.push(hosts.read());
+            self.send(hosts, index, Order::Clock)?;
         }
         let (_, clock) = request::clock().into_parts();
-        let last = self.answers_of_each(walk, 0..hosts.len(), &mut |walk, index, report| {
+        let last = self.answers_of_each(hosts, 0..names.len(), &mut |hosts, index, report| {
             let there = match report {
                 Report::Clock(there) => there,
                 Report::Progress(_) => return None,
                 // Any other report is checked below.
                 other => return Some(other),
             };
-            let received = walk.hosts.read();
+            let received = hosts.read();
             if exchanges[index].add(Sample::of(sent[index], there, received)) {
                 return Some(report);
             }
             sent[index] = received;
             // A lost agent will not answer again. The next order to it returns the reason.
-            match walk.hosts.send(&hosts[index], Order::Clock) {
+            match hosts.send(&names[index], Order::Clock) {
                 Ok(()) => None,
                 Err(_) => Some(report),
             }
         })?;
         for (index, report) in last.into_iter().enumerate() {
             if let Some(report) = report {
-                self.read_answer(walk, index, &clock, report)?;
+                self.read_answer(hosts, index, &clock, report)?;
             }
         }
-        let mut samples = Vec::with_capacity(hosts.len());
-        for (index, host) in hosts.iter().enumerate() {
+        let mut samples = Vec::with_capacity(names.len());
+        for (index, host) in names.iter().enumerate() {
             let Some(sample) = exchanges[index].best() else {
                 return Err(TrialError::Failed(format!("host {host}: its clock was not reported")));
             };
-            walk.hosts.note_clock(host, sample);
+            hosts.note_clock(host, sample);
             samples.push(sample);
         }
         Ok(samples)
     }
 
     /// Checks that all hosts are reachable, including the servers.
-    fn check_hosts(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+    fn check_hosts(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
         for member in &mut self.members {
             let Some(host) = &member.host else { continue };
             // The death of an agent that is to be killed is noticed while waiting for its answer.
-            if walk.hosts.is_kill_planned(host) {
+            if hosts.is_kill_planned(host) {
                 continue;
             }
-            if let Err(why) = walk.hosts.check_alive(host) {
+            if let Err(why) = hosts.check_alive(host) {
                 member.state = State::Away;
                 return Err(TrialError::Failed(why));
             }
         }
-        self.check_server(walk)
+        self.check_server(hosts)
     }
 
     /// Checks that the servers of the run are reachable, if it has any.
-    fn check_server(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+    fn check_server(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
         let Some(lab) = self.lab else { return Ok(()) };
         for host in lab.servers() {
-            if let Err(why) = walk.hosts.check_alive(&host.name) {
+            if let Err(why) = hosts.check_alive(&host.name) {
                 // A client that waits for a lost server would not answer for a long time.
-                self.leave(walk);
+                self.leave(hosts);
                 return Err(TrialError::Failed(why));
             }
         }
@@ -468,10 +473,10 @@ impl<'s> AgentGroup<'s> {
     }
 
     /// Disconnects from all remote agents for good. They clean up on their own.
-    pub(crate) fn leave(&mut self, walk: &mut Walk<'_>) {
+    pub(crate) fn leave(&mut self, hosts: &mut Hosts<'_>) {
         for member in &mut self.members {
             if let Some(host) = &member.host {
-                walk.hosts.leave_one(host);
+                hosts.leave_one(host);
                 member.state = State::Away;
             }
         }

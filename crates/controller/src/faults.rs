@@ -1,7 +1,7 @@
 //! Injects the faults of a soak while a pass is running, and reverts them.
 //!
 //! A [`FaultSchedule`] is checked whenever an agent reports progress, ten times a second. The
-//! server in this process gets its faults through [`Walk::inject_fault`]. A host gets orders as for
+//! server in this process gets its faults through a [`FaultInjector`]. A host gets orders as for
 //! any other change, so its undo log is written to disk first. A host with running workers answers
 //! in between checking on them, so we don't wait for it. A fault that cannot be injected is
 //! recorded, and the soak continues without it.
@@ -12,9 +12,8 @@ use fleet::{Order, request};
 use model::soak::{Disturbance, FaultEvent, FaultKind};
 use model::{Action, Fact, LabSpec, LabStep, Pass, RunSpec, action};
 
-use crate::Walk;
 use crate::applied_steps::on_host;
-use crate::hosts::Disturbed;
+use crate::hosts::{Disturbed, Hosts};
 
 /// A fault that has not begun yet.
 struct Scheduled {
@@ -25,7 +24,9 @@ struct Scheduled {
 
 /// The faults of one pass.
 #[derive(Default)]
-pub(crate) struct FaultSchedule {
+pub(crate) struct FaultSchedule<'a> {
+    /// Injects faults into the server in this process, if there is one.
+    inject: Option<&'a FaultInjector<'a>>,
     /// Faults that have not begun, in order of time.
     scheduled: VecDeque<Scheduled>,
     /// Faults that have begun and are not over.
@@ -66,9 +67,14 @@ enum Phase {
     Killed(String),
 }
 
-impl FaultSchedule {
+impl<'a> FaultSchedule<'a> {
     /// Returns the faults of a pass in one segment.
-    pub(crate) fn of(spec: &RunSpec, pass: Pass, segment: u32) -> Self {
+    pub(crate) fn of(
+        spec: &RunSpec,
+        pass: Pass,
+        segment: u32,
+        inject: Option<&'a FaultInjector<'a>>,
+    ) -> Self {
         let mut scheduled = Vec::new();
         if let Some(soak) = spec.soak.as_deref()
             && pass == Pass::Mix
@@ -78,13 +84,13 @@ impl FaultSchedule {
             }
         }
         scheduled.sort_by_key(|one| one.at_ns);
-        Self { scheduled: scheduled.into(), lab: spec.lab.clone(), ..Self::default() }
+        Self { inject, scheduled: scheduled.into(), lab: spec.lab.clone(), ..Self::default() }
     }
 
     /// Opens the hosts with workers whose clock will be changed, because we cannot wait for them
     /// once their workers are running. If one cannot be opened, the error is reported when its
     /// fault begins.
-    pub(crate) fn make_ready(&mut self, walk: &mut Walk<'_>, working: &[&str]) {
+    pub(crate) fn make_ready(&mut self, hosts: &mut Hosts<'_>, working: &[&str]) {
         for host in working {
             self.working.push((*host).to_owned());
         }
@@ -93,7 +99,7 @@ impl FaultSchedule {
                 && disturbance.fault == FaultKind::ClockStep
                 && self.working.contains(host)
             {
-                let _ = walk.hosts.open_one(host);
+                let _ = hosts.open_one(host);
             }
         }
     }
@@ -104,46 +110,46 @@ impl FaultSchedule {
     }
 
     /// Begins the faults that are due and ends those that are over.
-    pub(crate) fn follow(&mut self, walk: &mut Walk<'_>) {
-        let now_ns = self.now_ns(walk);
-        self.take_answers(walk);
-        self.end_until(walk, now_ns);
+    pub(crate) fn follow(&mut self, hosts: &mut Hosts<'_>) {
+        let now_ns = self.now_ns(hosts);
+        self.take_answers(hosts);
+        self.end_until(hosts, now_ns);
         while let Some(next) = self.scheduled.front()
             && next.at_ns <= now_ns
             && let Some(next) = self.scheduled.pop_front()
         {
-            self.begin(walk, next.at_ns, &next.disturbance);
+            self.begin(hosts, next.at_ns, &next.disturbance);
         }
     }
 
     /// Ends the remaining faults and waits for the answers of their hosts. Call this only when no
     /// workers are running anymore.
-    pub(crate) fn await_ends(&mut self, walk: &mut Walk<'_>) {
-        self.end_until(walk, u64::MAX);
-        self.take_answers(walk);
+    pub(crate) fn await_ends(&mut self, hosts: &mut Hosts<'_>) {
+        self.end_until(hosts, u64::MAX);
+        self.take_answers(hosts);
         while let Some(host) = self.first_awaited() {
-            let answer = match walk.hosts.await_disturbed(&host) {
+            let answer = match hosts.await_disturbed(&host) {
                 Ok(answer) => answer,
                 Err(why) => Disturbed { host, at_ns: self.started_ns, answer: Err(why) },
             };
             self.take_answer(answer);
             // A fault that had only been sent has begun by now; revert it at once.
-            self.end_until(walk, u64::MAX);
+            self.end_until(hosts, u64::MAX);
         }
     }
 
     /// Ends the remaining faults and returns all of them, with the facts from the hosts. Doesn't
     /// wait for hosts whose workers are still running.
-    pub(crate) fn finish(mut self, walk: &mut Walk<'_>) -> (Vec<FaultEvent>, Vec<Fact>) {
-        self.end_until(walk, u64::MAX);
-        self.take_answers(walk);
+    pub(crate) fn finish(mut self, hosts: &mut Hosts<'_>) -> (Vec<FaultEvent>, Vec<Fact>) {
+        self.end_until(hosts, u64::MAX);
+        self.take_answers(hosts);
         for Open { index, phase, .. } in std::mem::take(&mut self.open) {
             let event = &mut self.events[index];
             let Phase::Killed(host) = phase else {
                 event.failed = Some("its host did not report whether it was undone".to_owned());
                 continue;
             };
-            match walk.hosts.killed_at_ns(&host) {
+            match hosts.killed_at_ns(&host) {
                 Some(at_ns) => event.ended_ns = Some(at_ns.saturating_sub(self.started_ns)),
                 None => event.failed = Some("its work was over before".to_owned()),
             }
@@ -161,9 +167,9 @@ impl FaultSchedule {
         None
     }
 
-    fn begin(&mut self, walk: &mut Walk<'_>, planned_ns: u64, one: &Disturbance) {
-        let injected = self.inject(walk, one);
-        let begun_ns = self.now_ns(walk);
+    fn begin(&mut self, hosts: &mut Hosts<'_>, planned_ns: u64, one: &Disturbance) {
+        let injected = self.inject(hosts, one);
+        let begun_ns = self.now_ns(hosts);
         let mut event = FaultEvent {
             fault: one.fault,
             host: one.host.clone().unwrap_or_default(),
@@ -185,24 +191,24 @@ impl FaultSchedule {
     }
 
     /// Injects a fault, or sends it to its host.
-    fn inject(&mut self, walk: &mut Walk<'_>, one: &Disturbance) -> Result<Phase, String> {
+    fn inject(&mut self, hosts: &mut Hosts<'_>, one: &Disturbance) -> Result<Phase, String> {
         match (one.fault, &one.host) {
             (FaultKind::ClientKill, Some(host)) => {
-                walk.hosts.kill_agent(host)?;
+                hosts.kill_agent(host)?;
                 return Ok(Phase::Killed(host.clone()));
             }
             (FaultKind::ClockStep, Some(host)) => {
                 let step = action::ClockStep { by_ms: one.by_ms, not_boot: lab::boot_id() };
                 let action = Action::ClockStep(step);
                 if self.working.contains(host) {
-                    walk.hosts.send(host, Order::Disturb(Box::new(action)))?;
+                    hosts.send(host, Order::Disturb(Box::new(action)))?;
                     return Ok(Phase::Sent(host.clone()));
                 }
-                return self.apply(walk, LabStep { host: host.clone(), action });
+                return self.apply(hosts, LabStep { host: host.clone(), action });
             }
             _ => {}
         }
-        if let (Some(inject), None, None) = (walk.inject_fault, &self.lab, &one.host) {
+        if let (Some(inject), None, None) = (self.inject, &self.lab, &one.host) {
             inject(one.fault, one.lasts_ms)?;
             return Ok(Phase::EndsByItself);
         }
@@ -210,20 +216,20 @@ impl FaultSchedule {
             return Err(format!("there is no host to which {} can be done", one.fault));
         };
         let step = lab::disturbance(lab, one.fault)?;
-        self.apply(walk, step)
+        self.apply(hosts, step)
     }
 
     /// Injects a fault on a host without workers.
-    fn apply(&mut self, walk: &mut Walk<'_>, step: LabStep) -> Result<Phase, String> {
+    fn apply(&mut self, hosts: &mut Hosts<'_>, step: LabStep) -> Result<Phase, String> {
         let LabStep { host, action } = step;
-        let effective = walk.hosts.ask(&host, request::apply(action))?;
+        let effective = hosts.ask(&host, request::apply(action))?;
         self.facts.extend(on_host(&host, effective.facts));
         Ok(Phase::Applied(host))
     }
 
     /// Handles answers that have arrived from hosts with workers.
-    fn take_answers(&mut self, walk: &mut Walk<'_>) {
-        while let Some(answer) = walk.hosts.take_disturbed() {
+    fn take_answers(&mut self, hosts: &mut Hosts<'_>) {
+        while let Some(answer) = hosts.take_disturbed() {
             self.take_answer(answer);
         }
     }
@@ -260,7 +266,7 @@ impl FaultSchedule {
     }
 
     /// Ends the faults that are over at `now_ns`, the latest first.
-    fn end_until(&mut self, walk: &mut Walk<'_>, now_ns: u64) {
+    fn end_until(&mut self, hosts: &mut Hosts<'_>, now_ns: u64) {
         let mut over = Vec::new();
         for open in std::mem::take(&mut self.open) {
             if open.phase.can_end() && open.end_ns <= now_ns {
@@ -271,7 +277,7 @@ impl FaultSchedule {
         }
         for one in over.into_iter().rev() {
             let reverted = match &one.phase {
-                Phase::Begun(host) => match walk.hosts.send(host, Order::EndDisturbance) {
+                Phase::Begun(host) => match hosts.send(host, Order::EndDisturbance) {
                     Ok(()) => {
                         // It is over once the host has answered.
                         let phase = Phase::Reverting(host.clone());
@@ -280,10 +286,10 @@ impl FaultSchedule {
                     }
                     Err(why) => Err(why),
                 },
-                Phase::Applied(host) => walk.hosts.ask(host, request::undo_last()),
+                Phase::Applied(host) => hosts.ask(host, request::undo_last()),
                 _ => Ok(()),
             };
-            let now_ns = self.now_ns(walk);
+            let now_ns = self.now_ns(hosts);
             let event = &mut self.events[one.index];
             match reverted {
                 Ok(()) if one.phase == Phase::EndsByItself => {
@@ -295,8 +301,8 @@ impl FaultSchedule {
         }
     }
 
-    fn now_ns(&self, walk: &Walk<'_>) -> u64 {
-        walk.hosts.now_ns().saturating_sub(self.started_ns)
+    fn now_ns(&self, hosts: &Hosts<'_>) -> u64 {
+        hosts.now_ns().saturating_sub(self.started_ns)
     }
 }
 

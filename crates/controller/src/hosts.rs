@@ -6,18 +6,20 @@
 //! was applied there is undone by the agent itself or by `dfsbench clean`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Display;
 
+use fleet::clock::Drift;
 use fleet::{
-    Answer, ClockReading, Gone, LEFT_TO_AGENT, Opening, Order, Report, Request, Transport, Wakeup,
-    request,
+    Answer, Gone, LEFT_TO_AGENT, Opening, Order, Report, Request, Transport, Wakeup, request,
 };
-use model::{EffectiveSettings, Fact, Host, LabSpec, panicked};
+use model::{EffectiveSettings, Fact, Host, LabSpec, panicked, work};
 
 use crate::applied_steps::{AppliedSteps, on_host};
-use crate::clock::Drift;
 use crate::shared_kernel;
 
 mod clocks;
+
+pub use clocks::LocalClock;
 
 /// The agent of a host, or the reason why it has none.
 pub type Launched = Result<Box<dyn Transport>, Gone>;
@@ -28,8 +30,10 @@ pub type Launch<'a> = dyn FnMut(&[&Host]) -> Vec<Launched> + 'a;
 /// The agents of all hosts that a campaign uses.
 pub struct Hosts<'a> {
     launch: &'a mut Launch<'a>,
-    read_clocks: &'a dyn Fn() -> ClockReading,
+    clock: &'a dyn LocalClock,
     opening: Opening,
+    /// The agent of this process, for runs that name no client hosts.
+    local_agent: Option<&'a mut dyn Transport>,
     agents: BTreeMap<String, Result<Box<dyn Transport>, String>>,
     /// Hosts whose agents are ready to change them.
     opened: BTreeSet<String>,
@@ -63,17 +67,13 @@ pub(crate) struct Disturbed {
 }
 
 impl<'a> Hosts<'a> {
-    /// Starts without any agents. `read_clocks` reads the local clocks; `opening` is sent to an
-    /// agent before its host is changed.
-    pub fn new(
-        launch: &'a mut Launch<'a>,
-        read_clocks: &'a dyn Fn() -> ClockReading,
-        opening: Opening,
-    ) -> Self {
+    /// Starts without any agents. `opening` is sent to an agent before its host is changed.
+    pub fn new(launch: &'a mut Launch<'a>, clock: &'a dyn LocalClock, opening: Opening) -> Self {
         Self {
             launch,
-            read_clocks,
+            clock,
             opening,
+            local_agent: None,
             agents: BTreeMap::new(),
             opened: BTreeSet::new(),
             after_power_loss: BTreeSet::new(),
@@ -87,6 +87,40 @@ impl<'a> Hosts<'a> {
             planned_kills: BTreeMap::new(),
             disturbed: VecDeque::new(),
         }
+    }
+
+    /// Adds the agent of this process.
+    #[must_use]
+    pub fn with_local_agent(mut self, agent: &'a mut dyn Transport) -> Self {
+        agent.set_wakeup(&self.wakeup);
+        self.local_agent = Some(agent);
+        self
+    }
+
+    /// Returns the agent of this process.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn local_agent(&mut self) -> Result<&mut dyn Transport, Gone> {
+        match &mut self.local_agent {
+            Some(agent) => Ok(&mut **agent),
+            None => Err(Gone("this process has no agent".to_owned())),
+        }
+    }
+
+    /// Returns the name of one of the campaign's working directories.
+    pub(crate) fn directory_name(&self, which: impl Display) -> String {
+        work::directory_name(&self.opening.campaign, which)
+    }
+
+    /// Returns true if working directories are kept after their trials.
+    pub(crate) const fn keeps_directories(&self) -> bool {
+        self.opening.keep
+    }
+
+    /// Waits until an agent may have sent something.
+    pub(crate) fn wait(&self) {
+        self.clock.wait(&self.wakeup);
     }
 
     /// Makes sure that every host of a setup has an agent that is ready to change it.

@@ -5,6 +5,7 @@
 //! (the first end or the last start) is interpolated linearly on each agent's timeline. This module
 //! is pure: it sends no requests.
 
+use fleet::clock::Mapping;
 use fleet::{Broken, PassEnd};
 use model::soak::Recovery;
 use model::{
@@ -16,7 +17,6 @@ use model::{CaveatCode, Pass};
 use stats::host_balance;
 
 use crate::applied_steps::on_host;
-use crate::clock::Mapping;
 
 /// The result of one agent for a pass.
 pub(crate) struct Part {

@@ -5,16 +5,19 @@
 //! enough in the future that every message arrives in time. A single agent starts at once and needs
 //! no clock.
 
+use std::sync::atomic::AtomicBool;
+
+use fleet::clock::{FRESH_NS, Mapping, Sample};
 use fleet::{Done, Order, PassEnd, Report, request};
 use model::{Fact, IntervalSample, Pass, RunSpec};
 
 use crate::agent_group::AgentGroup;
-use crate::clock::{FRESH_NS, Mapping, Sample};
+use crate::error::TrialError;
 use crate::faults::FaultSchedule;
+use crate::hosts::Hosts;
 use crate::merge::{Part, merge};
 use crate::system_counts::{self, Counts};
-use crate::trial_error::TrialError;
-use crate::{Event, Walk, setting_up, watching};
+use crate::{Event, server_telemetry, trial_setup};
 
 /// Minimum time between the last message and the start, in nanoseconds. Longer than a busy host
 /// takes to schedule a thread.
@@ -30,10 +33,12 @@ pub(crate) struct OnePass<'p, 's> {
     pub(crate) spec: &'s RunSpec,
     pub(crate) pass: Pass,
     pub(crate) group: &'p mut AgentGroup<'s>,
-    /// Pass progress on to the observer.
-    pub(crate) is_observed: bool,
+    /// Set by the caller to stop the campaign.
+    pub(crate) stop: &'p AtomicBool,
+    /// Gets the progress of the pass, unless it belongs to no campaign.
+    pub(crate) observe: Option<&'p mut dyn FnMut(Event<'_>)>,
     /// Faults to inject during the pass.
-    pub(crate) fault_schedule: FaultSchedule,
+    pub(crate) fault_schedule: FaultSchedule<'p>,
 }
 
 /// The common start by the local clock, and the samples from which it was computed.
@@ -52,31 +57,31 @@ impl OnePass<'_, '_> {
     /// afterwards.
     pub(crate) fn make(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         facts: &mut Vec<Fact>,
     ) -> Result<PassEnd, TrialError> {
         let Self { spec, pass, .. } = *self;
-        self.group.ask_first(walk, |_| request::prepare(pass))?;
+        self.group.ask_first(hosts, |_| request::prepare(pass))?;
         if let Some(lab) = spec.lab.as_deref() {
-            facts.extend(setting_up::before_pass(walk, spec, lab, pass)?);
+            facts.extend(trial_setup::before_pass(hosts, self.stop, spec, lab, pass)?);
         }
         let mut counted = Counts::new();
         if let Some(lab) = &spec.lab {
-            let read = system_counts::read(&mut walk.hosts, lab);
-            counted = read.map_err(|why| self.without_server(walk, why))?;
-            watching::begin(walk, lab).map_err(|why| self.without_server(walk, why))?;
+            let read = system_counts::read(hosts, lab);
+            counted = read.map_err(|why| self.without_server(hosts, why))?;
+            server_telemetry::begin(hosts, lab).map_err(|why| self.without_server(hosts, why))?;
         }
-        self.fault_schedule.make_ready(walk, &self.group.hosts());
-        self.arm(walk)?;
-        let mut start = self.start(walk)?;
-        let worked = self.await_workers(walk, start.at_ns);
-        let gone = self.group.remove_killed(walk);
+        self.fault_schedule.make_ready(hosts, &self.group.hosts());
+        self.arm(hosts)?;
+        let mut start = self.start(hosts)?;
+        let worked = self.await_workers(hosts, start.at_ns);
+        let gone = self.group.remove_killed(hosts);
         let mut fault_schedule = std::mem::take(&mut self.fault_schedule);
         if worked.is_ok() {
             // No workers are running anymore, so waiting for the hosts is safe.
-            fault_schedule.await_ends(walk);
+            fault_schedule.await_ends(hosts);
         }
-        let (events, seen) = fault_schedule.finish(walk);
+        let (events, seen) = fault_schedule.finish(hosts);
         facts.extend(seen);
         let mut done = worked?;
         for index in gone {
@@ -91,14 +96,14 @@ impl OnePass<'_, '_> {
                 "no agent is left that could report its work".to_owned(),
             ));
         }
-        let ends = self.account(walk, done)?;
-        let mut end = self.merge_ends(walk, ends, &start)?;
+        let ends = self.account(hosts, done)?;
+        let mut end = self.merge_ends(hosts, ends, &start)?;
         end.result.fault_events = events;
         if let Some(lab) = &spec.lab {
-            let seen = watching::end(walk, lab, &mut end.result);
-            seen.map_err(|why| self.without_server(walk, why))?;
-            let read = system_counts::read(&mut walk.hosts, lab);
-            let after = read.map_err(|why| self.without_server(walk, why))?;
+            let seen = server_telemetry::end(hosts, lab, &mut end.result);
+            seen.map_err(|why| self.without_server(hosts, why))?;
+            let read = system_counts::read(hosts, lab);
+            let after = read.map_err(|why| self.without_server(hosts, why))?;
             system_counts::compare(spec, &counted, &after, &mut end.result);
         }
         Ok(end)
@@ -106,7 +111,7 @@ impl OnePass<'_, '_> {
 
     /// Makes all workers open their files. In a pass that only reads, these may belong to a
     /// different agent.
-    fn arm(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+    fn arm(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
         let pass = self.pass;
         // A pass that writes must write the files of its own share, because the next pass may read
         // them.
@@ -115,7 +120,7 @@ impl OnePass<'_, '_> {
         for index in 0..self.group.len() {
             shares.push(self.group.neighbour(index, distance));
         }
-        self.group.ask_all(walk, |index| request::arm(pass, shares[index]))?;
+        self.group.ask_all(hosts, |index| request::arm(pass, shares[index]))?;
         Ok(())
     }
 
@@ -125,8 +130,8 @@ impl OnePass<'_, '_> {
     /// far enough ahead for the order to reach the slowest agent, but close enough that clock drift
     /// doesn't matter. An agent that gets its order too late starts at once, which shows up as
     /// skew.
-    fn start(&mut self, walk: &mut Walk<'_>) -> Result<Start, TrialError> {
-        let clocks = self.clocks(walk)?;
+    fn start(&mut self, hosts: &mut Hosts<'_>) -> Result<Start, TrialError> {
+        let clocks = self.clocks(hosts)?;
         let mut error_ns = 0;
         for clock in &clocks {
             error_ns = clock.error_ns.max(error_ns);
@@ -134,25 +139,25 @@ impl OnePass<'_, '_> {
         // A sample is wrong by at most half of its round trip.
         let round_trip_ns = error_ns.saturating_mul(2);
         let lead_ns = LEAD_MIN_NS.max(round_trip_ns.saturating_mul(LEAD_ROUND_TRIPS));
-        let at_ns = walk.hosts.now_ns().saturating_add(lead_ns);
+        let at_ns = hosts.now_ns().saturating_add(lead_ns);
         for index in 0..self.group.len() {
             // A single agent gets an instant in the past and starts at once.
             let start_ns = clocks.get(index).map_or(0, |clock| clock.there_ns(at_ns));
-            self.group.send(walk, index, Order::Go { start_ns })?;
+            self.group.send(hosts, index, Order::Go { start_ns })?;
         }
-        let at_ns = if self.group.is_alone() { walk.hosts.now_ns() } else { at_ns };
+        let at_ns = if self.group.is_alone() { hosts.now_ns() } else { at_ns };
         Ok(Start { at_ns, clocks, round_trip_ns })
     }
 
     /// Returns a fresh sample of each clock, or nothing if there is only one agent.
-    fn clocks(&mut self, walk: &mut Walk<'_>) -> Result<Vec<Sample>, TrialError> {
+    fn clocks(&mut self, hosts: &mut Hosts<'_>) -> Result<Vec<Sample>, TrialError> {
         if self.group.is_alone() {
             return Ok(Vec::new());
         }
-        let oldest_ns = walk.hosts.now_ns().saturating_sub(FRESH_NS);
+        let oldest_ns = hosts.now_ns().saturating_sub(FRESH_NS);
         let mut fresh = Vec::with_capacity(self.group.len());
         for host in self.group.hosts() {
-            if let Some(sample) = walk.hosts.latest_clock(host)
+            if let Some(sample) = hosts.latest_clock(host)
                 && sample.taken_ns() > oldest_ns
             {
                 fresh.push(sample);
@@ -160,7 +165,7 @@ impl OnePass<'_, '_> {
         }
         // If one sample is too old, read all clocks again, which takes no longer than reading one.
         if fresh.len() < self.group.len() {
-            return self.group.sample_clocks(walk);
+            return self.group.sample_clocks(hosts);
         }
         Ok(fresh)
     }
@@ -169,27 +174,24 @@ impl OnePass<'_, '_> {
     /// `None` for those that were killed as planned.
     fn await_workers(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         started_ns: u64,
     ) -> Result<Vec<Option<Vec<Done>>>, TrialError> {
-        let Self { is_observed, fault_schedule, .. } = self;
-        let is_observed = *is_observed;
+        let Self { group, observe, fault_schedule, .. } = self;
         fault_schedule.start(started_ns);
         let mut live = IntervalSample { at_ns: 0, ops: 0, bytes: 0 };
-        let all = 0..self.group.len();
-        let alone = self.group.is_alone();
-        let hosts: Vec<String> = self.group.hosts().into_iter().map(str::to_owned).collect();
-        let answers = self.group.answers_of_each(walk, all, &mut |walk, index, report| {
+        let all = 0..group.len();
+        let alone = group.is_alone();
+        let names: Vec<String> = group.hosts().into_iter().map(str::to_owned).collect();
+        let answers = group.answers_of_each(hosts, all, &mut |hosts, index, report| {
             let Report::Progress(sample) = report else { return Some(report) };
             // Agents report ten times a second, which is often enough to begin and end faults.
-            fault_schedule.follow(walk);
-            if !is_observed {
-                return None;
-            }
-            if let Some(host) = hosts.get(index)
+            fault_schedule.follow(hosts);
+            let observe = observe.as_deref_mut()?;
+            if let Some(host) = names.get(index)
                 && !alone
             {
-                (walk.observe)(Event::HostProgress { host, sample });
+                observe(Event::HostProgress { host, sample });
             }
             live.ops = live.ops.saturating_add(sample.ops);
             live.bytes = live.bytes.saturating_add(sample.bytes);
@@ -197,7 +199,7 @@ impl OnePass<'_, '_> {
             // the others arrive at different times and have no particular order.
             if index == 0 {
                 let so_far = IntervalSample { at_ns: sample.at_ns, ..live };
-                (walk.observe)(Event::Progress(so_far));
+                observe(Event::Progress(so_far));
                 (live.ops, live.bytes) = (0, 0);
             }
             None
@@ -206,7 +208,7 @@ impl OnePass<'_, '_> {
         let mut done = Vec::with_capacity(answers.len());
         for (index, answer) in answers.into_iter().enumerate() {
             done.push(match answer {
-                Some(report) => Some(self.group.read_answer(walk, index, &go, report)?),
+                Some(report) => Some(group.read_answer(hosts, index, &go, report)?),
                 None => None,
             });
         }
@@ -217,14 +219,14 @@ impl OnePass<'_, '_> {
     /// agent are counted by the first agent, which therefore needs to know the work of the others.
     fn account(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         done: Vec<Option<Vec<Done>>>,
     ) -> Result<Vec<PassEnd>, TrialError> {
         let mut others = Vec::new();
         for done in done.into_iter().skip(1) {
             others.extend(done.unwrap_or_default());
         }
-        self.group.ask_all(walk, |index| {
+        self.group.ask_all(hosts, |index| {
             request::account(if index == 0 { others.clone() } else { Vec::new() })
         })
     }
@@ -232,7 +234,7 @@ impl OnePass<'_, '_> {
     /// Merges the reports of all agents into one.
     fn merge_ends(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         ends: Vec<PassEnd>,
         start: &Start,
     ) -> Result<PassEnd, TrialError> {
@@ -240,7 +242,7 @@ impl OnePass<'_, '_> {
         if self.group.is_alone() {
             return self.name_host(ends);
         }
-        let after = self.group.sample_clocks(walk)?;
+        let after = self.group.sample_clocks(hosts)?;
         let mut parts = Vec::with_capacity(ends.len());
         for (index, end) in ends.into_iter().enumerate() {
             let share = self.group.neighbour(index, 0);
@@ -285,8 +287,8 @@ impl OnePass<'_, '_> {
 
     /// Disconnects from the working hosts and returns the error. Their agents are waiting for a
     /// server that is gone and would not answer for a long time.
-    fn without_server(&mut self, walk: &mut Walk<'_>, why: String) -> TrialError {
-        self.group.leave(walk);
+    fn without_server(&mut self, hosts: &mut Hosts<'_>, why: String) -> TrialError {
+        self.group.leave(hosts);
         TrialError::Failed(why)
     }
 }
@@ -297,9 +299,13 @@ mod tests {
 
     use super::*;
 
-    fn one_pass<'p, 's>(spec: &'s RunSpec, group: &'p mut AgentGroup<'s>) -> OnePass<'p, 's> {
+    fn one_pass<'p, 's>(
+        spec: &'s RunSpec,
+        stop: &'p AtomicBool,
+        group: &'p mut AgentGroup<'s>,
+    ) -> OnePass<'p, 's> {
         let fault_schedule = FaultSchedule::default();
-        OnePass { spec, pass: Pass::Read, group, is_observed: false, fault_schedule }
+        OnePass { spec, pass: Pass::Read, group, stop, observe: None, fault_schedule }
     }
 
     fn reported() -> PassEnd {
@@ -323,7 +329,8 @@ mod tests {
     fn an_agent_without_an_answer_fails_the_trial() {
         let spec = RunSpec::null(Workload::Stream);
         let mut group = AgentGroup::of(&spec);
-        let pass = one_pass(&spec, &mut group);
+        let stop = AtomicBool::new(false);
+        let pass = one_pass(&spec, &stop, &mut group);
         assert_eq!(reason(pass.name_host(Vec::new())), "the agent did not report its pass");
         let why = reason(pass.check_all_reported(&[]));
         assert!(why.starts_with("0 of 1 agents reported their work"), "{why}");

@@ -13,65 +13,296 @@ use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
 
 use crate::agent_group::AgentGroup;
 use crate::applied_steps::on_host;
+use crate::error::{ControllerError, TrialError};
 use crate::faults::FaultSchedule;
+use crate::hosts::Hosts;
 use crate::pass::OnePass;
-use crate::trial_error::TrialError;
-use crate::{ControllerError, Event, Walk, one_directory, quiet, setting_up, shared_kernel};
+use crate::{CampaignRunner, Event, one_directory, quiet_hosts, shared_kernel, trial_setup};
 
 /// How long to retry a lost host before the next trial that needs it, in nanoseconds. A host that
 /// was only slow to respond is back within seconds, once its agent has undone its setup.
 const LOST_WAIT_MIN_NS: u64 = 30_000_000_000;
 
-/// Runs the trial at `position` and reports its events.
-pub(crate) fn run(
-    walk: &mut Walk<'_>,
-    spec: &RunSpec,
-    position: usize,
-) -> Result<Trial, ControllerError> {
-    (walk.observe)(Event::TrialBegun { position, spec });
-    make_trial(walk, TrialOf { spec, is_observed: true }, position)
-}
+impl CampaignRunner<'_> {
+    /// Runs the trial at `position` and reports its events.
+    pub(crate) fn run_trial(
+        &mut self,
+        spec: &RunSpec,
+        position: usize,
+    ) -> Result<Trial, ControllerError> {
+        (self.observe)(Event::TrialBegun { position, spec });
+        self.make_trial(TrialOf { spec, is_observed: true }, position)
+    }
 
-/// Runs a trial without reporting its events.
-pub(crate) fn unobserved(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<Trial, ControllerError> {
-    make_trial(walk, TrialOf { spec, is_observed: false }, 0)
-}
+    /// Runs one trial that belongs to no campaign, without reporting its progress.
+    ///
+    /// # Errors
+    /// If the agent of this process is gone.
+    pub fn run_once(&mut self, spec: &RunSpec) -> Result<Trial, ControllerError> {
+        self.make_trial(TrialOf { spec, is_observed: false }, 0)
+    }
 
-fn make_trial(
-    walk: &mut Walk<'_>,
-    run: TrialOf<'_>,
-    position: usize,
-) -> Result<Trial, ControllerError> {
-    let mut trial = Trial {
-        index: 0,
-        position: position as u32,
-        started_unix_ms: (walk.now_unix_ms)(),
-        state: TrialState::Done,
-        passes: Vec::new(),
-        facts: Vec::new(),
-    };
-    let mut group = AgentGroup::of(run.spec);
-    let made = panicked::catch(|| begin_to_end(walk, &mut group, run, &mut trial));
-    match made.unwrap_or_else(|panicked| Err(recover(walk, &mut group, &panicked))) {
-        Ok(()) => {}
-        Err(TrialError::CampaignOver(error)) => return Err(error),
-        Err(TrialError::Failed(why)) => {
-            // Setup that was interrupted by a stop did not fail.
-            let stopped = walk.stop.load(Relaxed);
-            trial.state = if stopped { TrialState::Interrupted } else { TrialState::Failed(why) };
+    /// Creates and removes a working directory as a run needs it. Returns why that is impossible.
+    ///
+    /// # Errors
+    /// If the agent of this process is gone.
+    pub(crate) fn check_target(
+        &mut self,
+        spec: &RunSpec,
+        number: usize,
+    ) -> Result<Option<String>, ControllerError> {
+        let mut group = AgentGroup::of(spec);
+        let work_name = self.hosts.directory_name(format_args!("check-{number}"));
+        let workplace = Workplace { name: &work_name, keep: false, trial: 0 };
+        let checked = panicked::catch(|| {
+            let begun = self.begin(&mut group, spec, workplace);
+            if begun.is_err() {
+                group.settle(&mut self.hosts)?;
+            }
+            let ended = group.end(&mut self.hosts);
+            (self.observe)(Event::DirectoryEnded { is_left: ended.is_err() });
+            // Why the target cannot be used is more informative than why the cleanup failed.
+            begun?;
+            ended
+        });
+        match checked
+            .unwrap_or_else(|panicked| Err(recover(&mut self.hosts, &mut group, &panicked)))
+        {
+            Ok(()) => Ok(None),
+            Err(TrialError::Failed(why)) => Ok(Some(why)),
+            Err(TrialError::CampaignOver(error)) => Err(error),
         }
     }
-    Ok(trial)
+
+    fn make_trial(&mut self, run: TrialOf<'_>, position: usize) -> Result<Trial, ControllerError> {
+        let mut trial = Trial {
+            index: 0,
+            position: position as u32,
+            started_unix_ms: self.hosts.now_unix_ms(),
+            state: TrialState::Done,
+            passes: Vec::new(),
+            facts: Vec::new(),
+        };
+        let mut group = AgentGroup::of(run.spec);
+        let made = panicked::catch(|| self.begin_to_end(&mut group, run, &mut trial));
+        match made.unwrap_or_else(|panicked| Err(recover(&mut self.hosts, &mut group, &panicked))) {
+            Ok(()) => {}
+            Err(TrialError::CampaignOver(error)) => return Err(error),
+            Err(TrialError::Failed(why)) => {
+                // Setup that was interrupted by a stop did not fail.
+                let stopped = self.stop.load(Relaxed);
+                trial.state =
+                    if stopped { TrialState::Interrupted } else { TrialState::Failed(why) };
+            }
+        }
+        Ok(trial)
+    }
+
+    fn begin_to_end<'s>(
+        &mut self,
+        group: &mut AgentGroup<'s>,
+        run: TrialOf<'s>,
+        trial: &mut Trial,
+    ) -> Result<(), TrialError> {
+        let TrialOf { spec, is_observed } = run;
+        self.await_lost(spec);
+        let caveats = match &spec.lab {
+            Some(lab) => {
+                let hosts = &mut self.hosts;
+                let mut caveats = trial_setup::before_trial(hosts, self.stop, spec, lab, trial)?;
+                caveats.extend(quiet_hosts::await_quiet(hosts, self.plan.quiet_ms, lab, trial)?);
+                caveats
+            }
+            None => Vec::new(),
+        };
+        let work_name = self.hosts.directory_name(trial.position);
+        let keep = self.hosts.keeps_directories();
+        let work = Workplace { name: &work_name, keep, trial: trial.position };
+        let begun = self.begin(group, spec, work);
+        if is_observed {
+            trial.facts.extend(self.hosts.take_facts());
+        }
+        match begun {
+            Ok(facts) => {
+                trial.facts.extend(facts);
+                self.make_passes(group, run, work, trial)?;
+            }
+            Err(TrialError::Failed(why)) => {
+                group.settle(&mut self.hosts)?;
+                trial.state = self.not_made(why);
+            }
+            Err(over) => return Err(over),
+        }
+        let shared = shared_kernel::check(spec, self.hosts.kernels());
+        for pass in &mut trial.passes {
+            pass.caveats.extend(caveats.iter().chain(&shared).cloned());
+        }
+        trial_setup::after_trial(&mut self.hosts, spec, trial);
+        let ended = group.end(&mut self.hosts);
+        (self.observe)(Event::DirectoryEnded { is_left: ended.is_err() });
+        if let Err(TrialError::Failed(reason)) = ended {
+            if is_observed {
+                // The results table shows what was measured, and the measurement succeeded, so
+                // report this separately.
+                let left = format!("the working directory `{work_name}` is left behind: {reason}");
+                (self.observe)(Event::Left(&left));
+            }
+            trial.state = TrialState::Failed(match &trial.state {
+                TrialState::Done => format!("clean-up: {reason}"),
+                TrialState::Interrupted => format!("interrupted; clean-up: {reason}"),
+                TrialState::Failed(first) => format!("{first}; clean-up: {reason}"),
+            });
+        }
+        Ok(())
+    }
+
+    /// Runs the passes in order until the trial cannot continue.
+    fn make_passes<'s>(
+        &mut self,
+        group: &mut AgentGroup<'s>,
+        run: TrialOf<'s>,
+        work: Workplace<'_>,
+        trial: &mut Trial,
+    ) -> Result<(), ControllerError> {
+        let TrialOf { spec, is_observed } = run;
+        for &pass in spec.passes() {
+            if self.stop.load(Relaxed) {
+                trial.state = TrialState::Interrupted;
+            }
+            if trial.state != TrialState::Done {
+                break;
+            }
+            if is_observed {
+                (self.observe)(Event::PassBegun(pass));
+            }
+            let seed = self.plan.seed;
+            let replaced = group.replace_killed(&mut self.hosts, spec.client_hosts(), |share| {
+                // The replacement of a killed agent continues in its directory, and takes from its
+                // journal which writes were acknowledged.
+                let (joins, journal) = (true, JournalLocation::Inherited);
+                let assignment = assignment(spec, seed, work);
+                request::begin(Assignment { share, joins, journal, ..assignment })
+            });
+            let mut one = OnePass {
+                spec,
+                pass,
+                group: &mut *group,
+                stop: self.stop,
+                observe: if is_observed { Some(&mut *self.observe) } else { None },
+                fault_schedule: FaultSchedule::of(spec, pass, trial.position, self.inject_fault),
+            };
+            match replaced.and_then(|()| one.make(&mut self.hosts, &mut trial.facts)) {
+                Ok(PassEnd { result, facts, broken, .. }) => {
+                    if is_observed {
+                        (self.observe)(Event::PassEnded(&result));
+                    }
+                    trial.passes.push(result);
+                    trial.facts.extend(facts);
+                    trial.state = match broken {
+                        None => TrialState::Done,
+                        Some(Broken::Stopped) => TrialState::Interrupted,
+                        Some(Broken::Failed(reason)) => TrialState::Failed(reason),
+                    };
+                }
+                Err(TrialError::Failed(why)) => {
+                    group.settle(&mut self.hosts)?;
+                    trial.state = self.not_made(format!("{}: {why}", pass.name()));
+                }
+                Err(TrialError::CampaignOver(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes each agent create or join the working directory. Returns the effective settings.
+    fn begin(
+        &mut self,
+        group: &mut AgentGroup<'_>,
+        spec: &RunSpec,
+        workplace: Workplace<'_>,
+    ) -> Result<Vec<Fact>, TrialError> {
+        self.hosts.reach_all(spec.client_hosts())?;
+        group.compare_new_clocks(&mut self.hosts)?;
+        (self.observe)(Event::DirectoryBegun { name: workplace.name, spec });
+        let seed = self.plan.seed;
+        let mut shares = Vec::with_capacity(group.len());
+        for index in 0..group.len() {
+            shares.push(group.neighbour(index, 0));
+        }
+        // Created once, because copying it for each agent would take quadratic time: a run contains
+        // all of its hosts.
+        let common = assignment(spec, seed, workplace);
+        let begun = group.ask_first(&mut self.hosts, |index| {
+            let journal = match spec.client_hosts().get(index) {
+                Some(host) => ack_journal(spec.soak.as_deref(), &host.name),
+                None => JournalLocation::InMemory,
+            };
+            request::begin(Assignment {
+                share: shares[index],
+                joins: index > 0,
+                journal,
+                ..common.clone()
+            })
+        })?;
+        let hosts = group.hosts();
+        if spec.placement.shared && !spec.target.paths().is_empty() {
+            one_directory::check(&hosts, &begun).map_err(TrialError::Failed)?;
+        }
+        let mut facts = Vec::new();
+        for (index, begun) in begun.into_iter().enumerate() {
+            // Facts of a single agent belong to the trial and have no host.
+            match hosts.get(index) {
+                Some(host) if !group.is_alone() => facts.extend(on_host(host, begun.facts)),
+                _ => facts.extend(begun.facts),
+            }
+        }
+        Ok(facts)
+    }
+
+    /// Returns the state of a trial that could not be run. A trial that was stopped did not fail.
+    fn not_made(&self, why: String) -> TrialState {
+        if self.stop.load(Relaxed) { TrialState::Interrupted } else { TrialState::Failed(why) }
+    }
+
+    /// Waits for lost hosts: retries each for as long as the run wants, and once after each loss
+    /// for [`LOST_WAIT_MIN_NS`].
+    fn await_lost(&mut self, spec: &RunSpec) {
+        let wait_ns = spec.placement.lost_wait_ms.unwrap_or(0).saturating_mul(1_000_000);
+        let begun_ns = self.hosts.now_ns();
+        let mut hosts: Vec<&Host> = Vec::new();
+        if let Some(lab) = &spec.lab {
+            hosts.extend(lab.hosts());
+        }
+        hosts.extend(spec.client_hosts());
+        for host in hosts {
+            let is_new = self.hosts.take_lost_at_work(&host.name);
+            let wait_ns = if is_new { wait_ns.max(LOST_WAIT_MIN_NS) } else { wait_ns };
+            let until_ns = begun_ns.saturating_add(wait_ns);
+            while self.hosts.lost(&host.name).is_some()
+                && !self.stop.load(Relaxed)
+                && self.hosts.now_ns() < until_ns
+            {
+                self.hosts.retry_lost(&host.name);
+                if self.hosts.reach_one(host).is_err() {
+                    self.hosts.wait();
+                }
+            }
+            // An agent that was lost again while reconnecting is not another loss.
+            if self.hosts.lost(&host.name).is_some() {
+                self.hosts.take_lost_at_work(&host.name);
+            }
+        }
+    }
 }
 
 /// Cleans up after a panic of the controller during a trial: ends the agents' work, removes their
 /// files and undoes changes to hosts, so that the next trial starts from a clean state. Every step
 /// runs even if another one fails. If a stale answer shows up later as the answer to another order,
 /// its host loses its agent, which then undoes its changes on its own.
-fn recover(walk: &mut Walk<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked) -> TrialError {
-    let settled = panicked::catch(|| group.settle(walk).map_err(TrialError::CampaignOver));
-    let ended = panicked::catch(|| group.end(walk));
-    let left = panicked::catch(|| walk.hosts.undo_all());
+fn recover(hosts: &mut Hosts<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked) -> TrialError {
+    let settled = panicked::catch(|| group.settle(hosts).map_err(TrialError::CampaignOver));
+    let ended = panicked::catch(|| group.end(hosts));
+    let left = panicked::catch(|| hosts.undo_all());
     let mut reasons = vec![panicked.to_string()];
     for done in [settled, ended] {
         match done {
@@ -85,87 +316,6 @@ fn recover(walk: &mut Walk<'_>, group: &mut AgentGroup<'_>, panicked: &Panicked)
         reasons.push(format!("undo: {why}"));
     }
     TrialError::Failed(reasons.join("; "))
-}
-
-/// Creates and removes a working directory as a run needs it. Returns why that is impossible.
-///
-/// # Errors
-/// If the agent of this process is gone.
-pub(crate) fn check(
-    walk: &mut Walk<'_>,
-    spec: &RunSpec,
-    number: usize,
-) -> Result<Option<String>, ControllerError> {
-    let mut group = AgentGroup::of(spec);
-    let work_name = walk.directory_name(format_args!("check-{number}"));
-    let workplace = Workplace { name: &work_name, keep: false, trial: 0 };
-    let checked = panicked::catch(|| {
-        let begun = begin(walk, &mut group, spec, workplace);
-        if begun.is_err() {
-            group.settle(walk)?;
-        }
-        let ended = group.end(walk);
-        (walk.observe)(Event::DirectoryEnded { is_left: ended.is_err() });
-        // Why the target cannot be used is more informative than why the cleanup failed.
-        begun?;
-        ended
-    });
-    match checked.unwrap_or_else(|panicked| Err(recover(walk, &mut group, &panicked))) {
-        Ok(()) => Ok(None),
-        Err(TrialError::Failed(why)) => Ok(Some(why)),
-        Err(TrialError::CampaignOver(error)) => Err(error),
-    }
-}
-
-/// Starts agents on the client hosts that have none.
-fn reach_clients(walk: &mut Walk<'_>, spec: &RunSpec) -> Result<(), TrialError> {
-    walk.agent.set_wakeup(walk.hosts.wakeup());
-    walk.hosts.reach_all(spec.client_hosts()).map_err(TrialError::Failed)
-}
-
-/// Makes each agent create or join the working directory. Returns the effective settings.
-fn begin(
-    walk: &mut Walk<'_>,
-    group: &mut AgentGroup<'_>,
-    spec: &RunSpec,
-    workplace: Workplace<'_>,
-) -> Result<Vec<Fact>, TrialError> {
-    reach_clients(walk, spec)?;
-    group.compare_new_clocks(walk)?;
-    (walk.observe)(Event::DirectoryBegun { name: workplace.name, spec });
-    let seed = walk.plan.seed;
-    let mut shares = Vec::with_capacity(group.len());
-    for index in 0..group.len() {
-        shares.push(group.neighbour(index, 0));
-    }
-    // Created once, because copying it for each agent would take quadratic time: a run contains all
-    // of its hosts.
-    let common = assignment(spec, seed, workplace);
-    let begun = group.ask_first(walk, |index| {
-        let journal = match spec.client_hosts().get(index) {
-            Some(host) => ack_journal(spec.soak.as_deref(), &host.name),
-            None => JournalLocation::InMemory,
-        };
-        request::begin(Assignment {
-            share: shares[index],
-            joins: index > 0,
-            journal,
-            ..common.clone()
-        })
-    })?;
-    let hosts = group.hosts();
-    if spec.placement.shared && !spec.target.paths().is_empty() {
-        one_directory::check(&hosts, &begun).map_err(TrialError::Failed)?;
-    }
-    let mut facts = Vec::new();
-    for (index, begun) in begun.into_iter().enumerate() {
-        // Facts of a single agent belong to the trial and have no host.
-        match hosts.get(index) {
-            Some(host) if !group.is_alone() => facts.extend(on_host(host, begun.facts)),
-            _ => facts.extend(begun.facts),
-        }
-    }
-    Ok(facts)
 }
 
 #[derive(Clone, Copy)]
@@ -211,147 +361,4 @@ struct TrialOf<'s> {
     spec: &'s RunSpec,
     /// Events are reported.
     is_observed: bool,
-}
-
-fn begin_to_end<'s>(
-    walk: &mut Walk<'_>,
-    group: &mut AgentGroup<'s>,
-    run: TrialOf<'s>,
-    trial: &mut Trial,
-) -> Result<(), TrialError> {
-    let TrialOf { spec, is_observed } = run;
-    await_lost(walk, spec);
-    let caveats = match &spec.lab {
-        Some(lab) => {
-            let mut caveats = setting_up::before_trial(walk, spec, lab, trial)?;
-            caveats.extend(quiet::await_quiet(walk, lab, trial)?);
-            caveats
-        }
-        None => Vec::new(),
-    };
-    let work_name = walk.directory_name(trial.position);
-    let work = Workplace { name: &work_name, keep: walk.keep, trial: trial.position };
-    let begun = begin(walk, group, spec, work);
-    if is_observed {
-        trial.facts.extend(walk.hosts.take_facts());
-    }
-    match begun {
-        Ok(facts) => {
-            trial.facts.extend(facts);
-            make_passes(walk, group, run, work, trial)?;
-        }
-        Err(TrialError::Failed(why)) => {
-            group.settle(walk)?;
-            trial.state = not_made(walk, why);
-        }
-        Err(over) => return Err(over),
-    }
-    let shared = shared_kernel::check(spec, walk.hosts.kernels());
-    for pass in &mut trial.passes {
-        pass.caveats.extend(caveats.iter().chain(&shared).cloned());
-    }
-    setting_up::after_trial(walk, spec, trial);
-    let ended = group.end(walk);
-    (walk.observe)(Event::DirectoryEnded { is_left: ended.is_err() });
-    if let Err(TrialError::Failed(reason)) = ended {
-        if is_observed {
-            // The results table shows what was measured, and the measurement succeeded, so report
-            // this separately.
-            let left = format!("the working directory `{work_name}` is left behind: {reason}");
-            (walk.observe)(Event::Left(&left));
-        }
-        trial.state = TrialState::Failed(match &trial.state {
-            TrialState::Done => format!("clean-up: {reason}"),
-            TrialState::Interrupted => format!("interrupted; clean-up: {reason}"),
-            TrialState::Failed(first) => format!("{first}; clean-up: {reason}"),
-        });
-    }
-    Ok(())
-}
-
-/// Runs the passes in order until the trial cannot continue.
-fn make_passes<'s>(
-    walk: &mut Walk<'_>,
-    group: &mut AgentGroup<'s>,
-    run: TrialOf<'s>,
-    work: Workplace<'_>,
-    trial: &mut Trial,
-) -> Result<(), ControllerError> {
-    let TrialOf { spec, is_observed } = run;
-    for &pass in spec.passes() {
-        if walk.stop.load(Relaxed) {
-            trial.state = TrialState::Interrupted;
-        }
-        if trial.state != TrialState::Done {
-            break;
-        }
-        if is_observed {
-            (walk.observe)(Event::PassBegun(pass));
-        }
-        let fault_schedule = FaultSchedule::of(spec, pass, trial.position);
-        let seed = walk.plan.seed;
-        let replaced = group.replace_killed(walk, spec.client_hosts(), |share| {
-            // The replacement of a killed agent continues in its directory, and takes from its
-            // journal which writes were acknowledged.
-            let (joins, journal) = (true, JournalLocation::Inherited);
-            let assignment = assignment(spec, seed, work);
-            request::begin(Assignment { share, joins, journal, ..assignment })
-        });
-        let mut one = OnePass { spec, pass, group: &mut *group, is_observed, fault_schedule };
-        match replaced.and_then(|()| one.make(walk, &mut trial.facts)) {
-            Ok(PassEnd { result, facts, broken, .. }) => {
-                if is_observed {
-                    (walk.observe)(Event::PassEnded(&result));
-                }
-                trial.passes.push(result);
-                trial.facts.extend(facts);
-                trial.state = match broken {
-                    None => TrialState::Done,
-                    Some(Broken::Stopped) => TrialState::Interrupted,
-                    Some(Broken::Failed(reason)) => TrialState::Failed(reason),
-                };
-            }
-            Err(TrialError::Failed(why)) => {
-                group.settle(walk)?;
-                trial.state = not_made(walk, format!("{}: {why}", pass.name()));
-            }
-            Err(TrialError::CampaignOver(error)) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Returns the state of a trial that could not be run. A trial that was stopped did not fail.
-fn not_made(walk: &Walk<'_>, why: String) -> TrialState {
-    if walk.stop.load(Relaxed) { TrialState::Interrupted } else { TrialState::Failed(why) }
-}
-
-/// Waits for lost hosts: retries each for as long as the run wants, and once after each loss for
-/// [`LOST_WAIT_MIN_NS`].
-fn await_lost(walk: &mut Walk<'_>, spec: &RunSpec) {
-    let wait_ns = spec.placement.lost_wait_ms.unwrap_or(0).saturating_mul(1_000_000);
-    let begun_ns = walk.hosts.now_ns();
-    let mut hosts: Vec<&Host> = Vec::new();
-    if let Some(lab) = &spec.lab {
-        hosts.extend(lab.hosts());
-    }
-    hosts.extend(spec.client_hosts());
-    for host in hosts {
-        let is_new = walk.hosts.take_lost_at_work(&host.name);
-        let wait_ns = if is_new { wait_ns.max(LOST_WAIT_MIN_NS) } else { wait_ns };
-        let until_ns = begun_ns.saturating_add(wait_ns);
-        while walk.hosts.lost(&host.name).is_some()
-            && !walk.stop.load(Relaxed)
-            && walk.hosts.now_ns() < until_ns
-        {
-            walk.hosts.retry_lost(&host.name);
-            if walk.hosts.reach_one(host).is_err() {
-                (walk.wait)(walk.hosts.wakeup());
-            }
-        }
-        // An agent that was lost again while reconnecting is not another loss.
-        if walk.hosts.lost(&host.name).is_some() {
-            walk.hosts.take_lost_at_work(&host.name);
-        }
-    }
 }

@@ -1,18 +1,18 @@
 //! A machine that slows down while a campaign runs: who sees it, and whom the order blames for it.
 
-mod planned;
+#[path = "../../agent/tests/agent_thread/mod.rs"]
+mod agent_thread;
+mod campaign;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use agent::Agent;
-use controller::{Event, Hosts, Launched, Walk, walk};
+use controller::{Event, Hosts, Launched};
 use engine::SystemClock;
-use fleet::{ClockReading, Gone, Opening, in_process};
+use fleet::{ClockReading, Gone, Opening};
 use model::{CaveatCode, Host, Pass};
 use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
-use results::Store;
 use stats::{Outcome, compare, criteria, judge};
 
 /// Share of its speed that the machine loses from the first trial to the last.
@@ -20,7 +20,7 @@ const DRIFT: f64 = 0.3;
 
 /// What a comparison says of two runs that differ in nothing but when they were made.
 fn verdict(order: &str, seed: u64) -> Outcome {
-    let plan = planned::plan(&format!(
+    let plan = campaign::plan(&format!(
         "name = \"t\"\nseed = {seed}\ntrials = 15\norder = \"{order}\"\n[[target]]\nname = \"n\"\n\
          null = true\n[[workload]]\nkind = \"mixed\"\nqueue_depth = [1, 2]\n"
     ));
@@ -58,7 +58,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
     let mut times_ns = times_ns.into_iter();
     let first = server(0, times_ns.next()?);
     let port = first.address().port();
-    let plan = planned::plan(&format!(
+    let plan = campaign::plan(&format!(
         "name = \"t\"\nseed = 1\ntrials = 5\ninterference = \"keep\"\n[[target]]\nname = \"n\"\n\
          url = \"nfs://127.0.0.1:{port}/export?mountport={port}\"\n[[workload]]\n\
          kind = \"mixed\"\nread_percent = 100\nfile_size = \"64KiB\"\nops = 8\nqueue_depth = 1\n"
@@ -73,37 +73,20 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
             serving.replace(Some(server(port, time_ns)));
         }
     };
-    let (mut transport, end) = in_process::pair();
-    let agent = Agent {
-        clock: Arc::new(SystemClock::new()),
-        stop: Arc::default(),
-        state_dir: std::env::temp_dir().join("dfsbench-no-state"),
-        local_server: None,
-        give_up: None,
-    };
-    let serving_agent = std::thread::spawn(move || agent::serve(&agent, &end));
+    let clock = Arc::new(SystemClock::new());
+    let (mut transport, serving_agent) = agent_thread::start(clock, Arc::default(), None);
     let folder = tempfile::tempdir().unwrap();
-    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
     let read_clocks = || ClockReading { mono_ns: 0, wall_ns: 0 };
     let mut launch = |hosts: &[&Host]| -> Vec<Launched> {
         hosts.iter().map(|_| Err(Gone("no host is set up".to_owned()))).collect()
     };
-    let mut campaign = Walk {
-        plan: &plan,
-        agent: &mut transport,
-        hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
-        stop: &AtomicBool::new(false),
-        wait: &|wakeup| wakeup.wait(std::time::Duration::from_millis(100)),
-        observe: &mut observe,
-        now_unix_ms: &|| 7,
-        token: 1,
-        keep: false,
-        inject_fault: None,
-    };
-    let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
+    let opening = Opening { campaign: controller::campaign_name(1), ..Opening::default() };
+    let hosts = Hosts::new(&mut launch, &read_clocks, opening).with_local_agent(&mut transport);
+    let never = AtomicBool::new(false);
+    let campaign = campaign::run(&plan, hosts, &never, &mut observe, folder.path()).unwrap();
     drop(transport);
     assert_eq!(serving_agent.join().unwrap(), [""; 0]);
-    let judged = judge::pass(&store.load(id).unwrap().runs[0], Pass::Mix);
+    let judged = judge::pass(&campaign.runs[0], Pass::Mix);
     assert_eq!(judged.trials_used, 5, "{judged:?}");
     let drifts = judged.caveats.iter().find(|caveat| caveat.code == CaveatCode::Drift);
     drifts.map(judge::JudgedCaveat::evidence_line)

@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use agent::{accounting, caveats};
-use controller::clock::{Drift, Sample};
-use controller::{quiet, results_place, watching};
+use controller::{quiet_hosts, results_on_target, server_telemetry};
 use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
 use engine::worker::Ending;
+use fleet::clock::{Drift, Sample};
 use fleet::{ClockReading, QuietWait};
 use lab::memory::Memory;
 use lab::mounts::Mount;
@@ -327,16 +327,16 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
         CaveatCode::ServerCached => {
             let lab = LabSpec::new(Host::here("server"), Host::here("client"));
             let seen = counters(&[("nfsd.read_bytes", 1_000)]);
-            data_of(code, watching::about_server(&lab, &seen))
+            data_of(code, server_telemetry::about_server(&lab, &seen))
         }
         CaveatCode::NotQuiet => {
             let device = BusyDevice { name: "disk vdb".to_owned(), bytes_per_s: 2_000_000 };
             let wait = QuietWait { waited_ms: 10, busy: vec![device] };
-            data_of(code, quiet::caveat("server", &wait))
+            data_of(code, quiet_hosts::caveat("server", &wait))
         }
         CaveatCode::ResultsOnTarget => {
             let results = Path::new("/srv/r.db");
-            data_of(code, results_place::caveat(results, &mount("ext4"), 65_536, &reads()))
+            data_of(code, results_on_target::caveat(results, &mount("ext4"), 65_536, &reads()))
         }
         // Only a server with sessions raises it: `agent/tests/caveats/causes.rs` looks at its data.
         CaveatCode::SlotsLimited => Some(Evidence::counts(4, 8, "slots", "CREATE_SESSION")),

@@ -1,12 +1,14 @@
 //! The controller's walk over a scripted agent: order, failures, interruption, what is stored.
 
-mod planned;
+mod campaign;
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use controller::{ControllerError, Event, FAILURES_MAX, Hosts, Walk, preflight, resume, walk};
+use controller::{
+    CampaignRunner, ControllerError, Event, FAILURES_MAX, Hosts, Launched, LocalClock,
+};
 use fleet::{Broken, ClockReading, Gone, Opening, Order, PassEnd, Report, Transport};
 use model::random::SplitMix64;
 use model::{
@@ -76,12 +78,19 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
     }
 }
 
-fn no_hosts<'a>() -> Hosts<'a> {
+/// Returns the agent of this process, and no other hosts.
+fn only_here<'a>(agent: &'a mut dyn Transport, clock: &'a dyn LocalClock) -> Hosts<'a> {
     // A closure that captures nothing takes no memory to leak.
-    let launch = Box::leak(Box::new(|hosts: &[&Host]| -> Vec<controller::Launched> {
+    let launch = Box::leak(Box::new(|hosts: &[&Host]| -> Vec<Launched> {
         hosts.iter().map(|_| Err(gone())).collect()
     }));
-    Hosts::new(launch, &|| ClockReading { mono_ns: 0, wall_ns: 0 }, Opening::default())
+    let opening = Opening { campaign: "abc".to_owned(), ..Opening::default() };
+    Hosts::new(launch, clock, opening).with_local_agent(agent)
+}
+
+/// A clock that stands still.
+fn stopped_clock() -> ClockReading {
+    ClockReading { mono_ns: 0, wall_ns: 7_000_000 }
 }
 
 fn gone() -> Gone {
@@ -100,28 +109,18 @@ fn empty(pass: Pass) -> PassResult {
 
 fn plan(text: &str) -> Plan {
     let head = "name = \"t\"\ntrials = 4\nseed = 3\n[[target]]\nname = \"d\"\npath = \"/d\"\n";
-    planned::plan(&format!("{head}{text}"))
+    campaign::plan(&format!("{head}{text}"))
 }
 
-/// A walk of a plan whose clock stands still.
-fn quiet_walk<'a>(
+/// A runner of a plan's trials that nobody observes.
+fn runner<'a>(
     plan: &'a Plan,
     agent: &'a mut dyn Transport,
     stop: &'a AtomicBool,
     observe: &'a mut dyn FnMut(Event<'_>),
-) -> Walk<'a> {
-    Walk {
-        plan,
-        agent,
-        hosts: no_hosts(),
-        stop,
-        wait: &|_| (),
-        observe,
-        now_unix_ms: &|| 7,
-        token: 1,
-        keep: false,
-        inject_fault: None,
-    }
+) -> CampaignRunner<'a> {
+    let hosts = only_here(agent, &stopped_clock);
+    CampaignRunner { plan, hosts, stop, observe, inject_fault: None }
 }
 
 /// Walks the plan over an agent and returns what was stored, with the events that were received.
@@ -131,7 +130,6 @@ fn walked(
     stop: &AtomicBool,
     folder: &Path,
 ) -> (Campaign, Vec<String>) {
-    let mut store = Store::open_or_create(&folder.join("r.db")).unwrap();
     let mut events = Vec::new();
     let mut observe = |event: Event<'_>| {
         events.push(match event {
@@ -147,9 +145,9 @@ fn walked(
             Event::Left(left) => panic!("{left}"),
         });
     };
-    let mut campaign = Walk { token: 0xabc, ..quiet_walk(plan, agent, stop, &mut observe) };
-    let (id, _) = walk(&mut campaign, &mut store, &planned::header(plan)).unwrap();
-    (store.load(id).unwrap(), events)
+    let hosts = only_here(agent, &stopped_clock);
+    let campaign = campaign::run(plan, hosts, stop, &mut observe, folder).unwrap();
+    (campaign, events)
 }
 
 /// Goes on with a stored campaign over an agent that does what it is reported, and returns what is
@@ -159,8 +157,7 @@ fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
     let mut agent = Scripted::new(|_, _: &Order| None);
     let stop = AtomicBool::new(false);
     let mut ignore = |_: Event<'_>| {};
-    let mut rest = Walk { token: 0xabd, ..quiet_walk(plan, &mut agent, &stop, &mut ignore) };
-    resume(&mut rest, &mut store, id).unwrap();
+    runner(plan, &mut agent, &stop, &mut ignore).resume(&mut store, id).unwrap();
     (store.load(id).unwrap(), agent.trials)
 }
 
@@ -262,7 +259,7 @@ fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
     let head = "name = \"t\"\ntrials = 9\nuntil = \"1%\"\nseed = 3\n";
     let text = "[[target]]\nname = \"d\"\npath = \"/d\"\n[[workload]]\nkind = \"stream\"\n\
                 passes = \"write\"\nio_size = [\"64KiB\", \"1MiB\"]\n";
-    let plan = planned::plan(&format!("{head}{text}"));
+    let plan = campaign::plan(&format!("{head}{text}"));
     let mut io_size = 0;
     let mut agent = Scripted::new(|trial, order: &Order| match order {
         Order::Begin(assignment) => {
@@ -300,7 +297,7 @@ fn walked_with_steal(
     mut pass: impl FnMut(usize) -> (u64, u64),
 ) -> (Campaign, stats::Judged) {
     let folder = tempfile::tempdir().unwrap();
-    let plan = planned::plan(&format!(
+    let plan = campaign::plan(&format!(
         "name = \"t\"\ntrials = 10\nseed = 3\n{head}[[target]]\nname = \"d\"\npath = \"/d\"\n\
          [[workload]]\nkind = \"stream\"\npasses = \"write\"\n"
     ));
@@ -468,8 +465,8 @@ fn preflight_wants_one_target_that_works() {
         });
         let stop = AtomicBool::new(false);
         let mut ignore = |_: Event<'_>| {};
-        let mut campaign = Walk { keep: true, ..quiet_walk(&plan, &mut agent, &stop, &mut ignore) };
-        match (preflight(&mut campaign), expected) {
+        let checked = runner(&plan, &mut agent, &stop, &mut ignore).preflight();
+        match (checked, expected) {
             (Ok(()), None) => {}
             (Err(ControllerError::UnusableHere(reason)), Some(expected)) => {
                 assert_eq!(reason, expected);
@@ -491,8 +488,8 @@ fn preflight_reports_interruption_as_such() {
         _ => None,
     });
     let mut ignore = |_: Event<'_>| {};
-    let mut campaign = Walk { keep: true, ..quiet_walk(&plan, &mut agent, &stop, &mut ignore) };
-    assert!(matches!(preflight(&mut campaign), Err(ControllerError::Interrupted)));
+    let checked = runner(&plan, &mut agent, &stop, &mut ignore).preflight();
+    assert!(matches!(checked, Err(ControllerError::Interrupted)));
 }
 
 #[test]
@@ -512,14 +509,13 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     }
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n");
-    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
     // One whole trial of two passes is ten orders.
     let mut agent = Mortal(Scripted::new(|_, _: &Order| None), 13);
-    let stop = AtomicBool::new(false);
-    let mut ignore = |_: Event<'_>| {};
-    let mut campaign = quiet_walk(&plan, &mut agent, &stop, &mut ignore);
-    let error = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap_err();
-    assert!(matches!(error, ControllerError::Gone(_)));
+    let hosts = only_here(&mut agent, &stopped_clock);
+    let never = AtomicBool::new(false);
+    let ran = campaign::run(&plan, hosts, &never, &mut |_| (), folder.path());
+    assert!(matches!(ran, Err(ControllerError::Gone(_))));
+    let store = Store::open_existing(&folder.path().join("r.db")).unwrap();
     let id = store.latest().unwrap().unwrap();
     let kept = store.load(id).unwrap();
     assert_eq!((kept.runs[0].trials.len(), kept.state), (1, CampaignState::Interrupted));
@@ -528,22 +524,17 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
 #[test]
 fn a_spent_budget_leaves_what_intervals_need() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = planned::plan(
+    let plan = campaign::plan(
         "name = \"t\"\ntrials = 20\nbudget = \"1s\"\nseed = 3\n[[target]]\nname = \"d\"\n\
          path = \"/d\"\n[[workload]]\nkind = \"stream\"\n",
     );
-    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
     let mut agent = Scripted::new(|_, _: &Order| None);
     // Each reading of the clock is a minute after the last one.
-    let now_ms = AtomicU64::new(0);
-    let stop = AtomicBool::new(false);
-    let mut ignore = |_: Event<'_>| {};
-    let mut campaign = Walk {
-        now_unix_ms: &|| now_ms.fetch_add(60_000, Relaxed),
-        ..quiet_walk(&plan, &mut agent, &stop, &mut ignore)
-    };
-    let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
-    let runs = store.load(id).unwrap().runs;
+    let now_ns = AtomicU64::new(0);
+    let clock = || ClockReading { mono_ns: 0, wall_ns: now_ns.fetch_add(60_000_000_000, Relaxed) };
+    let never = AtomicBool::new(false);
+    let hosts = only_here(&mut agent, &clock);
+    let runs = campaign::run(&plan, hosts, &never, &mut |_| (), folder.path()).unwrap().runs;
     let needed = plan.trials_needed() as usize;
     assert!(needed > 1 && runs.iter().all(|run| run.trials.len() == needed), "{needed}");
 }

@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use agent::Agent;
 use engine::SystemClock;
+use fleet::job;
 use fleet::rendezvous::{self, AgentRank, Hello, Joined};
 use fleet::stdio::Flags;
 use model::units;
 
 use crate::args::AgentArgs;
 use crate::exit::{self, End, Failure};
-use crate::{embedded, job, output, replay, signals, user_dirs};
+use crate::{embedded, output, signals, target, user_dirs};
 
 /// The variables that may name this host; without them the name is the kernel's.
 ///
@@ -56,7 +57,8 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         let _ = PUSHED.set(seen.clone());
     }
     if args.replay {
-        replay::serve_share(clock, Flags { stop, leave });
+        let around = target::surroundings(0);
+        replay::serve_share(io::stdin(), io::stdout(), clock, Flags { stop, leave }, around);
         remove_pushed();
         return Ok(End::Ok.into());
     }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use controller::Launched;
+use fleet::job::{Job, JobRequest, Scheduler};
 use fleet::ssh::{self, Launcher, LauncherOptions};
 use fleet::{Gone, Remote};
 use model::{Host, panicked};
@@ -20,11 +21,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::copies::Copies;
-use crate::job::Job;
-use crate::output::lock_always;
-use crate::own_program;
+use crate::exit::Failure;
+use crate::output::{self, lock_always};
 use crate::progress::Visibility;
-use crate::user_dirs;
+use crate::{input_file, own_program, user_dirs};
 
 /// Names of the hosts that have agents, for the message of a process that can't end in order.
 static REACHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -45,6 +45,24 @@ fn note_reached(host: &str) {
 /// Notes that all hosts were left.
 pub fn note_left() {
     lock_always(&REACHED).clear();
+}
+
+/// What the schedulers of jobs leave for this process.
+pub const SCHEDULER: Scheduler<'static> = Scheduler {
+    variable: &|name| std::env::var(name).ok(),
+    read_file: &input_file::read_host_list,
+};
+
+/// Gathers the hosts of a job, and the agents that connect by themselves.
+///
+/// # Errors
+/// When the request makes no sense, or not all agents connect.
+pub fn gather_job(request: &JobRequest, stop: &Arc<AtomicBool>) -> Result<Job, Failure> {
+    let program = match std::env::var_os("DFSBENCH_AGENT_BINARY") {
+        Some(named) => named.into(),
+        None => own_program::installed()?,
+    };
+    Ok(Job::gather(request, &SCHEDULER, &program, output::message, stop)?)
 }
 
 /// Starts agents, here or on other hosts.

@@ -218,7 +218,7 @@ pub struct ResumeArgs {
 }
 
 /// Options of every command that makes trials, be they the first of a campaign or its last.
-#[derive(Debug, Parser)]
+#[derive(Clone, Debug, Parser)]
 pub struct MakingArgs {
     /// Results file; campaigns add up in one file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath,

@@ -4,23 +4,29 @@
 //! stored and gone on with as `dfsbench run` does it. Where the heaviest load is not named, a short
 //! closed loop finds it first. The report shows what was found, from the results file.
 
-mod bound;
-mod maximum;
-mod raw_plan;
-
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use controller::search::curve_plan::{self, CurveDefaults, mix_of, plan_with_loads, spread_loads};
+use controller::search::{LoadsUnderBound, closed_loop, find_loads_under_bound};
 use model::question::{CurveRequest, LoadMaximum, Question, ResponseBound};
 use model::setting::Setting;
 use model::units::parse_time_ns;
-use model::{OpKind, Workload};
-use plan::{Overrides, Plan, RawPlan, Surroundings};
-use workload::opmix;
+use model::{Campaign, CampaignState, Workload};
+use plan::{Overrides, Plan, RawPlan, Surroundings, TargetArg, User};
+use results::Store;
+use stats::Rate;
 
 use crate::args::{CurveArgs, Launcher};
-use crate::campaign::{self, Means};
+use crate::campaign::{self, Session};
+use crate::embedded;
 use crate::exit::{End, Failure};
-use crate::{dry_run, job, output, plan_source, signals};
+use crate::presets::Preset;
+use crate::progress::{Progress, Visibility};
+use crate::{dry_run, output, plan_source};
+
+/// A heaviest load below this is no load, in ops per second.
+const LEAST: u64 = 50;
 
 /// Draws the curve that the arguments ask for.
 ///
@@ -36,101 +42,172 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
                 .to_owned(),
         ));
     }
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.run.job)?;
-    let raw = raw_plan::plan(args, &around)?;
-    let mut ask = Asking { args, raw: &raw, around };
-    let light = ask.plan(&[1])?;
+    let mut around = plan_source::surroundings_of_job(&args.run.job)?;
+    let raw = read_plan(args, &around)?;
+    let light = plan_with_loads(&raw, &around, &[1])?;
     campaign::warn_of_idle_settings(&light);
     light.check_destroy(&args.run.making.allow_destroy)?;
     if args.run.estimate.dry_run {
-        return ask.describe(&light);
+        return describe(args, &raw, &around, &light);
     }
-    let stop = signals::stop_flag()?;
-    let mut means = Means::of(&args.run.making);
-    campaign::prepare(&means)?;
-    campaign::bring(&args.run.job, &means, &mut ask.around, &stop)?;
+    let session = Session::start(&args.run.making, &args.run.job)?;
+    session.add_job_hosts(&mut around);
     let maximum = match args.max_load {
         Some(per_s) => LoadMaximum { per_s, found: None },
-        None => maximum::find(&means, light, &stop)?,
+        None => find_maximum(&session, light)?,
     };
     let loads_per_s = spread_loads(maximum.per_s, args.points);
-    let mut plan = ask.plan(&loads_per_s)?;
+    let plan = plan_with_loads(&raw, &around, &loads_per_s)?;
     let mut request = CurveRequest { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
         // A search chooses its loads itself, by what it found so far.
         request.loads_per_s.clear();
-        return bound::search(&means, &ask, &request, bound, &stop);
+        let heaviest = plan_with_loads(&raw, &around, &[request.maximum.per_s])?;
+        return search_under_bound(session, heaviest, &request, bound);
     }
-    means.question = Question::Curve(request);
-    campaign::make(&means, &mut plan, None, &stop)
+    session.run_plan(plan, &Question::Curve(request))
 }
 
-/// The arguments that plans of a curve are made from.
-struct Asking<'a> {
-    args: &'a CurveArgs,
-    raw: &'a RawPlan,
-    around: Surroundings,
-}
-
-impl Asking<'_> {
-    /// The plan with these offered loads, in ops per second.
-    fn plan(&self, loads_per_s: &[u64]) -> Result<Plan, Failure> {
-        let mut raw = self.raw.clone();
-        let mut overrides = Overrides::default();
-        let mut levels = Vec::new();
-        let mut heaviest = 1;
-        for load in loads_per_s {
-            levels.push(load.to_string());
-            heaviest = heaviest.max(*load);
+/// Describes the campaign without running it.
+fn describe(
+    args: &CurveArgs,
+    raw: &RawPlan,
+    around: &Surroundings,
+    light: &Plan,
+) -> Result<ExitCode, Failure> {
+    let points = args.points;
+    let text = match args.max_load {
+        Some(per_s) => {
+            let plan = plan_with_loads(raw, around, &spread_loads(per_s, points))?;
+            dry_run::describe(&plan, &args.run)?
         }
-        overrides.settings.insert(Setting::Rate, levels);
-        raw.apply(&overrides)?;
-        raw_plan::fit_set(&mut raw, &self.around, heaviest)?;
-        Ok(Plan::resolve(&raw, &self.around)?)
-    }
-
-    /// Describes the campaign without running it.
-    fn describe(&self, light: &Plan) -> Result<ExitCode, Failure> {
-        let points = self.args.points;
-        let text = match self.args.max_load {
-            Some(per_s) => {
-                dry_run::describe(&self.plan(&spread_loads(per_s, points))?, &self.args.run)?
-            }
-            None => format!(
-                "{points} load points, evenly spaced up to what a closed loop of {} finds first; \
-                 --max-load names it\none load point:\n{}",
-                maximum::shown(light),
-                dry_run::describe(light, &self.args.run)?
-            ),
-        };
-        output::text(&text)?;
-        Ok(End::Ok.into())
-    }
-}
-
-/// So many loads, evenly spaced up to the heaviest.
-fn spread_loads(max_per_s: u64, points: u32) -> Vec<u64> {
-    let mut loads = Vec::new();
-    for point in 1..=points {
-        let load = u128::from(max_per_s) * u128::from(point) / u128::from(points);
-        loads.push((load as u64).max(1));
-    }
-    loads
-}
-
-/// The mix of a plan's first run, for the rule of a curve: all runs have the same, or they could
-/// not be compared.
-fn mix_of(plan: &Plan) -> CurveRequest {
-    let Some(run) = plan.runs.first() else { return CurveRequest::default() };
-    let (mix_name, mix) = if run.workload == Workload::OpMix {
-        (run.op_mix.name.clone(), opmix::call_shares(&run.op_mix))
-    } else {
-        // Shares count in hundredths of a percent.
-        let reads = run.read_percent * 100;
-        (String::new(), vec![(OpKind::Read, reads), (OpKind::Write, 10_000 - reads)])
+        None => format!(
+            "{points} load points, evenly spaced up to what a closed loop of {} finds first; \
+             --max-load names it\none load point:\n{}",
+            closed_loop::longest(light),
+            dry_run::describe(light, &args.run)?
+        ),
     };
-    CurveRequest { mix_name, mix, ..CurveRequest::default() }
+    output::text(&text)?;
+    Ok(End::Ok.into())
+}
+
+/// Reads the plan and fills in what a curve wants.
+fn read_plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure> {
+    let flags = args.run.overrides();
+    if flags.settings.contains_key(&Setting::Rate) {
+        let what = "--rate: the load points of a curve are its rates";
+        return Err(Failure::Usage(format!("{what} (hint: --max-load and --points)")));
+    }
+    if args.run.until_broken.is_some() {
+        let what = "--until-broken: a curve does not search for the load that breaks a server";
+        return Err(Failure::Usage(format!("{what} (hint: dfsbench ramp)")));
+    }
+    let mut raw = read_named_plan(args)?;
+    plan_source::apply(&mut raw, &args.run)?;
+    let is_quick = args.run.target.is_none();
+    let defaults = if is_quick { CurveDefaults::Quick } else { CurveDefaults::Field };
+    curve_plan::fill_in(&mut raw, around, defaults)?;
+    Ok(raw)
+}
+
+/// Reads the plan that is named; without a name, one for the in-memory server.
+fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
+    let mix =
+        Overrides { workload: vec![Workload::OpMix.name().to_owned()], ..Overrides::default() };
+    let mut raw = match args.run.target.as_deref() {
+        None if args.run.wants_null() => RawPlan::for_target(TargetArg::NULL),
+        None => RawPlan::for_target(TargetArg::embedded(User::default())),
+        Some(text) => plan_source::named(text)?,
+    };
+    // A plan has workloads of its own; a bare target gets the usual mix.
+    let is_plan = match args.run.target.as_deref() {
+        Some(text) => plan_source::is_plan_file(text) || Preset::named(text).is_some(),
+        None => false,
+    };
+    if !is_plan {
+        raw.apply(&mix)?;
+        "curve".clone_into(&mut raw.name);
+    }
+    Ok(raw)
+}
+
+/// Finds the heaviest load; `light` is the plan with a load of next to nothing.
+///
+/// # Errors
+/// When the loop can't be made, or gets next to nothing done.
+fn find_maximum(session: &Session<'_>, mut light: Plan) -> Result<LoadMaximum, Failure> {
+    closed_loop::close_loops(&mut light);
+    if session.visibility() == Visibility::Shown {
+        let time = closed_loop::longest(&light);
+        output::message(&format!("the heaviest load is found by a closed loop of {time}"));
+    }
+    let server = embedded::start(&light)?;
+    if let Some(server) = &server {
+        server.set_addresses(&mut light);
+    }
+    let making = campaign::without_progress(session.making);
+    let mut silent = Session::silent(&making, Arc::clone(&session.stop));
+    let mut observer = silent.observe(Progress::new(&light, Visibility::Hidden), 0)?;
+    let found = silent.with_runner(&light, server.as_ref(), &mut observer, |runner| {
+        Ok(closed_loop::find_best(runner)?)
+    })?;
+    if found.per_s() < LEAST {
+        let rate = Rate::Ops(found.per_s() as f64);
+        let what = format!("a closed loop reached only {rate}, too little for a curve");
+        return Err(Failure::Lab(format!("{what} (hint: more --clients, or --max-load)")));
+    }
+    if session.visibility() == Visibility::Shown {
+        let rate = Rate::Ops(found.per_s() as f64);
+        output::message(&format!("the heaviest load is {rate}"));
+    }
+    Ok(LoadMaximum { per_s: found.per_s(), found: Some(found) })
+}
+
+/// Searches for the heaviest load of each run, whatever its other settings are.
+///
+/// # Errors
+/// As [`Session::run_plan`].
+fn search_under_bound(
+    mut session: Session<'_>,
+    mut heaviest: Plan,
+    request: &CurveRequest,
+    bound: ResponseBound,
+) -> Result<ExitCode, Failure> {
+    let server = embedded::start(&heaviest)?;
+    if let Some(server) = &server {
+        server.set_addresses(&mut heaviest);
+    }
+    let progress = Progress::open_ended(&heaviest, session.visibility());
+    let mut observer = session.observe(progress, 0)?;
+    let results = &session.making.results;
+    let searched = session.with_runner(&heaviest, server.as_ref(), &mut observer, |runner| {
+        runner.preflight()?;
+        let header = campaign::header(runner, &Question::Curve(request.clone()))?;
+        let mut store = Store::open_or_create(results)?;
+        Ok(find_loads_under_bound(runner, &mut store, &header, request, &bound)?)
+    });
+    drop(server);
+    let made = match searched {
+        Ok(found) => report_search(&session, found),
+        Err(failure) => Err(failure),
+    };
+    observer.end(&made);
+    Ok(made?.0.into())
+}
+
+/// Reports what was found.
+fn report_search(
+    session: &Session<'_>,
+    found: LoadsUnderBound,
+) -> Result<(End, Campaign), Failure> {
+    let LoadsUnderBound { campaign, are_known } = found;
+    let end = session.report(&campaign)?;
+    if !are_known || campaign.state != CampaignState::Complete {
+        return Ok((End::Invalid, campaign));
+    }
+    // Load points beyond the bound break a rule, and a search needs some of them.
+    Ok((if end == End::Invalid { End::Ok } else { end }, campaign))
 }
 
 fn bound_of(args: &CurveArgs) -> Result<Option<ResponseBound>, Failure> {
@@ -157,18 +234,5 @@ fn parse_quantile(text: &str) -> Result<u32, Failure> {
             "--bound-quantile `{text}`: is no share of the ops in percent (hint: 1 to 99.9, such \
              as 99)"
         ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn load_points_are_evenly_spaced_and_end_at_the_heaviest() {
-        assert_eq!(spread_loads(5_000, 10), (1..=10).map(|n| n * 500).collect::<Vec<u64>>());
-        let uneven = spread_loads(1_234, 10);
-        assert_eq!((uneven[0], uneven[9], uneven.len()), (123, 1_234, 10));
-        assert!(uneven.windows(2).all(|pair| (123..=124).contains(&(pair[1] - pair[0]))));
     }
 }

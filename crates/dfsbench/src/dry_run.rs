@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use controller::pace::{self, Probed};
 use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
 use model::units::{Nanos, Size, Wait};
 use model::{Fresh, Host, InterferenceRule, Invalidation, LabSpec, LabStep, RunSpec};
@@ -17,7 +18,6 @@ use report::document::{Column, Role, Table, TableRow};
 use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::output;
-use crate::paces::{self, Probed};
 use crate::{contenders, joined, memory_guard};
 
 /// So many hosts at work are named.
@@ -40,7 +40,7 @@ pub fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
     if let Some(named) = &args.estimate.assume_pace {
         let (store, id) = joined::find_campaign(named, &args.making.results)?;
         let earlier = memory_guard::load(&store, id)?;
-        return Ok(describe_probed(plan, &rates, &paces::of_campaign(plan, &earlier)?));
+        return Ok(describe_probed(plan, &rates, &pace::of_campaign(plan, &earlier)?));
     }
     let mut estimate = estimate_at(plan, &rates);
     let steps = count_steps(plan);

@@ -12,6 +12,7 @@ use std::io::ErrorKind;
 use std::process::{self, ExitCode};
 
 use controller::ControllerError;
+use fleet::job::JobError;
 use model::{Panicked, panicked};
 use plan::PlanError;
 use results::{ExportError, StoreError};
@@ -67,9 +68,21 @@ impl From<ControllerError> for Failure {
         match error {
             ControllerError::Store(error) => Self::Store(error),
             // A directory of this host is the user's to name, a server is not.
-            ControllerError::UnusableHere(reason) => Self::Usage(reason),
+            ControllerError::UnusableHere(reason) | ControllerError::Request(reason) => {
+                Self::Usage(reason)
+            }
+            ControllerError::Plan(error) => Self::Plan(error),
             error @ ControllerError::Interrupted => Self::Interrupted(error.to_string()),
             error => Self::Lab(error.to_string()),
+        }
+    }
+}
+
+impl From<JobError> for Failure {
+    fn from(error: JobError) -> Self {
+        match error {
+            JobError::Request(why) => Self::Usage(why),
+            JobError::Agents(why) => Self::Lab(why),
         }
     }
 }

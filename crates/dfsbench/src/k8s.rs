@@ -9,14 +9,14 @@
 
 use std::process::ExitCode;
 
+use fleet::job::{MEET, TOKEN, unnamed_hosts};
 use fleet::rendezvous::AGENTS_MAX;
 use serde_json::{Value, json};
 
 use crate::args::K8sArgs;
 use crate::exit::{End, Failure};
-use crate::job::{MEET, TOKEN};
 use crate::output::Printable;
-use crate::{input_file, job, output_file, plan_source};
+use crate::{input_file, output_file, plan_source};
 
 /// The port on which the controller listens in its pod.
 const PORT: u16 = 7411;
@@ -41,7 +41,7 @@ pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     let text = input_file::read_plan(&args.plan)?;
     let source_name = args.plan.display().to_string();
     let flags = plan_source::RunFlags::parse(&args.run)?;
-    let plan = flags.plan_of_job(&text, &source_name, job::unnamed_hosts(agents, 1))?;
+    let plan = flags.plan_of_job(&text, &source_name, unnamed_hosts(agents, 1))?;
     let name = match &args.name {
         Some(name) => name.clone(),
         None => usual_name(&plan.name),

@@ -10,9 +10,9 @@ use model::setting::Setting;
 use plan::{BesideServer, NfsAddress, Plan, RawPlan, TargetArg};
 
 use crate::args::LadderArgs;
-use crate::campaign::{self, Means};
+use crate::campaign::{self, Session};
 use crate::exit::{End, Failure};
-use crate::{dry_run, output, plan_source, signals};
+use crate::{dry_run, output, plan_source};
 
 /// Makes the ladder that the arguments ask for.
 ///
@@ -31,7 +31,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     }
     // One target for each layer; a layer that can't be measured here is an open question.
     let (raw, ladder) = read_plan(args)?.into_ladder(beside)?;
-    let mut plan = Plan::resolve(&raw, &plan_source::surroundings())?;
+    let plan = Plan::resolve(&raw, &plan_source::surroundings())?;
     plan.check_ladder()?;
     campaign::warn_of_idle_settings(&plan);
     if args.run.estimate.dry_run {
@@ -42,9 +42,8 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.run.making.allow_destroy)?;
-    let stop = signals::stop_flag()?;
-    let means = Means { question: Question::Ladder(ladder), ..Means::of(&args.run.making) };
-    campaign::make(&means, &mut plan, None, &stop)
+    let session = Session::start(&args.run.making, &args.run.job)?;
+    session.run_plan(plan, &Question::Ladder(ladder))
 }
 
 /// Reads the plan that the arguments name; the in-memory server where they name none.

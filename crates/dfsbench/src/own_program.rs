@@ -4,6 +4,8 @@ use std::env;
 use std::io;
 use std::path::PathBuf;
 
+use crate::exit::Failure;
+
 /// Returns a path by which this program can be started and read while this process runs.
 ///
 /// An upgrade during a campaign puts another file in the place of this one, or removes it. The
@@ -19,6 +21,15 @@ pub fn find() -> io::Result<PathBuf> {
         return Ok(installed);
     }
     Ok(PathBuf::from(format!("/proc/{}/exe", std::process::id())))
+}
+
+/// Returns the path of this program's file for processes that are started later or elsewhere.
+///
+/// # Errors
+/// When the system does not know it, such as without /proc.
+pub fn installed() -> Result<PathBuf, Failure> {
+    env::current_exe()
+        .map_err(|error| Failure::Lab(format!("can't find this program's file: {error}")))
 }
 
 /// Returns the path of a file beside this program's, whether or not there is one.

@@ -3,22 +3,34 @@
 //! [`read`] is the way in of most commands. A plan is read and checked here; nothing is measured,
 //! written or connected to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
 use model::setting::Setting;
 use model::{Host, Target};
-use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg};
+use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, UsedFrom};
 
-use crate::args::RunArgs;
+use crate::args::{JobArgs, RunArgs};
 use crate::calendar::token;
 use crate::exit::Failure;
 use crate::presets::{Preset, QUICK};
-use crate::{input_file, job, target};
+use crate::{agents, input_file, target};
 
 /// Returns this process's surroundings of a plan, with a seed that no other campaign has.
 pub fn surroundings() -> Surroundings {
     target::surroundings(token() % 1_000_000_000)
+}
+
+/// Returns the same with the hosts of a job, whose names may not be known yet.
+///
+/// # Errors
+/// When their number is not given, or a list of them can't be used.
+pub fn surroundings_of_job(args: &JobArgs) -> Result<Surroundings, Failure> {
+    let mut around = surroundings();
+    if let Some(request) = args.request() {
+        around.job = Some(request.stand_ins(&agents::SCHEDULER)?);
+    }
+    Ok(around)
 }
 
 /// Reads the plan that the arguments name, and applies their flags to it.
@@ -134,7 +146,60 @@ pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     }
     read_inputs(raw)?;
     if args.job.launcher.is_some() {
-        job::use_targets(raw)?;
+        use_job_hosts(raw)?;
+    }
+    Ok(())
+}
+
+/// Has targets that name no hosts used from the hosts of the job.
+///
+/// # Errors
+/// When no target is left that can be.
+fn use_job_hosts(raw: &mut RawPlan) -> Result<(), Failure> {
+    for target in &mut raw.targets {
+        if target.used_from != UsedFrom::One {
+            continue;
+        }
+        match &mut target.what {
+            TargetArg::Ready(Target::Directory { path }) => make_absolute(path)?,
+            TargetArg::Ready(Target::Directories { paths }) => {
+                for path in paths {
+                    make_absolute(path)?;
+                }
+            }
+            TargetArg::Ready(Target::Null) | TargetArg::Nfs(_) => {}
+            TargetArg::Ready(_)
+            | TargetArg::Temporary
+            | TargetArg::Embedded(_)
+            | TargetArg::Lab(_) => continue,
+        }
+        target.used_from = UsedFrom::Job;
+    }
+    let mut names_hosts = false;
+    for target in &raw.targets {
+        match target.used_from {
+            UsedFrom::Job => return Ok(()),
+            UsedFrom::Hosts(_) => names_hosts = true,
+            UsedFrom::One => {}
+        }
+    }
+    let hint = if names_hosts {
+        "remove `hosts` and `clients` of the targets: the hosts are those of the job"
+    } else {
+        "name a directory that all of them have, or nfs://server/export"
+    };
+    let what = "no target of the plan can be used from the hosts of a job";
+    Err(Failure::Usage(format!("{what} (hint: {hint})")))
+}
+
+/// Makes a path absolute: on other hosts an agent runs in another folder.
+fn make_absolute(path: &mut PathBuf) -> Result<(), Failure> {
+    match std::path::absolute(&*path) {
+        Ok(absolute) => *path = absolute,
+        Err(error) => {
+            let shown = path.display();
+            return Err(Failure::Usage(format!("can't make `{shown}` absolute: {error}")));
+        }
     }
     Ok(())
 }
@@ -219,7 +284,7 @@ impl RunFlags {
     ) -> Result<Plan, Failure> {
         let mut raw = RawPlan::parse(text, source_name)?;
         apply(&mut raw, &self.0)?;
-        job::use_targets(&mut raw)?;
+        use_job_hosts(&mut raw)?;
         Ok(Plan::resolve(&raw, &Surroundings { job: Some(agents), ..surroundings() })?)
     }
 }

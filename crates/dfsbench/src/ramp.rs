@@ -1,49 +1,33 @@
 //! `dfsbench ramp`: raises the load until the server gives in, and says with how much, and how.
 //!
-//! The plan is resolved again for each load, so that every default follows it and every check
-//! holds. What is raised are the client hosts of a target that has some, else the clients that are
-//! emulated, or the offered load. The rule by which a server gives in is that of
+//! [`RaisedLoad`] has what can be raised. The rule by which a server gives in is that of
 //! [`stats::breaking`]; the report shows what was found. `dfsbench run --until-broken` is the same
 //! with a plan's own workloads.
 
 use std::process::ExitCode;
 
-use controller::Walk;
-use controller::search::Keeping;
+use controller::search::find_breaking_loads;
+use controller::search::raised_load::{RaiseRequest, RaisedLoad};
 use model::question::{Question, RampRequest};
 use model::setting::Setting;
 use model::units::parse_time_ns;
-use model::{Ability, Campaign, CampaignState, Host, RunSpec, Workload};
-use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, User};
+use model::{Campaign, CampaignState, Workload};
+use plan::{Overrides, Plan, RawPlan, Surroundings, TargetArg, User};
 use results::Store;
-use stats::breaking::{RATE_ACCURACY_PERMILLE, Recovery, replay};
+use stats::breaking::{Recovery, replay};
 
 use crate::args::{Raise, RampArgs, RunArgs};
-use crate::campaign::{self, Means, Observers};
-use crate::embedded::{self, Embedded};
+use crate::campaign::{self, Session};
+use crate::embedded;
 use crate::exit::{End, Failure};
 use crate::progress::Progress;
-use crate::{dry_run, job, output, plan_source, signals};
+use crate::{dry_run, output, plan_source};
 
-/// The heaviest load by default, by what is raised.
-const MAX: u32 = 1_000;
-const MAX_RATE: u32 = 1_000_000;
+/// The heaviest load by default where nothing is named.
 const MAX_QUICK: u32 = 64;
-
-/// The lightest offered load by default, in ops per second.
-const FIRST_RATE: u32 = 100;
 
 /// The settings where nothing is named: short trials, within a minute.
 const QUICK: [(Setting, &str); 2] = [(Setting::Duration, "400ms"), (Setting::FileSize, "4MiB")];
-
-/// The request of a ramp beside its plan.
-struct SearchRequest {
-    raise: Option<Raise>,
-    from: Option<u32>,
-    max: Option<u32>,
-    recovery_ms: u64,
-    slow_factor: u32,
-}
 
 /// Makes the ramp that the arguments ask for.
 ///
@@ -56,8 +40,7 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         let what = "--until-broken: a ramp does that already";
         return Err(Failure::Usage(format!("{what} (hint: --max sets the limit)")));
     }
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.run.job)?;
+    let around = plan_source::surroundings_of_job(&args.run.job)?;
     let is_quick = args.run.target.is_none();
     let mut raw = match args.run.target.as_deref() {
         None => quick_plan()?,
@@ -68,9 +51,13 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         "ramp".clone_into(&mut raw.name);
     }
     let is_rate = args.raise == Some(Raise::Rate);
-    let request = SearchRequest {
-        raise: args.raise,
-        from: args.from,
+    let request = RaiseRequest {
+        setting: args.raise.map(|raise| match raise {
+            Raise::Clients => Setting::Clients,
+            Raise::ClientHosts => Setting::ClientHosts,
+            Raise::Rate => Setting::Rate,
+        }),
+        first: args.from,
         max: args.max.or((is_quick && !is_rate).then_some(MAX_QUICK)),
         recovery_ms: recovery / 1_000_000,
         slow_factor: args.slower,
@@ -96,11 +83,10 @@ fn quick_plan() -> Result<RawPlan, Failure> {
 /// As [`run`].
 pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
-    let mut around = plan_source::surroundings();
-    around.job = job::stand_ins(&args.job)?;
+    let around = plan_source::surroundings_of_job(&args.job)?;
     let RampRequest { recovery_ms, slow_factor, .. } = RampRequest::default();
-    let request =
-        SearchRequest { raise: None, from: None, max: Some(clients_max), recovery_ms, slow_factor };
+    let max = Some(clients_max);
+    let request = RaiseRequest { setting: None, first: None, max, recovery_ms, slow_factor };
     search_plan(args, &raw, &around, &request)
 }
 
@@ -109,205 +95,67 @@ fn search_plan(
     args: &RunArgs,
     raw: &RawPlan,
     around: &Surroundings,
-    request: &SearchRequest,
+    request: &RaiseRequest,
 ) -> Result<ExitCode, Failure> {
-    let raising = Raising::of(raw, around, request)?;
-    let plan = raising.plan(raising.ramp.first)?;
+    let raised = RaisedLoad::new(raw, around, request)?;
+    let plan = raised.plan(raised.ramp().first)?;
     campaign::warn_of_idle_settings(&plan);
     if args.estimate.dry_run {
         output::text(&dry_run::describe(&plan, args)?)?;
-        output::text(&format!("until broken: {}\n", raising.describe()))?;
+        let ramp = raised.ramp();
+        let most = ramp.describe_load(ramp.max);
+        output::text(&format!("until broken: from {} to at most {most}\n", ramp.first))?;
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.making.allow_destroy)?;
-    let stop = signals::stop_flag()?;
-    let means = Means::of(&args.making);
-    campaign::prepare(&means)?;
+    let mut session = Session::start(&args.making, &args.job)?;
     let mut around = around.clone();
-    campaign::bring(&args.job, &means, &mut around, &stop)?;
+    session.add_job_hosts(&mut around);
     // Again, since the hosts of a job have names only now.
-    let mut raising = Raising::of(raw, &around, request)?;
-    let mut plan = raising.plan(raising.ramp.first)?;
-    raising.server = embedded::start(&plan)?;
-    raising.set_embedded(&mut plan);
-    let progress = Progress::open_ended(&plan, means.visibility());
-    let mut observers = Observers::new(&means, progress, 0)?;
-    let local = raising.server.as_ref().map(Embedded::as_local_server);
-    let searched = campaign::with_agents(&means, &plan, local, &stop, &mut observers, |walk| {
-        search_runs(walk, &means, &raising)
+    let raised = RaisedLoad::new(raw, &around, request)?;
+    let ramp = raised.ramp();
+    let mut plan = raised.plan(ramp.first)?;
+    let server = embedded::start(&plan)?;
+    let set_embedded = |plan: &mut Plan| {
+        if let Some(server) = &server {
+            server.set_addresses(plan);
+        }
+    };
+    set_embedded(&mut plan);
+    let at = |number, load| {
+        let mut plan = raised.plan(load).map_err(|error| error.to_string())?;
+        set_embedded(&mut plan);
+        raised.take_run(plan, number, load)
+    };
+    let progress = Progress::open_ended(&plan, session.visibility());
+    let mut observer = session.observe(progress, 0)?;
+    let results = &session.making.results;
+    let searched = session.with_runner(&plan, server.as_ref(), &mut observer, |runner| {
+        runner.preflight()?;
+        let header = campaign::header(runner, &Question::Ramp(ramp.clone()))?;
+        let mut store = Store::open_or_create(results)?;
+        Ok(find_breaking_loads(runner, &mut store, &header, ramp, &at)?)
     });
     let made = match searched {
-        Ok(stored) => report_campaign(&means, stored, &raising.ramp),
+        Ok(stored) => report_campaign(&session, stored, ramp),
         Err(failure) => Err(failure),
     };
     // The server goes only now: agents that clean up use it to the end.
-    drop(raising);
-    observers.end(&made);
+    drop(server);
+    observer.end(&made);
     Ok(made?.0.into())
 }
 
 /// Reports what was found. That some trials failed was wanted.
 fn report_campaign(
-    means: &Means<'_>,
+    session: &Session<'_>,
     stored: Campaign,
     ramp: &RampRequest,
 ) -> Result<(End, Campaign), Failure> {
-    campaign::conclude(means, &stored)?;
+    session.report(&stored)?;
     let mut is_known = stored.state == CampaignState::Complete;
     for one in replay(&stored, ramp) {
         is_known &= !matches!(one.search.found().recovery, Some(Recovery::Never { .. }));
     }
     Ok((if is_known { End::Ok } else { End::Invalid }, stored))
-}
-
-/// The raised setting, with its first and last value.
-struct Raising<'a> {
-    raw: &'a RawPlan,
-    around: &'a Surroundings,
-    setting: Setting,
-    ramp: RampRequest,
-    server: Option<Embedded>,
-}
-
-impl<'a> Raising<'a> {
-    fn of(
-        raw: &'a RawPlan,
-        around: &'a Surroundings,
-        request: &SearchRequest,
-    ) -> Result<Self, Failure> {
-        let plan = Plan::resolve(raw, around)?;
-        let (setting, first, max) = find_raised(raw, around, &plan, request)?;
-        let ramp = RampRequest {
-            setting: setting.key().to_owned(),
-            first: request.from.unwrap_or(first),
-            max,
-            recovery_ms: request.recovery_ms,
-            slow_factor: request.slow_factor,
-            accuracy_permille: if setting == Setting::Rate { RATE_ACCURACY_PERMILLE } else { 0 },
-        };
-        let mut raising = Self { raw, around, setting, ramp, server: None };
-        let RampRequest { first, max, .. } = raising.ramp;
-        if max < first {
-            let what = format!("a ramp from {first} to {max} does not rise");
-            return Err(Failure::Usage(format!("{what} (hint: --from and --max)")));
-        }
-        raising.plan(first)?;
-        raising.ramp.max = raising.largest(max);
-        Ok(raising)
-    }
-
-    /// The largest number up to `max` that the plan allows, such as for want of buffers.
-    fn largest(&self, max: u32) -> u32 {
-        if self.plan(max).is_ok() {
-            return max;
-        }
-        // Bisection: `good` is always allowed, `bad` never.
-        let (mut good, mut bad) = (self.ramp.first, max);
-        while bad - good > 1 {
-            let middle = good + (bad - good) / 2;
-            if self.plan(middle).is_ok() { good = middle } else { bad = middle }
-        }
-        good
-    }
-
-    /// The plan with this load.
-    fn plan(&self, load: u32) -> Result<Plan, PlanError> {
-        let mut raw = self.raw.clone();
-        raw.apply(&Overrides::default().with(self.setting, &[&load.to_string()]))?;
-        let mut plan = Plan::resolve(&raw, self.around)?;
-        self.set_embedded(&mut plan);
-        Ok(plan)
-    }
-
-    fn set_embedded(&self, plan: &mut Plan) {
-        if let Some(server) = &self.server {
-            server.set_addresses(plan);
-        }
-    }
-
-    /// One run of the plan with this load.
-    fn run(&self, number: usize, load: u32) -> Result<RunSpec, String> {
-        let plan = self.plan(load).map_err(|error| error.to_string())?;
-        match plan.runs.into_iter().nth(number) {
-            Some(run) => Ok(run),
-            None => Err(format!("the plan has fewer runs with {}", self.ramp.describe_load(load))),
-        }
-    }
-
-    fn describe(&self) -> String {
-        format!("from {} to at most {}", self.ramp.first, self.ramp.describe_load(self.ramp.max))
-    }
-}
-
-/// Finds the setting of a plan that can be raised: the setting, its first and its last value.
-fn find_raised(
-    raw: &RawPlan,
-    around: &Surroundings,
-    plan: &Plan,
-    request: &SearchRequest,
-) -> Result<(Setting, u32, u32), Failure> {
-    let (mut with_hosts, mut emulated, mut offered) = (0, true, true);
-    let mut workers = 1;
-    for run in &plan.runs {
-        with_hosts += usize::from(!run.placement.hosts.is_empty());
-        emulated &= run.backend.can(Ability::SpeakNfs);
-        offered &= Setting::Rate.has_workload(run.workload);
-        workers = workers.max(run.all_workers());
-    }
-    let all_have_hosts = with_hosts == plan.runs.len();
-    let most = request.max.unwrap_or(MAX);
-    match request.raise {
-        None | Some(Raise::ClientHosts) if all_have_hosts => {
-            // The target with the fewest hosts limits all.
-            let mut fewest = most;
-            for target in &raw.targets {
-                fewest = fewest.min(Host::count_distinct(target.agents(around)));
-            }
-            Ok((Setting::ClientHosts, 1, fewest.max(1)))
-        }
-        None | Some(Raise::Clients) if emulated && (with_hosts == 0 || request.raise.is_some()) => {
-            Ok((Setting::Clients, workers, most.max(workers)))
-        }
-        Some(Raise::Rate) if offered => {
-            Ok((Setting::Rate, FIRST_RATE, request.max.unwrap_or(MAX_RATE)))
-        }
-        Some(Raise::Rate) => {
-            let what = "--raise rate: not every run of this plan can be offered at a rate";
-            Err(Failure::Usage(format!("{what} (hint: --workload mixed)")))
-        }
-        _ => {
-            let what = "not every run of this plan has clients to add";
-            let hint = "a target with `clients` or `hosts`, or an nfs:// address";
-            Err(Failure::Usage(format!("{what} (hint: {hint})")))
-        }
-    }
-}
-
-/// Searches for each run, all in one campaign.
-fn search_runs(
-    walk: &mut Walk<'_>,
-    means: &Means<'_>,
-    raising: &Raising<'_>,
-) -> Result<Campaign, Failure> {
-    controller::preflight(walk)?;
-    let question = Question::Ramp(raising.ramp.clone());
-    let header = campaign::header(walk, &question)?;
-    let mut store = Store::open_or_create(means.results)?;
-    let id = store.begin_campaign(&header)?;
-    let mut state = CampaignState::Complete;
-    let mut keeping = Keeping::new(&mut store, id);
-    let plan: &Plan = walk.plan;
-    for (number, run) in plan.runs.iter().enumerate() {
-        if run.impossible().is_some() {
-            continue;
-        }
-        let at = |load| raising.run(number, load);
-        let search = controller::search::search(walk, &mut keeping, &raising.ramp, &at);
-        if search?.next().is_some() {
-            state = CampaignState::Interrupted;
-            break;
-        }
-    }
-    store.finish(id, state)?;
-    Ok(store.load(id)?)
 }

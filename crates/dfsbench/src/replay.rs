@@ -1,17 +1,13 @@
 //! `dfsbench replay`: a trace on a server, once for each speed.
 //!
-//! The crate `replay` does the work; this command reads the arguments, starts the in-memory server
-//! where it is the target, and prints.
+//! The crate `replay` does the work; this command reads the arguments, starts the hosts that share
+//! it, and prints.
 
+mod answer;
 mod comparison;
 mod document;
-mod hosts;
 mod pictures;
 mod request;
-mod search;
-mod share;
-mod site;
-mod stored;
 
 use std::fmt::Display;
 use std::io::{BufReader, Read};
@@ -20,31 +16,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::SystemClock;
-use fleet::stdio::Flags;
-use model::{NfsVersion, Target};
+use model::{Host, NfsVersion, Target};
 use plan::TargetArg;
-use replay::{Fill, Outcome, Pace, PlanSettings, Record, ReplayPlan, ReplaySettings, TargetKind};
+use replay::{
+    Fill, NamedTarget, NamedTargetError, OpenTarget, Outcome, PlanSettings, ReplayEvent,
+    ReplayPlan, ReplaySession, ReplaySessionError, ReplaySettings, ShareHosts, ShareRemote,
+    SharedTrace, StoredReplay, TargetKind, TreeUse,
+};
 use report::document::Form;
 
+use crate::agents::Agents;
 use crate::args::{DescribeFormat, ReplayArgs};
 use crate::capture::gaps;
 use crate::exit::{End, Failure};
 use crate::output::Printable;
+use crate::progress::Visibility;
 use crate::{
     calendar, embedded, foreign_folder, input_file, leftovers, output, output_file, signals, target,
 };
-use hosts::{NamedHosts, ShareHosts, SharedTrace};
-use request::{Request, check_hosts, read_request};
-use site::{Found, Site, Tree};
-use stored::{DIRECTORY, FORMAT, Stored};
+use request::{check_hosts, read_request};
 
-pub use comparison::compare;
-pub use stored::is_document;
+pub use comparison::{compare, is_document};
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 20;
-/// The most speeds of one command.
-pub const SPEEDS_MAX: usize = 16;
+/// Words that start this program as a host that shares a replay.
+const SHARING_HOST: &str = "agent --stdio --replay";
 
 /// Replays a trace.
 ///
@@ -55,54 +52,66 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     output_file::check_with_inputs(args.output.as_deref(), [&args.trace])?;
     let source = input_file::open_stream(&args.trace, "trace")?;
     check_hosts(args)?;
-    let target_found = Found::find(&args.target, args.nfsvers.as_deref())?;
+    let named = NamedTarget::find(&args.target, args.nfsvers.as_deref(), &target::surroundings(0))?;
     let stop = signals::stop_flag()?;
     let clock = SystemClock::new();
     embedded::raise_descriptor_limit();
-    let mut site =
-        Site::connect(&target_found, &clock, &stop).map_err(|error| target_failed(args, &error))?;
-    let target = site.kind();
-    let [rsize, wsize] = site.transfer_bytes();
-    let settings =
-        PlanSettings { window: request.window, clients_max: args.clients, target, rsize, wsize };
-    let Planned { mut plan, hosts } = read_plan(args, source, settings, &stop)?;
+    let mut target = OpenTarget::connect(&named, &clock, &stop)
+        .map_err(|error| session_failed(args, error.into()))?;
+    let kind = target.kind();
+    let [rsize, wsize] = target.transfer_bytes();
+    let settings = PlanSettings {
+        window: request.window,
+        clients_max: args.clients,
+        target: kind,
+        rsize,
+        wsize,
+    };
+    // Ends the hosts' programs when it is dropped, so it outlives them.
+    let mut agents = Agents::new(Arc::clone(&stop), Visibility::Shown);
+    let start = |shared: &SharedTrace<'_>| start_hosts(args, shared, &mut agents, clock, &stop);
+    let Planned { mut plan, hosts } = read_plan(args, source, settings, start)?;
     // What a kill leaves is found by its record, which is removed at the end.
-    let recorded = recorded_target(args, target)?;
+    let recorded = recorded_target(args, kind)?;
     if let Some(target) = &recorded {
         target.paths().iter().for_each(|path| foreign_folder::warn(path));
     }
     let record = match recorded {
-        Some(target) if !request.keeps_tree => {
+        Some(target) if request.tree_use == TreeUse::Temporary => {
             Some(leftovers::Record::of_replay(target, &request.directory)?)
         }
         _ => None,
     };
-    let mut work = ReplayWork {
-        args,
-        request: &request,
-        site: &mut site,
+    let fill = if args.filled { Fill::Data } else { Fill::Sparse };
+    let mut session = ReplaySession {
+        target: &mut target,
         hosts,
         plan: &mut plan,
+        settings: ReplaySettings { directory: request.directory, fill },
+        rounds: request.rounds,
+        tree_use: request.tree_use,
         stop: &stop,
+        observe: &|event| report_event(args, &event),
     };
-    let searched = if args.ramp || args.curve { Some(search::run(&mut work)?) } else { None };
-    let is_known = searched.as_ref().is_none_or(|searched| searched.is_known);
-    let (found, outcomes) = if let Some(searched) = searched {
-        (Some(searched.answer), searched.outcomes)
+    let failed = |error| session_failed(args, error);
+    let (answer, outcomes) = if args.ramp || args.curve {
+        let points = args.curve.then_some(args.points);
+        let found = session.find_limit(args.max, points).map_err(failed)?;
+        (Some(answer::answer(&found)), found.outcomes)
     } else {
-        (None, work.replay_all()?)
+        (None, session.replay_all(&request.paces).map_err(failed)?)
     };
-    drop(work);
+    drop(session);
     drop(record);
-    site.disconnect();
-    target_found.end();
-    let stored = store(args, target, plan, found, outcomes);
-    print(args, &stored)?;
+    target.disconnect();
+    named.end();
     // Loads that break a target were wanted by a search.
-    let is_valid = match stored.found {
-        Some(_) => is_known,
-        None => stored.outcomes.iter().all(|outcome| outcome.verdict().is_valid()),
+    let is_valid = match &answer {
+        Some(answer) => answer.is_known,
+        None => outcomes.iter().all(|outcome| outcome.verdict().is_valid()),
     };
+    let stored = store(args, kind, plan, answer.map(|answer| answer.text), outcomes);
+    print(args, &stored)?;
     let is_whole = is_valid && !stop.load(Relaxed);
     Ok(if is_whole { End::Ok } else { End::Invalid }.into())
 }
@@ -118,7 +127,7 @@ fn read_plan(
     args: &ReplayArgs,
     source: impl Read,
     settings: PlanSettings,
-    stop: &Arc<AtomicBool>,
+    start_hosts: impl FnOnce(&SharedTrace<'_>) -> Result<ShareHosts, Failure>,
 ) -> Result<Planned, Failure> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
     let of_trace =
@@ -130,7 +139,8 @@ fn read_plan(
     let mut trace = Vec::new();
     source.read_to_end(&mut trace).map_err(|error| of_trace(&error))?;
     let plan = ReplayPlan::read(&trace[..], &settings).map_err(|error| of_trace(&error))?;
-    let hosts = start_hosts(args, &trace, settings, &plan, stop)?;
+    let shared = SharedTrace { target: &args.target, trace: &trace, settings, plan: &plan };
+    let hosts = start_hosts(&shared)?;
     Ok(Planned { plan, hosts: Some(hosts) })
 }
 
@@ -141,16 +151,16 @@ fn store(
     plan: ReplayPlan,
     found: Option<String>,
     outcomes: Vec<Outcome>,
-) -> Stored {
-    Stored {
-        dfsbench_replay: FORMAT,
+) -> StoredReplay {
+    StoredReplay {
+        dfsbench_replay: StoredReplay::FORMAT,
         made_by: format!("dfsbench {}", env!("CARGO_PKG_VERSION")),
         made_unix_ms: Some(calendar::now_unix_ms()),
         trace: args.trace.display().to_string(),
         target: args.target.clone(),
         version: match target {
             TargetKind::Nfs(version) => version.name().to_owned(),
-            TargetKind::Directory => DIRECTORY.to_owned(),
+            TargetKind::Directory => StoredReplay::DIRECTORY.to_owned(),
         },
         tree_objects: plan.initial.len(),
         without_counterpart: plan.without_counterpart,
@@ -164,110 +174,44 @@ fn store(
     }
 }
 
-/// Everything that each replay of a run is made with.
-struct ReplayWork<'w, 's> {
-    args: &'w ReplayArgs,
-    request: &'w Request,
-    site: &'w mut Site<'s>,
-    /// The hosts that share it; `None` where this one replays all.
-    hosts: Option<ShareHosts>,
-    plan: &'w mut ReplayPlan,
-    stop: &'w AtomicBool,
-}
-
-impl ReplayWork<'_, '_> {
-    /// Says whether the user wants to stop.
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Relaxed)
-    }
-
-    /// Replays at each speed.
-    fn replay_all(&mut self) -> Result<Vec<Outcome>, Failure> {
-        let mut outcomes = Vec::new();
-        for pace in &self.request.paces {
-            match self.replay_rounds(*pace)? {
-                Some(outcome) => outcomes.push(outcome),
-                None => break,
-            }
-        }
-        Ok(outcomes)
-    }
-
-    /// Replays as often as requested, each round on a new tree; none where there is nothing to
-    /// replay, or the user wants to stop.
-    fn replay_rounds(&mut self, pace: Pace) -> Result<Option<Outcome>, Failure> {
-        let mut all: Option<Record> = None;
-        let (mut made, mut took_ns) = (0, 0);
-        while made == 0 || (self.request.rounds.has_next(made, took_ns) && !self.is_stopped()) {
-            let Some(record) = self.replay_once(pace)? else { break };
-            took_ns += record.outcome().took_ns;
-            made += 1;
-            match &mut all {
-                Some(all) => all.append(record),
-                None => all = Some(record),
-            }
-        }
-        Ok(all.map(|record| record.outcome()))
-    }
-
-    /// Builds the tree, replays, and removes the tree.
-    fn replay_once(&mut self, pace: Pace) -> Result<Option<Record>, Failure> {
-        let directory = &self.request.directory;
-        let fill = if self.args.filled { Fill::Data } else { Fill::Sparse };
-        let settings = ReplaySettings { directory: directory.clone(), fill };
-        let objects = self.plan.initial.len();
-        say(self.args, &format!("building a tree of {objects} objects in {directory}"));
-        let replayed = match self.site.prepare(self.plan, &settings) {
-            Ok(_) if self.args.prepare_only || self.is_stopped() => None,
-            Ok(tree) => {
-                let ops = self.plan.batch.steps.len();
-                let how = document::pace_text(pace);
-                say(self.args, &format!("replaying {ops} operations, {how}"));
-                Some(self.replay_tree(tree, pace))
-            }
-            Err(error) => Some(Err(target_failed(self.args, &error))),
-        };
-        if !self.request.keeps_tree
-            && let Err(error) = self.site.remove(directory)
-        {
-            // The result, and what went wrong before, matter more than what is left of the tree.
-            output::message(&format!("warning: {error}; remove it by hand"));
-        }
-        replayed.transpose()
-    }
-
-    /// Replays on the tree that was built, by the hosts that share it or by this one.
-    fn replay_tree(&mut self, tree: Tree, pace: Pace) -> Result<Record, Failure> {
-        match (&mut self.hosts, tree) {
-            (Some(hosts), Tree::Handles(files)) => {
-                hosts.replay(self.plan, &files, pace, self.site.kind())
-            }
-            (_, tree) => {
-                let replayed = self.site.replay(self.plan, tree, pace);
-                replayed.map_err(|error| target_failed(self.args, &error))
-            }
+impl From<NamedTargetError> for Failure {
+    fn from(error: NamedTargetError) -> Self {
+        match error {
+            NamedTargetError::Unusable(why) => Self::Usage(why),
+            NamedTargetError::Name(error) => Self::Plan(error),
+            NamedTargetError::Server(error) => Self::lab(error),
         }
     }
 }
 
-fn target_failed(args: &ReplayArgs, error: &replay::ReplayError) -> Failure {
-    Failure::Lab(format!("{}: {error}", args.target))
+fn session_failed(args: &ReplayArgs, error: ReplaySessionError) -> Failure {
+    match error {
+        ReplaySessionError::Target(error) => Failure::Lab(format!("{}: {error}", args.target)),
+        ReplaySessionError::Host(gone) => Failure::Lab(gone.0),
+    }
 }
 
 /// Starts the hosts that share a replay.
 fn start_hosts(
     args: &ReplayArgs,
-    trace: &[u8],
-    settings: PlanSettings,
-    plan: &ReplayPlan,
+    shared: &SharedTrace<'_>,
+    agents: &mut Agents,
+    clock: SystemClock,
     stop: &Arc<AtomicBool>,
 ) -> Result<ShareHosts, Failure> {
-    let named = NamedHosts { names: &args.hosts, ssh_config: args.ssh_config.as_deref() };
-    let shared = SharedTrace { target: &args.target, trace, settings, plan };
-    let hosts = ShareHosts::start(&named, &shared, stop)?;
+    let mut wanted = Vec::with_capacity(args.hosts.len());
+    for name in &args.hosts {
+        let ssh_config = args.ssh_config.clone();
+        wanted.push(Host { ssh: Some(name.clone()), ssh_config, ..Host::here(name) });
+    }
+    let mut remotes: Vec<(String, ShareRemote)> = Vec::with_capacity(wanted.len());
+    for (name, remote) in args.hosts.iter().zip(agents.launch_as(&wanted, SHARING_HOST)) {
+        remotes.push((name.clone(), remote.map_err(Failure::lab)?));
+    }
+    let hosts = ShareHosts::prepare(remotes, shared, clock, stop).map_err(Failure::lab)?;
     let idle = hosts.idle();
     if !idle.is_empty() {
-        let clients = plan.batch.clients.len();
+        let clients = shared.plan.batch.clients.len();
         output::message(&format!(
             "warning: no client is left for {} (hint: the trace has {clients})",
             idle.join(", ")
@@ -276,18 +220,25 @@ fn start_hosts(
     Ok(hosts)
 }
 
-/// Shares a replay as one of several hosts, until its controller is gone.
-pub fn serve_share(clock: SystemClock, flags: Flags) {
-    share::serve(clock, flags);
-}
-
-fn say(args: &ReplayArgs, line: &str) {
+/// Prints the progress of a session.
+fn report_event(args: &ReplayArgs, event: &ReplayEvent<'_>) {
+    let line = match event {
+        ReplayEvent::TreeLeft(error) => {
+            return output::message(&format!("warning: {error}; remove it by hand"));
+        }
+        ReplayEvent::TreeBegun { objects, directory } => {
+            format!("building a tree of {objects} objects in {directory}")
+        }
+        ReplayEvent::ReplayBegun { ops, pace } => {
+            format!("replaying {ops} operations, {}", document::pace_text(*pace))
+        }
+    };
     if !args.quiet {
-        output::message(line);
+        output::message(&line);
     }
 }
 
-fn print(args: &ReplayArgs, stored: &Stored) -> Result<(), Failure> {
+fn print(args: &ReplayArgs, stored: &StoredReplay) -> Result<(), Failure> {
     if args.prepare_only {
         return Ok(());
     }

@@ -11,9 +11,9 @@ use plan::{Plan, RawPlan};
 use results::Store;
 
 use crate::args::ResumeArgs;
-use crate::campaign::{self, Means};
+use crate::campaign::Session;
 use crate::exit::Failure;
-use crate::{input_file, joined, leftovers, output, signals, soak, target};
+use crate::{input_file, joined, leftovers, output, target};
 
 /// Makes the missing trials of a stored campaign.
 ///
@@ -50,15 +50,14 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         refuse_programs(id, &raw)?;
     }
     raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?;
-    let stop = signals::stop_flag()?;
+    let mut session = Session::start(&args.making, &args.job)?;
+    session.resumes = Some(id);
     // The seed is the stored one, so that order and random choices are those of the first half.
-    let means =
-        Means { question: stored.question.clone(), resumes: Some(id), ..Means::of(&args.making) };
     let mut around = target::surroundings(stored.seed);
-    let has_job = campaign::bring(&args.job, &means, &mut around, &stop)?;
+    let has_job = session.add_job_hosts(&mut around);
     let mut plan = Plan::resolve(&raw, &around)?;
     if let Question::Soak(soak) = &stored.question {
-        soak::apply(&mut plan, soak)?;
+        controller::soak::apply(&mut plan, soak)?;
     }
     let mut same = true;
     for (run, spec) in std::iter::zip(&stored.runs, &plan.runs) {
@@ -86,7 +85,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
             output::message(&format!("warning: {left}"));
         }
     }
-    campaign::make(&means, &mut plan, Some(id), &stop)
+    session.run_plan(plan, &stored.question)
 }
 
 /// A campaign that was stopped before its first trial is not stored, so that the last one that is

@@ -9,13 +9,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use fleet::job::unnamed_hosts;
 use fleet::rendezvous::AGENTS_MAX;
 use plan::estimate;
 
 use crate::args::SlurmArgs;
 use crate::exit::{End, Failure};
 use crate::output::Printable;
-use crate::{input_file, job, output_file, plan_source};
+use crate::{input_file, output_file, own_program, plan_source};
 
 /// Minutes that a job needs beside the campaign itself.
 const AROUND_MINUTES: u64 = 10;
@@ -34,14 +35,14 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let text = input_file::read_plan(&args.plan)?;
-    let hosts = job::unnamed_hosts(agents, args.agents_per_node);
+    let hosts = unnamed_hosts(agents, args.agents_per_node);
     let flags = plan_source::RunFlags::parse(&args.run)?;
     let plan = flags.plan_of_job(&text, &source_name, hosts)?;
     let estimated = estimate(&plan).duration_ms.div_ceil(60_000);
     let minutes = args.minutes.unwrap_or(2 * estimated + AROUND_MINUTES);
     let program = match &args.program {
         Some(program) => program.clone(),
-        None => job::this_program()?,
+        None => own_program::installed()?,
     };
     let script = job_script(args, &plan.name, agents, minutes, &program)?;
     output_file::write_or_print(args.output.as_deref(), &Printable::text(&script))?;

@@ -11,9 +11,9 @@ use engine::stonewall::PassState;
 use engine::worker::{Ending, Progress, Worker, WorkerEnd};
 use engine::working_set::WorkingSetTracker;
 use engine::{Clock, Measured, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
-use model::testing::RunBuilder;
+use model::testing::{RunBuilder, nfs_target};
 use model::{
-    Arrivals, BackendKind, Completion, Histogram, Load, NfsTarget, Op, OpKind, Outcome, Pass,
+    Arrivals, BackendKind, Completion, Histogram, Load, NfsSettings, Op, OpKind, Outcome, Pass,
     PassResult, RunSpec, Share, Target, WorkingSet, Workload,
 };
 use nfs_server::{Server, ServerConfig};
@@ -224,8 +224,7 @@ fn a_stall_counts_the_same_at_the_end_of_the_window_as_in_its_middle() {
 fn an_open_loop_offers_what_is_scheduled_on_files_and_over_nfs() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(ServerConfig::default()).unwrap();
-    let port = Some(server.address().port());
-    let nfs = NfsTarget { port, mount_port: port, ..NfsTarget::new("127.0.0.1", "/export") };
+    let nfs = nfs_target(server.address().port(), NfsSettings::default());
     for (target, backend) in [
         (Target::Directory { path: folder.path().to_owned() }, BackendKind::Posix),
         (Target::Nfs(nfs), BackendKind::Nfs),

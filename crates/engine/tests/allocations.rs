@@ -13,10 +13,10 @@ use engine::target::{follow_rewrites, pattern_of};
 use engine::worker::{Ending, Progress, Worker};
 use engine::working_set::WorkingSetTracker;
 use engine::{Opened, Stop, SystemClock, TargetConfig, TrialTarget};
-use model::testing::RunBuilder;
+use model::testing::{RunBuilder, nfs_target};
 use model::{
-    Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsTarget, NfsVersion, Op,
-    OpKind, OpMix, Pass, Proto, RunSpec, Share, Target, TcpTarget, Workload,
+    Arrivals, BackendKind, Completion, Durability, Load, NfsSettings, NfsVersion, Op, OpKind,
+    OpMix, Pass, Proto, RunSpec, Share, Target, TcpTarget, Workload,
 };
 use nfs_server::{Server, ServerConfig};
 use workload::{OpStream, pass_size};
@@ -223,7 +223,7 @@ fn the_loop_allocates_nothing() {
 #[test]
 fn no_version_of_nfs_allocates_in_the_loop() {
     let server = Server::start(ServerConfig::default()).unwrap();
-    let port = Some(server.address().port());
+    let port = server.address().port();
     for (version, proto) in [
         (NfsVersion::V2, Proto::Tcp),
         (NfsVersion::V2, Proto::Udp),
@@ -235,12 +235,7 @@ fn no_version_of_nfs_allocates_in_the_loop() {
     ] {
         for workload in [Workload::Stream, Workload::Metadata] {
             let settings = NfsSettings { version, proto, ..NfsSettings::default() };
-            let target = NfsTarget {
-                port,
-                mount_port: port,
-                settings,
-                ..NfsTarget::new("127.0.0.1", "/export")
-            };
+            let target = nfs_target(port, settings);
             let spec = spec(Target::Nfs(target), BackendKind::Nfs, workload);
             let name = workload.name();
             assert_eq!(allocations_of(&spec), 0, "version {version} over {proto}: {name}");
@@ -291,16 +286,11 @@ fn no_kind_of_op_allocates_on_any_backend() {
     let directory = tempfile::tempdir().unwrap();
     let path = Target::Directory { path: directory.path().to_owned() };
     let server = Server::start(ServerConfig::default()).unwrap();
-    let port = Some(server.address().port());
+    let port = server.address().port();
     let mut targets = vec![(path.clone(), BackendKind::Posix), (path, BackendKind::Uring)];
     for version in NfsVersion::ALL.iter().copied() {
         let settings = NfsSettings { version, ..NfsSettings::default() };
-        let target = NfsTarget {
-            port,
-            mount_port: port,
-            settings,
-            ..NfsTarget::new("127.0.0.1", "/export")
-        };
+        let target = nfs_target(port, settings);
         targets.push((Target::Nfs(target), BackendKind::Nfs));
     }
     for (target, backend) in targets {
@@ -315,7 +305,7 @@ fn no_kind_of_op_allocates_on_any_backend() {
 #[test]
 fn many_clients_and_connections_allocate_nothing_in_the_loop() {
     let server = Server::start(ServerConfig::default()).unwrap();
-    let port = Some(server.address().port());
+    let port = server.address().port();
     for version in [NfsVersion::V3, NfsVersion::V4_1] {
         for (clients, nconnect) in [(30, 1), (1, 4), (5, 2)] {
             for workload in [Workload::Stream, Workload::Metadata] {
@@ -327,12 +317,7 @@ fn many_clients_and_connections_allocate_nothing_in_the_loop() {
                     per_client,
                     ..NfsSettings::default()
                 };
-                let target = NfsTarget {
-                    port,
-                    mount_port: port,
-                    settings,
-                    ..NfsTarget::new("127.0.0.1", "/export")
-                };
+                let target = nfs_target(port, settings);
                 let spec = spec(Target::Nfs(target), BackendKind::Nfs, workload);
                 let spec = RunBuilder::from(spec).clients(clients).build();
                 let what = format!("version {version}, {clients} clients, nconnect {nconnect}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::target::mount_options;
 use engine::worker::Ending;
 use engine::{Measured, Monitor, Stop, SystemClock, TargetConfig, TrialTarget, measure};
-use model::testing::RunBuilder;
+use model::testing::{RunBuilder, nfs_target};
 use model::{
     BackendKind, Durability, Identity, NfsSettings, NfsTarget, NfsVersion, Pass, RunSpec, Share,
     Target, Workload,
@@ -32,14 +32,8 @@ struct Rig {
 impl Rig {
     fn new(workload: Workload, settings: NfsSettings) -> Self {
         let server = Server::start(ServerConfig::default()).unwrap();
-        let port = Some(server.address().port());
-        let export = NfsTarget {
-            port,
-            mount_port: port,
-            identity: Identity::of(UID, UID),
-            settings,
-            ..NfsTarget::new("127.0.0.1", "/export")
-        };
+        let identity = Identity::of(UID, UID);
+        let export = NfsTarget { identity, ..nfs_target(server.address().port(), settings) };
         let spec = RunBuilder::new(workload)
             .target_name("test".into())
             .target(Target::Nfs(export.clone()))

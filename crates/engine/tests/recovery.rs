@@ -10,10 +10,10 @@ use engine::recorder::Recorder;
 use engine::stonewall::PassState;
 use engine::worker::{Ending, Progress, Worker};
 use engine::{Stop, SystemClock, TargetConfig, TrialTarget};
-use model::testing::RunBuilder;
+use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, OpMix,
-    Pass, Proto, RunSpec, Share, Target, Workload,
+    BackendKind, Completion, Durability, NfsSettings, NfsVersion, Op, OpKind, OpMix, Pass, Proto,
+    RunSpec, Share, Target, Workload,
 };
 use nfs_client::proto::nfs3::Status;
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig};
@@ -60,13 +60,8 @@ impl Rig {
 
     fn on(config: ServerConfig, settings: NfsSettings) -> Self {
         let server = Server::start(config).unwrap();
-        let port = Some(server.address().port());
-        let target = NfsTarget {
-            port,
-            mount_port: port,
-            settings,
-            ..NfsTarget::new("127.0.0.1", "/export")
-        };
+        let port = server.address().port();
+        let target = nfs_target(port, settings);
         let spec = RunBuilder::new(Workload::Stream)
             .target_name("test".into())
             .target(Target::Nfs(target))

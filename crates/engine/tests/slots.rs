@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use engine::backend::{Backend, NO_LIMIT};
 use engine::{Clock, Stop, SystemClock, TargetConfig, TrialTarget};
-use model::testing::RunBuilder;
+use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, Completion, NfsSettings, NfsTarget, NfsVersion, Op, OpKind, Outcome, Pass,
-    RunSpec, Share, Target, Workload,
+    BackendKind, Completion, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, RunSpec, Share,
+    Target, Workload,
 };
 use nfs_server::{FaultPlan, Server, ServerConfig, ServiceTime};
 use workload::Pattern;
@@ -52,14 +52,9 @@ struct Rig {
 impl Rig {
     fn new(version: NfsVersion, queue_depth: u32, config: ServerConfig) -> Self {
         let server = Server::start(config).unwrap();
-        let port = Some(server.address().port());
+        let port = server.address().port();
         let settings = NfsSettings { version, ..NfsSettings::default() };
-        let target = NfsTarget {
-            port,
-            mount_port: port,
-            settings,
-            ..NfsTarget::new("127.0.0.1", "/export")
-        };
+        let target = nfs_target(port, settings);
         let spec = RunBuilder::new(Workload::Stream)
             .target(Target::Nfs(target))
             .backend(BackendKind::Nfs)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use engine::backend::{Backend, NO_LIMIT, OperationKind};
 use engine::{Stop, SystemClock, TargetConfig, TargetError, TrialTarget};
-use model::testing::RunBuilder;
+use model::testing::{RunBuilder, nfs_target};
 use model::{
-    BackendKind, Completion, Durability, NfsSettings, NfsTarget, NfsVersion, Op, OpError, OpKind,
-    Outcome, Pass, RunSpec, Share, Target, Workload,
+    BackendKind, Completion, Durability, NfsSettings, NfsVersion, Op, OpError, OpKind, Outcome,
+    Pass, RunSpec, Share, Target, Workload,
 };
 use nfs_client::proto::nfs3::StableHow;
 use nfs_server::{
@@ -41,10 +41,9 @@ fn try_run_on(
     version: NfsVersion,
     durability: Durability,
 ) -> Result<(TrialTarget, RunSpec), TargetError> {
-    let port = Some(server.address().port());
+    let port = server.address().port();
     let settings = NfsSettings { version, ..NfsSettings::default() };
-    let target =
-        NfsTarget { port, mount_port: port, settings, ..NfsTarget::new("127.0.0.1", "/export") };
+    let target = nfs_target(port, settings);
     let spec = RunBuilder::new(Workload::Stream)
         .target(Target::Nfs(target))
         .backend(BackendKind::Nfs)

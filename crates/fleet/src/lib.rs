@@ -6,7 +6,9 @@
 //! everything else.
 #![warn(unreachable_pub)]
 
+pub mod clock;
 pub mod in_process;
+pub mod job;
 mod json;
 mod order;
 pub mod remote;

@@ -14,6 +14,7 @@ use crate::runs::work::{Command, DataSettings, Layout, Load, OpMix, Transactions
 use crate::runs::workload::Workload;
 use crate::systems::lab::LabSpec;
 use crate::targets::target::{BackendKind, Target};
+use crate::{NfsSettings, NfsTarget};
 
 /// Builds a run, one setting at a time.
 #[derive(Clone, Debug)]
@@ -43,6 +44,12 @@ impl RunBuilder {
         let target = Target::Directory { path: path.to_owned() };
         self.target_name("dir".to_owned()).target(target).backend(BackendKind::Posix)
     }
+}
+
+/// Returns the export of an in-memory server that listens on this port.
+pub fn nfs_target(port: u16, settings: NfsSettings) -> NfsTarget {
+    let port = Some(port);
+    NfsTarget { port, mount_port: port, settings, ..NfsTarget::new("127.0.0.1", "/export") }
 }
 
 /// Generates a setter for each setting, with the same name.

@@ -4,7 +4,8 @@
 //! requires and a [`Step`] for each operation, with its client, its time and its dependencies.
 //! [`Replayer`] builds the tree and executes the steps, with a separate connection for each client
 //! of the trace. [`DirectoryReplayer`] does the same with system calls on a local directory. The
-//! result is an [`Outcome`].
+//! result is an [`Outcome`]. A [`ReplaySession`] repeats that at several speeds, and [`ShareHosts`]
+//! divides the clients of the trace among hosts.
 //!
 //! Invariants: a step starts on time unless its dependencies haven't ended; the steps of a client
 //! start in the order of the trace; each step is accounted for exactly once. While steps are
@@ -17,6 +18,7 @@ mod directory;
 mod division;
 mod exchange;
 mod executor;
+mod hosts;
 mod lanes;
 mod limit;
 mod operation;
@@ -27,28 +29,41 @@ mod planner;
 mod prepare;
 mod recorder;
 mod replayer;
+mod session;
+mod share;
 mod step;
+mod stored;
+mod target;
 mod target_kind;
 mod tree;
 mod window;
 
+<<<<<<< HEAD
 pub use action::Action;
+=======
+pub use self::plan::{InitialObject, PlanError, ReplayPlan};
+pub use action::{Action, Counterpart};
+>>>>>>> 82e20394244d2e8b474a6ce9bc03e417fee63c79
 pub use directory::{DirectoryReplayer, DirectoryTree, TRANSFER_BYTES};
 pub use division::Division;
-pub use exchange::{Exchange, NoticeSender, OpenExchange, StepEnd};
+pub use exchange::{Exchange, NoticeSender, StepEnd};
 pub use executor::Course;
+pub use hosts::{ShareHosts, ShareRemote, SharedTrace};
 pub use lanes::Pace;
-pub use limit::{Judgement, LimitSearch};
-pub use operation::{Files, KnownHandle};
+pub use limit::{LimitFound, SPEEDS_MAX, SearchedSpeeds, find_limit};
+pub use operation::Files;
 pub use outcome::{
     Behind, HostOutcome, HostShare, KindOutcome, Outcome, Problem, Record, ShareRecord, SlowKind,
     TimeSlice, Verdict,
 };
-pub use plan::{InitialObject, PlanError, ReplayPlan};
 pub use planner::PlanSettings;
 pub use prepare::Fill;
 pub use recorder::PartSums;
 pub use replayer::{Clients, ReplayError, ReplaySettings, Replayer};
+pub use session::{ReplayEvent, ReplaySession, ReplaySessionError, Rounds, TreeUse};
+pub use share::serve_share;
 pub use step::{Batch, Step};
+pub use stored::StoredReplay;
+pub use target::{NamedTarget, NamedTargetError, OpenTarget};
 pub use target_kind::TargetKind;
 pub use window::{Moment, Window};

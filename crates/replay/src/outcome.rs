@@ -64,6 +64,7 @@ pub struct SlowKind<'a> {
 
 /// A replay at one speed. Times are in nanoseconds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(Default))]
 pub struct Outcome {
     /// Speed relative to the trace; `None` for a closed replay.
     pub speed: Option<f64>,

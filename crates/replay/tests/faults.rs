@@ -15,8 +15,8 @@ use nfs_server::{
     PartsPerMillion, Server, ServerConfig, ServiceTime,
 };
 use replay::{
-    Fill, LimitSearch, Outcome, Pace, Problem, ReplayPlan, ReplaySettings, Replayer, TargetKind,
-    Verdict,
+    Fill, Outcome, Pace, Problem, ReplayPlan, ReplaySettings, Replayer, SearchedSpeeds, TargetKind,
+    Verdict, find_limit,
 };
 use trace::{Call, Op};
 
@@ -123,17 +123,15 @@ fn the_multiple_that_a_capped_server_can_not_carry_is_found() {
     let cap =
         BandwidthCap { bytes_per_s: 40_000_000, counts: CappedBytes::Payload, burst_bytes: 0 };
     for _ in 0..5 {
-        let mut search = LimitSearch::new(16.0);
-        let mut first = None;
-        while let Some(speed) = search.next_speed() {
-            let faults = FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() };
-            let outcome = replay_at(&calls, faults, Pace::Open { speed });
-            search.note(speed, outcome.judge(first.as_ref()));
-            first = first.or(Some(outcome));
-        }
+        let found =
+            find_limit(SearchedSpeeds { max: 16.0, trace_ns: u64::MAX, points: None }, |speed| {
+                let faults = FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() };
+                Ok::<_, ()>(Some(replay_at(&calls, faults, Pace::Open { speed })))
+            });
+        let found = found.unwrap();
         // A machine that is too busy for the client says nothing about the server.
-        if search.client_limit.is_none() {
-            assert!(search.broke.is_some_and(|broke| broke <= 16.0), "{search:?}");
+        if found.client_limit.is_none() {
+            assert!(found.broke.is_some_and(|broke| broke <= 16.0), "{found:?}");
             return;
         }
     }

@@ -1,12 +1,11 @@
 //! Searches for the load at which a server slows down, falls behind, or breaks.
 //!
-//! [`Search`] chooses the next load and evaluates its outcome; it measures nothing itself. The load
-//! is doubled as long as all goes well. Then the limit is narrowed down by bisection between the
-//! last good load and the first bad one. A load must break the server twice. A load that looks
-//! worse than a lighter one is alternated with it; see `turns`. After each bad load, the lightest
-//! one is tried until it is served as before or time is up, because recovery is half of the answer.
-//! [`How`] lists the ways to fail. Results from a client at its own limit don't describe the server
-//! and are ignored.
+//! [`Search`] evaluates the outcome of each load and chooses the next trial; it measures nothing
+//! itself. A [`LoadSearch`] proposes the loads. A load must break the server twice. A load that
+//! looks worse than a lighter one is alternated with it; see `turns`. After each bad load, the
+//! lightest one is tried until it is served as before or time is up, because recovery is half of
+//! the answer. [`How`] lists the ways to fail. Results from a client at its own limit don't
+//! describe the server and are ignored.
 
 mod found;
 mod replay;
@@ -17,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::question::RampRequest;
 
+use crate::load_search::{LoadRange, LoadSearch};
 use crate::summary::median;
 
 pub use found::{Found, How, Recovery};
@@ -94,9 +94,10 @@ enum Next {
 #[derive(Clone, Debug)]
 pub struct Search {
     limits: SearchLimits,
+    loads: LoadSearch,
     next: Next,
-    borne: Option<u32>,
-    gave_in: Option<(u32, How)>,
+    /// How the server failed at the lightest bad load.
+    how: Option<How>,
     recovery: Option<Recovery>,
     /// How often each load broke the server.
     breaks: BTreeMap<u32, u32>,
@@ -120,12 +121,14 @@ enum Deviation {
 impl Search {
     /// Starts a search. The first and the maximum load are included.
     pub fn new(limits: SearchLimits) -> Self {
+        let SearchLimits { max, accuracy_permille, .. } = limits;
         let first = limits.first.max(1);
+        let range = LoadRange { accuracy_permille, ..LoadRange::whole(first, max) };
         Self {
-            limits: SearchLimits { first, max: limits.max.max(first), ..limits },
+            limits: SearchLimits { first, ..limits },
+            loads: LoadSearch::new(range),
             next: Next::Try(first),
-            borne: None,
-            gave_in: None,
+            how: None,
             recovery: None,
             breaks: BTreeMap::new(),
             figures: BTreeMap::new(),
@@ -202,15 +205,26 @@ impl Search {
                 unsure_from = Some(*load);
             }
         }
+        let gave_in = self.gave_in();
         Found {
-            borne: self.borne,
-            gave_in: self.gave_in,
-            recovery: if self.gave_in.is_some() { self.recovery } else { None },
+            borne: self.borne(),
+            gave_in,
+            recovery: gave_in.and(self.recovery),
             saturated_from,
             unsure_from,
             once: self.borne_of(self.breaks.keys()),
             unclear: self.borne_of(self.unclear.iter()),
         }
+    }
+
+    /// Returns the heaviest good load.
+    fn borne(&self) -> Option<u32> {
+        self.loads.good().map(|load| load as u32)
+    }
+
+    /// Returns the lightest bad load, and how the server failed.
+    fn gave_in(&self) -> Option<(u32, How)> {
+        Some((self.loads.bad()? as u32, self.how?))
     }
 
     /// Returns the number of passes that every trial with results has.
@@ -236,7 +250,7 @@ impl Search {
     fn borne_of<'a>(&self, loads: impl Iterator<Item = &'a u32>) -> Vec<u32> {
         let mut borne = Vec::new();
         for load in loads {
-            if Some(*load) <= self.borne {
+            if Some(*load) <= self.borne() {
                 borne.push(*load);
             }
         }
@@ -288,14 +302,7 @@ impl Search {
         let is_again = matches!(self.next, Next::Again(_));
         match self.find_deviation(load, figures) {
             None => {
-                self.borne = Some(load);
-                // If a load broke the server once but worked when repeated, the load was not the
-                // cause.
-                if let Some((broken, _)) = self.gave_in
-                    && broken <= load
-                {
-                    self.gave_in = None;
-                }
+                self.loads.note_good(load.into());
                 self.choose_next();
             }
             Some(Deviation::Behind(how)) if is_again => self.give_in(load, how),
@@ -358,10 +365,11 @@ impl Search {
 
     /// Records a bad load. The lightest load then shows whether the server recovers.
     fn give_in(&mut self, load: u32, how: How) {
-        self.gave_in = Some((load, how));
+        self.loads.note_bad(load.into());
+        self.how = Some(how);
         self.recovery = None;
         // If no lighter load was good, there is no load to check recovery with.
-        let lighter = self.borne.is_some();
+        let lighter = self.borne().is_some();
         self.next = if lighter { Next::Recovery { since_ms: None, bad_ms: 0 } } else { Next::Done };
     }
 
@@ -407,30 +415,17 @@ impl Search {
         true
     }
 
-    /// Chooses the next load: doubled until one is bad, then halfway between the two.
+    /// Chooses the next load, or ends the search.
     fn choose_next(&mut self) {
-        let borne = self.borne.unwrap_or(0);
-        let SearchLimits { first, max, .. } = self.limits;
-        self.next = match self.gave_in {
-            None if borne >= max => Next::Done,
-            None => Next::Try(borne.saturating_mul(2).clamp(first, max)),
-            Some(_) if borne == 0 => Next::Done,
+        self.next = match (self.loads.next(), self.gave_in()) {
+            (Some(load), _) => Next::Try(load as u32),
             // A single break may be an accident, so try the lightest load that broke the server
             // again.
-            Some((load, How::Broken))
-                if self.is_close(borne, load) && self.breaks.get(&load) == Some(&1) =>
-            {
+            (None, Some((load, How::Broken))) if self.breaks.get(&load) == Some(&1) => {
                 Next::Again(load)
             }
-            Some((load, _)) if self.is_close(borne, load) => Next::Done,
-            Some((load, _)) => Next::Try(borne + (load - borne) / 2),
+            (None, _) => Next::Done,
         };
-    }
-
-    /// Returns true if a bad load is as close to a good one as requested.
-    fn is_close(&self, borne: u32, load: u32) -> bool {
-        let gap = u64::from(load.saturating_sub(borne));
-        gap <= 1 || gap * 1_000 <= u64::from(borne) * u64::from(self.limits.accuracy_permille)
     }
 
     /// Returns why a load with these results may be too heavy, ignoring what has been decided by
@@ -478,7 +473,7 @@ impl Search {
     fn borne_below(&self, load: u32, pass: usize) -> Vec<(u32, Figure)> {
         let mut found = Vec::new();
         for (lighter, _) in self.figures.range(..load) {
-            if Some(*lighter) <= self.borne
+            if Some(*lighter) <= self.borne()
                 && let Some(figure) = self.figure(*lighter, pass)
             {
                 found.push((*lighter, figure));
@@ -501,7 +496,7 @@ impl Search {
     fn saturated_from(&self, pass: usize) -> Option<u32> {
         let mut rates = Vec::new();
         let mut best = 0.0_f64;
-        for (load, _) in self.figures.range(..=self.borne?) {
+        for (load, _) in self.figures.range(..=self.borne()?) {
             if let Some(figure) = self.figure(*load, pass) {
                 if figure.offered_share.is_some() {
                     return None;

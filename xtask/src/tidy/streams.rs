@@ -9,7 +9,7 @@ use super::files::SourceFile;
 const BINARY: &str = "crates/dfsbench/src/";
 
 /// Files that write bytes of a protocol or a file, JSON that is escaped, or what they have cleaned.
-const OWNERS: [&str; 8] = [
+const OWNERS: [&str; 7] = [
     "agent_command.rs",
     "durability/client.rs",
     "output.rs",
@@ -17,7 +17,6 @@ const OWNERS: [&str; 8] = [
     "progress.rs",
     "progress/screen.rs",
     "progress/stream.rs",
-    "replay/share.rs",
 ];
 
 const STREAMS: [&str; 4] = ["io::stdout()", "io::stderr()", "anstream::", "ProgressBar"];

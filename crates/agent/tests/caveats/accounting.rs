@@ -14,7 +14,7 @@ use nfs_server::{Server, ServerConfig};
 
 use workload::Pattern;
 
-use crate::rig::{Rig, nfs, stream};
+use crate::driven_agent::{DrivenAgent, nfs, stream};
 
 /// Runs with little of everything, one for each workload.
 fn runs(on: &RunSpec) -> Vec<RunSpec> {
@@ -79,10 +79,10 @@ fn assert_exact(spec: &RunSpec, result: &PassResult) {
     assert!(result.kinds.iter().any(|kind| kind.done > 0), "{what} did nothing");
 }
 
-fn assert_all_exact(rig: &mut Rig, spec: &RunSpec) {
-    rig.begin(spec);
+fn assert_all_exact(agent: &mut DrivenAgent, spec: &RunSpec) {
+    agent.begin(spec);
     for pass in spec.passes() {
-        let end = rig.run(*pass);
+        let end = agent.run(*pass);
         assert_eq!(end.broken, None, "{} {pass}", spec.workload);
         assert_exact(spec, &end.result);
     }
@@ -93,7 +93,7 @@ fn every_workload_on_a_directory_is_accounted_for() {
     let directory = tempfile::tempdir().unwrap();
     for backend in [BackendKind::Posix, BackendKind::Uring] {
         for spec in runs(&RunSpec { backend, ..stream(directory.path()) }) {
-            assert_all_exact(&mut Rig::new(), &spec);
+            assert_all_exact(&mut DrivenAgent::new(), &spec);
         }
     }
 }
@@ -111,7 +111,7 @@ fn every_workload_over_nfs_is_accounted_for_call_by_call() {
             if spec.workload == Workload::Metadata && *version == NfsVersion::V4_2 {
                 spec.passes.splice(1..1, [Pass::SetXattr, Pass::GetXattr]);
             }
-            assert_all_exact(&mut Rig::beside(&server), &spec);
+            assert_all_exact(&mut DrivenAgent::beside(&server), &spec);
         }
     }
 }
@@ -126,11 +126,11 @@ fn every_workload_with_delegations_is_accounted_for_and_returns_them() {
             target.embedded = true;
         }
         for spec in runs(&on) {
-            let mut rig = Rig::beside(&server);
-            rig.begin(&spec);
+            let mut agent = DrivenAgent::beside(&server);
+            agent.begin(&spec);
             for pass in spec.passes() {
                 let before = server.counters();
-                let end = rig.run(*pass);
+                let end = agent.run(*pass);
                 assert_eq!(end.broken, None, "{} {pass}", spec.workload);
                 assert_exact(&spec, &end.result);
                 let after = server.counters();
@@ -166,7 +166,7 @@ fn closing_in_time_is_accounted_for_and_leaves_nothing_uncommitted() {
             }
             let before = server.counters();
             let commits = nfs_commits(&server);
-            assert_all_exact(&mut Rig::beside(&server), &spec);
+            assert_all_exact(&mut DrivenAgent::beside(&server), &spec);
             let made = nfs_commits(&server) - commits;
             assert_eq!(made, if durability == Durability::Close { 3 } else { 0 }, "{version}");
             assert!(server.counters().payload_written_bytes > before.payload_written_bytes);
@@ -185,10 +185,10 @@ fn a_timed_close_is_a_close_of_each_file_within_the_window() {
         if let Target::Nfs(target) = &mut spec.target {
             (target.settings.version, target.embedded) = (version, true);
         }
-        let mut rig = Rig::beside(&server);
-        rig.begin(&spec);
+        let mut agent = DrivenAgent::beside(&server);
+        agent.begin(&spec);
         for pass in spec.passes() {
-            let result = rig.run(*pass).result;
+            let result = agent.run(*pass).result;
             assert_exact(&spec, &result);
             let closes = result.cross_checks.iter().find(|cross_check| {
                 cross_check.source.starts_with("CLOSE")
@@ -214,7 +214,7 @@ fn what_workers_have_open_together_is_left_open_by_each() {
         if let Target::Nfs(target) = &mut spec.target {
             (target.settings.version, target.embedded) = (version, true);
         }
-        assert_all_exact(&mut Rig::beside(&server), &spec);
+        assert_all_exact(&mut DrivenAgent::beside(&server), &spec);
     }
 }
 
@@ -229,12 +229,12 @@ fn several_directories_share_the_files() {
     let paths = places.iter().map(|place| place.path().to_owned()).collect();
     let on = RunSpec { target: Target::Directories { paths }, ..stream(Path::new("/")) };
     for spec in runs(&on) {
-        assert_all_exact(&mut Rig::new(), &spec);
+        assert_all_exact(&mut DrivenAgent::new(), &spec);
     }
-    let mut rig = Rig::new();
+    let mut agent = DrivenAgent::new();
     let spec = RunSpec { files: 3, file_size_bytes: 10_000, ..on };
-    let work = rig.begin(&spec);
-    rig.run(Pass::Write);
+    let work = agent.begin(&spec);
+    agent.run(Pass::Write);
     let names = |place: &tempfile::TempDir| {
         let entries = std::fs::read_dir(place.path().join(&work)).unwrap();
         let mut names: Vec<_> =

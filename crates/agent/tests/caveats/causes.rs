@@ -16,7 +16,7 @@ use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig, StoreMode};
 use workload::Pattern;
 
-use crate::rig::{Rig, codes, metadata, nfs, server, stream};
+use crate::driven_agent::{DrivenAgent, codes, metadata, nfs, server, stream};
 
 /// A directory on a file system with storage under it.
 fn on_storage() -> tempfile::TempDir {
@@ -61,11 +61,11 @@ fn ops_that_were_lost_are_missed() {
 #[test]
 fn a_foreign_file_is_noticed() {
     let directory = on_storage();
-    let mut rig = Rig::new();
+    let mut agent = DrivenAgent::new();
     let spec = metadata(directory.path(), 100);
-    let work = directory.path().join(rig.begin(&spec));
+    let work = directory.path().join(agent.begin(&spec));
     fs::write(work.join("stranger"), "").unwrap();
-    assert!(codes(&rig.run(Pass::Create)).contains(&CaveatCode::Accounting));
+    assert!(codes(&agent.run(Pass::Create)).contains(&CaveatCode::Accounting));
 }
 
 #[test]
@@ -79,19 +79,19 @@ fn removed_open_files_are_no_strangers() {
         (".fuse_hidden", false),
         (".nfsmount", false),
     ] {
-        let mut rig = Rig::new();
+        let mut agent = DrivenAgent::new();
         let spec = metadata(directory.path(), 100);
-        let work = directory.path().join(rig.begin(&spec));
+        let work = directory.path().join(agent.begin(&spec));
         fs::write(work.join(name), "data").unwrap();
         for pass in [Pass::Create, Pass::Remove] {
-            let end = rig.run(pass);
+            let end = agent.run(pass);
             let is_exact = !codes(&end).contains(&CaveatCode::Accounting);
             assert_eq!(is_exact, is_removed, "{name} after {pass}");
             let reported = format!("{pass}: removed files still open");
             let fact = end.facts.iter().find(|fact| fact.name == reported);
             assert_eq!(fact.map(|fact| fact.value.as_str()), is_removed.then_some("1"), "{name}");
         }
-        rig.end();
+        agent.end();
     }
 }
 
@@ -100,15 +100,15 @@ fn a_flipped_bit_is_found() {
     let directory = on_storage();
     for backend in [BackendKind::Posix, BackendKind::Uring] {
         let spec = RunSpec { backend, verify: true, ..stream(directory.path()) };
-        let mut rig = Rig::new();
-        let work = directory.path().join(rig.begin(&spec));
-        rig.run(Pass::Write);
-        assert!(!codes(&rig.run(Pass::Read)).contains(&CaveatCode::DataMismatch));
+        let mut agent = DrivenAgent::new();
+        let work = directory.path().join(agent.begin(&spec));
+        agent.run(Pass::Write);
+        assert!(!codes(&agent.run(Pass::Read)).contains(&CaveatCode::DataMismatch));
         let file = OpenOptions::new().read(true).write(true).open(work.join("f00000000")).unwrap();
         let mut byte = [0];
         file.read_exact_at(&mut byte, 12_345_678).unwrap();
         file.write_all_at(&[byte[0] ^ 1], 12_345_678).unwrap();
-        let found = codes(&rig.run(Pass::Read));
+        let found = codes(&agent.run(Pass::Read));
         assert!(found.contains(&CaveatCode::DataMismatch), "{backend:?}: {found:?}");
     }
 }
@@ -119,10 +119,10 @@ fn a_server_that_loses_data_is_found() {
     let sound = server(ServerConfig::default());
     for (server, mismatch) in [(&losing, true), (&sound, false)] {
         let spec = RunSpec { verify: true, file_size_bytes: 4 << 20, ..nfs(server) };
-        let mut rig = Rig::new();
-        rig.begin(&spec);
-        rig.run(Pass::Write);
-        let found = codes(&rig.run(Pass::Read));
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
+        agent.run(Pass::Write);
+        let found = codes(&agent.run(Pass::Read));
         assert_eq!(found.contains(&CaveatCode::DataMismatch), mismatch, "{found:?}");
     }
 }
@@ -130,18 +130,18 @@ fn a_server_that_loses_data_is_found() {
 #[test]
 fn failed_ops_are_counted_and_end_the_pass_when_there_are_many() {
     let directory = on_storage();
-    let mut rig = Rig::new();
+    let mut agent = DrivenAgent::new();
     let spec = metadata(directory.path(), 300);
-    let work = directory.path().join(rig.begin(&spec));
-    assert!(!codes(&rig.run(Pass::Create)).contains(&CaveatCode::Errors));
+    let work = directory.path().join(agent.begin(&spec));
+    assert!(!codes(&agent.run(Pass::Create)).contains(&CaveatCode::Errors));
     fs::remove_file(work.join("f00000007")).unwrap();
-    let few = rig.run(Pass::Stat);
+    let few = agent.run(Pass::Stat);
     assert!(codes(&few).contains(&CaveatCode::Errors));
     assert_eq!((few.broken.clone(), few.result.errors()), (None, 1));
     for file in 100..300 {
         fs::remove_file(work.join(format!("f{file:08}"))).unwrap();
     }
-    let many = rig.run(Pass::Stat);
+    let many = agent.run(Pass::Stat);
     let Some(Broken::Failed(reason)) = many.broken else { panic!("{:?}", many.broken) };
     assert_eq!(reason, "stat given up after 100 failed ops (100 x ENOENT on stat)");
 }
@@ -158,9 +158,9 @@ fn an_error_of_the_server_is_an_error_of_the_pass() {
         ..FaultPlan::default()
     };
     let faulty = server(ServerConfig { faults, ..ServerConfig::default() });
-    let mut rig = Rig::new();
-    rig.begin(&nfs(&faulty));
-    let end = rig.run(Pass::Write);
+    let mut agent = DrivenAgent::new();
+    agent.begin(&nfs(&faulty));
+    let end = agent.run(Pass::Write);
     assert!(codes(&end).contains(&CaveatCode::Errors));
     assert!(end.result.errors() > 0);
 }
@@ -168,7 +168,7 @@ fn an_error_of_the_server_is_an_error_of_the_pass() {
 #[test]
 fn a_stopped_pass_is_interrupted() {
     let directory = on_storage();
-    let mut rig = Rig::new();
+    let mut agent = DrivenAgent::new();
     let spec = RunSpec {
         workload: Workload::Mixed,
         duration_ms: 60_000,
@@ -178,9 +178,9 @@ fn a_stopped_pass_is_interrupted() {
         sampling: Sampling { interval_ms: 100, ..Sampling::default() },
         ..stream(directory.path())
     };
-    rig.begin(&spec);
-    rig.stops_at_progress = true;
-    let end = rig.run(Pass::Mix);
+    agent.begin(&spec);
+    agent.stops_at_progress = true;
+    let end = agent.run(Pass::Mix);
     assert_eq!(end.broken, Some(Broken::Stopped));
     assert!(codes(&end).contains(&CaveatCode::Interrupted));
 }
@@ -189,11 +189,11 @@ fn a_stopped_pass_is_interrupted() {
 fn a_pass_that_is_stopped_while_it_is_counted_is_not_accused() {
     let server = server(ServerConfig::default());
     for (stops_after_work, counted) in [(false, true), (true, false)] {
-        let mut rig = Rig::new();
+        let mut agent = DrivenAgent::new();
         let spec = nfs(&server);
-        rig.begin(&spec);
-        rig.stops_after_work = stops_after_work;
-        let end = rig.run(Pass::Write);
+        agent.begin(&spec);
+        agent.stops_after_work = stops_after_work;
+        let end = agent.run(Pass::Write);
         assert!(!codes(&end).contains(&CaveatCode::Accounting));
         let mut at_target = false;
         for cross_check in &end.result.cross_checks {
@@ -215,7 +215,7 @@ fn a_transfer_size_that_the_server_refuses_is_not_effective() {
     });
     for (requested, refused) in [(Some(64 << 10), true), (Some(32 << 10), false), (None, false)] {
         let spec = RunSpec { transfer_size_bytes: requested, ..nfs(&small) };
-        let found = Rig::new().first_pass(&spec);
+        let found = DrivenAgent::new().first_pass(&spec);
         assert_eq!(found.contains(&CaveatCode::OptionNotEffective), refused, "{requested:?}");
     }
 }
@@ -225,7 +225,7 @@ fn posix_has_no_depth() {
     let directory = on_storage();
     for (queue_depth, caveated) in [(4, true), (1, false)] {
         let spec = RunSpec { queue_depth, ..stream(directory.path()) };
-        let found = Rig::new().first_pass(&spec);
+        let found = DrivenAgent::new().first_pass(&spec);
         assert_eq!(found.contains(&CaveatCode::OptionNotEffective), caveated);
     }
 }
@@ -237,10 +237,10 @@ fn transactions_have_no_depth() {
         let mut spec = RunSpec { queue_depth, ..nfs(&server) };
         (spec.workload, spec.files, spec.transactions.count) = (Workload::Transactions, 20, 50);
         (spec.file_size_bytes, spec.io_size_bytes) = (512, 512);
-        let mut rig = Rig::new();
-        rig.begin(&spec);
-        rig.run(Pass::Create);
-        let found = codes(&rig.run(Pass::Transactions));
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
+        agent.run(Pass::Create);
+        let found = codes(&agent.run(Pass::Transactions));
         assert_eq!(found.contains(&CaveatCode::OptionNotEffective), is_reported, "{found:?}");
     }
 }
@@ -256,7 +256,7 @@ fn a_refused_ring_falls_back_to_posix() {
             io_size_bytes: 4096,
             ..stream(directory.path())
         };
-        let found = Rig::new().first_pass(&spec);
+        let found = DrivenAgent::new().first_pass(&spec);
         assert_eq!(found.contains(&CaveatCode::BackendFallback), refused, "{found:?}");
     }
 }
@@ -266,7 +266,7 @@ fn the_data_was_not_waited_for() {
     let directory = on_storage();
     for (durability, caveated) in [(Durability::None, true), (Durability::Sync, false)] {
         let spec = RunSpec { durability, ..stream(directory.path()) };
-        let found = Rig::new().first_pass(&spec);
+        let found = DrivenAgent::new().first_pass(&spec);
         assert_eq!(found.contains(&CaveatCode::NotDurable), caveated);
     }
 }
@@ -283,9 +283,9 @@ fn slots_that_a_server_grants_bound_the_depth() {
         if let Target::Nfs(target) = &mut spec.target {
             target.settings = NfsSettings { version, ..NfsSettings::default() };
         }
-        let mut rig = Rig::new();
-        rig.begin(&spec);
-        let end = rig.run(spec.passes()[0]);
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
+        let end = agent.run(spec.passes()[0]);
         assert_eq!(end.broken, None);
         let limited: Vec<&str> = end
             .result

@@ -7,11 +7,11 @@ use fleet::Report;
 use lab::mounts::Mount;
 use model::{CaveatCode, OpKind, Pass, PassResult, RunSpec, Workload};
 
+use crate::driven_agent::{DrivenAgent, stream};
 use crate::mount::{nfs_mount, telemetry};
-use crate::rig::{Rig, stream};
 
-fn evidence(rig: &mut Rig, pass: Pass) -> Option<String> {
-    let end = rig.run(pass);
+fn evidence(agent: &mut DrivenAgent, pass: Pass) -> Option<String> {
+    let end = agent.run(pass);
     assert_eq!(end.broken, None);
     let mut caveats = end.result.caveats.into_iter();
     let found = caveats.find(|caveat| caveat.code == CaveatCode::OptionNotEffective)?;
@@ -27,11 +27,11 @@ fn direct_spec(path: &std::path::Path) -> RunSpec {
 #[test]
 fn direct_io_on_tmpfs_is_reported_or_refused() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let mut rig = Rig::new();
-    let begun = rig.try_begin(&direct_spec(memory.path()));
+    let mut agent = DrivenAgent::new();
+    let begun = agent.try_begin(&direct_spec(memory.path()));
     if opens_direct(memory.path()) {
         assert!(matches!(begun, Report::Begun(_)), "{begun:?}");
-        let evidence = evidence(&mut rig, Pass::Write).expect("no caveat was raised");
+        let evidence = evidence(&mut agent, Pass::Write).expect("no caveat was raised");
         assert!(evidence.contains("holds 1024 of 1024 pages"), "{evidence}");
     } else {
         let Report::Failed(reason) = begun else { panic!("{begun:?}") };
@@ -54,10 +54,10 @@ fn opens_direct(directory: &std::path::Path) -> bool {
 #[test]
 fn direct_io_that_reaches_storage_raises_no_caveat() {
     let storage = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let mut rig = Rig::new();
-    rig.begin(&direct_spec(storage.path()));
+    let mut agent = DrivenAgent::new();
+    agent.begin(&direct_spec(storage.path()));
     for pass in [Pass::Write, Pass::Rewrite, Pass::Read] {
-        assert_eq!(evidence(&mut rig, pass), None, "{pass}");
+        assert_eq!(evidence(&mut agent, pass), None, "{pass}");
     }
 }
 

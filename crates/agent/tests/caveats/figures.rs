@@ -10,8 +10,8 @@ use model::{
 };
 use nfs_server::ServerConfig;
 
+use crate::driven_agent::{DrivenAgent, metadata, nfs, server, stream};
 use crate::mount::nfs_mount;
-use crate::rig::{Rig, metadata, nfs, server, stream};
 
 pub(crate) fn result() -> PassResult {
     PassResult {
@@ -37,7 +37,7 @@ fn a_short_pass_raises_a_caveat() {
         assert_eq!(raises_code(&spec, &result, CaveatCode::TooShort), expected);
     }
     let directory = tempfile::tempdir().unwrap();
-    let found = Rig::new().first_pass(&metadata(directory.path(), 1));
+    let found = DrivenAgent::new().first_pass(&metadata(directory.path(), 1));
     assert!(found.contains(&CaveatCode::TooShort));
 }
 

@@ -5,8 +5,8 @@ use lab::loops::{Below, LoopDevice};
 use lab::memory::Memory;
 use model::{Caveat, CaveatCode, Metric, MetricKind, OpKind, Pass, PassResult, RunSpec, Telemetry};
 
+use crate::driven_agent::stream;
 use crate::mount::done;
-use crate::rig::stream;
 
 /// Counters of disks that read this many sectors.
 fn telemetry(sectors: &[(&str, u64)]) -> Telemetry {

@@ -1,8 +1,10 @@
 //! Every caveat that an agent raises: its cause is planted, and a clean run is silent about it.
 
-mod recovery;
+#[path = "../agent_thread/mod.rs"]
+mod agent_thread;
 #[allow(dead_code, reason = "shared with the tests of programs")]
-mod rig;
+mod driven_agent;
+mod recovery;
 mod stamps;
 
 mod accounting;

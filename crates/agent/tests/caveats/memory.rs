@@ -9,8 +9,8 @@ use lab::memory::Memory;
 use lab::mounts::Mount;
 use model::{Metric, MetricKind, OpKind, Pass, PassResult, RunSpec, Telemetry};
 
+use crate::driven_agent::stream;
 use crate::mount::done;
-use crate::rig::stream;
 
 const READ: u64 = 192 << 20;
 const MEMORY: u64 = 1 << 40;

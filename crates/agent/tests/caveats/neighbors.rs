@@ -6,11 +6,11 @@ use fleet::PassEnd;
 use model::{CaveatCode, Pass, RunSpec};
 use nfs_server::ServerConfig;
 
-use crate::rig::{Rig, evidence, nfs, server, stream};
+use crate::driven_agent::{DrivenAgent, evidence, nfs, server, stream};
 
 /// Makes a pass and returns what it says of other campaigns.
-fn neighbors(rig: &mut Rig) -> Option<String> {
-    let PassEnd { result, broken, .. } = rig.run(Pass::Write);
+fn neighbors(agent: &mut DrivenAgent) -> Option<String> {
+    let PassEnd { result, broken, .. } = agent.run(Pass::Write);
     assert_eq!(broken, None);
     evidence(&result.caveats, CaveatCode::ConcurrentCampaign).map(str::to_owned)
 }
@@ -23,7 +23,7 @@ fn small(spec: RunSpec) -> RunSpec {
 fn campaigns_on_one_directory_name_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let spec = small(stream(folder.path()));
-    let [mut one, mut other] = [Rig::new(), Rig::new()];
+    let [mut one, mut other] = [DrivenAgent::new(), DrivenAgent::new()];
     one.begin_of("one", &spec);
     other.begin_of("other", &spec);
     // Neither has made a pass since, and each has its working directory open.
@@ -41,7 +41,7 @@ fn campaigns_on_one_directory_name_each_other() {
 fn campaigns_on_one_export_name_each_other() {
     let server = server(ServerConfig::default());
     let spec = small(nfs(&server));
-    let [mut one, mut other] = [Rig::new(), Rig::new()];
+    let [mut one, mut other] = [DrivenAgent::new(), DrivenAgent::new()];
     one.begin_of("one", &spec);
     other.begin_of("other", &spec);
     let stated = neighbors(&mut one).expect("concurrent-campaign");
@@ -61,12 +61,12 @@ fn leftovers_and_own_campaign_are_silent() {
     let server = server(ServerConfig::default());
     let dead = folder.path().join(".dfsbench-dead-1");
     fs::create_dir_all(dead.join(".dfsbench-dead-1.campaign")).unwrap();
-    let mut killed = Rig::new();
+    let mut killed = DrivenAgent::new();
     killed.begin_of("dead", &small(nfs(&server)));
     for spec in [small(stream(folder.path())), small(nfs(&server))] {
-        let mut rigs = [Rig::new(), Rig::new()];
-        for rig in &mut rigs {
-            rig.begin_of("campaign", &spec);
+        let mut rigs = [DrivenAgent::new(), DrivenAgent::new()];
+        for agent in &mut rigs {
+            agent.begin_of("campaign", &spec);
         }
         for number in [0, 1, 0] {
             assert_eq!(neighbors(&mut rigs[number]), None);

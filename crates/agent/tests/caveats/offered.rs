@@ -7,7 +7,7 @@ use nfs_server::{
     ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, Server, ServerConfig, ServiceTime,
 };
 
-use crate::rig::{Rig, nfs, server, stream};
+use crate::driven_agent::{DrivenAgent, nfs, server, stream};
 
 fn faulty(faults: FaultPlan) -> Server {
     server(ServerConfig { faults, ..ServerConfig::default() })
@@ -21,9 +21,9 @@ fn slow(time_ns: u64) -> Server {
 
 /// What is stated of a pass with this code.
 fn stated(spec: &RunSpec, pass: Pass, code: CaveatCode) -> Option<String> {
-    let mut rig = Rig::new();
-    rig.begin(spec);
-    let end = rig.run(pass);
+    let mut agent = DrivenAgent::new();
+    agent.begin(spec);
+    let end = agent.run(pass);
     assert_eq!(end.broken, None);
     let reported = |caveat: Caveat| (caveat.code == code).then_some(caveat.evidence);
     end.result.caveats.into_iter().find_map(reported)
@@ -65,9 +65,9 @@ fn a_queue_that_the_warm_up_leaves_is_carried_in_place_of_later_ops() {
     let pass = |server: &Server, warmup_ms: u64| {
         let load = Load { warmup_ms, ..load };
         let spec = RunSpec { duration_ms: 300, ..mix(nfs(server), 100, load) };
-        let mut rig = Rig::new();
-        rig.begin(&spec);
-        rig.run(Pass::Mix).result
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
+        agent.run(Pass::Mix).result
     };
     // A call takes 10 ms: after 400 ms of warm-up some 360 ops wait, 3.6 s of work.
     let slow = slow(10_000_000);
@@ -94,9 +94,9 @@ fn ops_that_are_answered_with_an_error_are_not_below_what_was_offered() {
     let server = faulty(FaultPlan { errors, ..FaultPlan::default() });
     let spec = RunSpec { duration_ms: 500, ..mix(nfs(&server), 100, load) };
     let codes = || {
-        let mut rig = Rig::new();
-        rig.begin(&spec);
-        let caveats = rig.run(Pass::Mix).result.caveats;
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
+        let caveats = agent.run(Pass::Mix).result.caveats;
         caveats.into_iter().map(|caveat| caveat.code).collect::<Vec<_>>()
     };
     // A machine that is busy anyway may not send all of them in time.
@@ -146,9 +146,9 @@ fn a_server_without_readdirplus_lists_with_readdir_and_the_mix_says_so() {
         let mut spec = RunSpec { workload: Workload::OpMix, files: 40, ..nfs(server) };
         spec.op_mix.shares = vec![(OpKind::ReaddirPlus, 5_000), (OpKind::Getattr, 5_000)];
         spec.load = Load { ops_max: 200, ..Load::default() };
-        let mut rig = Rig::new();
-        rig.begin(&spec);
-        let result = rig.run(Pass::OpMix).result;
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
+        let result = agent.run(Pass::OpMix).result;
         let instead = result.caveats.iter().find(|it| it.evidence.contains("READDIRPLUS"));
         assert_eq!(result.errors(), 0, "{:?}", result.kinds);
         assert!(

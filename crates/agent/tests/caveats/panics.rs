@@ -9,7 +9,7 @@ use engine::{Clock, SystemClock};
 use fleet::Report;
 use model::{Pass, RunSpec, Workload};
 
-use crate::rig::{Rig, stream};
+use crate::driven_agent::{DrivenAgent, stream};
 
 /// A clock that panics at the last of so many looks of a thread whose name begins so.
 struct Trap {
@@ -69,19 +69,19 @@ fn a_worker_that_panics_fails_its_pass_stops_the_others_and_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     // At its start, and in the midst of its work.
     for looks in [1, 200] {
-        let mut rig = Rig::on(Trap::for_thread("worker-1", looks));
+        let mut agent = DrivenAgent::on(Trap::for_thread("worker-1", looks));
         let spec = endless(directory.path());
-        rig.begin(&spec);
+        agent.begin(&spec);
         let sentence = "worker 1 panicked: a planted bug at worker-1";
-        fails_of_a_panic(&rig.try_run(Pass::Mix), sentence);
-        rig.end();
+        fails_of_a_panic(&agent.try_run(Pass::Mix), sentence);
+        agent.end();
         let left = std::fs::read_dir(directory.path()).unwrap().count();
         assert_eq!(left, 0, "the working directory is removed");
         // The next trial is as good as any.
         let spec = RunSpec { duration_ms: 50, ..spec };
-        rig.begin(&spec);
-        assert_eq!(rig.run(Pass::Mix).broken, None);
-        rig.end();
+        agent.begin(&spec);
+        assert_eq!(agent.run(Pass::Mix).broken, None);
+        agent.end();
     }
 }
 
@@ -89,12 +89,12 @@ fn a_worker_that_panics_fails_its_pass_stops_the_others_and_leaves_nothing() {
 fn an_order_that_panics_fails_and_the_agent_obeys_the_next_one() {
     let directory = tempfile::tempdir().unwrap();
     // The thread that reads telemetry has no name of ours, and is joined by the agent's.
-    let mut rig = Rig::on(Trap::for_thread("agent-of-test", 40));
+    let mut agent = DrivenAgent::on(Trap::for_thread("agent-of-test", 40));
     let spec = RunSpec { duration_ms: 3_600_000, ..endless(directory.path()) };
-    rig.begin(&spec);
-    fails_of_a_panic(&rig.try_run(Pass::Mix), "panicked: a planted bug at agent-of-test");
-    rig.end();
+    agent.begin(&spec);
+    fails_of_a_panic(&agent.try_run(Pass::Mix), "panicked: a planted bug at agent-of-test");
+    agent.end();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
-    rig.begin(&RunSpec { duration_ms: 50, ..spec });
-    rig.end();
+    agent.begin(&RunSpec { duration_ms: 50, ..spec });
+    agent.end();
 }

@@ -5,7 +5,7 @@ use model::{Caveat, CaveatCode, NfsSettings, NfsVersion, Pass, Proto, RunSpec, T
 use nfs_proto::nfs3::{Procedure, Status};
 use nfs_server::{ErrorFault, FaultPlan, FaultedCalls, PartsPerMillion, ServerConfig};
 
-use crate::rig::{Rig, nfs, server};
+use crate::driven_agent::{DrivenAgent, nfs, server};
 
 /// A write pass on a server with these faults, spoken to in this way.
 fn write_pass(faults: FaultPlan, settings: NfsSettings) -> PassEnd {
@@ -14,9 +14,9 @@ fn write_pass(faults: FaultPlan, settings: NfsSettings) -> PassEnd {
     if let Target::Nfs(target) = &mut spec.target {
         target.settings = settings;
     }
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    rig.run(Pass::Write)
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    agent.run(Pass::Write)
 }
 
 /// The caveats of such a pass, in which nothing is lost in the end.
@@ -64,10 +64,10 @@ fn short_transfers(faults: FaultPlan, version: NfsVersion) -> [Option<String>; 2
     if let Target::Nfs(target) = &mut spec.target {
         target.settings = NfsSettings { version, ..NfsSettings::default() };
     }
-    let mut rig = Rig::new();
-    rig.begin(&spec);
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
     [Pass::Write, Pass::Read].map(|pass| {
-        let end = rig.run(pass);
+        let end = agent.run(pass);
         let caveats = &end.result.caveats;
         assert_eq!(evidence(caveats, CaveatCode::Accounting), None, "{version} {pass}");
         evidence(caveats, CaveatCode::ShortTransfers).map(str::to_owned)

@@ -12,7 +12,7 @@ use nfs_client::{Mount, MountOptions};
 use nfs_proto::nfs3::StableHow;
 use nfs_server::{FaultKind, FaultPlan, PartsPerMillion, Server, ServerConfig};
 
-use crate::rig::{Rig, nfs, server, stream};
+use crate::driven_agent::{DrivenAgent, nfs, server, stream};
 
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -36,12 +36,12 @@ fn on_directory(backend: BackendKind, path: &Path) -> RunSpec {
 /// Writes, has the data altered, reads, and returns what the caveat says; `None` where there is
 /// none.
 fn found(spec: &RunSpec, alter: impl FnOnce(&str)) -> Option<String> {
-    let mut rig = Rig::new();
-    let work_name = rig.begin(spec);
-    let written = rig.run(spec.passes()[0]);
+    let mut agent = DrivenAgent::new();
+    let work_name = agent.begin(spec);
+    let written = agent.run(spec.passes()[0]);
     assert_eq!((written.broken, written.result.errors()), (None, 0));
     alter(&work_name);
-    let caveats = rig.run(spec.passes()[1]).result.caveats;
+    let caveats = agent.run(spec.passes()[1]).result.caveats;
     let caveat = caveats.iter().find(|caveat| caveat.code == CaveatCode::DataMismatch)?;
     assert_eq!(Verdict::of(&caveats), Verdict::Invalid);
     Some(caveat.evidence.clone())
@@ -93,15 +93,15 @@ fn a_rewrite_that_was_lost_is_found_though_the_old_block_is_intact() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = on_directory(BackendKind::Posix, folder.path());
     spec.passes = vec![Pass::Write, Pass::Rewrite, Pass::Reread];
-    let mut rig = Rig::new();
-    let path = folder.path().join(rig.begin(&spec)).join("f00000001");
+    let mut agent = DrivenAgent::new();
+    let path = folder.path().join(agent.begin(&spec)).join("f00000001");
     let open = || OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let mut old = [0; 4096];
-    rig.run(Pass::Write);
+    agent.run(Pass::Write);
     open().read_exact_at(&mut old, 12_288).unwrap();
-    rig.run(Pass::Rewrite);
+    agent.run(Pass::Rewrite);
     open().write_all_at(&old, 12_288).unwrap();
-    let caveats = rig.run(Pass::Reread).result.caveats;
+    let caveats = agent.run(Pass::Reread).result.caveats;
     let caveat = caveats.iter().find(|caveat| caveat.code == CaveatCode::DataMismatch).unwrap();
     let stated = &caveat.evidence;
     assert!(stated.contains("f00000001 at 12288: generation 1, written 2 or later"), "{stated}");
@@ -143,10 +143,10 @@ fn other_workloads_find_what_they_wrote() {
             ..on_directory(backend, folder.path())
         };
         for spec in [bonnie, odd, direct, mixed, repeating] {
-            let mut rig = Rig::new();
-            rig.begin(&spec);
+            let mut agent = DrivenAgent::new();
+            agent.begin(&spec);
             for pass in spec.passes() {
-                let end = rig.run(*pass);
+                let end = agent.run(*pass);
                 assert_eq!(end.broken, None, "{} {pass}", spec.workload);
                 let caveats = &end.result.caveats;
                 assert_eq!(end.result.errors(), 0, "{} {pass}: {caveats:?}", spec.workload);
@@ -181,9 +181,9 @@ fn lost_write_of_a_mix_is_found() {
         let faults = FaultPlan { lose_write: PartsPerMillion(lost), ..FaultPlan::default() };
         let server = server(ServerConfig { faults, ..ServerConfig::default() });
         let spec = contended(nfs(&server));
-        let mut rig = Rig::new();
-        rig.begin(&spec);
-        let end = rig.run(Pass::Mix);
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
+        let end = agent.run(Pass::Mix);
         assert_eq!(end.broken, None);
         let caveats = &end.result.caveats;
         let found = caveats.iter().find(|caveat| caveat.code == CaveatCode::DataMismatch);
@@ -205,9 +205,9 @@ fn writes_that_overlap_are_no_mismatch() {
         // One block that all workers read and write at once.
         let hot = RunSpec { files: 1, file_size_bytes: 8 << 10, ..spec.clone() };
         for spec in [spec, hot] {
-            let mut rig = Rig::new();
-            rig.begin(&spec);
-            let end = rig.run(Pass::Mix);
+            let mut agent = DrivenAgent::new();
+            agent.begin(&spec);
+            let end = agent.run(Pass::Mix);
             assert_eq!((end.broken, end.result.errors()), (None, 0), "{backend:?} {direct}");
             assert!(end.result.ops() >= 6_000, "{backend:?}");
         }
@@ -218,13 +218,13 @@ fn writes_that_overlap_are_no_mismatch() {
 fn writes_of_another_agent_are_no_mismatch() {
     let server = server(ServerConfig::default());
     let spec = RunSpec { workers: 4, ..contended(nfs(&server)) };
-    let mut rigs = [Rig::new(), Rig::new()];
+    let mut rigs = [DrivenAgent::new(), DrivenAgent::new()];
     let work_name = format!(".dfsbench-two-agents-{}", std::process::id());
-    for (rig, index) in rigs.iter_mut().zip(0..) {
-        rig.join(&spec, &work_name, Share::of(index, 2, spec.workers));
+    for (agent, index) in rigs.iter_mut().zip(0..) {
+        agent.join(&spec, &work_name, Share::of(index, 2, spec.workers));
     }
     let ends = std::thread::scope(|scope| {
-        let runs = rigs.each_mut().map(|rig| scope.spawn(move || rig.run_prepared(Pass::Mix)));
+        let runs = rigs.each_mut().map(|agent| scope.spawn(move || agent.run_prepared(Pass::Mix)));
         runs.map(|run| run.join().unwrap())
     });
     for end in ends {

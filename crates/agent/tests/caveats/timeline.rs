@@ -15,8 +15,8 @@ use model::{
 use nfs_server::{BandwidthCap, CappedBytes, FaultPlan, Server, ServerConfig, ServiceTime};
 use stats::{Judged, judge};
 
+use crate::driven_agent::{DrivenAgent, Hogs, codes, evidence, nfs, server, stream};
 use crate::figures::result;
-use crate::rig::{Hogs, Rig, codes, evidence, nfs, server, stream};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -45,8 +45,8 @@ fn await_reads(server: &Server) {
 
 /// A mix over NFS, in which the server stands still for a time, half a second after its start.
 fn mixed(spec: &RunSpec, server: &Server, stall: Option<Duration>) -> PassResult {
-    let mut rig = Rig::new();
-    rig.begin(spec);
+    let mut agent = DrivenAgent::new();
+    agent.begin(spec);
     std::thread::scope(|scope| {
         if let Some(lasts) = stall {
             scope.spawn(move || {
@@ -55,7 +55,7 @@ fn mixed(spec: &RunSpec, server: &Server, stall: Option<Duration>) -> PassResult
                 server.stall_now(lasts);
             });
         }
-        let end = rig.run(Pass::Mix);
+        let end = agent.run(Pass::Mix);
         assert_eq!((end.broken, end.result.errors()), (None, 0));
         end.result
     })
@@ -128,9 +128,9 @@ fn is_unsteady_beyond(burst_bytes: u64) -> bool {
         ..nfs(&server)
     };
     assert_eq!(spec.durability, Durability::Sync);
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    let end = rig.run(Pass::Write);
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    let end = agent.run(Pass::Write);
     assert_eq!((end.broken, end.result.errors()), (None, 0));
     assert_eq!(end.result.bytes(), 1500 * (16 << 10));
     let judged = judged(&spec, end.result);
@@ -200,9 +200,9 @@ fn a_worker_with_twice_the_work_lags_and_leaves_the_common_window() {
     spec.file_size_bytes = 4 << 20;
     // Each worker may move 8 MiB a second: one is done after half a second, the other after one.
     spec.load.bytes_per_s = 16 << 20;
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    let found = rig.run(Pass::Write).result;
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    let found = agent.run(Pass::Write).result;
     assert!(evidence(&found.caveats, CaveatCode::Unsynchronised).is_some());
     let common = found.scope.common.unwrap();
     assert_eq!(found.bytes(), 12 << 20);
@@ -245,15 +245,15 @@ fn processors_that_others_take_are_missed() {
         ..RunSpec::null(Workload::Stream)
     };
     let null = RunSpec::null(Workload::Stream);
-    let mut rig = Rig::new();
+    let mut agent = DrivenAgent::new();
     let confined = RunSpec { cpus: Some(1), ..nfs(&server) };
     for target in [on_directory.clone(), nfs(&server), confined, memory, null] {
         let spec = mix(target, 1_000, Load::default());
-        rig.begin(&spec);
+        agent.begin(&spec);
         let hogs = Hogs::start();
-        let PassResult { caveats, scope, .. } = rig.run(Pass::Mix).result;
+        let PassResult { caveats, scope, .. } = agent.run(Pass::Mix).result;
         drop(hogs);
-        rig.end();
+        agent.end();
         let target = &spec.target;
         // Such a trial is set aside, if most others are not disturbed.
         let disturbed = stats::interference::disturbance(&scope.interference);
@@ -276,8 +276,8 @@ fn processors_that_others_take_are_missed() {
     let load = Load { think_time_ns: 50_000_000, ..Load::default() };
     let quiet = mix(on_directory, 300, load);
     let is_silent = |_| {
-        rig.begin(&quiet);
-        let caveats = rig.run(Pass::Mix).result.caveats;
+        agent.begin(&quiet);
+        let caveats = agent.run(Pass::Mix).result.caveats;
         evidence(&caveats, CaveatCode::ProcessorContention).is_none()
     };
     assert!((0..20).any(is_silent));
@@ -320,11 +320,11 @@ fn a_clock_of_the_day_that_is_set_is_noted_once() {
     let clock = Arc::new(Shifted { clock: SystemClock::new(), ahead_ns: AtomicI64::new(0) });
     let directory = tempfile::tempdir().unwrap();
     let spec = RunSpec { file_size_bytes: 1 << 20, ..stream(directory.path()) };
-    let mut rig = Rig::on(Arc::clone(&clock) as Arc<dyn Clock>);
-    rig.begin(&spec);
+    let mut agent = DrivenAgent::on(Arc::clone(&clock) as Arc<dyn Clock>);
+    agent.begin(&spec);
     let mut stated = |ahead_ns| {
         clock.ahead_ns.store(ahead_ns, Relaxed);
-        let caveats = rig.run(Pass::Write).result.caveats;
+        let caveats = agent.run(Pass::Write).result.caveats;
         evidence(&caveats, CaveatCode::Clock).map(str::to_owned)
     };
     assert_eq!(stated(0), None);
@@ -357,7 +357,7 @@ fn a_clean_pass_raises_no_caveat() {
         caveats.iter().all(|caveat| caveat.code.severity() == Severity::Note)
     };
     assert!((0..5).any(is_clean), "{:?}", mixed(&spec, &server, None).caveats);
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    assert!(codes(&rig.run(Pass::Mix)).contains(&CaveatCode::SharedHost));
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    assert!(codes(&agent.run(Pass::Mix)).contains(&CaveatCode::SharedHost));
 }

@@ -2,9 +2,11 @@
 //!
 //! They keep the machine busy, so they have a test program of their own: others take times.
 
+#[path = "../agent_thread/mod.rs"]
+mod agent_thread;
 #[allow(dead_code, reason = "shared with the tests of caveats")]
-#[path = "../caveats/rig.rs"]
-mod rig;
+#[path = "../caveats/driven_agent.rs"]
+mod driven_agent;
 
 use std::path::Path;
 
@@ -14,7 +16,7 @@ use model::{
     BackendKind, CaveatCode, Durability, NfsTarget, OpKind, Pass, RunSpec, Target, Workload,
 };
 
-use rig::{Hogs, Rig, codes, evidence, stream};
+use driven_agent::{DrivenAgent, Hogs, codes, evidence, stream};
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
@@ -42,9 +44,9 @@ fn tar_of_a_generated_tree_is_timed_and_nothing_is_left() {
     let mut spec = app(folder.path(), "tar -cf copy.tar tree");
     spec.command.setup = words("dfsbench:tree files=300");
     spec.command.cleanup = words("rm copy.tar");
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    let PassEnd { result, facts, broken, .. } = rig.run(Pass::App);
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    let PassEnd { result, facts, broken, .. } = agent.run(Pass::App);
     assert_eq!(broken, None);
     let [execute] = result.kinds.as_slice() else { panic!("{:?}", result.kinds) };
     assert_eq!((execute.kind, execute.issued, execute.done), (OpKind::Execute, 1, 1));
@@ -54,7 +56,7 @@ fn tar_of_a_generated_tree_is_timed_and_nothing_is_left() {
         let name = format!("app: {name}");
         assert!(facts.iter().any(|fact| fact.name == name && !fact.value.is_empty()), "{name}");
     }
-    rig.end();
+    agent.end();
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
@@ -63,9 +65,9 @@ fn a_small_build_is_made_of_the_same_tree() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "make --directory tree --jobs 2");
     spec.command.setup = words("dfsbench:tree files=6 needs=make,cc");
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    let end = rig.run(Pass::App);
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    let end = agent.run(Pass::App);
     assert_eq!(end.broken, None);
     let work = folder.path().read_dir().unwrap().next().unwrap().unwrap().path();
     assert!(work.join("tree/program").is_file());
@@ -74,9 +76,9 @@ fn a_small_build_is_made_of_the_same_tree() {
 #[test]
 fn a_command_that_fails_says_its_code_and_its_last_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let mut rig = Rig::new();
-    rig.begin(&app(folder.path(), "tar -cf copy.tar not-there"));
-    let end = rig.run(Pass::App);
+    let mut agent = DrivenAgent::new();
+    agent.begin(&app(folder.path(), "tar -cf copy.tar not-there"));
+    let end = agent.run(Pass::App);
     assert!(codes(&end).contains(&CaveatCode::Errors));
     let reason = reason(&end);
     assert!(reason.starts_with("app: tar: exit code 2: "), "{reason}");
@@ -89,9 +91,9 @@ fn a_command_that_does_not_end_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "sleep 60");
     spec.command.limit_ms = 300;
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    let end = rig.run(Pass::App);
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    let end = agent.run(Pass::App);
     assert!(reason(&end).contains("no end after 3"), "{}", reason(&end));
     assert!(end.result.window_ns < 5_000_000_000);
 }
@@ -101,9 +103,9 @@ fn a_tool_that_does_not_end_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
     (spec.read_percent, spec.duration_ms, spec.timeout_ms) = (50, 60_000, 300);
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    let end = rig.run(Pass::Mix);
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    let end = agent.run(Pass::Mix);
     let why = reason(&end);
     assert!(why.contains("fio: no end after") && why.contains("a longer timeout"), "{why}");
 }
@@ -113,16 +115,16 @@ fn a_set_up_and_a_clean_up_that_do_not_end_are_ended() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "true");
     (spec.command.setup, spec.command.limit_ms) = (words("sleep 60"), 300);
-    let why = match Rig::new().try_begin(&spec) {
+    let why = match DrivenAgent::new().try_begin(&spec) {
         Report::Failed(reason) => reason,
         other => panic!("{other:?}"),
     };
     assert!(why.contains("set-up `sleep 60` failed: no end after"), "{why}");
     spec.command.cleanup = std::mem::take(&mut spec.command.setup);
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    assert_eq!(rig.run(Pass::App).broken, None);
-    let Report::Failed(why) = rig.try_end() else { panic!("it ended well") };
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    assert_eq!(agent.run(Pass::App).broken, None);
+    let Report::Failed(why) = agent.try_end() else { panic!("it ended well") };
     assert!(why.contains("clean-up `sleep 60` failed: no end after"), "{why}");
 }
 
@@ -131,7 +133,7 @@ fn what_is_missing_is_named_with_its_package() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "true");
     spec.command.setup = words("no-such-set-up");
-    let refused = |spec: &RunSpec| match Rig::new().try_begin(spec) {
+    let refused = |spec: &RunSpec| match DrivenAgent::new().try_begin(spec) {
         Report::Failed(reason) => reason,
         other => panic!("{other:?}"),
     };
@@ -155,10 +157,10 @@ fn dd_and_fio_write_and_read_the_bytes_that_were_requested() {
     for workload in [Workload::Dd, Workload::Fio] {
         let folder = tempfile::tempdir().unwrap();
         let spec = tool(folder.path(), workload, &[Pass::Write, Pass::Read]);
-        let mut rig = Rig::new();
-        rig.begin(&spec);
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
         for pass in [Pass::Write, Pass::Read] {
-            let PassEnd { result, broken, .. } = rig.run(pass);
+            let PassEnd { result, broken, .. } = agent.run(pass);
             assert_eq!(broken, None, "{workload}");
             assert_eq!((result.ops(), result.bytes()), (128, 8 << 20), "{workload} {pass}");
             assert!(
@@ -180,9 +182,9 @@ fn fio_makes_a_mix_by_time_on_both_backends() {
     (spec.read_percent, spec.duration_ms, spec.workers, spec.files) = (50, 300, 2, 2);
     spec.backend = BackendKind::Uring;
     spec.queue_depth = 4;
-    let mut rig = Rig::new();
-    rig.begin(&spec);
-    let PassEnd { result, broken, .. } = rig.run(Pass::Mix);
+    let mut agent = DrivenAgent::new();
+    agent.begin(&spec);
+    let PassEnd { result, broken, .. } = agent.run(Pass::Mix);
     assert_eq!(broken, None);
     assert!((300_000_000..2_000_000_000).contains(&result.window_ns), "{}", result.window_ns);
     let kinds: Vec<OpKind> = result.kinds.iter().map(|kind| kind.kind).collect();
@@ -199,10 +201,10 @@ fn iozone_and_bonnie_make_all_their_passes_in_one_go() {
         let folder = tempfile::tempdir().unwrap();
         let mut spec = tool(folder.path(), workload, &passes);
         spec.durability = Durability::None;
-        let mut rig = Rig::new();
-        rig.begin(&spec);
+        let mut agent = DrivenAgent::new();
+        agent.begin(&spec);
         for pass in passes {
-            let PassEnd { result, broken, .. } = rig.run(pass);
+            let PassEnd { result, broken, .. } = agent.run(pass);
             assert_eq!(broken, None, "{workload}");
             assert!(result.ops() > 0 && result.window_ns > 0, "{workload} {pass}");
             // bonnie++ syncs what it wrote although that was not requested.
@@ -236,11 +238,11 @@ fn processors_that_others_take_are_missed_by_programs() {
     for spec in [fio, dd, iozone, bonnie] {
         // A program may end before the kernel has counted enough ticks, or be lucky.
         let stated = (0..5).find_map(|_| {
-            let mut rig = Rig::new();
-            rig.begin(&spec);
-            let PassEnd { result, broken, .. } = rig.run(spec.passes()[0]);
+            let mut agent = DrivenAgent::new();
+            agent.begin(&spec);
+            let PassEnd { result, broken, .. } = agent.run(spec.passes()[0]);
             assert_eq!(broken, None, "{}", spec.workload);
-            rig.end();
+            agent.end();
             evidence(&result.caveats, CaveatCode::ProcessorContention).map(str::to_owned)
         });
         let stated = stated.unwrap_or_else(|| panic!("{} was not named", spec.workload));
@@ -257,9 +259,9 @@ fn processors_that_others_take_are_missed_by_programs() {
 fn names_tracer_of_program() {
     let folder = tempfile::tempdir().unwrap();
     let traced = |command: &str| {
-        let mut rig = Rig::new();
-        rig.begin(&app(folder.path(), command));
-        let PassEnd { result, broken, .. } = rig.run(Pass::App);
+        let mut agent = DrivenAgent::new();
+        agent.begin(&app(folder.path(), command));
+        let PassEnd { result, broken, .. } = agent.run(Pass::App);
         assert_eq!(broken, None);
         evidence(&result.caveats, CaveatCode::Traced).map(str::to_owned)
     };

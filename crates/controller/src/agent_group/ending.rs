@@ -11,8 +11,8 @@ use model::units::Nanos;
 
 use super::rounds::{Round, Rounds};
 use super::{AgentGroup, Member, State};
-use crate::trial_error::TrialError;
-use crate::{ControllerError, Walk};
+use crate::error::{ControllerError, TrialError};
+use crate::hosts::Hosts;
 
 /// Time limit for removing the files of a trial, in nanoseconds. A million files on a slow server
 /// take a good part of it.
@@ -23,14 +23,18 @@ const SETTLE_WITHIN_NS: u64 = 3_000_000_000;
 
 impl AgentGroup<'_> {
     /// Asks all agents that have not answered yet to stop what they are doing.
-    pub(super) fn cancel(&self, walk: &mut Walk<'_>) {
+    pub(super) fn cancel(&self, hosts: &mut Hosts<'_>) {
         for member in &self.members {
             if !member.is_busy() {
                 continue;
             }
             match &member.host {
-                Some(host) => walk.hosts.cancel(host),
-                None => walk.agent.cancel(),
+                Some(host) => hosts.cancel(host),
+                None => {
+                    if let Ok(agent) = hosts.local_agent() {
+                        agent.cancel();
+                    }
+                }
             }
         }
     }
@@ -39,20 +43,21 @@ impl AgentGroup<'_> {
     ///
     /// # Errors
     /// If the agent of this process is gone.
-    pub(crate) fn settle(&mut self, walk: &mut Walk<'_>) -> Result<(), ControllerError> {
-        self.cancel(walk);
-        self.disarm(walk)?;
-        let until_ns = walk.hosts.now_ns().saturating_add(SETTLE_WITHIN_NS);
-        let mut rounds = Rounds::of(self, walk, 0..self.len());
+    pub(crate) fn settle(&mut self, hosts: &mut Hosts<'_>) -> Result<(), ControllerError> {
+        self.cancel(hosts);
+        self.disarm(hosts)?;
+        let until_ns = hosts.now_ns().saturating_add(SETTLE_WITHIN_NS);
+        let mut rounds = Rounds::of(self, hosts, 0..self.len());
         while self.members.iter().any(Member::is_busy) {
+            let round = rounds.next(hosts);
             // Ignore further failures: the first one is the more informative.
-            let (is_quiet, _) = self.receive_answers(walk, &rounds.next(walk), None)?;
-            self.disarm(walk)?;
-            if walk.hosts.now_ns() > until_ns {
-                self.leave_requested(walk);
+            let (is_quiet, _) = self.receive_answers(hosts, &round, None)?;
+            self.disarm(hosts)?;
+            if hosts.now_ns() > until_ns {
+                self.leave_requested(hosts);
             }
             if is_quiet {
-                rounds.wait(walk);
+                rounds.wait(hosts);
             }
         }
         Ok(())
@@ -66,18 +71,18 @@ impl AgentGroup<'_> {
     /// If the agent of this process is gone.
     fn receive_answers(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         round: &Round,
         expected: Option<&Answer<()>>,
     ) -> Result<(bool, Result<(), TrialError>), ControllerError> {
         let (mut is_quiet, mut refused) = (true, Ok(()));
         for &index in &round.who {
             while self.members[index].is_busy() {
-                let received = self.try_receive(walk, index);
+                let received = self.try_receive(hosts, index);
                 let read = match (received, expected) {
                     (Ok(Some(Report::Progress(_))), _) | (Ok(Some(_)), None) => Ok(Some(())),
                     (Ok(Some(report)), Some(answer)) => {
-                        self.read_answer(walk, index, answer, report).map(Some)
+                        self.read_answer(hosts, index, answer, report).map(Some)
                     }
                     (Ok(None), _) => Ok(None),
                     (Err(why), _) => Err(why),
@@ -94,10 +99,10 @@ impl AgentGroup<'_> {
     }
 
     /// Stops all workers that are waiting for the start.
-    fn disarm(&mut self, walk: &mut Walk<'_>) -> Result<(), ControllerError> {
+    fn disarm(&mut self, hosts: &mut Hosts<'_>) -> Result<(), ControllerError> {
         for index in 0..self.len() {
             if self.members[index].state == State::Armed
-                && let Err(TrialError::CampaignOver(error)) = self.send(walk, index, Order::Disarm)
+                && let Err(TrialError::CampaignOver(error)) = self.send(hosts, index, Order::Disarm)
             {
                 return Err(error);
             }
@@ -106,24 +111,24 @@ impl AgentGroup<'_> {
     }
 
     /// Disconnects from the hosts that take too long to end their trial. The error names the first.
-    fn give_up_requested(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+    fn give_up_requested(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
         let first = self.members.iter().find(|member| member.is_busy());
         // The agent of this process cannot be abandoned, so wait for it.
         let Some(Member { host: Some(host), .. }) = first else { return Ok(()) };
         let host = host.clone();
-        self.leave_requested(walk);
+        self.leave_requested(hosts);
         let limit = Nanos(END_WITHIN_NS);
         let why = format!("host {host}: it still removes its files after {limit}");
         Err(TrialError::Failed(format!("{why}, and is left to it")))
     }
 
     /// Disconnects from the hosts that have not answered.
-    fn leave_requested(&mut self, walk: &mut Walk<'_>) {
+    fn leave_requested(&mut self, hosts: &mut Hosts<'_>) {
         for member in &mut self.members {
             if member.is_busy()
                 && let Some(host) = &member.host
             {
-                walk.hosts.leave_one(host);
+                hosts.leave_one(host);
                 member.state = State::Away;
             }
         }
@@ -135,13 +140,13 @@ impl AgentGroup<'_> {
     /// # Errors
     /// If an agent cannot clean up, or the agent of this process is gone. The other agents still
     /// clean up.
-    pub(crate) fn end(&mut self, walk: &mut Walk<'_>) -> Result<(), TrialError> {
+    pub(crate) fn end(&mut self, hosts: &mut Hosts<'_>) -> Result<(), TrialError> {
         let Some(first) = self.members.iter().position(Member::has_trial) else { return Ok(()) };
         // The directory is removed last, because the agents that joined still have files open below
         // it.
-        let joined = self.end_some(walk, first + 1..self.len(), request::end(false));
+        let joined = self.end_some(hosts, first + 1..self.len(), request::end(false));
         let inherits = !self.members[first].is_maker;
-        let last = self.end_some(walk, first..first + 1, request::end(inherits));
+        let last = self.end_some(hosts, first..first + 1, request::end(inherits));
         joined.and(last)
     }
 
@@ -149,7 +154,7 @@ impl AgentGroup<'_> {
     /// of failures of the others.
     fn end_some(
         &mut self,
-        walk: &mut Walk<'_>,
+        hosts: &mut Hosts<'_>,
         who: Range<usize>,
         request: Request<()>,
     ) -> Result<(), TrialError> {
@@ -157,23 +162,23 @@ impl AgentGroup<'_> {
         let (end, answer) = request.into_parts();
         for index in who.clone() {
             if self.members[index].has_trial() {
-                ended = ended.and(self.send(walk, index, end.clone()));
+                ended = ended.and(self.send(hosts, index, end.clone()));
             }
         }
-        let until_ns = walk.hosts.now_ns().saturating_add(END_WITHIN_NS);
-        let mut rounds = Rounds::of(self, walk, who.clone());
+        let until_ns = hosts.now_ns().saturating_add(END_WITHIN_NS);
+        let mut rounds = Rounds::of(self, hosts, who.clone());
         while self.members[who.clone()].iter().any(Member::is_busy) {
-            let round = rounds.next(walk);
-            let (is_quiet, refused) = self.receive_answers(walk, &round, Some(&answer))?;
+            let round = rounds.next(hosts);
+            let (is_quiet, refused) = self.receive_answers(hosts, &round, Some(&answer))?;
             ended = ended.and(refused);
-            if walk.hosts.now_ns() > until_ns {
-                ended = ended.and(self.give_up_requested(walk));
+            if hosts.now_ns() > until_ns {
+                ended = ended.and(self.give_up_requested(hosts));
             }
             if round.is_of_all {
-                ended = ended.and(self.check_server(walk));
+                ended = ended.and(self.check_server(hosts));
             }
             if is_quiet {
-                rounds.wait(walk);
+                rounds.wait(hosts);
             }
         }
         ended

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::AgentGroup;
-use crate::Walk;
+use crate::hosts::Hosts;
 
 /// How often all agents are polled regardless of signals, in nanoseconds.
 const LOOK_EVERY_NS: u64 = 100_000_000;
@@ -33,11 +33,11 @@ pub(super) struct Round {
 
 impl Rounds {
     /// Creates rounds over some agents of a group. The first round covers all of them.
-    pub(super) fn of(group: &AgentGroup<'_>, walk: &mut Walk<'_>, who: Range<usize>) -> Self {
+    pub(super) fn of(group: &AgentGroup<'_>, hosts: &mut Hosts<'_>, who: Range<usize>) -> Self {
         let mut by_number = BTreeMap::new();
         for index in who.clone() {
             let number = match &group.members[index].host {
-                Some(host) => walk.hosts.number_of(host),
+                Some(host) => hosts.number_of(host),
                 None => 0,
             };
             by_number.insert(number, index);
@@ -46,9 +46,9 @@ impl Rounds {
     }
 
     /// Returns the agents to poll now.
-    pub(super) fn next(&mut self, walk: &Walk<'_>) -> Round {
-        let rang: BTreeSet<u32> = walk.hosts.wakeup().take_notified();
-        let now_ns = walk.hosts.now_ns();
+    pub(super) fn next(&mut self, hosts: &Hosts<'_>) -> Round {
+        let rang: BTreeSet<u32> = hosts.wakeup().take_notified();
+        let now_ns = hosts.now_ns();
         let is_overdue = match self.all_ns {
             Some(all_ns) => now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS,
             None => true,
@@ -68,8 +68,8 @@ impl Rounds {
     }
 
     /// Waits until an agent signals, up to a limit.
-    pub(super) fn wait(&mut self, walk: &Walk<'_>) {
-        (walk.wait)(walk.hosts.wakeup());
+    pub(super) fn wait(&mut self, hosts: &Hosts<'_>) {
+        hosts.wait();
         self.has_waited = true;
     }
 }

@@ -2,10 +2,32 @@
 //!
 //! Clocks keep drifting after a sample, so they are read again if the last sample is too old.
 
-use fleet::{ClockReading, request};
+use std::time::Duration;
+
+use fleet::clock::{self, Drift, Exchanges, Sample};
+use fleet::{ClockReading, Wakeup, request};
 
 use super::Hosts;
-use crate::clock::{self, Drift, Exchanges, Sample};
+
+/// Maximum time to wait for agents before the stop flag and silent agents are checked again.
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// The clocks of the controller's host. Tests simulate them, and the time that passes while the
+/// controller waits.
+pub trait LocalClock {
+    fn read(&self) -> ClockReading;
+
+    /// Waits until the wakeup signals that an agent may have sent something, for at most 100 ms.
+    fn wait(&self, wakeup: &Wakeup) {
+        wakeup.wait(WAIT_MAX);
+    }
+}
+
+impl<F: Fn() -> ClockReading> LocalClock for F {
+    fn read(&self) -> ClockReading {
+        self()
+    }
+}
 
 impl Hosts<'_> {
     /// Returns the local monotonic clock, in nanoseconds.
@@ -15,7 +37,12 @@ impl Hosts<'_> {
 
     /// Reads the local clocks.
     pub(crate) fn read(&self) -> ClockReading {
-        (self.read_clocks)()
+        self.clock.read()
+    }
+
+    /// Returns the wall-clock time in milliseconds since 1970 UTC.
+    pub(crate) fn now_unix_ms(&self) -> u64 {
+        self.read().wall_ns / 1_000_000
     }
 
     /// Returns the latest sample of a host's clocks.
@@ -57,9 +84,9 @@ impl Hosts<'_> {
     fn sample_clock(&mut self, host: &str) -> Result<Sample, String> {
         let mut exchanges = self.exchanges(host);
         loop {
-            let sent = (self.read_clocks)();
+            let sent = self.read();
             let there = self.ask(host, request::clock())?;
-            let is_enough = exchanges.add(Sample::of(sent, there, (self.read_clocks)()));
+            let is_enough = exchanges.add(Sample::of(sent, there, self.read()));
             if is_enough && let Some(best) = exchanges.best() {
                 return Ok(best);
             }

@@ -1,11 +1,11 @@
 //! Tests that merged results equal those of a single host that ran all ops.
 
 use fleet::ClockReading;
+use fleet::clock::Sample;
 use model::{OpError, OpKind, Workload};
 use proptest::prelude::*;
 
 use super::*;
-use crate::clock::Sample;
 
 /// One op: its host, kind, duration in nanoseconds, and whether it failed.
 type Did = (usize, OpKind, u64, bool);

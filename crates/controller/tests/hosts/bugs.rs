@@ -4,7 +4,7 @@
 use model::{CampaignState, Invalidation, LabSpec, TrialState};
 
 use crate::network;
-use crate::rig::{Rig, Script};
+use crate::scripted_hosts::{Script, ScriptedHosts};
 
 #[test]
 fn an_answer_of_the_wrong_kind_fails_its_trial_and_loses_its_host() {
@@ -23,9 +23,9 @@ fn an_answer_of_the_wrong_kind_fails_its_trial_and_loses_its_host() {
         ("s", "Invalidate"),
         ("c", "End"),
     ] {
-        let rig = Rig::new(Script { wrong: Some((host, order)), ..Script::default() });
+        let hosts = ScriptedHosts::new(Script { wrong: Some((host, order)), ..Script::default() });
         let lab = LabSpec { invalidation: Invalidation::Caches, ..network(8) };
-        let (campaign, _) = rig.walk(&[lab]);
+        let (campaign, _) = hosts.run(&[lab]);
         assert_eq!(campaign.state, CampaignState::Complete, "{order}");
         let TrialState::Failed(why) = &campaign.runs[0].trials[0].state else {
             panic!("{order}: {:?}", campaign.runs[0].trials[0].state)
@@ -33,7 +33,7 @@ fn an_answer_of_the_wrong_kind_fails_its_trial_and_loses_its_host() {
         let sentence = format!("host {host} answered Disarmed to {order} (hint: ");
         assert!(why.contains(&sentence), "{order}: {why}");
         // A host that is left with what was applied to it undoes that by itself.
-        let log = rig.log();
+        let log = hosts.log();
         for (of, action) in [("s", "nfsd"), ("s", "export"), ("c", "nfs-mount")] {
             let count = |sign: &str| {
                 let line = format!("{of} {sign} {action}");
@@ -47,17 +47,17 @@ fn an_answer_of_the_wrong_kind_fails_its_trial_and_loses_its_host() {
 
 #[test]
 fn an_undoing_that_is_answered_wrongly_is_reported_and_ends_nothing() {
-    let rig = Rig::new(Script { wrong: Some(("c", "UndoLast")), ..Script::default() });
-    let (campaign, left) = rig.walk(&[network(8)]);
+    let hosts = ScriptedHosts::new(Script { wrong: Some(("c", "UndoLast")), ..Script::default() });
+    let (campaign, left) = hosts.run(&[network(8)]);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
     assert!(left.iter().any(|why| why.contains("answered Disarmed to UndoLast")), "{left:?}");
-    assert!(rig.log().contains(&"c left".to_owned()), "{:?}", rig.log());
+    assert!(hosts.log().contains(&"c left".to_owned()), "{:?}", hosts.log());
 }
 
 #[test]
 fn a_panic_of_the_controller_fails_its_trial_puts_hosts_back_and_lets_the_next_one_run() {
-    let rig = Rig::new(Script { panics: 1, ..Script::default() });
-    let (campaign, left) = rig.walk(&[network(8), network(8)]);
+    let hosts = ScriptedHosts::new(Script { panics: 1, ..Script::default() });
+    let (campaign, left) = hosts.run(&[network(8), network(8)]);
     assert_eq!(left, [""; 0]);
     assert_eq!(campaign.state, CampaignState::Complete);
     let TrialState::Failed(why) = &campaign.runs[0].trials[0].state else {
@@ -71,5 +71,5 @@ fn a_panic_of_the_controller_fails_its_trial_puts_hosts_back_and_lets_the_next_o
         ["c - nfs-mount", "s - export", "s - nfsd"],
     );
     let all = [&["s open", "c open"][..], &applied, &undone, &applied, &undone].concat();
-    assert_eq!(rig.log(), all);
+    assert_eq!(hosts.log(), all);
 }

@@ -2,11 +2,9 @@
 //! undone in which order, what is redone between runs, and what becomes of failures and losses.
 
 mod bugs;
-#[path = "../no_agent/mod.rs"]
-mod no_agent;
-#[path = "../planned/mod.rs"]
-mod planned;
-mod rig;
+#[path = "../campaign/mod.rs"]
+mod campaign;
+mod scripted_hosts;
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,7 +14,7 @@ use model::{
     Telemetry, TrialState,
 };
 
-use rig::{Rig, Script, reported};
+use scripted_hosts::{Script, ScriptedHosts, reported};
 
 /// A server with so many threads that a client mounts.
 fn network(threads: u32) -> LabSpec {
@@ -37,13 +35,13 @@ fn on_a_device(threads: u32) -> LabSpec {
 
 #[test]
 fn only_what_changed_and_what_stands_on_it_is_redone_between_runs() {
-    let rig = Rig::new(Script::default());
+    let hosts = ScriptedHosts::new(Script::default());
     let mut other = network(8);
     other.mounting.options = vec!["noac".to_owned()];
-    let (campaign, left) = rig.walk(&[network(8), other, network(16)]);
+    let (campaign, left) = hosts.run(&[network(8), other, network(16)]);
     assert_eq!(left, [""; 0]);
     assert_eq!(
-        rig.log(),
+        hosts.log(),
         [
             "s open",
             "c open",
@@ -81,13 +79,13 @@ fn only_what_changed_and_what_stands_on_it_is_redone_between_runs() {
 
 #[test]
 fn a_further_client_changes_exports_and_mounts_alone() {
-    let rig = Rig::new(Script::default());
+    let hosts = ScriptedHosts::new(Script::default());
     let mut two = on_a_device(8);
     two.more_clients = vec![Host { address: Some("d".into()), ..Host::here("d") }];
-    let (campaign, left) = rig.walk(&[on_a_device(8), two, on_a_device(8)]);
+    let (campaign, left) = hosts.run(&[on_a_device(8), two, on_a_device(8)]);
     assert_eq!(left, [""; 0]);
     assert!(campaign.runs.iter().all(|run| run.trials[0].state == TrialState::Done));
-    let log = rig.log();
+    let log = hosts.log();
     let count = |line: &str| log.iter().filter(|other| *other == line).count();
     let lines = ["s + format", "s + nfsd", "s + mount", "s + export", "c + nfs-mount"];
     assert_eq!(lines.map(count), [1, 1, 1, 3, 3]);
@@ -99,22 +97,23 @@ fn a_further_client_changes_exports_and_mounts_alone() {
 
 #[test]
 fn a_step_that_fails_is_a_row_and_the_next_run_goes_on_from_nothing() {
-    let rig = Rig::new(Script { refused: vec![("c", "nfs-mount", 1)], ..Script::default() });
-    let (campaign, left) = rig.walk(&[network(8), network(8)]);
+    let hosts =
+        ScriptedHosts::new(Script { refused: vec![("c", "nfs-mount", 1)], ..Script::default() });
+    let (campaign, left) = hosts.run(&[network(8), network(8)]);
     assert_eq!(left, [""; 0]);
     let states: Vec<&TrialState> = campaign.runs.iter().map(|run| &run.trials[0].state).collect();
     let why = TrialState::Failed("host c: no nfs-mount today".to_owned());
     assert_eq!(states, [&why, &TrialState::Done]);
     let begin = ["s open", "c open", "s + nfsd", "s + export", "s - export", "s - nfsd"];
-    assert_eq!(rig.log()[..6], begin);
-    assert_eq!(rig.log()[6..9], ["s + nfsd", "s + export", "c + nfs-mount"]);
+    assert_eq!(hosts.log()[..6], begin);
+    assert_eq!(hosts.log()[6..9], ["s + nfsd", "s + export", "c + nfs-mount"]);
 }
 
 #[test]
 fn what_is_not_effective_is_a_caveat_or_fails_a_strict_run() {
-    let rig = Rig::new(Script { differing: Some(("s", "nfsd")), ..Script::default() });
+    let hosts = ScriptedHosts::new(Script { differing: Some(("s", "nfsd")), ..Script::default() });
     let strict = LabSpec { strict: true, ..network(8) };
-    let (campaign, _) = rig.walk(&[network(8), strict]);
+    let (campaign, _) = hosts.run(&[network(8), strict]);
     let stated = "threads on host s: requested 8, found 4 (/proc/fs/nfsd/threads)";
     for pass in &campaign.runs[0].trials[0].passes {
         assert_eq!(pass.caveats, [CaveatCode::OptionNotEffective.because(stated)]);
@@ -140,12 +139,12 @@ fn seen(served: u64, from_disk: u64) -> Telemetry {
 #[test]
 fn a_server_that_reads_nothing_from_its_disk_is_noted() {
     for (from_disk, noted) in [(89, true), (90, false)] {
-        let rig = Rig::new(Script { seen: seen(100, from_disk), ..Script::default() });
+        let hosts = ScriptedHosts::new(Script { seen: seen(100, from_disk), ..Script::default() });
         let memory = LabSpec {
             storage: model::Storage { file_system: FileSystem::Tmpfs, ..network(8).storage },
             ..network(8)
         };
-        let (campaign, _) = rig.walk(&[on_a_device(8), memory, disk("s")]);
+        let (campaign, _) = hosts.run(&[on_a_device(8), memory, disk("s")]);
         let passes = campaign.runs.iter().map(|run| &run.trials[0].passes);
         for (run, pass) in
             passes.enumerate().flat_map(|(run, all)| all.iter().map(move |p| (run, p)))
@@ -164,9 +163,9 @@ fn hosts_are_waited_for_before_a_trial_and_work_that_does_not_end_is_a_caveat() 
     let disk = BusyDevice { name: "disk vdb".to_owned(), bytes_per_s: 30_000_000 };
     for busy in [vec![disk], Vec::new()] {
         let quiet = QuietWait { waited_ms: 2_000, busy: busy.clone() };
-        let rig = Rig::new(Script { quiet, quiet_ms: 2_000, ..Script::default() });
-        let (campaign, _) = rig.walk(&[network(8)]);
-        let steps = rig.log();
+        let hosts = ScriptedHosts::new(Script { quiet, quiet_ms: 2_000, ..Script::default() });
+        let (campaign, _) = hosts.run(&[network(8)]);
+        let steps = hosts.log();
         let begun = steps.iter().position(|step| step == "c trial").unwrap();
         // All is set up by then.
         assert_eq!(
@@ -190,14 +189,14 @@ fn hosts_are_waited_for_before_a_trial_and_work_that_does_not_end_is_a_caveat() 
         }
     }
     // A plan that does not say so waits for none.
-    let rig = Rig::new(Script::default());
-    rig.walk(&[network(8)]);
-    assert!(!rig.log().iter().any(|step| step.contains("rests")));
+    let hosts = ScriptedHosts::new(Script::default());
+    hosts.run(&[network(8)]);
+    assert!(!hosts.log().iter().any(|step| step.contains("rests")));
 }
 
 #[test]
 fn what_a_host_is_stands_with_the_first_trial_after_it_was_reached() {
-    let (campaign, _) = Rig::new(Script::default()).walk(&[network(8), network(16)]);
+    let (campaign, _) = ScriptedHosts::new(Script::default()).run(&[network(8), network(16)]);
     let [first, second] = [0, 1].map(|run: usize| &campaign.runs[run].trials[0]);
     for host in ["s", "c"] {
         assert_eq!(reported(first, host, "kernel"), Some("Linux 6.12"));
@@ -207,29 +206,31 @@ fn what_a_host_is_stands_with_the_first_trial_after_it_was_reached() {
 
 #[test]
 fn a_host_that_is_lost_fails_its_runs_and_the_others_are_restored() {
-    let rig = Rig::new(Script { dies_at: Some(("s", "s + export")), ..Script::default() });
-    let (campaign, left) = rig.walk(&[network(8), network(16), network(32), disk("c")]);
+    let hosts =
+        ScriptedHosts::new(Script { dies_at: Some(("s", "s + export")), ..Script::default() });
+    let (campaign, left) = hosts.run(&[network(8), network(16), network(32), disk("c")]);
     assert_eq!(left, [""; 0]);
     for run in &campaign.runs[..3] {
         assert_eq!(run.trials[0].state, TrialState::Failed("host s: it died".to_owned()));
     }
     assert_eq!(campaign.runs[3].trials[0].state, TrialState::Done);
     // Ten times a second for 30 s, and not again before the third run.
-    assert!((290..=301).contains(&rig.tries()), "{}", rig.tries());
-    assert_eq!(rig.log(), ["s open", "c open", "s + nfsd", "s + export", "c trial"]);
+    assert!((290..=301).contains(&hosts.tries()), "{}", hosts.tries());
+    assert_eq!(hosts.log(), ["s open", "c open", "s + nfsd", "s + export", "c trial"]);
 }
 
 #[test]
 fn a_host_that_was_silent_for_a_while_costs_one_trial_and_no_other() {
     let dies_at = Some(("s", "c trial"));
-    let rig = Rig::new(Script { dies_at, returns_after: Some(80), ..Script::default() });
-    let (campaign, left) = rig.walk(&[network(8), network(8), network(16)]);
+    let hosts =
+        ScriptedHosts::new(Script { dies_at, returns_after: Some(80), ..Script::default() });
+    let (campaign, left) = hosts.run(&[network(8), network(8), network(16)]);
     assert_eq!(left, [""; 0]);
     let states: Vec<&TrialState> = campaign.runs.iter().map(|run| &run.trials[0].state).collect();
     let why = TrialState::Failed("write: host s: it died".to_owned());
     assert_eq!(states, [&why, &TrialState::Done, &TrialState::Done]);
     // All is set up again, since its agent has undone what it had.
-    let log = rig.log();
+    let log = hosts.log();
     let second = log.iter().position(|line| line == "c left").unwrap() + 1;
     let begin = ["s open", "c open", "s + nfsd", "s + export", "c + nfs-mount", "c trial"];
     assert_eq!(log[second..second + 6], begin);
@@ -237,43 +238,43 @@ fn a_host_that_was_silent_for_a_while_costs_one_trial_and_no_other() {
 
 #[test]
 fn a_server_that_is_lost_while_it_is_measured_ends_the_trial() {
-    let rig = Rig::new(Script { dies_at: Some(("s", "c trial")), ..Script::default() });
-    let (campaign, left) = rig.walk(&[network(8), disk("c")]);
+    let hosts = ScriptedHosts::new(Script { dies_at: Some(("s", "c trial")), ..Script::default() });
+    let (campaign, left) = hosts.run(&[network(8), disk("c")]);
     assert_eq!(left, [""; 0]);
     let why = "write: host s: it died".to_owned();
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Failed(why));
     // The client is left, so that its agent puts it back, and then serves again.
-    assert_eq!(rig.log()[5..], ["c trial", "c left", "c open", "c trial"]);
+    assert_eq!(hosts.log()[5..], ["c trial", "c left", "c open", "c trial"]);
     assert_eq!(campaign.runs[1].trials[0].state, TrialState::Done);
 }
 
 #[test]
 fn a_host_that_can_not_be_reached_is_tried_once() {
-    let rig = Rig::new(Script { unreachable: Some("c"), ..Script::default() });
-    let (campaign, _) = rig.walk(&[network(8), network(16)]);
+    let hosts = ScriptedHosts::new(Script { unreachable: Some("c"), ..Script::default() });
+    let (campaign, _) = hosts.run(&[network(8), network(16)]);
     for run in &campaign.runs {
         let why = "host c: it can't be reached: No route to host".to_owned();
         assert_eq!(run.trials[0].state, TrialState::Failed(why));
     }
     // Nor is the other one made ready for a change that can't be.
-    assert_eq!(rig.log(), [""; 0]);
+    assert_eq!(hosts.log(), [""; 0]);
 }
 
 #[test]
 fn what_can_not_be_undone_is_reported_and_the_other_hosts_are_restored() {
-    let rig = Rig::new(Script { sticking: Some(("s", "export")), ..Script::default() });
-    let (campaign, left) = rig.walk(&[network(8)]);
+    let hosts = ScriptedHosts::new(Script { sticking: Some(("s", "export")), ..Script::default() });
+    let (campaign, left) = hosts.run(&[network(8)]);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
     assert_eq!(left, ["host s: export is busy"]);
     // Its agent tries again when it is left.
     let end = ["c trial", "c - nfs-mount", "s ! export", "s undo all", "s left"];
-    assert_eq!(rig.log()[5..], end);
+    assert_eq!(hosts.log()[5..], end);
 }
 
 #[test]
 fn a_clock_at_another_rate_is_a_caveat_of_every_pass() {
-    let rig = Rig::new(Script { clock: Some(("c", 3)), ..Script::default() });
-    let (campaign, _) = rig.walk(&[network(8), disk("s")]);
+    let hosts = ScriptedHosts::new(Script { clock: Some(("c", 3)), ..Script::default() });
+    let (campaign, _) = hosts.run(&[network(8), disk("s")]);
     let [fast, good] = [0, 1].map(|run| &campaign.runs[run].trials[0]);
     assert!(!fast.passes.is_empty());
     for pass in &fast.passes {
@@ -288,10 +289,10 @@ fn a_clock_at_another_rate_is_a_caveat_of_every_pass() {
 
 #[test]
 fn caches_are_dropped_on_both_hosts_before_a_reading_pass() {
-    let rig = Rig::new(Script::default());
+    let hosts = ScriptedHosts::new(Script::default());
     let lab = LabSpec { invalidation: Invalidation::Caches, ..network(8) };
-    let (campaign, _) = rig.walk(&[lab]);
-    assert_eq!(rig.log()[5..8], ["c trial", "c forgets caches", "s forgets caches of /data"]);
+    let (campaign, _) = hosts.run(&[lab]);
+    assert_eq!(hosts.log()[5..8], ["c trial", "c forgets caches", "s forgets caches of /data"]);
     let facts = &campaign.runs[0].trials[0].facts;
     let cached = facts.iter().filter(|fact| fact.name == "read: page cache");
     assert_eq!(cached.map(|fact| fact.scope.as_str()).collect::<Vec<_>>(), ["c", "s"]);
@@ -299,10 +300,10 @@ fn caches_are_dropped_on_both_hosts_before_a_reading_pass() {
 
 #[test]
 fn a_remount_undoes_and_redoes_just_what_it_has_to() {
-    let rig = Rig::new(Script::default());
+    let hosts = ScriptedHosts::new(Script::default());
     let of = |invalidation| LabSpec { invalidation, ..on_a_device(8) };
-    rig.walk(&[of(Invalidation::ServerRemount)]);
-    let log = rig.log();
+    hosts.run(&[of(Invalidation::ServerRemount)]);
+    let log = hosts.log();
     let begun = log.iter().position(|line| line == "c trial").unwrap();
     assert_eq!(
         log[..begun],
@@ -328,13 +329,13 @@ fn a_remount_undoes_and_redoes_just_what_it_has_to() {
 
 #[test]
 fn a_request_to_stop_restores_everything() {
-    let rig = Rig::new(Script { stops_at: Some("c trial"), ..Script::default() });
-    let (campaign, left) = rig.walk(&[network(8), network(16)]);
+    let hosts = ScriptedHosts::new(Script { stops_at: Some("c trial"), ..Script::default() });
+    let (campaign, left) = hosts.run(&[network(8), network(16)]);
     assert_eq!(left, [""; 0]);
-    assert!(rig.stop.load(Relaxed));
+    assert!(hosts.stop.load(Relaxed));
     assert_eq!(campaign.state, model::CampaignState::Interrupted);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Interrupted);
-    assert_eq!(rig.log()[5..], ["c trial", "c - nfs-mount", "s - export", "s - nfsd"]);
+    assert_eq!(hosts.log()[5..], ["c trial", "c - nfs-mount", "s - export", "s - nfsd"]);
 }
 
 /// A directory of one host, without NFS.

@@ -6,21 +6,17 @@
 #![allow(clippy::print_stdout, reason = "a world that failed is made again by its seed")]
 
 mod allocations;
-#[path = "../no_agent/mod.rs"]
-mod no_agent;
-#[path = "../planned/mod.rs"]
-mod planned;
+#[path = "../campaign/mod.rs"]
+mod campaign;
 mod world;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use controller::{Hosts, Launched, Walk, leave, walk};
+use controller::{Hosts, Launched};
 use fleet::Opening;
 use model::{CaveatCode, Histogram, Host, PassResult, Trial, TrialState};
-use no_agent::NoAgent;
-use results::Store;
 use rustix::time::{ClockId, clock_gettime};
 use stats::HostsCompared;
 use world::{CrossCheck, Nature, OP_BYTES, Simulated, World};
@@ -36,7 +32,7 @@ fn made(nature: Nature) -> (PassResult, Vec<CrossCheck>) {
 fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     println!("{nature:?}");
     let world = World::new(nature);
-    let mut plan = planned::plan(
+    let mut plan = campaign::plan(
         "name = \"t\"\nseed = 3\ntrials = 1\n[[target]]\nname = \"n\"\nnull = true\n\
          [[workload]]\nkind = \"mixed\"\nworkers = 1\nread_percent = 100\n",
     );
@@ -48,24 +44,9 @@ fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     };
     let mut launch = |hosts: &[&Host]| hosts.iter().map(|h| launch_one(h)).collect::<Vec<_>>();
     let folder = tempfile::tempdir().unwrap();
-    let mut store = Store::open_or_create(&folder.path().join("r.db")).unwrap();
-    let read_clocks = || world.read();
-    let mut campaign = Walk {
-        plan: &plan,
-        agent: &mut NoAgent,
-        hosts: Hosts::new(&mut launch, &read_clocks, Opening::default()),
-        stop: &AtomicBool::new(false),
-        wait: &|_| world.pass(),
-        observe: &mut |_| (),
-        now_unix_ms: &|| 7,
-        token: 1,
-        keep: false,
-        inject_fault: None,
-    };
-    let (id, _) = walk(&mut campaign, &mut store, &planned::header(&plan)).unwrap();
-    leave(&mut campaign);
-    drop(campaign);
-    let mut campaign = store.load(id).unwrap();
+    let hosts = Hosts::new(&mut launch, &*world, Opening::default());
+    let never = AtomicBool::new(false);
+    let mut campaign = campaign::run(&plan, hosts, &never, &mut |_| (), folder.path()).unwrap();
     (campaign.runs.remove(0).trials.remove(0), world.cross_checks())
 }
 

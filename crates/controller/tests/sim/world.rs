@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
+use controller::LocalClock;
 use fleet::{Begun, ClockReading, Done, Gone, Order, PassEnd, Report, Transport, Wakeup};
 use model::random::{SplitMix64, below};
 use model::{Histogram, KindResult, OpKind, Pass, PassResult, Span, TimelinePoint, Work};
@@ -83,6 +84,16 @@ impl Agent {
     }
 }
 
+impl LocalClock for World {
+    fn read(&self) -> ClockReading {
+        ClockReading { mono_ns: self.now_ns.get(), wall_ns: self.now_ns.get() }
+    }
+
+    fn wait(&self, _: &Wakeup) {
+        self.pass();
+    }
+}
+
 impl World {
     pub fn new(nature: Nature) -> Rc<Self> {
         let mut random = SplitMix64::new(nature.seed);
@@ -118,17 +129,13 @@ impl World {
         })
     }
 
-    pub fn read(&self) -> ClockReading {
-        ClockReading { mono_ns: self.now_ns.get(), wall_ns: self.now_ns.get() }
-    }
-
     /// What really was done.
     pub fn cross_checks(&self) -> Vec<CrossCheck> {
         self.agents.borrow().iter().map(|agent| agent.cross_check.clone()).collect()
     }
 
     /// Lets time pass until the next message comes; a while, where none is in flight.
-    pub fn pass(&self) {
+    fn pass(&self) {
         let next = self.in_flight.borrow_mut().pop();
         let Some(Reverse((at_ns, _, index))) = next else {
             return self.now_ns.set(self.now_ns.get() + 100 * MS);

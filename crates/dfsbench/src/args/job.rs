@@ -4,6 +4,7 @@
 //! their own. Doc comments are the help texts, and so have no full stop.
 
 use clap::{Args, ValueEnum};
+use fleet::job::{self, JobRequest};
 
 /// How agents connect from hosts that a scheduler chose.
 #[derive(Clone, Debug, Args)]
@@ -60,9 +61,36 @@ pub enum Launcher {
     Wait,
 }
 
+impl JobArgs {
+    /// Returns what is requested of a job; `None` where none is.
+    pub fn request(&self) -> Option<JobRequest> {
+        Some(JobRequest {
+            launcher: self.launcher?.into(),
+            agents: self.agents,
+            agents_per_node: self.agents_per_node,
+            listen: self.listen.clone(),
+            meet_within: self.meet_within.clone(),
+            launch_with: self.launch_with.clone(),
+        })
+    }
+}
+
 impl Launcher {
     /// Says whether its agents connect by themselves, once; others are started over ssh.
     pub fn brings_agents(self) -> bool {
         !matches!(self, Self::Pbs | Self::Lsf)
+    }
+}
+
+impl From<Launcher> for job::Launcher {
+    fn from(launcher: Launcher) -> Self {
+        match launcher {
+            Launcher::Slurm => Self::Slurm,
+            Launcher::Mpi => Self::Mpi,
+            Launcher::Flux => Self::Flux,
+            Launcher::Pbs => Self::Pbs,
+            Launcher::Lsf => Self::Lsf,
+            Launcher::Wait => Self::Wait,
+        }
     }
 }

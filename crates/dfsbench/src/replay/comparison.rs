@@ -1,10 +1,11 @@
 //! Two replays side by side.
 
-use std::path::PathBuf;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use model::units::Nanos;
-use replay::{Outcome, PartSums};
+use replay::{Outcome, PartSums, StoredReplay};
 use report::Format;
 use report::document::{Block, Column, Document, Role, Section, Table, TableRow};
 use stats::{PartSum, ratio_of_sums};
@@ -12,12 +13,11 @@ use stats::{PartSum, ratio_of_sums};
 use super::document::{
     IDS, LEAVING, identify, pace_of, pace_text, ratio, ratio_text, time, verdict_text,
 };
-use super::stored::{Stored, read_document};
 use super::{pictures, written};
 use crate::args::{CompareArgs, DescribeFormat};
 use crate::exit::{End, Failure};
 use crate::output::Printable;
-use crate::output_file;
+use crate::{input_file, output_file};
 
 /// Compares two stored replays, kind by kind and over time.
 ///
@@ -53,6 +53,34 @@ pub fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode
     Ok(End::Ok.into())
 }
 
+/// Tells whether an argument of `dfsbench compare` names a stored replay.
+pub fn is_document(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
+}
+
+/// Reads a stored replay.
+///
+/// # Errors
+/// When it is none, or of a newer release.
+fn read_document(name: &str) -> Result<StoredReplay, Failure> {
+    let source = input_file::open_stream(Path::new(name), "replay")?;
+    let stored: StoredReplay =
+        serde_json::from_reader(BufReader::new(source)).map_err(|error| {
+            Failure::Usage(format!(
+                "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json -o \
+                 FILE.json` makes one)"
+            ))
+        })?;
+    if stored.dfsbench_replay > StoredReplay::FORMAT {
+        return Err(Failure::Usage(format!(
+            "`{name}` has format {}; this release reads up to {} (hint: use a newer dfsbench)",
+            stored.dfsbench_replay,
+            StoredReplay::FORMAT
+        )));
+    }
+    Ok(stored)
+}
+
 /// Refuses what only campaigns have: a bound that is not examined would look as if it were kept.
 fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
     for (flag, is_given) in [
@@ -73,7 +101,7 @@ fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
 
 /// Makes the document of two replays side by side, for each speed that both have; `None` where
 /// there is none.
-pub fn of_comparison(before: &Stored, after: &Stored) -> Option<Document> {
+pub fn of_comparison(before: &StoredReplay, after: &StoredReplay) -> Option<Document> {
     let mut document = Document {
         tool: "dfsbench compare",
         title: format!("Two replays: {} and {}", before.target, after.target),

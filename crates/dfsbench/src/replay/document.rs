@@ -7,17 +7,18 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use model::units::{Nanos, Size, three_digits};
-use replay::{HostOutcome, KindOutcome, Outcome, Pace, PartSums, SlowKind, Verdict};
+use replay::{
+    HostOutcome, KindOutcome, Outcome, Pace, PartSums, SPEEDS_MAX, SlowKind, StoredReplay, Verdict,
+};
 use report::counted;
 use report::document::{Block, Cell, Column, Document, Role, Section, Table, TableRow};
 use stats::{PartSum, SumRatio, ratio_of_sums};
 use trace::Quantiles;
 
 use super::pictures;
-use super::stored::{DIRECTORY, Stored};
 
 /// Names of sections in links.
-pub(super) const IDS: [&str; super::SPEEDS_MAX] = [
+pub(super) const IDS: [&str; SPEEDS_MAX] = [
     "figures", "speed-2", "speed-3", "speed-4", "speed-5", "speed-6", "speed-7", "speed-8",
     "speed-9", "speed-10", "speed-11", "speed-12", "speed-13", "speed-14", "speed-15", "speed-16",
 ];
@@ -56,7 +57,7 @@ pub fn pace_of(outcome: &Outcome) -> Pace {
 }
 
 /// Makes the document of a replay.
-pub fn of_replay(stored: &Stored) -> Document {
+pub fn of_replay(stored: &StoredReplay) -> Document {
     let mut document = Document {
         tool: "dfsbench replay",
         title: identify(stored),
@@ -78,7 +79,7 @@ pub fn of_replay(stored: &Stored) -> Document {
 }
 
 /// Identifies a replay: its trace, its target with the version, and when it was made.
-pub fn identify(stored: &Stored) -> String {
+pub fn identify(stored: &StoredReplay) -> String {
     let what = format!("{} on {} ({})", stored.trace, stored.target, version_text(stored));
     match stored.made_unix_ms {
         Some(unix_ms) => format!("{what}, {}", report::utc_minute(unix_ms)),
@@ -128,7 +129,7 @@ fn speeds_section(outcomes: &[Outcome]) -> Section {
     Section { id: "loads", heading, is_answer: true, blocks: vec![Block::Table(table)] }
 }
 
-fn outcome_section(stored: &Stored, outcome: &Outcome, id: &'static str) -> Section {
+fn outcome_section(stored: &StoredReplay, outcome: &Outcome, id: &'static str) -> Section {
     let mut blocks: Vec<Block> = times_text(outcome).map(Block::Paragraph).into_iter().collect();
     blocks.extend([
         Block::Paragraph(counts_text(stored, outcome)),
@@ -195,7 +196,7 @@ fn hosts_table(hosts: &[HostOutcome]) -> Table {
     }
 }
 
-fn counts_text(stored: &Stored, outcome: &Outcome) -> String {
+fn counts_text(stored: &StoredReplay, outcome: &Outcome) -> String {
     let Outcome { ops, clients, issued, accounted, skipped, not_started, rounds, .. } = outcome;
     let planned = match outcome.speed {
         Some(_) => format!(" (planned {})", Nanos(outcome.planned_ns)),
@@ -230,16 +231,16 @@ fn lateness_text(outcome: &Outcome) -> String {
 }
 
 /// Says what a replay ran on.
-pub fn version_text(stored: &Stored) -> String {
+pub fn version_text(stored: &StoredReplay) -> String {
     match stored.version.as_str() {
-        DIRECTORY => "a directory".to_owned(),
+        StoredReplay::DIRECTORY => "a directory".to_owned(),
         version => format!("NFS v{version}"),
     }
 }
 
-fn calls_text(stored: &Stored, outcome: &Outcome) -> String {
+fn calls_text(stored: &StoredReplay, outcome: &Outcome) -> String {
     let Outcome { calls_sent, own_calls, retransmissions, reconnects, .. } = outcome;
-    if stored.version == DIRECTORY {
+    if stored.version == StoredReplay::DIRECTORY {
         return format!("{calls_sent} system calls, {own_calls} of them to open and close files");
     }
     format!(
@@ -411,7 +412,7 @@ pub(super) fn ratio_text(found: Option<SumRatio>) -> String {
 }
 
 /// Says what of the trace was not replayed.
-fn left_out(stored: &Stored) -> Vec<String> {
+fn left_out(stored: &StoredReplay) -> Vec<String> {
     let mut lines = Vec::new();
     if !stored.without_counterpart.is_empty() {
         lines.push(format!("No counterpart: {}.", counts(&stored.without_counterpart)));
@@ -497,7 +498,7 @@ pub(super) mod tests {
     }
 
     /// A replay at two speeds.
-    pub(in crate::replay) fn stored(response_ns: u64) -> Stored {
+    pub(in crate::replay) fn stored(response_ns: u64) -> StoredReplay {
         let made = json!({"dfsbench_replay": 1, "made_by": "dfsbench", "trace": "nfs.dfst",
             "target": "nfs://server/export", "version": "3", "tree_objects": 3,
             "without_counterpart": {"v4.1 LOCK": 7}, "by_client": {}, "put_off": 0,
@@ -512,7 +513,7 @@ pub(super) mod tests {
         let text = document.render(Form::Markdown);
         assert_eq!(document.about, Vec::<String>::new());
         let gaps = Some("41 % of the traffic is missing".to_owned());
-        let cut = of_replay(&Stored { trace_gaps: gaps, ..stored(3_000_000) });
+        let cut = of_replay(&StoredReplay { trace_gaps: gaps, ..stored(3_000_000) });
         assert!(cut.about[0].starts_with("Incomplete trace: 41 % of the"), "{:?}", cut.about);
         for part in [
             "3.00 (3.00 to 3.00)",

@@ -3,9 +3,8 @@
 use model::units::parse_time_ns;
 use model::work::replay_directory;
 use plan::TargetArg;
-use replay::{Moment, Pace, Window};
+use replay::{Moment, Pace, Rounds, SPEEDS_MAX, TreeUse, Window};
 
-use super::SPEEDS_MAX;
 use crate::args::ReplayArgs;
 use crate::calendar;
 use crate::exit::Failure;
@@ -19,26 +18,7 @@ pub struct Request {
     pub rounds: Rounds,
     pub window: Window,
     pub directory: String,
-    pub keeps_tree: bool,
-}
-
-/// How often a trace is replayed at each speed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rounds {
-    /// So many times.
-    Count(u64),
-    /// Until so much time has passed, in nanoseconds; the last round is finished.
-    Time(u64),
-}
-
-impl Rounds {
-    /// Says whether there is a further round.
-    pub const fn has_next(self, made: u64, took_ns: u64) -> bool {
-        match self {
-            Self::Count(count) => made < count,
-            Self::Time(time_ns) => took_ns < time_ns,
-        }
-    }
+    pub tree_use: TreeUse,
 }
 
 /// Refuses hosts that can't share this replay.
@@ -123,7 +103,12 @@ pub fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
         // A server has clients on many hosts, whose processes may have one number.
         None => replay_directory(calendar::token()),
     };
-    Ok(Request { paces, rounds, window, directory, keeps_tree: args.tree.is_some() })
+    let tree_use = match &args.tree {
+        None => TreeUse::Temporary,
+        Some(_) if args.prepare_only => TreeUse::OnlyBuilt,
+        Some(_) => TreeUse::Kept,
+    };
+    Ok(Request { paces, rounds, window, directory, tree_use })
 }
 
 /// Reads how often a trace is replayed: `5`, or `10m`.
@@ -195,8 +180,6 @@ mod tests {
             let error = read_rounds(text).unwrap_err().to_string();
             assert!(error.contains("--loop") && error.contains("hint"), "{text}: {error}");
         }
-        assert!(Rounds::Count(2).has_next(1, 0) && !Rounds::Count(2).has_next(2, 0));
-        assert!(Rounds::Time(10).has_next(7, 9) && !Rounds::Time(10).has_next(1, 10));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use model::testing::RunBuilder;
 use model::{Pass, Share, Target, Workload};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::rig::Rig;
+use crate::cli::Cli;
 
 /// Generous, because the machine may be busy.
 const SOON: Duration = Duration::from_secs(20);
@@ -111,15 +111,15 @@ fn within(limit: Duration, what: &str, mut done: impl FnMut() -> bool) {
 
 #[test]
 fn an_agent_makes_a_trial_and_leaves_nothing() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
-    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 200)), Ok(Report::Begun(_))));
+    assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 200)), Ok(Report::Begun(_))));
     let Ok(Report::Ran(end)) = mix(&mut remote) else { panic!() };
     assert!(end.broken.is_none() && end.result.ops() > 0, "{end:?}");
     let times = end.result.response_time();
     assert!(times.count() == end.result.ops() && times.quantile(0.5) > 0, "{times:?}");
     assert_eq!(ask(&mut remote, Order::End { inherits: false }), Ok(Report::Ended));
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
     let Ok(Report::Clock(before)) = ask(&mut remote, Order::Clock) else { panic!() };
     let Ok(Report::Clock(after)) = ask(&mut remote, Order::Clock) else { panic!() };
     assert!(after.mono_ns > before.mono_ns && before.wall_ns > 1_700_000_000_000_000_000);
@@ -144,9 +144,9 @@ fn an_agent_that_is_killed_is_noticed_at_once() {
 
 #[test]
 fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
-    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
+    assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
     begin_mix(&mut remote).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     signal(process_of(&remote), Signal::STOP);
@@ -166,10 +166,10 @@ fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
 
 #[test]
 fn an_agent_that_answers_nothing_after_a_stop_request_is_left_and_restores_its_host() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let stop = Arc::new(AtomicBool::new(false));
     let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
-    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
+    assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
     let (pass, share) = (Pass::Mix, Share::whole(1));
     assert_eq!(ask(&mut remote, Order::Prepare(pass)), Ok(Report::Prepared));
     // Its workers wait to start: it is there, and has nothing to say for ever.
@@ -180,25 +180,25 @@ fn an_agent_that_answers_nothing_after_a_stop_request_is_left_and_restores_its_h
     assert!(gone.contains(fleet::LEFT_TO_AGENT), "{gone}");
     // It was not killed: it removes what it made.
     drop(remote);
-    within(SOON, "cleaning up", || rig.target().read_dir().unwrap().next().is_none());
+    within(SOON, "cleaning up", || cli.target().read_dir().unwrap().next().is_none());
 }
 
 #[test]
 fn an_agent_that_works_for_longer_is_not_lost() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
     // Preparing such a file makes no progress reports.
-    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 4_500)), Ok(Report::Begun(_))));
+    assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 4_500)), Ok(Report::Begun(_))));
     let ran = mix(&mut remote);
     assert!(matches!(ran, Ok(Report::Ran(_))), "{ran:?}");
 }
 
 #[test]
 fn a_stop_request_reaches_an_agent_that_works() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let stop = Arc::new(AtomicBool::new(false));
     let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
-    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
+    assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
     let request = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(500));
         stop.store(true, Relaxed);
@@ -247,20 +247,20 @@ fn garbage_from_an_agent_is_one_error() {
 }
 
 /// An agent whose controller this test plays by hand.
-fn left_alone(rig: &Rig) -> (Child, ChildStdin) {
+fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
     let mut child = agent().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&Greeting::ours().to_bytes()).unwrap();
     let mut say = |order| {
         fleet::wire::write(&mut stdin, &fleet::wire::Message::Payload(order)).unwrap();
     };
-    say(a_mix(&rig.target(), 600_000));
+    say(a_mix(&cli.target(), 600_000));
     say(Order::Prepare(Pass::Mix));
     say(Order::Arm { pass: Pass::Mix, share: Share::whole(1) });
     say(Order::Go { start_ns: 0 });
     let mut stdout = child.stdout.take().unwrap();
     std::thread::spawn(move || stdout.read_to_end(&mut Vec::new()));
-    within(SOON, "the trial's begin", || std::fs::read_dir(rig.target()).unwrap().count() == 1);
+    within(SOON, "the trial's begin", || std::fs::read_dir(cli.target()).unwrap().count() == 1);
     (child, stdin)
 }
 
@@ -278,23 +278,23 @@ fn an_agent_whose_controller_is_gone_or_silent_or_mad_ends_and_cleans_up() {
         }),
     ];
     for (way, end) in ways {
-        let rig = Rig::new();
-        let (mut child, stdin) = left_alone(&rig);
+        let cli = Cli::new();
+        let (mut child, stdin) = left_alone(&cli);
         let held = end(stdin);
         let limit = stdio::LOST_AFTER + SOON;
         within(limit, way, || child.try_wait().unwrap().is_some());
         drop(held);
-        rig.assert_target_is_empty();
+        cli.assert_target_is_empty();
     }
 }
 
 #[test]
 fn an_agent_that_a_signal_ends_cleans_up() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
-    assert!(matches!(ask(&mut remote, a_mix(&rig.target(), 60_000)), Ok(Report::Begun(_))));
+    assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
     signal(process_of(&remote), Signal::TERM);
-    within(SOON, "the end", || std::fs::read_dir(rig.target()).unwrap().count() == 0);
+    within(SOON, "the end", || std::fs::read_dir(cli.target()).unwrap().count() == 0);
     // Its clock is read by the thread that reads the stream, so it may answer until it has ended.
     within(SOON, "the end of its process", || ask(&mut remote, Order::Clock).is_err());
 }

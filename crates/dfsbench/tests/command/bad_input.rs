@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::rig::Rig;
+use crate::cli::Cli;
 
 #[test]
 fn sizes_counts_and_names_that_are_wrong() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for (args, words) in [
         (&["--io-size", "12XB"][..], &["--io-size", "`12XB`", "64KiB"][..]),
         (&["--trials", "0"], &["--trials", "`0`"]),
@@ -31,13 +31,13 @@ fn sizes_counts_and_names_that_are_wrong() {
         (&["--files", "2", "--workload", "metadata"], &["does not apply to metadata"]),
     ] {
         let args: Vec<&str> = ["run", "target"].iter().chain(args).copied().collect();
-        rig.refused(&args, 2, words);
+        cli.refused(&args, 2, words);
     }
 }
 
 #[test]
 fn guesses_commands_and_options() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for (args, words) in [
         (&["rnu", "target"][..], &["a similar subcommand exists: 'run'"][..]),
         (&["/srv/data"], &["dfsbench run /srv/data"]),
@@ -46,57 +46,57 @@ fn guesses_commands_and_options() {
         (&["run", "target", "--rw", "read"], &["it is called '--workload' here"]),
         (&["run", "target", "--nfsver", "3"], &["a similar argument exists: '--nfsvers'"]),
     ] {
-        rig.refused(args, 2, words);
+        cli.refused(args, 2, words);
     }
     // Nothing is like it: no tip leads astray.
-    let end = rig.run(&["run", "target", "--colour", "red"]);
+    let end = cli.run(&["run", "target", "--colour", "red"]);
     assert_eq!((end.code, end.stderr.contains("tip:")), (2, false), "{end:?}");
 }
 
 #[test]
 fn names_missing_folder_of_results() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for command in ["run", "report", "resume"] {
         let args = [command, "--results", "no/such/x.db"];
-        rig.refused(&args, 2, &["the folder `no/such` of the results file does not exist"]);
+        cli.refused(&args, 2, &["the folder `no/such` of the results file does not exist"]);
     }
 }
 
 #[test]
 fn directories_that_can_not_be_used() {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("file"), "").unwrap();
-    rig.refused(&["run", "nowhere"], 2, &["`nowhere` does not exist", "hint"]);
-    rig.refused(&["run", "file/below"], 2, &["file/below"]);
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("file"), "").unwrap();
+    cli.refused(&["run", "nowhere"], 2, &["`nowhere` does not exist", "hint"]);
+    cli.refused(&["run", "file/below"], 2, &["file/below"]);
     // No user, not even root, makes directories there.
     assert!(Path::new("/sys/kernel").is_dir());
-    rig.refused(&["run", "/sys/kernel", "--file-size", "1MiB"], 2, &["/sys/kernel"]);
+    cli.refused(&["run", "/sys/kernel", "--file-size", "1MiB"], 2, &["/sys/kernel"]);
 }
 
 #[test]
 fn a_file_set_larger_than_the_file_system() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let set = ["--workload", "stream", "--file-size", "1TiB", "--files", "30"];
     let args = [&["run", "target"][..], &set].concat();
-    rig.refused(&args, 2, &["not enough space", "30 TiB", "hint"]);
+    cli.refused(&args, 2, &["not enough space", "30 TiB", "hint"]);
 }
 
 #[test]
 fn plans_that_are_wrong() {
-    let rig = Rig::new();
-    let plan = rig.folder().join("plan.toml");
+    let cli = Cli::new();
+    let plan = cli.folder().join("plan.toml");
     let head = "name = \"p\"\n[[target]]\nname = \"d\"\npath = \"target\"\n\n\
                 [[workload]]\nkind = \"stream\"\n";
     std::fs::write(&plan, format!("{head}io_szie = \"4KiB\"\n")).unwrap();
-    rig.refused(&["run", "plan.toml"], 2, &["plan.toml:8", "`io_szie`", "`io_size`"]);
+    cli.refused(&["run", "plan.toml"], 2, &["plan.toml:8", "`io_szie`", "`io_size`"]);
     std::fs::write(&plan, "trials = = 5\n").unwrap();
-    rig.refused(&["run", "plan.toml"], 2, &["plan.toml:1"]);
-    rig.refused(&["run", "missing.toml"], 2, &["missing.toml"]);
+    cli.refused(&["run", "plan.toml"], 2, &["plan.toml:1"]);
+    cli.refused(&["run", "missing.toml"], 2, &["missing.toml"]);
 }
 
 #[test]
 fn addresses_that_are_wrong() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for (url, word) in [
         ("nfs://", "nfs://"),
         ("nfs://host", "path"),
@@ -111,13 +111,13 @@ fn addresses_that_are_wrong() {
         ("nfs://host/export?vers=3", "it is called `version` here"),
         ("nfs://host/export?port=1", "nfs://host:port/path"),
     ] {
-        rig.refused(&["run", url], 2, &[word]);
+        cli.refused(&["run", url], 2, &[word]);
     }
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let binary = env!("CARGO_BIN_EXE_dfsbench");
     let script = format!(
         "{binary} run null --workload mixed --duration 100ms --trials 1 --quiet | head -c 1; \
@@ -125,11 +125,11 @@ fn a_reader_that_goes_away_is_no_error() {
     );
     let output = std::process::Command::new("bash")
         .args(["-c", &script])
-        .current_dir(rig.folder())
+        .current_dir(cli.folder())
         .output()
         .unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.ends_with("0\n"), "{stdout}");
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
-    assert!(rig.folder().join("dfsbench.db").exists(), "what was measured is saved");
+    assert!(cli.folder().join("dfsbench.db").exists(), "what was measured is saved");
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::rig::{Rig, Served};
+use crate::cli::{Cli, Served};
 
 /// The pages whose commands are made, one after the other.
 const TUTORIALS: [&str; 2] = ["tutorial/laptop.md", "tutorial/server.md"];
@@ -69,9 +69,9 @@ pub fn replaced(words: &[String], server: &str) -> Vec<String> {
 fn the_tutorials_can_be_followed() {
     for name in TUTORIALS {
         let page = std::fs::read_to_string(docs().join(name)).unwrap();
-        let rig = Rig::new();
-        std::fs::create_dir(rig.folder().join("data")).unwrap();
-        let served = Served::start(&rig, &[]);
+        let cli = Cli::new();
+        std::fs::create_dir(cli.folder().join("data")).unwrap();
+        let served = Served::start(&cli, &[]);
         for words in commands(&page) {
             let words = replaced(&words, &served.port().to_string());
             let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -79,7 +79,7 @@ fn the_tutorials_can_be_followed() {
                 // The whole of it takes a minute; another test makes it.
                 words.extend(["run", "null", "--workload", "stream", "--trials", "1"]);
             }
-            let end = rig.run(&words);
+            let end = cli.run(&words);
             // What was measured on a busy machine may be invalid.
             let measured = words[0] == "run" && end.code == 4;
             assert!(end.code == 0 || measured, "{name}: {words:?}: {end:?}");
@@ -91,7 +91,7 @@ fn the_tutorials_can_be_followed() {
 fn every_command_of_the_pages_is_one() {
     let readme = include_str!("../../../../README.md").to_owned();
     let pages = pages().into_iter().chain([("README.md".to_owned(), readme)]);
-    let (mut tried, rig) = (0, Rig::new());
+    let (mut tried, cli) = (0, Cli::new());
     for (name, page) in pages.filter(|(name, _)| !TUTORIALS.contains(&name.as_str())) {
         for words in commands(&page) {
             let dry = words.first().is_some_and(|word| word == "run") && has_its_file(&words);
@@ -102,7 +102,7 @@ fn every_command_of_the_pages_is_one() {
             );
             words.dedup();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let end = rig.run(&words);
+            let end = cli.run(&words);
             assert_eq!(end.code, 0, "{name}: {words:?}: {}", end.stderr);
             tried += 1;
         }
@@ -118,7 +118,7 @@ fn has_its_file(words: &[String]) -> bool {
 #[test]
 fn the_flags_that_replace_those_of_others_exist() {
     let page = std::fs::read_to_string(docs().join("coming-from.md")).unwrap();
-    let help = Rig::new().run(&["run", "--help"]).stdout;
+    let help = Cli::new().run(&["run", "--help"]).stdout;
     let known: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--")).collect();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
     let (mut looked, ours) = (0, rows.map(|(_, ours)| ours));

@@ -2,20 +2,20 @@
 
 use rusqlite::Connection;
 
-use crate::rig::{Rig, Served};
+use crate::cli::{Cli, Served};
 
 /// A campaign whose mixes wait: its op rate is known well enough.
-fn campaign(rig: &Rig, results: &str, more: &[&str]) {
+fn campaign(cli: &Cli, results: &str, more: &[&str]) {
     let usual = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--trials", "4"];
     let args = [&usual, more, &["--results", results]].concat();
-    let end = rig.run(&args);
+    let end = cli.run(&args);
     assert_eq!(end.code, 0, "{end:?}");
 }
 
 /// Copies a results file, in which everything then took 100 times as long.
-fn slow_down(rig: &Rig, from: &str, to: &str) {
-    let path = rig.folder().join(to);
-    std::fs::copy(rig.folder().join(from), &path).unwrap();
+fn slow_down(cli: &Cli, from: &str, to: &str) {
+    let path = cli.folder().join(to);
+    std::fs::copy(cli.folder().join(from), &path).unwrap();
     let db = Connection::open(path).unwrap();
     let changed = db.execute("UPDATE passes SET window_ns = window_ns * 100", []).unwrap();
     assert_eq!(changed, 4);
@@ -23,42 +23,42 @@ fn slow_down(rig: &Rig, from: &str, to: &str) {
 
 #[test]
 fn a_loss_ends_with_1_and_none_with_0() {
-    let rig = Rig::new();
-    campaign(&rig, "fast.db", &[]);
+    let cli = Cli::new();
+    campaign(&cli, "fast.db", &[]);
     // All trials as fast as each other, since a busy machine makes the row a wide one.
-    let db = Connection::open(rig.folder().join("fast.db")).unwrap();
+    let db = Connection::open(cli.folder().join("fast.db")).unwrap();
     assert_eq!(db.execute("UPDATE passes SET window_ns = ops * 1000", []).unwrap(), 4);
     drop(db);
-    slow_down(&rig, "fast.db", "slow.db");
-    let compare = |before, after| rig.run(&["compare", before, after, "--max-loss", "20%"]);
+    slow_down(&cli, "fast.db", "slow.db");
+    let compare = |before, after| cli.run(&["compare", before, after, "--max-loss", "20%"]);
     let loss = compare("fast.db", "slow.db");
     let gain = compare("slow.db", "fast.db:1");
     for side in ["before: fast.db, campaign 1 (", "after: slow.db, campaign 1 ("] {
         assert!(loss.stdout.contains(side), "{side}: {}", loss.stdout);
     }
     // However much the trials scatter, they don't lose 99 %.
-    let same = rig.run(&["compare", "fast.db", "fast.db", "--max-loss", "99%"]);
+    let same = cli.run(&["compare", "fast.db", "fast.db", "--max-loss", "99%"]);
     assert_eq!((loss.code, gain.code, same.code), (1, 0, 0), "{loss:?} {gain:?}");
     assert!(loss.stdout.contains("Rates: 1 lower"), "{}", loss.stdout);
     assert!(loss.stdout.contains("Regression: null mixed: rate fell by 99 %"), "{}", loss.stdout);
     assert!(gain.stdout.contains("Rates: 0 lower, 1 higher"), "{}", gain.stdout);
     assert!(same.stdout.contains("Rates: 0 lower, 0 higher"), "{}", same.stdout);
-    let quiet = rig.run(&["compare", "fast.db", "slow.db", "--max-loss", "20%", "--quiet"]);
+    let quiet = cli.run(&["compare", "fast.db", "slow.db", "--max-loss", "20%", "--quiet"]);
     assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (1, "", ""));
 }
 
 #[test]
 fn a_slowdown_ends_with_1_and_a_build_server_hears_why() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     // In the one, ops wait for their turn; in the other, they never do.
-    campaign(&rig, "fast.db", &["--queue-depth", "1"]);
-    campaign(&rig, "slow.db", &["--queue-depth", "64"]);
+    campaign(&cli, "fast.db", &["--queue-depth", "1"]);
+    campaign(&cli, "slow.db", &["--queue-depth", "64"]);
     let compare = |before, after, more: &[&str]| {
         let selections = ["--where", "queue_depth=1", "--where", "queue_depth=64"];
         let sides = ["compare", before, after, "--max-slowdown", "p50=50%"];
         let turned = [selections[2], selections[3], selections[0], selections[1]];
         let selected = if before == "fast.db" { selections } else { turned };
-        rig.run(&[&sides[..], &selected, more].concat())
+        cli.run(&[&sides[..], &selected, more].concat())
     };
     let slower = compare("fast.db", "slow.db", &[]);
     assert_eq!(slower.code, 1, "{slower:?}");
@@ -66,38 +66,38 @@ fn a_slowdown_ends_with_1_and_a_build_server_hears_why() {
     assert_eq!(compare("slow.db", "fast.db", &[]).code, 0);
     let written = compare("fast.db", "slow.db", &["--format", "junit", "--output", "out.xml"]);
     assert_eq!((written.code, written.stdout.as_str()), (1, ""), "{written:?}");
-    let xml = std::fs::read_to_string(rig.folder().join("out.xml")).unwrap();
+    let xml = std::fs::read_to_string(cli.folder().join("out.xml")).unwrap();
     assert!(xml.contains("<failure type=\"regression\" message=\"p50 "), "{xml}");
 }
 
 #[test]
 fn what_can_not_be_compared_is_not_taken_for_equal() {
-    let rig = Rig::new();
-    campaign(&rig, "a.db", &[]);
-    campaign(&rig, "b.db", &["--io-size", "8KiB"]);
-    rig.refused(&["compare", "a.db", "b.db"], 2, &["no row in common", "--where io_size"]);
-    let end = rig.run(&["compare", "a.db:1", "b.db", "--max-loss", "5%"]);
+    let cli = Cli::new();
+    campaign(&cli, "a.db", &[]);
+    campaign(&cli, "b.db", &["--io-size", "8KiB"]);
+    cli.refused(&["compare", "a.db", "b.db"], 2, &["no row in common", "--where io_size"]);
+    let end = cli.run(&["compare", "a.db:1", "b.db", "--max-loss", "5%"]);
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("only before"), "{}", end.stdout);
 }
 
 #[test]
 fn tells_how_to_compare_curves_of_other_loads() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let search = ["--workload", "mixed", "--bound", "1s", "--duration", "50ms", "--warmup", "0s"];
     for (results, max_load) in [("a.db", "100"), ("b.db", "131")] {
         let own = ["--max-load", max_load, "--results", results, "--quiet"];
-        let end = rig.run(&[&["curve", "null"], &search[..], &own].concat());
+        let end = cli.run(&[&["curve", "null"], &search[..], &own].concat());
         assert!([0, 4].contains(&end.code), "{end:?}");
     }
     let words = ["no row in common", "`dfsbench curve --max-load 131`", "without --bound"];
-    rig.refused(&["compare", "a.db", "b.db"], 2, &words);
+    cli.refused(&["compare", "a.db", "b.db"], 2, &words);
 }
 
 /// Makes the trials of a copy last so much longer, in percent, one after the other.
-fn scatter(rig: &Rig, to: &str, percents: [u32; 4]) {
-    let path = rig.folder().join(to);
-    std::fs::copy(rig.folder().join("same.db"), &path).unwrap();
+fn scatter(cli: &Cli, to: &str, percents: [u32; 4]) {
+    let path = cli.folder().join(to);
+    std::fs::copy(cli.folder().join("same.db"), &path).unwrap();
     let db = Connection::open(path).unwrap();
     let ids = "SELECT id FROM passes ORDER BY id LIMIT 1 OFFSET ?2";
     for (number, percent) in (0_u32..).zip(percents) {
@@ -108,17 +108,17 @@ fn scatter(rig: &Rig, to: &str, percents: [u32; 4]) {
 
 #[test]
 fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
-    let rig = Rig::new();
-    campaign(&rig, "same.db", &[]);
+    let cli = Cli::new();
+    campaign(&cli, "same.db", &[]);
     // All trials as fast as each other, then each as slow as is planted.
-    let db = Connection::open(rig.folder().join("same.db")).unwrap();
+    let db = Connection::open(cli.folder().join("same.db")).unwrap();
     assert_eq!(db.execute("UPDATE passes SET window_ns = ops * 1000", []).unwrap(), 4);
     drop(db);
-    scatter(&rig, "quiet.db", [100, 101, 99, 100]);
-    scatter(&rig, "noisy.db", [94, 100, 103, 106]);
-    scatter(&rig, "wide.db", [80, 95, 105, 125]);
+    scatter(&cli, "quiet.db", [100, 101, 99, 100]);
+    scatter(&cli, "noisy.db", [94, 100, 103, 106]);
+    scatter(&cli, "wide.db", [80, 95, 105, 125]);
     let compare = |after: &str, more: &[&str]| {
-        rig.run(&[&["compare", "quiet.db", after, "--max-loss", "5%"], more].concat())
+        cli.run(&[&["compare", "quiet.db", after, "--max-loss", "5%"], more].concat())
     };
     let open = compare("noisy.db", &[]);
     assert_eq!(open.code, 4, "{open:?}");
@@ -132,7 +132,7 @@ fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
     // Without a cause nothing is inconclusive.
     let kept = compare("quiet.db", &[]);
     assert!(kept.code == 0 && !kept.stdout.contains("Inconclusive"), "{kept:?}");
-    scatter(&rig, "slower.db", [150, 151, 149, 150]);
+    scatter(&cli, "slower.db", [150, 151, 149, 150]);
     assert_eq!(compare("slower.db", &["--inconclusive", "ok"]).code, 1);
     let written = compare("noisy.db", &["--format", "junit"]);
     assert!(written.code == 4 && written.stdout.contains("inconclusive: "), "{written:?}");
@@ -140,12 +140,12 @@ fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
 
 #[test]
 fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     // A small load for a short time: by chance the numbers of arrivals lie some 10 % apart.
     let load = ["--rate", "5000", "--arrivals", "poisson"];
     for (results, seed) in [("one.db", "1"), ("other.db", "2")] {
-        campaign(&rig, results, &[&load[..], &["--seed", seed]].concat());
-        let db = Connection::open(rig.folder().join(results)).unwrap();
+        campaign(&cli, results, &[&load[..], &["--seed", seed]].concat());
+        let db = Connection::open(cli.folder().join(results)).unwrap();
         let sql = "SELECT count(DISTINCT json_extract(scope_json, '$.offered.scheduled_ops')) FROM scopes";
         let different: u32 = db.query_row(sql, [], |row| row.get(0)).unwrap();
         assert!(different > 1, "all trials of {results} have the same schedule");
@@ -154,21 +154,21 @@ fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
                        '$.offered.scheduled_ops', (SELECT ops FROM passes WHERE id = pass_id))";
         assert_eq!(db.execute(sustained, []).unwrap(), 4);
     }
-    let end = rig.run(&["compare", "one.db", "other.db", "--max-loss", "5%"]);
+    let end = cli.run(&["compare", "one.db", "other.db", "--max-loss", "5%"]);
     assert!(end.code == 0 && end.stdout.contains("Rates: 0 lower, 0 higher, 1 same"), "{end:?}");
 }
 
 #[test]
 fn factors_are_ranked() {
-    let rig = Rig::new();
-    campaign(&rig, "dfsbench.db", &["--queue-depth", "1,32", "--read-percent", "30,70"]);
+    let cli = Cli::new();
+    campaign(&cli, "dfsbench.db", &["--queue-depth", "1,32", "--read-percent", "30,70"]);
     // A busy machine may make any trial slow; a depth of 1 takes 100 times as long all the same.
-    let db = Connection::open(rig.folder().join("dfsbench.db")).unwrap();
+    let db = Connection::open(cli.folder().join("dfsbench.db")).unwrap();
     let slow = "UPDATE passes SET window_ns = window_ns * 100 WHERE trial_id IN (SELECT t.id FROM \
                 trials t JOIN settings s ON s.run_id = t.run_id \
                 WHERE s.name = 'queue_depth' AND s.value = '1')";
     assert_eq!(db.execute(slow, []).unwrap(), 8);
-    let end = rig.run(&["factors"]);
+    let end = cli.run(&["factors"]);
     assert_eq!(end.code, 0, "{end:?}");
     let depth = end.stdout.find("queue_depth").unwrap();
     assert!(depth < end.stdout.find("read_percent").unwrap(), "{}", end.stdout);
@@ -176,15 +176,15 @@ fn factors_are_ranked() {
 
 #[test]
 fn campaigns_of_two_files_are_one_set_and_another_kernel_is_a_factor() {
-    let rig = Rig::new();
-    campaign(&rig, "dfsbench.db", &["--read-percent", "30,70"]);
-    campaign(&rig, "other.db", &["--read-percent", "30,70"]);
-    let db = Connection::open(rig.folder().join("other.db")).unwrap();
+    let cli = Cli::new();
+    campaign(&cli, "dfsbench.db", &["--read-percent", "30,70"]);
+    campaign(&cli, "other.db", &["--read-percent", "30,70"]);
+    let db = Connection::open(cli.folder().join("other.db")).unwrap();
     // The same host with another kernel, which takes 100 times as long.
     let kernel = "UPDATE facts SET value = 'Linux 2.2.19' WHERE name = 'kernel'";
     assert_eq!(db.execute(kernel, []).unwrap(), 1);
     assert_eq!(db.execute("UPDATE passes SET window_ns = window_ns * 100", []).unwrap(), 8);
-    let end = rig.run(&["factors", "last", "other.db", "--by", "fact.kernel", "--format", "json"]);
+    let end = cli.run(&["factors", "last", "other.db", "--by", "fact.kernel", "--format", "json"]);
     assert_eq!(end.code, 0, "{end:?}");
     let json: serde_json::Value = serde_json::from_str(&end.stdout).unwrap();
     let first = &json["passes"][0]["factors"][0];
@@ -195,91 +195,91 @@ fn campaigns_of_two_files_are_one_set_and_another_kernel_is_a_factor() {
         end.stdout
     );
     assert!(first["levels"][1]["ratio"].as_f64().unwrap() < 0.5, "{}", end.stdout);
-    let report = rig.run(&["report", "1", "other.db", "--all"]);
+    let report = cli.run(&["report", "1", "other.db", "--all"]);
     assert!(report.code == 0 && report.stdout.contains("fact.kernel"), "{report:?}");
     assert!(report.stdout.contains("dfsbench factors 1 other.db"), "{}", report.stdout);
     let twice = ["`1` and `last` are one campaign", "hint"];
-    rig.refused(&["factors", "1", "last"], 2, &twice);
+    cli.refused(&["factors", "1", "last"], 2, &twice);
     let unknown = ["--by: no campaign has `fact.kernal`", "fact.kernel"];
-    rig.refused(&["report", "1", "other.db", "--by", "fact.kernal"], 2, &unknown);
-    rig.refused(&["factors", "1", "--by", "kernel"], 2, &["makes no difference", "hint"]);
-    rig.refused(&["factors", "1", "--by", "nfsvers"], 2, &["`nfsvers` is a setting", "hint"]);
+    cli.refused(&["report", "1", "other.db", "--by", "fact.kernal"], 2, &unknown);
+    cli.refused(&["factors", "1", "--by", "kernel"], 2, &["makes no difference", "hint"]);
+    cli.refused(&["factors", "1", "--by", "nfsvers"], 2, &["`nfsvers` is a setting", "hint"]);
 }
 
 #[test]
 fn a_selection_by_label_is_checked_against_the_labels_of_the_hosts() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let plan = "name = \"t\"\ntrials = 1\n[host.labels]\ndram = \"ECC DDR2\"\n[factors]\n\
                 queue_depth = [1, 64]\n[[target]]\nname = \"n\"\nnull = true\n\
                 [[workload]]\nkind = \"mixed\"\nduration = \"100ms\"\n";
-    std::fs::write(rig.folder().join("p.toml"), plan).unwrap();
-    let end = rig.run(&["run", "p.toml", "--quiet"]);
+    std::fs::write(cli.folder().join("p.toml"), plan).unwrap();
+    let end = cli.run(&["run", "p.toml", "--quiet"]);
     assert_eq!(end.code, 0, "{end:?}");
     let compared = |first: &str, second: &str| {
         ["compare", "1", "1", "--where", first, "--where", second].map(str::to_owned)
     };
     let known = compared("label.dram=ECC DDR2,queue_depth=1", "queue_depth=64");
-    let end = rig.run(&known.each_ref().map(String::as_str));
+    let end = cli.run(&known.each_ref().map(String::as_str));
     assert_eq!(end.code, 0, "{end:?}");
     let wrong = compared("label.dran=ECC DDR2,queue_depth=1", "queue_depth=64");
     let texts = ["no host of campaign 1 has a label `label.dran`", "there are: label.dram"];
-    rig.refused(&wrong.each_ref().map(String::as_str), 2, &texts);
+    cli.refused(&wrong.each_ref().map(String::as_str), 2, &texts);
     let wrong = compared("label.dram=DDR4,queue_depth=1", "queue_depth=64");
     let texts = ["no host of campaign 1 has label.dram DDR4", "there are: ECC DDR2"];
-    rig.refused(&wrong.each_ref().map(String::as_str), 2, &texts);
+    cli.refused(&wrong.each_ref().map(String::as_str), 2, &texts);
 }
 
 #[test]
 fn bad_comparisons_are_refused() {
-    let rig = Rig::new();
-    campaign(&rig, "dfsbench.db", &[]);
-    rig.refused(&["compare", "last"], 2, &["two selections", "--where"]);
-    rig.refused(&["compare", "1", "9"], 2, &["no campaign 9", "the last one is 1"]);
-    rig.refused(&["factors", "none.db"], 2, &["no results file `none.db`", "hint"]);
-    std::fs::write(rig.folder().join("empty.db"), "").unwrap();
-    rig.refused(&["compare", "1", "empty.db"], 2, &["`empty.db` is empty", "hint"]);
-    rig.refused(&["factors", "empty.db"], 2, &["`empty.db` is empty", "hint"]);
-    rig.refused(&["compare", "1", "1", "--where", "=3"], 2, &["`=3` is no NAME=VALUE"]);
-    rig.refused(&["compare", "1", "1", "--max-loss", "-5%"], 2, &["--max-loss", "`-5%`"]);
-    rig.refused(&["compare", "1", "other.db"], 2, &["other.db"]);
-    rig.refused(&["compare", "1", "1", "--where", "sauce=3"], 2, &["sauce", "io_size"]);
-    rig.refused(&["compare", "1", "1", "--where", "io_size"], 2, &["NAME=VALUE"]);
+    let cli = Cli::new();
+    campaign(&cli, "dfsbench.db", &[]);
+    cli.refused(&["compare", "last"], 2, &["two selections", "--where"]);
+    cli.refused(&["compare", "1", "9"], 2, &["no campaign 9", "the last one is 1"]);
+    cli.refused(&["factors", "none.db"], 2, &["no results file `none.db`", "hint"]);
+    std::fs::write(cli.folder().join("empty.db"), "").unwrap();
+    cli.refused(&["compare", "1", "empty.db"], 2, &["`empty.db` is empty", "hint"]);
+    cli.refused(&["factors", "empty.db"], 2, &["`empty.db` is empty", "hint"]);
+    cli.refused(&["compare", "1", "1", "--where", "=3"], 2, &["`=3` is no NAME=VALUE"]);
+    cli.refused(&["compare", "1", "1", "--max-loss", "-5%"], 2, &["--max-loss", "`-5%`"]);
+    cli.refused(&["compare", "1", "other.db"], 2, &["other.db"]);
+    cli.refused(&["compare", "1", "1", "--where", "sauce=3"], 2, &["sauce", "io_size"]);
+    cli.refused(&["compare", "1", "1", "--where", "io_size"], 2, &["NAME=VALUE"]);
     let label = ["compare", "1", "1", "--where", "label.dram=fast"];
-    rig.refused(&label, 2, &["no host of campaign 1 has a label `label.dram`", "[host.labels]"]);
-    rig.refused(
+    cli.refused(&label, 2, &["no host of campaign 1 has a label `label.dram`", "[host.labels]"]);
+    cli.refused(
         &["compare", "1", "1", "--where", "workers=77"],
         2,
         &["workers 77", "there are: 1"],
     );
     let times = ["--max-slowdown", "p98=5%"];
-    rig.refused(&[&["compare", "1", "1"], &times[..]].concat(), 2, &["p98", "service-p99"]);
+    cli.refused(&[&["compare", "1", "1"], &times[..]].concat(), 2, &["p98", "service-p99"]);
     let twice = ["--max-slowdown", "5%,p99=5%"];
-    rig.refused(&[&["compare", "1", "1"], &twice[..]].concat(), 2, &["p99 is given twice"]);
+    cli.refused(&[&["compare", "1", "1"], &twice[..]].concat(), 2, &["p99 is given twice"]);
     let hidden = ["--effect", "5%", "--max-loss", "2%"];
-    rig.refused(
+    cli.refused(
         &[&["compare", "1", "1"], &hidden[..]].concat(),
         2,
         &["--effect 5%", "rate", "2 %"],
     );
-    rig.refused(&["compare", "1", "1", "--effect", "many"], 2, &["--effect", "many"]);
-    rig.refused(&["compare", "1", "1", "--max-loss", "300%"], 2, &["--max-loss", "300%"]);
-    rig.refused(&["factors"], 2, &["no factor", "no setting varies", "--io-size"]);
+    cli.refused(&["compare", "1", "1", "--effect", "many"], 2, &["--effect", "many"]);
+    cli.refused(&["compare", "1", "1", "--max-loss", "300%"], 2, &["--max-loss", "300%"]);
+    cli.refused(&["factors"], 2, &["no factor", "no setting varies", "--io-size"]);
 }
 
 #[test]
 fn figures_that_may_not_be_used_give_no_factors_and_no_comparison() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--fault", "error WRITE IO 100%"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--fault", "error WRITE IO 100%"]);
     let stream = ["--workload", "stream", "--file-size", "1MiB,2MiB", "--trials", "1", "--quiet"];
-    let end = rig.run(&[&["run", &served.url], &stream[..]].concat());
+    let end = cli.run(&[&["run", &served.url], &stream[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");
-    rig.refused(&["factors"], 2, &["stream write: no result may be used", "dfsbench report"]);
-    rig.refused(&["compare", "1", "1"], 2, &["invalid: errors", "dfsbench report"]);
+    cli.refused(&["factors"], 2, &["stream write: no result may be used", "dfsbench report"]);
+    cli.refused(&["compare", "1", "1"], 2, &["invalid: errors", "dfsbench report"]);
     // One trial of each of two settings tells nothing of either.
     let mixes = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--quiet"];
     let once = ["--trials", "1", "--queue-depth", "1,2", "--results", "once.db"];
-    assert_eq!(rig.run(&[&mixes[..], &once].concat()).code, 0);
-    rig.refused(&["factors", "once.db"], 2, &["mixed: too few trials", "--trials 5"]);
+    assert_eq!(cli.run(&[&mixes[..], &once].concat()).code, 0);
+    cli.refused(&["factors", "once.db"], 2, &["mixed: too few trials", "--trials 5"]);
     let extremes = ["--trials", "1", "--discard", "extremes"];
-    rig.refused(&[&mixes[..], &extremes].concat(), 2, &["--trials", "extremes of 1 trial"]);
+    cli.refused(&[&mixes[..], &extremes].concat(), 2, &["--trials", "extremes of 1 trial"]);
 }

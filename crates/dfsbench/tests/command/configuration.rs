@@ -2,13 +2,13 @@
 
 use std::process::Command;
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 /// A short run that measures nothing but the program.
 const RUN: [&str; 6] = ["run", "null", "--workload", "stream", "--format", "csv"];
 
-impl Rig {
-    /// Writes the configuration file of this rig.
+impl Cli {
+    /// Writes the configuration file of this cli.
     fn configure(&self, text: &str) {
         let folder = self.folder().join("config/dfsbench");
         std::fs::create_dir_all(&folder).unwrap();
@@ -22,95 +22,95 @@ fn end(command: &mut Command) -> End {
 
 #[test]
 fn the_command_line_wins_then_the_environment_then_the_file() {
-    let rig = Rig::new();
-    rig.configure("results = 'of-file.db'\n[run]\ntrials = 2\nquiet = true\n");
-    assert_eq!(rig.run(&RUN).code, 0);
-    assert_eq!(end(rig.command(&RUN).env("DFSBENCH_RESULTS", "of-variable.db")).code, 0);
+    let cli = Cli::new();
+    cli.configure("results = 'of-file.db'\n[run]\ntrials = 2\nquiet = true\n");
+    assert_eq!(cli.run(&RUN).code, 0);
+    assert_eq!(end(cli.command(&RUN).env("DFSBENCH_RESULTS", "of-variable.db")).code, 0);
     let given = [&RUN[..], &["--results", "given.db", "--trials", "1"]].concat();
-    assert_eq!(end(rig.command(&given).env("DFSBENCH_RESULTS", "of-variable.db")).code, 0);
+    assert_eq!(end(cli.command(&given).env("DFSBENCH_RESULTS", "of-variable.db")).code, 0);
     for (file, trials) in [("of-file.db", 2), ("of-variable.db", 2), ("given.db", 1)] {
-        let list = rig.run(&["list", "--results", file, "--format", "csv"]).stdout;
-        let shown = rig.run(&["show", "--results", file, "--plan"]).stdout;
+        let list = cli.run(&["list", "--results", file, "--format", "csv"]).stdout;
+        let shown = cli.run(&["show", "--results", file, "--plan"]).stdout;
         assert_eq!(list.lines().count(), 2, "{file}: {list}");
         assert!(shown.contains(&format!("trials = {trials}\n")), "{file}: {shown}");
     }
-    assert!(!rig.folder().join("dfsbench.db").exists());
+    assert!(!cli.folder().join("dfsbench.db").exists());
     // An empty variable is none.
-    let listed = end(rig.command(&["list"]).env("DFSBENCH_RESULTS", ""));
+    let listed = end(cli.command(&["list"]).env("DFSBENCH_RESULTS", ""));
     assert_eq!(listed.code, 0, "{listed:?}");
 }
 
 #[test]
 fn what_the_file_sets_is_stored_like_a_flag() {
-    let rig = Rig::new();
-    rig.configure("[run]\nio_size = ['4KiB', '64KiB']\ntrials = 1\nseed = 7\n");
-    assert_eq!(rig.run(&RUN).code, 0);
-    let shown = rig.run(&["show", "--json"]).stdout;
+    let cli = Cli::new();
+    cli.configure("[run]\nio_size = ['4KiB', '64KiB']\ntrials = 1\nseed = 7\n");
+    assert_eq!(cli.run(&RUN).code, 0);
+    let shown = cli.run(&["show", "--json"]).stdout;
     assert!(shown.contains("--io-size=4KiB --io-size=64KiB"), "{shown}");
-    let plan = rig.run(&["show", "--plan"]).stdout;
-    rig.configure("");
+    let plan = cli.run(&["show", "--plan"]).stdout;
+    cli.configure("");
     let flags = ["--io-size", "4KiB,64KiB", "--trials", "1", "--seed", "7"];
-    assert_eq!(rig.run(&[&RUN[..], &flags].concat()).code, 0);
-    assert_eq!(rig.run(&["show", "--plan"]).stdout, plan);
+    assert_eq!(cli.run(&[&RUN[..], &flags].concat()).code, 0);
+    assert_eq!(cli.run(&["show", "--plan"]).stdout, plan);
 }
 
 #[test]
 fn a_plan_wins_over_the_file_and_a_given_flag_over_one_that_it_excludes() {
-    let rig = Rig::new();
-    rig.configure("[run]\nio_size = '4KiB'\nfile_size = '8MiB'\nquick = true\n");
+    let cli = Cli::new();
+    cli.configure("[run]\nio_size = '4KiB'\nfile_size = '8MiB'\nquick = true\n");
     let plan = "name = \"p\"\n[[target]]\nname = \"t\"\npath = \"target\"\n\
                 [[workload]]\nkind = \"stream\"\nio_size = \"1MiB\"\n";
-    std::fs::write(rig.folder().join("plan.toml"), plan).unwrap();
-    let dry = rig.run(&["run", "plan.toml", "--dry-run"]);
+    std::fs::write(cli.folder().join("plan.toml"), plan).unwrap();
+    let dry = cli.run(&["run", "plan.toml", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
     // What is written is 8 MiB in each trial; 4 KiB would be named.
     assert!(dry.stdout.contains("8 MiB") && !dry.stdout.contains("4 KiB"), "{}", dry.stdout);
     assert!(dry.stdout.contains("= 3 trials"), "{}", dry.stdout);
-    let dry = rig.run(&["run", "plan.toml", "--dry-run", "--thorough", "--file-size", "16MiB"]);
+    let dry = cli.run(&["run", "plan.toml", "--dry-run", "--thorough", "--file-size", "16MiB"]);
     assert!(dry.stdout.contains("16 MiB") && dry.stdout.contains("= 11 trials"), "{dry:?}");
     // A given flag wins over the plan, and a plan over the file.
-    std::fs::write(rig.folder().join("plan.toml"), format!("trials = 7\n{plan}")).unwrap();
+    std::fs::write(cli.folder().join("plan.toml"), format!("trials = 7\n{plan}")).unwrap();
     for (flags, trials) in [(&[][..], "= 7 trials"), (&["--thorough"], "= 11 trials")] {
-        let dry = rig.run(&[&["run", "plan.toml", "--dry-run"], flags].concat());
+        let dry = cli.run(&[&["run", "plan.toml", "--dry-run"], flags].concat());
         assert!(dry.stdout.contains(trials), "{flags:?}: {dry:?}");
     }
 }
 
 #[test]
 fn a_wrong_file_is_one_error_and_help_is_there_in_spite_of_it() {
-    let rig = Rig::new();
-    rig.configure("[run]\nio_sice = '4KiB'\n");
+    let cli = Cli::new();
+    cli.configure("[run]\nio_sice = '4KiB'\n");
     for args in [&["list"][..], &["run", "null"], &["config"]] {
-        rig.refused(args, 2, &["config/dfsbench/config.toml:2: ", "--io-sice", "did you mean"]);
+        cli.refused(args, 2, &["config/dfsbench/config.toml:2: ", "--io-sice", "did you mean"]);
     }
-    assert_eq!(rig.run(&["run", "--help"]).code, 0);
-    rig.configure("[run]\nquick = true\nthorough = true\n");
-    rig.refused(&["run", "null"], 2, &["config.toml:3: ", "exclude each other", "line 2"]);
+    assert_eq!(cli.run(&["run", "--help"]).code, 0);
+    cli.configure("[run]\nquick = true\nthorough = true\n");
+    cli.refused(&["run", "null"], 2, &["config.toml:3: ", "exclude each other", "line 2"]);
     // A plan's reader refuses the value, and the error names where it stands.
-    rig.configure("\n[run]\nio_size = 'large'\n");
-    rig.refused(&["run", "null"], 2, &["--io-size", "`large`", "config.toml:3"]);
-    std::fs::remove_file(rig.folder().join("config/dfsbench/config.toml")).unwrap();
-    std::fs::create_dir(rig.folder().join("config/dfsbench/config.toml")).unwrap();
-    rig.refused(&["list"], 2, &["can't read the configuration", "not a regular file"]);
+    cli.configure("\n[run]\nio_size = 'large'\n");
+    cli.refused(&["run", "null"], 2, &["--io-size", "`large`", "config.toml:3"]);
+    std::fs::remove_file(cli.folder().join("config/dfsbench/config.toml")).unwrap();
+    std::fs::create_dir(cli.folder().join("config/dfsbench/config.toml")).unwrap();
+    cli.refused(&["list"], 2, &["can't read the configuration", "not a regular file"]);
 }
 
 #[test]
 fn a_default_does_not_ask_for_what_its_flag_requires_and_idle_ones_are_no_warning() {
-    let rig = Rig::new();
-    rig.configure("nfsvers = '4.1'\nmeet_within = '5m'\n[serve]\nno_udp = true\n");
-    let dry = rig.run(&["run", "null", "--dry-run"]);
+    let cli = Cli::new();
+    cli.configure("nfsvers = '4.1'\nmeet_within = '5m'\n[serve]\nno_udp = true\n");
+    let dry = cli.run(&["run", "null", "--dry-run"]);
     assert_eq!((dry.code, dry.stderr.as_str()), (0, ""), "{dry:?}");
-    let given = rig.run(&["run", "null", "--dry-run", "--nfsvers", "4.1"]);
+    let given = cli.run(&["run", "null", "--dry-run", "--nfsvers", "4.1"]);
     assert!(given.stderr.contains("--nfsvers: applies only to nfs"), "{given:?}");
 }
 
 #[test]
 fn config_shows_what_is_effective_and_from_where() {
-    let rig = Rig::new();
-    let none = rig.run(&["config"]);
+    let cli = Cli::new();
+    let none = cli.run(&["config"]);
     assert!(none.stdout.contains("(not there)\nno defaults"), "{none:?}");
-    rig.configure("results = '~/all.db'\nformat = 'csv'\n[run]\nformat = 'json'\n");
-    let mut command = rig.command(&["config"]);
+    cli.configure("results = '~/all.db'\nformat = 'csv'\n[run]\nformat = 'json'\n");
+    let mut command = cli.command(&["config"]);
     let shown = end(command.env("DFSBENCH_RESULTS", "here.db").env("HOME", "/home/me")).stdout;
     for words in [
         "--results  /home/me/all.db",
@@ -122,7 +122,7 @@ fn config_shows_what_is_effective_and_from_where() {
     ] {
         assert!(shown.contains(words), "`{words}` not in {shown}");
     }
-    let run = rig.run(&["config", "run", "--json"]).stdout;
+    let run = cli.run(&["config", "run", "--json"]).stdout;
     let run: serde_json::Value = serde_json::from_str(&run).unwrap();
     let of = |flag: &str| {
         let rows = run["defaults"].as_array().unwrap();
@@ -134,5 +134,5 @@ fn config_shows_what_is_effective_and_from_where() {
         (&of("io-size")["from"], &of("quick")["value"]),
         (&"built in".into(), &"false".into())
     );
-    rig.refused(&["config", "rnu"], 2, &["there is no command `rnu`", "did you mean `run`?"]);
+    cli.refused(&["config", "rnu"], 2, &["there is no command `rnu`", "did you mean `run`?"]);
 }

@@ -1,6 +1,6 @@
 //! `dfsbench curve`: load points, what was sustained, and the heaviest load under a bound.
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 
 /// A server with exponential service of 4 ms, and one call in flight: a queue with one server, that
 /// sustains 250 op/s.
@@ -22,28 +22,28 @@ const READS: [&str; 12] = [
     "20s",
 ];
 
-fn curve(rig: &Rig, url: &str, flags: &[&str]) -> End {
-    rig.run(&[&["curve", url, "--quiet"], &READS[..], flags].concat())
+fn curve(cli: &Cli, url: &str, flags: &[&str]) -> End {
+    cli.run(&[&["curve", url, "--quiet"], &READS[..], flags].concat())
 }
 
 /// What the campaign found, as programs read it.
-fn found(rig: &Rig) -> serde_json::Value {
-    let json = rig.run(&["report", "--format", "json"]).stdout;
+fn found(cli: &Cli) -> serde_json::Value {
+    let json = cli.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     document["found"].clone()
 }
 
 #[test]
 fn more_than_a_server_can_do_is_not_sustained() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &QUEUE);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &QUEUE);
     let lines =
         ["Load that it sustains", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
     // 40 op/s are a sixth of what it does, and 400 can't be done; what stands between is chance.
-    let is_drawn = Rig::unless_limited(|| {
-        let end = curve(&rig, &served.url, &["--max-load", "400", "--duration", "1500ms"]);
+    let is_drawn = Cli::unless_limited(|| {
+        let end = curve(&cli, &served.url, &["--max-load", "400", "--duration", "1500ms"]);
         assert!([0, 4].contains(&end.code) && end.stderr.is_empty(), "{end:?}");
-        let curve = &found(&rig)["figures"]["curves"][0];
+        let curve = &found(&cli)["figures"]["curves"][0];
         let is_sustained = curve["load_points"][0]["standing"] == "sustained";
         assert!(!is_sustained || end.code == 0, "{end:?}");
         for line in lines {
@@ -54,7 +54,7 @@ fn more_than_a_server_can_do_is_not_sustained() {
     if !is_drawn {
         return;
     }
-    let found = found(&rig);
+    let found = found(&cli);
     let curve = &found["figures"]["curves"][0];
     let points = curve["load_points"].as_array().unwrap();
     let offered: Vec<u64> = points.iter().map(|p| p["asked_ops_per_s"].as_u64().unwrap()).collect();
@@ -65,23 +65,23 @@ fn more_than_a_server_can_do_is_not_sustained() {
     let overall_ms = curve["overall_response_time_ns"].as_f64().unwrap() / 1e6;
     assert!((1.0..1_000.0).contains(&overall_ms), "{overall_ms}");
     // The sentences stand in the report, and a year later, too.
-    let again = rig.run(&["report"]).stdout;
+    let again = cli.run(&["report"]).stdout;
     for line in lines {
         assert!(again.contains(line), "{line}: {again}");
     }
     assert!(!again.contains("SPECsfs") && !again.contains("NaN"), "{again}");
-    assert!(rig.run(&["report", "--format", "html"]).stdout.contains("throughput, op/s"));
+    assert!(cli.run(&["report", "--format", "html"]).stdout.contains("throughput, op/s"));
 }
 
 #[test]
 fn the_heaviest_load_under_a_bound_is_that_of_a_queue_with_this_service_time() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     // 50 op/s: what a busy machine adds to 20 ms leaves most of it.
-    let served = Served::start(&rig, &["--fault", "service_time 20ms on READ"]);
+    let served = Served::start(&cli, &["--fault", "service_time 20ms on READ"]);
     let flags = ["--max-load", "100", "--duration", "2s", "--bound", "80ms"];
-    let end = curve(&rig, &served.url, &flags);
+    let end = curve(&cli, &served.url, &flags);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let found = found(&rig);
+    let found = found(&cli);
     let curve = &found["figures"]["curves"][0];
     let points = curve["load_points"].as_array().unwrap();
     assert!(points.len() <= 7, "{} load points, where a curve has 10", points.len());
@@ -109,12 +109,12 @@ fn the_heaviest_load_under_a_bound_is_that_of_a_queue_with_this_service_time() {
 
 #[test]
 fn a_bound_below_the_lowest_response_time_is_one_clear_sentence() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &QUEUE);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &QUEUE);
     let flags = ["--max-load", "250", "--duration", "500ms", "--bound", "1ms"];
-    let end = curve(&rig, &served.url, &[&flags[..], &["--bound-quantile", "50"]].concat());
+    let end = curve(&cli, &served.url, &[&flags[..], &["--bound-quantile", "50"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (4, ""), "{end:?}");
-    let sentence = found(&rig)["sentences"][0].as_str().unwrap().to_owned();
+    let sentence = found(&cli)["sentences"][0].as_str().unwrap().to_owned();
     let start = "nfs mixed: no load has a p50 response time of at most 1.00 ms, not even the lowest \
                  one tried, 25.0 op/s (p50 ";
     assert!(sentence.starts_with(start), "{sentence}");
@@ -122,11 +122,11 @@ fn a_bound_below_the_lowest_response_time_is_one_clear_sentence() {
 
 #[test]
 fn the_heaviest_load_is_found_where_none_is_named() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let times = ["--warmup", "0s", "--duration", "150ms", "--quiet", "--seed", "5"];
-    let end = rig.run(&[&["curve"][..], &times].concat());
+    let end = cli.run(&[&["curve"][..], &times].concat());
     assert!([0, 4].contains(&end.code) && end.stderr.is_empty(), "{end:?}");
-    let found = found(&rig);
+    let found = found(&cli);
     let maximum = &found["asked"]["maximum"];
     let loads = found["asked"]["loads_per_s"].as_array().unwrap();
     assert_eq!((loads.len(), &loads[9]), (10, &maximum["per_s"]), "{found}");
@@ -135,43 +135,43 @@ fn the_heaviest_load_is_found_where_none_is_named() {
     assert!(sentence.contains("The heaviest load is the rate of a closed loop of"), "{sentence}");
     assert!(sentence.contains("LADDIS-like mix `sfs3-like-v3`"), "{sentence}");
     // It is a campaign like any other.
-    assert_eq!(rig.run(&["resume"]).code, 2);
+    assert_eq!(cli.run(&["resume"]).code, 2);
 }
 
 /// Draws a curve of a server with this service time into a file of its own.
-fn drawn(rig: &Rig, results: &str, service_time: &str) {
-    let served = Served::start(rig, &["--fault", &format!("service_time {service_time}")]);
+fn drawn(cli: &Cli, results: &str, service_time: &str) {
+    let served = Served::start(cli, &["--fault", &format!("service_time {service_time}")]);
     // The same instants for all: how many calls are scheduled at once is no matter of chance.
     let same = ["--seed", "5", "--results", results];
     let flags = ["--max-load", "200", "--duration", "1500ms", same[0], same[1], same[2], same[3]];
-    let end = curve(rig, &served.url, &flags);
+    let end = curve(cli, &served.url, &flags);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
 }
 
 /// Draws the curves of a server, of the same again, and of a slow one, at one moment.
-fn draw_all(rig: &Rig) {
+fn draw_all(cli: &Cli) {
     let servers = [("one.db", "2ms"), ("same.db", "2ms"), ("slow.db", "20ms")];
     std::thread::scope(|scope| {
         for (results, service_time) in servers {
-            let _ = std::fs::remove_file(rig.folder().join(results));
-            scope.spawn(move || drawn(rig, results, service_time));
+            let _ = std::fs::remove_file(cli.folder().join(results));
+            scope.spawn(move || drawn(cli, results, service_time));
         }
     });
 }
 
 #[test]
 fn a_slower_server_is_reported_and_the_same_server_twice_is_not() {
-    let (rig, bounds) = (Rig::new(), ["--max-loss", "20%", "--max-slowdown", "50%"]);
+    let (cli, bounds) = (Cli::new(), ["--max-loss", "20%", "--max-slowdown", "50%"]);
     let bounds = [&["compare", "one.db", "slow.db"], &bounds[..]].concat();
     // Where others take the processors a curve may have no load point that was sustained: that is
     // its answer then, and it is drawn again.
     for _ in 0..3 {
-        draw_all(&rig);
-        if rig.run(&bounds).code != 4 {
+        draw_all(&cli);
+        if cli.run(&bounds).code != 4 {
             break;
         }
     }
-    let same = rig.run(&["compare", "one.db", "same.db", "--format", "json"]);
+    let same = cli.run(&["compare", "one.db", "same.db", "--format", "json"]);
     assert_eq!((same.code, same.stderr.as_str()), (0, ""), "{same:?}");
     let json: serde_json::Value = serde_json::from_str(&same.stdout).unwrap();
     let compared = &json["curves"][0];
@@ -180,27 +180,27 @@ fn a_slower_server_is_reported_and_the_same_server_twice_is_not() {
     }
     assert!(!compared["load_points"].as_array().unwrap().is_empty(), "{compared}");
     // 50 op/s instead of 500, of which 200 are offered.
-    let slow = rig.run(&bounds);
+    let slow = cli.run(&bounds);
     assert_eq!(slow.code, 1, "{slow:?}");
     let words = ["nfs mixed: ", "sustains less", "the peak fell: ", "Regression: nfs mixed: "];
     for line in words {
         assert!(slow.stdout.contains(line), "{line}: {}", slow.stdout);
     }
-    let xml = rig.run(&[&bounds[..], &["--format", "junit"]].concat()).stdout;
+    let xml = cli.run(&[&bounds[..], &["--format", "junit"]].concat()).stdout;
     assert!(xml.contains("name=\"peak\"") && xml.contains("<failure type=\"regression\""), "{xml}");
-    let page = rig.run(&["compare", "one.db", "slow.db", "--format", "html"]).stdout;
+    let page = cli.run(&["compare", "one.db", "slow.db", "--format", "html"]).stdout;
     assert_eq!(page.matches("class=\"chart\"").count(), 1, "{page}");
     assert!(
         page.contains("throughput, op/s") && page.contains("cross: not sustained, or failed"),
         "{page}"
     );
-    let markdown = rig.run(&["compare", "one.db", "slow.db", "--format", "markdown"]).stdout;
+    let markdown = cli.run(&["compare", "one.db", "slow.db", "--format", "markdown"]).stdout;
     assert!(markdown.contains("| offered | mean before | mean after | ratio |"), "{markdown}");
 }
 
 #[test]
 fn what_is_no_curve_is_refused() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for (flags, words) in [
         (&["--rate", "5"][..], &["--rate", "--max-load"][..]),
         (&["--bound", "0s"], &["--bound `0s`", "20ms"]),
@@ -211,10 +211,10 @@ fn what_is_no_curve_is_refused() {
         (&["--until-broken"], &["--until-broken", "dfsbench ramp"]),
     ] {
         let args = [&["curve", "embedded"], flags].concat();
-        rig.refused(&args, 2, words);
+        cli.refused(&args, 2, words);
     }
-    let dry = rig.run(&["curve", "embedded", "--dry-run"]);
+    let dry = cli.run(&["curve", "embedded", "--dry-run"]);
     assert!(dry.code == 0 && dry.stdout.starts_with("10 load points, evenly spaced"), "{dry:?}");
-    let named = rig.run(&["curve", "embedded", "--dry-run", "--max-load", "1000"]);
+    let named = cli.run(&["curve", "embedded", "--dry-run", "--max-load", "1000"]);
     assert!(named.code == 0 && named.stdout.contains("10 runs x 1 trial"), "{named:?}");
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 /// Measures, and returns the findings as programs read them.
-fn measured(rig: &Rig, code: i32, flags: &[&str]) -> Value {
-    let end = rig.run(&[&["durability", "--quiet", "--format", "json"], flags].concat());
+fn measured(cli: &Cli, code: i32, flags: &[&str]) -> Value {
+    let end = cli.run(&[&["durability", "--quiet", "--format", "json"], flags].concat());
     assert_eq!((end.code, end.stderr.as_str()), (code, ""), "{flags:?}: {end:?}");
     serde_json::from_str(&end.stdout).unwrap()
 }
@@ -45,10 +45,10 @@ fn tier(report: &Value, promise: &str) -> String {
 
 #[test]
 fn says_that_nothing_was_at_risk() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for version in ["3", "4.1"] {
         let flags = ["--kill-server", "--rounds", "4", "--nfsvers", version];
-        let report = measured(&rig, 0, &flags);
+        let report = measured(&cli, 0, &flags);
         assert_eq!(rows(&report).len(), 25, "{report}");
         for row in rows(&report) {
             assert_eq!(number(&row["lost_ops"]), 0, "{row}");
@@ -62,13 +62,13 @@ fn says_that_nothing_was_at_risk() {
         assert!(event["nothing_at_risk"].is_string(), "{event}");
         assert_eq!(number(&event["crashes"]), 1, "{event}");
     }
-    let text = rig.run(&["durability", "--kill-server", "--rounds", "1", "--quiet"]).stdout;
+    let text = cli.run(&["durability", "--kill-server", "--rounds", "1", "--quiet"]).stdout;
     assert!(text.contains("\nNothing was at risk in kill-server: "), "{text}");
     assert!(text.contains("--fault lose-unstable"), "{text}");
     assert!(!text.contains("survives") && text.contains("kept, not at risk"), "{text}");
     // Of a server that can lose data the same promises have a tier.
     let risky = ["--kill-server", "--rounds", "1", "--crashes", "1", "--fault", "lose-unstable"];
-    let report = measured(&rig, 0, &risky);
+    let report = measured(&cli, 0, &risky);
     assert!(report["events"][0]["nothing_at_risk"].is_null(), "{report}");
     for promise in ["sync", "dsync", "osync"] {
         assert_eq!(tier(&report, promise), "survives server crash");
@@ -77,47 +77,47 @@ fn says_that_nothing_was_at_risk() {
 
 #[test]
 fn findings_are_a_campaign_with_a_page() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let crash = ["durability", "--kill-server", "--rounds", "1", "--crashes", "1", "--quiet"];
     let unstable = ["--fault", "lose-unstable", "--results", "kept.db"];
-    let end = rig.run(&[&crash[..], &unstable].concat());
+    let end = cli.run(&[&crash[..], &unstable].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("results: kept.db\npage:    kept.html\n"), "{end:?}");
-    assert!(!rig.folder().join("dfsbench.db").exists());
-    let shown = rig.run(&["report", "--results", "kept.db"]);
+    assert!(!cli.folder().join("dfsbench.db").exists());
+    let shown = cli.run(&["report", "--results", "kept.db"]);
     assert_eq!(shown.code, 0, "{shown:?}");
     assert!(shown.stdout.contains("Tier of none and close: none."), "{shown:?}");
-    let json = rig.run(&["report", "--results", "kept.db", "--format", "json"]);
+    let json = cli.run(&["report", "--results", "kept.db", "--format", "json"]);
     let found = serde_json::from_str::<Value>(&json.stdout).unwrap()["found"].clone();
     assert_eq!(found["asked"]["question"], "durability", "{found}");
     assert_eq!(tier(&found["figures"][0], "osync"), "survives server crash");
-    let csv = rig.run(&["report", "--results", "kept.db", "--format", "csv"]).stdout;
+    let csv = cli.run(&["report", "--results", "kept.db", "--format", "csv"]).stdout;
     assert_eq!(csv.lines().count(), 26, "{csv}");
-    let page = std::fs::read_to_string(rig.folder().join("kept.html")).unwrap();
+    let page = std::fs::read_to_string(cli.folder().join("kept.html")).unwrap();
     assert!(page.contains("What survives") && page.contains("survives server crash"), "{page}");
     assert!(page.contains("lost-0-kill-server"), "no picture");
-    let printed = rig.run(&[&crash[..], &unstable, &["--format", "html"]].concat());
+    let printed = cli.run(&[&crash[..], &unstable, &["--format", "html"]].concat());
     assert!(printed.stdout.starts_with("<!DOCTYPE html>"), "{printed:?}");
     for refused in [&["resume"][..], &["contenders"]] {
-        let end = rig.run(&[refused, &["--results", "kept.db"]].concat());
+        let end = cli.run(&[refused, &["--results", "kept.db"]].concat());
         assert_eq!(end.code, 2, "{end:?}");
     }
     // What can't be kept is not measured.
-    let end = rig.run(&[&crash[..], &["--results", "/no/such/folder/kept.db"]].concat());
+    let end = cli.run(&[&crash[..], &["--results", "/no/such/folder/kept.db"]].concat());
     assert!([2, 3].contains(&end.code) && end.stdout.is_empty(), "{end:?}");
-    std::fs::write(rig.folder().join("other.db"), "text").unwrap();
-    let end = rig.run(&[&crash[..], &["--results", "other.db"]].concat());
+    std::fs::write(cli.folder().join("other.db"), "text").unwrap();
+    let end = cli.run(&[&crash[..], &["--results", "other.db"]].concat());
     assert!(end.code != 0 && end.stdout.is_empty(), "{end:?}");
 }
 
 #[test]
 fn a_server_that_loses_what_was_not_committed_keeps_its_promises() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for version in ["3", "4.1"] {
         let load = ["--crashes", "1", "--nfsvers", version];
         let flags = [&["--kill-server", "--fault", "lose-unstable"], &load[..]].concat();
         // The event is made while ops are in flight.
-        let report = measured(&rig, 0, &flags);
+        let report = measured(&cli, 0, &flags);
         for kind in ["small-file", "large-file", "overwrite", "rename"] {
             for promise in ["none", "close"] {
                 let row = row(&report, promise, kind);
@@ -140,10 +140,10 @@ fn a_server_that_loses_what_was_not_committed_keeps_its_promises() {
 
 #[test]
 fn a_server_that_loses_what_was_committed_last_is_caught_to_the_op() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let host = ["--power-cut", "embedded", "--confirm-power-cut", "embedded"];
     let flags = ["--fault", "lose-committed", "--idle", "10ms"];
-    let report = measured(&rig, 4, &[&host[..], &flags[..]].concat());
+    let report = measured(&cli, 4, &[&host[..], &flags[..]].concat());
     // Eight rounds of four small files, four writes and two renames: of each file that was written
     // once all is lost; of the others the last batch, which is one write where each is safe.
     for (promise, kind, acked, lost, cause) in [
@@ -167,12 +167,12 @@ fn a_server_that_loses_what_was_committed_last_is_caught_to_the_op() {
 
 #[test]
 fn loss_of_the_last_write_is_caught_in_every_run() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let flags = ["--kill-server", "--rounds", "1", "--fault", "lose-last 1"];
     for promise in ["sync", "osync"] {
         for _ in 0..10 {
             let all = ["--promise", &format!("none,{promise}")];
-            let report = measured(&rig, 4, &[&flags[..], &all[..]].concat());
+            let report = measured(&cli, 4, &[&flags[..], &all[..]].concat());
             assert_eq!(tier(&report, promise), "none", "{report}");
             let lost: u64 = rows(&report).iter().map(|row| ops(row).1).sum();
             assert!(lost >= 1, "{report}");
@@ -182,10 +182,10 @@ fn loss_of_the_last_write_is_caught_in_every_run() {
 
 #[test]
 fn report_counts_last_writes_of_kept_promises() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let load = ["--kill-server", "--rounds", "1", "--crashes", "2", "--promise", "sync,osync"];
     let flags = [&load[..], &["--fault", "lose-unstable"]].concat();
-    let report = measured(&rig, 0, &flags);
+    let report = measured(&cli, 0, &flags);
     let event = &report["events"][0];
     assert!(number(&event["crashes"]) >= 4, "{event}");
     for last in event["last_writes"].as_array().unwrap() {
@@ -193,16 +193,16 @@ fn report_counts_last_writes_of_kept_promises() {
         assert!(number(&last["missed_permille"]) <= 250, "{event}");
     }
     assert_eq!(event["last_writes"].as_array().unwrap().len(), 2, "{event}");
-    let text = rig.run(&[&["durability", "--quiet"], &flags[..]].concat()).stdout;
+    let text = cli.run(&[&["durability", "--quiet"], &flags[..]].concat()).stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("loses its last write in every second crash"), "{text}");
 }
 
 #[test]
 fn a_client_that_is_killed_and_a_network_that_is_cut_lose_nothing_that_was_acknowledged() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let flags = ["--kill-client", "--cut-network", "--cut-for", "100ms", "--rounds", "3"];
-    let report = measured(&rig, 0, &flags);
+    let report = measured(&cli, 0, &flags);
     let events = report["events"].as_array().unwrap();
     assert_eq!(
         (&events[0]["event"], &events[1]["event"]),
@@ -211,17 +211,17 @@ fn a_client_that_is_killed_and_a_network_that_is_cut_lose_nothing_that_was_ackno
     // Neither says anything of a crash of the server.
     assert_eq!(tier(&report, "sync"), "not measured");
     // A local file system keeps what a process wrote before it was killed.
-    let target = rig.target().display().to_string();
-    let report = measured(&rig, 0, &[&target, "--kill-client", "--rounds", "1"]);
+    let target = cli.target().display().to_string();
+    let report = measured(&cli, 0, &[&target, "--kill-client", "--rounds", "1"]);
     for row in rows(&report) {
         assert_eq!(number(&row["lost_ops"]), 0, "{row}");
     }
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }
 
 /// Flags of an event that damages the files of a directory by commands of a shell.
-fn damaged(rig: &Rig, commands: &str) -> Vec<String> {
-    let target = rig.target().display().to_string();
+fn damaged(cli: &Cli, commands: &str) -> Vec<String> {
+    let target = cli.target().display().to_string();
     let stop = format!("cd '{target}'/.dfsbench-* && {commands}");
     let flags = ["--kill-server", "--stop-command", &stop, "--start-command", "true"];
     let load = ["--idle", "10ms", "--rounds", "2", "--crashes", "1", "--promise", "sync,osync"];
@@ -230,16 +230,16 @@ fn damaged(rig: &Rig, commands: &str) -> Vec<String> {
 
 #[test]
 fn a_directory_that_is_damaged_shows_how_each_op_was_lost() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let flags = damaged(
-        &rig,
+        &cli,
         "rm sync-create-000001 sync-rename-000000 && : >sync-small-file-000003 && \
          dd if=/dev/zero of=sync-large-file-000000 bs=65536 count=1 conv=notrunc && \
          printf damage | dd of=sync-large-file-000000 bs=1 seek=70000 conv=notrunc && \
          truncate -s 131072 osync-large-file-000000",
     );
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let report = measured(&rig, 4, &flags);
+    let report = measured(&cli, 4, &flags);
     for (promise, kind, cause, lost) in [
         ("sync", "create", "missing", 1),
         ("sync", "rename", "missing", 1),
@@ -256,27 +256,27 @@ fn a_directory_that_is_damaged_shows_how_each_op_was_lost() {
     assert_eq!(ops(large), (8, 2), "{large}");
     let [zeros, torn, reordered] = ["zeros", "torn", "reordered"].map(|key| number(&large[key]));
     assert_eq!((zeros, torn, reordered), (1, 1, 6), "{large}");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
     // The same directory, left alone.
-    let flags = damaged(&rig, "true");
+    let flags = damaged(&cli, "true");
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let report = measured(&rig, 0, &flags);
+    let report = measured(&cli, 0, &flags);
     assert_eq!(tier(&report, "sync"), "survives server crash");
 }
 
 #[test]
 fn a_program_that_is_upgraded_meanwhile_reads_back_what_it_wrote() {
-    let rig = Rig::new();
-    let installed = rig.folder().join("dfsbench");
+    let cli = Cli::new();
+    let installed = cli.folder().join("dfsbench");
     std::fs::hard_link(env!("CARGO_BIN_EXE_dfsbench"), &installed).unwrap();
     // As a package manager does it, between the writers and the reader.
     let upgrade = format!("printf new >'{0}.new' && mv '{0}.new' '{0}'", installed.display());
-    let target = rig.target().display().to_string();
+    let target = cli.target().display().to_string();
     let flags = ["durability", "--quiet", "--format", "json", &target, "--rounds", "1"];
-    let mut command = rig.command(&flags);
+    let mut command = cli.command(&flags);
     command.args(["--kill-server", "--stop-command", &upgrade, "--start-command", "true"]);
     let mut upgraded = Command::new(&installed);
-    upgraded.args(command.get_args()).current_dir(rig.folder()).stdin(Stdio::null());
+    upgraded.args(command.get_args()).current_dir(cli.folder()).stdin(Stdio::null());
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => upgraded.env(name, value),
@@ -293,14 +293,14 @@ fn a_program_that_is_upgraded_meanwhile_reads_back_what_it_wrote() {
 
 #[test]
 fn a_target_that_is_not_back_in_time_is_not_verified() {
-    let rig = Rig::new();
-    let target = rig.target().display().to_string();
-    let away = rig.folder().join("away");
+    let cli = Cli::new();
+    let target = cli.target().display().to_string();
+    let away = cli.folder().join("away");
     let stop = format!("mv '{target}' '{}'", away.display());
     let flags = ["--kill-server", "--stop-command", &stop, "--start-command", "true"];
     let more = ["--rounds", "1", "--back-within", "100ms", "--kill-client", "--promise", "sync"];
-    let end = rig.run(&[&["durability", "--quiet", &target], &flags[..], &more].concat());
-    std::fs::rename(&away, rig.target()).unwrap();
+    let end = cli.run(&[&["durability", "--quiet", &target], &flags[..], &more].concat());
+    std::fs::rename(&away, cli.target()).unwrap();
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: can't open"), "{end:?}");
     assert!(end.stdout.contains("could not be verified"), "{end:?}");
@@ -310,12 +310,12 @@ fn a_target_that_is_not_back_in_time_is_not_verified() {
 
 #[test]
 fn a_file_that_stays_unreadable_while_others_are_read_is_lost() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     // Reading a directory as a file fails, for root, too.
-    let flags = damaged(&rig, "rm sync-small-file-000001 && mkdir sync-small-file-000001");
+    let flags = damaged(&cli, "rm sync-small-file-000001 && mkdir sync-small-file-000001");
     let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     flags.extend(["--back-within", "100ms"]);
-    let report = measured(&rig, 4, &flags);
+    let report = measured(&cli, 4, &flags);
     assert!(report["events"][0]["unverified"].is_null(), "{report}");
     // One crash is enough: the last write before it was one of osync.
     assert_eq!(number(&report["events"][0]["crashes"]), 1);
@@ -324,22 +324,22 @@ fn a_file_that_stays_unreadable_while_others_are_read_is_lost() {
     assert_eq!(ops(small).1, 1, "{small}");
     assert_eq!(tier(&report, "sync"), "none");
     assert_eq!(tier(&report, "osync"), "survives server crash");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
     // Where no file can be read, the target is not back.
-    let flags = damaged(&rig, "for file in *; do rm $file && mkdir $file; done");
+    let flags = damaged(&cli, "for file in *; do rm $file && mkdir $file; done");
     let mut all = vec!["durability", "--quiet"];
     all.extend(flags.iter().map(String::as_str));
     all.extend(["--back-within", "100ms"]);
-    let end = rig.run(&all);
+    let end = cli.run(&all);
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: can't read"), "{end:?}");
 }
 
 #[test]
 fn a_table_names_tiers_and_csv_has_every_kind() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let flags = ["durability", "--kill-server", "--rounds", "2", "--fault", "lose-unstable"];
-    let end = rig.run(&[&flags[..], &["--quiet"]].concat());
+    let end = cli.run(&[&flags[..], &["--quiet"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     for words in [
         "Tier of sync, dsync and osync: survives server crash.",
@@ -351,29 +351,29 @@ fn a_table_names_tiers_and_csv_has_every_kind() {
     ] {
         assert!(end.stdout.contains(words), "{words}: {}", end.stdout);
     }
-    let csv = rig.run(&[&flags[..], &["--format", "csv", "--quiet"]].concat()).stdout;
+    let csv = cli.run(&[&flags[..], &["--format", "csv", "--quiet"]].concat()).stdout;
     let mut lines = csv.lines();
     let columns = lines.next().unwrap().split(',').count();
     let lines: Vec<&str> = lines.collect();
     assert_eq!(lines.len(), 25, "{csv}");
     assert!(lines.iter().all(|line| line.split(',').count() == columns), "{csv}");
-    let markdown = rig.run(&[&flags[..], &["--format", "markdown"]].concat());
+    let markdown = cli.run(&[&flags[..], &["--format", "markdown"]].concat());
     assert!(markdown.stdout.contains("| kill-server | sync |"), "{}", markdown.stdout);
     assert!(markdown.stderr.contains("kill-server: writing under none, close"), "{markdown:?}");
 }
 
 /// Starts a measurement that waits for its event when this returns; its one event makes a file.
-fn waiting(rig: &Rig, made: &Path) -> Child {
-    let target = rig.target().display().to_string();
+fn waiting(cli: &Cli, made: &Path) -> Child {
+    let target = cli.target().display().to_string();
     let stop = format!("touch '{}'", made.display());
     let flags = ["--kill-server", "--stop-command", &stop, "--start-command", &stop];
     let load = ["durability", &target, "--rounds", "1", "--idle", "10min", "--promise", "none"];
-    let mut command = rig.command(&[&load[..], &flags].concat());
+    let mut command = cli.command(&[&load[..], &flags].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
     let is_begun = || -> bool {
         let entries: Vec<PathBuf> =
-            std::fs::read_dir(rig.target()).unwrap().map(|entry| entry.unwrap().path()).collect();
+            std::fs::read_dir(cli.target()).unwrap().map(|entry| entry.unwrap().path()).collect();
         entries.iter().any(|folder| folder.join("none-rename-000001").exists())
     };
     while !is_begun() {
@@ -390,34 +390,34 @@ fn kill(child: &Child, signal: Signal) {
 
 #[test]
 fn an_interrupt_before_the_event_makes_none_and_leaves_nothing() {
-    let rig = Rig::new();
-    let made = rig.folder().join("made");
-    let child = waiting(&rig, &made);
+    let cli = Cli::new();
+    let made = cli.folder().join("made");
+    let child = waiting(&cli, &made);
     kill(&child, Signal::INT);
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("interrupted"), "{end:?}");
     assert!(!made.exists(), "no event was made, and none was undone");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }
 
 #[test]
 fn what_a_killed_measurement_leaves_is_removed_by_clean() {
-    let rig = Rig::new();
-    let made = rig.folder().join("made");
-    let mut child = waiting(&rig, &made);
+    let cli = Cli::new();
+    let made = cli.folder().join("made");
+    let mut child = waiting(&cli, &made);
     kill(&child, Signal::KILL);
     child.wait().unwrap();
-    let cleaned = rig.run(&["clean"]);
+    let cleaned = cli.run(&["clean"]);
     assert_eq!(cleaned.code, 0, "{cleaned:?}");
     assert!(cleaned.stdout.contains(".dfsbench-"), "{cleaned:?}");
     assert!(!made.exists(), "no event was made");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }
 
 /// Makes a program `ssh` in a folder: a host whose boot id is in a file, and which sysrq resets.
-fn make_ssh(rig: &Rig, on_reset: &str) -> PathBuf {
-    let folder = rig.folder().join("bin");
+fn make_ssh(cli: &Cli, on_reset: &str) -> PathBuf {
+    let folder = cli.folder().join("bin");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("boot"), "1").unwrap();
     let boot = folder.join("boot").display().to_string();
@@ -434,13 +434,13 @@ fn make_ssh(rig: &Rig, on_reset: &str) -> PathBuf {
 
 #[test]
 fn a_host_that_is_named_twice_is_reset_by_ssh_and_waited_for() {
-    let rig = Rig::new();
-    let bin = make_ssh(&rig, "echo $(($(cat 'BOOT') + 1)) >'BOOT'; exit 255");
-    let target = rig.target().display().to_string();
+    let cli = Cli::new();
+    let bin = make_ssh(&cli, "echo $(($(cat 'BOOT') + 1)) >'BOOT'; exit 255");
+    let target = cli.target().display().to_string();
     let power = ["--power-cut", "storage", "--confirm-power-cut", "storage"];
     let load = ["durability", &target, "--quiet", "--rounds", "1", "--promise", "sync"];
     let once = ["--crashes", "1"];
-    let mut command = rig.command(&[&load[..], &power, &once].concat());
+    let mut command = cli.command(&[&load[..], &power, &once].concat());
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
@@ -448,51 +448,51 @@ fn a_host_that_is_named_twice_is_reset_by_ssh_and_waited_for() {
     assert!(end.stdout.contains("reset of storage by its kernel (sysrq b)"), "{end:?}");
     // With ops in flight, and without.
     assert_eq!(std::fs::read_to_string(bin.join("boot")).unwrap(), "3\n");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }
 
 #[test]
 fn a_host_that_ssh_does_not_reach_is_not_reset_and_is_an_error() {
-    let rig = Rig::new();
-    let bin = make_ssh(&rig, "echo 2 >'BOOT'");
+    let cli = Cli::new();
+    let bin = make_ssh(&cli, "echo 2 >'BOOT'");
     let ssh = "#!/bin/sh\necho 'ssh: connect to host storage: refused' >&2\nexit 255\n";
     std::fs::write(bin.join("ssh"), ssh).unwrap();
-    let target = rig.target().display().to_string();
+    let target = cli.target().display().to_string();
     let power = ["--power-cut", "storage", "--confirm-power-cut", "storage"];
     let load = ["durability", &target, "--quiet", "--rounds", "1", "--promise", "none"];
-    let mut command = rig.command(&[&load[..], &power].concat());
+    let mut command = cli.command(&[&load[..], &power].concat());
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert_eq!(end.code, 3, "{end:?}");
     assert!(end.stderr.contains("power-cut: storage: ssh: connect to host"), "{end:?}");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }
 
 #[test]
 fn a_server_that_does_not_come_back_takes_what_no_other_one_has() {
-    let rig = Rig::new();
-    let target = rig.target().display().to_string();
+    let cli = Cli::new();
+    let target = cli.target().display().to_string();
     let lose = ["--lose-server", "node3", "--confirm-lose-server", "node3", "--lose-command"];
     let load = [&target, "--rounds", "2", "--promise", "sync"];
-    let kept = measured(&rig, 0, &[&load[..], &lose, &["true"]].concat());
+    let kept = measured(&cli, 0, &[&load[..], &lose, &["true"]].concat());
     assert_eq!(tier(&kept, "sync"), "survives loss of a server");
     assert_eq!(kept["events"][0]["event"], "lose-server");
     // As on a server that alone had the small files.
     let command = format!("find '{target}' -name 'sync-small-file-*' -delete");
-    let taken = measured(&rig, 4, &[&load[..], &lose, &[&command]].concat());
+    let taken = measured(&cli, 4, &[&load[..], &lose, &[&command]].concat());
     assert_eq!(tier(&taken, "sync"), "none");
     let small = row(&taken, "sync", "small-file");
     assert!(ops(small).1 > 0 && ops(small).1 == number(&small["missing"]), "{small}");
     assert_eq!(ops(row(&taken, "sync", "large-file")).1, 0, "{taken}");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }
 
 #[test]
 fn nothing_is_killed_or_cut_that_was_not_named() {
-    let rig = Rig::new();
-    let target = rig.target().display().to_string();
+    let cli = Cli::new();
+    let target = cli.target().display().to_string();
     let refused = |flags: &[&str], words: &[&str]| {
-        rig.refused(&[&["durability"], flags].concat(), 2, words);
+        cli.refused(&[&["durability"], flags].concat(), 2, words);
     };
     refused(&[], &["no event is named", "--kill-server"]);
     refused(&[&target, "--kill-server"], &["--kill-server: dfsbench did not start", "--stop-com"]);
@@ -529,13 +529,13 @@ fn nothing_is_killed_or_cut_that_was_not_named() {
 
 #[test]
 fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let plan = "name = \"p\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"ours\"\nserver = \"s\"\n\
                 system = \"dfsbench\"\nbackend = \"nfs\"\n[target.settings]\nthreads = [1, 2]\n\
                 [[workload]]\nkind = \"stream\"\n";
-    std::fs::write(rig.folder().join("plan.toml"), plan).unwrap();
+    std::fs::write(cli.folder().join("plan.toml"), plan).unwrap();
     let refused = |flags: &[&str], words: &[&str]| {
-        rig.refused(&[&["durability", "plan.toml"], flags].concat(), 2, words);
+        cli.refused(&[&["durability", "plan.toml"], flags].concat(), 2, words);
     };
     refused(&[], &["no event is named", "--kill-server, --power-cut HOST or --kill-client"]);
     refused(
@@ -555,8 +555,8 @@ fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
                   { name = \"c\", address = \"10.0.0.2\", ssh = \"c\" }]\n\
                   [[target]]\nname = \"disk\"\n\
                   server = \"s\"\nclient = \"c\"\nsystem = \"gfs2\"\n[[workload]]\nkind = \"stream\"\n";
-    std::fs::write(rig.folder().join("shared.toml"), shared).unwrap();
-    rig.refused(
+    std::fs::write(cli.folder().join("shared.toml"), shared).unwrap();
+    cli.refused(
         &["durability", "shared.toml", "--power-cut", "s", "--confirm-power-cut", "s"],
         2,
         &["--power-cut `s`: it is not the plan's host that keeps the files (hint: `c`)"],
@@ -569,46 +569,46 @@ fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
     refused(&["--kill-server", "--campaign", "last"], &["results"]);
     // The recipe of a path is read, too.
     let by_path = plan.replace("system = \"dfsbench\"", "system = \"./none.toml\"");
-    std::fs::write(rig.folder().join("plan.toml"), by_path).unwrap();
+    std::fs::write(cli.folder().join("plan.toml"), by_path).unwrap();
     refused(&["--kill-server"], &["none.toml", "No such file"]);
     let mixed = format!("{plan}[[target]]\nname = \"d\"\npath = \"/tmp\"\n");
-    std::fs::write(rig.folder().join("plan.toml"), mixed).unwrap();
+    std::fs::write(cli.folder().join("plan.toml"), mixed).unwrap();
     refused(&["--kill-server"], &["is set up by the plan, and another target is not"]);
 }
 
 #[test]
 fn a_command_that_fails_is_one_error_with_its_last_words() {
-    let rig = Rig::new();
-    let target = rig.target().display().to_string();
-    let started = rig.folder().join("started");
+    let cli = Cli::new();
+    let target = cli.target().display().to_string();
+    let started = cli.folder().join("started");
     let start = format!("touch '{}'", started.display());
     let stop = "echo no such process >&2; exit 1";
     let flags = ["--kill-server", "--stop-command", stop, "--start-command", &start];
     let load = ["durability", &target, "--quiet", "--rounds", "1", "--promise", "none"];
-    let end = rig.run(&[&load[..], &flags].concat());
+    let end = cli.run(&[&load[..], &flags].concat());
     assert_eq!(end.code, 3, "{end:?}");
     assert!(end.stderr.contains("kill-server: `echo no such"), "{end:?}");
     assert!(end.stderr.contains("no such process"), "{end:?}");
     assert!(started.exists(), "what a command did in part is undone");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }
 
 #[test]
 fn what_a_contender_keeps_stands_beside_its_figures() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let work = ["--file-size", "64KiB", "--durability", "none,sync", "--trials", "1", "--quiet"];
-    let run = rig.run(&[&["run", "embedded", "--workload", "stream"], &work[..]].concat());
+    let run = cli.run(&[&["run", "embedded", "--workload", "stream"], &work[..]].concat());
     assert!([0, 4].contains(&run.code), "{run:?}");
-    let shown = rig.run(&["contenders"]);
+    let shown = cli.run(&["contenders"]);
     assert!(shown.stdout.contains("Durability was not tested: nfs."), "{shown:?}");
     let kept = ["--campaign", "last", "--contender"];
     let load = ["durability", "--quiet", "--rounds", "1", "--kill-server", "--promise"];
-    let end = rig.run(&[&load[..], &["none,sync"], &kept[..], &["nobody"]].concat());
+    let end = cli.run(&[&load[..], &["none,sync"], &kept[..], &["nobody"]].concat());
     assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
     let words = "--contender: there is no contender `nobody` (hint: there are `nfs`)";
     assert!(end.stderr.contains(words), "{end:?}");
     let tier = || {
-        let report = rig.run(&["contenders", "--format", "json"]);
+        let report = cli.run(&["contenders", "--format", "json"]);
         let report: Value = serde_json::from_str(&report.stdout).unwrap();
         report["contenders"][0]["tier"].as_str().unwrap().to_owned()
     };
@@ -616,14 +616,14 @@ fn what_a_contender_keeps_stands_beside_its_figures() {
     // One without any risk does not hide the one before it.
     let unstable = ["--fault", "lose-unstable"];
     for fault in [&unstable[..], &[]] {
-        let end = rig.run(&[&load[..], &["none,sync"], &kept[..], &["nfs"], fault].concat());
+        let end = cli.run(&[&load[..], &["none,sync"], &kept[..], &["nfs"], fault].concat());
         assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
         assert_eq!(tier(), "none");
     }
-    let end = rig.run(&[&load[..], &["sync"], &kept[..], &["nfs"], &unstable].concat());
+    let end = cli.run(&[&load[..], &["sync"], &kept[..], &["nfs"], &unstable].concat());
     assert_eq!(end.code, 0, "{end:?}");
     assert_eq!(tier(), "not measured", "nothing is known of the promise none");
-    let wrong = rig.run(&["contenders", "--baseline", "other"]);
+    let wrong = cli.run(&["contenders", "--baseline", "other"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
     assert!(wrong.stderr.contains("--baseline: there is no contender `other`"), "{wrong:?}");
 }

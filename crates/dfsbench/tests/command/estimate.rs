@@ -1,6 +1,6 @@
 //! Estimates of a dry run, by what a short probe of the targets finds.
 
-use crate::rig::Rig;
+use crate::cli::Cli;
 
 /// A plan whose in-memory server moves 8 MB a second: a trial of 16 MiB takes over four seconds,
 /// on the fastest machine and on the slowest.
@@ -29,30 +29,30 @@ fn estimated_s(output: &str) -> f64 {
 
 #[test]
 fn a_probe_finds_the_rate_that_was_planted() {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("p.toml"), PLAN).unwrap();
-    let assumed = rig.run(&["run", "p.toml", "--dry-run"]);
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("p.toml"), PLAN).unwrap();
+    let assumed = cli.run(&["run", "p.toml", "--dry-run"]);
     assert!(assumed.stdout.contains("--probe measures"), "{assumed:?}");
     assert!(estimated_s(&assumed.stdout) < PLANTED_S / 5.0, "{}", assumed.stdout);
-    let probed = rig.run(&["run", "p.toml", "--dry-run", "--probe"]);
+    let probed = cli.run(&["run", "p.toml", "--dry-run", "--probe"]);
     assert_eq!(probed.code, 0, "{probed:?}");
     let found_s = estimated_s(&probed.stdout);
     let within = PLANTED_S / 2.0..PLANTED_S * 2.0;
     assert!(within.contains(&found_s), "{found_s} s, planted {PLANTED_S} s: {}", probed.stdout);
     assert!(probed.stdout.contains("probe:    n nfs stream (run 1): write "), "{}", probed.stdout);
-    assert!(!rig.folder().join("dfsbench.db").exists());
+    assert!(!cli.folder().join("dfsbench.db").exists());
 }
 
 #[test]
 fn a_probe_leaves_nothing_in_a_directory() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let work = ["--workload", "metadata", "--small-files", "200", "--trials", "3"];
-    let end = rig.run(&[&["run", "target", "--dry-run", "--probe"], &work[..]].concat());
+    let end = cli.run(&[&["run", "target", "--dry-run", "--probe"], &work[..]].concat());
     assert_eq!(end.code, 0, "{end:?}");
     assert!(end.stdout.contains("around each trial"), "{}", end.stdout);
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
     let mut left = Vec::new();
-    for entry in std::fs::read_dir(rig.folder()).unwrap() {
+    for entry in std::fs::read_dir(cli.folder()).unwrap() {
         left.push(entry.unwrap().file_name());
     }
     left.sort_unstable();
@@ -61,29 +61,29 @@ fn a_probe_leaves_nothing_in_a_directory() {
 
 #[test]
 fn a_probe_is_refused_where_hosts_would_be_set_up() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let refused = ["run", "seed-001", "--dry-run", "--probe"];
-    rig.refused(&refused, 2, &["--probe: run 1", "a dry run doesn't set up", "--assume-rates"]);
-    rig.refused(&["run", "null", "--probe"], 2, &["--dry-run"]);
+    cli.refused(&refused, 2, &["--probe: run 1", "a dry run doesn't set up", "--assume-rates"]);
+    cli.refused(&["run", "null", "--probe"], 2, &["--dry-run"]);
     let curve = ["curve", "embedded", "--dry-run", "--probe"];
-    rig.refused(&curve, 2, &["only `dfsbench run` probes"]);
-    rig.refused(&["run", "nothere/x", "--dry-run", "--probe"], 2, &["does not exist"]);
+    cli.refused(&curve, 2, &["only `dfsbench run` probes"]);
+    cli.refused(&["run", "nothere/x", "--dry-run", "--probe"], 2, &["does not exist"]);
 }
 
 #[test]
 fn an_earlier_small_campaign_tells_what_a_large_one_takes() {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("p.toml"), PLAN).unwrap();
-    let small = rig.run(&["run", "p.toml", "--scale", "0.25", "--trials", "3", "--quiet"]);
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("p.toml"), PLAN).unwrap();
+    let small = cli.run(&["run", "p.toml", "--scale", "0.25", "--trials", "3", "--quiet"]);
     assert_eq!(small.code, 0, "{small:?}");
-    let whole = rig.run(&["run", "p.toml", "--dry-run", "--assume-pace", "last"]);
+    let whole = cli.run(&["run", "p.toml", "--dry-run", "--assume-pace", "last"]);
     assert_eq!(whole.code, 0, "{whole:?}");
     let found_s = estimated_s(&whole.stdout);
     let within = PLANTED_S / 2.0..PLANTED_S * 2.0;
     assert!(within.contains(&found_s), "{found_s} s, planted {PLANTED_S} s: {}", whole.stdout);
     assert!(whole.stdout.contains("by campaign 1, where 2 trials took "), "{}", whole.stdout);
     let other = ["run", "null", "--dry-run", "--assume-pace", "1"];
-    rig.refused(&other, 2, &["--assume-pace", "campaign 1 has no two trials", "hint"]);
+    cli.refused(&other, 2, &["--assume-pace", "campaign 1 has no two trials", "hint"]);
     let both = [&other[..], &["--probe"]].concat();
-    rig.refused(&both, 2, &["--assume-pace", "--probe"]);
+    cli.refused(&both, 2, &["--assume-pace", "--probe"]);
 }

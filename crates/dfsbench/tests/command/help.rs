@@ -1,23 +1,23 @@
 //! Help, completions and manual pages exist and say the main things.
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 #[test]
 fn words_of_a_run_without_the_command_name_it() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for word in ["--quick", "nfs://localhost/export", "/srv/data", "mine.toml", "metadata"] {
         let name = format!("what measures is `run`: dfsbench run {word}");
-        rig.refused(&[word], 2, &[&name]);
+        cli.refused(&[word], 2, &[&name]);
     }
     for word in ["--no-such-option", "no-such-command"] {
-        let end = rig.run(&[word]);
+        let end = cli.run(&[word]);
         assert!(end.code == 2 && !end.stderr.contains("dfsbench run"), "{end:?}");
     }
 }
 
 #[test]
 fn every_command_explains_itself() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for (args, words) in [
         (&["--help"][..], &["Examples:", "Exit codes", "run", "report", "serve"][..]),
         (&["run", "--help"], &["--io-size", "--workers", "--dry-run", "nfs://host", "--raid"]),
@@ -32,7 +32,7 @@ fn every_command_explains_itself() {
         (&["replay", "--help"], &["--speed", "--window", "--closed", "nfs://server/export"]),
         (&["capture", "--help"], &["--keep-names", "--output", "tcpdump", "stdin"]),
     ] {
-        let end = rig.run(args);
+        let end = cli.run(args);
         assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{args:?}");
         for word in words {
             assert!(end.stdout.contains(word), "{args:?}: {word}");
@@ -43,8 +43,8 @@ fn every_command_explains_itself() {
 
 #[test]
 fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
-    let rig = Rig::new();
-    let short = rig.run(&["run", "-h"]).stdout;
+    let cli = Cli::new();
+    let short = cli.run(&["run", "-h"]).stdout;
     assert!(short.lines().count() <= 52, "{short}");
     assert!(!short.contains("--raid") && !short.contains("--launcher"), "{short}");
     for (command, heading, flag) in [
@@ -54,7 +54,7 @@ fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
         ("ladder", "Ladder:", "--own-server"),
     ] {
         for help in ["-h", "--help"] {
-            let text = rig.run(&[command, help]).stdout;
+            let text = cli.run(&[command, help]).stdout;
             let (own, rest) = (text.find(heading), text.find("Factors:"));
             assert!(own.is_some() && own < rest, "{command} {help}: {text}");
             assert!(text[..rest.unwrap()].contains(flag), "{command} {help}: {text}");
@@ -63,16 +63,16 @@ fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
         }
     }
     // No heading reaches beyond its own options.
-    let long = rig.run(&["run", "--help"]).stdout;
+    let long = cli.run(&["run", "--help"]).stdout;
     let job = &long[long.find("Hosts of a job:").unwrap()..];
     assert!(!job[..job.find("Output:").unwrap()].contains("--dry-run"), "{job}");
 }
 
 #[test]
 fn commands_stand_under_headings() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for args in [&["-h"][..], &["--help"], &["help"]] {
-        let help = rig.run(args).stdout;
+        let help = cli.run(args).stdout;
         let mut rest = help.as_str();
         for part in [
             "Usage: dfsbench [COMMAND]\n\nMeasure:\n  run ",
@@ -95,9 +95,9 @@ fn commands_stand_under_headings() {
 
 #[test]
 fn examples_are_stacked_on_80_columns() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let help = |columns: &str| {
-        let mut command = rig.command(&["run", "--help"]);
+        let mut command = cli.command(&["run", "--help"]);
         End::of(command.env("COLUMNS", columns).output().unwrap()).stdout
     };
     let command = "\n  dfsbench run /mnt/data --direct";
@@ -107,65 +107,65 @@ fn examples_are_stacked_on_80_columns() {
 
 #[test]
 fn hidden_commands_are_not_suggested() {
-    let rig = Rig::new();
-    let end = rig.run(&["agnet"]);
+    let cli = Cli::new();
+    let end = cli.run(&["agnet"]);
     assert_eq!(end.code, 2);
     assert!(!end.stderr.contains("agent"), "{}", end.stderr);
-    let end = rig.run(&["reprot"]);
+    let end = cli.run(&["reprot"]);
     assert!(end.code == 2 && end.stderr.contains("'report'"), "{}", end.stderr);
 }
 
 #[test]
 fn presets_are_listed_printed_and_found_by_their_documented_paths() {
-    let rig = Rig::new();
-    let listed = rig.run(&["preset"]);
+    let cli = Cli::new();
+    let listed = cli.run(&["preset"]);
     assert_eq!(listed.code, 0);
     assert_eq!(listed.stdout.lines().count(), 14, "{}", listed.stdout);
-    let printed = rig.run(&["preset", "metadata"]);
+    let printed = cli.run(&["preset", "metadata"]);
     assert!(printed.stdout.starts_with("# metadata: "), "{}", printed.stdout);
-    std::fs::write(rig.folder().join("mine.toml"), &printed.stdout).unwrap();
-    assert_eq!(rig.run(&["run", "mine.toml", "--dry-run"]).code, 0);
-    rig.refused(&["preset", "metadat"], 2, &["a similar value exists: 'metadata'"]);
+    std::fs::write(cli.folder().join("mine.toml"), &printed.stdout).unwrap();
+    assert_eq!(cli.run(&["run", "mine.toml", "--dry-run"]).code, 0);
+    cli.refused(&["preset", "metadat"], 2, &["a similar value exists: 'metadata'"]);
     for path in ["presets/seed-001.toml", "seed-001.toml", "seed-001"] {
-        let end = rig.run(&["run", path, "--dry-run"]);
+        let end = cli.run(&["run", path, "--dry-run"]);
         assert!(end.code == 0 && end.stdout.contains("hosts:"), "{path}: {end:?}");
     }
     // The plan is read, and has targets of one host only.
     let job = ["slurm", "presets/metadata.toml", "--nodes", "2"];
-    rig.refused(&job, 2, &["no target of the plan can be used from the hosts of a job"]);
+    cli.refused(&job, 2, &["no target of the plan can be used from the hosts of a job"]);
 }
 
 #[test]
 fn recipes_are_listed_printed_checked_and_taken_from_a_file() {
-    let rig = Rig::new();
-    let listed = rig.run(&["systems"]);
+    let cli = Cli::new();
+    let listed = cli.run(&["systems"]);
     assert!(listed.code == 0 && listed.stdout.contains("glusterfs  GlusterFS: "), "{listed:?}");
-    let recipe = rig.run(&["systems", "show", "moosefs"]).stdout;
-    std::fs::write(rig.folder().join("mine.toml"), recipe.replace("\"moosefs\"", "\"mine\""))
+    let recipe = cli.run(&["systems", "show", "moosefs"]).stdout;
+    std::fs::write(cli.folder().join("mine.toml"), recipe.replace("\"moosefs\"", "\"mine\""))
         .unwrap();
-    let checked = rig.run(&["systems", "check", "mine.toml"]);
+    let checked = cli.run(&["systems", "check", "mine.toml"]);
     assert!(checked.code == 0 && checked.stdout.starts_with("mine: MooseFS"), "{checked:?}");
     assert!(checked.stdout.contains("setting servers = 3 (1 to 9): "), "{}", checked.stdout);
-    std::fs::write(rig.folder().join("bad.toml"), recipe.replace("{servers}", "{sevrers}"))
+    std::fs::write(cli.folder().join("bad.toml"), recipe.replace("{servers}", "{sevrers}"))
         .unwrap();
     let wrong = ["bad.toml: ", "there is no variable `sevrers` (hint: one of address, "];
-    rig.refused(&["systems", "check", "bad.toml"], 2, &wrong);
-    rig.refused(&["systems", "check", "none.toml"], 2, &["can't read recipe `none.toml`"]);
-    rig.refused(&["systems", "show", "moosef"], 2, &["a similar value exists: 'moosefs'"]);
+    cli.refused(&["systems", "check", "bad.toml"], 2, &wrong);
+    cli.refused(&["systems", "check", "none.toml"], 2, &["can't read recipe `none.toml`"]);
+    cli.refused(&["systems", "show", "moosef"], 2, &["a similar value exists: 'moosefs'"]);
     let plan = "name = \"p\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"t\"\nserver = \"s\"\n\
                 system = \"mine.toml\"\n[target.settings]\nservers = 2\n[[workload]]\n\
                 kind = \"stream\"\n";
-    std::fs::write(rig.folder().join("plan.toml"), plan).unwrap();
-    let dry = rig.run(&["run", "plan.toml", "--dry-run"]);
+    std::fs::write(cli.folder().join("plan.toml"), plan).unwrap();
+    let dry = cli.run(&["run", "plan.toml", "--dry-run"]);
     let start = "mfschunkserver -c /run/dfsbench/systems/mine/chunk2.cfg -f start &";
     assert!(dry.code == 0 && dry.stdout.contains(start), "{dry:?}");
 }
 
 #[test]
 fn flags_are_written_as_people_write_them() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let dry = |flags: &[&str]| {
-        let end = rig.run(&[&["run", "null", "--workload", "mixed", "--dry-run"], flags].concat());
+        let end = cli.run(&[&["run", "null", "--workload", "mixed", "--dry-run"], flags].concat());
         assert_eq!(end.code, 0, "{flags:?}: {end:?}");
         end.stdout
     };
@@ -174,31 +174,31 @@ fn flags_are_written_as_people_write_them() {
     assert!(dry(&["--quick", "--duration", "1m30s"]).contains("1 run x 3 trials"));
     assert!(dry(&["--thorough", "--trials", "2"]).contains("1 run x 2 trials"));
     // A bare flag takes no word away that follows it.
-    let target = rig.target().display().to_string();
+    let target = cli.target().display().to_string();
     for flags in
         [&["--direct", &target][..], &["--direct", "yes", &target], &["--direct=1", &target]]
     {
         let run = ["run", "--workload", "mixed", "--dry-run"];
-        let end = rig.run(&[&run[..], flags].concat());
+        let end = cli.run(&[&run[..], flags].concat());
         assert!(end.code == 0 && end.stdout.contains("1 run x 5 trials"), "{flags:?}: {end:?}");
     }
 }
 
 #[test]
 fn a_campaign_has_the_name_that_is_given() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let run = ["run", "null", "--workload", "mixed", "--quick", "--duration", "50ms"];
-    let end = rig.run(&[&run[..], &["--name", "nightly 7", "--quiet"]].concat());
+    let end = cli.run(&[&run[..], &["--name", "nightly 7", "--quiet"]].concat());
     assert!(end.stdout.starts_with("nightly 7: "), "{end:?}");
-    assert!(rig.run(&["list"]).stdout.contains("nightly 7"));
-    rig.refused(&[&run[..], &["--name", ""]].concat(), 2, &["--name: must be 1 to 64"]);
+    assert!(cli.run(&["list"]).stdout.contains("nightly 7"));
+    cli.refused(&[&run[..], &["--name", ""]].concat(), 2, &["--name: must be 1 to 64"]);
 }
 
 #[test]
 fn completions_and_manual_come_from_the_same_source() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for shell in ["bash", "zsh", "fish"] {
-        let end = rig.run(&["completions", shell]);
+        let end = cli.run(&["completions", shell]);
         assert!(end.code == 0 && end.stdout.contains("io-size"), "{shell}");
         assert!(!end.stdout.contains("--pushed"), "{shell}: an option of a hidden command");
         for word in ["4.1", "op_mix", "sfs3-like-v3"] {
@@ -207,14 +207,14 @@ fn completions_and_manual_come_from_the_same_source() {
         // fish completes no words of arguments without a flag.
         assert!(end.stdout.contains("seed-003") || shell == "fish", "{shell}");
     }
-    let end = rig.run(&["man"]);
+    let end = cli.run(&["man"]);
     assert!(end.code == 0 && end.stdout.contains(".TH dfsbench 1"), "{end:?}");
     for part in [".SH COMMANDS\n.SS Measure\n.TP\ndfsbench\\-run(1)\n", ".SS Setup\n"] {
         assert!(end.stdout.contains(part), "{part}: {}", end.stdout);
     }
-    let pages = rig.folder().join("man");
+    let pages = cli.folder().join("man");
     std::fs::create_dir(&pages).unwrap();
-    assert_eq!(rig.run(&["man", "--directory", "man"]).code, 0);
+    assert_eq!(cli.run(&["man", "--directory", "man"]).code, 0);
     let page = std::fs::read_to_string(pages.join("dfsbench-run.1")).unwrap();
     assert!(page.contains("Show no progress"), "{page}");
     let mut sections = Vec::new();
@@ -232,7 +232,7 @@ fn completions_and_manual_come_from_the_same_source() {
 
 #[test]
 fn an_unknown_flag_is_a_usage_error() {
-    let end = Rig::new().run(&["run", "--io-sise", "4KiB"]);
+    let end = Cli::new().run(&["run", "--io-sise", "4KiB"]);
     assert_eq!(end.code, 2);
     assert!(end.stderr.contains("--io-size"), "{}", end.stderr);
 }

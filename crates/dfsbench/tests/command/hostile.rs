@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::cli::{Cli, End, Served};
 use crate::interruption;
-use crate::rig::{End, Rig, Served};
 
 /// How long any of them may take, on a machine that others use, too.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -107,7 +107,7 @@ const TABLE: [Hostile; 23] = [
 /// A running `dfsbench run` on a server with a fault.
 struct Running {
     /// Its folder is there as long as the run.
-    _rig: Rig,
+    _rig: Cli,
     served: Served,
     child: Child,
 }
@@ -115,14 +115,14 @@ struct Running {
 impl Running {
     /// Starts both; several faults have a semicolon between them.
     fn start(faults: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
-        let rig = Rig::new();
+        let cli = Cli::new();
         let faults = faults.split("; ").flat_map(|fault| ["--fault", fault]);
-        let served = Served::start(&rig, &faults.collect::<Vec<_>>());
+        let served = Served::start(&cli, &faults.collect::<Vec<_>>());
         let url = served.url.replace("version=3", &format!("version={version}"));
         let args = ["run", &url, "--quiet", "--timeout", timeout, "--trials", "1", "--seed", "1"];
-        let mut command = rig.command(&[&args, work].concat());
+        let mut command = cli.command(&[&args, work].concat());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Self { _rig: rig, served, child }
+        Self { _rig: cli, served, child }
     }
 
     /// Waits until the program handles ctrl-C, and a while longer, so that it waits for its server.

@@ -1,6 +1,6 @@
 //! Plans whose hosts are set up: what a dry run tells of them, and what is refused at once.
 
-use crate::rig::Rig;
+use crate::cli::Cli;
 
 const PLAN: &str = r#"
 name = "hosts"
@@ -29,11 +29,11 @@ kind = "stream"
 
 /// The lines of a dry run on hosts, from the list of hosts on.
 fn dry_run(plan: &str, flags: &[&str]) -> Vec<String> {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("hosts.toml"), plan).unwrap();
-    let end = rig.run(&[&["run", "hosts.toml", "--dry-run"], flags].concat());
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("hosts.toml"), plan).unwrap();
+    let end = cli.run(&[&["run", "hosts.toml", "--dry-run"], flags].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
     let lines = end.stdout.lines().skip_while(|line| *line != "hosts:");
     lines.map(|line| line.trim().to_owned()).collect()
 }
@@ -85,11 +85,11 @@ fn options_that_name_other_devices_end_with_code_2_before_any_host_is_contacted(
     for (line, says) in planted {
         let system = if line.contains("-b") { "ext4" } else { "btrfs" };
         let levels = format!("[factors]\nfile_system = \"{system}\"\n{line}\n");
-        let rig = Rig::new();
+        let cli = Cli::new();
         let plan = PLAN.replace("[factors]\n", &levels);
-        std::fs::write(rig.folder().join("hosts.toml"), plan).unwrap();
+        std::fs::write(cli.folder().join("hosts.toml"), plan).unwrap();
         for flags in [&["--dry-run"][..], &["--allow-destroy", "/dev/vdz"]] {
-            let end = rig.run(&[&["run", "hosts.toml"], flags].concat());
+            let end = cli.run(&[&["run", "hosts.toml"], flags].concat());
             let key = line.split(' ').next().unwrap();
             assert_eq!(end.code, 2, "{line}: {end:?}");
             assert!(end.stderr.contains(key) && end.stderr.contains("hint: "), "{line}: {end:?}");
@@ -137,18 +137,18 @@ fn a_dry_run_tells_what_another_order_costs() {
 
 #[test]
 fn no_host_is_contacted_before_a_device_that_would_be_lost_is_named_again() {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("hosts.toml"), PLAN).unwrap();
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("hosts.toml"), PLAN).unwrap();
     let words = ["/dev/vdz of host `server`", "--allow-destroy /dev/vdz"];
-    rig.refused(&["run", "hosts.toml"], 2, &words);
+    cli.refused(&["run", "hosts.toml"], 2, &words);
     let other = ["run", "hosts.toml", "--allow-destroy", "/dev/vda"];
-    rig.refused(&other, 2, &["the plan formats no `/dev/vda`"]);
+    cli.refused(&other, 2, &["the plan formats no `/dev/vda`"]);
 }
 
 #[test]
 fn the_preset_of_data_paths_tells_why_rows_are_empty() {
-    let rig = Rig::new();
-    let end = rig.run(&["run", "seed-001", "--dry-run"]);
+    let cli = Cli::new();
+    let end = cli.run(&["run", "seed-001", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let rows = |what: &str| end.stdout.lines().filter(|line| line.contains(what)).count();
     // On each of four mounts, two of them through the tunnel: v4 twice over UDP, v2 over both.
@@ -156,7 +156,7 @@ fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     assert_eq!(rows("none: file too large for v2"), 4 * 2);
     assert_eq!(rows("write, read"), 1 + 4 * (2 + 2));
     // The VPN of the report carries packets; ports would carry TCP alone.
-    let ports = rig.run(&["run", "seed-001", "--dry-run", "--tunnel-forwards", "ports"]);
+    let ports = cli.run(&["run", "seed-001", "--dry-run", "--tunnel-forwards", "ports"]);
     let of_ports =
         ports.stdout.lines().filter(|line| line.contains("a tunnel of ports carries TCP"));
     assert_eq!(of_ports.count(), 2 * 4, "{}", ports.stdout);
@@ -178,13 +178,13 @@ esac
 fn hosts_that_can_not_be_used_are_one_error_each() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let rig = Rig::new();
-    let ssh = rig.folder().join("ssh");
-    let path = format!("{}:{}", rig.folder().display(), std::env::var("PATH").unwrap());
+    let cli = Cli::new();
+    let ssh = cli.folder().join("ssh");
+    let path = format!("{}:{}", cli.folder().display(), std::env::var("PATH").unwrap());
     let plan = "name = \"t\"\n[[host]]\nname = \"one\"\nssh = \"h1\"\n[[host]]\nname = \"two\"\n\
                 ssh = \"h2\"\n[[target]]\nname = \"d\"\npath = \"/mnt\"\nhosts = [\"one\", \
                 \"two\"]\n[[workload]]\nkind = \"stream\"\nfile_size = \"1MiB\"\n";
-    std::fs::write(rig.folder().join("hosts.toml"), plan).unwrap();
+    std::fs::write(cli.folder().join("hosts.toml"), plan).unwrap();
     let ours = std::env::consts::ARCH;
     let folder = "echo /tmp/dfsbench-7";
     for (look, words) in [
@@ -203,8 +203,8 @@ fn hosts_that_can_not_be_used_are_one_error_each() {
     ] {
         std::fs::write(&ssh, NO_SSH.replace("LOOK", &look)).unwrap();
         std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let mut command = rig.command(&["run", "hosts.toml"]);
-        let end = crate::rig::End::of(command.env("PATH", &path).output().unwrap());
+        let mut command = cli.command(&["run", "hosts.toml"]);
+        let end = crate::cli::End::of(command.env("PATH", &path).output().unwrap());
         assert_eq!((end.code, end.stdout.as_str()), (3, ""), "{end:?}");
         let errors = end.stderr.lines().filter(|line| line.starts_with("error: "));
         assert_eq!(errors.count(), 1, "{end:?}");
@@ -214,14 +214,14 @@ fn hosts_that_can_not_be_used_are_one_error_each() {
 
 #[test]
 fn a_host_that_is_listed_twice_is_refused_at_its_line() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let listed = |hosts: &str, list: &str, words: &[&str]| {
         let text = format!(
             "name = \"t\"\n{hosts}[[target]]\nname = \"d\"\npath = \"/mnt\"\nhosts = [{list}]\n\
              [[workload]]\nkind = \"stream\"\n"
         );
-        std::fs::write(rig.folder().join("hosts.toml"), text).unwrap();
-        rig.refused(&["run", "hosts.toml", "--dry-run"], 2, words);
+        std::fs::write(cli.folder().join("hosts.toml"), text).unwrap();
+        cli.refused(&["run", "hosts.toml", "--dry-run"], 2, words);
     };
     let one = "[[host]]\nname = \"one\"\nssh = \"h1\"\n";
     listed(one, "\"one\", \"one\"", &["`one` stands in the list twice", "`slots`"]);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{CWD, FileType, Mode};
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 const PLAN: &str = "\
 name = 'piped'
@@ -20,8 +20,8 @@ io_size = ['4KiB', '8KiB']
 ";
 
 /// Gives the program a plan on stdin.
-fn piped(rig: &Rig, args: &[&str], plan: &[u8]) -> End {
-    let mut command = rig.command(args);
+fn piped(cli: &Cli, args: &[&str], plan: &[u8]) -> End {
+    let mut command = cli.command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // The program closes its end where it reads no further.
@@ -31,9 +31,9 @@ fn piped(rig: &Rig, args: &[&str], plan: &[u8]) -> End {
 
 #[test]
 fn a_plan_comes_from_stdin_or_a_pipe_of_the_shell() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for name in ["-", "/dev/stdin", "/dev/fd/0"] {
-        let end = piped(&rig, &["run", name, "--dry-run"], PLAN.as_bytes());
+        let end = piped(&cli, &["run", name, "--dry-run"], PLAN.as_bytes());
         assert!(end.code == 0 && end.stdout.contains("8 KiB"), "{name}: {end:?}");
     }
     let program = env!("CARGO_BIN_EXE_dfsbench");
@@ -47,75 +47,75 @@ fn a_plan_comes_from_stdin_or_a_pipe_of_the_shell() {
     // The manifests hold the plan, which can be read only once.
     let plan = PLAN.replace("'target'", "'/mnt/nfs'");
     let args = ["k8s", "-", "--agents", "2", "--image", "i", "--volume", "c:/mnt/nfs"];
-    let end = piped(&rig, &args, plan.as_bytes());
+    let end = piped(&cli, &args, plan.as_bytes());
     assert!(end.code == 0 && end.stdout.contains("name = 'piped'"), "{end:?}");
     // A job would read it again.
-    rig.refused(&["slurm", "-", "--nodes", "2"], 2, &["`-`", "reads the plan again"]);
+    cli.refused(&["slurm", "-", "--nodes", "2"], 2, &["`-`", "reads the plan again"]);
 }
 
 #[test]
 fn a_plan_of_any_size_is_read_up_to_a_bound() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let comments = b"# so long a comment\n".repeat(1 << 20);
-    let end = piped(&rig, &["run", "-", "--dry-run"], &comments);
+    let end = piped(&cli, &["run", "-", "--dry-run"], &comments);
     assert!(end.code == 2 && end.stderr.contains("larger than 16 MiB"), "{end:?}");
 }
 
 #[test]
 fn what_is_no_plan_is_named_and_not_waited_for() {
-    let rig = Rig::new();
-    let fifo = rig.folder().join("plan.toml");
+    let cli = Cli::new();
+    let fifo = cli.folder().join("plan.toml");
     rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-    fs::create_dir(rig.folder().join("folder.toml")).unwrap();
+    fs::create_dir(cli.folder().join("folder.toml")).unwrap();
     for command in [&["run"][..], &["clean"], &["slurm", "--nodes", "2"]] {
-        rig.refused(&[command, &["plan.toml"]].concat(), 2, &["`plan.toml`", "it is a FIFO"]);
+        cli.refused(&[command, &["plan.toml"]].concat(), 2, &["`plan.toml`", "it is a FIFO"]);
         let words = ["`folder.toml`", "it is a directory"];
-        rig.refused(&[command, &["folder.toml"]].concat(), 2, &words);
+        cli.refused(&[command, &["folder.toml"]].concat(), 2, &words);
     }
     // What a mix is taken from is opened in the same way.
     let plan = "name = 'mix'\n[[target]]\nname = 'here'\npath = 'target'\n\
                 [[workload]]\nkind = 'op_mix'\nmix_from = 'plan.toml'\n";
-    fs::write(rig.folder().join("mix.toml"), plan).unwrap();
-    rig.refused(&["run", "mix.toml"], 2, &["mix.toml", "it is a FIFO"]);
+    fs::write(cli.folder().join("mix.toml"), plan).unwrap();
+    cli.refused(&["run", "mix.toml"], 2, &["mix.toml", "it is a FIFO"]);
 }
 
 #[test]
 fn a_missing_directory_is_a_wrong_argument_to_every_command() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for command in ["run", "soak", "curve", "ladder"] {
         let words = ["directory `./missing` does not exist"];
-        rig.refused(&[command, "./missing"], 2, &words);
+        cli.refused(&[command, "./missing"], 2, &words);
     }
 }
 
 #[test]
 fn a_word_that_is_nearly_a_preset_is_no_directory() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for (word, meant) in [("quik", "quick"), ("seed004", "seed-004"), ("embeded", "embedded")] {
         let words = [&format!("`{word}`")[..], &format!("did you mean `{meant}`?")];
-        rig.refused(&["run", word], 2, &words);
-        rig.refused(&["run", word, "--dry-run"], 2, &words);
+        cli.refused(&["run", word], 2, &words);
+        cli.refused(&["run", word, "--dry-run"], 2, &words);
     }
-    rig.refused(&["run", "elsewhere"], 2, &["directory `elsewhere` does not exist"]);
+    cli.refused(&["run", "elsewhere"], 2, &["directory `elsewhere` does not exist"]);
     // Where there is such a directory, it is meant.
-    fs::create_dir(rig.folder().join("quik")).unwrap();
-    assert_eq!(rig.run(&["run", "quik", "--dry-run"]).code, 0);
+    fs::create_dir(cli.folder().join("quik")).unwrap();
+    assert_eq!(cli.run(&["run", "quik", "--dry-run"]).code, 0);
 }
 
 #[test]
 fn a_bad_tag_or_note_is_what_the_message_speaks_of() {
-    let rig = Rig::new();
-    let end = rig.run(&["run", "null", "--quiet", "--trials", "1", "--duration", "50ms"]);
-    assert!(rig.folder().join("dfsbench.db").exists(), "{end:?}");
+    let cli = Cli::new();
+    let end = cli.run(&["run", "null", "--quiet", "--trials", "1", "--duration", "50ms"]);
+    assert!(cli.folder().join("dfsbench.db").exists(), "{end:?}");
     let long = "x".repeat(100_000);
     for args in [&["tag", "1", "two words"][..], &["note", "1", " "], &["note", "1", &long]] {
-        let end = rig.run(args);
+        let end = cli.run(args);
         assert_eq!(end.code, 2, "{end:?}");
         assert!(!end.stderr.contains("stored"), "{end:?}");
     }
-    let end = rig.run(&["tag", "1", "two words"]);
+    let end = cli.run(&["tag", "1", "two words"]);
     assert!(end.stderr.starts_with("error: `two words` can't be a tag"), "{end:?}");
-    let end = rig.run(&["import", "dfsbench.db"]);
+    let end = cli.run(&["import", "dfsbench.db"]);
     assert!(end.stderr.contains("can't be imported into itself"), "{end:?}");
     assert!(!end.stderr.contains("stored"), "{end:?}");
 }

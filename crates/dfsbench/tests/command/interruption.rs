@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use nfs_client::{Mount, MountOptions};
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 
 /// Waits until a campaign is in a trial, as the names in its target tell; what it printed where it
 /// ends before that.
@@ -33,29 +33,29 @@ fn entries(directory: &Path) -> Vec<String> {
 }
 
 /// Starts a campaign, signals it a while after its working directory appeared, and waits.
-fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Rig, End) {
-    let rig = Rig::new();
+fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Cli, End) {
+    let cli = Cli::new();
     let args: Vec<&str> = ["run", "target", "--quiet"].iter().chain(args).copied().collect();
     // Under nohup these tests inherit an ignored SIGHUP, and so would the program, which keeps it.
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dfsbench")]);
-    command.args(args).current_dir(rig.folder()).stdin(Stdio::null());
+    command.args(args).current_dir(cli.folder()).stdin(Stdio::null());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let child = in_a_trial(child, || entries(&rig.target()));
+    let child = in_a_trial(child, || entries(&cli.target()));
     std::thread::park_timeout(after);
     let pid = Pid::from_raw(child.id().cast_signed()).unwrap();
     kill_process(pid, signal).unwrap();
     let end = End::of(child.wait_with_output().unwrap());
-    (rig, end)
+    (cli, end)
 }
 
 fn saved_and_cleaned(args: &[&str], after_ms: u64) {
     for signal in [Signal::INT, Signal::TERM] {
-        let (rig, end) = interrupted(args, Duration::from_millis(after_ms), signal);
+        let (cli, end) = interrupted(args, Duration::from_millis(after_ms), signal);
         assert_eq!(end.code, 4, "{args:?}: {end:?}");
         assert!(end.stdout.contains("interrupted"), "{args:?}: {}", end.stdout);
-        rig.assert_target_is_empty();
-        let report = rig.run(&["report"]);
+        cli.assert_target_is_empty();
+        let report = cli.run(&["report"]);
         assert_eq!(report.code, 0);
         assert!(report.stdout.contains("interrupted"), "{}", report.stdout);
     }
@@ -91,16 +91,16 @@ fn while_names_are_made() {
 fn by_the_signals_of_timers_and_batch_systems() {
     let args = ["--workload", "mixed", "--file-size", "8MiB", "--duration", "60s"];
     for signal in [Signal::USR1, Signal::USR2, Signal::ALARM, Signal::XCPU, Signal::HUP] {
-        let (rig, end) = interrupted(&args, Duration::from_millis(100), signal);
+        let (cli, end) = interrupted(&args, Duration::from_millis(100), signal);
         assert_eq!(end.code, 4, "{signal:?}: {end:?}");
         assert!(end.stdout.contains("interrupted"), "{signal:?}: {}", end.stdout);
-        rig.assert_target_is_empty();
+        cli.assert_target_is_empty();
     }
 }
 
 /// Lock files of campaigns beside the results.
-fn locks(rig: &Rig) -> Vec<String> {
-    let mut locks = entries(rig.folder());
+fn locks(cli: &Cli) -> Vec<String> {
+    let mut locks = entries(cli.folder());
     locks.retain(|name| name.contains("-campaign-"));
     locks.sort();
     locks
@@ -109,18 +109,18 @@ fn locks(rig: &Rig) -> Vec<String> {
 #[test]
 fn what_a_killed_campaign_left_locked_is_removed_by_the_next_one() {
     let mixed = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "60s"];
-    let (rig, _) = interrupted(&mixed, Duration::from_millis(100), Signal::KILL);
-    assert_eq!(locks(&rig), ["dfsbench.db-campaign-1.lock"]);
+    let (cli, _) = interrupted(&mixed, Duration::from_millis(100), Signal::KILL);
+    assert_eq!(locks(&cli), ["dfsbench.db-campaign-1.lock"]);
     for args in [&["tag", "1", "killed"][..], &["clean"]] {
-        std::fs::write(rig.folder().join("dfsbench.db-campaign-1.lock"), "4194304").unwrap();
-        std::fs::write(rig.folder().join("dfsbench.db-campaign-9.lock"), "4194304").unwrap();
-        let end = rig.run(args);
-        assert!(end.code == 0 && locks(&rig).is_empty(), "{args:?}: {end:?} {:?}", locks(&rig));
+        std::fs::write(cli.folder().join("dfsbench.db-campaign-1.lock"), "4194304").unwrap();
+        std::fs::write(cli.folder().join("dfsbench.db-campaign-9.lock"), "4194304").unwrap();
+        let end = cli.run(args);
+        assert!(end.code == 0 && locks(&cli).is_empty(), "{args:?}: {end:?} {:?}", locks(&cli));
     }
     // Reading changes nothing.
-    std::fs::write(rig.folder().join("dfsbench.db-campaign-9.lock"), "4194304").unwrap();
-    assert_eq!(rig.run(&["list"]).code, 0);
-    assert_eq!(locks(&rig), ["dfsbench.db-campaign-9.lock"]);
+    std::fs::write(cli.folder().join("dfsbench.db-campaign-9.lock"), "4194304").unwrap();
+    assert_eq!(cli.run(&["list"]).code, 0);
+    assert_eq!(locks(&cli), ["dfsbench.db-campaign-9.lock"]);
 }
 
 #[test]
@@ -129,13 +129,13 @@ fn a_killed_campaign_goes_on_where_it_was() {
     let factors = ["--read-percent", "0,100", "--trials", "3", "--seed", "5"];
     // Whatever else runs here, no trial is repeated.
     let kept = ["--interference", "keep"];
-    let (rig, end) = interrupted(
+    let (cli, end) = interrupted(
         &[&plan[..], &factors, &kept].concat(),
         Duration::from_millis(900),
         Signal::KILL,
     );
     assert_eq!(end.code, -1, "{end:?}");
-    let resumed = rig.run(&["resume", "--quiet", "--format", "json"]);
+    let resumed = cli.run(&["resume", "--quiet", "--format", "json"]);
     assert_eq!(resumed.code, 0, "{resumed:?}");
     let report: serde_json::Value = serde_json::from_str(&resumed.stdout).unwrap();
     assert_eq!(report["campaign"]["state"], "complete");
@@ -154,7 +154,7 @@ fn a_killed_campaign_goes_on_where_it_was() {
     let positions: Vec<u64> = order.iter().map(|(position, ..)| *position).collect();
     assert_eq!(positions, [0, 1, 2, 3, 4, 5]);
     assert!(order.is_sorted_by_key(|(_, started, _)| *started), "{order:?}");
-    let nothing = rig.run(&["resume"]);
+    let nothing = cli.run(&["resume"]);
     assert_eq!(nothing.code, 2, "{nothing:?}");
     assert!(nothing.stderr.contains("complete; no trial is missing"), "{nothing:?}");
 }
@@ -184,10 +184,10 @@ fn on_an_nfs_server_in_every_phase() {
         (vec!["--workload", "stream", "--file-size", "900MiB", "--io-size", "4KiB"], 300),
         (vec!["--workload", "metadata", "--small-files", "500000"], 500),
     ] {
-        let rig = Rig::new();
-        let served = Served::start(&rig, &["--memory", "4GiB"]);
+        let cli = Cli::new();
+        let served = Served::start(&cli, &["--memory", "4GiB"]);
         let args = [&["run", &served.url, "--quiet"], &args[..]].concat();
-        let mut command = rig.command(&args);
+        let mut command = cli.command(&args);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let child = in_a_trial(child, || names(&served));
         std::thread::park_timeout(Duration::from_millis(after_ms));
@@ -234,10 +234,10 @@ impl Drop for DeadMount<'_> {
 
 #[test]
 fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
-    let rig = Rig::new();
-    let target = rig.target();
+    let cli = Cli::new();
+    let target = cli.target();
     let args = ["run", "target", "--quiet", "--workload", "mixed", "--file-size", "1MiB"];
-    let mut command = rig.command(&[&args[..], &["--duration", "600s"]].concat());
+    let mut command = cli.command(&[&args[..], &["--duration", "600s"]].concat());
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut child = in_a_trial(child, || entries(&target));
     std::thread::park_timeout(Duration::from_millis(300));
@@ -263,8 +263,8 @@ fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
 }
 
 /// A server that takes so long for each REMOVE that the removal of some hundred files can be seen.
-pub fn slow_to_remove(rig: &Rig) -> Served {
-    Served::start(rig, &["--fault", "service-time 20ms on REMOVE"])
+pub fn slow_to_remove(cli: &Cli) -> Served {
+    Served::start(cli, &["--fault", "service-time 20ms on REMOVE"])
 }
 
 /// Arguments of a run that makes some hundred files.
@@ -287,8 +287,8 @@ pub fn wait_for_names(served: &Served) {
 }
 
 /// A run that was told to stop once, and has said that it removes its files.
-fn removing_slowly(rig: &Rig, served: &Served) -> (Child, Pid, String) {
-    let mut command = rig.command(&[&["run", &served.url, "--quiet"], &SOME_NAMES[..]].concat());
+fn removing_slowly(cli: &Cli, served: &Served) -> (Child, Pid, String) {
+    let mut command = cli.command(&[&["run", &served.url, "--quiet"], &SOME_NAMES[..]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_child(&child);
     wait_for_names(served);
@@ -300,9 +300,9 @@ fn removing_slowly(rig: &Rig, served: &Served) -> (Child, Pid, String) {
 
 #[test]
 fn tells_what_it_removes_and_leaves_the_rest_to_clean() {
-    let rig = Rig::new();
-    let served = slow_to_remove(&rig);
-    let (child, pid, said) = removing_slowly(&rig, &served);
+    let cli = Cli::new();
+    let served = slow_to_remove(&cli);
+    let (child, pid, said) = removing_slowly(&cli, &served);
     assert!(said.starts_with("interrupted: removing nfs://127.0.0.1"), "{said}");
     assert!(said.contains(" entries gone") && said.contains(" s left"), "{said}");
     kill_process(pid, Signal::TERM).unwrap();
@@ -313,7 +313,7 @@ fn tells_what_it_removes_and_leaves_the_rest_to_clean() {
     let left = names(&served);
     assert_eq!(left.len(), 1);
     assert!(end.stderr.contains(&left[0]), "{left:?}: {end:?}");
-    let cleaned = rig.run(&["clean"]);
+    let cleaned = cli.run(&["clean"]);
     assert_eq!(cleaned.code, 0, "{cleaned:?}");
     assert!(cleaned.stdout.contains("removed: nfs://127.0.0.1"), "{cleaned:?}");
     assert_eq!(names(&served), [""; 0]);
@@ -322,18 +322,18 @@ fn tells_what_it_removes_and_leaves_the_rest_to_clean() {
 #[test]
 fn keeps_record_of_what_a_server_does_not_remove() {
     for (fault, records) in [("error REMOVE ACCES 100%", 1), ("service-time 1ms on REMOVE", 0)] {
-        let rig = Rig::new();
-        let served = Served::start(&rig, &["--fault", fault]);
+        let cli = Cli::new();
+        let served = Served::start(&cli, &["--fault", fault]);
         let args = ["--workload", "stream", "--file-size", "64KiB", "--trials", "1", "--quiet"];
-        let end = rig.run(&[&["run", &served.url], &args[..]].concat());
-        let kept = entries(rig.folder()).iter().filter(|name| name.contains("-work-")).count();
+        let end = cli.run(&[&["run", &served.url], &args[..]].concat());
+        let kept = entries(cli.folder()).iter().filter(|name| name.contains("-work-")).count();
         assert_eq!(kept, records, "{fault}: {end:?}");
     }
 }
 
 /// Starts a command whose set-up never ends, interrupts it during that, and waits.
-fn interrupt_set_up(rig: &Rig, args: &[&str], is_setting_up: impl Fn() -> bool) -> End {
-    let mut command = rig.command(args);
+fn interrupt_set_up(cli: &Cli, args: &[&str], is_setting_up: impl Fn() -> bool) -> End {
+    let mut command = cli.command(args);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let begun = Instant::now();
     while !is_setting_up() {
@@ -346,27 +346,27 @@ fn interrupt_set_up(rig: &Rig, args: &[&str], is_setting_up: impl Fn() -> bool) 
 
 #[test]
 fn reports_interrupted_set_up_as_such() {
-    let rig = Rig::new();
-    let holds = |part: &str| entries(rig.folder()).iter().any(|name| name.contains(part));
-    let silent = Served::start(&rig, &["--fault", "service-time 600s on MKDIR"]);
-    let end = interrupt_set_up(&rig, &["run", &silent.url], || holds("-work-"));
+    let cli = Cli::new();
+    let holds = |part: &str| entries(cli.folder()).iter().any(|name| name.contains(part));
+    let silent = Served::start(&cli, &["--fault", "service-time 600s on MKDIR"]);
+    let end = interrupt_set_up(&cli, &["run", &silent.url], || holds("-work-"));
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
     assert_eq!(end.stderr, "interrupted during set-up: nothing was measured\n");
-    assert!(!holds(".db"), "{:?}", entries(rig.folder()));
+    assert!(!holds(".db"), "{:?}", entries(cli.folder()));
     // The closed loop prepares its files before it could reach any rate.
-    let slow = Served::start(&rig, &["--fault", "service-time 600s on CREATE"]);
+    let slow = Served::start(&cli, &["--fault", "service-time 600s on CREATE"]);
     let is_preparing = || names(&slow).iter().any(|name| !name.contains("check"));
-    let end = interrupt_set_up(&rig, &["curve", &slow.url, "--quiet"], is_preparing);
+    let end = interrupt_set_up(&cli, &["curve", &slow.url, "--quiet"], is_preparing);
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
     assert_eq!(end.stderr, "interrupted during set-up: nothing was measured\n");
 }
 
 #[test]
 fn interrupted_search_suggests_no_resume() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &[]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &[]);
     let small = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "600s", "--quiet"];
-    let mut command = rig.command(&[&["ramp", &served.url], &small[..]].concat());
+    let mut command = cli.command(&[&["ramp", &served.url], &small[..]].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let child = in_a_trial(child, || names(&served));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -374,19 +374,19 @@ fn interrupted_search_suggests_no_resume() {
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("\nnext:    repeat the command"), "{end:?}");
     assert!(!end.stdout.contains("dfsbench resume"), "{end:?}");
-    assert_eq!(rig.run(&["resume"]).code, 2);
+    assert_eq!(cli.run(&["resume"]).code, 2);
 }
 
 #[test]
 fn runs_that_overlap_keep_both_pages() {
-    let rig = Rig::new();
-    let read = |name: &str| std::fs::read_to_string(rig.folder().join(name)).unwrap();
+    let cli = Cli::new();
+    let read = |name: &str| std::fs::read_to_string(cli.folder().join(name)).unwrap();
     let mixed = ["--workload", "mixed", "--file-size", "1MiB", "--quiet"];
     let long = [&["run", "target", "--duration", "600s"], &mixed[..]].concat();
-    let child = rig.command(&long).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let child = in_a_trial(child, || entries(&rig.target()));
+    let child = cli.command(&long).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = in_a_trial(child, || entries(&cli.target()));
     let short = [&["run", "null", "--duration", "10ms", "--trials", "1"], &mixed[..]].concat();
-    assert_eq!(rig.run(&short).code, 0);
+    assert_eq!(cli.run(&short).code, 0);
     let page = read("dfsbench.html");
     assert!(page.contains(", campaign 2<"), "{page}");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -395,7 +395,7 @@ fn runs_that_overlap_keep_both_pages() {
     assert!(read("dfsbench-1.html").contains(", campaign 1<"));
     assert_eq!(read("dfsbench.html"), page);
     // One that overlaps with no other takes the usual place.
-    let end = rig.run(&short);
+    let end = cli.run(&short);
     assert!(end.stdout.contains("page:    dfsbench.html\n"), "{end:?}");
     assert_ne!(read("dfsbench.html"), page);
 }

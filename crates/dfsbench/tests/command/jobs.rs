@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 /// A plan that any host can make.
 pub const PLAN: &str = r#"
@@ -25,13 +25,13 @@ const SOON: Duration = Duration::from_secs(90);
 
 /// A controller that waits for agents, and the address that it tells.
 fn waiting(
-    rig: &Rig,
+    cli: &Cli,
     count: &str,
     more: &[&str],
 ) -> (Child, BufReader<std::process::ChildStderr>, String) {
     let words = ["run", "target", "--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
     let job = ["--launcher", "wait", "--agents", count];
-    let mut command = rig.command(&[&words[..], &job[..], more].concat());
+    let mut command = cli.command(&[&words[..], &job[..], more].concat());
     command.env("DFSBENCH_TOKEN", TOKEN).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
@@ -42,8 +42,8 @@ fn waiting(
     (child, stderr, address.to_owned())
 }
 
-fn agent(rig: &Rig, address: &str, token: &str, (rank, size): (&str, &str)) -> Child {
-    let mut command = rig.command(&["agent", "--meet"]);
+fn agent(cli: &Cli, address: &str, token: &str, (rank, size): (&str, &str)) -> Child {
+    let mut command = cli.command(&["agent", "--meet"]);
     command.envs([("DFSBENCH_MEET", address), ("DFSBENCH_TOKEN", token)]);
     command.envs([("DFSBENCH_RANK", rank), ("DFSBENCH_SIZE", size), ("DFSBENCH_HOST", "node")]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -55,9 +55,9 @@ fn end_of(child: Child) -> End {
 
 #[test]
 fn agents_that_come_by_themselves_are_measured_and_leave_with_their_controller() {
-    let rig = Rig::new();
-    let (controller, mut stderr, address) = waiting(&rig, "2", &["--format", "json"]);
-    let agents = [("1", "2"), ("0", "2")].map(|place| agent(&rig, &address, TOKEN, place));
+    let cli = Cli::new();
+    let (controller, mut stderr, address) = waiting(&cli, "2", &["--format", "json"]);
+    let agents = [("1", "2"), ("0", "2")].map(|place| agent(&cli, &address, TOKEN, place));
     let drain = std::thread::spawn(move || stderr.read_line(&mut String::new()));
     let end = end_of(controller);
     let _ = drain.join().unwrap();
@@ -67,21 +67,21 @@ fn agents_that_come_by_themselves_are_measured_and_leave_with_their_controller()
         let end = end_of(agent);
         assert_eq!((end.code, end.stdout.as_str(), end.stderr.as_str()), (0, "", ""));
     }
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
     // The token is neither printed nor kept.
     assert!(!end.stdout.contains(TOKEN), "{end:?}");
-    let results = std::fs::read(rig.folder().join("dfsbench.db")).unwrap();
+    let results = std::fs::read(cli.folder().join("dfsbench.db")).unwrap();
     let kept = results.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
     assert!(!kept, "the results file holds the token");
 }
 
 #[test]
 fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
-    let rig = Rig::new();
-    let (controller, stderr, address) = waiting(&rig, "2", &["--meet-within", "5s"]);
-    let good = agent(&rig, &address, TOKEN, ("0", "2"));
+    let cli = Cli::new();
+    let (controller, stderr, address) = waiting(&cli, "2", &["--meet-within", "5s"]);
+    let good = agent(&cli, &address, TOKEN, ("0", "2"));
     let other = "f".repeat(64);
-    let bad = end_of(agent(&rig, &address, &other, ("1", "2")));
+    let bad = end_of(agent(&cli, &address, &other, ("1", "2")));
     assert_eq!(bad.code, 3, "{bad:?}");
     let message = format!("error: agent, rank 1 of 2: the controller at {address} refused");
     assert!(bad.stderr.starts_with(&message) && !bad.stderr.contains(&other), "{bad:?}");
@@ -95,14 +95,14 @@ fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
     );
     // The other one leaves by itself.
     assert_eq!(end_of(good).code, 0);
-    assert!(!rig.folder().join("dfsbench.db").exists());
+    assert!(!cli.folder().join("dfsbench.db").exists());
 }
 
 #[test]
 fn an_agent_whose_controller_was_killed_leaves() {
-    let rig = Rig::new();
-    let (mut controller, _stderr, address) = waiting(&rig, "2", &[]);
-    let left = agent(&rig, &address, TOKEN, ("0", "2"));
+    let cli = Cli::new();
+    let (mut controller, _stderr, address) = waiting(&cli, "2", &[]);
+    let left = agent(&cli, &address, TOKEN, ("0", "2"));
     std::thread::sleep(Duration::from_secs(1));
     controller.kill().unwrap();
     controller.wait().unwrap();
@@ -113,9 +113,9 @@ fn an_agent_whose_controller_was_killed_leaves() {
 
 #[test]
 fn what_an_agent_needs_and_does_not_find_is_named() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let refused = |variables: &[(&str, &str)]| {
-        let mut command = rig.command(&["agent", "--meet", "--meet-within", "100ms"]);
+        let mut command = cli.command(&["agent", "--meet", "--meet-within", "100ms"]);
         let all = ["DFSBENCH_MEET", "DFSBENCH_TOKEN", "DFSBENCH_RANK", "DFSBENCH_SIZE"];
         for name in all.iter().chain(&["SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK"]) {
             command.env_remove(name);
@@ -147,7 +147,7 @@ fn what_an_agent_needs_and_does_not_find_is_named() {
 
 #[test]
 fn bad_arguments_of_a_job_are_one_error_each() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let run = |more: &[&'static str]| [&["run", "target"], more].concat();
     for (more, words) in [
         (&["--launcher", "wait"][..], "the number of agents is not known"),
@@ -157,10 +157,10 @@ fn bad_arguments_of_a_job_are_one_error_each() {
         (&["--launcher", "mpi", "--agents", "2", "--meet-within", "x"], "--meet-within x"),
         (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "which starts nothing"),
     ] {
-        rig.refused(&run(more), 2, &[words]);
+        cli.refused(&run(more), 2, &[words]);
     }
     let missing = run(&["--launcher", "mpi", "--agents", "2", "--launch-with", "/no/mpirun"]);
-    rig.refused(&missing, 3, &["can't start `/no/mpirun`", "--launch-with"]);
+    cli.refused(&missing, 3, &["can't start `/no/mpirun`", "--launch-with"]);
     let other = run(&[
         "--launcher",
         "slurm",
@@ -169,7 +169,7 @@ fn bad_arguments_of_a_job_are_one_error_each() {
         "--launch-with",
         "sh -c 'echo no luck >&2' srun",
     ]);
-    let end = rig.run(&other);
+    let end = cli.run(&other);
     assert_eq!(end.code, 3, "{end:?}");
     assert!(
         end.stderr.contains("0 of 2 agents connected: ranks 0, 1 are missing: `sh` ended"),
@@ -179,22 +179,22 @@ fn bad_arguments_of_a_job_are_one_error_each() {
 
 #[test]
 fn a_script_for_sbatch_is_written_for_plans_that_other_hosts_can_make() {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("scan.toml"), PLAN).unwrap();
-    let end = rig.run(&["slurm", "scan.toml", "--nodes", "3", "--partition", "short"]);
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("scan.toml"), PLAN).unwrap();
+    let end = cli.run(&["slurm", "scan.toml", "--nodes", "3", "--partition", "short"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.starts_with("#!/bin/sh\n#SBATCH --job-name=dfsbench-scan\n"), "{end:?}");
     assert!(end.stdout.contains(" run scan.toml --launcher slurm --agents 3 "), "{end:?}");
     assert!(!end.stdout.contains("TOKEN"), "{end:?}");
     let own = PLAN.replace("url = \"nfs://server/export\"", "temporary = true");
-    std::fs::write(rig.folder().join("own.toml"), own).unwrap();
-    rig.refused(&["slurm", "own.toml", "--nodes", "3"], 2, &["no target of the plan can be used"]);
+    std::fs::write(cli.folder().join("own.toml"), own).unwrap();
+    cli.refused(&["slurm", "own.toml", "--nodes", "3"], 2, &["no target of the plan can be used"]);
     let with_hosts = PLAN.replace("\nurl", "\nhosts = [\"a\", \"b\"]\nurl");
     let hosts = "[[host]]\nname = \"a\"\nssh = \"a\"\n[[host]]\nname = \"b\"\nssh = \"b\"\n";
-    std::fs::write(rig.folder().join("hosts.toml"), format!("{with_hosts}{hosts}")).unwrap();
+    std::fs::write(cli.folder().join("hosts.toml"), format!("{with_hosts}{hosts}")).unwrap();
     let words = ["no target of the plan can be used", "the hosts are those of the job"];
-    rig.refused(&["slurm", "hosts.toml", "--nodes", "3"], 2, &words);
-    rig.refused(&["slurm", "no.toml", "--nodes", "3"], 2, &["can't read plan `no.toml`"]);
+    cli.refused(&["slurm", "hosts.toml", "--nodes", "3"], 2, &words);
+    cli.refused(&["slurm", "no.toml", "--nodes", "3"], 2, &["can't read plan `no.toml`"]);
 }
 
 /// Does what flux-run(1) says: starts as many tasks as requested, each with its rank and the
@@ -211,23 +211,23 @@ wait
 
 #[test]
 fn flux_starts_an_agent_on_each_node_of_its_instance() {
-    let rig = Rig::new();
-    let bin = rig.folder().join("bin");
+    let cli = Cli::new();
+    let bin = cli.folder().join("bin");
     std::fs::create_dir(&bin).unwrap();
     std::fs::write(bin.join("flux"), FLUX).unwrap();
     std::fs::set_permissions(bin.join("flux"), Permissions::from_mode(0o755)).unwrap();
     let words = ["run", "target", "--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
-    let mut command = rig.command(&[&words[..], &["--launcher", "flux", "--quiet"]].concat());
+    let mut command = cli.command(&[&words[..], &["--launcher", "flux", "--quiet"]].concat());
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert!([0, 4].contains(&end.code), "{end:?}");
-    let arguments = std::fs::read_to_string(rig.folder().join("arguments")).unwrap();
+    let arguments = std::fs::read_to_string(cli.folder().join("arguments")).unwrap();
     let start = "run --nodes=2 --tasks-per-node=1 -o exit-timeout=none /";
     assert!(arguments.starts_with(start), "{arguments}");
     assert!(!arguments.contains("TOKEN"), "{arguments}");
     // Outside of an instance, `flux` says why it can't know.
     std::fs::write(bin.join("flux"), "#!/bin/sh\necho 'broker: no' >&2; exit 1\n").unwrap();
-    let mut command = rig.command(&["run", "target", "--launcher", "flux", "--dry-run"]);
+    let mut command = cli.command(&["run", "target", "--launcher", "flux", "--dry-run"]);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert_eq!(end.code, 2, "{end:?}");
@@ -238,12 +238,12 @@ fn flux_starts_an_agent_on_each_node_of_its_instance() {
 
 #[test]
 fn hosts_that_a_scheduler_lists_are_in_the_dry_run_and_mistakes_are_one_error() {
-    let rig = Rig::new();
-    let nodes = rig.folder().join("nodes");
+    let cli = Cli::new();
+    let nodes = cli.folder().join("nodes");
     std::fs::write(&nodes, "n7\nn7\nn8\n").unwrap();
     let run = |more: &[&str], variable: (&str, &str)| {
         let words = ["run", "/scratch", "--dry-run", "--client-hosts", "1,2"];
-        let mut command = rig.command(&[&words[..], more].concat());
+        let mut command = cli.command(&[&words[..], more].concat());
         for name in ["PBS_NODEFILE", "LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS"] {
             command.env_remove(name);
         }

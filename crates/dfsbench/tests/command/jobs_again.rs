@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -25,9 +25,9 @@ struct Job {
 
 impl Job {
     /// Starts both; hosts are called after `host`.
-    fn start(rig: &Rig, words: &[&str], host: &str) -> Self {
+    fn start(cli: &Cli, words: &[&str], host: &str) -> Self {
         let job = ["--launcher", "wait", "--agents", "2", "--quiet"];
-        let mut command = rig.command(&[words, &job].concat());
+        let mut command = cli.command(&[words, &job].concat());
         command.env("DFSBENCH_TOKEN", TOKEN).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut controller = command.spawn().unwrap();
         let mut stderr = BufReader::new(controller.stderr.take().unwrap());
@@ -36,7 +36,7 @@ impl Job {
         let address = line.trim().strip_prefix("waiting for 2 agents with DFSBENCH_MEET=");
         let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
         let agent = |rank: u32| {
-            let mut command = rig.command(&["agent", "--meet"]);
+            let mut command = cli.command(&["agent", "--meet"]);
             command.envs([("DFSBENCH_MEET", address.as_str()), ("DFSBENCH_TOKEN", TOKEN)]);
             command.env("DFSBENCH_RANK", rank.to_string()).env("DFSBENCH_SIZE", "2");
             command.env("DFSBENCH_HOST", format!("{host}{rank}"));
@@ -62,28 +62,28 @@ impl Job {
 }
 
 /// The report of the last campaign.
-fn report(rig: &Rig) -> serde_json::Value {
-    let json = rig.run(&["report", "--format", "json"]).stdout;
+fn report(cli: &Cli) -> serde_json::Value {
+    let json = cli.run(&["report", "--format", "json"]).stdout;
     serde_json::from_str(&json).unwrap()
 }
 
 /// How many trials of the only run are stored, and how many of them are made.
-fn trials(rig: &Rig) -> (usize, usize) {
-    let document = report(rig);
+fn trials(cli: &Cli) -> (usize, usize) {
+    let document = report(cli);
     let trials = document["runs"][0]["trials"].as_array().unwrap().clone();
     (trials.len(), trials.iter().filter(|trial| trial["state"] == "done").count())
 }
 
 /// Stops a campaign of a job once a trial is stored.
-fn stopped_half_way(rig: &Rig) {
-    let (count, target) = (TRIALS.to_string(), rig.target().display().to_string());
+fn stopped_half_way(cli: &Cli) {
+    let (count, target) = (TRIALS.to_string(), cli.target().display().to_string());
     let mix = ["--workload", "mixed", "--file-size", "64KiB", "--duration", "300ms"];
     let words =
         [&["run", &target], &mix[..], &["--interference", "keep", "--trials", &count]].concat();
-    let job = Job::start(rig, &words, "node");
+    let job = Job::start(cli, &words, "node");
     let begun = Instant::now();
     let has_trial = || {
-        let end = rig.run(&["report", "--format", "json"]);
+        let end = cli.run(&["report", "--format", "json"]);
         end.code == 0 && end.stdout.contains("\"done\"")
     };
     while !has_trial() {
@@ -94,35 +94,35 @@ fn stopped_half_way(rig: &Rig) {
     kill_process(id, Signal::INT).unwrap();
     let end = job.end();
     assert!(end.stdout.contains("interrupted"), "{end:?}");
-    assert!(trials(rig).1 < TRIALS, "it was stopped too late");
+    assert!(trials(cli).1 < TRIALS, "it was stopped too late");
 }
 
 #[test]
 fn a_campaign_of_a_job_is_gone_on_with_on_the_same_hosts_and_no_others() {
-    let rig = Rig::new();
-    stopped_half_way(&rig);
-    let before = trials(&rig);
-    rig.refused(&["resume"], 2, &["is used from the hosts of a job, and this is none"]);
-    let other = Job::start(&rig, &["resume"], "other").end();
+    let cli = Cli::new();
+    stopped_half_way(&cli);
+    let before = trials(&cli);
+    cli.refused(&["resume"], 2, &["is used from the hosts of a job, and this is none"]);
+    let other = Job::start(&cli, &["resume"], "other").end();
     assert_eq!(other.code, 2, "{other:?}");
     let reason = "was measured on the hosts node0, node1, and the job brings other0, other1";
     assert!(other.stderr.contains(reason), "{other:?}");
-    assert_eq!(trials(&rig), before);
-    let end = Job::start(&rig, &["resume"], "node").end();
+    assert_eq!(trials(&cli), before);
+    let end = Job::start(&cli, &["resume"], "node").end();
     assert!([0, 4].contains(&end.code), "{end:?}");
-    assert_eq!(trials(&rig), (TRIALS, TRIALS));
-    rig.assert_target_is_empty();
+    assert_eq!(trials(&cli), (TRIALS, TRIALS));
+    cli.assert_target_is_empty();
 }
 
 #[test]
 fn client_hosts_of_a_job_are_added_until_it_has_no_more() {
     for words in [&["ramp"][..], &["run", "--until-broken"]] {
-        let rig = Rig::new();
-        let target = rig.target().display().to_string();
+        let cli = Cli::new();
+        let target = cli.target().display().to_string();
         let mix = ["--workload", "mixed", "--file-size", "64KiB", "--duration", "100ms"];
-        let end = Job::start(&rig, &[words, &[&target], &mix].concat(), "node").end();
+        let end = Job::start(&cli, &[words, &[&target], &mix].concat(), "node").end();
         assert!([0, 4].contains(&end.code), "{end:?}");
-        let document = report(&rig);
+        let document = report(&cli);
         let runs = document["runs"].as_array().unwrap();
         let hosts = |run: &serde_json::Value| {
             let hosts = run["trials"][0]["passes"][0]["hosts"].as_array().map_or(0, Vec::len);
@@ -130,27 +130,27 @@ fn client_hosts_of_a_job_are_added_until_it_has_no_more() {
         };
         let most = runs.iter().map(hosts).max().unwrap();
         assert_eq!(most, 2, "{words:?}: {document}");
-        rig.assert_target_is_empty();
+        cli.assert_target_is_empty();
     }
 }
 
 #[test]
 fn a_curve_on_the_hosts_of_a_job_has_its_load_points() {
-    let rig = Rig::new();
-    let target = rig.target().display().to_string();
+    let cli = Cli::new();
+    let target = cli.target().display().to_string();
     let mix = ["--workload", "mixed", "--file-size", "64KiB"];
     let words = [&["curve", &target], &mix[..], &["--warmup", "0s", "--duration", "100ms"]];
     let words = words.concat();
     let unnamed = [&words[..], &["--launcher", "wait", "--agents", "2"]].concat();
-    rig.refused(&unnamed, 2, &["agents of a job connect once", "--max-load"]);
-    let end = Job::start(&rig, &[&words[..], &["--max-load", "1000"]].concat(), "node").end();
+    cli.refused(&unnamed, 2, &["agents of a job connect once", "--max-load"]);
+    let end = Job::start(&cli, &[&words[..], &["--max-load", "1000"]].concat(), "node").end();
     assert!([0, 4].contains(&end.code), "{end:?}");
-    let document = report(&rig);
+    let document = report(&cli);
     let runs = document["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 10, "{document}");
     let hosts = |run: &serde_json::Value| {
         run["trials"][0]["passes"][0]["hosts"].as_array().map_or(0, Vec::len)
     };
     assert!(runs.iter().all(|run| hosts(run) == 2), "{document}");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }

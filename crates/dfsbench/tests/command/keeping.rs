@@ -8,83 +8,83 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
-use crate::rig::Rig;
+use crate::cli::Cli;
 
 const RUN: [&str; 7] = ["run", "null", "--duration", "100ms", "--trials", "1", "--quiet"];
 
-fn rig() -> Rig {
-    let rig = Rig::new();
+fn cli() -> Cli {
+    let cli = Cli::new();
     for _ in 0..2 {
-        let end = rig.run(&RUN);
+        let end = cli.run(&RUN);
         assert!(end.code == 0, "{end:?}");
     }
-    rig
+    cli
 }
 
 #[test]
 fn a_campaign_is_tagged_noted_and_found_again() {
-    let rig = rig();
-    assert_eq!(rig.run(&["tag", "2", "nightly", "kernel=6.12"]).code, 0);
-    assert_eq!(rig.run(&["note", "2", "disk <b>7</b>\u{1b}[31m was replaced"]).code, 0);
-    let all = rig.run(&["list"]);
+    let cli = cli();
+    assert_eq!(cli.run(&["tag", "2", "nightly", "kernel=6.12"]).code, 0);
+    assert_eq!(cli.run(&["note", "2", "disk <b>7</b>\u{1b}[31m was replaced"]).code, 0);
+    let all = cli.run(&["list"]);
     assert!(all.code == 0 && all.stdout.contains("tags: kernel=6.12 nightly"), "{all:?}");
     assert!(all.stdout.lines().all(|line| line.chars().count() <= 100), "{all:?}");
-    let one = rig.run(&["list", "--tag", "nightly", "--format", "csv"]);
+    let one = cli.run(&["list", "--tag", "nightly", "--format", "csv"]);
     let lines: Vec<&str> = one.stdout.lines().collect();
     assert!(lines.len() == 2 && lines[1].starts_with("2,run,"), "{one:?}");
-    let none = rig.run(&["list", "--state", "interrupted"]);
+    let none = cli.run(&["list", "--state", "interrupted"]);
     assert_eq!(none.stdout, "no campaign\n");
-    let json = rig.run(&["list", "--name", "ru", "--format", "json"]);
+    let json = cli.run(&["list", "--name", "ru", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json["campaigns"].as_array().unwrap().len(), 2);
-    let shown = rig.run(&["show"]);
+    let shown = cli.run(&["show"]);
     assert!(shown.stdout.starts_with("campaign  2 run\n"), "{shown:?}");
     // A note moves no cursor.
     assert!(shown.stdout.contains("disk <b>7</b>\u{fffd}[31m was replaced"), "{shown:?}");
-    let plan = rig.run(&["show", "2", "--plan"]).stdout;
-    std::fs::write(rig.folder().join("again.toml"), plan).unwrap();
-    assert_eq!(rig.run(&["run", "again.toml", "--dry-run"]).code, 0);
-    assert_eq!(rig.run(&["tag", "2", "--remove", "nightly"]).code, 0);
-    assert_eq!(rig.run(&["list", "--tag", "nightly"]).stdout, "no campaign\n");
+    let plan = cli.run(&["show", "2", "--plan"]).stdout;
+    std::fs::write(cli.folder().join("again.toml"), plan).unwrap();
+    assert_eq!(cli.run(&["run", "again.toml", "--dry-run"]).code, 0);
+    assert_eq!(cli.run(&["tag", "2", "--remove", "nightly"]).code, 0);
+    assert_eq!(cli.run(&["list", "--tag", "nightly"]).stdout, "no campaign\n");
 }
 
 #[test]
 fn a_removal_asks_for_the_number_twice() {
-    let rig = rig();
-    rig.refused(&["rm", "1"], 2, &["3 runs with 3 trials", "--really 1"]);
-    rig.refused(&["rm", "1", "--really", "2"], 2, &["--really 1"]);
-    rig.refused(&["rm", "7", "--really", "7"], 2, &["no campaign 7"]);
-    let end = rig.run(&["rm", "2", "--really", "2"]);
+    let cli = cli();
+    cli.refused(&["rm", "1"], 2, &["3 runs with 3 trials", "--really 1"]);
+    cli.refused(&["rm", "1", "--really", "2"], 2, &["--really 1"]);
+    cli.refused(&["rm", "7", "--really", "7"], 2, &["no campaign 7"]);
+    let end = cli.run(&["rm", "2", "--really", "2"]);
     assert!(end.code == 0 && end.stderr.contains("removed campaign 2"), "{end:?}");
-    rig.refused(&["report", "2"], 2, &["no campaign 2"]);
-    assert_eq!(rig.run(&RUN).code, 0);
-    let list = rig.run(&["list", "--format", "csv"]).stdout;
+    cli.refused(&["report", "2"], 2, &["no campaign 2"]);
+    assert_eq!(cli.run(&RUN).code, 0);
+    let list = cli.run(&["list", "--format", "csv"]).stdout;
     let ids: Vec<&str> = list.lines().skip(1).map(|line| &line[..2]).collect();
     assert_eq!(ids, ["1,", "3,"]);
 }
 
 #[test]
 fn another_file_is_merged_once() {
-    let (rig, other) = (rig(), rig());
-    std::fs::copy(other.folder().join("dfsbench.db"), rig.folder().join("other.db")).unwrap();
-    let end = rig.run(&["import", "other.db"]);
+    let (cli, other) = (cli(), cli());
+    std::fs::copy(other.folder().join("dfsbench.db"), cli.folder().join("other.db")).unwrap();
+    let end = cli.run(&["import", "other.db"]);
     assert!(end.code == 0 && end.stdout.contains("campaign 2 (run) is campaign 4"), "{end:?}");
-    let report = |rig: &Rig, id| rig.run(&["report", id, "--format", "csv"]).stdout;
+    let report = |cli: &Cli, id| cli.run(&["report", id, "--format", "csv"]).stdout;
     let figures = |text: &str| text.lines().skip(1).map(|line| line[1..].to_owned()).collect();
     let [here, there]: [Vec<String>; 2] =
-        [figures(&report(&rig, "4")), figures(&report(&other, "2"))];
+        [figures(&report(&cli, "4")), figures(&report(&other, "2"))];
     assert!(!here.is_empty());
     assert_eq!(here, there);
-    let again = rig.run(&["import", "other.db"]);
+    let again = cli.run(&["import", "other.db"]);
     assert!(again.stdout.contains("is here already as campaign 4"), "{again:?}");
-    rig.refused(&["import", "nowhere.db"], 2, &["nowhere.db"]);
-    std::fs::write(rig.folder().join("text.db"), "a list of apples").unwrap();
-    rig.refused(&["import", "text.db"], 2, &["text.db", "not a dfsbench results file"]);
+    cli.refused(&["import", "nowhere.db"], 2, &["nowhere.db"]);
+    std::fs::write(cli.folder().join("text.db"), "a list of apples").unwrap();
+    cli.refused(&["import", "text.db"], 2, &["text.db", "not a dfsbench results file"]);
 }
 
 #[test]
 fn files_without_campaigns_and_of_others_give_one_sentence() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for args in [
         &["list"][..],
         &["show"],
@@ -92,39 +92,39 @@ fn files_without_campaigns_and_of_others_give_one_sentence() {
         &["tag", "1", "x"],
         &["rm", "1", "--really", "1"],
     ] {
-        rig.refused(args, 2, &["there is no results file"]);
+        cli.refused(args, 2, &["there is no results file"]);
     }
-    std::fs::write(rig.folder().join("dfsbench.db"), "").unwrap();
-    rig.refused(&["list"], 2, &["is empty"]);
-    rig.refused(&["tag", "1", "x"], 2, &["is empty"]);
-    std::fs::remove_file(rig.folder().join("dfsbench.db")).unwrap();
-    let db = Connection::open(rig.folder().join("dfsbench.db")).unwrap();
+    std::fs::write(cli.folder().join("dfsbench.db"), "").unwrap();
+    cli.refused(&["list"], 2, &["is empty"]);
+    cli.refused(&["tag", "1", "x"], 2, &["is empty"]);
+    std::fs::remove_file(cli.folder().join("dfsbench.db")).unwrap();
+    let db = Connection::open(cli.folder().join("dfsbench.db")).unwrap();
     db.execute_batch("CREATE TABLE apples (n)").unwrap();
     drop(db);
-    rig.refused(&["list"], 2, &["another program"]);
-    rig.refused(&["note", "1", "x"], 2, &["another program"]);
+    cli.refused(&["list"], 2, &["another program"]);
+    cli.refused(&["note", "1", "x"], 2, &["another program"]);
 }
 
 #[test]
 fn an_export_is_a_directory_of_tables_and_appears_whole_or_not() {
-    let rig = rig();
+    let cli = cli();
     for (form, magic) in [("parquet", &b"PAR1"[..]), ("csv", b"id,"), ("json", b"[\n{\"id\":")] {
-        let end = rig.run(&["export", form, "--format", form]);
+        let end = cli.run(&["export", form, "--format", form]);
         assert!(end.code == 0 && end.stdout.contains("passes"), "{end:?}");
-        let file = rig.folder().join(form).join(format!("passes.{form}"));
+        let file = cli.folder().join(form).join(format!("passes.{form}"));
         assert!(std::fs::read(file).unwrap().starts_with(magic), "{form}");
     }
-    rig.refused(&["export", "csv"], 2, &["`csv` exists already"]);
-    rig.refused(&["export", "new", "--campaign", "9"], 2, &["no campaign 9"]);
-    rig.refused(&["export", "no/such/new"], 3, &["no/such/new"]);
+    cli.refused(&["export", "csv"], 2, &["`csv` exists already"]);
+    cli.refused(&["export", "new", "--campaign", "9"], 2, &["no campaign 9"]);
+    cli.refused(&["export", "no/such/new"], 3, &["no/such/new"]);
 }
 
 #[test]
 fn events_are_written_for_programs_line_by_line() {
-    let rig = Rig::new();
-    let end = rig.run(&[&RUN[..], &["--json-progress", "p.jsonl"]].concat());
+    let cli = Cli::new();
+    let end = cli.run(&[&RUN[..], &["--json-progress", "p.jsonl"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let text = std::fs::read_to_string(rig.folder().join("p.jsonl")).unwrap();
+    let text = std::fs::read_to_string(cli.folder().join("p.jsonl")).unwrap();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let events: Vec<&str> = lines.iter().map(|line| line["event"].as_str().unwrap()).collect();
@@ -137,23 +137,23 @@ fn events_are_written_for_programs_line_by_line() {
     assert_eq!((&last["event"], &last["exit_code"]), (&"campaign_ended".into(), &0.into()));
     assert_eq!((&last["campaign"], &last["state"]), (&1.into(), &"complete".into()));
     // On stderr there is nothing else then.
-    let end = rig.run(&["run", "null", "--duration", "100ms", "--json-progress", "-"]);
+    let end = cli.run(&["run", "null", "--duration", "100ms", "--json-progress", "-"]);
     assert!(end.stderr.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
-    rig.refused(&[&RUN[..], &["--json-progress", "no/such/p"]].concat(), 3, &["no/such/p"]);
+    cli.refused(&[&RUN[..], &["--json-progress", "no/such/p"]].concat(), 3, &["no/such/p"]);
 }
 
 #[test]
 fn a_reader_of_events_that_stalls_does_not_stall_the_campaign() {
-    let rig = Rig::new();
-    let fifo = rig.folder().join("p");
+    let cli = Cli::new();
+    let fifo = cli.folder().join("p");
     mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-    rig.refused(&[&RUN[..], &["--json-progress", "p"]].concat(), 3, &["p: it is a FIFO that no"]);
+    cli.refused(&[&RUN[..], &["--json-progress", "p"]].concat(), 3, &["p: it is a FIFO that no"]);
     // Both ends, so that it can be filled before there is anything to read.
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     let mut stalled = options.open(&fifo).unwrap();
     while stalled.write(&[b'\n'; 4096]).is_ok() {}
-    let mut command = rig.command(&[&RUN[..], &["--json-progress", "p"]].concat());
+    let mut command = cli.command(&[&RUN[..], &["--json-progress", "p"]].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut ticks = 0;
     let status = loop {
@@ -170,68 +170,68 @@ fn a_reader_of_events_that_stalls_does_not_stall_the_campaign() {
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert!(status.success() && stderr.contains("`p`: its reader has stalled"), "{stderr}");
-    let end = rig.run(&["list"]);
+    let end = cli.run(&["list"]);
     assert!(end.stdout.contains("complete"), "{end:?}");
 }
 
 /// Runs the program with a bound on the size of files, as a full disk would have it.
-fn bounded(rig: &Rig, kib: u32, args: &[&str]) -> crate::rig::End {
+fn bounded(cli: &Cli, kib: u32, args: &[&str]) -> crate::cli::End {
     let program = env!("CARGO_BIN_EXE_dfsbench");
     // Blocks of 512 bytes; a process that ignores the signal gets an error of the write.
     let line = format!("trap '' XFSZ; ulimit -f {}; exec {program} \"$@\"", 2 * kib);
     let mut command = std::process::Command::new("sh");
-    command.current_dir(rig.folder()).args(["-c", &line, "sh"]).args(args);
-    command.env("XDG_STATE_HOME", rig.folder().join("state"));
-    crate::rig::End::of(command.output().unwrap())
+    command.current_dir(cli.folder()).args(["-c", &line, "sh"]).args(args);
+    command.env("XDG_STATE_HOME", cli.folder().join("state"));
+    crate::cli::End::of(command.output().unwrap())
 }
 
 #[test]
 fn a_page_without_room_is_one_sentence_and_the_old_one_is_kept() {
-    let rig = rig();
-    let page = rig.folder().join("page.html");
+    let cli = cli();
+    let page = cli.folder().join("page.html");
     std::fs::write(&page, "the old page").unwrap();
     let args = ["report", "--format", "html", "--output", "page.html"];
-    let end = bounded(&rig, 16, &args);
+    let end = bounded(&cli, 16, &args);
     assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
     assert!(end.stderr.contains("can't write page.html") && end.stderr.contains("hint"), "{end:?}");
     assert_eq!(std::fs::read_to_string(&page).unwrap(), "the old page");
-    let names = std::fs::read_dir(rig.folder()).unwrap().flatten();
+    let names = std::fs::read_dir(cli.folder()).unwrap().flatten();
     assert!(names.into_iter().all(|n| !n.file_name().to_string_lossy().contains(".part")));
-    assert_eq!(bounded(&rig, 16_384, &args).code, 0);
+    assert_eq!(bounded(&cli, 16_384, &args).code, 0);
 }
 
 #[test]
 fn results_without_room_are_one_sentence() {
-    let rig = rig();
-    let before = rig.run(&["list", "--format", "csv"]).stdout;
-    let end = bounded(&rig, 16, &["tag", "1", "nightly"]);
-    let end_of_run = bounded(&rig, 16, &RUN);
+    let cli = cli();
+    let before = cli.run(&["list", "--format", "csv"]).stdout;
+    let end = bounded(&cli, 16, &["tag", "1", "nightly"]);
+    let end_of_run = bounded(&cli, 16, &RUN);
     for end in [end, end_of_run] {
         assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
         assert!(end.stderr.contains("dfsbench.db") && end.stderr.contains("hint"), "{end:?}");
     }
-    assert_eq!(rig.run(&["list", "--format", "csv"]).stdout, before);
-    let end = bounded(&rig, 16, &["export", "out", "--format", "json"]);
+    assert_eq!(cli.run(&["list", "--format", "csv"]).stdout, before);
+    let end = bounded(&cli, 16, &["export", "out", "--format", "json"]);
     assert_eq!(end.code, 3, "{end:?}");
-    assert!(!rig.folder().join("out").exists());
+    assert!(!cli.folder().join("out").exists());
 }
 
 #[test]
 fn full_disk_interrupts_campaign_and_keeps_trials() {
-    let rig = rig();
-    let bytes = std::fs::metadata(rig.folder().join("dfsbench.db")).unwrap().len();
+    let cli = cli();
+    let bytes = std::fs::metadata(cli.folder().join("dfsbench.db")).unwrap().len();
     // Room for the head of the campaign and a few trials, but not for a thousand.
     let kib = u32::try_from(bytes / 1024 + 128).unwrap();
     let short = ["--workload", "mixed", "--duration", "10ms", "--warmup", "0s", "--quiet"];
-    let end = bounded(&rig, kib, &[&["run", "null", "--trials", "1000"], &short[..]].concat());
+    let end = bounded(&cli, kib, &[&["run", "null", "--trials", "1000"], &short[..]].concat());
     assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
     assert!(end.stderr.contains("campaign 3 keeps the trials"), "{end:?}");
-    let list = rig.run(&["list", "--format", "csv"]).stdout;
+    let list = cli.run(&["list", "--format", "csv"]).stdout;
     let last = list.lines().last().unwrap();
     assert!(last.starts_with("3,") && last.contains(",interrupted,"), "{list}");
-    let report = rig.run(&["report", "--format", "json"]).stdout;
+    let report = cli.run(&["report", "--format", "json"]).stdout;
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     let trials = report["runs"][0]["trials"].as_array().unwrap().len();
     assert!((1..1000).contains(&trials), "{trials} trials");
-    assert!(rig.run(&["report"]).stdout.contains("next:    dfsbench resume 3"));
+    assert!(cli.run(&["report"]).stdout.contains("next:    dfsbench resume 3"));
 }

@@ -14,7 +14,7 @@ use model::{NfsTarget, Target};
 use nfs_client::Mount;
 use plan::{Surroundings, parse_target};
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 use crate::traces::write_pcap;
 
 const RUN: [&str; 10] = [
@@ -41,27 +41,27 @@ fn kills() -> u64 {
 }
 
 /// Starts a run on a target, which may have flags behind it.
-fn start_run(rig: &Rig, target: &str) -> Child {
+fn start_run(cli: &Cli, target: &str) -> Child {
     let mut args = vec!["run"];
     args.extend(target.split(' '));
     args.extend(RUN);
     args.extend(["5s", "--json-progress", PROGRESS]);
-    rig.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    cli.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Runs on a target and kills the run after a while.
-fn kill_a_run(rig: &Rig, target: &str, after: Duration) {
-    let mut child = start_run(rig, target);
+fn kill_a_run(cli: &Cli, target: &str, after: Duration) {
+    let mut child = start_run(cli, target);
     std::thread::sleep(after);
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 /// Runs on a directory and kills the run in its trials, as soon as something is in the directory.
-fn kill_a_run_at_work(rig: &Rig, target: &Path) {
-    let mut child = start_run(rig, target.to_str().unwrap());
+fn kill_a_run_at_work(cli: &Cli, target: &Path) {
+    let mut child = start_run(cli, target.to_str().unwrap());
     let has_begun = || {
-        let progress = std::fs::read_to_string(rig.folder().join(PROGRESS)).unwrap_or_default();
+        let progress = std::fs::read_to_string(cli.folder().join(PROGRESS)).unwrap_or_default();
         progress.contains("trial_begun")
     };
     let is_at_work = || has_begun() && std::fs::read_dir(target).unwrap().next().is_some();
@@ -73,48 +73,48 @@ fn kill_a_run_at_work(rig: &Rig, target: &Path) {
 }
 
 /// Kills runs at random moments, each followed by `check`, which gets the number of the kill.
-fn kill_runs(rig: &Rig, target: &str, mut check: impl FnMut(u64)) {
+fn kill_runs(cli: &Cli, target: &str, mut check: impl FnMut(u64)) {
     let seed = u64::from(std::process::id());
     eprintln!("seed {seed}");
     let mut random = SplitMix64::new(seed);
     for number in 0..kills() {
         let after_ms = random.next() % KILL_WITHIN_MS;
         eprintln!("kill {number} after {after_ms} ms");
-        kill_a_run(rig, target, Duration::from_millis(after_ms));
+        kill_a_run(cli, target, Duration::from_millis(after_ms));
         check(number);
     }
 }
 
 /// Says how many records of runs lie beside the results.
-fn records(rig: &Rig) -> usize {
-    let entries = std::fs::read_dir(rig.folder()).unwrap();
+fn records(cli: &Cli) -> usize {
+    let entries = std::fs::read_dir(cli.folder()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.contains("-work-")).count()
 }
 
 #[test]
 fn clean_removes_what_killed_runs_left_in_a_directory() {
-    let rig = Rig::new();
-    let target = rig.target();
+    let cli = Cli::new();
+    let target = cli.target();
     let mut removed = 0;
-    kill_runs(&rig, target.to_str().unwrap(), |_| {
-        let end = rig.run(&["clean", "--results", "r.db"]);
+    kill_runs(&cli, target.to_str().unwrap(), |_| {
+        let end = cli.run(&["clean", "--results", "r.db"]);
         assert_eq!(end.code, 0, "{end:?}");
         removed += end.stdout.matches("removed: ").count();
-        rig.assert_target_is_empty();
-        assert_eq!(records(&rig), 0);
+        cli.assert_target_is_empty();
+        assert_eq!(records(&cli), 0);
     });
     eprintln!("{removed} working directories removed");
     // Files of another owner are kept.
     let theirs = target.join(".dfsbench-notes");
     std::fs::create_dir(&theirs).unwrap();
     std::fs::write(theirs.join("dear"), "dear").unwrap();
-    assert_eq!(rig.run(&["clean", "--results", "r.db"]).code, 0);
+    assert_eq!(cli.run(&["clean", "--results", "r.db"]).code, 0);
     assert!(theirs.join("dear").exists());
     // Every kill may have come before there were results, and one within the milliseconds between
     // the file's creation and the commit of its tables: SQLite leaves an empty file there.
-    if rig.folder().join("r.db").exists() {
-        let list = rig.run(&["list", "--results", "r.db"]);
+    if cli.folder().join("r.db").exists() {
+        let list = cli.run(&["list", "--results", "r.db"]);
         let is_empty = list.code == 2 && list.stderr.contains("`r.db` is empty");
         assert!(list.code == 0 || is_empty, "{list:?}");
     }
@@ -122,54 +122,54 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
 
 /// Kills runs on the target until one leaves files there: a trial may end, and take its directory
 /// away, between the look and the kill.
-fn leave_files(rig: &Rig) {
-    let target = rig.target();
+fn leave_files(cli: &Cli) {
+    let target = cli.target();
     for _ in 0..20 {
-        let _ = std::fs::remove_file(rig.folder().join(PROGRESS));
-        kill_a_run_at_work(rig, &target);
+        let _ = std::fs::remove_file(cli.folder().join(PROGRESS));
+        kill_a_run_at_work(cli, &target);
         if std::fs::read_dir(&target).unwrap().next().is_some() {
             return;
         }
-        rig.run(&["clean", "--results", "r.db"]);
+        cli.run(&["clean", "--results", "r.db"]);
     }
     panic!("no run left anything");
 }
 
 #[test]
 fn clean_finds_leftovers_without_results_file() {
-    let rig = Rig::new();
-    leave_files(&rig);
+    let cli = Cli::new();
+    leave_files(&cli);
     // From a folder that holds neither the results nor a record.
     let elsewhere = tempfile::tempdir().unwrap();
-    let clean = || End::of(rig.command(&["clean"]).current_dir(&elsewhere).output().unwrap());
+    let clean = || End::of(cli.command(&["clean"]).current_dir(&elsewhere).output().unwrap());
     let end = clean();
-    assert_eq!((end.code, records(&rig)), (0, 0), "{end:?}");
+    assert_eq!((end.code, records(&cli)), (0, 0), "{end:?}");
     assert!(end.stdout.contains("removed: "), "{end:?}");
-    rig.assert_target_is_empty();
-    assert_eq!(std::fs::read_dir(rig.folder().join("state")).unwrap().count(), 0);
+    cli.assert_target_is_empty();
+    assert_eq!(std::fs::read_dir(cli.folder().join("state")).unwrap().count(), 0);
     assert!(!clean().stdout.contains("removed: "));
 }
 
 #[test]
 fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
-    let rig = Rig::new();
-    let target = rig.target();
+    let cli = Cli::new();
+    let target = cli.target();
     let is_left = || std::fs::read_dir(&target).unwrap().next().is_some();
-    leave_files(&rig);
+    leave_files(&cli);
     let small = ["--workload", "metadata", "--small-files", "10", "--trials", "1"];
     let mut args = vec!["run", target.to_str().unwrap(), "--results", "r.db"];
     args.extend(small);
-    let next = rig.run(&args);
+    let next = cli.run(&args);
     assert!(next.stderr.contains("was killed while it worked on"), "{next:?}");
     assert!(next.stderr.contains("dfsbench clean --results r.db"), "{next:?}");
     assert!(is_left(), "a run removes nothing of another one");
-    let list = rig.run(&["list", "--results", "r.db", "--format", "csv"]);
+    let list = cli.run(&["list", "--results", "r.db", "--format", "csv"]);
     let interrupted = list.stdout.lines().skip(1).filter(|line| line.contains("interrupted"));
     let mut interrupted = interrupted;
     let first = interrupted.find_map(|line| line.split(',').next());
     let Some(first) = first else { panic!("no campaign was interrupted: {list:?}") };
     // The rest of its trials is more than this test waits for.
-    let mut resume = rig
+    let mut resume = cli
         .command(&["resume", first, "--results", "r.db"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -183,8 +183,8 @@ fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
     }
     resume.kill().unwrap();
     resume.wait().unwrap();
-    assert_eq!(rig.run(&["clean", "--results", "r.db"]).code, 0);
-    rig.assert_target_is_empty();
+    assert_eq!(cli.run(&["clean", "--results", "r.db"]).code, 0);
+    cli.assert_target_is_empty();
 }
 
 /// Returns an export as a target of runs.
@@ -207,57 +207,57 @@ fn list_export(url: &str) -> Vec<String> {
 
 #[test]
 fn clean_removes_what_killed_runs_left_over_nfs() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &[]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &[]);
     for version in ["3", "4.1"] {
         let target = format!("{} --nfsvers {version}", served.url);
-        kill_runs(&rig, &target, |_| {
-            let end = rig.run(&["clean", "--results", "r.db"]);
-            assert_eq!((end.code, records(&rig)), (0, 0), "{end:?}");
+        kill_runs(&cli, &target, |_| {
+            let end = cli.run(&["clean", "--results", "r.db"]);
+            assert_eq!((end.code, records(&cli)), (0, 0), "{end:?}");
             assert_eq!(list_export(&served.url), [""; 0], "{end:?}");
         });
     }
     // A server that is gone can't be cleaned: it is kept on record, and that is reported.
-    kill_a_run(&rig, &served.url, Duration::from_millis(800));
-    let before = records(&rig);
+    kill_a_run(&cli, &served.url, Duration::from_millis(800));
+    let before = records(&cli);
     drop(served);
-    let end = rig.run(&["clean", "--results", "r.db"]);
-    assert_eq!((end.code, records(&rig)), (if before > 0 { 3 } else { 0 }, before), "{end:?}");
+    let end = cli.run(&["clean", "--results", "r.db"]);
+    assert_eq!((end.code, records(&cli)), (if before > 0 { 3 } else { 0 }, before), "{end:?}");
 }
 
 #[test]
 fn clean_removes_the_tree_of_a_replay_that_was_killed() {
-    let rig = Rig::new();
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let cli = Cli::new();
+    write_pcap(&cli.folder().join("nfs.pcap"));
+    assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
     // The tree is there, and its maker waits for the answer.
     let slow = ["MKDIR", "CREATE"].map(|call| format!("service_time 1500ms on {call}"));
-    let served = Served::start(&rig, &["--fault", &slow[0], "--fault", &slow[1]]);
-    let records = || match std::fs::read_dir(rig.folder().join("state/dfsbench")) {
+    let served = Served::start(&cli, &["--fault", &slow[0], "--fault", &slow[1]]);
+    let records = || match std::fs::read_dir(cli.folder().join("state/dfsbench")) {
         Ok(entries) => entries.count(),
         Err(_) => 0,
     };
     for version in ["3", "4.1"] {
         let words = ["replay", "nfs.dfst", &served.url, "--nfsvers", version, "--quiet"];
-        let mut replay = rig.command(&words).stdout(Stdio::null()).spawn().unwrap();
+        let mut replay = cli.command(&words).stdout(Stdio::null()).spawn().unwrap();
         while list_export(&served.url).is_empty() {
             assert!(replay.try_wait().unwrap().is_none(), "it ended before it was seen");
             std::thread::sleep(Duration::from_millis(10));
         }
         // Its own record is locked: a clean beside it leaves the tree alone.
-        let beside = rig.run(&["clean", "--results", "r.db"]);
+        let beside = cli.run(&["clean", "--results", "r.db"]);
         assert!(!beside.stdout.contains("removed: "), "{beside:?}");
         replay.kill().unwrap();
         replay.wait().unwrap();
         let left = list_export(&served.url);
         assert!(left[0].starts_with("dfsbench-replay-") && left.len() == 1, "{left:?}");
         assert_eq!(records(), 1);
-        let end = rig.run(&["clean", "--results", "r.db"]);
+        let end = cli.run(&["clean", "--results", "r.db"]);
         assert_eq!((end.code, records()), (0, 0), "{end:?}");
         assert!(end.stdout.contains(&format!("/{}", left[0])), "{end:?}");
         assert_eq!(list_export(&served.url), [""; 0], "{end:?}");
     }
     // One that is not killed removes its record itself.
-    let end = rig.run(&["replay", "nfs.dfst", &served.url, "--quiet"]);
+    let end = cli.run(&["replay", "nfs.dfst", &served.url, "--quiet"]);
     assert_eq!((end.code, records()), (0, 0), "{end:?}");
 }

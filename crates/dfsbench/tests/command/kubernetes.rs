@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::cli::Cli;
 use crate::jobs::PLAN;
-use crate::rig::Rig;
 
 /// Names and types of the fields of the objects that are written, and of what is in them.
 const FIELDS: &str = include_str!("kubernetes-1.32.json");
@@ -66,10 +66,10 @@ fn wrong(object: &Value) -> Vec<String> {
     wrong
 }
 
-fn written(rig: &Rig, more: &[&str]) -> Vec<Value> {
-    std::fs::write(rig.folder().join("scan.toml"), PLAN).unwrap();
+fn written(cli: &Cli, more: &[&str]) -> Vec<Value> {
+    std::fs::write(cli.folder().join("scan.toml"), PLAN).unwrap();
     let words = ["k8s", "scan.toml", "--image", "registry/dfsbench:0.1", "--agents", "3"];
-    let end = rig.run(&[&words[..], more].concat());
+    let end = cli.run(&[&words[..], more].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let list: Value = serde_json::from_str(&end.stdout).unwrap();
     assert_eq!((&list["apiVersion"], &list["kind"]), (&"v1".into(), &"List".into()));
@@ -78,9 +78,9 @@ fn written(rig: &Rig, more: &[&str]) -> Vec<Value> {
 
 #[test]
 fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let more = ["--volume", "scratch:/mnt/scratch", "--results-claim", "keep", "--namespace", "io"];
-    for objects in [written(&rig, &[]), written(&rig, &more)] {
+    for objects in [written(&cli, &[]), written(&cli, &more)] {
         let kinds: Vec<&str> = objects.iter().map(|it| it["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["ConfigMap", "Service", "Job", "Job"]);
         for object in &objects {
@@ -88,7 +88,7 @@ fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
         }
     }
     // What is wrong would be found.
-    let mut job = written(&rig, &[])[3].clone();
+    let mut job = written(&cli, &[])[3].clone();
     job["spec"]["template"]["spec"]["containers"][0]["cmd"] = job["spec"]["completions"].clone();
     job["spec"]["completions"] = "3".into();
     job["spec"]["template"]["spec"]["containers"][0].as_object_mut().unwrap().remove("name");
@@ -100,21 +100,21 @@ fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
 
 #[test]
 fn the_image_of_this_version_is_named_unless_another_one_is() {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("scan.toml"), PLAN).unwrap();
-    let end = rig.run(&["k8s", "scan.toml", "--agents", "3"]);
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("scan.toml"), PLAN).unwrap();
+    let end = cli.run(&["k8s", "scan.toml", "--agents", "3"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let ours = concat!("\"image\": \"ghcr.io/dfsbench/dfsbench:", env!("CARGO_PKG_VERSION"), "\"");
     assert_eq!(end.stdout.matches(ours).count(), 2, "{}", end.stdout);
-    for object in written(&rig, &[]) {
+    for object in written(&cli, &[]) {
         assert!(!object.to_string().contains("ghcr.io"), "{object}");
     }
 }
 
 #[test]
 fn agents_are_indexed_and_find_the_controller_and_a_token_that_is_not_there() {
-    let rig = Rig::new();
-    let objects = written(&rig, &["--name", "scan", "--volume", "scratch:/mnt/scratch"]);
+    let cli = Cli::new();
+    let objects = written(&cli, &["--name", "scan", "--volume", "scratch:/mnt/scratch"]);
     let [plan, service, controller, agents] = &objects[..] else { panic!("{objects:?}") };
     let spec = &agents["spec"];
     assert_eq!(spec["completionMode"], "Indexed");
@@ -140,8 +140,8 @@ fn agents_are_indexed_and_find_the_controller_and_a_token_that_is_not_there() {
 
 #[test]
 fn one_lost_agent_ends_no_other_and_is_not_started_again() {
-    let rig = Rig::new();
-    let objects = written(&rig, &[]);
+    let cli = Cli::new();
+    let objects = written(&cli, &[]);
     let spec = &objects[3]["spec"];
     assert_eq!((&spec["backoffLimit"], &spec["backoffLimitPerIndex"]), (&Value::Null, &0.into()));
     for rule in spec["podFailurePolicy"]["rules"].as_array().unwrap() {
@@ -153,12 +153,12 @@ fn one_lost_agent_ends_no_other_and_is_not_started_again() {
 
 #[test]
 fn flags_of_run_stand_behind_two_dashes_and_are_checked() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let flags = ["--", "--trials", "7", "--file-size=2MiB"];
-    let controller = &written(&rig, &flags)[2]["spec"]["template"]["spec"]["containers"][0];
+    let controller = &written(&cli, &flags)[2]["spec"]["template"]["spec"]["containers"][0];
     let command = controller["command"].as_array().unwrap();
     assert_eq!(command[command.len() - 3..], ["--trials", "7", "--file-size=2MiB"]);
-    let job = rig.folder().join("job.json");
+    let job = cli.folder().join("job.json");
     std::fs::write(&job, "as it was").unwrap();
     let to_file = ["k8s", "scan.toml", "--agents", "3", "-o", "job.json"];
     for (flags, words) in [
@@ -167,27 +167,27 @@ fn flags_of_run_stand_behind_two_dashes_and_are_checked() {
         (&["--results", "r.db"], "--results behind `--`: the job says that itself"),
         (&["other.toml"], "`other.toml` behind `--` is no flag"),
     ] {
-        rig.refused(&[&to_file[..], &["--"], flags].concat(), 2, &[words]);
+        cli.refused(&[&to_file[..], &["--"], flags].concat(), 2, &[words]);
         assert_eq!(std::fs::read_to_string(&job).unwrap(), "as it was");
     }
-    let end = rig.run(&to_file);
+    let end = cli.run(&to_file);
     assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
     assert!(std::fs::read_to_string(&job).unwrap().contains("FailIndex"));
 }
 
 #[test]
 fn names_that_kubernetes_does_not_take_are_refused() {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("scan.toml"), PLAN).unwrap();
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("scan.toml"), PLAN).unwrap();
     let run = |more: &[&'static str]| {
         [&["k8s", "scan.toml", "--image", "i", "--agents", "3"], more].concat()
     };
-    rig.refused(&run(&["--name", "A b"]), 2, &["--name `A b`", "a-z, 0-9 and -"]);
-    rig.refused(&run(&["--volume", "scratch"]), 2, &["--volume scratch", "CLAIM:/path"]);
-    rig.refused(&run(&["--volume", "a:/"]), 2, &["--volume a:/", "root directory of a container"]);
+    cli.refused(&run(&["--name", "A b"]), 2, &["--name `A b`", "a-z, 0-9 and -"]);
+    cli.refused(&run(&["--volume", "scratch"]), 2, &["--volume scratch", "CLAIM:/path"]);
+    cli.refused(&run(&["--volume", "a:/"]), 2, &["--volume a:/", "root directory of a container"]);
     let twice = ["--volume", "a:/x", "--volume", "b:/x/"];
-    rig.refused(&run(&twice), 2, &["--volume b:/x/", "another volume is at `/x`"]);
-    rig.refused(&run(&["--results-claim", "X"]), 2, &["the claim `X`"]);
+    cli.refused(&run(&twice), 2, &["--volume b:/x/", "another volume is at `/x`"]);
+    cli.refused(&run(&["--results-claim", "X"]), 2, &["the claim `X`"]);
     let nameless = ["k8s", "scan.toml", "--image", "", "--agents", "3"];
-    rig.refused(&nameless, 2, &["--image is empty"]);
+    cli.refused(&nameless, 2, &["--image is empty"]);
 }

@@ -4,6 +4,7 @@
 mod agents;
 mod bad_input;
 mod book;
+mod cli;
 mod compare;
 mod configuration;
 mod curve;
@@ -29,7 +30,6 @@ mod ramp;
 mod records;
 mod results_file;
 mod resuming;
-mod rig;
 mod servers;
 mod serving;
 mod sharing;

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, Stdio};
 
 use serde_json::Value;
 
-use crate::rig::Rig;
+use crate::cli::Cli;
 
 const DASHBOARD: &str = include_str!("../../../../integrations/grafana/dfsbench.json");
 
@@ -19,8 +19,8 @@ struct Serving {
 }
 
 impl Serving {
-    fn start(rig: &Rig, args: &[&str]) -> Self {
-        let mut command = rig.command(args);
+    fn start(cli: &Cli, args: &[&str]) -> Self {
+        let mut command = cli.command(args);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
@@ -88,9 +88,9 @@ const RUN: [&str; 10] = [
 
 #[test]
 fn a_campaign_serves_its_progress_and_ends_in_spite_of_a_reader_that_reads_nothing() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     // The trials wait for each other, not for us: an open loop has a length of its own.
-    let mut serving = Serving::start(&rig, &[&RUN[..], &["--name", "observed"]].concat());
+    let mut serving = Serving::start(&cli, &[&RUN[..], &["--name", "observed"]].concat());
     let slow = TcpStream::connect(&serving.address).unwrap();
     let text = serving.scrape();
     let own = "{campaign_name=\"observed\"";
@@ -109,13 +109,13 @@ fn a_campaign_serves_its_progress_and_ends_in_spite_of_a_reader_that_reads_nothi
 
 #[test]
 fn the_dashboard_has_only_metrics_that_are_served() {
-    let rig = Rig::new();
-    let serving = Serving::start(&rig, &RUN);
+    let cli = Cli::new();
+    let serving = Serving::start(&cli, &RUN);
     let mut known = names(&serving.scrape());
     drop(serving);
     let run = ["run", "null", "--workload", "mixed", "--duration", "50ms", "--trials", "1"];
-    assert_eq!(rig.run(&run).code, 0);
-    let view = Serving::start(&rig, &["view", "--no-open", "--metrics", "127.0.0.1:0"]);
+    assert_eq!(cli.run(&run).code, 0);
+    let view = Serving::start(&cli, &["view", "--no-open", "--metrics", "127.0.0.1:0"]);
     let stored = view.scrape();
     assert_eq!(value(&stored, "dfsbench_campaign_runs{"), "1");
     known.extend(names(&stored));
@@ -146,10 +146,10 @@ fn the_dashboard_has_only_metrics_that_are_served() {
 
 #[test]
 fn an_address_that_is_none_or_is_taken_is_one_error() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let run = |address| [&RUN[..9], &[address]].concat();
-    rig.refused(&run("9464"), 2, &["--metrics", "127.0.0.1:9464"]);
+    cli.refused(&run("9464"), 2, &["--metrics", "127.0.0.1:9464"]);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    rig.refused(&run(&address), 3, &["can't serve metrics on", &address, "hint"]);
+    cli.refused(&run(&address), 3, &["can't serve metrics on", &address, "hint"]);
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 /// Mounts an overlay in namespaces of its own, on what the first command makes of the folder, and
 /// runs what follows there.
@@ -34,8 +34,8 @@ fn on_an_overlay(base: &str, program: &str, args: &[&str]) -> Option<End> {
 #[allow(clippy::print_stderr, reason = "a test that may not mount prints which user may")]
 #[test]
 fn notes_files_that_fit_in_memory() {
-    let rig = Rig::new();
-    assert!(!rig.run(&READ).stdout.contains("fits-memory"), "the kernel counts here");
+    let cli = Cli::new();
+    assert!(!cli.run(&READ).stdout.contains("fits-memory"), "the kernel counts here");
     if on_an_overlay("storage", "true", &[]).is_none() {
         eprintln!("no overlay without root here: `cargo xtask real disk` plants it as root");
         return;

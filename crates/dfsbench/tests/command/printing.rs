@@ -6,7 +6,7 @@ use model::printable::is_steering;
 use nfs_server::{Server, ServerConfig};
 use serde_json::Value;
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 use crate::strange::{self, FORMATS};
 use crate::watching::Terminal;
 
@@ -28,11 +28,11 @@ fn prints_exports_of_servers() {
     let server = Server::start(ServerConfig { exports, ..ServerConfig::default() }).unwrap();
     let port = server.address().port();
     let url = |path: &str| format!("nfs://127.0.0.1:{port}{path}?mountport={port}");
-    let rig = Rig::new();
+    let cli = Cli::new();
     let (root, wrong) = (url("/"), url("/no"));
     let whole = [&["probe", &root][..], &["probe", &root, "--format", "json"]];
     for args in whole {
-        let end = rig.run(args);
+        let end = cli.run(args);
         assert_eq!(end.code, 0, "{end:?}");
         assert_printable(&args.join(" "), &end);
         let is_json = args.contains(&"json");
@@ -41,7 +41,7 @@ fn prints_exports_of_servers() {
     }
     // The hint to a wrong path lists the right ones.
     for args in [&["probe", &wrong][..], &["run", &wrong, "--trials", "1"]] {
-        let end = rig.run(args);
+        let end = cli.run(args);
         assert_eq!(end.code, 3, "{end:?}");
         assert_printable(&args.join(" "), &end);
         let errors = end.stderr.lines().filter(|line| line.starts_with("error: ")).count();
@@ -51,7 +51,7 @@ fn prints_exports_of_servers() {
 
 #[test]
 fn prints_texts_of_results_files() {
-    let rig = strange::changed(&format!(
+    let cli = strange::changed(&format!(
         "UPDATE campaigns SET name = '{STEERING}', command = '{STEERING}',
              tool_version = '{STEERING}', plan_toml = '# {STEERING}';
          UPDATE runs SET target_name = '{STEERING}', target = '{STEERING}',
@@ -77,7 +77,7 @@ fn prints_texts_of_results_files() {
     ];
     let reports = FORMATS.map(|format| ["report", "--format", format]);
     for args in reports.iter().map(<[&str; 3]>::as_slice).chain(others) {
-        let end = rig.run(args);
+        let end = cli.run(args);
         // These show nothing of this campaign.
         if args.iter().any(|arg| ["bonnie", "iozone", "seed", "sar"].contains(arg)) {
             continue;
@@ -87,52 +87,52 @@ fn prints_texts_of_results_files() {
         assert!(!is_json || serde_json::from_str::<Value>(&end.stdout).is_ok(), "{end:?}");
     }
     // A file is shown by other programs.
-    assert_eq!(rig.run(&["report", "-o", "table.txt", "--format", "table"]).code, 0);
-    let stdout = std::fs::read_to_string(rig.folder().join("table.txt")).unwrap();
+    assert_eq!(cli.run(&["report", "-o", "table.txt", "--format", "table"]).code, 0);
+    let stdout = std::fs::read_to_string(cli.folder().join("table.txt")).unwrap();
     assert_printable("-o", &End { code: 0, stdout, stderr: String::new() });
 }
 
 #[test]
 fn prints_names_of_files() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let name = format!("dir-{STEERING}");
-    std::fs::create_dir(rig.folder().join(&name)).unwrap();
-    std::fs::write(rig.folder().join(&name).join("plan.toml"), format!("# {STEERING}")).unwrap();
+    std::fs::create_dir(cli.folder().join(&name)).unwrap();
+    std::fs::write(cli.folder().join(&name).join("plan.toml"), format!("# {STEERING}")).unwrap();
     let plan = format!("{name}/plan.toml");
     let short = ["--workload", "stream", "--file-size", "64KiB", "--trials", "1"];
     let target = format!("./{name}");
     let on_it = [&["run", &target][..], &short].concat();
-    assert_eq!(rig.run(&on_it).code, 0);
+    assert_eq!(cli.run(&on_it).code, 0);
     for args in [
         &["report", "--format", "json"][..],
         &["run", &plan],
         &["report", &name],
         &["clean", &plan],
     ] {
-        assert_printable(&args.join(" "), &rig.run(args));
+        assert_printable(&args.join(" "), &cli.run(args));
     }
 }
 
 /// A plan whose command fails with a text on stderr.
-fn write_failing_plan(rig: &Rig) {
-    std::fs::write(rig.folder().join("words"), STEERING).unwrap();
+fn write_failing_plan(cli: &Cli) {
+    std::fs::write(cli.folder().join("words"), STEERING).unwrap();
     let plan = "name = \"app\"\ntrials = 1\n[[target]]\nname = \"d\"\npath = \".\"\n[[workload]]\n\
                 kind = \"app\"\nrun = [\"sh\", \"-c\", \"cat ../words words >&2; exit 7\"]\n";
-    std::fs::write(rig.folder().join("app.toml"), plan).unwrap();
+    std::fs::write(cli.folder().join("app.toml"), plan).unwrap();
 }
 
 #[test]
 fn prints_output_of_other_programs() {
-    let rig = Rig::new();
-    write_failing_plan(&rig);
+    let cli = Cli::new();
+    write_failing_plan(&cli);
     for flags in [&[][..], &["--format", "json"], &["--quiet", "--json-progress", "-"]] {
-        let end = rig.run(&[&["run", "app.toml"], flags].concat());
+        let end = cli.run(&[&["run", "app.toml"], flags].concat());
         assert_eq!(end.code, 4, "{end:?}");
         assert_printable(&flags.join(" "), &end);
     }
     // On a terminal there is a bar, and the failure stands above it.
     let terminal = Terminal::open();
-    let child = terminal.start(&rig, &["run", "app.toml"]);
+    let child = terminal.start(&cli, &["run", "app.toml"]);
     let end = End::of(child.wait_with_output().unwrap());
     assert_printable("stdout beside the bar", &end);
     terminal.wait_for("PLANTED");
@@ -144,17 +144,17 @@ fn prints_output_of_other_programs() {
 
 #[test]
 fn prints_messages_of_ssh() {
-    let rig = Rig::new();
-    let ssh = rig.folder().join("ssh");
+    let cli = Cli::new();
+    let ssh = cli.folder().join("ssh");
     let text = STEERING.replace('\x1b', "\\033").replace('\x07', "\\007").replace('\r', "\\015");
     std::fs::write(&ssh, format!("#!/bin/sh\nprintf '{text}' >&2\nexit 255\n")).unwrap();
     std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
     let plan = "name = \"t\"\n[[host]]\nname = \"one\"\nssh = \"h1\"\n[[target]]\nname = \"d\"\n\
                 path = \"/mnt\"\nhosts = [\"one\"]\n[[workload]]\nkind = \"stream\"\n";
-    std::fs::write(rig.folder().join("hosts.toml"), plan).unwrap();
-    let path = format!("{}:{}", rig.folder().display(), std::env::var("PATH").unwrap());
+    std::fs::write(cli.folder().join("hosts.toml"), plan).unwrap();
+    let path = format!("{}:{}", cli.folder().display(), std::env::var("PATH").unwrap());
     for args in [&["run", "hosts.toml"][..], &["clean", "--host", "h1"]] {
-        let end = End::of(rig.command(args).env("PATH", &path).output().unwrap());
+        let end = End::of(cli.command(args).env("PATH", &path).output().unwrap());
         assert_eq!(end.code, 3, "{end:?}");
         assert_printable(&args.join(" "), &end);
     }
@@ -162,8 +162,8 @@ fn prints_messages_of_ssh() {
 
 #[test]
 fn prints_words_of_the_command_line() {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("p.toml"), "\"PLANTED\\u001b[2J\\u202e\" = 1\n").unwrap();
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("p.toml"), "\"PLANTED\\u001b[2J\\u202e\" = 1\n").unwrap();
     for args in [
         &["report", STEERING][..],
         &[STEERING],
@@ -172,7 +172,7 @@ fn prints_words_of_the_command_line() {
         &["replay", STEERING, "null"],
         &["run", "null", &format!("--{STEERING}")],
     ] {
-        let end = rig.run(args);
+        let end = cli.run(args);
         assert_eq!(end.code, 2, "{args:?}: {end:?}");
         assert_printable(&format!("{args:?}"), &end);
     }
@@ -180,12 +180,12 @@ fn prints_words_of_the_command_line() {
 
 #[test]
 fn leaves_letters_of_all_scripts_alone() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let name = "Grüße 日本語 שלום";
-    std::fs::create_dir(rig.folder().join(name)).unwrap();
+    std::fs::create_dir(cli.folder().join(name)).unwrap();
     let short = ["--workload", "stream", "--file-size", "64KiB", "--trials", "1", "--quiet"];
-    let end = rig.run(&[&["run", &format!("./{name}"), "--name", name], &short[..]].concat());
-    let list = rig.run(&["list"]);
+    let end = cli.run(&[&["run", &format!("./{name}"), "--name", name], &short[..]].concat());
+    let list = cli.run(&["list"]);
     assert!(list.stdout.contains(name), "{end:?} {list:?}");
     assert!(!list.stdout.contains('\u{fffd}'), "{list:?}");
 }

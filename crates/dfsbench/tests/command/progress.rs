@@ -1,6 +1,6 @@
 //! Progress: trials with their levels, honest totals, and lines that fit a terminal of 80 columns.
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 use crate::watching::Terminal;
 
 /// A matrix of four runs on nothing.
@@ -21,18 +21,18 @@ const MATRIX: [&str; 13] = [
 ];
 
 /// A plan with a program that fails with these words on stderr.
-fn write_failing_plan(rig: &Rig, words: &str) {
+fn write_failing_plan(cli: &Cli, words: &str) {
     let plan = format!(
         "name = \"app\"\ntrials = 3\n[[target]]\nname = \"d\"\npath = \".\"\n[[workload]]\n\
          kind = \"app\"\nrun = [\"sh\", \"-c\", \"echo {words} >&2; exit 7\"]\n"
     );
-    std::fs::write(rig.folder().join("app.toml"), plan).unwrap();
+    std::fs::write(cli.folder().join("app.toml"), plan).unwrap();
 }
 
 #[test]
 fn trials_are_named_by_their_levels() {
-    let rig = Rig::new();
-    let end = rig.run(&[&MATRIX[..], &["50ms"]].concat());
+    let cli = Cli::new();
+    let end = cli.run(&[&MATRIX[..], &["50ms"]].concat());
     assert_eq!(end.code, 0, "{end:?}");
     for number in 1..=4 {
         assert!(end.stderr.contains(&format!("{number}/4 null mixed ")), "{}", end.stderr);
@@ -44,17 +44,17 @@ fn trials_are_named_by_their_levels() {
 
 #[test]
 fn totals_say_at_most_when_runs_may_end_early() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let until = ["--until", "50%", "--trials", "9", "--duration", "50ms"];
-    let end = rig.run(&[&["run", "null", "--workload", "mixed"][..], &until].concat());
+    let end = cli.run(&[&["run", "null", "--workload", "mixed"][..], &until].concat());
     assert!(end.stderr.contains("1 of at most 9, null mixed: "), "{}", end.stderr);
 }
 
 #[test]
 fn the_reason_of_failures_is_printed_once() {
-    let rig = Rig::new();
-    write_failing_plan(&rig, "PLANTED words");
-    let end = rig.run(&["run", "app.toml"]);
+    let cli = Cli::new();
+    write_failing_plan(&cli, "PLANTED words");
+    let end = cli.run(&["run", "app.toml"]);
     assert_eq!(end.code, 4, "{end:?}");
     assert_eq!(end.stderr.matches("PLANTED").count(), 1, "{}", end.stderr);
     for part in ["1/3 d posix app: failed: ", "2/3 d posix app: failed like trial 1"] {
@@ -67,8 +67,8 @@ fn the_reason_of_failures_is_printed_once() {
 
 #[test]
 fn the_bar_names_levels_on_80_columns() {
-    let (rig, terminal) = (Rig::new(), Terminal::sized(80, 24));
-    let child = terminal.start(&rig, &[&MATRIX[..], &["500ms"]].concat());
+    let (cli, terminal) = (Cli::new(), Terminal::sized(80, 24));
+    let child = terminal.start(&cli, &[&MATRIX[..], &["500ms"]].concat());
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 0, "{end:?}");
     let lines = terminal.lines();
@@ -81,18 +81,18 @@ fn the_bar_names_levels_on_80_columns() {
 
 #[test]
 fn messages_break_between_words() {
-    let (rig, terminal) = (Rig::new(), Terminal::sized(80, 24));
+    let (cli, terminal) = (Cli::new(), Terminal::sized(80, 24));
     let words = (0..40).map(|number| format!("planted{number}")).collect::<Vec<_>>();
-    write_failing_plan(&rig, &words.join(" "));
+    write_failing_plan(&cli, &words.join(" "));
     // One above the bar, and one that ends the program.
-    let child = terminal.start(&rig, &["run", "app.toml"]);
+    let child = terminal.start(&cli, &["run", "app.toml"]);
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     terminal.wait_for("giving up on");
-    let child = terminal.start(&rig, &["run", "app.toml", "--watch", "--json-progress", "-"]);
+    let child = terminal.start(&cli, &["run", "app.toml", "--watch", "--json-progress", "-"]);
     assert_eq!(End::of(child.wait_with_output().unwrap()).code, 2);
     terminal.wait_for("for one of them");
-    let child = terminal.start(&rig, &["report", "--format", "planted-word"]);
+    let child = terminal.start(&cli, &["report", "--format", "planted-word"]);
     assert_eq!(End::of(child.wait_with_output().unwrap()).code, 2);
     terminal.wait_for("--help");
     let lines = terminal.lines();

@@ -1,16 +1,16 @@
 //! `dfsbench ramp`: under which load a server breaks, how, and whether it recovers.
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 
 /// A ramp with a mix of short trials.
-fn ramp(rig: &Rig, url: &str, flags: &[&str]) -> End {
+fn ramp(cli: &Cli, url: &str, flags: &[&str]) -> End {
     let short = ["--workload", "mixed", "--file-size", "1MiB", "--quiet"];
-    rig.run(&[&["ramp", url], &short[..], flags].concat())
+    cli.run(&[&["ramp", url], &short[..], flags].concat())
 }
 
 /// The search of the last campaign, and its first sentence.
-fn found(rig: &Rig) -> (serde_json::Value, String) {
-    let json = rig.run(&["report", "--format", "json"]).stdout;
+fn found(cli: &Cli) -> (serde_json::Value, String) {
+    let json = cli.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     let sentence = document["found"]["sentences"][0].as_str().unwrap().to_owned();
     (document["found"]["figures"]["searches"][0].clone(), sentence)
@@ -18,45 +18,45 @@ fn found(rig: &Rig) -> (serde_json::Value, String) {
 
 #[test]
 fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     // Each client adds the same, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
-    let served = Served::start(&rig, &faults);
+    let served = Served::start(&cli, &faults);
     let flags = ["--duration", "200ms", "--timeout", "1s", "--max", "100", "--recovery", "10s"];
     let end = ramp(
-        &rig,
+        &cli,
         &served.url,
         &[&flags[..], &["--queue-depth", "2", "--read-percent", "100"]].concat(),
     );
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let (search, sentence) = found(&rig);
+    let (search, sentence) = found(&cli);
     assert_eq!((&search["gave_in_at"], &search["borne"]), (&40.into(), &39.into()), "{search}");
     assert_eq!((&search["way"], &search["is_known"]), (&"hangs".into(), &true.into()));
     assert_eq!(search["recovery"]["kind"], "recovered", "{search}");
     assert!(sentence.starts_with("nfs mixed: hangs with 40 clients: "), "{sentence}");
     assert!(sentence.contains("; when the load went away, "), "{sentence}");
     // The same sentence a year later; lines are wrapped.
-    let report = rig.run(&["report"]).stdout;
+    let report = cli.run(&["report"]).stdout;
     assert!(report.contains("Load at which it breaks"), "{report}");
     assert!(report.contains("nfs mixed: hangs with 40 clients: "), "{report}");
-    let page = rig.run(&["report", "--format", "html"]).stdout;
+    let page = cli.run(&["report", "--format", "html"]).stdout;
     assert_eq!(page.matches(">breaks at 40<").count(), 2, "throughput and response times");
     // A search is not gone on with.
-    let resumed = rig.run(&["resume"]);
+    let resumed = cli.run(&["resume"]);
     assert_eq!(resumed.code, 2, "{resumed:?}");
 }
 
 #[test]
 fn an_offered_load_rises_until_the_server_falls_behind() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     // One call at a time of 4 ms each: 250 op/s.
-    let served = Served::start(&rig, &["--fault", "service_time exponential 4ms"]);
+    let served = Served::start(&cli, &["--fault", "service_time exponential 4ms"]);
     let flags = ["--raise", "rate", "--from", "40", "--max", "1000", "--duration", "1s"];
     let one = ["--read-percent", "100", "--queue-depth", "1", "--timeout", "20s"];
-    Rig::unless_limited(|| {
-        let end = ramp(&rig, &served.url, &[&flags[..], &one].concat());
+    Cli::unless_limited(|| {
+        let end = ramp(&cli, &served.url, &[&flags[..], &one].concat());
         assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-        let (search, sentence) = found(&rig);
+        let (search, sentence) = found(&cli);
         let Some(at) = search["gave_in_at"].as_u64() else { return (sentence, false) };
         assert!(sentence.contains(&format!(" with {at} op/s: ")), "{sentence}");
         // Where it falls behind, the load that it bears is known to 2 %.
@@ -71,34 +71,34 @@ fn an_offered_load_rises_until_the_server_falls_behind() {
 
 #[test]
 fn a_server_that_never_recovers_ends_the_search_with_what_is_known() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let faults = ["--fault", "stall 600s at 4s", "--fault", "service_time 50ms on READ"];
-    let served = Served::start(&rig, &faults);
+    let served = Served::start(&cli, &faults);
     let flags = ["--duration", "200ms", "--timeout", "1s", "--recovery", "2s", "--max", "20000"];
     let end = ramp(
-        &rig,
+        &cli,
         &served.url,
         &[&flags[..], &["--queue-depth", "1", "--read-percent", "100"]].concat(),
     );
     assert_eq!(end.code, 4, "{end:?}");
-    let (search, sentence) = found(&rig);
+    let (search, sentence) = found(&cli);
     assert_eq!(search["recovery"]["kind"], "never", "{search}");
     assert!(search["borne"].as_u64().unwrap() < search["gave_in_at"].as_u64().unwrap());
     assert_eq!(sentence.matches("it never recovered: ").count(), 1, "{sentence}");
     assert!(sentence.contains("not even the lightest load (1 client) was served"), "{sentence}");
-    assert!(rig.run(&["list"]).stdout.contains("complete"), "{end:?}");
+    assert!(cli.run(&["list"]).stdout.contains("complete"), "{end:?}");
 }
 
 #[test]
 fn what_has_nothing_to_raise_is_refused() {
-    let rig = Rig::new();
-    let target = rig.target().display().to_string();
-    rig.refused(&["ramp", &target], 2, &["clients to add", "nfs://"]);
-    rig.refused(&["ramp", "embedded", "--raise", "client_hosts"], 2, &["clients to add"]);
-    rig.refused(&["ramp", "embedded", "--from", "50", "--max", "20"], 2, &["does not rise"]);
-    rig.refused(&["ramp", "embedded", "--recovery", "soon"], 2, &["--recovery `soon`"]);
-    rig.refused(&["ramp", "--until-broken"], 2, &["--until-broken", "--max"]);
-    let dry = rig.run(&["ramp", "--dry-run"]);
+    let cli = Cli::new();
+    let target = cli.target().display().to_string();
+    cli.refused(&["ramp", &target], 2, &["clients to add", "nfs://"]);
+    cli.refused(&["ramp", "embedded", "--raise", "client_hosts"], 2, &["clients to add"]);
+    cli.refused(&["ramp", "embedded", "--from", "50", "--max", "20"], 2, &["does not rise"]);
+    cli.refused(&["ramp", "embedded", "--recovery", "soon"], 2, &["--recovery `soon`"]);
+    cli.refused(&["ramp", "--until-broken"], 2, &["--until-broken", "--max"]);
+    let dry = cli.run(&["ramp", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
     let last = "until broken: from 1 to at most 64 clients";
     assert_eq!(dry.stdout.trim_end().lines().last(), Some(last));

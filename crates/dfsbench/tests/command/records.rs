@@ -9,14 +9,14 @@ use model::Target;
 use nfs_client::Mount;
 use serde_json::{Value, json};
 
+use crate::cli::{Cli, Served};
 use crate::killed::export_target;
-use crate::rig::{Rig, Served};
 
 const TREE: &str = "dfsbench-replay-0123456789abcdef";
 
 /// Writes a record beside the results file `r.db`, as an archive would unpack it.
-fn forge(rig: &Rig, campaign: &str, target: &Value, tree: &str) -> PathBuf {
-    let path = rig.folder().join(format!("r.db-work-{campaign}.lock"));
+fn forge(cli: &Cli, campaign: &str, target: &Value, tree: &str) -> PathBuf {
+    let path = cli.folder().join(format!("r.db-work-{campaign}.lock"));
     let worked = json!({"target": target, "hosts": [], "tree": tree});
     let record = json!({"campaign": campaign, "pid": 1, "targets": [worked]});
     fs::write(&path, record.to_string()).unwrap();
@@ -31,24 +31,24 @@ fn directory(path: &Path) -> Value {
 
 #[test]
 fn clean_refuses_forged_records() {
-    let rig = Rig::new();
-    let precious = rig.folder().join("precious");
+    let cli = Cli::new();
+    let precious = cli.folder().join("precious");
     fs::create_dir_all(precious.join("dear")).unwrap();
-    std::os::unix::fs::symlink(rig.folder(), rig.target().join("link")).unwrap();
+    std::os::unix::fs::symlink(cli.folder(), cli.target().join("link")).unwrap();
     let absolute = precious.display().to_string();
     let cases = [
-        (rig.folder().to_owned(), "precious"),
-        (rig.target(), "../precious"),
-        (rig.target(), absolute.as_str()),
+        (cli.folder().to_owned(), "precious"),
+        (cli.target(), "../precious"),
+        (cli.target(), absolute.as_str()),
         (precious.clone(), "."),
         (precious.join("dear"), ".."),
-        (rig.target(), "link/precious"),
-        (rig.target().join("link"), "precious"),
+        (cli.target(), "link/precious"),
+        (cli.target().join("link"), "precious"),
     ];
     for (target, tree) in cases {
         for campaign in ["x", TREE] {
-            let record = forge(&rig, campaign, &directory(&target), tree);
-            let end = rig.run(&["clean", "--results", "r.db"]);
+            let record = forge(&cli, campaign, &directory(&target), tree);
+            let end = cli.run(&["clean", "--results", "r.db"]);
             assert_eq!(end.code, 3, "{tree}: {end:?}");
             let name = record.file_name().unwrap().to_str().unwrap();
             assert!(end.stderr.contains(&format!("{name} is not followed")), "{tree}: {end:?}");
@@ -56,7 +56,7 @@ fn clean_refuses_forged_records() {
             assert!(precious.join("dear").exists(), "{tree} was removed");
             assert!(record.exists());
             // It can be given up by a command, and what it named stays.
-            let forgotten = rig.run(&["clean", "--results", "r.db", "--forget"]);
+            let forgotten = cli.run(&["clean", "--results", "r.db", "--forget"]);
             assert_eq!(forgotten.code, 0, "{tree}: {forgotten:?}");
             assert!(forgotten.stdout.contains("forgotten: "), "{forgotten:?}");
             assert!(!record.exists() && precious.join("dear").exists());
@@ -66,35 +66,35 @@ fn clean_refuses_forged_records() {
 
 #[test]
 fn clean_removes_only_marked_tree() {
-    let rig = Rig::new();
-    let tree = rig.target().join(TREE);
+    let cli = Cli::new();
+    let tree = cli.target().join(TREE);
     fs::create_dir_all(tree.join("tree/dear")).unwrap();
-    let record = forge(&rig, TREE, &directory(&rig.target()), TREE);
-    let end = rig.run(&["clean", "--results", "r.db"]);
+    let record = forge(&cli, TREE, &directory(&cli.target()), TREE);
+    let end = cli.run(&["clean", "--results", "r.db"]);
     assert_eq!(end.code, 3, "{end:?}");
     assert!(end.stderr.contains(&format!("has no directory {TREE}.campaign")), "{end:?}");
     assert!(tree.join("tree/dear").exists());
     fs::create_dir(tree.join(format!("{TREE}.campaign"))).unwrap();
-    let end = rig.run(&["clean", "--results", "r.db"]);
+    let end = cli.run(&["clean", "--results", "r.db"]);
     assert_eq!(end.code, 0, "{end:?}");
     assert!(end.stdout.contains(&format!("{TREE}\n")), "{end:?}");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
     assert!(!record.exists());
 }
 
 #[test]
 fn clean_removes_only_marked_tree_of_server() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &[]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &[]);
     let target = export_target(&served.url);
     let mut mount = Mount::connect(&mount_options(&target)).unwrap();
     let target = json!(Target::Nfs(target));
     let root = mount.root();
-    let clean = || rig.run(&["clean", "--results", "r.db"]);
+    let clean = || cli.run(&["clean", "--results", "r.db"]);
 
     let precious = mount.mkdir(root, "precious").unwrap();
     mount.mkdir(precious, "dear").unwrap();
-    let record = forge(&rig, "precious", &target, "precious");
+    let record = forge(&cli, "precious", &target, "precious");
     let end = clean();
     assert!(end.code == 3 && end.stderr.contains("is not followed"), "{end:?}");
     mount.lookup(precious, "dear").unwrap();
@@ -108,7 +108,7 @@ fn clean_removes_only_marked_tree_of_server() {
     mount.mkdir(tree, "a").unwrap();
     mount.create(tree, "text").unwrap();
     mount.create(made, &mark).unwrap();
-    let record = forge(&rig, TREE, &target, TREE);
+    let record = forge(&cli, TREE, &target, TREE);
     let end = clean();
     assert!(end.code == 3 && end.stderr.contains("has no directory"), "{end:?}");
     mount.lookup(tree, "a").unwrap();

@@ -2,30 +2,30 @@
 
 use rusqlite::Connection;
 
-use crate::rig::Rig;
+use crate::cli::Cli;
 
 const RUN: [&str; 6] = ["run", "null", "--duration", "100ms", "--results", "r.db"];
 
 #[test]
 fn an_empty_file_takes_results_and_has_none_to_show() {
-    let rig = Rig::new();
-    std::fs::write(rig.folder().join("r.db"), "").unwrap();
-    rig.refused(&["report", "--results", "r.db"], 2, &["`r.db` is empty", "hint"]);
-    let end = rig.run(&RUN);
+    let cli = Cli::new();
+    std::fs::write(cli.folder().join("r.db"), "").unwrap();
+    cli.refused(&["report", "--results", "r.db"], 2, &["`r.db` is empty", "hint"]);
+    let end = cli.run(&RUN);
     assert!([0, 4].contains(&end.code), "{end:?}");
-    assert_eq!(rig.run(&["report", "--results", "r.db"]).code, 0);
+    assert_eq!(cli.run(&["report", "--results", "r.db"]).code, 0);
 }
 
 #[test]
 fn a_file_that_is_not_ours() {
-    let rig = Rig::new();
-    let path = rig.folder().join("r.db");
+    let cli = Cli::new();
+    let path = cli.folder().join("r.db");
     std::fs::write(&path, "a shopping list, and quite a long one, with apples and pears").unwrap();
-    rig.refused(&RUN, 2, &["r.db"]);
-    rig.refused(&["report", "--results", "r.db"], 2, &["r.db"]);
+    cli.refused(&RUN, 2, &["r.db"]);
+    cli.refused(&["report", "--results", "r.db"], 2, &["r.db"]);
     std::fs::remove_file(&path).unwrap();
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE apples (n)").unwrap();
-    rig.refused(&RUN, 2, &["r.db", "dfsbench"]);
+    cli.refused(&RUN, 2, &["r.db", "dfsbench"]);
     assert_eq!(
         Connection::open(&path).unwrap().query_row("SELECT count(*) FROM apples", [], |r| r.get(0)),
         Ok(0)
@@ -34,46 +34,46 @@ fn a_file_that_is_not_ours() {
 
 #[test]
 fn a_file_of_a_newer_version() {
-    let rig = Rig::new();
-    assert_eq!(rig.run(&RUN).code, 0);
-    let db = Connection::open(rig.folder().join("r.db")).unwrap();
+    let cli = Cli::new();
+    assert_eq!(cli.run(&RUN).code, 0);
+    let db = Connection::open(cli.folder().join("r.db")).unwrap();
     db.execute_batch("PRAGMA user_version = 99").unwrap();
     drop(db);
-    rig.refused(&RUN, 2, &["99", "hint"]);
-    rig.refused(&["report", "--results", "r.db"], 2, &["99"]);
+    cli.refused(&RUN, 2, &["99", "hint"]);
+    cli.refused(&["report", "--results", "r.db"], 2, &["99"]);
 }
 
 #[test]
 fn a_file_that_is_locked() {
-    let rig = Rig::new();
-    assert_eq!(rig.run(&RUN).code, 0);
-    let db = Connection::open(rig.folder().join("r.db")).unwrap();
+    let cli = Cli::new();
+    assert_eq!(cli.run(&RUN).code, 0);
+    let db = Connection::open(cli.folder().join("r.db")).unwrap();
     db.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let end = rig.run(&RUN);
+    let end = cli.run(&RUN);
     assert_eq!(end.code, 2, "{end:?}");
     assert!(end.stderr.contains("locked") || end.stderr.contains("in use"), "{end:?}");
 }
 
 #[test]
 fn no_file_and_no_campaign() {
-    let rig = Rig::new();
-    rig.refused(&["report"], 2, &["dfsbench.db"]);
-    assert_eq!(rig.run(&RUN).code, 0);
-    rig.refused(&["report", "--results", "r.db", "7"], 2, &["7"]);
-    rig.refused(&["run", "null", "--results", "no/such/folder/r.db"], 2, &["no/such/folder"]);
+    let cli = Cli::new();
+    cli.refused(&["report"], 2, &["dfsbench.db"]);
+    assert_eq!(cli.run(&RUN).code, 0);
+    cli.refused(&["report", "--results", "r.db", "7"], 2, &["7"]);
+    cli.refused(&["run", "null", "--results", "no/such/folder/r.db"], 2, &["no/such/folder"]);
 }
 
 #[test]
 fn a_page_never_takes_the_place_of_another_file() {
-    let rig = Rig::new();
-    let strange = rig.folder().join("r.html");
+    let cli = Cli::new();
+    let strange = cli.folder().join("r.html");
     std::fs::write(&strange, "<p>my notes").unwrap();
-    rig.refused(&RUN, 2, &["r.html", "hint"]);
+    cli.refused(&RUN, 2, &["r.html", "hint"]);
     assert_eq!(std::fs::read_to_string(&strange).unwrap(), "<p>my notes");
     std::fs::remove_file(&strange).unwrap();
     let mut onto_itself = RUN;
     onto_itself[5] = "r.html";
-    rig.refused(&onto_itself, 2, &["r.html", "results file"]);
+    cli.refused(&onto_itself, 2, &["r.html", "results file"]);
     // A page of ours is overwritten.
-    assert_eq!((rig.run(&RUN).code, rig.run(&RUN).code), (0, 0));
+    assert_eq!((cli.run(&RUN).code, cli.run(&RUN).code), (0, 0));
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 
 /// Longest wait for a program that has been started, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,15 +28,15 @@ fn starts(folder: &Path) -> usize {
 
 #[test]
 fn runs_stored_programs_only_with_consent() {
-    let rig = Rig::new();
-    let folder = rig.folder();
+    let cli = Cli::new();
+    let folder = cli.folder();
     let script = "echo x >> \"$0/started\"; test -e \"$0/quick\" || sleep 600";
     let plan = format!(
         "name = \"p\"\ntrials = 2\n[[target]]\nname = \"t\"\npath = \"target\"\n\
          [[workload]]\nkind = \"app\"\nrun = [\"sh\", \"-c\", {script:?}, {folder:?}]\n"
     );
     fs::write(folder.join("plan.toml"), plan).unwrap();
-    let mut command = rig.command(&["run", "plan.toml", "--quiet"]);
+    let mut command = cli.command(&["run", "plan.toml", "--quiet"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_that(|| starts(folder) > 0);
     kill_process(Pid::from_raw(child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
@@ -46,30 +46,30 @@ fn runs_stored_programs_only_with_consent() {
     fs::write(folder.join("quick"), "").unwrap();
     let before = starts(folder);
 
-    let refused = rig.run(&["resume", "--quiet"]);
+    let refused = cli.run(&["resume", "--quiet"]);
     assert_eq!((refused.code, starts(folder)), (2, before), "{refused:?}");
     for part in ["sh -c ", "sleep 600", "--allow-program"] {
         assert!(refused.stderr.contains(part), "{refused:?}");
     }
-    let resumed = rig.run(&["resume", "--quiet", "--allow-program"]);
+    let resumed = cli.run(&["resume", "--quiet", "--allow-program"]);
     assert_eq!(resumed.code, 0, "{resumed:?}");
     assert_eq!(starts(folder), before + 2);
 }
 
 #[test]
 fn says_that_last_campaign_was_never_stored() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let small = ["--workload", "metadata", "--small-files", "10", "--trials", "1", "--quiet"];
-    let end = rig.run(&[&["run", "target"], &small[..]].concat());
+    let end = cli.run(&[&["run", "target"], &small[..]].concat());
     assert_eq!(end.code, 0, "{end:?}");
-    let complete = rig.run(&["resume"]);
+    let complete = cli.run(&["resume"]);
     assert!(complete.code == 2 && complete.stderr.contains("no trial is missing"), "{complete:?}");
 
     // Its preflight takes longer than the kill.
-    let served = Served::start(&rig, &["--fault", "service_time 1500ms on MKDIR"]);
-    let mut child = rig.command(&["run", &served.url, "--quiet"]).spawn().unwrap();
+    let served = Served::start(&cli, &["--fault", "service_time 1500ms on MKDIR"]);
+    let mut child = cli.command(&["run", &served.url, "--quiet"]).spawn().unwrap();
     let has_record = || {
-        let mut entries = fs::read_dir(rig.folder()).unwrap().flatten();
+        let mut entries = fs::read_dir(cli.folder()).unwrap().flatten();
         entries.any(|entry| {
             let is_record = entry.file_name().to_string_lossy().contains("-work-");
             is_record && entry.metadata().is_ok_and(|found| found.len() > 0)
@@ -78,11 +78,11 @@ fn says_that_last_campaign_was_never_stored() {
     await_that(has_record);
     child.kill().unwrap();
     child.wait().unwrap();
-    let unstored = rig.run(&["resume"]);
+    let unstored = cli.run(&["resume"]);
     assert_eq!(unstored.code, 2, "{unstored:?}");
     assert!(unstored.stderr.contains("was killed before it was stored"), "{unstored:?}");
     // The one that is named is the one that is meant.
-    let named = rig.run(&["resume", "1"]);
+    let named = cli.run(&["resume", "1"]);
     assert!(named.code == 2 && named.stderr.contains("no trial is missing"), "{named:?}");
     assert!(!named.stderr.contains("was killed"), "{named:?}");
 }

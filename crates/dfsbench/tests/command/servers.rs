@@ -4,69 +4,69 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 
 /// What anything here may take on a machine that does a tenth of its usual work.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-fn run_against(rig: &Rig, url: &str, args: &[&str]) -> End {
+fn run_against(cli: &Cli, url: &str, args: &[&str]) -> End {
     let args: Vec<&str> =
         ["run", url, "--quiet", "--trials", "1"].iter().chain(args).copied().collect();
-    rig.run(&args)
+    cli.run(&args)
 }
 
 #[test]
 fn a_server_that_is_not_there() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("nfs://127.0.0.1:{port}/export?mountport={port}");
-    rig.refused(&["run", &url], 3, &["refused", "hint"]);
+    cli.refused(&["run", &url], 3, &["refused", "hint"]);
 }
 
 #[test]
 fn a_server_that_does_not_answer() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let url = format!("nfs://127.0.0.1:{port}/export?mountport={port}");
-    rig.refused(&["run", &url, "--timeout", "500ms"], 3, &["no answer", "within 0.5 s"]);
+    cli.refused(&["run", &url, "--timeout", "500ms"], 3, &["no answer", "within 0.5 s"]);
     let begun = Instant::now();
-    rig.refused(&["run", &url], 3, &["no answer"]);
+    cli.refused(&["run", &url], 3, &["no answer"]);
     let waited = begun.elapsed();
     assert!(waited > Duration::from_secs(4) && waited < PATIENCE, "{waited:?}");
 }
 
 #[test]
 fn a_server_that_refuses_the_mount() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--fault", "refuse-mount"]);
-    rig.refused(&["run", &served.url], 3, &["hint", "insecure"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--fault", "refuse-mount"]);
+    cli.refused(&["run", &served.url], 3, &["hint", "insecure"]);
 }
 
 #[test]
 fn an_export_that_is_not_there() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &[]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &[]);
     let url = served.url.replace("/export", "/exprot");
-    rig.refused(&["run", &url], 3, &["/exprot", "/export"]);
+    cli.refused(&["run", &url], 3, &["/exprot", "/export"]);
 }
 
 #[test]
 fn a_server_that_fills_up_half_way() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--memory", "8MiB"]);
-    let end = run_against(&rig, &served.url, &["--workload", "stream", "--file-size", "32MiB"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--memory", "8MiB"]);
+    let end = run_against(&cli, &served.url, &["--workload", "stream", "--file-size", "32MiB"]);
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("ENOSPC"), "{}", end.stdout);
     // What was written is gone again: the next run finds room.
-    let end = run_against(&rig, &served.url, &["--workload", "stream", "--file-size", "4MiB"]);
+    let end = run_against(&cli, &served.url, &["--workload", "stream", "--file-size", "4MiB"]);
     assert_eq!(end.code, 0, "{end:?}");
 }
 
 #[test]
 fn a_server_stays_within_its_memory() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--memory", "64MiB"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--memory", "64MiB"]);
     let before = served.peak_memory_mib();
     // Half of a record of 1 MiB over each of many connections, which stay open.
     let half = [&[0x80, 0x10, 0, 0][..], &vec![0; 1 << 19]].concat();
@@ -82,7 +82,7 @@ fn a_server_stays_within_its_memory() {
     }
     // It serves others meanwhile.
     let args = ["--workload", "stream", "--file-size", "4MiB", "--io-size", "32KiB"];
-    let end = run_against(&rig, &served.url, &args);
+    let end = run_against(&cli, &served.url, &args);
     assert_eq!(end.code, 0, "{end:?}");
     let grown = served.peak_memory_mib() - before;
     assert!(grown < 64, "{grown} MiB more");
@@ -90,15 +90,15 @@ fn a_server_stays_within_its_memory() {
 
 #[test]
 fn a_server_that_goes_away_in_the_middle() {
-    let rig = Rig::new();
-    let mut served = Served::start(&rig, &[]);
+    let cli = Cli::new();
+    let mut served = Served::start(&cli, &[]);
     let url = served.url.clone();
     // A small file is prepared at once, so that the mix runs when the server goes.
     let args = ["--workload=mixed", "--file-size=1MiB", "--duration=20s", "--timeout=2s"];
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| run_against(&rig, &url, &args));
+        let running = scope.spawn(|| run_against(&cli, &url, &args));
         // The results file is made when the first trial begins.
-        let results = rig.folder().join("dfsbench.db");
+        let results = cli.folder().join("dfsbench.db");
         let patience = Instant::now() + Duration::from_secs(20);
         while !results.exists() && Instant::now() < patience {
             std::thread::park_timeout(Duration::from_millis(20));
@@ -111,21 +111,21 @@ fn a_server_that_goes_away_in_the_middle() {
         assert!(end.stdout.contains("lost"), "{}", end.stdout);
         assert!(begun.elapsed() < PATIENCE);
     });
-    let report = rig.run(&["report", "--format", "csv"]);
+    let report = cli.run(&["report", "--format", "csv"]);
     assert_eq!(report.code, 0);
     let rows: Vec<&str> = report.stdout.lines().collect();
     assert!(rows[1].contains(",mix,") && rows[1].contains("invalid"), "{}", report.stdout);
-    let json = rig.run(&["report", "--format", "json"]).stdout;
+    let json = cli.run(&["report", "--format", "json"]).stdout;
     assert!(json.contains("\"passes\":[{"), "what was measured until then is kept");
 }
 
 #[test]
 fn a_server_that_falls_silent_in_the_middle() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--fault", "hang-after 3000"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--fault", "hang-after 3000"]);
     let args = ["--workload", "mixed", "--duration", "300s", "--timeout", "700ms"];
     let begun = Instant::now();
-    let end = run_against(&rig, &served.url, &args);
+    let end = run_against(&cli, &served.url, &args);
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("no answer"), "{}", end.stdout);
     assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());

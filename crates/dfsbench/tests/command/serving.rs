@@ -3,11 +3,11 @@
 
 use std::net::TcpListener;
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 
 #[test]
 fn a_server_that_can_not_be_as_it_was_requested() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for (args, words) in [
         (&["--listen", "0.0.0.0"][..], &["--listen", "0.0.0.0", "--allow"][..]),
         (&["--listen", "here"], &["--listen", "`here`", "0.0.0.0"]),
@@ -22,24 +22,24 @@ fn a_server_that_can_not_be_as_it_was_requested() {
         (&["--tls", "--tls-client-ca", "no.pem"], &["--tls-client-ca", "`no.pem`"]),
         (&["--tls", "--tls-cert", "no.pem", "--tls-key", "no.key"], &["--tls-cert", "`no.pem`"]),
     ] {
-        rig.refused(&[&["serve"], args].concat(), 2, words);
+        cli.refused(&[&["serve"], args].concat(), 2, words);
     }
 }
 
 #[test]
 fn a_port_that_is_taken_or_not_ours() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    rig.refused(&["serve", "--port", &port], 3, &[&port, "hint", "--port"]);
-    rig.refused(&["serve", "--listen", "192.0.2.1", "--allow", "192.0.2.2"], 3, &["192.0.2.1"]);
+    cli.refused(&["serve", "--port", &port], 3, &[&port, "hint", "--port"]);
+    cli.refused(&["serve", "--listen", "192.0.2.1", "--allow", "192.0.2.2"], 3, &["192.0.2.1"]);
 }
 
 #[test]
 fn a_probe_tells_what_a_server_offers() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--nfsvers", "2,3", "--tls"]);
-    let table = rig.run(&["probe", &served.url]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--nfsvers", "2,3", "--tls"]);
+    let table = cli.run(&["probe", &served.url]);
     assert_eq!(table.code, 0, "{table:?}");
     for words in [
         "NFS 2, 3\n",
@@ -53,7 +53,7 @@ fn a_probe_tells_what_a_server_offers() {
     ] {
         assert!(table.stdout.contains(words), "{words}: {}", table.stdout);
     }
-    let json = rig.run(&["probe", &served.url, "--format", "json"]).stdout;
+    let json = cli.run(&["probe", &served.url, "--format", "json"]).stdout;
     let found: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(found["versions"], serde_json::json!(["2", "3"]));
     assert_eq!(found["tls"], true);
@@ -72,54 +72,54 @@ fn a_probe_tells_what_a_server_offers() {
 
 #[test]
 fn a_probe_without_an_answer_is_an_error() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    rig.refused(&["probe", &format!("nfs://{free}")], 3, &["nothing answers", "refused", "hint"]);
-    rig.refused(&["probe", "nfs://no.such.host.invalid"], 3, &["no.such.host.invalid"]);
-    rig.refused(&["probe", "http://h"], 2, &["http://h"]);
-    rig.refused(&["probe", "h", "--timeout", "soon"], 2, &["--timeout", "`soon`"]);
-    let served = Served::start(&rig, &[]);
+    cli.refused(&["probe", &format!("nfs://{free}")], 3, &["nothing answers", "refused", "hint"]);
+    cli.refused(&["probe", "nfs://no.such.host.invalid"], 3, &["no.such.host.invalid"]);
+    cli.refused(&["probe", "http://h"], 2, &["http://h"]);
+    cli.refused(&["probe", "h", "--timeout", "soon"], 2, &["--timeout", "`soon`"]);
+    let served = Served::start(&cli, &[]);
     let url = served.url.replace("/export", "/exprot");
-    rig.refused(&["probe", &url], 3, &["`/exprot` is not exported", "/export"]);
+    cli.refused(&["probe", &url], 3, &["`/exprot` is not exported", "/export"]);
 }
 
 #[test]
 fn a_planned_fault_is_met() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--fault", "error WRITE NOSPC 100%"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--fault", "error WRITE NOSPC 100%"]);
     let stream = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1", "--quiet"];
-    let end = rig.run(&[&["run", &served.url], &stream[..]].concat());
+    let end = cli.run(&[&["run", &served.url], &stream[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("ENOSPC") || end.stdout.contains("NOSPC"), "{}", end.stdout);
     // The same words in a plan make the embedded server do the same.
     let plan = "name = \"p\"\ntrials = 1\n[server.faults]\nrefuse_mount = true\n\
                 [[target]]\nname = \"n\"\nembedded = true\n[[workload]]\nkind = \"stream\"\n";
-    std::fs::write(rig.folder().join("p.toml"), plan).unwrap();
-    rig.refused(&["run", "p.toml"], 3, &["refuses to mount", "hint"]);
+    std::fs::write(cli.folder().join("p.toml"), plan).unwrap();
+    cli.refused(&["run", "p.toml"], 3, &["refuses to mount", "hint"]);
 }
 
 #[test]
 fn a_server_may_want_reserved_ports() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--fault", "reserved-ports"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--fault", "reserved-ports"]);
     let names = ["--workload", "metadata", "--small-files", "10", "--trials", "1", "--quiet"];
     let refused = [&["run", &served.url], &names[..]].concat();
-    rig.refused(&refused, 3, &["refuses to mount", "resvport"]);
-    let probe = rig.run(&["probe", &served.url, "--format", "json"]);
+    cli.refused(&refused, 3, &["refuses to mount", "resvport"]);
+    let probe = cli.run(&["probe", &served.url, "--format", "json"]);
     // Without the right to such a port it is not known, but it is never denied.
     assert!(!probe.stdout.contains("\"resvport_needed\": false"), "{probe:?}");
 }
 
 #[test]
 fn too_few_open_files_have_a_hint() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let flags =
         "--workload mixed --workers 64 --file-size 64KiB --duration 100ms --trials 1 --quiet";
     for target in ["embedded", "target"] {
         let program = env!("CARGO_BIN_EXE_dfsbench");
         let script = format!("ulimit -n 40; exec '{program}' run {target} {flags}");
         let mut shell = std::process::Command::new("sh");
-        shell.args(["-c", &script]).current_dir(rig.folder());
+        shell.args(["-c", &script]).current_dir(cli.folder());
         let end = End::of(shell.output().unwrap());
         assert!(end.code == 3 || end.code == 4, "{end:?}");
         let output = format!("{}{}", end.stdout, end.stderr);
@@ -129,9 +129,9 @@ fn too_few_open_files_have_a_hint() {
 
 #[test]
 fn what_no_server_can_do_is_a_row_or_an_error() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let stream = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1", "--quiet"];
-    let run = |more: &[&str]| rig.run(&[&["run", "embedded"], &stream[..], more].concat());
+    let run = |more: &[&str]| cli.run(&[&["run", "embedded"], &stream[..], more].concat());
     let table = run(&["--nfsvers", "3,4.1", "--proto", "udp,tcp", "--dry-run"]);
     assert_eq!(table.code, 0, "{table:?}");
     assert!(table.stdout.contains("none: v4.1 runs over TCP only"), "{}", table.stdout);
@@ -148,6 +148,6 @@ fn what_no_server_can_do_is_a_row_or_an_error() {
         (&["--nfsvers", "4"], &["--nfsvers", "`4`", "4.0, 4.1 or 4.2"]),
         (&["--timeo", "1s"], &["--timeo", "udp"]),
     ] {
-        rig.refused(&[&["run", "embedded", "--workload", "stream"], args].concat(), 2, words);
+        cli.refused(&[&["run", "embedded", "--workload", "stream"], args].concat(), 2, words);
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use model::random::{SplitMix64, below};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -19,8 +19,8 @@ fn plan<'a>(duration: &'a str, trials: &'a str, results: &'a str) -> Vec<&'a str
     [&what[..], &matrix, &["--trials", trials, "--results", results]].concat()
 }
 
-fn start(rig: &Rig, args: &[&str]) -> Child {
-    rig.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+fn start(cli: &Cli, args: &[&str]) -> Child {
+    cli.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// The rows of a query, as numbers; none where there is no file or no table yet. It may write, as
@@ -68,16 +68,16 @@ fn reaches(child: &mut Child, results: &Path, trials: usize) -> bool {
 
 #[test]
 fn a_campaign_that_is_being_made_is_not_made_by_another_process() {
-    let rig = Rig::new();
-    let results = rig.folder().join("dfsbench.db");
-    let mut first = start(&rig, &plan("300ms", "20", "dfsbench.db"));
+    let cli = Cli::new();
+    let results = cli.folder().join("dfsbench.db");
+    let mut first = start(&cli, &plan("300ms", "20", "dfsbench.db"));
     assert!(reaches(&mut first, &results, 1));
-    let refused = rig.run(&["resume", "--quiet"]);
+    let refused = cli.run(&["resume", "--quiet"]);
     assert_eq!(refused.code, 2, "{refused:?}");
     let holder = format!("campaign 1 of `dfsbench.db` is being made by process {}", first.id());
     assert!(refused.stderr.contains(&holder), "{refused:?}");
     // Another one may be made in the same file meanwhile.
-    let second = rig.run(&plan("20ms", "2", "dfsbench.db"));
+    let second = cli.run(&plan("20ms", "2", "dfsbench.db"));
     assert_eq!(second.code, 0, "{second:?}");
     assert!(second.stdout.contains("campaign 2"), "{second:?}");
     assert!(first.try_wait().unwrap().is_none(), "the first one ended too early to tell");
@@ -85,7 +85,7 @@ fn a_campaign_that_is_being_made_is_not_made_by_another_process() {
     first.kill().unwrap();
     first.wait().unwrap();
     let before = made(&results).len();
-    let mut go_on = start(&rig, &["resume", "1", "--quiet"]);
+    let mut go_on = start(&cli, &["resume", "1", "--quiet"]);
     assert!(reaches(&mut go_on, &results, before + 1));
     go_on.kill().unwrap();
     go_on.wait().unwrap();
@@ -93,8 +93,8 @@ fn a_campaign_that_is_being_made_is_not_made_by_another_process() {
 
 #[test]
 fn two_campaigns_begin_in_one_new_file_and_both_end_well() {
-    let rig = Rig::new();
-    let campaigns = [0, 1].map(|_| start(&rig, &plan("30ms", "5", "dfsbench.db")));
+    let cli = Cli::new();
+    let campaigns = [0, 1].map(|_| start(&cli, &plan("30ms", "5", "dfsbench.db")));
     let mut named = campaigns.map(|child| {
         let end = End::of(child.wait_with_output().unwrap());
         assert_eq!(end.code, 0, "{end:?}");
@@ -102,21 +102,21 @@ fn two_campaigns_begin_in_one_new_file_and_both_end_well() {
     });
     named.sort_unstable();
     assert_eq!(named, [false, true]);
-    assert_eq!(made(&rig.folder().join("dfsbench.db")).len(), 20);
-    let entries = std::fs::read_dir(rig.folder()).unwrap().flatten();
+    assert_eq!(made(&cli.folder().join("dfsbench.db")).len(), 20);
+    let entries = std::fs::read_dir(cli.folder()).unwrap().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
     // The one that ended later has a page of its own.
     names.retain(|name| !name.to_string_lossy().ends_with(".html"));
     names.sort_unstable();
     assert_eq!(names, ["dfsbench.db", "state", "target"]);
-    assert_eq!(std::fs::read_dir(rig.folder().join("state")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(cli.folder().join("state")).unwrap().count(), 0);
 }
 
 #[test]
 fn a_campaign_killed_twenty_times_has_the_trials_and_the_order_of_one_that_was_not() {
-    let rig = Rig::new();
-    let (twin, killed) = (rig.folder().join("twin.db"), rig.folder().join("killed.db"));
-    let end = rig.run(&plan("15ms", "24", "twin.db"));
+    let cli = Cli::new();
+    let (twin, killed) = (cli.folder().join("twin.db"), cli.folder().join("killed.db"));
+    let end = cli.run(&plan("15ms", "24", "twin.db"));
     assert_eq!(end.code, 0, "{end:?}");
     let seed = 20;
     let mut random = SplitMix64::new(seed);
@@ -125,7 +125,7 @@ fn a_campaign_killed_twenty_times_has_the_trials_and_the_order_of_one_that_was_n
     let go_on = ["resume", "--quiet", "--results", "killed.db"];
     for kill in 0..20 {
         let (begun, before) = (has_a_campaign(&killed), made(&killed));
-        let mut child = start(&rig, if begun { &go_on } else { &begin });
+        let mut child = start(&cli, if begun { &go_on } else { &begin });
         let more = before.len() + draw(2) as usize;
         assert!(reaches(&mut child, &killed, more), "kill {kill} of seed {seed}: no more to make");
         std::thread::park_timeout(Duration::from_millis(draw(60)));
@@ -133,7 +133,7 @@ fn a_campaign_killed_twenty_times_has_the_trials_and_the_order_of_one_that_was_n
         child.wait().unwrap();
         assert!(made(&killed).starts_with(&before), "kill {kill} of seed {seed} lost a trial");
     }
-    let end = rig.run(&go_on);
+    let end = cli.run(&go_on);
     assert_eq!(end.code, 0, "{end:?}");
     assert_eq!(made(&twin).len(), 48);
     assert_eq!(made(&killed), made(&twin), "seed {seed}");

@@ -5,19 +5,19 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 /// A soak of seconds at a rate that any machine keeps up with.
 const SHORT: [&str; 9] =
     ["soak", "--rate", "200", "--files", "8", "--file-size", "256KiB", "--quiet", "--interval"];
 
-fn soaked(rig: &Rig, flags: &[&str]) -> End {
-    rig.run(&[&SHORT[..], &["100ms"], flags].concat())
+fn soaked(cli: &Cli, flags: &[&str]) -> End {
+    cli.run(&[&SHORT[..], &["100ms"], flags].concat())
 }
 
 /// The answer, as programs read it.
-fn answer(rig: &Rig) -> Value {
-    let report = rig.run(&["report", "--format", "json"]);
+fn answer(cli: &Cli) -> Value {
+    let report = cli.run(&["report", "--format", "json"]);
     let report: Value = serde_json::from_str(&report.stdout).unwrap();
     report["found"].clone()
 }
@@ -28,17 +28,17 @@ fn number(value: &Value) -> u64 {
 
 #[test]
 fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let disturb =
         ["--disturb", "server-restart at 1500ms", "--disturb", "server-stall at 5s for 1s"];
-    let end = soaked(&rig, &[&["--duration", "8s", "--segment", "4s"], &disturb[..]].concat());
+    let end = soaked(&cli, &[&["--duration", "8s", "--segment", "4s"], &disturb[..]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.starts_with("soak: complete, "), "{}", end.stdout);
     assert!(end.stdout.contains("It survives: "), "{}", end.stdout);
     // When it began is reported, which is later than planned where others take the processors.
     let mut lines = end.stdout.lines().filter(|line| line.contains("  server-stall at "));
     assert!(lines.any(|line| line.contains(" s: noticed within ")), "{}", end.stdout);
-    let found = answer(&rig);
+    let found = answer(&cli);
     let figures = &found["figures"];
     assert_eq!((&figures["verdict"], number(&figures["kept"]["lost"])), (&"survives".into(), 0));
     // Both segments, each with all of its 8 x 64 blocks.
@@ -65,11 +65,11 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
 
 #[test]
 fn faults_with_an_instant_are_events() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let faults = ["--fault", "restart at 1s", "--fault", "stall 500ms at 2s"];
-    let end = soaked(&rig, &[&["--duration", "4s", "--segment", "4s"], &faults[..]].concat());
+    let end = soaked(&cli, &[&["--duration", "4s", "--segment", "4s"], &faults[..]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let found = answer(&rig);
+    let found = answer(&cli);
     let events = found["figures"]["disturbances"].as_array().unwrap();
     let names: Vec<&Value> = events.iter().map(|event| &event["fault"]).collect();
     assert_eq!(names, ["server-restart", "server-stall"], "{found}");
@@ -79,9 +79,9 @@ fn faults_with_an_instant_are_events() {
 
 #[test]
 fn both_flags_take_both_vocabularies() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let planned = |flags: &[&str]| {
-        let end = rig.run(&[&["soak", "--duration", "30s", "--dry-run"], flags].concat());
+        let end = cli.run(&[&["soak", "--duration", "30s", "--dry-run"], flags].concat());
         assert_eq!(end.code, 0, "{end:?}");
         let lines = end.stdout.lines().skip_while(|line| !line.starts_with("soak: "));
         lines.skip(1).map(str::to_owned).collect::<Vec<_>>()
@@ -97,7 +97,7 @@ fn both_flags_take_both_vocabularies() {
     // Those of a plan's server, too; a flag adds to them.
     let head = "name = \"p\"\n[[target]]\nname = \"nfs\"\nembedded = true\n\
                 [[workload]]\nkind = \"mixed\"\n";
-    let plan = rig.folder().join("faults.toml");
+    let plan = cli.folder().join("faults.toml");
     std::fs::write(&plan, format!("{head}[server.faults]\nrestart = \"at 3s\"\n")).unwrap();
     let plan = plan.display().to_string();
     assert_eq!(planned(&[&plan, "--disturb", "none"]), both[..1]);
@@ -106,23 +106,23 @@ fn both_flags_take_both_vocabularies() {
 
 #[test]
 fn a_session_that_the_server_forgot_is_created_again_and_no_op_fails() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let disturb = ["--disturb", "server-restart at 1500ms", "--nfsvers", "4.1"];
-    let end = soaked(&rig, &[&["--duration", "4s", "--segment", "4s"], &disturb[..]].concat());
+    let end = soaked(&cli, &[&["--duration", "4s", "--segment", "4s"], &disturb[..]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let figures = &answer(&rig)["figures"];
+    let figures = &answer(&cli)["figures"];
     assert_eq!((number(&figures["kept"]["lost"]), number(&figures["lost_state"])), (0, 0));
 }
 
 /// A server that loses what it acknowledged as safe, by COMMIT or at once.
 fn liar(flags: &[&str]) {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let fault = ["--fault", "lose-committed", "--disturb", "server-restart at 2s"];
-    let end = soaked(&rig, &[&["--duration", "4s", "--segment", "4s"], &fault[..], flags].concat());
+    let end = soaked(&cli, &[&["--duration", "4s", "--segment", "4s"], &fault[..], flags].concat());
     assert_eq!((end.code, end.stderr.as_str()), (4, ""), "{end:?}");
     assert!(end.stdout.contains("It LOSES DATA: "), "{}", end.stdout);
     assert!(end.stdout.contains("data-mismatch"), "{}", end.stdout);
-    let figures = &answer(&rig)["figures"];
+    let figures = &answer(&cli)["figures"];
     assert_eq!(figures["verdict"], "loses-data");
     let findings = figures["kept"]["findings"].as_array().unwrap();
     let lost = findings.iter().find(|finding| finding["state"] == "lost").unwrap();
@@ -143,49 +143,49 @@ fn a_server_that_loses_what_was_written_file_sync_is_caught() {
 
 #[test]
 fn a_server_that_never_comes_back_ends_the_campaign_and_is_named() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let gone = ["--timeout", "1s", "--disturb", "server-stall at 1s for 8s"];
-    let end = soaked(&rig, &[&["--duration", "10s", "--segment", "10s"], &gone[..]].concat());
+    let end = soaked(&cli, &[&["--duration", "10s", "--segment", "10s"], &gone[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("It does NOT RECOVER: "), "{}", end.stdout);
-    assert_eq!(answer(&rig)["figures"]["verdict"], "never-recovers");
+    assert_eq!(answer(&cli)["figures"]["verdict"], "never-recovers");
 }
 
 #[test]
 fn memory_of_ours_does_not_grow_from_one_segment_to_the_next() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let work = ["--rate", "0", "--files", "8", "--file-size", "256KiB", "--interval", "100ms"];
     let long = ["--duration", "16s", "--segment", "1s", "--disturb", "none", "--quiet"];
-    let end = rig.run(&[&["soak"], &work[..], &long[..]].concat());
+    let end = cli.run(&[&["soak"], &work[..], &long[..]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let memory = &answer(&rig)["figures"]["memory"];
+    let memory = &answer(&cli)["figures"]["memory"];
     let (early, late) = (number(&memory["early_bytes"]), number(&memory["late_bytes"]));
     assert!(early > 1 << 20 && late < early + (8 << 20), "{memory}");
 }
 
 #[test]
 fn a_soak_goes_on_where_it_was_stopped() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let flags = ["--duration", "6s", "--segment", "1s", "--disturb", "none"];
-    let mut command = rig.command(&[&SHORT[..], &["100ms"], &flags[..]].concat());
+    let mut command = cli.command(&[&SHORT[..], &["100ms"], &flags[..]].concat());
     let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     // The first segments are stored by then; a slow machine stops before, and makes all of them.
     std::thread::park_timeout(Duration::from_secs(3));
     let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let stopped = End::of(child.wait_with_output().unwrap());
-    if stopped.code == 4 && Path::new(&rig.folder().join("dfsbench.db")).exists() {
-        let resumed = rig.run(&["resume", "--quiet"]);
+    if stopped.code == 4 && Path::new(&cli.folder().join("dfsbench.db")).exists() {
+        let resumed = cli.run(&["resume", "--quiet"]);
         assert_eq!((resumed.code, resumed.stderr.as_str()), (0, ""), "{resumed:?}");
-        assert_eq!(number(&answer(&rig)["figures"]["segments_made"]), 6);
+        assert_eq!(number(&answer(&cli)["figures"]["segments_made"]), 6);
     }
 }
 
 #[test]
 fn what_a_soak_can_t_do_is_refused_before_it_starts() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let refused = |flags: &[&str], words: &[&str]| {
-        rig.refused(&[&["soak"], flags].concat(), 2, words);
+        cli.refused(&[&["soak"], flags].concat(), 2, words);
     };
     let of = |disturbance: &str| ["--disturb".to_owned(), disturbance.to_owned()];
     for (disturbance, words) in [
@@ -199,7 +199,7 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
         let [flag, text] = of(disturbance);
         refused(&[&flag, &text], &words);
     }
-    let target = rig.target().display().to_string();
+    let target = cli.target().display().to_string();
     refused(&[&target, "--disturb", "server-restart at 1s"], &["can't disturb", "in-memory"]);
     refused(&["--trials", "3"], &["--trials has no effect on a soak", "--segment"]);
     refused(&["--io-size", "4KiB,8KiB"], &["a soak is one run, and this plan makes 2"]);
@@ -218,13 +218,13 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
 }
 
 /// Two agents of this very host that share a folder; `lines` are further ones of the plan.
-fn shared(rig: &Rig, lines: &str) -> String {
-    let path = rig.folder().join("shared.toml");
+fn shared(cli: &Cli, lines: &str) -> String {
+    let path = cli.folder().join("shared.toml");
     let text = format!(
         "name = \"t\"\n[[host]]\nname = \"one\"\n[[host]]\nname = \"two\"\nslots = 1\n\
          [[target]]\nname = \"all\"\npath = \"{}\"\nhosts = [\"one\", \"two\"]\n\
          [[workload]]\nkind = \"mixed\"\nworkers = 1\n{lines}",
-        rig.target().display()
+        cli.target().display()
     );
     std::fs::write(&path, text).unwrap();
     path.display().to_string()
@@ -232,12 +232,12 @@ fn shared(rig: &Rig, lines: &str) -> String {
 
 #[test]
 fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let kill = "[[disturb]]\nkind = \"client-kill\"\nhost = \"one\"\nat = \"1500ms\"\n";
-    let plan = shared(&rig, kill);
-    let end = soaked(&rig, &["--duration", "5s", "--segment", "5s", &plan]);
+    let plan = shared(&cli, kill);
+    let end = soaked(&cli, &["--duration", "5s", "--segment", "5s", &plan]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let figures = &answer(&rig)["figures"];
+    let figures = &answer(&cli)["figures"];
     assert_eq!((&figures["verdict"], number(&figures["kept"]["lost"])), (&"survives".into(), 0));
     // All blocks of both are journaled and read back: 8 files of 64 blocks each.
     assert_eq!(number(&figures["kept"]["blocks"]), 512, "{figures}");
@@ -248,20 +248,20 @@ fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written(
     assert!(killed["failed"].is_null(), "{killed}");
     let flat = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(flat.contains("another agent took over its acknowledgement journal"), "{flat}");
-    let left: Vec<_> = std::fs::read_dir(rig.target()).unwrap().collect();
+    let left: Vec<_> = std::fs::read_dir(cli.target()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
 /// Damages the data of a soak that runs in a directory once a time, as soon as it has any.
-fn damaged(rig: &Rig, flags: &[&str], file: &str, damage: fn(&std::fs::File)) -> End {
-    let mut command = rig.command(&[&SHORT[..], &["100ms"], flags].concat());
+fn damaged(cli: &Cli, flags: &[&str], file: &str, damage: fn(&std::fs::File)) -> End {
+    let mut command = cli.command(&[&SHORT[..], &["100ms"], flags].concat());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
     let begun = std::time::Instant::now();
     let found = loop {
         assert!(begun.elapsed() < Duration::from_secs(60), "the soak has no `{file}`");
         std::thread::park_timeout(Duration::from_millis(50));
-        let works = std::fs::read_dir(rig.target()).unwrap().flatten();
+        let works = std::fs::read_dir(cli.target()).unwrap().flatten();
         let mut files = works.map(|work| work.path().join(file));
         let whole = |path: &std::path::PathBuf| {
             std::fs::metadata(path).is_ok_and(|meta| meta.len() == 256 << 10)
@@ -280,16 +280,16 @@ fn damaged(rig: &Rig, flags: &[&str], file: &str, damage: fn(&std::fs::File)) ->
 #[test]
 fn a_directory_that_loses_what_was_synced_is_caught() {
     use std::os::unix::fs::FileExt as _;
-    let rig = Rig::new();
-    let target = rig.target().display().to_string();
+    let cli = Cli::new();
+    let target = cli.target().display().to_string();
     let flags = ["--duration", "4s", "--segment", "4s", "--disturb", "none", &target];
-    let end = damaged(&rig, &flags, "f00000003", |file| {
+    let end = damaged(&cli, &flags, "f00000003", |file| {
         // Every block, so that none is written over by chance before it is read.
         (0..64).for_each(|block| file.write_all_at(b"damage", block * 4096).unwrap());
     });
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("It LOSES DATA: "), "{}", end.stdout);
-    let figures = &answer(&rig)["figures"];
+    let figures = &answer(&cli)["figures"];
     let findings = figures["kept"]["findings"].as_array().unwrap();
     let of_file = findings.iter().all(|finding| finding["file"] == "f00000003");
     assert!(of_file && number(&figures["kept"]["lost"]) > 0, "{figures}");
@@ -297,13 +297,13 @@ fn a_directory_that_loses_what_was_synced_is_caught() {
 
 #[test]
 fn two_hosts_that_share_a_folder_make_one_timeline_and_a_loss_of_either_is_caught() {
-    let rig = Rig::new();
-    let plan = shared(&rig, "");
+    let cli = Cli::new();
+    let plan = shared(&cli, "");
     let flags = ["--duration", "4s", "--segment", "4s", &plan];
     // Of eight files dealt to two workers in turn the fourth is the second one's.
-    let end = damaged(&rig, &flags, "f00000003", |file| file.set_len(0).unwrap());
+    let end = damaged(&cli, &flags, "f00000003", |file| file.set_len(0).unwrap());
     assert_eq!(end.code, 4, "{end:?}");
-    let figures = &answer(&rig)["figures"];
+    let figures = &answer(&cli)["figures"];
     assert_eq!(figures["verdict"], "loses-data");
     assert_eq!(number(&figures["kept"]["blocks"]), 512, "{figures}");
     let findings = figures["kept"]["findings"].as_array().unwrap();
@@ -312,14 +312,14 @@ fn two_hosts_that_share_a_folder_make_one_timeline_and_a_loss_of_either_is_caugh
 
 #[test]
 fn a_clock_that_is_this_very_host_s_is_never_set() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let step = "[[disturb]]\nkind = \"clock-step\"\nhost = \"two\"\nat = \"1s\"\nfor = \"1s\"\n\
                 by = \"-5s\"\n";
-    let plan = shared(&rig, step);
-    rig.refused(&["soak", &plan], 2, &["`clock-step on two", "host two shares the clock"]);
+    let plan = shared(&cli, step);
+    cli.refused(&["soak", &plan], 2, &["`clock-step on two", "host two shares the clock"]);
     let alone = ["--disturb", "client-kill on one at 1s"];
-    let directory = rig.target().display().to_string();
-    rig.refused(
+    let directory = cli.target().display().to_string();
+    cli.refused(
         &["soak", &directory, alone[0], alone[1]],
         2,
         &["there is no host `one`", "this process works alone"],
@@ -327,20 +327,20 @@ fn a_clock_that_is_this_very_host_s_is_never_set() {
 }
 
 /// A plan of the in-memory server with disturbances; line 6 is the first of them.
-fn disturbed(rig: &Rig, disturbances: &str) -> String {
+fn disturbed(cli: &Cli, disturbances: &str) -> String {
     let head = "name = \"t\"\n[[target]]\nname = \"n\"\nembedded = true\n\
                 [[workload]]\nkind = \"mixed\"\n";
-    let path = rig.folder().join("disturbed.toml");
+    let path = cli.folder().join("disturbed.toml");
     std::fs::write(&path, format!("{head}{disturbances}")).unwrap();
     path.display().to_string()
 }
 
 #[test]
 fn a_plan_says_what_is_done_to_the_server_and_flags_win() {
-    let rig = Rig::new();
-    let plan = disturbed(&rig, "[[disturb]]\nkind = \"server-stall\"\nat = \"4s\"\nfor = \"2s\"\n");
+    let cli = Cli::new();
+    let plan = disturbed(&cli, "[[disturb]]\nkind = \"server-stall\"\nat = \"4s\"\nfor = \"2s\"\n");
     let last = |flags: &[&str]| {
-        let end = rig.run(&[&["soak", &plan, "--dry-run"], flags].concat());
+        let end = cli.run(&[&["soak", &plan, "--dry-run"], flags].concat());
         assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
         end.stdout.lines().last().unwrap_or_default().to_owned()
     };
@@ -350,12 +350,12 @@ fn a_plan_says_what_is_done_to_the_server_and_flags_win() {
     // Segments are whole: 20 s are not two of 15 s.
     let lasts_20_s = last(&["--disturb", "none", "--duration", "20s"]);
     assert_eq!(lasts_20_s, "soak: 20.0 s in 1 segment of 20.0 s, all read back after each");
-    rig.refused(&["run", &plan], 2, &["disturbed.toml:8:8: ", "only for a soak", "[[disturb]]"]);
+    cli.refused(&["run", &plan], 2, &["disturbed.toml:8:8: ", "only for a soak", "[[disturb]]"]);
 }
 
 #[test]
 fn a_disturbance_that_can_not_be_made_is_refused_with_its_line() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let table = |lines: &str| format!("[[disturb]]\n{lines}\n");
     for (lines, words) in [
         ("kind = \"server-restart\"\nat = \"31s\"", ["disturbed.toml:8:8: ", "30.0 s only"]),
@@ -381,16 +381,16 @@ fn a_disturbance_that_can_not_be_made_is_refused_with_its_line() {
             ["disturbed.toml:9:8: host: unknown host `x`", "begin with [[host]]"],
         ),
     ] {
-        let plan = disturbed(&rig, &table(lines));
-        rig.refused(&["soak", &plan], 2, &words);
+        let plan = disturbed(&cli, &table(lines));
+        cli.refused(&["soak", &plan], 2, &words);
     }
 }
 
 #[test]
 fn a_soak_that_outlasts_its_job_is_refused() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-    let mut command = rig.command(&["soak", "--duration", "2h"]);
+    let mut command = cli.command(&["soak", "--duration", "2h"]);
     let end =
         End::of(command.env("SLURM_JOB_END_TIME", (now + 3_600).to_string()).output().unwrap());
     assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
@@ -403,25 +403,25 @@ fn a_soak_that_outlasts_its_job_is_refused() {
 #[test]
 fn a_job_that_does_not_know_its_end_needs_a_duration() {
     use std::os::unix::fs::PermissionsExt as _;
-    let rig = Rig::new();
-    let squeue = rig.folder().join("squeue");
+    let cli = Cli::new();
+    let squeue = cli.folder().join("squeue");
     std::fs::write(
         &squeue,
         "#!/bin/sh\n[ \"$*\" = \"--noheader --format %L --jobs 77\" ] && echo 1:00:00\n",
     )
     .unwrap();
     std::fs::set_permissions(&squeue, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = rig.command(&["soak", "--duration", "2h"]);
+    let mut command = cli.command(&["soak", "--duration", "2h"]);
     command.env_remove("SLURM_JOB_END_TIME").env("SLURM_JOB_ID", "77");
-    let end = End::of(command.env("PATH", rig.folder()).output().unwrap());
+    let end = End::of(command.env("PATH", cli.folder()).output().unwrap());
     assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
     assert!(end.stderr.contains("the job ends in 3600 s (squeue)"), "{}", end.stderr);
 }
 
 #[test]
 fn a_dry_run_says_what_is_done_to_the_server() {
-    let rig = Rig::new();
-    let end = rig.run(&["soak", "--dry-run"]);
+    let cli = Cli::new();
+    let end = cli.run(&["soak", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let last: Vec<&str> = end.stdout.lines().rev().take(3).collect();
     assert_eq!(last[2], "soak: 30.0 s in 2 segments of 15.0 s, all read back after each");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 
 const RUN: [&str; 7] = ["run", "null", "--duration", "100ms", "--trials", "1", "--quiet"];
 const HOSTILE: &str = "<script>alert(1)</script>";
@@ -28,19 +28,19 @@ pub const FORMATS: [&str; 12] = [
 ];
 
 /// A file with a campaign, changed by hand.
-pub fn changed(sql: &str) -> Rig {
-    let rig = Rig::new();
-    let end = rig.run(&RUN);
+pub fn changed(sql: &str) -> Cli {
+    let cli = Cli::new();
+    let end = cli.run(&RUN);
     assert_eq!(end.code, 0, "{end:?}");
-    let db = Connection::open(rig.folder().join("dfsbench.db")).unwrap();
+    let db = Connection::open(cli.folder().join("dfsbench.db")).unwrap();
     db.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
     db.execute_batch(sql).unwrap();
-    rig
+    cli
 }
 
 /// The pages of a results file: the list, the campaign, and it compared with itself.
-fn pages(rig: &Rig) -> Vec<String> {
-    let served = Served::of(rig, &["view", "--no-open"]);
+fn pages(cli: &Cli) -> Vec<String> {
+    let served = Served::of(cli, &["view", "--no-open"]);
     ["", "campaign/1", "compare?before=1&after=1"].map(|page| request(&served.url, page)).to_vec()
 }
 
@@ -58,7 +58,7 @@ fn request(url: &str, page: &str) -> String {
 
 #[test]
 fn markup_is_text_wherever_a_name_can_stand() {
-    let rig = changed(&format!(
+    let cli = changed(&format!(
         "UPDATE campaigns SET name = '{HOSTILE}', command = '{HOSTILE}', tool_version = '{HOSTILE}',
              plan_toml = '# {HOSTILE}';
          UPDATE runs SET target_name = '{HOSTILE}', target = '{HOSTILE}',
@@ -77,33 +77,33 @@ fn markup_is_text_wherever_a_name_can_stand() {
          UPDATE trials SET state = 'failed', reason = '{HOSTILE}'
              WHERE id = (SELECT max(id) FROM trials)"
     ));
-    let page = rig.run(&["report", "--format", "html"]);
+    let page = cli.run(&["report", "--format", "html"]);
     assert_eq!(page.code, 0, "{page:?}");
-    for page in pages(&rig).into_iter().chain([page.stdout]) {
+    for page in pages(&cli).into_iter().chain([page.stdout]) {
         assert!(!page.contains(HOSTILE), "{page}");
         assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{page}");
     }
-    let end = rig.run(&["report", "--format", "csv", "--pictures", "pictures"]);
+    let end = cli.run(&["report", "--format", "csv", "--pictures", "pictures"]);
     assert_eq!(end.code, 0, "{end:?}");
-    for picture in std::fs::read_dir(rig.folder().join("pictures")).unwrap() {
+    for picture in std::fs::read_dir(cli.folder().join("pictures")).unwrap() {
         let svg = std::fs::read_to_string(picture.unwrap().path()).unwrap();
         assert!(!svg.contains("<script"), "{svg}");
     }
     for format in ["table", "markdown", "json", "junit"] {
-        let end = rig.run(&["compare", "1", "1", "--format", format]);
+        let end = cli.run(&["compare", "1", "1", "--format", format]);
         assert!(matches!(end.code, 0 | 2) && !end.stderr.contains("panicked"), "{end:?}");
         assert!(format != "junit" || !end.stdout.contains("<script"), "{end:?}");
     }
-    every_format_is_made(&rig);
+    every_format_is_made(&cli);
 }
 
 /// Every report of the campaign, and every other output about it.
-fn every_format_is_made(rig: &Rig) {
+fn every_format_is_made(cli: &Cli) {
     let others: [&[&str]; 4] = [&["list"], &["show"], &["show", "--json"], &["show", "--plan"]];
     let reports = FORMATS.map(|format| ["report", "--format", format]);
     let all = reports.iter().map(<[&str; 3]>::as_slice).chain(others);
     for args in all {
-        let end = rig.run(args);
+        let end = cli.run(args);
         assert!(end.code == 0 && end.stderr.is_empty(), "{args:?}: {end:?}");
         assert!(!end.stdout.is_empty(), "{args:?}");
     }
@@ -127,7 +127,7 @@ fn refuses_what_stands_in_place_of_tables() {
         (expensive, "the table `facts` has a computed column"),
         (table, "`facts` is not an ordinary table"),
     ] {
-        let rig = changed(&sql);
+        let cli = changed(&sql);
         for args in [
             &["report"][..],
             &["list"],
@@ -138,32 +138,32 @@ fn refuses_what_stands_in_place_of_tables() {
             &["note", "1", "text"],
             &["import", "dfsbench.db", "--results", "new.db"],
         ] {
-            rig.refused(args, 2, &["is damaged", what]);
+            cli.refused(args, 2, &["is damaged", what]);
         }
     }
 }
 
 #[test]
 fn runs_no_trigger_of_other_files() {
-    let rig = changed(
+    let cli = changed(
         "CREATE TRIGGER planted AFTER INSERT ON notes BEGIN DELETE FROM campaigns; END;
          CREATE VIEW planted_view AS SELECT * FROM campaigns",
     );
-    assert_eq!(rig.run(&["note", "1", "text"]).code, 0);
-    let list = rig.run(&["list", "--format", "json"]);
+    assert_eq!(cli.run(&["note", "1", "text"]).code, 0);
+    let list = cli.run(&["list", "--format", "json"]);
     assert_eq!(list.code, 0, "{list:?}");
     assert!(list.stdout.contains("\"complete\""), "{list:?}");
 }
 
 #[test]
 fn a_campaign_of_nothing_but_failures_is_shown() {
-    let rig = changed(
+    let cli = changed(
         "UPDATE trials SET state = 'failed', reason = 'no route to host';
          DELETE FROM kinds; DELETE FROM samples; DELETE FROM caveats; DELETE FROM cross_checks;
          DELETE FROM scopes; DELETE FROM op_errors; DELETE FROM passes",
     );
-    every_format_is_made(&rig);
-    let pages = pages(&rig);
+    every_format_is_made(&cli);
+    let pages = pages(&cli);
     assert!(pages.iter().all(|page| page.starts_with("HTTP/1.1 200 ")), "{pages:?}");
     assert!(pages[1].contains("no route to host"), "{}", pages[1]);
     assert!(pages[2].contains("no row in common"), "{}", pages[2]);
@@ -171,18 +171,18 @@ fn a_campaign_of_nothing_but_failures_is_shown() {
 
 #[test]
 fn a_file_without_a_campaign_is_shown_and_reported_in_a_sentence() {
-    let rig = changed("SELECT 1");
-    assert_eq!(rig.run(&["rm", "1", "--really", "1"]).code, 0);
-    assert_eq!(rig.run(&["list"]).stdout, "no campaign\n");
-    let served = Served::of(&rig, &["view", "--no-open"]);
+    let cli = changed("SELECT 1");
+    assert_eq!(cli.run(&["rm", "1", "--really", "1"]).code, 0);
+    assert_eq!(cli.run(&["list"]).stdout, "no campaign\n");
+    let served = Served::of(&cli, &["view", "--no-open"]);
     assert!(request(&served.url, "").contains("No campaign yet"));
     assert!(request(&served.url, "campaign/1").starts_with("HTTP/1.1 404 "));
     drop(served);
     for args in [&["report"][..], &["show"], &["compare", "last", "last"], &["factors", "last"]] {
-        rig.refused(args, 2, &["holds no campaign yet", "hint"]);
+        cli.refused(args, 2, &["holds no campaign yet", "hint"]);
     }
-    assert_eq!(rig.run(&["export", "out"]).code, 0);
-    let page = rig.run(&["report", "--format", "html"]);
+    assert_eq!(cli.run(&["export", "out"]).code, 0);
+    let page = cli.run(&["report", "--format", "html"]);
     assert_eq!((page.code, page.stdout.as_str()), (2, ""));
 }
 
@@ -200,8 +200,8 @@ fn files_that_are_no_results_are_refused_by_every_reader() {
         ("not a file", |path| std::fs::create_dir(path).unwrap()),
     ];
     for (why, make) in make {
-        let rig = Rig::new();
-        make(&rig.folder().join("dfsbench.db"));
+        let cli = Cli::new();
+        make(&cli.folder().join("dfsbench.db"));
         for args in [
             &["view", "--no-open"][..],
             &["list"],
@@ -212,37 +212,37 @@ fn files_that_are_no_results_are_refused_by_every_reader() {
             &["rm", "1", "--really", "1"],
             &["import", "dfsbench.db", "--results", "new.db"],
         ] {
-            rig.refused(args, 2, &["dfsbench.db", why]);
+            cli.refused(args, 2, &["dfsbench.db", why]);
         }
     }
 }
 
 #[test]
 fn a_file_that_was_cut_off_is_damaged_and_says_so() {
-    let rig = changed("SELECT 1");
-    let path = rig.folder().join("dfsbench.db");
+    let cli = changed("SELECT 1");
+    let path = cli.folder().join("dfsbench.db");
     let whole = std::fs::read(&path).unwrap();
     for share in [2, 3, 10] {
         std::fs::write(&path, &whole[..whole.len() / share]).unwrap();
         for args in [&["report", "--format", "html"][..], &["show"], &["export", "out"]] {
-            rig.refused(args, 2, &["dfsbench.db"]);
+            cli.refused(args, 2, &["dfsbench.db"]);
         }
     }
 }
 
 #[test]
 fn a_page_that_can_not_be_served_or_kept_is_one_sentence() {
-    let rig = changed("SELECT 1");
+    let cli = changed("SELECT 1");
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    rig.refused(&["view", "--no-open", "--port", &port], 3, &[&port, "--port 0"]);
+    cli.refused(&["view", "--no-open", "--port", &port], 3, &[&port, "--port 0"]);
     // No user, not even root, makes files there.
     let page = ["report", "--format", "html", "--output", "/proc/page.html"];
-    rig.refused(&page, 3, &["/proc/page.html", "hint"]);
-    rig.refused(&["report", "--pictures", "/proc/pictures"], 3, &["/proc/pictures", "hint"]);
-    rig.refused(&["export", "/proc/out"], 3, &["/proc/out"]);
-    rig.refused(&["export", "no/such/out"], 3, &["no/such/out", "hint"]);
-    let mut view = rig.command(&["view", "--no-open"]);
+    cli.refused(&page, 3, &["/proc/page.html", "hint"]);
+    cli.refused(&["report", "--pictures", "/proc/pictures"], 3, &["/proc/pictures", "hint"]);
+    cli.refused(&["export", "/proc/out"], 3, &["/proc/out"]);
+    cli.refused(&["export", "no/such/out"], 3, &["no/such/out", "hint"]);
+    let mut view = cli.command(&["view", "--no-open"]);
     let end = End::of(view.env("TMPDIR", "/proc").output().unwrap());
     assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
     assert!(end.stderr.contains("TMPDIR") && end.stdout.is_empty(), "{end:?}");

@@ -1,6 +1,6 @@
 //! What is printed fits the terminal: 80, 120 and 200 columns, for each command that prints tables.
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 use crate::traces::write_pcap;
 
 /// The widths of terminals, in columns.
@@ -25,9 +25,9 @@ const MATRIX: [&str; 14] = [
 ];
 
 /// Writes down what a command prints in terminals of each width, and checks that it fits.
-fn expect_fits(rig: &Rig, args: &[&str]) {
+fn expect_fits(cli: &Cli, args: &[&str]) {
     for columns in WIDTHS {
-        let end = End::of(rig.command(args).env("COLUMNS", columns).output().unwrap());
+        let end = End::of(cli.command(args).env("COLUMNS", columns).output().unwrap());
         assert!([0, 1, 4].contains(&end.code), "{args:?}: {end:?}");
         assert!(end.stdout.lines().count() > 2, "{args:?}: {end:?}");
         for line in end.stdout.lines() {
@@ -41,7 +41,7 @@ fn expect_fits(rig: &Rig, args: &[&str]) {
 
 #[test]
 fn reports_of_each_question_fit_the_terminal() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let short = ["--duration", "50ms", "--warmup", "0s", "--quiet"];
     let soak = ["soak", "--duration", "2s", "--segment", "2s", "--rate", "100", "--quiet"];
     let ladder = ["ladder", "--trials", "1", "--file-size", "1MiB", "--quiet"];
@@ -54,16 +54,16 @@ fn reports_of_each_question_fit_the_terminal() {
         &soak.to_vec(),
         &ladder.to_vec(),
     ] {
-        let end = rig.run(question);
+        let end = cli.run(question);
         assert!([0, 4].contains(&end.code), "{question:?}: {end:?}");
         for args in [&["report"][..], &["report", "--all"], &["show"]] {
-            expect_fits(&rig, args);
+            expect_fits(&cli, args);
         }
     }
     // Of more than 30 rows a terminal gets the best and the worst.
-    let rows = |args: &[&str]| rig.run(args).stdout.matches("null    mixed").count();
+    let rows = |args: &[&str]| cli.run(args).stdout.matches("null    mixed").count();
     assert_eq!(rows(&["report", "1", "--all"]), 36);
-    assert!((2..=12).contains(&rows(&["report", "1"])), "{}", rig.run(&["report", "1"]).stdout);
+    assert!((2..=12).contains(&rows(&["report", "1"])), "{}", cli.run(&["report", "1"]).stdout);
     for args in [
         &["compare", "1", "1"][..],
         &["compare", "2", "2"],
@@ -76,30 +76,30 @@ fn reports_of_each_question_fit_the_terminal() {
         &["run", "-h"],
         &["--help"],
     ] {
-        expect_fits(&rig, args);
+        expect_fits(&cli, args);
     }
 }
 
 #[test]
 fn traces_replays_and_promises_fit_the_terminal() {
-    let rig = Rig::new();
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let cli = Cli::new();
+    write_pcap(&cli.folder().join("nfs.pcap"));
+    assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
     let replay = ["replay", "nfs.dfst", "embedded", "--quiet"];
     for name in ["a.json", "b.json"] {
-        let end = rig.run(&[&replay[..], &["--format", "json"]].concat());
-        std::fs::write(rig.folder().join(name), end.stdout).unwrap();
+        let end = cli.run(&[&replay[..], &["--format", "json"]].concat());
+        std::fs::write(cli.folder().join(name), end.stdout).unwrap();
     }
     let crash = ["durability", "--kill-server", "--fault", "lose-unstable", "--quiet"];
     for args in [&replay[..], &["compare", "a.json", "b.json"], &["describe", "nfs.dfst"], &crash] {
-        expect_fits(&rig, args);
+        expect_fits(&cli, args);
     }
 }
 
 #[test]
 fn the_matrix_of_a_dry_run_fits_the_terminal() {
-    let rig = Rig::new();
-    expect_fits(&rig, &[&MATRIX[..], &["--dry-run"]].concat());
+    let cli = Cli::new();
+    expect_fits(&cli, &[&MATRIX[..], &["--dry-run"]].concat());
     // Nine settings have no room in columns, and stand above each run.
     let many = [
         &["run", "embedded", "--dry-run", "--workload", "mixed", "--files", "4,8"][..],
@@ -109,8 +109,8 @@ fn the_matrix_of_a_dry_run_fits_the_terminal() {
         &["--read-percent", "0,50", "--random-percent", "0,100"],
     ]
     .concat();
-    expect_fits(&rig, &many);
-    let end = End::of(rig.command(&many).env("COLUMNS", "80").output().unwrap());
+    expect_fits(&cli, &many);
+    let end = End::of(cli.command(&many).env("COLUMNS", "80").output().unwrap());
     // Words may stand on two lines.
     let printed = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for word in ["transfer_size 64 KiB", "read_percent 50", "nconnect 2", " 512 mix "] {
@@ -120,9 +120,9 @@ fn the_matrix_of_a_dry_run_fits_the_terminal() {
 
 #[test]
 fn the_differences_of_contenders_fit_the_terminal() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for columns in WIDTHS {
-        let mut command = rig.command(&["run", "contenders", "--dry-run"]);
+        let mut command = cli.command(&["run", "contenders", "--dry-run"]);
         let end = End::of(command.env("COLUMNS", columns).output().unwrap());
         let (_, differences) = end.stdout.split_once("contenders differ in").expect("they differ");
         let (differences, _) = differences.split_once("\n\n").unwrap_or((differences, ""));

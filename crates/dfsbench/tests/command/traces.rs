@@ -1,7 +1,7 @@
 //! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: traces, and one clear error for
 //! what is none.
 
-use crate::rig::{Rig, Served};
+use crate::cli::{Cli, Served};
 
 /// Writes a pcap file with the UDP datagrams of a NULL call of NFS v3 and its reply.
 pub fn write_pcap(path: &std::path::Path) {
@@ -33,16 +33,16 @@ fn write_pcap_of(path: &std::path::Path, procedure: u32, arguments: &[u32], resu
 
 #[test]
 fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
-    let rig = Rig::new();
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    let end = rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst"]);
+    let cli = Cli::new();
+    write_pcap(&cli.folder().join("nfs.pcap"));
+    let end = cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst"]);
     assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
     let want = "1 calls with 1 operations, 1 replies, 1 clients, 1 connections; ";
     assert!(end.stderr.starts_with(want), "{end:?}");
     assert!(!end.stderr.contains("incomplete"), "{end:?}");
-    let file = std::fs::read(rig.folder().join("nfs.dfst")).unwrap();
+    let file = std::fs::read(cli.folder().join("nfs.dfst")).unwrap();
     assert_eq!(file[..8], *b"\x89DFST\r\n\x1a");
-    let mut quiet = rig.command(&["capture", "nfs.pcap", "-o", "-", "--quiet"]);
+    let mut quiet = cli.command(&["capture", "nfs.pcap", "-o", "-", "--quiet"]);
     let quiet = quiet.output().unwrap();
     assert!(quiet.status.success() && quiet.stderr.is_empty(), "{quiet:?}");
     assert_eq!(quiet.stdout[..8], file[..8]);
@@ -86,15 +86,15 @@ fn snap_lengths(text: &str) -> Vec<usize> {
 
 #[test]
 fn documented_captures_lose_nothing() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let calls_kept = |snap: usize| {
-        write_joined_pcap(&rig.folder().join("joined.pcap"), 9, snap);
-        let end = rig.run(&["capture", "joined.pcap", "-o", "joined.dfst"]);
+        write_joined_pcap(&cli.folder().join("joined.pcap"), 9, snap);
+        let end = cli.run(&["capture", "joined.pcap", "-o", "joined.dfst"]);
         let count = end.stderr.split(' ').next().unwrap().parse::<u32>();
         count.unwrap_or_else(|_| panic!("{end:?}"))
     };
     let page = snap_lengths(include_str!("../../../../docs/trace.md"));
-    let help = snap_lengths(&rig.run(&["capture", "--help"]).stdout);
+    let help = snap_lengths(&cli.run(&["capture", "--help"]).stdout);
     assert!(!page.is_empty() && !help.is_empty());
     for snap in [page, help].concat() {
         assert_eq!(calls_kept(snap), 11, "tcpdump -s {snap}");
@@ -104,53 +104,53 @@ fn documented_captures_lose_nothing() {
 
 #[test]
 fn incomplete_trace_is_marked_first() {
-    let rig = Rig::new();
-    let pcap = rig.folder().join("joined.pcap");
+    let cli = Cli::new();
+    let pcap = cli.folder().join("joined.pcap");
     write_joined_pcap(&pcap, 2, 0);
-    let whole = rig.run(&["capture", "joined.pcap", "-o", "whole.dfst"]).stderr;
+    let whole = cli.run(&["capture", "joined.pcap", "-o", "whole.dfst"]).stderr;
     assert!(whole.starts_with("4 calls ") && !whole.contains("hint"), "{whole}");
     write_joined_pcap(&pcap, 2, 84);
-    let cut = rig.run(&["capture", "joined.pcap", "-o", "cut.dfst"]).stderr;
+    let cut = cli.run(&["capture", "joined.pcap", "-o", "cut.dfst"]).stderr;
     assert!(cut.starts_with("3 calls ") && cut.contains("hint: packets were cut"), "{cut}");
     assert!(cut.contains("tcpdump -s 0"), "{cut}");
-    let text = rig.run(&["describe", "cut.dfst"]).stdout;
+    let text = cli.run(&["describe", "cut.dfst"]).stdout;
     let second = text.lines().nth(1).unwrap_or_default();
     assert!(second.starts_with("Incomplete: 100 % of the traffic is missing: "), "{text}");
     write_pcap(&pcap);
-    assert_eq!(rig.run(&["capture", "joined.pcap", "-o", "pair.dfst", "--quiet"]).code, 0);
-    let text = rig.run(&["describe", "pair.dfst"]).stdout;
+    assert_eq!(cli.run(&["capture", "joined.pcap", "-o", "pair.dfst", "--quiet"]).code, 0);
+    let text = cli.run(&["describe", "pair.dfst"]).stdout;
     assert!(!text.contains("Incomplete"), "{text}");
 }
 
 #[test]
 fn several_captures_and_stdin_are_one_trace() {
-    let rig = Rig::new();
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    let whole = std::fs::read(rig.folder().join("nfs.pcap")).unwrap();
+    let cli = Cli::new();
+    write_pcap(&cli.folder().join("nfs.pcap"));
+    let whole = std::fs::read(cli.folder().join("nfs.pcap")).unwrap();
     // The call and its reply in a file each, both with the header.
     let call_end = 24 + 16 + 68;
-    let file = |name: &str, bytes: &[u8]| std::fs::write(rig.folder().join(name), bytes).unwrap();
+    let file = |name: &str, bytes: &[u8]| std::fs::write(cli.folder().join(name), bytes).unwrap();
     file("first.pcap", &whole[..call_end]);
     file("second.pcap", &[&whole[..24], &whole[call_end..]].concat());
-    let end = rig.run(&["capture", "first.pcap", "second.pcap", "-o", "nfs.dfst"]);
+    let end = cli.run(&["capture", "first.pcap", "second.pcap", "-o", "nfs.dfst"]);
     assert!(end.stderr.starts_with("1 calls with 1 operations, 1 replies"), "{end:?}");
-    let mut command = rig.command(&["capture", "-", "-o", "piped.dfst"]);
-    command.stdin(std::fs::File::open(rig.folder().join("nfs.pcap")).unwrap());
+    let mut command = cli.command(&["capture", "-", "-o", "piped.dfst"]);
+    command.stdin(std::fs::File::open(cli.folder().join("nfs.pcap")).unwrap());
     let output = command.output().unwrap();
     assert!(output.stderr.starts_with(b"1 calls with 1 operations, 1 replies"), "{output:?}");
-    let text = rig.run(&["describe", "piped.dfst"]).stdout;
+    let text = cli.run(&["describe", "piped.dfst"]).stdout;
     assert!(text.contains("v3 NULL"), "{text}");
 }
 
 #[test]
 fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
-    let rig = Rig::new();
-    let file = |name: &str, bytes: &[u8]| std::fs::write(rig.folder().join(name), bytes).unwrap();
+    let cli = Cli::new();
+    let file = |name: &str, bytes: &[u8]| std::fs::write(cli.folder().join(name), bytes).unwrap();
     file("empty", b"");
     file("text", b"hello, world");
     file("packed", &[0x1f, 0x8b, 8, 0, 0, 0]);
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    let whole = std::fs::read(rig.folder().join("nfs.pcap")).unwrap();
+    write_pcap(&cli.folder().join("nfs.pcap"));
+    let whole = std::fs::read(cli.folder().join("nfs.pcap")).unwrap();
     file("short", &whole[..10]);
     file("none", &whole[..24]);
     for (name, words) in [
@@ -162,13 +162,13 @@ fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
         ("missing", &["can't read capture `missing`", "No such file"]),
         ("target", &["can't read capture `target`", "a directory"]),
     ] {
-        rig.refused(&["capture", name, "-o", "nfs.dfst"], 2, words);
+        cli.refused(&["capture", name, "-o", "nfs.dfst"], 2, words);
     }
-    rig.refused(&["capture", "nfs.pcap", "-o", "target"], 2, &["`target`: it is a directory"]);
-    rig.refused(&["capture", "nfs.pcap"], 2, &["--output"]);
+    cli.refused(&["capture", "nfs.pcap", "-o", "target"], 2, &["`target`: it is a directory"]);
+    cli.refused(&["capture", "nfs.pcap"], 2, &["--output"]);
     // What was cut off is read up to there, and that is reported.
     file("cut", &whole[..whole.len() - 1]);
-    let end = rig.run(&["capture", "cut", "-o", "nfs.dfst"]);
+    let end = cli.run(&["capture", "cut", "-o", "nfs.dfst"]);
     assert_eq!(end.code, 0, "{end:?}");
     assert!(end.stderr.contains("warning: `cut` ends within a packet"), "{end:?}");
     assert!(end.stderr.contains("missing: 1 call without its reply"), "{end:?}");
@@ -176,44 +176,44 @@ fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
 
 #[test]
 fn a_trace_is_described_in_each_form_and_becomes_a_plan() {
-    let rig = Rig::new();
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
-    let text = rig.run(&["describe", "nfs.dfst"]);
+    let cli = Cli::new();
+    write_pcap(&cli.folder().join("nfs.pcap"));
+    assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let text = cli.run(&["describe", "nfs.dfst"]);
     assert_eq!((text.code, text.stderr.as_str()), (0, ""));
     assert!(text.stdout.contains("1 call in 1.00 µs from "), "{}", text.stdout);
     assert!(text.stdout.contains("v3 NULL"), "{}", text.stdout);
-    let markdown = rig.run(&["describe", "nfs.dfst", "--format", "markdown"]).stdout;
+    let markdown = cli.run(&["describe", "nfs.dfst", "--format", "markdown"]).stdout;
     assert!(markdown.contains("| v3 NULL | 1 | 100.0 % |"), "{markdown}");
-    let json = rig.run(&["describe", "nfs.dfst", "--format", "json"]).stdout;
+    let json = cli.run(&["describe", "nfs.dfst", "--format", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["calls"], &json["end"]["counters"]["replies"]), (&1.into(), &1.into()));
-    let plan = rig.run(&["describe", "nfs.dfst", "--as-plan"]);
+    let plan = cli.run(&["describe", "nfs.dfst", "--as-plan"]);
     assert!(plan.stdout.contains("shares = { null = 100.00 }"), "{plan:?}");
     assert!(plan.stdout.contains("# Where the model lies apart from the trace:"), "{plan:?}");
-    std::fs::write(rig.folder().join("load.toml"), plan.stdout).unwrap();
-    let dry = rig.run(&["run", "load.toml", "--dry-run"]);
+    std::fs::write(cli.folder().join("load.toml"), plan.stdout).unwrap();
+    let dry = cli.run(&["run", "load.toml", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
 }
 
 /// A trace, `nfs.dfst`, beside files that are none.
-fn beside_bad_traces() -> Rig {
-    let rig = Rig::new();
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
-    let whole = std::fs::read(rig.folder().join("nfs.dfst")).unwrap();
-    let file = |name: &str, bytes: &[u8]| std::fs::write(rig.folder().join(name), bytes).unwrap();
+fn beside_bad_traces() -> Cli {
+    let cli = Cli::new();
+    write_pcap(&cli.folder().join("nfs.pcap"));
+    assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let whole = std::fs::read(cli.folder().join("nfs.dfst")).unwrap();
+    let file = |name: &str, bytes: &[u8]| std::fs::write(cli.folder().join(name), bytes).unwrap();
     file("empty", b"");
     file("cut", &whole[..whole.len() - 1]);
     let mut damaged = whole;
     damaged[40] ^= 1;
     file("damaged", &damaged);
-    rig
+    cli
 }
 
 #[test]
 fn what_is_no_trace_is_one_error() {
-    let rig = beside_bad_traces();
+    let cli = beside_bad_traces();
     for (name, words) in [
         ("empty", &["trace `empty` is empty"][..]),
         ("nfs.pcap", &["trace `nfs.pcap` is no trace", "dfsbench capture"]),
@@ -221,16 +221,16 @@ fn what_is_no_trace_is_one_error() {
         ("damaged", &["trace `damaged` is damaged at byte 12", "checksum"]),
         ("missing", &["can't read trace `missing`"]),
     ] {
-        rig.refused(&["describe", name], 2, words);
+        cli.refused(&["describe", name], 2, words);
     }
 }
 
 #[test]
 fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compared() {
-    let rig = Rig::new();
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
-    let end = rig.run(&["replay", "nfs.dfst", "embedded", "--speed", "1,2", "--quiet"]);
+    let cli = Cli::new();
+    write_pcap(&cli.folder().join("nfs.pcap"));
+    assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let end = cli.run(&["replay", "nfs.dfst", "embedded", "--speed", "1,2", "--quiet"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     for words in [
         "nfs.dfst on embedded (NFS v3)",
@@ -243,68 +243,68 @@ fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compare
     }
     for (name, version) in [("a.json", "3"), ("b.json", "4.1")] {
         let json = ["--closed", "--format", "json", "--nfsvers", version];
-        let end = rig.run(&[&["replay", "nfs.dfst", "embedded"], &json[..]].concat());
+        let end = cli.run(&[&["replay", "nfs.dfst", "embedded"], &json[..]].concat());
         assert_eq!(end.code, 0, "{end:?}");
         assert!(end.stderr.contains("replaying 1 operations, as fast as the order allows"));
-        std::fs::write(rig.folder().join(name), end.stdout).unwrap();
+        std::fs::write(cli.folder().join(name), end.stdout).unwrap();
     }
-    let end = rig.run(&["compare", "a.json", "b.json"]);
+    let end = cli.run(&["compare", "a.json", "b.json"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("B: nfs.dfst on embedded (NFS v4.1)"), "{end:?}");
     assert!(end.stdout.contains("as fast as the order allows\n  A: done; response "), "{end:?}");
     assert!(end.stdout.contains("  B: done; response "), "{end:?}");
     let prepared = ["replay", "nfs.dfst", "embedded", "--tree", "t", "--prepare-only"];
-    let end = rig.run(&prepared);
+    let end = cli.run(&prepared);
     assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
 }
 
 #[test]
 fn failed_replay_says_so_first() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     // READ of 4 bytes at the begin of a file, which succeeds in the trace.
     let (arguments, results) = ([8, 1, 2, 0, 0, 4], [0, 0, 4, 1, 4, 0]);
-    write_pcap_of(&rig.folder().join("nfs.pcap"), 6, &arguments, &results);
-    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
-    let replay = |url: &str| rig.run(&["replay", "nfs.dfst", url, "--quiet"]);
-    let end = replay(&Served::start(&rig, &["--fault", "error READ IO 100%"]).url);
+    write_pcap_of(&cli.folder().join("nfs.pcap"), 6, &arguments, &results);
+    assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+    let replay = |url: &str| cli.run(&["replay", "nfs.dfst", url, "--quiet"]);
+    let end = replay(&Served::start(&cli, &["--fault", "error READ IO 100%"]).url);
     assert_eq!(end.code, 4, "{end:?}");
     let headline = "at the speed of the trace: 1 of 1 operation failed";
     assert!(end.stdout.contains(headline) && !end.stdout.contains("kept up"), "{end:?}");
-    let end = replay(&Served::start(&rig, &[]).url);
+    let end = replay(&Served::start(&cli, &[]).url);
     assert!(end.code == 0 && !end.stdout.contains("operation failed"), "{end:?}");
 }
 
 #[test]
 fn what_is_written_to_a_file_is_what_would_be_printed() {
-    let rig = beside_bad_traces();
-    let read = |name: &str| std::fs::read_to_string(rig.folder().join(name)).unwrap();
+    let cli = beside_bad_traces();
+    let read = |name: &str| std::fs::read_to_string(cli.folder().join(name)).unwrap();
     for format in ["text", "markdown", "html", "json"] {
         let describe = ["describe", "nfs.dfst", "--format", format];
-        let printed = rig.run(&describe).stdout;
-        let end = rig.run(&[&describe[..], &["-o", "out"]].concat());
+        let printed = cli.run(&describe).stdout;
+        let end = cli.run(&[&describe[..], &["-o", "out"]].concat());
         assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
         assert!(!printed.is_empty());
         assert_eq!(read("out"), printed, "{format}");
     }
     let replay = ["replay", "nfs.dfst", "embedded", "--quiet", "--format", "json"];
-    let end = rig.run(&[&replay[..], &["--output", "a.json"]].concat());
+    let end = cli.run(&[&replay[..], &["--output", "a.json"]].concat());
     assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
     let compare = ["compare", "a.json", "a.json"];
-    let printed = rig.run(&compare).stdout;
+    let printed = cli.run(&compare).stdout;
     assert!(printed.contains("A: nfs.dfst on embedded"), "{printed}");
-    let end = rig.run(&[&compare[..], &["-o", "out"]].concat());
+    let end = cli.run(&[&compare[..], &["-o", "out"]].concat());
     assert_eq!((end.code, end.stdout.as_str(), read("out")), (0, "", printed));
-    let end = rig.run(&[&compare[..], &["--quiet"]].concat());
+    let end = cli.run(&[&compare[..], &["--quiet"]].concat());
     assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");
 }
 
 #[test]
 fn what_a_command_reads_is_not_replaced_by_what_it_writes() {
-    let rig = beside_bad_traces();
-    std::fs::hard_link(rig.folder().join("nfs.dfst"), rig.folder().join("other name")).unwrap();
-    let end = rig.run(&["replay", "nfs.dfst", "embedded", "--format", "json", "-o", "a.json"]);
+    let cli = beside_bad_traces();
+    std::fs::hard_link(cli.folder().join("nfs.dfst"), cli.folder().join("other name")).unwrap();
+    let end = cli.run(&["replay", "nfs.dfst", "embedded", "--format", "json", "-o", "a.json"]);
     assert_eq!(end.code, 0, "{end:?}");
-    let content = |name: &str| std::fs::read(rig.folder().join(name)).unwrap();
+    let content = |name: &str| std::fs::read(cli.folder().join(name)).unwrap();
     for (args, read) in [
         (&["capture", "nfs.pcap", "-o", "nfs.pcap"][..], "nfs.pcap"),
         (&["describe", "nfs.dfst", "-o", "nfs.dfst"], "nfs.dfst"),
@@ -313,15 +313,15 @@ fn what_a_command_reads_is_not_replaced_by_what_it_writes() {
         (&["compare", "a.json", "a.json", "-o", "a.json"], "a.json"),
     ] {
         let before = content(read);
-        rig.refused(args, 2, &["it is read by this command", "name another file"]);
+        cli.refused(args, 2, &["it is read by this command", "name another file"]);
         assert_eq!(content(read), before, "{args:?}");
     }
 }
 
 #[test]
 fn what_can_not_be_replayed_is_one_error() {
-    let rig = beside_bad_traces();
-    std::fs::write(rig.folder().join("text.json"), b"{}").unwrap();
+    let cli = beside_bad_traces();
+    std::fs::write(cli.folder().join("text.json"), b"{}").unwrap();
     let beyond = ["replay", "nfs.dfst", "embedded", "--window", "60s..70s"];
     for (args, words) in [
         (&["replay", "empty", "embedded"][..], &["trace `empty` is empty"][..]),
@@ -354,10 +354,10 @@ fn what_can_not_be_replayed_is_one_error() {
         (&["compare", "a.json", "b.json", "--max-loss", "5%"], &["--max-loss: two replays"]),
         (&["compare", "a.json", "b.json", "--where", "workers=1"], &["--where: two replays"]),
     ] {
-        rig.refused(args, 2, words);
+        cli.refused(args, 2, words);
     }
     let several = ["replay", "nfs.dfst", "embedded", "--speed", "1,2", "--tree", "t"];
-    rig.refused(&several, 2, &["--tree: one tree can't serve several speeds"]);
+    cli.refused(&several, 2, &["--tree: one tree can't serve several speeds"]);
     let closed = "nfs://127.0.0.1:1/export?mountport=1";
-    rig.refused(&["replay", "nfs.dfst", closed], 3, &["127.0.0.1"]);
+    cli.refused(&["replay", "nfs.dfst", closed], 3, &["127.0.0.1"]);
 }

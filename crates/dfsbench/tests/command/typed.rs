@@ -2,7 +2,7 @@
 //! questions is tried with each value that its sentence names.
 
 use crate::book::{replaced, words};
-use crate::rig::{Rig, Served};
+use crate::cli::{Cli, Served};
 use crate::traces::write_pcap;
 
 /// What the questions refuse of the options that they share with `run`, and of what error.
@@ -130,8 +130,8 @@ impl Described {
 
 #[test]
 fn each_option_of_the_short_help_takes_each_value_that_it_names() {
-    let rig = Rig::new();
-    let options = options(&rig.run(&["run", "-h"]).stdout);
+    let cli = Cli::new();
+    let options = options(&cli.run(&["run", "-h"]).stdout);
     assert!(options.len() >= 20, "{options:?}");
     let mut tried = 0;
     for option in &options {
@@ -139,20 +139,20 @@ fn each_option_of_the_short_help_takes_each_value_that_it_names() {
         for value in option.values() {
             let words = option.command("run", &value);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let end = rig.run(&words);
+            let end = cli.run(&words);
             assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{words:?}");
             assert!(!end.stdout.is_empty(), "{words:?}");
             tried += 1;
         }
     }
     assert!(tried >= 50, "{tried} commands");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }
 
 /// Types each option of a question, with each value; what is refused has its reason.
 fn type_options_of(command: &'static str, options_min: usize) {
-    let rig = Rig::new();
-    let options = options(&rig.run(&[command, "-h"]).stdout);
+    let cli = Cli::new();
+    let options = options(&cli.run(&[command, "-h"]).stdout);
     assert!(options.len() >= options_min, "{options:?}");
     let mut works = 0;
     for option in &options {
@@ -160,7 +160,7 @@ fn type_options_of(command: &'static str, options_min: usize) {
         for value in option.values() {
             let words = option.command(command, &value);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let end = rig.run(&words);
+            let end = cli.run(&words);
             if end.code == 0 {
                 works += 1;
                 assert_eq!(end.stderr, "", "{words:?}");
@@ -216,24 +216,24 @@ fn examples(help: &str) -> Vec<Vec<String>> {
 }
 
 /// A folder with all files that examples name: a trace, plans, results of four campaigns.
-fn rig_of_examples() -> Rig {
-    let rig = Rig::new();
-    write_pcap(&rig.folder().join("nfs.pcap"));
-    assert_eq!(rig.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
+fn rig_of_examples() -> Cli {
+    let cli = Cli::new();
+    write_pcap(&cli.folder().join("nfs.pcap"));
+    assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
     let run = ["run", "embedded", "--nfsvers", "3,4.1", "--file-size", "1MiB", "--trials", "3"];
     for _ in 0..4 {
-        let end = rig.run(&[&run[..], &["--quiet"]].concat());
+        let end = cli.run(&[&run[..], &["--quiet"]].concat());
         assert!([0, 4].contains(&end.code), "{end:?}");
     }
     for copy in ["old.db", "new.db"] {
-        std::fs::copy(rig.folder().join("dfsbench.db"), rig.folder().join(copy)).unwrap();
+        std::fs::copy(cli.folder().join("dfsbench.db"), cli.folder().join(copy)).unwrap();
     }
     let plan = "name = \"p\"\n[[target]]\nname = \"nfs\"\nembedded = true\n[[workload]]\n\
                 kind = \"mixed\"\n";
     for name in ["plan.toml", "fleet.toml"] {
-        std::fs::write(rig.folder().join(name), plan).unwrap();
+        std::fs::write(cli.folder().join(name), plan).unwrap();
     }
-    rig
+    cli
 }
 
 /// What an example is refused for on a machine without its servers, hosts or packets.
@@ -259,8 +259,8 @@ const ABSENT: [(&str, &str); 14] = [
 
 #[test]
 fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
-    let rig = rig_of_examples();
-    let served = Served::start(&rig, &[]);
+    let cli = rig_of_examples();
+    let served = Served::start(&cli, &[]);
     let (mut made, mut refused) = (0, 0);
     for command in [
         "curve",
@@ -275,7 +275,7 @@ fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
         "factors",
         "describe",
     ] {
-        for typed in examples(&rig.run(&[command, "-h"]).stdout) {
+        for typed in examples(&cli.run(&[command, "-h"]).stdout) {
             let end = typed.iter().position(|word| [">", "|", "&&"].contains(&word.as_str()));
             let typed = &typed[..end.unwrap_or(typed.len())];
             // What takes an interface or cuts the power of a host is not for a test.
@@ -290,7 +290,7 @@ fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
                 _ => {}
             }
             let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
-            let end = rig.run(&typed);
+            let end = cli.run(&typed);
             let line = typed.join(" ");
             // Bounds that are exceeded or inconclusive are answers, too.
             if end.code == 0 || end.code == 1 || end.code == 4 {
@@ -306,14 +306,14 @@ fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
         }
     }
     assert!(made >= 30, "{made} made, {refused} refused");
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }
 
 #[test]
 fn the_examples_of_the_short_help_are_made() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &[]);
-    let help = rig.run(&["run", "-h"]).stdout;
+    let cli = Cli::new();
+    let served = Served::start(&cli, &[]);
+    let help = cli.run(&["run", "-h"]).stdout;
     let (_, examples) = help.split_once("\nExamples:\n").unwrap();
     let mut made = 0;
     for line in examples.lines() {
@@ -326,7 +326,7 @@ fn the_examples_of_the_short_help_are_made() {
         if !typed.contains(&"--dry-run") {
             typed.extend(["--trials", "1", "--file-size", "4MiB", "--quiet"]);
         }
-        let end = rig.run(&typed);
+        let end = cli.run(&typed);
         // What was measured on a busy machine may be invalid.
         assert!([0, 4].contains(&end.code), "{typed:?}: {end:?}");
         assert!(!end.stdout.is_empty(), "{typed:?}");
@@ -338,7 +338,7 @@ fn the_examples_of_the_short_help_are_made() {
         examples.contains("--help shows all options") && examples.contains("`dfsbench preset`")
     );
     for words in [["run", "--help"].as_slice(), &["preset"]] {
-        assert_eq!(rig.run(words).code, 0, "{words:?}");
+        assert_eq!(cli.run(words).code, 0, "{words:?}");
     }
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
 }

@@ -1,48 +1,48 @@
 //! `dfsbench run --until-broken`: with how many clients a server gives in, and how.
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 
 /// Searches with a mix of short trials.
-fn searched(rig: &Rig, url: &str, flags: &[&str]) -> End {
+fn searched(cli: &Cli, url: &str, flags: &[&str]) -> End {
     let short = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "200ms", "--quiet"];
-    rig.run(&[&["run", url], &short[..], flags].concat())
+    cli.run(&[&["run", url], &short[..], flags].concat())
 }
 
 /// Returns the sentence of the search that the results file holds.
-fn found_sentence(rig: &Rig) -> String {
-    let json = rig.run(&["report", "--format", "json"]).stdout;
+fn found_sentence(cli: &Cli) -> String {
+    let json = cli.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
     document["found"]["sentences"][0].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn a_server_that_hangs_from_forty_clients_is_found_out() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     // Each client adds the same, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
-    let served = Served::start(&rig, &faults);
+    let served = Served::start(&cli, &faults);
     let flags = ["--until-broken", "--timeout", "1s"];
     let flags = [&flags[..], &["--queue-depth", "2", "--read-percent", "100"]].concat();
-    let end = searched(&rig, &served.url, &flags);
+    let end = searched(&cli, &served.url, &flags);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let sentence = found_sentence(&rig);
+    let sentence = found_sentence(&cli);
     assert!(sentence.starts_with("nfs mixed: hangs with 40 clients: "), "{sentence}");
     assert!(sentence.contains("; it supports 39 clients"), "{sentence}");
     // Everything is kept, and nothing was left on the server.
-    let stored = rig.run(&["report", "--format", "csv"]).stdout;
+    let stored = cli.run(&["report", "--format", "csv"]).stdout;
     assert!(stored.lines().count() > 8, "{stored}");
-    let after = searched(&rig, &served.url, &["--trials", "1"]);
+    let after = searched(&cli, &served.url, &["--trials", "1"]);
     assert_eq!(after.code, 0, "{after:?}");
 }
 
 #[test]
 fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--fault", "bandwidth 1MiB/s"]);
-    Rig::unless_limited(|| {
-        let end = searched(&rig, &served.url, &["--until-broken=4", "--timeout", "10s"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--fault", "bandwidth 1MiB/s"]);
+    Cli::unless_limited(|| {
+        let end = searched(&cli, &served.url, &["--until-broken=4", "--timeout", "10s"]);
         assert_eq!(end.code, 0, "{end:?}");
-        let sentence = found_sentence(&rig);
+        let sentence = found_sentence(&cli);
         let supports = sentence.starts_with("nfs mixed: supports 4 clients, the largest load");
         // Where other processes take the processors, one client may not get all of the rate.
         let from =
@@ -54,12 +54,12 @@ fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
 
 #[test]
 fn what_has_no_clients_to_add_is_refused() {
-    let rig = Rig::new();
-    let target = rig.target().display().to_string();
+    let cli = Cli::new();
+    let target = cli.target().display().to_string();
     let words = ["clients to add", "nfs://"];
-    rig.refused(&["run", &target, "--until-broken"], 2, &words);
-    rig.refused(&["run", "embedded", "--until-broken=0"], 2, &["--until-broken"]);
-    let dry = rig.run(&["run", "embedded", "--workload", "mixed", "--until-broken", "--dry-run"]);
+    cli.refused(&["run", &target, "--until-broken"], 2, &words);
+    cli.refused(&["run", "embedded", "--until-broken=0"], 2, &["--until-broken"]);
+    let dry = cli.run(&["run", "embedded", "--workload", "mixed", "--until-broken", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
     let last = "until broken: from 1 to at most 1000 clients";
     assert_eq!(dry.stdout.trim_end().lines().last(), Some(last));

@@ -1,6 +1,6 @@
 //! Versions, transports and identities of NFS: whole runs, and servers that have other ones.
 
-use crate::rig::{Rig, Served};
+use crate::cli::{Cli, Served};
 
 const SMALL: [&str; 9] = [
     "--trials",
@@ -16,63 +16,63 @@ const SMALL: [&str; 9] = [
 
 #[test]
 fn every_version_over_every_transport_it_has() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let factors = ["--nfsvers=2,3,4.0,4.1,4.2", "--proto=tcp,udp"];
-    let end = rig.run(&[&["run", "embedded"][..], &factors, &SMALL].concat());
+    let end = cli.run(&[&["run", "embedded"][..], &factors, &SMALL].concat());
     // Every op is accounted for, and what v4 can't do over UDP fails nothing.
     assert_eq!(end.code, 0, "{end:?}");
-    let whole = rig.run(&["report", "--all"]).stdout;
+    let whole = cli.run(&["report", "--all"]).stdout;
     assert!(!whole.contains("x invalid"), "{whole}");
     for version in ["4.0", "4.1", "4.2"] {
         let why = format!("not possible: v{version} runs over TCP only");
         // Six passes in three workloads.
         assert_eq!(whole.matches(&why).count(), 6, "{whole}");
     }
-    let csv = rig.run(&["report", "--format", "csv"]).stdout;
+    let csv = cli.run(&["report", "--format", "csv"]).stdout;
     assert_eq!(csv.lines().count(), 1 + 5 * 2 * 6, "{csv}");
 }
 
 #[test]
 fn a_server_whose_certificate_is_not_trusted() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--tls", "--tls-ca-out", "ca.pem"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--tls", "--tls-ca-out", "ca.pem"]);
     assert!(served.url.contains("xprtsec=tls&tls_ca=ca.pem"), "{}", served.url);
     let stream = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1", "--quiet"];
     for version in ["3", "4.1"] {
         let url = served.url.replace("version=3", &format!("version={version}"));
-        let end = rig.run(&[&["run", &url], &stream[..]].concat());
+        let end = cli.run(&[&["run", &url], &stream[..]].concat());
         assert_eq!(end.code, 0, "{end:?}");
         let bare = url.replace("&tls_ca=ca.pem", "");
-        rig.refused(&["run", &bare], 3, &["certificate", "hint", "--tls-ca"]);
-        let end = rig.run(&[&["run", &bare, "--tls-ca", "ca.pem"], &stream[..]].concat());
+        cli.refused(&["run", &bare], 3, &["certificate", "hint", "--tls-ca"]);
+        let end = cli.run(&[&["run", &bare, "--tls-ca", "ca.pem"], &stream[..]].concat());
         assert_eq!(end.code, 0, "{end:?}");
     }
-    let end = rig.run(&["run", &served.url.replace("&tls_ca=ca.pem", "&tls_ca=no.pem")]);
+    let end = cli.run(&["run", &served.url.replace("&tls_ca=ca.pem", "&tls_ca=no.pem")]);
     assert!(end.code == 3 && end.stderr.contains("no.pem"), "{end:?}");
     // A server without TLS is not taken in its place.
-    let plain = Served::start(&rig, &[]);
+    let plain = Served::start(&cli, &[]);
     let url = format!("{}&xprtsec=tls&tls_ca=ca.pem", plain.url);
-    rig.refused(&["run", &url], 3, &["TLS", "hint"]);
+    cli.refused(&["run", &url], 3, &["TLS", "hint"]);
 }
 
 #[test]
 fn a_version_that_the_server_does_not_speak() {
-    let rig = Rig::new();
-    let three = Served::start(&rig, &["--nfsvers", "3"]);
+    let cli = Cli::new();
+    let three = Served::start(&cli, &["--nfsvers", "3"]);
     let with_version =
         |url: &str, version: &str| url.replace("version=3", &format!("version={version}"));
     for version in ["4.0", "4.1", "2"] {
         let words = ["offers version", "3", "hint"];
-        rig.refused(&["run", &with_version(&three.url, version)], 3, &words);
+        cli.refused(&["run", &with_version(&three.url, version)], 3, &words);
     }
-    let four = Served::start(&rig, &["--nfsvers", "4.1"]);
+    let four = Served::start(&cli, &["--nfsvers", "4.1"]);
     for version in ["4.0", "4.2", "3"] {
         let url = four.url.replace("version=4.1", &format!("version={version}"));
-        rig.refused(&["run", &url], 3, &["NFS", "4", "hint"]);
+        cli.refused(&["run", &url], 3, &["NFS", "4", "hint"]);
     }
     // Beside a version that is spoken it is a row, and the campaign goes on.
     let factors = ["--nfsvers", "3,4.1", "--workload", "stream", "--file-size", "1MiB"];
-    let end = rig.run(&[&["run", &three.url, "--trials", "1", "--quiet"], &factors[..]].concat());
+    let end = cli.run(&[&["run", &three.url, "--trials", "1", "--quiet"], &factors[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("failed: ") && end.stdout.contains("offers"), "{}", end.stdout);
     assert!(end.stdout.contains("MB/s"), "{}", end.stdout);
@@ -80,26 +80,26 @@ fn a_version_that_the_server_does_not_speak() {
 
 #[test]
 fn an_export_that_is_not_there_in_any_version() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &[]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &[]);
     for version in ["2", "3", "4.0", "4.1", "4.2"] {
         let url = served.url.replace("version=3", &format!("version={version}"));
-        rig.refused(&["run", &url.replace("/export", "/exprot")], 3, &["exprot", "hint"]);
+        cli.refused(&["run", &url.replace("/export", "/exprot")], 3, &["exprot", "hint"]);
     }
 }
 
 #[test]
 fn a_user_that_is_squashed() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &["--fault", "error MKDIR ACCES 100%"]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &["--fault", "error MKDIR ACCES 100%"]);
     let url = format!("{}&uid=0&gid=7", served.url);
-    rig.refused(&["run", &url], 3, &["uid 0 and gid 7", "ACCES", "hint", "root_squash", "?uid="]);
+    cli.refused(&["run", &url], 3, &["uid 0 and gid 7", "ACCES", "hint", "root_squash", "?uid="]);
 }
 
 #[test]
 fn an_address_family_that_the_host_has_not() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &[]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &[]);
     let url = format!("{}&family=ipv6", served.url);
-    rig.refused(&["run", &url], 3, &["IPv6", "127.0.0.1", "hint"]);
+    cli.refused(&["run", &url], 3, &["IPv6", "127.0.0.1", "hint"]);
 }

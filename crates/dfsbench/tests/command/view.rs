@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::rig::{Rig, Served};
+use crate::cli::{Cli, Served};
 
 /// Nothing here takes as long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -15,22 +15,22 @@ const HOSTILE: &str = "<script>alert(1)</script>";
 /// A view of a file with a campaign whose name is markup.
 struct View {
     _served: Served,
-    rig: Rig,
+    cli: Cli,
     port: u16,
     token: String,
 }
 
 impl View {
     fn start() -> Self {
-        let rig = Rig::new();
-        assert_eq!(rig.run(&["run", "null", "--duration", "100ms", "--trials", "1"]).code, 0);
-        let db = Connection::open(rig.folder().join("dfsbench.db")).unwrap();
+        let cli = Cli::new();
+        assert_eq!(cli.run(&["run", "null", "--duration", "100ms", "--trials", "1"]).code, 0);
+        let db = Connection::open(cli.folder().join("dfsbench.db")).unwrap();
         db.execute("UPDATE campaigns SET name = ?1", [HOSTILE]).unwrap();
-        let served = Served::of(&rig, &["view", "--no-open"]);
+        let served = Served::of(&cli, &["view", "--no-open"]);
         let mut parts = served.url.trim_start_matches("http://127.0.0.1:").split('/');
         let port = parts.next().unwrap().parse().unwrap();
         let token = parts.next().unwrap().to_owned();
-        Self { _served: served, rig, port, token }
+        Self { _served: served, cli, port, token }
     }
 
     fn connect(&self) -> TcpStream {
@@ -104,7 +104,7 @@ fn a_waiting_client_is_notified_of_a_campaign_and_a_slow_one_holds_up_no_other()
         view.token, view.port
     );
     news.write_all(request.as_bytes()).unwrap();
-    assert_eq!(view.rig.run(&["run", "null", "--duration", "100ms", "--trials", "1"]).code, 0);
+    assert_eq!(view.cli.run(&["run", "null", "--duration", "100ms", "--trials", "1"]).code, 0);
     let mut received = String::new();
     let mut part = [0; 256];
     while !received.contains("event: change\ndata: 2\n\n") {
@@ -117,8 +117,8 @@ fn a_waiting_client_is_notified_of_a_campaign_and_a_slow_one_holds_up_no_other()
 
 #[test]
 fn there_is_nothing_to_view_in_no_file() {
-    let rig = Rig::new();
-    rig.refused(&["view", "--no-open"], 2, &["dfsbench.db", "hint"]);
-    std::fs::write(rig.folder().join("dfsbench.db"), "").unwrap();
-    rig.refused(&["view", "--no-open"], 2, &["dfsbench.db"]);
+    let cli = Cli::new();
+    cli.refused(&["view", "--no-open"], 2, &["dfsbench.db", "hint"]);
+    std::fs::write(cli.folder().join("dfsbench.db"), "").unwrap();
+    cli.refused(&["view", "--no-open"], 2, &["dfsbench.db"]);
 }

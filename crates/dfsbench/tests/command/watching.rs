@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcgetwinsize, tcsetwinsize};
 
+use crate::cli::{Cli, End};
 use crate::interruption;
-use crate::rig::{End, Rig};
 
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
@@ -66,8 +66,8 @@ impl Terminal {
         }
     }
 
-    pub fn start(&self, rig: &Rig, args: &[&str]) -> Child {
-        let mut command = rig.command(args);
+    pub fn start(&self, cli: &Cli, args: &[&str]) -> Child {
+        let mut command = cli.command(args);
         let theirs = || Stdio::from(self.theirs.try_clone().unwrap());
         // The environment of the tests may name a terminal that can do nothing.
         command.env("TERM", "xterm");
@@ -76,16 +76,16 @@ impl Terminal {
     }
 
     /// Runs the program on it; types the keys once a text stands there.
-    fn run(&self, rig: &Rig, args: &[&str], (text, keys): (&str, &[u8])) -> End {
-        let child = self.start(rig, args);
+    fn run(&self, cli: &Cli, args: &[&str], (text, keys): (&str, &[u8])) -> End {
+        let child = self.start(cli, args);
         self.wait_for(text);
         (&self.ours).write_all(keys).unwrap();
         End::of(child.wait_with_output().unwrap())
     }
 
     /// Runs the program on it; sends it signals once its screen has figures.
-    fn run_until(&self, rig: &Rig, signals: &[Signal]) -> End {
-        let child = self.start(rig, &LONG);
+    fn run_until(&self, cli: &Cli, signals: &[Signal]) -> End {
+        let child = self.start(cli, &LONG);
         self.wait_for("highest ");
         let process = Pid::from_child(&child);
         for signal in signals {
@@ -141,13 +141,13 @@ const LONG: [&str; 9] =
 
 #[test]
 fn the_screen_shows_what_is_measured_and_q_ends_it_in_order() {
-    let (rig, terminal) = (Rig::new(), Terminal::open());
+    let (cli, terminal) = (Cli::new(), Terminal::open());
     let before = terminal.modes();
     assert!(before.contains(LocalModes::ECHO | LocalModes::ICANON));
-    let end = terminal.run(&rig, &LONG, ("highest ", b"q"));
+    let end = terminal.run(&cli, &LONG, ("highest ", b"q"));
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("interrupted"), "{}", end.stdout);
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
     terminal.assert_put_back(before);
     let text = terminal.text();
     for part in ["trial 1 of ", "posix mixed", "kop/s", "no caveat so far", "q or ctrl-C", "█"] {
@@ -158,11 +158,11 @@ fn the_screen_shows_what_is_measured_and_q_ends_it_in_order() {
 
 #[test]
 fn shows_what_is_removed_after_a_signal() {
-    let (rig, terminal) = (Rig::new(), Terminal::open());
+    let (cli, terminal) = (Cli::new(), Terminal::open());
     let before = terminal.modes();
-    let served = interruption::slow_to_remove(&rig);
+    let served = interruption::slow_to_remove(&cli);
     let args = [&["run", &served.url, "--watch"], &interruption::SOME_NAMES[..]].concat();
-    let child = terminal.start(&rig, &args);
+    let child = terminal.start(&cli, &args);
     interruption::wait_for_names(&served);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     terminal.wait_for(" entries removed; again: end at once; from nfs://127.0.0.1");
@@ -175,9 +175,9 @@ fn shows_what_is_removed_after_a_signal() {
 
 #[test]
 fn a_second_ctrl_c_puts_it_back_too() {
-    let (rig, terminal) = (Rig::new(), Terminal::open());
+    let (cli, terminal) = (Cli::new(), Terminal::open());
     let before = terminal.modes();
-    let end = terminal.run(&rig, &LONG, ("highest ", b"\x03\x03"));
+    let end = terminal.run(&cli, &LONG, ("highest ", b"\x03\x03"));
     assert_eq!(end.code, 4, "{end:?}");
     terminal.assert_put_back(before);
 }
@@ -185,13 +185,13 @@ fn a_second_ctrl_c_puts_it_back_too() {
 #[test]
 fn every_signal_that_ends_it_puts_the_terminal_back() {
     for signals in [&[Signal::TERM][..], &[Signal::INT], &[Signal::TERM; 2]] {
-        let (rig, terminal) = (Rig::new(), Terminal::open());
+        let (cli, terminal) = (Cli::new(), Terminal::open());
         let before = terminal.modes();
-        let end = terminal.run_until(&rig, signals);
+        let end = terminal.run_until(&cli, signals);
         assert_eq!(end.code, 4, "{signals:?}: {end:?}");
         terminal.assert_put_back(before);
         if signals.len() == 1 {
-            rig.assert_target_is_empty();
+            cli.assert_target_is_empty();
         }
     }
 }
@@ -199,9 +199,9 @@ fn every_signal_that_ends_it_puts_the_terminal_back() {
 #[test]
 fn a_narrow_terminal_has_what_fits() {
     for (columns, rows) in [(40, 10), (20, 3), (1, 1)] {
-        let (rig, terminal) = (Rig::new(), Terminal::sized(columns, rows));
+        let (cli, terminal) = (Cli::new(), Terminal::sized(columns, rows));
         let before = terminal.modes();
-        let child = terminal.start(&rig, &LONG);
+        let child = terminal.start(&cli, &LONG);
         let begun = Instant::now();
         while terminal.drawings().len() < 4 {
             assert!(begun.elapsed() < Duration::from_secs(60), "{}", terminal.text());
@@ -231,18 +231,18 @@ fn a_narrow_terminal_has_what_fits() {
 
 #[test]
 fn at_the_end_of_a_campaign_the_terminal_is_put_back_before_the_table() {
-    let (rig, terminal) = (Rig::new(), Terminal::open());
+    let (cli, terminal) = (Cli::new(), Terminal::open());
     let before = terminal.modes();
     let args = ["run", "target", "--watch", "--file-size", "1MiB", "--workload", "stream"];
-    let end = terminal.run(&rig, &args, (ENTER, b""));
+    let end = terminal.run(&cli, &args, (ENTER, b""));
     assert!(end.stdout.contains("stream write"), "{end:?}");
     terminal.assert_put_back(before);
 }
 
 #[test]
 fn on_a_terminal_that_prints_line_after_line_it_is_refused_with_a_hint() {
-    let (rig, terminal) = (Rig::new(), Terminal::open());
-    let mut command = rig.command(&["run", "target", "--watch"]);
+    let (cli, terminal) = (Cli::new(), Terminal::open());
+    let mut command = cli.command(&["run", "target", "--watch"]);
     let theirs = Stdio::from(terminal.theirs.try_clone().unwrap());
     let child = command.env("TERM", "dumb").stderr(theirs).stdout(Stdio::piped()).spawn().unwrap();
     let end = End::of(child.wait_with_output().unwrap());
@@ -252,21 +252,21 @@ fn on_a_terminal_that_prints_line_after_line_it_is_refused_with_a_hint() {
 
 #[test]
 fn without_a_terminal_it_is_refused_with_a_hint() {
-    let rig = Rig::new();
-    rig.refused(&["run", "target", "--watch"], 2, &["needs a terminal", "--json-progress FILE"]);
-    rig.refused(
+    let cli = Cli::new();
+    cli.refused(&["run", "target", "--watch"], 2, &["needs a terminal", "--json-progress FILE"]);
+    cli.refused(
         &["run", "target", "--watch", "--json-progress", "-"],
         2,
         &["both write to stderr"],
     );
-    rig.refused(&["run", "target", "--watch", "--quiet"], 2, &["cannot be used with"]);
+    cli.refused(&["run", "target", "--watch", "--quiet"], 2, &["cannot be used with"]);
 }
 
 #[test]
 fn caveats_are_printed_as_they_appear_each_once() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let args = ["run", "target", "--trials", "3", "--file-size", "1MiB", "--workload", "stream"];
-    let end = rig.run(&args);
+    let end = cli.run(&args);
     let printed = end.stderr.lines().filter(|line| line.starts_with("! too-short")).count();
     assert_eq!(printed, 1, "{}", end.stderr);
 }

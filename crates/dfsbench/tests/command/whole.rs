@@ -1,6 +1,6 @@
 //! Whole campaigns, small: every backend, every format, the same bytes every time.
 
-use crate::rig::{End, Rig, Served};
+use crate::cli::{Cli, End, Served};
 
 const SMALL: [&str; 10] = [
     "--trials",
@@ -17,8 +17,8 @@ const SMALL: [&str; 10] = [
 
 #[test]
 fn a_directory_an_embedded_server_and_a_real_one() {
-    let rig = Rig::new();
-    let served = Served::start(&rig, &[]);
+    let cli = Cli::new();
+    let served = Served::start(&cli, &[]);
     for (target, backend) in [
         ("target", "posix"),
         ("target", "uring"),
@@ -28,60 +28,60 @@ fn a_directory_an_embedded_server_and_a_real_one() {
         let head = ["run", target, "--backend", backend, "--workers", "1,2"];
         // A synchronous backend has no depth, and a flag without effect is refused.
         let depth: &[&str] = if backend == "posix" { &[] } else { &["--queue-depth", "1,7"] };
-        let end = rig.run(&[&head[..], depth, &SMALL].concat());
+        let end = cli.run(&[&head[..], depth, &SMALL].concat());
         assert_eq!(end.code, 0, "{target} {backend}: {end:?}");
         for pass in ["write", "read", "mix", "create", "stat", "remove"] {
             assert!(end.stdout.contains(pass), "{pass} of {backend} in {}", end.stdout);
         }
         assert!(!end.stdout.contains("x invalid"), "{}", end.stdout);
-        rig.assert_target_is_empty();
+        cli.assert_target_is_empty();
     }
 }
 
 #[test]
 fn the_null_backend_shows_the_ceiling() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for head in [&["run", "null"][..], &["run", "--backend", "null"]] {
-        let end = rig.run(&[head, &["--trials", "1", "--quiet"]].concat());
+        let end = cli.run(&[head, &["--trials", "1", "--quiet"]].concat());
         assert_eq!(end.code, 0, "{end:?}");
-        let all = rig.run(&["report", "--all"]);
+        let all = cli.run(&["report", "--all"]);
         assert!(all.stdout.contains("ceiling: null backend"), "{}", all.stdout);
     }
 }
 
 #[test]
 fn every_format_renders_offline_and_the_same_each_time() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let head = ["run", "target", "--workload", "stream", "--seed", "7"];
-    let end = rig.run(&[&head[..], &SMALL[..4], &["--quiet"]].concat());
+    let end = cli.run(&[&head[..], &SMALL[..4], &["--quiet"]].concat());
     assert_eq!(end.code, 0, "{end:?}");
-    assert!(rig.folder().join("dfsbench.html").exists());
+    assert!(cli.folder().join("dfsbench.html").exists());
     for format in ["table", "markdown", "csv", "json", "html"] {
-        let once = rig.run(&["report", "--format", format]);
+        let once = cli.run(&["report", "--format", format]);
         assert_eq!((once.code, once.stderr.as_str()), (0, ""), "{format}");
-        assert_eq!(once.stdout, rig.run(&["report", "--format", format]).stdout, "{format}");
+        assert_eq!(once.stdout, cli.run(&["report", "--format", format]).stdout, "{format}");
         let report = once.stdout.split("\nnext: ").next().unwrap();
         assert!(end.stdout.starts_with(report) || format != "table");
     }
-    let out = rig.run(&["report", "--format", "csv", "--output", "r.csv"]);
+    let out = cli.run(&["report", "--format", "csv", "--output", "r.csv"]);
     assert_eq!((out.code, out.stdout.as_str()), (0, ""));
-    assert!(std::fs::read_to_string(rig.folder().join("r.csv")).unwrap().contains("rate"));
+    assert!(std::fs::read_to_string(cli.folder().join("r.csv")).unwrap().contains("rate"));
 }
 
 #[test]
 fn a_dry_run_says_what_would_be_done_and_does_nothing() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let end =
-        rig.run(&["run", "target", "--io-size", "4KiB,64KiB", "--workers", "1,4", "--dry-run"]);
+        cli.run(&["run", "target", "--io-size", "4KiB,64KiB", "--workers", "1,4", "--dry-run"]);
     assert_eq!(end.code, 0, "{end:?}");
     assert!(end.stdout.contains("trials") && end.stdout.contains("io_size"), "{}", end.stdout);
-    assert!(!rig.folder().join("dfsbench.db").exists());
-    rig.assert_target_is_empty();
+    assert!(!cli.folder().join("dfsbench.db").exists());
+    cli.assert_target_is_empty();
 }
 
 #[test]
 fn kept_files_hold_the_pattern() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let args = [
         "run",
         "target",
@@ -98,22 +98,22 @@ fn kept_files_hold_the_pattern() {
         "--keep",
         "--quiet",
     ];
-    assert_eq!(rig.run(&args).code, 0);
-    let work = std::fs::read_dir(rig.target()).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(cli.run(&args).code, 0);
+    let work = std::fs::read_dir(cli.target()).unwrap().next().unwrap().unwrap().path();
     let found = std::fs::read(work.join("f00000000")).unwrap();
     let pattern = ["pattern", "--seed", "11", "--file", "0", "--size", "3MiB"];
-    assert!(rig.command(&pattern).output().unwrap().stdout == found);
+    assert!(cli.command(&pattern).output().unwrap().stdout == found);
 }
 
 #[test]
 fn a_report_fits_the_terminal_and_ends_with_the_next_step() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let head = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--warmup", "0s"];
     let factors = ["--workers", "1,2", "--io-size", "4KiB,1MiB", "--trials", "1", "--quiet"];
-    let end = rig.run(&[&head[..], &factors].concat());
+    let end = cli.run(&[&head[..], &factors].concat());
     assert_eq!(end.code, 0, "{end:?}");
     for columns in ["80", "120"] {
-        let mut command = rig.command(&["report"]);
+        let mut command = cli.command(&["report"]);
         let end = End::of(command.env("COLUMNS", columns).output().unwrap());
         let widest = end.stdout.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= columns.parse().unwrap(), "{widest} of {columns}: {}", end.stdout);
@@ -122,6 +122,6 @@ fn a_report_fits_the_terminal_and_ends_with_the_next_step() {
         let last = end.stdout.lines().last().unwrap();
         assert!(last.starts_with("next:    --") && last.contains(" to settle "), "{last}");
     }
-    let whole = rig.run(&["report", "--all"]).stdout;
+    let whole = cli.run(&["report", "--all"]).stdout;
     assert!(whole.contains("How to read it") && whole.contains("Conditions"), "{whole}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::rig::{End, Rig};
+use crate::cli::{Cli, End};
 
 /// The figures of a run that must have given some, with name, rate and reason of each.
 fn figures(end: &End) -> Vec<(String, Option<f64>, String)> {
@@ -17,15 +17,15 @@ fn figures(end: &End) -> Vec<(String, Option<f64>, String)> {
 
 /// Runs a built-in plan with these flags, one trial of each run; says how many figures it gave.
 fn shortened(plan: &str, flags: &[&str]) -> usize {
-    shortened_in(&Rig::new(), plan, flags)
+    shortened_in(&Cli::new(), plan, flags)
 }
 
 /// Does so in a folder that may hold the plan.
-fn shortened_in(rig: &Rig, plan: &str, flags: &[&str]) -> usize {
+fn shortened_in(cli: &Cli, plan: &str, flags: &[&str]) -> usize {
     let common = ["--trials", "1", "--quiet", "--format", "json"];
-    let mut command = rig.command(&[&["run", plan], flags, &common].concat());
-    let end = End::of(command.env("TMPDIR", rig.target()).output().unwrap());
-    rig.assert_target_is_empty();
+    let mut command = cli.command(&[&["run", plan], flags, &common].concat());
+    let end = End::of(command.env("TMPDIR", cli.target()).output().unwrap());
+    cli.assert_target_is_empty();
     let figures = figures(&end);
     for (name, rate, reason) in &figures {
         assert!(rate.is_some_and(|rate| rate > 0.0), "{plan}: {name}: {reason}");
@@ -35,8 +35,8 @@ fn shortened_in(rig: &Rig, plan: &str, flags: &[&str]) -> usize {
 
 /// Runs the matrix of seed-004 so, with five temporary directories in place of its disks.
 fn shortened_raid_matrix(flags: &[&str]) -> usize {
-    let rig = Rig::new();
-    let preset = rig.run(&["preset", "seed-004"]).stdout;
+    let cli = Cli::new();
+    let preset = cli.run(&["preset", "seed-004"]).stdout;
     let mut plan = String::from("name = \"matrix\"\ntrials = 1\n");
     let factors = &preset[preset.find("[factors]").unwrap()..];
     let of_hosts = ["file_system", "fs_mount_options", "mount_options", "invalidation"];
@@ -53,8 +53,8 @@ fn shortened_raid_matrix(flags: &[&str]) -> usize {
         plan.push_str("\"\ntemporary = true\n");
     }
     plan.push_str("[[workload]]\nkind = \"mixed\"\n");
-    std::fs::write(rig.folder().join("matrix.toml"), plan).unwrap();
-    shortened_in(&rig, "matrix.toml", flags)
+    std::fs::write(cli.folder().join("matrix.toml"), plan).unwrap();
+    shortened_in(&cli, "matrix.toml", flags)
 }
 
 #[test]
@@ -85,9 +85,9 @@ fn the_plan_of_op_mixes_runs() {
 #[test]
 fn bonnie_prints_the_table_that_bonnie_printed() {
     let flags = ["--file-size", "1MiB", "--quiet", "--format", "bonnie"];
-    let rig = Rig::new();
-    let mut command = rig.command(&[&["run", "bonnie"], &flags[..]].concat());
-    let end = End::of(command.env("TMPDIR", rig.target()).output().unwrap());
+    let cli = Cli::new();
+    let mut command = cli.command(&[&["run", "bonnie"], &flags[..]].concat());
+    let end = End::of(command.env("TMPDIR", cli.target()).output().unwrap());
     let lines: Vec<&str> = end.stdout.lines().collect();
     assert!(lines[0].starts_with("              -------Sequential Output--------"), "{end:?}");
     assert!(lines[3].starts_with("local       1 "), "{end:?}");
@@ -97,11 +97,11 @@ fn bonnie_prints_the_table_that_bonnie_printed() {
 
 #[test]
 fn a_command_that_fails_reports_how_it_ended_and_its_last_output() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let plan = "name = \"app\"\ntrials = 1\n[[target]]\nname = \"d\"\npath = \".\"\n[[workload]]\n\
                 kind = \"app\"\nrun = [\"sh\", \"-c\", \"echo the last words >&2; exit 7\"]\n";
-    std::fs::write(rig.folder().join("app.toml"), plan).unwrap();
-    let end = rig.run(&["run", "app.toml", "--quiet", "--format", "json"]);
+    std::fs::write(cli.folder().join("app.toml"), plan).unwrap();
+    let end = cli.run(&["run", "app.toml", "--quiet", "--format", "json"]);
     assert_eq!(end.code, 4, "{end:?}");
     let json: Value = serde_json::from_str(&end.stdout).unwrap();
     let figure = &json["figures"][0];
@@ -112,14 +112,14 @@ fn a_command_that_fails_reports_how_it_ended_and_its_last_output() {
 
 #[test]
 fn a_missing_program_is_named_with_its_package() {
-    let rig = Rig::new();
+    let cli = Cli::new();
     for (workload, package) in [("fio", "fio"), ("iozone", "iozone3")] {
-        let mut command = rig.command(&["run", "target", "--workload", workload, "--quiet"]);
+        let mut command = cli.command(&["run", "target", "--workload", workload, "--quiet"]);
         let end = End::of(command.env("PATH", "/nonexistent").output().unwrap());
         assert_eq!(end.stderr.matches("error: ").count(), 1, "{end:?}");
         for words in [format!("can't run `{workload}`"), format!("install the package {package}")] {
             assert!(end.stderr.contains(&words), "{end:?}");
         }
-        rig.assert_target_is_empty();
+        cli.assert_target_is_empty();
     }
 }

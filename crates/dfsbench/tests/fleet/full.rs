@@ -10,8 +10,8 @@ use std::time::Duration;
 use fleet::Order;
 use model::{CaveatCode, Trial, TrialState};
 
-use crate::rig::{Fault, Group, Harm};
-use crate::walked::{only, plan};
+use crate::agent_processes::{AgentProcesses, Fault, Harm};
+use crate::shared_directory::{only, plan};
 use crate::{At, STEPS};
 
 /// Names the folder that lies on the small file system.
@@ -51,11 +51,11 @@ fn made(text: &str, at: At, after_ms: u64) -> Trial {
     fs::create_dir(&target).unwrap();
     let after = Duration::from_millis(after_ms);
     let harm = Harm::ToMachine(fill);
-    let mut group = Group::with(Fault { host: "c2", at, after, harm });
-    let (campaign, _) = group.made(&plan(&target, 3, text));
+    let mut agents = AgentProcesses::with(Fault { host: "c2", at, after, harm });
+    let (campaign, _) = agents.run(&plan(&target, 3, text));
     assert!(hog().exists(), "the disk was never full");
     fs::remove_file(hog()).unwrap();
-    group.assert_left();
+    agents.assert_left();
     // What was made is removed without any room for it.
     fs::remove_dir(&target).unwrap();
     only(&campaign, 0).clone()

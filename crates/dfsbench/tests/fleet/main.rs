@@ -3,26 +3,24 @@
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 #![allow(clippy::print_stdout, reason = "what many agents took is printed where that fails")]
 
-#[path = "../command/rig.rs"]
+mod agent_processes;
+#[path = "../../../controller/tests/campaign/mod.rs"]
+mod campaign;
+#[path = "../command/cli.rs"]
 #[allow(dead_code, reason = "what is served is for the tests of commands")]
 mod command;
 mod full;
 mod many;
-#[path = "../../../controller/tests/no_agent/mod.rs"]
-mod no_agent;
-#[path = "../../../controller/tests/planned/mod.rs"]
-mod planned;
-mod rig;
-#[path = "../../../controller/tests/no_agent/walked.rs"]
-mod walked;
+#[path = "../../../controller/tests/campaign/shared_directory.rs"]
+mod shared_directory;
 
 use std::path::Path;
 use std::time::Duration;
 
+use agent_processes::{AgentProcesses, Fault, Harm};
 use fleet::{Order, remote};
 use model::{CaveatCode, Pass, TrialState};
-use rig::{Fault, Group, Harm};
-use walked::{assert_counted, only, plan};
+use shared_directory::{assert_counted, only, plan};
 
 /// Says which order a fault comes with.
 type At = fn(&Order) -> bool;
@@ -61,8 +59,8 @@ fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
         let mut plan = two_runs(target.path(), step);
         plan.runs[1].placement.hosts.retain(|host| host.name != "c2");
         let after = Duration::from_millis(after_ms);
-        let mut group = Group::with(Fault { host: "c2", at, after, harm });
-        let (campaign, times) = group.made(&plan);
+        let mut agents = AgentProcesses::with(Fault { host: "c2", at, after, harm });
+        let (campaign, times) = agents.run(&plan);
         let TrialState::Failed(message) = &only(&campaign, 0).state else {
             panic!("{step}: {:?}", only(&campaign, 0).state);
         };
@@ -71,12 +69,12 @@ fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
         assert!(times[0] < work + within + BUSY, "{step}: {:?}", times[0]);
         assert_eq!(only(&campaign, 1).state, TrialState::Done, "{step}");
         assert_counted(&only(&campaign, 1).passes[0], 2);
-        group.assert_left();
-        harmed.push((step, group, target));
+        agents.assert_left();
+        harmed.push((step, agents, target));
     }
-    for (step, group, target) in harmed {
+    for (step, agents, target) in harmed {
         if matches!(harm, Harm::Cut) {
-            group.await_left();
+            agents.await_left();
         }
         let left: Vec<_> = std::fs::read_dir(target.path()).unwrap().collect();
         assert_eq!(left.len(), 0, "{step}: {left:?}");
@@ -107,12 +105,12 @@ fn a_lost_agent_is_waited_for_where_the_plan_wants_that() {
     }
     let at: At = |order| matches!(order, Order::Go { .. });
     let after = Duration::from_millis(100);
-    let mut group = Group::with(Fault { host: "c3", at, after, harm: Harm::Kill });
-    let (campaign, _) = group.made(&plan);
+    let mut agents = AgentProcesses::with(Fault { host: "c3", at, after, harm: Harm::Kill });
+    let (campaign, _) = agents.run(&plan);
     assert!(matches!(only(&campaign, 0).state, TrialState::Failed(_)));
     assert_eq!(only(&campaign, 1).state, TrialState::Done);
     assert_counted(&only(&campaign, 1).passes[0], 3);
-    group.assert_left();
+    agents.assert_left();
 }
 
 #[test]
@@ -128,8 +126,8 @@ fn an_agent_that_is_slow_and_starts_late_gives_its_caveats() {
     let at: At = |order| matches!(order, Order::Go { .. });
     let (first, then) = (Duration::from_millis(1_200), Duration::from_millis(100));
     let harm = Harm::Doze { first, then, awake: then / 6 };
-    let mut group = Group::with(Fault { host: "c2", at, after: Duration::ZERO, harm });
-    let (campaign, _) = group.made(&plan);
+    let mut agents = AgentProcesses::with(Fault { host: "c2", at, after: Duration::ZERO, harm });
+    let (campaign, _) = agents.run(&plan);
     let trial = only(&campaign, 0);
     assert_eq!(trial.state, TrialState::Done);
     let pass = trial.passes.iter().find(|pass| pass.pass == Pass::Mix).unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use crate::command::{End, Rig};
+use crate::command::{Cli, End};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -61,12 +61,12 @@ fn processor_ms(process: u32) -> u64 {
 
 /// Has so many agents meet and make a short pass; what that takes in all.
 fn met(count: u32) -> Took {
-    let rig = Rig::new();
+    let cli = Cli::new();
     let words = format!(
         "run target --workload mixed --file-size 4KiB --read-percent 100 --duration 50ms --trials \
          1 --launcher wait --agents {count} --meet-within 120s --format json"
     );
-    let mut command = rig.command(&words.split(' ').collect::<Vec<_>>());
+    let mut command = cli.command(&words.split(' ').collect::<Vec<_>>());
     command.env("DFSBENCH_TOKEN", TOKEN).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut controller = command.spawn().unwrap();
     let mut stderr = BufReader::new(controller.stderr.take().unwrap());
@@ -77,7 +77,7 @@ fn met(count: u32) -> Took {
     let begun = Instant::now();
     let agents: Vec<Child> = (0..count)
         .map(|rank| {
-            let mut command = rig.command(&["agent", "--meet"]);
+            let mut command = cli.command(&["agent", "--meet"]);
             command.envs([("DFSBENCH_MEET", address.as_str()), ("DFSBENCH_TOKEN", TOKEN)]);
             command.env("DFSBENCH_RANK", rank.to_string()).env("DFSBENCH_SIZE", count.to_string());
             command.env("DFSBENCH_HOST", format!("n{rank}"));
@@ -113,7 +113,7 @@ fn met(count: u32) -> Took {
     let hosts = trial["passes"][0]["hosts"].as_array().unwrap();
     assert_eq!(hosts.len() as u32, count);
     assert!(hosts.iter().all(|host| host["ops"].as_u64().unwrap() > 0));
-    rig.assert_target_is_empty();
+    cli.assert_target_is_empty();
     Took { all, memory_bytes, processor_ms: processor }
 }
 

@@ -9,7 +9,7 @@ use model::{
 use nfs_client::proto::nfs3::Procedure;
 use rustix::fs::OFlags;
 
-use crate::rig::{Rig, pass_on_directory};
+use crate::backend_fixture::{BackendFixture, pass_on_directory};
 
 /// A stream of two small files, whose bytes are compared.
 fn stream(change: impl FnOnce(&mut RunSpec)) -> RunSpec {
@@ -56,7 +56,7 @@ fn every_write_waits_where_the_plan_wants_it() {
         [(Durability::Dsync, OFlags::DSYNC), (Durability::Osync, OFlags::SYNC)]
     {
         let spec = stream(|spec| spec.durability = durability);
-        let (target, _directory) = Rig::target(&spec);
+        let (target, _directory) = BackendFixture::target(&spec);
         target.prepare(&spec, Pass::Write).unwrap();
         let opened = target.open(&spec, Pass::Write, 0).unwrap();
         let flags = flags_of_open_files(&target.local_paths()[0]);
@@ -90,7 +90,7 @@ fn what_was_never_written_is_not_read() {
             }
         });
         assert_eq!(Pass::Read.opens(), Opens::ToRead);
-        let (target, _directory) = Rig::target(&spec);
+        let (target, _directory) = BackendFixture::target(&spec);
         target.prepare(&spec, Pass::Write).unwrap();
         let work = target.local_paths().remove(0);
         // The pass that was to write wrote a part, and left a hole.
@@ -115,7 +115,7 @@ fn trees_are_counted_and_removed_with_all_that_is_in_them() {
     let mut spec = stream(|spec| (spec.workload, spec.files) = (Workload::Metadata, 30));
     (spec.file_size_bytes, spec.workers) = (10, 2);
     (spec.tree.sharing, spec.tree.depth, spec.tree.branching) = (Sharing::Own, 2, 3);
-    let (target, directory) = Rig::target(&spec);
+    let (target, directory) = BackendFixture::target(&spec);
     target.prepare(&spec, Pass::Stat).unwrap();
     target.prepare(&spec, Pass::Rmdir).unwrap();
     let inventory = target.inventory(InventoryScope::All).unwrap().unwrap();
@@ -128,45 +128,47 @@ fn trees_are_counted_and_removed_with_all_that_is_in_them() {
 #[test]
 fn trees_on_a_server_are_counted_and_removed_too() {
     for version in [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_1] {
-        let rig = Rig::on_nfs(version, |_| ());
-        let inventory = rig.target.inventory(InventoryScope::All).unwrap().unwrap();
+        let fixture = BackendFixture::on_nfs(version, |_| ());
+        let inventory = fixture.target.inventory(InventoryScope::All).unwrap().unwrap();
         assert_eq!((inventory.files, inventory.directories, inventory.links), (4, 2, 20));
-        assert!(rig.is_working_directory_there());
-        rig.end_and_look(|is_there| assert!(!is_there, "version {version}"));
+        assert!(fixture.is_working_directory_there());
+        fixture.end_and_look(|is_there| assert!(!is_there, "version {version}"));
     }
 }
 
 #[test]
 fn writes_over_nfs_are_as_stable_as_their_durability() {
     for (durability, commits) in [(Durability::Osync, 0), (Durability::None, 1)] {
-        let mut rig = Rig::on_nfs(NfsVersion::V3, |spec| spec.durability = durability);
-        let before = rig.server.as_ref().unwrap().counters().calls_of(Procedure::Commit);
-        rig.name_op(OpKind::Sync, 0);
-        let after = rig.server.as_ref().unwrap().counters().calls_of(Procedure::Commit);
+        let mut fixture =
+            BackendFixture::on_nfs(NfsVersion::V3, |spec| spec.durability = durability);
+        let before = fixture.server.as_ref().unwrap().counters().calls_of(Procedure::Commit);
+        fixture.name_op(OpKind::Sync, 0);
+        let after = fixture.server.as_ref().unwrap().counters().calls_of(Procedure::Commit);
         assert_eq!(after - before, commits, "{durability}");
     }
 }
 
 #[test]
 fn what_a_backend_does_otherwise_is_reported() {
-    let evidence_of = |rig: &Rig, spec: &RunSpec, pass: Pass| {
-        let caveats = rig.target.open(spec, pass, 0).unwrap().caveats;
+    let evidence_of = |fixture: &BackendFixture, spec: &RunSpec, pass: Pass| {
+        let caveats = fixture.target.open(spec, pass, 0).unwrap().caveats;
         caveats.into_iter().map(|caveat| caveat.evidence).collect::<Vec<_>>().join("; ")
     };
     let mut spec = None;
-    let rig = Rig::on_directory(BackendKind::Uring, |made| spec = Some(made.clone()));
+    let fixture =
+        BackendFixture::on_directory(BackendKind::Uring, |made| spec = Some(made.clone()));
     let uring = spec.take().unwrap();
-    let evidence = evidence_of(&rig, &uring, Pass::OpMix);
+    let evidence = evidence_of(&fixture, &uring, Pass::OpMix);
     assert!(evidence.contains("no entry for setattr, access, readlink"), "{evidence}");
     let layout = Layout { mmap: true, ..uring.layout };
     let mapped = RunBuilder::from(uring).layout(layout).build();
-    assert!(evidence_of(&rig, &mapped, Pass::Create).contains("uring maps no files"));
+    assert!(evidence_of(&fixture, &mapped, Pass::Create).contains("uring maps no files"));
 
     for (version, expected) in [(NfsVersion::V2, true), (NfsVersion::V3, false)] {
-        let rig = Rig::on_nfs(version, |made| spec = Some(made.clone()));
+        let fixture = BackendFixture::on_nfs(version, |made| spec = Some(made.clone()));
         let mut mix = spec.take().unwrap();
         mix.op_mix.shares = vec![(OpKind::Access, 10_000)];
-        let evidence = evidence_of(&rig, &mix, Pass::OpMix);
+        let evidence = evidence_of(&fixture, &mix, Pass::OpMix);
         assert_eq!(evidence.contains("GETATTR for access"), expected, "{version}: {evidence}");
     }
 }

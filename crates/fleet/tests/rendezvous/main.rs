@@ -1,7 +1,7 @@
 //! Agents that come by themselves, over real sockets: those who may, and everybody else.
 #![allow(clippy::disallowed_methods, reason = "sockets are waited for in real time")]
 
-mod rig;
+mod meeting;
 mod strangers;
 
 use std::net::TcpStream;
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use fleet::rendezvous::{GatherError, JoinError};
 use fleet::{Order, Report, Transport as _};
 
-use rig::{Rig, SOON};
+use meeting::{Meeting, SOON};
 
 #[test]
 fn all_agents_meet_in_whatever_order_they_come_and_obey() {
-    let rig = Rig::new();
+    let meeting = Meeting::new();
     let agents: Vec<_> =
-        [("b", 2), ("a", 0), ("b", 1)].map(|(host, rank)| rig.agent(host, rank, 3)).into();
-    let address = rig.address;
-    let mut gathered = rig.gather(3, SOON).unwrap();
+        [("b", 2), ("a", 0), ("b", 1)].map(|(host, rank)| meeting.agent(host, rank, 3)).into();
+    let address = meeting.address;
+    let mut gathered = meeting.gather(3, SOON).unwrap();
     let names: Vec<&str> = gathered.agents.iter().map(|met| met.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "b:2"]);
     assert!(gathered.refused.is_empty(), "{:?}", gathered.refused);
@@ -40,12 +40,12 @@ fn all_agents_meet_in_whatever_order_they_come_and_obey() {
 
 #[test]
 fn an_agent_may_come_before_anybody_listens() {
-    let rig = Rig::new();
-    let (address, token) = (rig.address, rig.token.clone());
-    drop(rig.meeting);
-    let early = rig::agent(address, token.clone(), ("a", 0, 1));
+    let meeting = Meeting::new();
+    let (address, token) = (meeting.address, meeting.token.clone());
+    drop(meeting.rendezvous);
+    let early = meeting::agent(address, token.clone(), ("a", 0, 1));
     std::thread::sleep(Duration::from_millis(300));
-    let gathered = Rig::at(address, token).gather(1, SOON).unwrap();
+    let gathered = Meeting::at(address, token).gather(1, SOON).unwrap();
     assert_eq!(gathered.agents.len(), 1);
     drop(gathered);
     assert_eq!(early.join().unwrap().unwrap(), 0);
@@ -53,9 +53,9 @@ fn an_agent_may_come_before_anybody_listens() {
 
 #[test]
 fn an_agent_that_is_lost_later_is_noticed_at_once() {
-    let rig = Rig::new();
-    let joined = rig.join("a", 0, 1);
-    let mut gathered = rig.gather(1, SOON).unwrap();
+    let meeting = Meeting::new();
+    let joined = meeting.join("a", 0, 1);
+    let mut gathered = meeting.gather(1, SOON).unwrap();
     drop(joined.join().unwrap().unwrap());
     let begun = Instant::now();
     let gone = gathered.agents[0].agent.receive().unwrap_err();
@@ -65,24 +65,24 @@ fn an_agent_that_is_lost_later_is_noticed_at_once() {
 
 #[test]
 fn those_that_do_not_come_are_named() {
-    let rig = Rig::new();
-    let agent = rig.agent("a", 1, 5);
-    let error = rig.gather(5, Duration::from_secs(1)).err().unwrap().to_string();
+    let meeting = Meeting::new();
+    let agent = meeting.agent("a", 1, 5);
+    let error = meeting.gather(5, Duration::from_secs(1)).err().unwrap().to_string();
     assert_eq!(error, "1 of 5 agents connected within 1 s: ranks 0, 2 to 4 are missing");
     // The agent that connected is dropped again.
     assert_eq!(agent.join().unwrap().unwrap(), 0);
-    let alone = Rig::new().gather(1, Duration::from_secs(1)).err().unwrap().to_string();
+    let alone = Meeting::new().gather(1, Duration::from_secs(1)).err().unwrap().to_string();
     let start = "0 of 1 agents connected within 1 s: rank 0 is missing (hint: can its hosts reach";
     assert!(alone.starts_with(start), "{alone}");
 }
 
 #[test]
 fn an_agent_whose_rank_is_taken_is_refused() {
-    let rig = Rig::new();
+    let meeting = Meeting::new();
     let (ended, ends) = std::sync::mpsc::channel();
     let agent = |name, rank| {
-        let (address, token, ended) = (rig.address, rig.token.clone(), ended.clone());
-        move || ended.send(rig::agent(address, token, (name, rank, 2)).join().unwrap()).unwrap()
+        let (address, token, ended) = (meeting.address, meeting.token.clone(), ended.clone());
+        move || ended.send(meeting::agent(address, token, (name, rank, 2)).join().unwrap()).unwrap()
     };
     std::thread::spawn(agent("a", 0));
     std::thread::spawn(agent("b", 0));
@@ -97,7 +97,7 @@ fn an_agent_whose_rank_is_taken_is_refused() {
         all.extend((all.len()..3).map(|_| ends.recv().unwrap()).collect::<Vec<_>>());
         all
     });
-    let gathered = rig.gather(2, SOON).unwrap();
+    let gathered = meeting.gather(2, SOON).unwrap();
     let (winner, refused) = (gathered.agents[0].hello.host.clone(), gathered.refused.clone());
     // Those that were let in end with their controller.
     drop(gathered);
@@ -111,9 +111,9 @@ fn an_agent_whose_rank_is_taken_is_refused() {
 
 #[test]
 fn another_number_of_agents_is_one_error_on_both_sides() {
-    let rig = Rig::new();
-    let agent = rig.agent("a", 3, 4);
-    let error = rig.gather(2, SOON).err().unwrap();
+    let meeting = Meeting::new();
+    let agent = meeting.agent("a", 3, 4);
+    let error = meeting.gather(2, SOON).err().unwrap();
     assert_eq!(
         error.to_string(),
         "the agent of rank 3 on host a is one of 4, and 2 are wanted (hint: --agents)"
@@ -127,17 +127,17 @@ fn another_number_of_agents_is_one_error_on_both_sides() {
 
 #[test]
 fn the_request_to_stop_and_the_end_of_a_launcher_end_the_waiting() {
-    let rig = Rig::new();
-    rig.stop.store(true, Relaxed);
-    let error = rig.gather(2, SOON).err().unwrap().to_string();
+    let meeting = Meeting::new();
+    meeting.stop.store(true, Relaxed);
+    let error = meeting.gather(2, SOON).err().unwrap().to_string();
     assert_eq!(error, "stopped while agents were awaited: 0 of 2 had connected");
-    let (meeting, wanted) = Rig::new().parts(3, SOON);
+    let (rendezvous, wanted) = Meeting::new().parts(3, SOON);
     let mut looks = 0;
     let mut launcher = || {
         looks += 1;
         if looks < 3 { Ok(()) } else { Err("srun ended with 1".to_owned()) }
     };
-    let error = meeting.gather(&wanted, &mut launcher).err().unwrap();
+    let error = rendezvous.gather(&wanted, &mut launcher).err().unwrap();
     assert!(matches!(error, GatherError::Launcher { .. }));
     assert_eq!(
         error.to_string(),

@@ -10,15 +10,15 @@ use fleet::rendezvous::{GatherError, Gathered, Token};
 use fleet::wire::{Greeting, PROTOCOL};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::rig::{self, Rig, SOON};
+use crate::meeting::{self, Meeting, SOON};
 
 /// Returns what a controller reports of a stranger that connects before the awaited agent.
 fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
-    let rig = Rig::new();
-    let (address, token) = (rig.address, rig.token.clone());
-    let gathering = thread::spawn(move || rig.gather(1, SOON).unwrap());
+    let meeting = Meeting::new();
+    let (address, token) = (meeting.address, meeting.token.clone());
+    let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     stranger(address);
-    let agent = rig::agent(address, token, ("a", 0, 1));
+    let agent = meeting::agent(address, token, ("a", 0, 1));
     let Gathered { mut agents, refused } = gathering.join().unwrap();
     agents[0].agent.check_alive().unwrap();
     drop(agents);
@@ -40,10 +40,10 @@ fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_wrong_token_is_reported_on_both_sides_and_takes_no_slot() {
-    let rig = Rig::new();
-    let other = rig::agent(rig.address, Token::draw().unwrap(), ("evil", 0, 1));
-    let address = rig.address;
-    let error = rig.gather(1, Duration::from_secs(2)).err().unwrap().to_string();
+    let meeting = Meeting::new();
+    let other = meeting::agent(meeting.address, Token::draw().unwrap(), ("evil", 0, 1));
+    let address = meeting.address;
+    let error = meeting.gather(1, Duration::from_secs(2)).err().unwrap().to_string();
     assert_eq!(
         error,
         "0 of 1 agents connected within 2 s: rank 0 is missing; refused: 127.0.0.1: its token \
@@ -61,11 +61,11 @@ fn a_wrong_token_is_reported_on_both_sides_and_takes_no_slot() {
 
 #[test]
 fn a_handshake_that_is_replayed_is_refused() {
-    let rig = Rig::new();
-    let (address, token) = (rig.address, rig.token.clone());
-    let gathering = thread::spawn(move || rig.gather(2, SOON).unwrap());
+    let meeting = Meeting::new();
+    let (address, token) = (meeting.address, meeting.token.clone());
+    let gathering = thread::spawn(move || meeting.gather(2, SOON).unwrap());
     let (between, recorded) = recorder(address);
-    let first = rig::agent(between, token.clone(), ("a", 0, 2));
+    let first = meeting::agent(between, token.clone(), ("a", 0, 2));
     let bytes = recorded.recv_timeout(SOON).unwrap();
     // The same bytes again; at first as far as the answer, then all.
     let mut socket = TcpStream::connect(address).unwrap();
@@ -74,7 +74,7 @@ fn a_handshake_that_is_replayed_is_refused() {
         socket.write_all(&part).unwrap();
         let _ = socket.read(&mut [0; 512]);
     }
-    let last = rig::agent(address, token, ("b", 1, 2));
+    let last = meeting::agent(address, token, ("b", 1, 2));
     let gathered = gathering.join().unwrap();
     assert_eq!(
         gathered.refused,
@@ -131,16 +131,16 @@ fn strangers_are_quoted_and_learn_nothing() {
 
 #[test]
 fn a_wrong_token_is_reported_among_many_strangers() {
-    let rig = Rig::new();
-    let (address, token) = (rig.address, rig.token.clone());
-    let gathering = thread::spawn(move || rig.gather(1, SOON).unwrap());
+    let meeting = Meeting::new();
+    let (address, token) = (meeting.address, meeting.token.clone());
+    let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     for path in 0..20 {
         let request = format!("GET /{path} HTTP/1.1\r\n\r\n");
         assert_eq!(say(address, request.as_bytes()), b"");
     }
-    let other = rig::agent(address, Token::draw().unwrap(), ("evil", 0, 1));
+    let other = meeting::agent(address, Token::draw().unwrap(), ("evil", 0, 1));
     other.join().unwrap().unwrap_err();
-    let agent = rig::agent(address, token, ("a", 0, 1));
+    let agent = meeting::agent(address, token, ("a", 0, 1));
     let gathered = gathering.join().unwrap();
     let [wrong, strangers] = &gathered.refused[..] else { panic!("{:?}", gathered.refused) };
     assert_eq!(wrong, "127.0.0.1: its token is not that of the campaign");
@@ -165,7 +165,7 @@ fn another_version_is_named_on_both_sides() {
     // A controller of another version.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let agent = rig::agent(address, Token::draw().unwrap(), ("a", 0, 1));
+    let agent = meeting::agent(address, Token::draw().unwrap(), ("a", 0, 1));
     let (mut socket, _) = listener.accept().unwrap();
     let _ = socket.read(&mut [0; 512]);
     socket.write_all(&other.to_bytes()).unwrap();
@@ -181,9 +181,9 @@ fn another_version_is_named_on_both_sides() {
 #[test]
 fn garbage_and_a_frame_of_4_gib_from_one_that_was_let_in_are_one_error_each() {
     let lost_for = |bytes: &[u8]| {
-        let rig = Rig::new();
-        let joined = rig.join("a", 0, 1);
-        let mut gathered = rig.gather(1, SOON).unwrap();
+        let meeting = Meeting::new();
+        let joined = meeting.join("a", 0, 1);
+        let mut gathered = meeting.gather(1, SOON).unwrap();
         let mut joined = joined.join().unwrap().unwrap();
         joined.output.write_all(&Greeting::ours().to_bytes()).unwrap();
         joined.output.write_all(bytes).unwrap();
@@ -201,13 +201,13 @@ fn garbage_and_a_frame_of_4_gib_from_one_that_was_let_in_are_one_error_each() {
 
 #[test]
 fn a_record_that_is_damaged_on_its_way_ends_the_connection() {
-    let rig = Rig::new();
-    let (address, token) = (rig.address, rig.token.clone());
-    let gathering = thread::spawn(move || rig.gather(1, SOON).unwrap());
+    let meeting = Meeting::new();
+    let (address, token) = (meeting.address, meeting.token.clone());
+    let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     // A process between the two flips one bit behind the handshake.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let between = listener.local_addr().unwrap();
-    let agent = rig::agent(between, token, ("a", 0, 1));
+    let agent = meeting::agent(between, token, ("a", 0, 1));
     let (from, _) = listener.accept().unwrap();
     let to = TcpStream::connect(address).unwrap();
     let mut back = (to.try_clone().unwrap(), from.try_clone().unwrap());
@@ -243,9 +243,9 @@ fn flip(mut from: TcpStream, mut to: TcpStream, handshake: usize) {
 fn strangers_that_hold_the_line_keep_no_agent_out() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
-    let rig = Rig::new();
-    let (address, token) = (rig.address, rig.token.clone());
-    let gathering = thread::spawn(move || rig.gather(2, SOON));
+    let meeting = Meeting::new();
+    let (address, token) = (meeting.address, meeting.token.clone());
+    let gathering = thread::spawn(move || meeting.gather(2, SOON));
     // More than there is room for; half of them say the beginning of what an agent says.
     let greeting = Greeting::ours().to_bytes();
     let held: Vec<TcpStream> = (0..1_500)
@@ -257,7 +257,7 @@ fn strangers_that_hold_the_line_keep_no_agent_out() {
         })
         .collect();
     let begun = Instant::now();
-    let agents = [0, 1].map(|rank| rig::agent(address, token.clone(), ("a", rank, 2)));
+    let agents = [0, 1].map(|rank| meeting::agent(address, token.clone(), ("a", rank, 2)));
     let gathered = gathering.join().unwrap().unwrap();
     assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
     // Hundreds of them are one line.
@@ -272,9 +272,9 @@ fn strangers_that_hold_the_line_keep_no_agent_out() {
 
 #[test]
 fn a_stranger_that_says_nothing_is_left_after_a_while() {
-    let rig = Rig::new();
-    let mut socket = TcpStream::connect(rig.address).unwrap();
-    let gathering = thread::spawn(move || rig.gather(1, Duration::from_secs(12)));
+    let meeting = Meeting::new();
+    let mut socket = TcpStream::connect(meeting.address).unwrap();
+    let gathering = thread::spawn(move || meeting.gather(1, Duration::from_secs(12)));
     socket.set_read_timeout(Some(SOON)).unwrap();
     assert_eq!(socket.read(&mut [0]).unwrap(), 0);
     let error = gathering.join().unwrap().err().unwrap();

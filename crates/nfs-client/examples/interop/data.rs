@@ -13,7 +13,7 @@ use nfs_client::proto::nfs3::{Sattr, StableHow, Status};
 
 use crate::Done;
 use crate::names::same;
-use crate::rig::{Rig, clock};
+use crate::tested_client::{TestedClient, clock};
 
 /// Size of the pool that data is written from in flight, in bytes: no multiple of anything.
 pub const POOL_BYTES: usize = (2 << 20) + 12_347;
@@ -29,28 +29,28 @@ pub fn content(offset: u64, len: usize) -> Vec<u8> {
 }
 
 /// Transfers of every size that is odd in some way, several in flight.
-pub fn sizes(rig: &mut Rig) -> Done {
-    let (rsize, wsize) = rig.transfer_bytes;
+pub fn sizes(client: &mut TestedClient) -> Done {
+    let (rsize, wsize) = client.transfer_bytes;
     for (number, len) in [1 << 20, 65_536, 100_001, 32_768, 8_192, 4_097].into_iter().enumerate() {
         let name = format!("sizes-{number}");
-        let file = rig.create(&name)?;
-        transfer(rig, &file, len.min(wsize), true)?;
-        if rig.version.has_commit() {
-            rig.done(&Operation::Commit { file: &file, offset: 0, count: 0 })?;
+        let file = client.create(&name)?;
+        transfer(client, &file, len.min(wsize), true)?;
+        if client.version.has_commit() {
+            client.done(&Operation::Commit { file: &file, offset: 0, count: 0 })?;
         }
-        rig.close(&file)?;
-        let file = rig.open(&name)?;
-        same("size", &rig.attributes(&file)?.size, &(POOL_BYTES as u64))?;
-        transfer(rig, &file, len.min(rsize), false)?;
-        let end = rig.read(&file, POOL_BYTES as u64 - 5, 100)?;
+        client.close(&file)?;
+        let file = client.open(&name)?;
+        same("size", &client.attributes(&file)?.size, &(POOL_BYTES as u64))?;
+        transfer(client, &file, len.min(rsize), false)?;
+        let end = client.read(&file, POOL_BYTES as u64 - 5, 100)?;
         same("the end of the file", &end, &content(POOL_BYTES as u64 - 5, 5))?;
-        rig.close(&file)?;
+        client.close(&file)?;
     }
     Ok(())
 }
 
 /// Moves the whole pool in transfers of `len` bytes and compares what is read.
-fn transfer(rig: &mut Rig, file: &File, len: u32, writing: bool) -> Done {
+fn transfer(client: &mut TestedClient, file: &File, len: u32, writing: bool) -> Done {
     let want = content(0, POOL_BYTES);
     let range = |tag: u32| {
         let start = tag as usize * len as usize;
@@ -58,7 +58,7 @@ fn transfer(rig: &mut Rig, file: &File, len: u32, writing: bool) -> Done {
     };
     let count = POOL_BYTES.div_ceil(len as usize) as u32;
     let (mut started, mut ended) = (0, 0);
-    let (clock, connection) = (clock(), rig.connection());
+    let (clock, connection) = (clock(), client.connection());
     let mut scratch = Scratch::new();
     let (mut wrong, mut moved_ns) = (None, 0);
     // After a difference the answers that are still out are awaited, and no more is requested.
@@ -102,72 +102,72 @@ fn transfer(rig: &mut Rig, file: &File, len: u32, writing: bool) -> Done {
 }
 
 /// FILE_SYNC and DATA_SYNC are answered with no less; COMMIT has the verifier of the WRITE.
-pub fn durability(rig: &mut Rig) -> Done {
-    let file = rig.create("durable")?;
+pub fn durability(client: &mut TestedClient) -> Done {
+    let file = client.create("durable")?;
     for stable in [StableHow::FileSync, StableHow::DataSync, StableHow::Unstable] {
         let bytes = content(0, 5_000);
         let data = Data::Bytes(&bytes);
-        let outcome = rig.one(&Operation::Write { file: &file, offset: 0, stable, data })?;
+        let outcome = client.one(&Operation::Write { file: &file, offset: 0, stable, data })?;
         let Outcome::Written { count: 5_000, committed, verifier } = outcome else {
             return Err(format!("WRITE gave {outcome:?}"));
         };
         if (committed as u32) < stable as u32 {
             return Err(format!("{stable:?} was requested, {committed:?} was given"));
         }
-        let commit = rig.one(&Operation::Commit { file: &file, offset: 0, count: 0 })?;
+        let commit = client.one(&Operation::Commit { file: &file, offset: 0, count: 0 })?;
         same("verifier of COMMIT", &commit, &Outcome::Committed { verifier })?;
     }
-    rig.close(&file)
+    client.close(&file)
 }
 
 /// What was cut off is gone, what is grown is zero.
-pub fn truncation(rig: &mut Rig) -> Done {
-    let file = rig.create("cut")?;
-    rig.write(&file, 0, &content(0, 20_000), StableHow::FileSync)?;
+pub fn truncation(client: &mut TestedClient) -> Done {
+    let file = client.create("cut")?;
+    client.write(&file, 0, &content(0, 20_000), StableHow::FileSync)?;
     for size in [7_001, 15_003] {
         let attributes = Sattr { size: Some(size), ..Sattr::default() };
-        rig.done(&Operation::Setattr { file: &file, attributes })?;
-        same("size", &rig.attributes(&file)?.size, &size)?;
+        client.done(&Operation::Setattr { file: &file, attributes })?;
+        same("size", &client.attributes(&file)?.size, &size)?;
     }
     let mut want = content(0, 7_001);
     want.resize(15_003, 0);
-    same("content", &(rig.read(&file, 0, 30_000)? == want), &true)?;
-    rig.close(&file)
+    same("content", &(client.read(&file, 0, 30_000)? == want), &true)?;
+    client.close(&file)
 }
 
 /// A few bytes at places that need more than 32 bits, and zeros between; v2 refuses it by itself.
-pub fn sparse(rig: &mut Rig) -> Done {
-    let file = rig.create("sparse")?;
-    if rig.version == ProtocolVersion::V2 {
-        return too_large(rig, &file);
+pub fn sparse(client: &mut TestedClient) -> Done {
+    let file = client.create("sparse")?;
+    if client.version == ProtocolVersion::V2 {
+        return too_large(client, &file);
     }
-    let end = rig.large_bytes;
+    let end = client.large_bytes;
     let places = [0, (1 << 31) - 3, (1_u64 << 32) - 2_001, 1 << 32, end - 4_001];
     for offset in places.into_iter().filter(|offset| offset + 4_001 <= end) {
-        rig.write(&file, offset, &content(offset, 4_001), StableHow::Unstable)?;
+        client.write(&file, offset, &content(offset, 4_001), StableHow::Unstable)?;
     }
-    rig.done(&Operation::Commit { file: &file, offset: 0, count: 0 })?;
-    same("size", &rig.attributes(&file)?.size, &end)?;
+    client.done(&Operation::Commit { file: &file, offset: 0, count: 0 })?;
+    same("size", &client.attributes(&file)?.size, &end)?;
     for offset in places.into_iter().filter(|offset| offset + 4_001 <= end) {
-        let same_bytes = rig.read(&file, offset, 4_001)? == content(offset, 4_001);
+        let same_bytes = client.read(&file, offset, 4_001)? == content(offset, 4_001);
         same(&format!("content at {offset}"), &same_bytes, &true)?;
     }
-    let hole = rig.read(&file, 1 << 30, 100_000)?;
+    let hole = client.read(&file, 1 << 30, 100_000)?;
     same("zeros in the hole", &(hole == vec![0; 100_000]), &true)?;
-    rig.close(&file)
+    client.close(&file)
 }
 
 /// Version 2 can't say an offset beyond 2 GiB; the client says so before it sends anything.
-fn too_large(rig: &mut Rig, file: &File) -> Done {
+fn too_large(client: &mut TestedClient, file: &File) -> Done {
     let (offset, count) = (1_u64 << 31, 100);
-    let begun = rig.connection().start(0, 0, &Operation::Read { file, offset, count });
+    let begun = client.connection().start(0, 0, &Operation::Read { file, offset, count });
     match begun {
         Err(StartError::FileTooLarge { .. }) => {}
         other => return Err(format!("READ beyond 2 GiB: {other:?}")),
     }
     let attributes = Sattr { size: Some(1 << 33), ..Sattr::default() };
-    match rig.connection().start(0, 0, &Operation::Setattr { file, attributes }) {
-        Err(StartError::FileTooLarge { .. }) => rig.close(file),
+    match client.connection().start(0, 0, &Operation::Setattr { file, attributes }) {
+        Err(StartError::FileTooLarge { .. }) => client.close(file),
         Ok(()) => Err("SETATTR to 8 GiB was sent in v2".to_owned()),
         Err(error) => Err(format!("SETATTR to 8 GiB: {error}")),
     }

@@ -14,12 +14,12 @@ use std::process::ExitCode;
 mod address;
 mod data;
 mod names;
-mod rig;
 mod space;
+mod tested_client;
 mod xattrs;
 
 use address::Settings;
-use rig::Rig;
+use tested_client::TestedClient;
 
 /// What a check returns: nothing, or what was wrong.
 type Done = Result<(), String>;
@@ -27,11 +27,11 @@ type Done = Result<(), String>;
 /// One check: its name, whether a version has what it needs, and what it does.
 struct Check {
     name: &'static str,
-    applies: fn(&Rig) -> bool,
-    run: fn(&mut Rig) -> Done,
+    applies: fn(&TestedClient) -> bool,
+    run: fn(&mut TestedClient) -> Done,
 }
 
-const fn always(name: &'static str, run: fn(&mut Rig) -> Done) -> Check {
+const fn always(name: &'static str, run: fn(&mut TestedClient) -> Done) -> Check {
     Check { name, applies: |_| true, run }
 }
 
@@ -40,17 +40,29 @@ const CHECKS: [Check; 15] = [
     always("errors are those of the protocol", names::errors),
     always("attributes are set and read", names::attributes),
     always("links, hard and symbolic", names::links),
-    Check { name: "special files", applies: rig::is_not_v2, run: names::special },
+    Check { name: "special files", applies: tested_client::is_not_v2, run: names::special },
     always("a directory of many entries", names::listing),
-    Check { name: "the same, with attributes", applies: rig::is_not_v2, run: names::listing_plus },
+    Check {
+        name: "the same, with attributes",
+        applies: tested_client::is_not_v2,
+        run: names::listing_plus,
+    },
     always("data of every kind of size", data::sizes),
-    Check { name: "every kind of durability", applies: rig::is_not_v2, run: data::durability },
+    Check {
+        name: "every kind of durability",
+        applies: tested_client::is_not_v2,
+        run: data::durability,
+    },
     always("what a file becomes when it is cut and grown", data::truncation),
     always("a sparse file beyond 4 GiB", data::sparse),
     always("limits of the file system", space::limits),
-    Check { name: "holes and reservations", applies: rig::is_v42, run: space::holes },
-    Check { name: "a copy that the server makes", applies: rig::is_v42, run: space::copy },
-    Check { name: "extended attributes", applies: rig::is_v42, run: xattrs::all },
+    Check { name: "holes and reservations", applies: tested_client::is_v42, run: space::holes },
+    Check {
+        name: "a copy that the server makes",
+        applies: tested_client::is_v42,
+        run: space::copy,
+    },
+    Check { name: "extended attributes", applies: tested_client::is_v42, run: xattrs::all },
 ];
 
 fn main() -> ExitCode {
@@ -73,20 +85,20 @@ fn main() -> ExitCode {
 
 /// Makes all checks and returns how many failed.
 fn run(settings: &Settings) -> Result<usize, String> {
-    let mut rig = Rig::connect(settings)?;
+    let mut client = TestedClient::connect(settings)?;
     let mut failed = 0;
     for check in &CHECKS {
         let wanted = settings.only.as_ref().is_none_or(|only| check.name.contains(only.as_str()));
-        if !wanted || !(check.applies)(&rig) {
+        if !wanted || !(check.applies)(&client) {
             continue;
         }
-        let outcome = rig.in_own_folder(check.run);
+        let outcome = client.in_own_folder(check.run);
         println!("interop: {} ... {}", check.name, if outcome.is_ok() { "ok" } else { "FAILED" });
         if let Err(error) = outcome {
             println!("    {error}");
             failed += 1;
         }
     }
-    println!("{}", rig.end()?);
+    println!("{}", client.end()?);
     Ok(failed)
 }

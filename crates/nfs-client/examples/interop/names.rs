@@ -8,59 +8,59 @@ use nfs_client::proto::client::{Operation, ProtocolVersion};
 use nfs_client::proto::nfs3::{FileType, MknodWhat, Sattr, SetTime, Status, Time};
 
 use crate::Done;
-use crate::rig::{Name, Rig};
+use crate::tested_client::{Name, TestedClient};
 
 /// Makes, finds, renames over another, and removes.
-pub fn life(rig: &mut Rig) -> Done {
-    let dir = rig.dir;
-    let sub = rig.mkdir(&dir, "sub")?;
-    let file = rig.create("file")?;
-    let found = rig.lookup(&dir, "file")?;
+pub fn life(client: &mut TestedClient) -> Done {
+    let dir = client.dir;
+    let sub = client.mkdir(&dir, "sub")?;
+    let file = client.create("file")?;
+    let found = client.lookup(&dir, "file")?;
     same("handle of LOOKUP and CREATE", &found.handle, &file.handle)?;
-    rig.close(&file)?;
-    let fileid = rig.attributes(&found)?.fileid;
-    let other = rig.create("other")?;
-    rig.close(&other)?;
+    client.close(&file)?;
+    let fileid = client.attributes(&found)?.fileid;
+    let other = client.create("other")?;
+    client.close(&other)?;
     let (from, to) = (b"file", b"other");
-    rig.done(&Operation::Rename { from_dir: &dir, from, to_dir: &dir, to })?;
-    let over = rig.lookup(&dir, "other")?;
-    same("file after RENAME", &rig.attributes(&over)?.fileid, &fileid)?;
-    rig.fails(&Operation::Lookup { dir: &dir, name: b"file" }, Status::NoEnt)?;
+    client.done(&Operation::Rename { from_dir: &dir, from, to_dir: &dir, to })?;
+    let over = client.lookup(&dir, "other")?;
+    same("file after RENAME", &client.attributes(&over)?.fileid, &fileid)?;
+    client.fails(&Operation::Lookup { dir: &dir, name: b"file" }, Status::NoEnt)?;
     let from = b"other";
-    rig.done(&Operation::Rename { from_dir: &dir, from, to_dir: &sub, to: b"moved" })?;
-    let moved = rig.lookup(&sub, "moved")?;
-    same("file after RENAME to another directory", &rig.attributes(&moved)?.fileid, &fileid)?;
-    rig.done(&Operation::Remove { dir: &sub, name: b"moved" })?;
-    rig.fails(&Operation::Lookup { dir: &sub, name: b"moved" }, Status::NoEnt)?;
-    rig.done(&Operation::Rmdir { dir: &dir, name: b"sub" })
+    client.done(&Operation::Rename { from_dir: &dir, from, to_dir: &sub, to: b"moved" })?;
+    let moved = client.lookup(&sub, "moved")?;
+    same("file after RENAME to another directory", &client.attributes(&moved)?.fileid, &fileid)?;
+    client.done(&Operation::Remove { dir: &sub, name: b"moved" })?;
+    client.fails(&Operation::Lookup { dir: &sub, name: b"moved" }, Status::NoEnt)?;
+    client.done(&Operation::Rmdir { dir: &dir, name: b"sub" })
 }
 
 /// Each error by its own number.
-pub fn errors(rig: &mut Rig) -> Done {
-    let dir = rig.dir;
-    let sub = rig.mkdir(&dir, "sub")?;
+pub fn errors(client: &mut TestedClient) -> Done {
+    let dir = client.dir;
+    let sub = client.mkdir(&dir, "sub")?;
     let attributes = Sattr::with_mode(0o755);
-    rig.fails(&Operation::Mkdir { dir: &dir, name: b"sub", attributes }, Status::Exist)?;
-    rig.fails(&Operation::Lookup { dir: &dir, name: b"missing" }, Status::NoEnt)?;
-    rig.fails(&Operation::Remove { dir: &dir, name: b"missing" }, Status::NoEnt)?;
-    rig.mkdir(&sub, "below")?;
-    rig.fails(&Operation::Rmdir { dir: &dir, name: b"sub" }, Status::NotEmpty)?;
-    rig.done(&Operation::Rmdir { dir: &sub, name: b"below" })?;
-    let file = rig.create("file")?;
-    rig.close(&file)?;
-    if !rig.version.is_stateful() {
+    client.fails(&Operation::Mkdir { dir: &dir, name: b"sub", attributes }, Status::Exist)?;
+    client.fails(&Operation::Lookup { dir: &dir, name: b"missing" }, Status::NoEnt)?;
+    client.fails(&Operation::Remove { dir: &dir, name: b"missing" }, Status::NoEnt)?;
+    client.mkdir(&sub, "below")?;
+    client.fails(&Operation::Rmdir { dir: &dir, name: b"sub" }, Status::NotEmpty)?;
+    client.done(&Operation::Rmdir { dir: &sub, name: b"below" })?;
+    let file = client.create("file")?;
+    client.close(&file)?;
+    if !client.version.is_stateful() {
         // Version 4 has one REMOVE for both.
-        rig.fails(&Operation::Rmdir { dir: &dir, name: b"file" }, Status::NotDir)?;
+        client.fails(&Operation::Rmdir { dir: &dir, name: b"file" }, Status::NotDir)?;
     }
-    let gone = rig.lookup(&dir, "file")?;
-    rig.done(&Operation::Remove { dir: &dir, name: b"file" })?;
-    rig.fails(&Operation::Getattr { file: &gone }, Status::Stale)
+    let gone = client.lookup(&dir, "file")?;
+    client.done(&Operation::Remove { dir: &dir, name: b"file" })?;
+    client.fails(&Operation::Getattr { file: &gone }, Status::Stale)
 }
 
 /// Mode, owner, size and times, each by itself.
-pub fn attributes(rig: &mut Rig) -> Done {
-    let file = rig.create("file")?;
-    let before = rig.attributes(&file)?;
+pub fn attributes(client: &mut TestedClient) -> Done {
+    let file = client.create("file")?;
+    let before = client.attributes(&file)?;
     same("type", &before.file_type, &FileType::Regular)?;
     same("mode", &(before.mode & 0o7777), &0o644)?;
     let time = Time { seconds: 1_000_000_000, nanos: 123_456_000 };
@@ -72,67 +72,67 @@ pub fn attributes(rig: &mut Rig) -> Done {
         Sattr { atime, mtime, ..Sattr::default() },
     ];
     for attributes in changes {
-        rig.done(&Operation::Setattr { file: &file, attributes })?;
+        client.done(&Operation::Setattr { file: &file, attributes })?;
     }
-    let after = rig.attributes(&file)?;
+    let after = client.attributes(&file)?;
     same("mode", &(after.mode & 0o7777), &0o600)?;
     same("owner", &(after.uid, after.gid), &(1234, 567))?;
     same("size", &after.size, &54_321)?;
     same("seconds of mtime", &after.mtime.seconds, &time.seconds)?;
     same("microseconds of mtime", &(after.mtime.nanos / 1000), &(time.nanos / 1000))?;
     same("id", &after.fileid, &before.fileid)?;
-    if rig.version > ProtocolVersion::V2 {
-        rig.done(&Operation::Access { file: &file, access: 0x3f })?;
+    if client.version > ProtocolVersion::V2 {
+        client.done(&Operation::Access { file: &file, access: 0x3f })?;
     }
-    rig.close(&file)
+    client.close(&file)
 }
 
 /// A symbolic link keeps its text, a hard link its file.
-pub fn links(rig: &mut Rig) -> Done {
-    let dir = rig.dir;
-    let file = rig.create("file")?;
+pub fn links(client: &mut TestedClient) -> Done {
+    let dir = client.dir;
+    let file = client.create("file")?;
     let target = b"../some/where else".as_slice();
     let attributes = Sattr::with_mode(0o777);
-    rig.done(&Operation::Symlink { dir: &dir, name: b"symbolic", attributes, target })?;
-    let link = rig.lookup(&dir, "symbolic")?;
-    same("type of the link", &rig.attributes(&link)?.file_type, &FileType::Symlink)?;
-    same("its target", &rig.target(&link)?, &target.to_vec())?;
-    rig.done(&Operation::Link { file: &file, dir: &dir, name: b"hard" })?;
-    let hard = rig.lookup(&dir, "hard")?;
-    let (one, two) = (rig.attributes(&file)?, rig.attributes(&hard)?);
+    client.done(&Operation::Symlink { dir: &dir, name: b"symbolic", attributes, target })?;
+    let link = client.lookup(&dir, "symbolic")?;
+    same("type of the link", &client.attributes(&link)?.file_type, &FileType::Symlink)?;
+    same("its target", &client.target(&link)?, &target.to_vec())?;
+    client.done(&Operation::Link { file: &file, dir: &dir, name: b"hard" })?;
+    let hard = client.lookup(&dir, "hard")?;
+    let (one, two) = (client.attributes(&file)?, client.attributes(&hard)?);
     same("file of the hard link", &two.fileid, &one.fileid)?;
     same("links", &one.nlink, &2)?;
-    rig.close(&file)
+    client.close(&file)
 }
 
 /// A named pipe, a socket.
-pub fn special(rig: &mut Rig) -> Done {
-    let dir = rig.dir;
+pub fn special(client: &mut TestedClient) -> Done {
+    let dir = client.dir;
     let attributes = Sattr::with_mode(0o644);
     let kinds = [
         ("pipe", MknodWhat::Fifo(attributes), FileType::Fifo),
         ("socket", MknodWhat::Socket(attributes), FileType::Socket),
     ];
     for (name, what, file_type) in kinds {
-        rig.done(&Operation::Mknod { dir: &dir, name: name.as_bytes(), what })?;
-        let made = rig.lookup(&dir, name)?;
-        same(name, &rig.attributes(&made)?.file_type, &file_type)?;
+        client.done(&Operation::Mknod { dir: &dir, name: name.as_bytes(), what })?;
+        let made = client.lookup(&dir, name)?;
+        same(name, &client.attributes(&made)?.file_type, &file_type)?;
     }
     Ok(())
 }
 
 /// Every name once and none else, in as many pages as it takes.
-pub fn listing(rig: &mut Rig) -> Done {
-    let made = make_many(rig, rig.entries)?;
-    let dir = rig.dir;
-    compare(&rig.list(&dir, false)?, &made)
+pub fn listing(client: &mut TestedClient) -> Done {
+    let made = make_many(client, client.entries)?;
+    let dir = client.dir;
+    compare(&client.list(&dir, false)?, &made)
 }
 
 /// The same with attributes, for a tenth of the entries.
-pub fn listing_plus(rig: &mut Rig) -> Done {
-    let made = make_many(rig, rig.entries.div_ceil(10))?;
-    let dir = rig.dir;
-    let listed = rig.list(&dir, true)?;
+pub fn listing_plus(client: &mut TestedClient) -> Done {
+    let made = make_many(client, client.entries.div_ceil(10))?;
+    let dir = client.dir;
+    let listed = client.list(&dir, true)?;
     compare(&listed, &made)?;
     for entry in &listed {
         let attributes = entry.attributes.ok_or("an entry has no attributes")?;
@@ -141,12 +141,12 @@ pub fn listing_plus(rig: &mut Rig) -> Done {
     Ok(())
 }
 
-fn make_many(rig: &mut Rig, count: usize) -> Result<HashSet<Vec<u8>>, String> {
+fn make_many(client: &mut TestedClient, count: usize) -> Result<HashSet<Vec<u8>>, String> {
     let mut names = HashSet::new();
     for number in 0..count {
         let name = format!("entry-{number:06}-{}", "x".repeat(number % 40));
-        let file = rig.create(&name)?;
-        rig.close(&file)?;
+        let file = client.create(&name)?;
+        client.close(&file)?;
         names.insert(name.into_bytes());
     }
     Ok(names)

@@ -8,22 +8,22 @@ use nfs_client::proto::nfs4::Segment;
 
 use crate::data::{content, is_unsupported};
 use crate::names::same;
-use crate::rig::Rig;
-use crate::{Done, rig};
+use crate::tested_client::TestedClient;
+use crate::{Done, tested_client};
 
 /// Limits that make sense together.
-pub fn limits(rig: &mut Rig) -> Done {
-    let root = rig.dir;
-    match rig.one(&Operation::Fsstat { root: &root })? {
+pub fn limits(client: &mut TestedClient) -> Done {
+    let root = client.dir;
+    match client.one(&Operation::Fsstat { root: &root })? {
         Outcome::Fsstat(stat) if stat.total_bytes >= stat.free_bytes && stat.total_bytes > 0 => {}
         other => return Err(format!("FSSTAT gave {other:?}")),
     }
-    if rig::is_not_v2(rig) {
-        match rig.one(&Operation::Fsinfo { root: &root })? {
+    if tested_client::is_not_v2(client) {
+        match client.one(&Operation::Fsinfo { root: &root })? {
             Outcome::Fsinfo(info) if info.read_bytes_max >= 512 && info.write_bytes_max >= 512 => {}
             other => return Err(format!("FSINFO gave {other:?}")),
         }
-        match rig.one(&Operation::Pathconf { file: &root })? {
+        match client.one(&Operation::Pathconf { file: &root })? {
             Outcome::Pathconf(limits) if limits.name_bytes_max >= 14 => {}
             other => return Err(format!("PATHCONF gave {other:?}")),
         }
@@ -32,19 +32,19 @@ pub fn limits(rig: &mut Rig) -> Done {
 }
 
 /// ALLOCATE keeps data, DEALLOCATE makes zeros, SEEK and READ_PLUS agree with what is there.
-pub fn holes(rig: &mut Rig) -> Done {
-    let file = rig.create("holes")?;
+pub fn holes(client: &mut TestedClient) -> Done {
+    let file = client.create("holes")?;
     let len = 256 * 1024;
-    rig.write(&file, 0, &content(0, len), StableHow::FileSync)?;
-    rig.done(&Operation::Allocate { file: &file, offset: 0, len: 2 * len as u64 })?;
-    same("size after ALLOCATE", &rig.attributes(&file)?.size, &(2 * len as u64))?;
+    client.write(&file, 0, &content(0, len), StableHow::FileSync)?;
+    client.done(&Operation::Allocate { file: &file, offset: 0, len: 2 * len as u64 })?;
+    same("size after ALLOCATE", &client.attributes(&file)?.size, &(2 * len as u64))?;
     let (offset, hole) = (65_536, 65_536);
-    rig.done(&Operation::Deallocate { file: &file, offset, len: hole })?;
+    client.done(&Operation::Deallocate { file: &file, offset, len: hole })?;
     let mut want = content(0, len);
     want[65_536..131_072].fill(0);
-    same("content", &(rig.read(&file, 0, len)? == want), &true)?;
+    same("content", &(client.read(&file, 0, len)? == want), &true)?;
     for (what, from) in [(SeekWhat::Data, 0), (SeekWhat::Hole, 0), (SeekWhat::Data, offset)] {
-        match rig.try_one(&Operation::Seek { file: &file, offset: from, what })? {
+        match client.try_one(&Operation::Seek { file: &file, offset: from, what })? {
             Ok(Outcome::Found { offset, eof }) => {
                 if !eof && offset < from {
                     return Err(format!("SEEK from {from} went back to {offset}"));
@@ -54,20 +54,20 @@ pub fn holes(rig: &mut Rig) -> Done {
             other => return Err(format!("SEEK gave {other:?}")),
         }
     }
-    let count = rig.transfer_bytes.0.min(len as u32);
+    let count = client.transfer_bytes.0.min(len as u32);
     let read_plus = Operation::ReadPlus { file: &file, offset: 0, count };
-    let found = rig.event(&read_plus, |event| match event.result {
+    let found = client.event(&read_plus, |event| match event.result {
         Ok(Outcome::Segments { .. }) => Ok(Some(put_together(event.segments()?, count as usize))),
         Err(error) if is_unsupported(error.status()) => Ok(None),
         other => other.map(|_| None),
     })?;
     if let Some(got) = found.map_err(|error| format!("READ_PLUS: {error}"))? {
         let right = got.iter().zip(&want).take_while(|(got, want)| got == want).count();
-        if right < got.len() || (got.is_empty() && !rig.empty_read_plus) {
+        if right < got.len() || (got.is_empty() && !client.empty_read_plus) {
             return Err(format!("READ_PLUS gave {} bytes, of which {right} are right", got.len()));
         }
     }
-    rig.close(&file)
+    client.close(&file)
 }
 
 /// Puts data and holes together, up to `len` bytes from the start of the file.
@@ -85,18 +85,18 @@ fn put_together<'a>(pieces: impl Iterator<Item = Segment<'a>>, len: usize) -> Ve
 }
 
 /// A copy within the server has the bytes of its source.
-pub fn copy(rig: &mut Rig) -> Done {
-    let (from, to) = (rig.create("from")?, rig.create("to")?);
+pub fn copy(client: &mut TestedClient) -> Done {
+    let (from, to) = (client.create("from")?, client.create("to")?);
     let len = 300_001;
-    rig.write(&from, 0, &content(0, len), StableHow::FileSync)?;
+    client.write(&from, 0, &content(0, len), StableHow::FileSync)?;
     let (from_offset, to_offset) = (0, 0);
     let copy = Operation::Copy { from: &from, from_offset, to: &to, to_offset, len: len as u64 };
-    match rig.try_one(&copy)? {
+    match client.try_one(&copy)? {
         Ok(Outcome::Copied { count, .. }) => same("bytes copied", &count, &(len as u64))?,
         Err(error) if is_unsupported(error.status()) => return Ok(()),
         other => return Err(format!("COPY gave {other:?}")),
     }
-    same("the copy", &(rig.read(&to, 0, 2 * len)? == content(0, len)), &true)?;
-    rig.close(&from)?;
-    rig.close(&to)
+    same("the copy", &(client.read(&to, 0, 2 * len)? == content(0, len)), &true)?;
+    client.close(&from)?;
+    client.close(&to)
 }

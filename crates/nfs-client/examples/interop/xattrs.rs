@@ -7,53 +7,53 @@ use nfs_client::proto::nfs4::{OpCode, OpOk, XattrOption};
 use crate::Done;
 use crate::data::is_unsupported;
 use crate::names::same;
-use crate::rig::Rig;
+use crate::tested_client::TestedClient;
 
 /// Bytes of a reply with names.
 const LIST_BYTES: u32 = 4096;
 
 /// Sets, reads, lists, replaces and removes attributes of a file.
-pub fn all(rig: &mut Rig) -> Done {
-    let file = rig.create("with-attributes")?;
+pub fn all(client: &mut TestedClient) -> Done {
+    let file = client.create("with-attributes")?;
     let get = Operation::Getxattr { file: &file, name: b"one" };
     let set = |option, value| Operation::Setxattr { file: &file, option, name: b"one", value };
-    match rig.try_one(&set(XattrOption::Create, b"first"))? {
+    match client.try_one(&set(XattrOption::Create, b"first"))? {
         Ok(Outcome::Done) => {}
         // The export's file system may have none.
-        Err(error) if is_unsupported(error.status()) => return rig.close(&file),
+        Err(error) if is_unsupported(error.status()) => return client.close(&file),
         other => return Err(format!("SETXATTR gave {other:?}")),
     }
-    same("the value", &value_of(rig, &get)?, &b"first".to_vec())?;
-    rig.fails(&set(XattrOption::Create, b"second"), Status::Exist)?;
+    same("the value", &value_of(client, &get)?, &b"first".to_vec())?;
+    client.fails(&set(XattrOption::Create, b"second"), Status::Exist)?;
     let large = vec![b'v'; 3000];
-    rig.done(&set(XattrOption::Replace, &large))?;
-    same("the value after it was replaced", &value_of(rig, &get)?, &large)?;
+    client.done(&set(XattrOption::Replace, &large))?;
+    same("the value after it was replaced", &value_of(client, &get)?, &large)?;
     let (option, name) = (XattrOption::Either, &b"two"[..]);
-    rig.done(&Operation::Setxattr { file: &file, option, name, value: b"" })?;
-    same("the names", &names_of(rig, &file)?, &vec!["one".to_owned(), "two".to_owned()])?;
+    client.done(&Operation::Setxattr { file: &file, option, name, value: b"" })?;
+    same("the names", &names_of(client, &file)?, &vec!["one".to_owned(), "two".to_owned()])?;
     let remove = Operation::Removexattr { file: &file, name: b"one" };
-    rig.done(&remove)?;
+    client.done(&remove)?;
     for operation in [remove, get, set(XattrOption::Replace, b"third")] {
-        rig.fails(&operation, Status::NoXattr)?;
+        client.fails(&operation, Status::NoXattr)?;
     }
-    same("the names after a removal", &names_of(rig, &file)?, &vec!["two".to_owned()])?;
-    rig.close(&file)
+    same("the names after a removal", &names_of(client, &file)?, &vec!["two".to_owned()])?;
+    client.close(&file)
 }
 
-fn value_of(rig: &mut Rig, get: &Operation<'_>) -> Result<Vec<u8>, String> {
-    rig.event(get, |event| match event.result_of(OpCode::Getxattr) {
+fn value_of(client: &mut TestedClient, get: &Operation<'_>) -> Result<Vec<u8>, String> {
+    client.event(get, |event| match event.result_of(OpCode::Getxattr) {
         Ok(OpOk::Getxattr { value }) => Ok(value.to_vec()),
         other => Err(format!("GETXATTR: {other:?}")),
     })?
 }
 
 /// Lists the names, sorted.
-fn names_of(rig: &mut Rig, file: &File) -> Result<Vec<String>, String> {
+fn names_of(client: &mut TestedClient, file: &File) -> Result<Vec<String>, String> {
     let (mut all, mut from) = (Vec::new(), 0);
     loop {
         let list = Operation::Listxattrs { file, cookie: from, bytes: LIST_BYTES };
         let before = all.len();
-        let (next, is_end) = rig.event(&list, |event| {
+        let (next, is_end) = client.event(&list, |event| {
             let (cookie, names, eof) = match event.result_of(OpCode::Listxattrs) {
                 Ok(OpOk::Listxattrs { cookie, names, eof }) => (cookie, names, eof),
                 other => return Err(format!("LISTXATTRS: {other:?}")),

@@ -1,65 +1,29 @@
 //! Searches for the heaviest load under a bound, with fewer load points than a curve.
 //!
-//! The lightest load comes first, because a bound that it exceeds can never be satisfied. Then the
-//! gap between the heaviest good load and the lightest bad one is halved, down to one step. The
-//! search measures nothing itself.
+//! The lightest load comes first, because a bound that it exceeds can never be satisfied. The
+//! heaviest load is about what the system can do, so the rest is bisected at once, in steps.
+
+use crate::load_search::{LoadRange, LoadSearch};
 
 /// Number of steps up to the heaviest load: the result is within 2.5 % of it, after seven load
 /// points.
-const STEPS: u64 = 40;
+const STEPS: u32 = 40;
 
 /// The lightest load in steps: 10 % of the heaviest, like the first load point of a curve.
-const FIRST: u64 = STEPS / 10;
+const FIRST: u32 = STEPS / 10;
 
-/// A search for the heaviest load under a bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BoundSearch {
-    max_per_s: u64,
-    /// The highest number of steps within the bound; 0 for none.
-    kept: u64,
-    /// The lowest number of steps beyond it, or one more than the maximum.
-    broken: u64,
+/// Starts a search whose loads are steps; see [`steps_to_load`].
+pub fn bound_search() -> LoadSearch {
+    let mut search = LoadSearch::new(LoadRange::whole(FIRST, STEPS));
+    search.note_bad(f64::from(STEPS + 1));
+    search
 }
 
-impl BoundSearch {
-    /// Starts a search up to a load in ops per second, which is raised to the number of steps if
-    /// lower.
-    pub fn new(max_per_s: u64) -> Self {
-        Self { max_per_s: max_per_s.max(STEPS), kept: 0, broken: STEPS + 1 }
-    }
-
-    /// Returns the load to try next in ops per second, or `None` if the search is finished.
-    pub fn next(&self) -> Option<u64> {
-        Some(self.steps_to_load(self.next_steps()?))
-    }
-
-    /// Records that the requested load was within the bound.
-    pub fn note_kept(&mut self) {
-        if let Some(steps) = self.next_steps() {
-            self.kept = steps;
-        }
-    }
-
-    /// Records that the requested load exceeded the bound.
-    pub fn note_broken(&mut self) {
-        if let Some(steps) = self.next_steps() {
-            self.broken = steps;
-        }
-    }
-
-    /// Halves the gap between good and bad steps, or returns `None` if they are adjacent.
-    const fn next_steps(&self) -> Option<u64> {
-        match (self.kept, self.broken) {
-            (0, broken) if broken <= FIRST => None,
-            (0, _) => Some(FIRST),
-            (kept, broken) if broken - kept <= 1 => None,
-            (kept, broken) => Some(kept + (broken - kept) / 2),
-        }
-    }
-
-    const fn steps_to_load(&self, steps: u64) -> u64 {
-        (self.max_per_s as u128 * steps as u128 / STEPS as u128) as u64
-    }
+/// Converts steps to a load in ops per second. The heaviest load is raised to the number of steps
+/// if lower.
+pub fn steps_to_load(steps: f64, max_per_s: u64) -> u64 {
+    let max_per_s = u128::from(max_per_s.max(STEPS.into()));
+    (max_per_s * steps as u128 / u128::from(STEPS)) as u64
 }
 
 #[cfg(test)]
@@ -68,15 +32,16 @@ mod tests {
 
     /// Returns the heaviest good load and the number of tries.
     fn searched(max: u64, keeps: impl Fn(u64) -> bool) -> (Option<u64>, usize) {
-        let mut search = BoundSearch::new(max);
+        let mut search = bound_search();
         let (mut best, mut tried) = (None, 0);
-        while let Some(load) = search.next() {
+        while let Some(steps) = search.next() {
+            let load = steps_to_load(steps, max);
             tried += 1;
             assert!(tried < 100 && load <= max);
             if keeps(load) {
-                search.note_kept();
+                search.note_good(steps);
             } else {
-                search.note_broken();
+                search.note_bad(steps);
             }
             best = if keeps(load) { best.max(Some(load)) } else { best };
         }

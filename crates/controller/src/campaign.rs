@@ -1,0 +1,153 @@
+//! Runs the trials of a campaign in the plan's order, and stores each before the next one begins.
+//!
+//! A failed run becomes a row in the results and doesn't end the campaign.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::{Campaign, CampaignState, Ceiling, PassResult, RunSpec, Trial, TrialState, Workload};
+use plan::Step;
+use results::{Standing, Store};
+use stats::judge;
+
+use crate::{CampaignRunner, ControllerError, Event, FAILURES_MAX, results_on_target};
+
+/// How long to measure the tool's own upper limit, in milliseconds.
+const CEILING_MS: u64 = 300;
+
+impl CampaignRunner<'_> {
+    /// Measures the tool's own upper limit: null backend, one worker, queue depth 1.
+    ///
+    /// # Errors
+    /// If the agent is gone.
+    pub fn measure_ceiling(&mut self) -> Result<Option<Ceiling>, ControllerError> {
+        let spec = null_spec();
+        let outcome = self.run_once(&spec)?;
+        let Some(pass) = outcome.passes.first() else { return Ok(None) };
+        let service_time_p50_ns =
+            pass.kinds.first().map_or(0, |kind| kind.service_time.quantile(0.5));
+        // Multiply in 128 bits, so that no rate overflows.
+        let ops_per_s = u128::from(pass.ops()) * 1_000_000_000 / u128::from(pass.window_ns.max(1));
+        Ok(Some(Ceiling { ops_per_s: ops_per_s as u64, service_time_p50_ns }))
+    }
+
+    /// Runs every trial of the plan and stores each. `campaign` is the header without runs.
+    ///
+    /// # Errors
+    /// If the results cannot be stored or the agent is gone. Trials stored so far are kept.
+    pub fn run(
+        &mut self,
+        store: &mut Store,
+        campaign: &Campaign,
+    ) -> Result<(i64, CampaignState), ControllerError> {
+        let id = store.begin_campaign(campaign)?;
+        let state = self.run_missing_or_end(store, id, Vec::new())?;
+        Ok((id, state))
+    }
+
+    /// Runs the trials that are missing from a stored campaign of the same plan, in their original
+    /// order. Interrupted trials are repeated, failed ones are not.
+    ///
+    /// # Errors
+    /// Same as for [`Self::run`].
+    pub fn resume(&mut self, store: &mut Store, id: i64) -> Result<CampaignState, ControllerError> {
+        let standing = store.reopen(id)?;
+        self.run_missing_or_end(store, id, standing)
+    }
+
+    /// Makes what is missing of a campaign. One that ends with an error is interrupted.
+    fn run_missing_or_end(
+        &mut self,
+        store: &mut Store,
+        id: i64,
+        standing: Vec<Standing>,
+    ) -> Result<CampaignState, ControllerError> {
+        let made = self.run_missing(store, id, standing);
+        if made.is_err() {
+            // Where this can't be stored, the lost lock says it.
+            let _ = store.finish(id, CampaignState::Interrupted);
+        }
+        made
+    }
+
+    /// Runs the missing trials of a campaign.
+    fn run_missing(
+        &mut self,
+        store: &mut Store,
+        id: i64,
+        mut standing: Vec<Standing>,
+    ) -> Result<CampaignState, ControllerError> {
+        let specs = &self.plan.runs;
+        for (index, spec) in specs.iter().enumerate().skip(standing.len()) {
+            let run_id = store.add_run(id, index as u32, spec)?;
+            standing.push(Standing { run_id, trials: Vec::new() });
+        }
+        let mut failures: Vec<u32> = standing.iter().map(failures_in_a_row).collect();
+        let mut so_far = store.load(id)?.runs;
+        let begun_ms = self.hosts.now_unix_ms();
+        let planned = self.plan.trials + self.plan.repetition.warmup_trials;
+        let mut steps = self.plan.order_with_repeats();
+        steps.retain(|step| specs[step.run].impossible().is_none());
+        for (position, Step { run, trial: index }) in steps.into_iter().enumerate() {
+            if self.stop.load(Relaxed) {
+                break;
+            }
+            let (budget_ms, needed) = (self.plan.budget_ms, self.plan.trials_needed());
+            let worked_ms = self.hosts.now_unix_ms().saturating_sub(begun_ms);
+            // With a budget that is spent, runs get what an interval needs and no more.
+            let is_spent = budget_ms > 0 && worked_ms >= budget_ms;
+            let limit = if is_spent { needed.min(planned) } else { planned };
+            // Of those that an interval needs, as many are repeated as of those that are planned.
+            let repeats = judge::disturbed_trials(&so_far[run]).min(limit.div_ceil(2));
+            if index >= limit + repeats {
+                continue;
+            }
+            let made = standing[run].trials.iter().any(|(number, _)| *number == index);
+            if made || failures[run] >= FAILURES_MAX || judge::is_settled(&so_far[run]) {
+                continue;
+            }
+            let mut trial = Trial { index, ..self.run_trial(&specs[run], position)? };
+            results_on_target::note(store, &specs[run], &mut trial);
+            store.add_trial(standing[run].run_id, &trial)?;
+            let failed = matches!(trial.state, TrialState::Failed(_));
+            failures[run] = if failed { failures[run] + 1 } else { 0 };
+            (self.observe)(Event::TrialEnded { spec: &specs[run], trial: &trial });
+            if failures[run] == FAILURES_MAX {
+                (self.observe)(Event::RunGivenUp(&specs[run]));
+            }
+            let settles = specs[run].repetition.until_permille > 0;
+            so_far[run].trials.push(if settles { trial } else { without_figures(trial) });
+        }
+        let stopped = self.stop.load(Relaxed);
+        let state = if stopped { CampaignState::Interrupted } else { CampaignState::Complete };
+        store.finish(id, state)?;
+        Ok(state)
+    }
+}
+
+/// Keeps of a trial only whether it counts: the figures of thousands would fill the memory.
+fn without_figures(mut trial: Trial) -> Trial {
+    for pass in &mut trial.passes {
+        let (scope, caveats) = (std::mem::take(&mut pass.scope), std::mem::take(&mut pass.caveats));
+        *pass = PassResult { scope, caveats, ..PassResult::new(pass.pass) };
+    }
+    trial.facts = Vec::new();
+    trial
+}
+
+/// How often a run failed since it last went well.
+fn failures_in_a_row(standing: &Standing) -> u32 {
+    let mut failures = 0;
+    for (_, failed) in &standing.trials {
+        failures = if *failed { failures + 1 } else { 0 };
+    }
+    failures
+}
+
+fn null_spec() -> RunSpec {
+    RunSpec {
+        file_size_bytes: 1 << 30,
+        read_percent: 100,
+        duration_ms: CEILING_MS,
+        ..RunSpec::null(Workload::Mixed)
+    }
+}

@@ -1,0 +1,351 @@
+//! The pace of a plan's runs: what a probe found, or an earlier campaign of the same targets.
+//!
+//! [`probe_plan`] makes small trials of the plan's own runs, as the campaign would make them, and
+//! keeps none of their results (`--probe`). Runs that do the same share a probe. [`of_campaign`]
+//! uses the trials of a campaign (`--assume-pace`), where a trial lasts until the next one begins,
+//! so that the set-up of hosts is part of it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::units::Nanos;
+use model::{Campaign, RunSpec, Trial, TrialState};
+use plan::{Pace, Plan, ProbeTrial, TimedRates, can_be_reduced, reduced, work_of};
+
+use crate::{CampaignRunner, ControllerError};
+
+/// The time for the probes of all runs together.
+const ALL_NS: u64 = 10_000_000_000;
+
+/// The most kinds of run that are probed; others share the probe of the run most like them.
+const PROBES_MAX: usize = 10;
+
+/// The work of the first trial of a probe: a MiB, or some hundred names.
+const FIRST_WORK: u64 = 1 << 20;
+
+/// A trial that takes so long tells enough.
+const ENOUGH_NS: u64 = 1_000_000_000;
+
+/// How many times as much the next trial of a probe does, at least and at most.
+const GROWTH: (u64, u64) = (2, 64);
+
+/// Findings of a probe or of an earlier campaign.
+pub struct Probed {
+    /// The pace of each run of the plan, where one was found.
+    pub paces: Vec<Option<Pace>>,
+    /// The figures of each kind of run, a line each.
+    pub lines: Vec<String>,
+    /// Source of them, such as `probed for 9 s`.
+    pub basis: String,
+}
+
+/// Probes of the runs of a plan.
+pub struct PlanProbe {
+    /// The pace of each run of the plan, where one was found.
+    pub paces: Vec<Option<Pace>>,
+    /// A probe of each kind of run.
+    pub probes: Vec<RunProbe>,
+    pub took_ns: u64,
+}
+
+/// A probe of a run.
+pub struct RunProbe {
+    /// Index of the run in the plan.
+    pub run: usize,
+    trials: Vec<ProbeTrial>,
+    /// The last trial, which may have failed.
+    pub last: Trial,
+}
+
+impl RunProbe {
+    /// Returns the pace by the trials that were done.
+    pub fn pace(&self) -> Option<Pace> {
+        Pace::of(&self.trials)
+    }
+}
+
+/// Probes each kind of run of the plan, for about ten seconds. `now_ns` is the clock of this host.
+///
+/// # Errors
+/// If no target can be used or the agent is gone.
+pub fn probe_plan(
+    runner: &mut CampaignRunner<'_>,
+    now_ns: &dyn Fn() -> u64,
+) -> Result<PlanProbe, ControllerError> {
+    runner.preflight()?;
+    let begun_ns = now_ns();
+    let plan = runner.plan;
+    let kinds = kinds_of(&plan.runs);
+    let mut probes = Vec::with_capacity(kinds.len());
+    for (number, run) in kinds.iter().enumerate() {
+        // What a probe leaves of its time is for those that follow.
+        let left_ns = ALL_NS.saturating_sub(now_ns() - begun_ns) / (kinds.len() - number) as u64;
+        probes.push(probe_run(runner, *run, left_ns, now_ns)?);
+    }
+    let mut paces = Vec::with_capacity(plan.runs.len());
+    for run in &plan.runs {
+        let mut pace = None;
+        let mut likeness_max = 0;
+        for probe in &probes {
+            let alike = likeness(run, &plan.runs[probe.run]);
+            if can_be_reduced(run) && alike > likeness_max {
+                (pace, likeness_max) = (probe.pace(), alike);
+            }
+        }
+        paces.push(pace);
+    }
+    Ok(PlanProbe { paces, probes, took_ns: now_ns() - begun_ns })
+}
+
+/// Makes trials of a run, each with more work, until one takes long enough to tell.
+fn probe_run(
+    runner: &mut CampaignRunner<'_>,
+    number: usize,
+    time_ns: u64,
+    now_ns: &dyn Fn() -> u64,
+) -> Result<RunProbe, ControllerError> {
+    let begun_ns = now_ns();
+    let plan = runner.plan;
+    let run = &plan.runs[number];
+    let whole = work_of(run);
+    let mut work = FIRST_WORK;
+    let mut trials = Vec::new();
+    loop {
+        let small = reduced(run, work);
+        let started_ns = now_ns();
+        let last = runner.run_once(&small)?;
+        let trial_ns = now_ns() - started_ns;
+        if last.state != TrialState::Done {
+            return Ok(RunProbe { run: number, trials, last });
+        }
+        let found = measured(&small, &last, trial_ns);
+        let ProbeTrial { work: done, took_ns, .. } = found;
+        trials.push(found);
+        let left_ns = time_ns.saturating_sub(now_ns() - begun_ns);
+        // The next trial is to take a part of the time that is left; of twice the work at least,
+        // or it would tell little more.
+        let growth = (left_ns / 3 / took_ns.max(1)).min(GROWTH.1);
+        let is_enough = done >= whole || took_ns >= ENOUGH_NS;
+        if is_enough || growth < GROWTH.0 || runner.stop.load(Relaxed) {
+            return Ok(RunProbe { run: number, trials, last });
+        }
+        work = done.max(work).saturating_mul(growth);
+    }
+}
+
+/// Finds the pace of a plan's runs in an earlier campaign: that of the run most like each. A trial
+/// lasts until the next one begins, the set-up of hosts between them included.
+///
+/// # Errors
+/// When the campaign has no two trials, or none of a run like one of the plan.
+pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, ControllerError> {
+    let took_ns = trial_times(earlier);
+    let mut found: Vec<(&RunSpec, Pace)> = Vec::new();
+    for run in &earlier.runs {
+        let mut trials = Vec::new();
+        for trial in &run.trials {
+            if let Some(took_ns) = took_ns.get(&trial.position) {
+                trials.push(measured(&run.spec, trial, *took_ns));
+            }
+        }
+        if let Some(pace) = Pace::of(&mean(&trials)) {
+            found.push((&run.spec, pace));
+        }
+    }
+    let mut paces = Vec::with_capacity(plan.runs.len());
+    for run in &plan.runs {
+        let mut pace = None;
+        let mut likeness_max = 0;
+        for (other, known) in &found {
+            let alike = likeness_of_hosts(run, other);
+            if run.impossible().is_none() && alike > likeness_max {
+                (pace, likeness_max) = (Some(*known), alike);
+            }
+        }
+        paces.push(pace);
+    }
+    if paces.iter().all(Option::is_none) {
+        return Err(ControllerError::Request(format!(
+            "--assume-pace: campaign {} has no two trials on a target of this plan (hint: a \
+             campaign of the same plan, such as one with --scale 0.01 --trials 1)",
+            earlier.id
+        )));
+    }
+    let all_ns: u64 = took_ns.values().sum();
+    let basis = format!(
+        "by campaign {}, where {} trials took {}",
+        earlier.id,
+        took_ns.len(),
+        Nanos(all_ns)
+    );
+    Ok(Probed { paces, lines: Vec::new(), basis })
+}
+
+/// Chooses runs of which each does something else: first those that differ in target, backend and
+/// workload, then those that differ in anything that counts.
+fn kinds_of(runs: &[RunSpec]) -> Vec<usize> {
+    let mut kinds: Vec<usize> = Vec::new();
+    for least in [likeness_of_kind(), likeness_of_kind() + MINOR] {
+        for (number, run) in runs.iter().enumerate() {
+            if kinds.len() >= PROBES_MAX || !can_be_reduced(run) {
+                continue;
+            }
+            if !kinds.iter().any(|kind| likeness(run, &runs[*kind]) >= least) {
+                kinds.push(number);
+            }
+        }
+    }
+    kinds
+}
+
+/// The time from the begin of each trial to that of the next one, in nanoseconds, by position; the
+/// last trial has none.
+fn trial_times(campaign: &Campaign) -> BTreeMap<u32, u64> {
+    let mut begins: Vec<(u64, u32)> = Vec::new();
+    for run in &campaign.runs {
+        for trial in &run.trials {
+            begins.push((trial.started_unix_ms, trial.position));
+        }
+    }
+    begins.sort_unstable();
+    let mut times = BTreeMap::new();
+    for pair in begins.windows(2) {
+        let took_ms = pair[1].0 - pair[0].0;
+        times.insert(pair[0].1, took_ms.saturating_mul(1_000_000));
+    }
+    times
+}
+
+/// A trial of a campaign, or several as one: what they did and how long it took on average.
+fn mean(trials: &[ProbeTrial]) -> Vec<ProbeTrial> {
+    let Some(first) = trials.first() else { return Vec::new() };
+    let count = trials.len() as u64;
+    let mut sum = ProbeTrial { took_ns: 0, passes_ns: 0, timed: TimedRates::default(), ..*first };
+    for trial in trials {
+        sum.took_ns += trial.took_ns;
+        sum.passes_ns += trial.passes_ns;
+        sum.timed.ops_per_s += trial.timed.ops_per_s;
+        sum.timed.bytes_per_s += trial.timed.bytes_per_s;
+    }
+    sum.took_ns /= count;
+    sum.passes_ns /= count;
+    sum.timed.ops_per_s /= count;
+    sum.timed.bytes_per_s /= count;
+    vec![sum]
+}
+
+/// Says what a trial of a run did, and how long that took without the passes that end by time.
+fn measured(run: &RunSpec, trial: &Trial, all_ns: u64) -> ProbeTrial {
+    let (mut timed_ns, mut timed_ops, mut timed_bytes, mut passes_ns) = (0, 0, 0, 0);
+    for pass in &trial.passes {
+        if run.time_max_ns(pass.pass).is_some() {
+            timed_ns += pass.window_ns;
+            timed_ops += pass.ops();
+            timed_bytes += pass.bytes();
+        } else {
+            passes_ns += pass.window_ns;
+        }
+    }
+    let timed = TimedRates {
+        ops_per_s: per_second(timed_ops, timed_ns),
+        bytes_per_s: per_second(timed_bytes, timed_ns),
+    };
+    let took_ns = all_ns.saturating_sub(timed_ns);
+    ProbeTrial { work: work_of(run), took_ns, passes_ns, timed }
+}
+
+/// Divides by a time, which may be 0.
+fn per_second(amount: u64, time_ns: u64) -> u64 {
+    match u128::from(amount) * 1_000_000_000 {
+        product if time_ns > 0 => (product / u128::from(time_ns)) as u64,
+        _ => 0,
+    }
+}
+
+/// Settings of a run beside target, backend and workload by which runs are distinguished.
+const MINOR: u32 = 6;
+
+/// How alike runs of one kind are, whatever else they do.
+const fn likeness_of_kind() -> u32 {
+    3 * (MINOR + 1)
+}
+
+/// Counts what two runs have in common; target, workload and backend weigh more than all others.
+/// 0 where the targets or the workloads differ: a probe of one says nothing of the other.
+fn likeness(one: &RunSpec, other: &RunSpec) -> u32 {
+    if one.target_name != other.target_name || one.workload != other.workload {
+        return 0;
+    }
+    2 * (MINOR + 1) + settings_alike(one, other)
+}
+
+/// The same where another target of hosts that are set up counts, too, and less than the same one:
+/// what is around a trial is set up by like steps.
+fn likeness_of_hosts(one: &RunSpec, other: &RunSpec) -> u32 {
+    match likeness(one, other) {
+        0 if one.workload != other.workload || one.lab.is_none() || other.lab.is_none() => 0,
+        0 => settings_alike(one, other).max(1),
+        alike => alike,
+    }
+}
+
+/// Counts the settings that two runs have in common; the backend weighs more than all others.
+fn settings_alike(one: &RunSpec, other: &RunSpec) -> u32 {
+    let minor = [
+        one.direct == other.direct,
+        one.io_size_bytes == other.io_size_bytes,
+        one.passes == other.passes,
+        one.durability == other.durability,
+        one.workers == other.workers && one.queue_depth == other.queue_depth,
+        one.nfs() == other.nfs(),
+    ];
+    let mut alike = 0;
+    if one.backend == other.backend {
+        alike += MINOR + 1;
+    }
+    alike + minor.into_iter().map(u32::from).sum::<u32>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::testing::RunBuilder;
+    use model::{Host, LabSpec, Workload};
+    use std::path::Path;
+
+    #[test]
+    fn another_target_of_hosts_that_are_set_up_tells_less_and_not_nothing() {
+        let mut one = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
+        let mut other = one.clone();
+        "other".clone_into(&mut other.target_name);
+        assert_eq!(likeness_of_hosts(&one, &other), 0);
+        let lab = LabSpec::new(Host::here("server"), Host::here("client"));
+        (one.lab, other.lab) = (Some(Box::new(lab.clone())), Some(Box::new(lab)));
+        let elsewhere = likeness_of_hosts(&one, &other);
+        assert!(elsewhere > 0 && elsewhere < likeness_of_hosts(&one, &one), "{elsewhere}");
+        other.workload = Workload::Metadata;
+        assert_eq!(likeness_of_hosts(&one, &other), 0);
+    }
+
+    fn stream(io_size_bytes: u32, workers: u32) -> RunSpec {
+        let mut run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
+        (run.io_size_bytes, run.workers) = (io_size_bytes, workers);
+        run
+    }
+
+    #[test]
+    fn each_kind_of_run_is_probed_once_and_others_share_the_nearest() {
+        let names = RunBuilder::new(Workload::Metadata).on_directory(Path::new("/srv")).build();
+        let null = RunBuilder::new(Workload::Mixed).build();
+        let runs = [stream(4_096, 1), stream(4_096, 1), stream(1 << 20, 1), names, null];
+        assert_eq!(kinds_of(&runs), [0, 3, 2]);
+        assert!(likeness(&runs[0], &runs[1]) > likeness(&runs[0], &runs[2]));
+        assert_eq!(likeness(&runs[0], &runs[3]), 0);
+    }
+
+    #[test]
+    fn of_many_kinds_the_first_are_probed() {
+        let runs: Vec<RunSpec> = (1..40).map(|workers| stream(4_096, workers)).collect();
+        assert_eq!(kinds_of(&runs).len(), PROBES_MAX);
+    }
+}

@@ -1,0 +1,83 @@
+//! The heaviest load of a curve, where it is not named: the rate of a short closed loop.
+//!
+//! Every client sends its next call when one has been answered, so that the server is never idle
+//! for want of work. That is all that so many clients can do with so many calls in flight each; an
+//! open loop with as much to do would wait for ever.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use model::question::ClosedLoop;
+use model::units::Nanos;
+use model::{RunSpec, TrialState, Workload};
+use plan::Plan;
+
+use crate::{CampaignRunner, ControllerError};
+
+/// How long the loop runs at most: a thousand ops of a server that does five hundred a second.
+const DURATION_MS: u64 = 2_000;
+
+/// How long before that it works without counting.
+const WARMUP_MS: u64 = 500;
+
+/// Data files of an op mix in the loop, whose set would else follow from the load: 27 MB.
+const FILES: u32 = 1_000;
+
+/// Returns how long the longest loop would take.
+pub fn longest(light: &Plan) -> Nanos {
+    let mut longest = 0;
+    for run in &light.runs {
+        longest = longest.max(closed_loop(run).duration_ms);
+    }
+    Nanos(longest * 1_000_000)
+}
+
+/// Makes the closed loops of a plan's load points.
+pub fn close_loops(plan: &mut Plan) {
+    for run in &mut plan.runs {
+        *run = closed_loop(run);
+    }
+}
+
+/// Makes each closed loop of a plan once, and returns the one with the highest rate.
+///
+/// # Errors
+/// If a loop fails or the agent is gone.
+pub fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, ControllerError> {
+    runner.preflight()?;
+    let mut best = ClosedLoop::default();
+    let plan = runner.plan;
+    for run in &plan.runs {
+        if run.impossible().is_some() {
+            continue;
+        }
+        let trial = runner.run_once(run)?;
+        if runner.stop.load(Relaxed) {
+            return Err(ControllerError::Interrupted);
+        }
+        if let TrialState::Failed(reason) = trial.state {
+            let what = "the closed loop that finds the heaviest load failed";
+            return Err(ControllerError::Unusable(format!(
+                "{what}: {reason} (hint: name the load with --max-load)"
+            )));
+        }
+        let Some(pass) = trial.passes.first() else { continue };
+        let files = if run.workload == Workload::OpMix { FILES } else { 0 };
+        let found = ClosedLoop { ops: pass.ops(), window_ns: pass.window_ns, files };
+        if found.per_s() > best.per_s() {
+            best = found;
+        }
+    }
+    Ok(best)
+}
+
+/// The closed loop of a load point.
+fn closed_loop(run: &RunSpec) -> RunSpec {
+    let mut run = run.clone();
+    (run.load.rate_per_s, run.load.ramp_ms) = (0, 0);
+    run.load.warmup_ms = run.load.warmup_ms.min(WARMUP_MS);
+    run.duration_ms = run.duration_ms.min(DURATION_MS);
+    if run.workload == Workload::OpMix {
+        (run.op_mix.set_bytes_per_rate, run.files) = (0, FILES);
+    }
+    run
+}

@@ -1,0 +1,163 @@
+//! The load that a ramp raises, and the plan for each load.
+//!
+//! The plan is resolved again for each load, so that every default follows it and every check
+//! holds. What is raised are the client hosts of a target that has some, else the clients that are
+//! emulated, or the offered load.
+
+use model::question::RampRequest;
+use model::setting::Setting;
+use model::{Ability, Host, RunSpec};
+use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings};
+use stats::breaking::RATE_ACCURACY_PERMILLE;
+use stats::{LoadRange, LoadSearch};
+
+use crate::ControllerError;
+
+/// The heaviest load by default, by what is raised.
+const MAX: u32 = 1_000;
+const MAX_RATE: u32 = 1_000_000;
+
+/// The lightest offered load by default, in ops per second.
+const FIRST_RATE: u32 = 100;
+
+/// The request of a ramp beside its plan.
+pub struct RaiseRequest {
+    /// The setting to raise: clients, client hosts or the rate. `None` chooses client hosts if the
+    /// targets have some, and else clients.
+    pub setting: Option<Setting>,
+    pub first: Option<u32>,
+    pub max: Option<u32>,
+    pub recovery_ms: u64,
+    pub slow_factor: u32,
+}
+
+/// The raised setting, with its first and last value.
+pub struct RaisedLoad<'a> {
+    raw: &'a RawPlan,
+    around: &'a Surroundings,
+    setting: Setting,
+    ramp: RampRequest,
+}
+
+impl<'a> RaisedLoad<'a> {
+    /// Finds what can be raised, and how far.
+    ///
+    /// # Errors
+    /// If the plan can't be used, or has nothing to raise.
+    pub fn new(
+        raw: &'a RawPlan,
+        around: &'a Surroundings,
+        request: &RaiseRequest,
+    ) -> Result<Self, ControllerError> {
+        let plan = Plan::resolve(raw, around)?;
+        let (setting, first, max) = find_raised(raw, around, &plan, request)?;
+        let ramp = RampRequest {
+            setting: setting.key().to_owned(),
+            first: request.first.unwrap_or(first),
+            max,
+            recovery_ms: request.recovery_ms,
+            slow_factor: request.slow_factor,
+            accuracy_permille: if setting == Setting::Rate { RATE_ACCURACY_PERMILLE } else { 0 },
+        };
+        let mut raised = Self { raw, around, setting, ramp };
+        let RampRequest { first, max, .. } = raised.ramp;
+        if max < first {
+            let what = format!("a ramp from {first} to {max} does not rise");
+            return Err(ControllerError::Request(format!("{what} (hint: --from and --max)")));
+        }
+        raised.plan(first)?;
+        raised.ramp.max = raised.largest(max);
+        Ok(raised)
+    }
+
+    /// Returns the ramp from its first to its last load.
+    pub const fn ramp(&self) -> &RampRequest {
+        &self.ramp
+    }
+
+    /// The largest number up to `max` that the plan allows, such as for want of buffers.
+    fn largest(&self, max: u32) -> u32 {
+        if self.plan(max).is_ok() {
+            return max;
+        }
+        let first = self.ramp.first;
+        let mut search = LoadSearch::new(LoadRange::whole(first, max));
+        search.note_good(first.into());
+        search.note_bad(max.into());
+        while let Some(load) = search.next() {
+            if self.plan(load as u32).is_ok() {
+                search.note_good(load);
+            } else {
+                search.note_bad(load);
+            }
+        }
+        search.good().map_or(first, |load| load as u32)
+    }
+
+    /// Returns the plan with a load.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn plan(&self, load: u32) -> Result<Plan, PlanError> {
+        let mut raw = self.raw.clone();
+        raw.apply(&Overrides::default().with(self.setting, &[&load.to_string()]))?;
+        Plan::resolve(&raw, self.around)
+    }
+
+    /// Takes one run out of the plan with a load.
+    ///
+    /// # Errors
+    /// If there is none; contains a sentence.
+    pub fn take_run(&self, plan: Plan, number: usize, load: u32) -> Result<RunSpec, String> {
+        match plan.runs.into_iter().nth(number) {
+            Some(run) => Ok(run),
+            None => Err(format!("the plan has fewer runs with {}", self.ramp.describe_load(load))),
+        }
+    }
+}
+
+/// Finds the setting of a plan that can be raised: the setting, its first and its last value.
+fn find_raised(
+    raw: &RawPlan,
+    around: &Surroundings,
+    plan: &Plan,
+    request: &RaiseRequest,
+) -> Result<(Setting, u32, u32), ControllerError> {
+    let (mut with_hosts, mut emulated, mut offered) = (0, true, true);
+    let mut workers = 1;
+    for run in &plan.runs {
+        with_hosts += usize::from(!run.placement.hosts.is_empty());
+        emulated &= run.backend.can(Ability::SpeakNfs);
+        offered &= Setting::Rate.has_workload(run.workload);
+        workers = workers.max(run.all_workers());
+    }
+    let all_have_hosts = with_hosts == plan.runs.len();
+    let most = request.max.unwrap_or(MAX);
+    match request.setting {
+        None | Some(Setting::ClientHosts) if all_have_hosts => {
+            // The target with the fewest hosts limits all.
+            let mut fewest = most;
+            for target in &raw.targets {
+                fewest = fewest.min(Host::count_distinct(target.agents(around)));
+            }
+            Ok((Setting::ClientHosts, 1, fewest.max(1)))
+        }
+        None | Some(Setting::Clients)
+            if emulated && (with_hosts == 0 || request.setting.is_some()) =>
+        {
+            Ok((Setting::Clients, workers, most.max(workers)))
+        }
+        Some(Setting::Rate) if offered => {
+            Ok((Setting::Rate, FIRST_RATE, request.max.unwrap_or(MAX_RATE)))
+        }
+        Some(Setting::Rate) => {
+            let what = "--raise rate: not every run of this plan can be offered at a rate";
+            Err(ControllerError::Request(format!("{what} (hint: --workload mixed)")))
+        }
+        _ => {
+            let what = "not every run of this plan has clients to add";
+            let hint = "a target with `clients` or `hosts`, or an nfs:// address";
+            Err(ControllerError::Request(format!("{what} (hint: {hint})")))
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A soak: a steady load for hours, every byte verified, with planned disturbances.
+//!
+//! A soak is an ordinary plan of one run whose trials are its segments, so that stopping, resuming,
+//! watching and storing are those of every campaign. What a soak adds to the run is put on by
+//! [`apply`], when it starts and when it is resumed.
+
+mod disturbances;
+mod lease;
+mod settings;
+
+use model::setting::{Setting, Value};
+use model::units::Nanos;
+use model::{Order, Pass, Soak, Workload};
+use plan::{Overrides, Plan, PlanError, RawPlan};
+
+use crate::ControllerError;
+
+pub use disturbances::{PlannedDisturbances, take_timed_faults};
+pub use lease::fits_job;
+pub use settings::{SoakRequest, check, read_soak};
+
+/// Makes the runs of a plan those of a soak.
+///
+/// # Errors
+/// When the plan has not exactly one run, or one that can't be soaked.
+pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), ControllerError> {
+    let [run] = plan.runs.as_mut_slice() else {
+        let what = format!("a soak is one run, and this plan makes {}", plan.runs.len());
+        let hint = "one target, one workload, and one value for each setting";
+        return Err(ControllerError::Request(format!("{what} (hint: {hint})")));
+    };
+    if run.workload != Workload::Mixed {
+        let what = format!("a soak is a mixed workload, and this plan's is {}", run.workload);
+        return Err(ControllerError::Request(format!("{what} (hint: --workload mixed)")));
+    }
+    run.passes = vec![Pass::Mix, Pass::Read];
+    run.soak = Some(Box::new(soak.clone()));
+    // Where every write is safe there is nothing to commit.
+    if run.answers_safe()
+        && let Some(soak) = &mut run.soak
+    {
+        soak.commit_every_ops = 0;
+    }
+    plan.disturbances.clone_from(&soak.disturbances);
+    // Each segment is a trial, in the order of time: what one wrote the next ones find.
+    plan.trials = soak.segments() as u32;
+    plan.order = Order::Sequential;
+    Ok(())
+}
+
+/// The defaults of a soak where neither plan nor flags say: small enough for a laptop, loaded
+/// enough to be seen, patient enough for a server that comes back.
+const DEFAULTS: [(Setting, &str); 9] = [
+    (Setting::Rate, "500"),
+    (Setting::Arrivals, "constant"),
+    (Setting::Workers, "2"),
+    (Setting::Files, "16"),
+    (Setting::FileSize, "1MiB"),
+    (Setting::IoSize, "4KiB"),
+    (Setting::ReadPercent, "50"),
+    (Setting::Interval, "200ms"),
+    (Setting::Timeout, "1min"),
+];
+
+/// Says whether the plan, or a flag, asks for as much load as the server takes.
+fn is_closed_loop(raw: &RawPlan) -> bool {
+    match raw.factors.get(Setting::Rate) {
+        Some(levels) => levels.iter().all(|level| level.value == Value::Number(0)),
+        None => false,
+    }
+}
+
+/// Above this duration intervals are seconds, so that a day's timeline has 86,400 points.
+const FINE_MS_MAX: u64 = 600_000;
+
+/// Adds the defaults of a soak to a plan.
+///
+/// # Errors
+/// If the plan can't have them.
+pub fn add_defaults(raw: &mut RawPlan, soak: &Soak) -> Result<(), PlanError> {
+    let segment = format!("{}ms", soak.segment_ms);
+    let trials = soak.segments().to_string();
+    let mut flags = Overrides { trials: Some(trials), ..Overrides::default() }
+        .with(Setting::Duration, &[&segment])
+        .with(Setting::Verify, &["true"])
+        .with(Setting::Stamp, &["true"]);
+    for (setting, value) in DEFAULTS {
+        let in_workloads = raw.workloads.iter().any(|w| w.settings.get(setting).is_some());
+        if raw.factors.get(setting).is_some() || in_workloads {
+            continue;
+        }
+        // Who offers no rate has no arrivals.
+        if setting == Setting::Arrivals && is_closed_loop(raw) {
+            continue;
+        }
+        let coarse = setting == Setting::Interval && soak.duration_ms > FINE_MS_MAX;
+        flags = flags.with(setting, &[if coarse { "1s" } else { value }]);
+    }
+    raw.apply(&flags)
+}
+
+/// Writes a time as people read it.
+pub fn format_ms(ms: u64) -> String {
+    Nanos(ms.saturating_mul(1_000_000)).to_string()
+}

@@ -1,0 +1,141 @@
+//! The settings of a soak: read from its request and its plan, and checked before anything starts.
+//!
+//! [`read_soak`] reads them, [`check`] refuses what can't be journaled or done to the plan's
+//! hosts.
+
+use model::Soak;
+use model::setting::{Setting, Value};
+use model::soak::Disturbance;
+use model::units::parse_time_ns;
+use plan::{Located, Plan, RawPlan};
+use workload::journal::JOURNAL_BLOCKS_MAX;
+
+use super::disturbances::{Lengths, PlannedDisturbances, default_of_embedded};
+use super::format_ms;
+use crate::ControllerError;
+
+/// How long a soak measures by default, in milliseconds.
+const DURATION_MS: u64 = 30_000;
+/// Minimum length of a segment, in milliseconds.
+const SEGMENT_MS_MIN: u64 = 1_000;
+
+/// The shortest and the longest segment that is chosen, in milliseconds.
+const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
+/// Segments of a soak whose segment is chosen, about.
+const SEGMENTS: u64 = 120;
+
+/// The request of a soak beside its plan.
+pub struct SoakRequest<'a> {
+    /// Length of a segment, as it was written.
+    pub segment: Option<&'a str>,
+    /// Disturbances as they were written, instead of those of the plan.
+    pub disturb: &'a [String],
+    /// Number of ops after which a worker commits.
+    pub commit_every_ops: u32,
+    /// The target is the in-memory server, which has disturbances by default.
+    pub is_embedded: bool,
+}
+
+/// Reads the soak from the request and the plan, with the targets of its disturbances and the
+/// disturbances that were given as faults.
+///
+/// # Errors
+/// When a time or a disturbance can't be read, or doesn't fit.
+pub fn read_soak(
+    request: &SoakRequest<'_>,
+    timed: Vec<Located<Disturbance>>,
+    raw: &RawPlan,
+) -> Result<(Soak, PlannedDisturbances), ControllerError> {
+    let duration_ms = duration_ms(raw)?.unwrap_or(DURATION_MS);
+    if duration_ms < SEGMENT_MS_MIN {
+        let (least, given) = (format_ms(SEGMENT_MS_MIN), format_ms(duration_ms));
+        return Err(ControllerError::Request(format!(
+            "--duration: a soak lasts at least one segment of {least}, not {given}"
+        )));
+    }
+    let segment_ms = match request.segment {
+        Some(text) => time_ms(text, "--segment")?,
+        None => choose_segment_ms(duration_ms),
+    };
+    if segment_ms < SEGMENT_MS_MIN || segment_ms > duration_ms {
+        return Err(ControllerError::Request(format!(
+            "--segment: must be 1 s to the duration of the soak ({}), not {}",
+            format_ms(duration_ms),
+            format_ms(segment_ms)
+        )));
+    }
+    // Segments are trials of one length, so that a part of one would last as long as a whole one.
+    if request.segment.is_some() && !duration_ms.is_multiple_of(segment_ms) {
+        let whole = duration_ms.div_ceil(segment_ms);
+        return Err(ControllerError::Request(format!(
+            "--segment: {} is no whole number of segments of {} (hint: --duration {}ms, or \
+             --segment {}ms)",
+            format_ms(duration_ms),
+            format_ms(segment_ms),
+            whole * segment_ms,
+            duration_ms.div_ceil(whole)
+        )));
+    }
+    let lengths = Lengths { segment_ms, duration_ms };
+    let default = if request.is_embedded { default_of_embedded(lengths) } else { Vec::new() };
+    let planned = PlannedDisturbances::read(request.disturb, timed, raw, default, lengths)?;
+    let disturbances = planned.disturbances();
+    let commit_every_ops = request.commit_every_ops;
+    Ok((Soak { duration_ms, segment_ms, commit_every_ops, disturbances }, planned))
+}
+
+/// Chooses the length of a segment so that whole segments make up the soak.
+fn choose_segment_ms(duration_ms: u64) -> u64 {
+    let wanted_ms = (duration_ms / SEGMENTS).clamp(SEGMENT_MS.0, SEGMENT_MS.1);
+    let segments = (duration_ms / wanted_ms).max(1);
+    duration_ms.div_ceil(segments)
+}
+
+/// Refuses what can't be journaled, and disturbances that the plan's hosts can't make.
+///
+/// # Errors
+/// When there is any.
+pub fn check(plan: &Plan, planned: &PlannedDisturbances) -> Result<(), ControllerError> {
+    let run = &plan.runs[0];
+    let workers = run.all_workers();
+    if run.files < workers {
+        return Err(ControllerError::Request(format!(
+            "a soak journals each file for one worker, and there are {} files for {workers} \
+             workers (hint: --files {workers} or more)",
+            run.files
+        )));
+    }
+    let blocks = run.file_size_bytes.div_ceil(u64::from(run.io_size_bytes).max(1));
+    let blocks = blocks.saturating_mul(run.files.into());
+    if blocks > JOURNAL_BLOCKS_MAX || run.io_size_bytes < 512 {
+        return Err(ControllerError::Request(format!(
+            "a soak journals each block of --io-size, 512 B or more, and {blocks} blocks of {} B \
+             are too many; {JOURNAL_BLOCKS_MAX} can be (hint: a larger --io-size, or a smaller set)",
+            run.io_size_bytes
+        )));
+    }
+    Ok(planned.check(run)?)
+}
+
+/// Reads a time into milliseconds.
+fn time_ms(text: &str, place: &str) -> Result<u64, ControllerError> {
+    match parse_time_ns(text) {
+        Ok(ns) => Ok(ns / 1_000_000),
+        Err(error) => Err(ControllerError::Request(format!("{place}: {error}"))),
+    }
+}
+
+/// The duration that the plan or its flags ask for.
+fn duration_ms(raw: &RawPlan) -> Result<Option<u64>, ControllerError> {
+    let of_workloads = raw.workloads.iter().find_map(|w| w.settings.get(Setting::Duration));
+    let Some(levels) = of_workloads.or_else(|| raw.factors.get(Setting::Duration)) else {
+        return Ok(None);
+    };
+    match levels {
+        [one] => Ok(match one.value {
+            Value::Number(ms) => Some(ms),
+            _ => None,
+        }),
+        _ => Err(ControllerError::Request("a soak has one --duration, not several".to_owned())),
+    }
+}

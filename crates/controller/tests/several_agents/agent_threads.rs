@@ -1,0 +1,84 @@
+//! Several agents in this process, each in a thread and with a clock of its own.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use engine::SystemClock;
+use fleet::in_process::InProcess;
+use fleet::{Gone, Order, Report, Transport, Wakeup};
+use model::{Campaign, Host};
+use plan::Plan;
+
+use crate::{agent_thread, shared_directory};
+
+/// What becomes of an agent: its host, and the order with which it is gone.
+pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
+
+/// Runs a campaign. Returns what is stored, and how long each trial took.
+pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
+    let threads: RefCell<Vec<JoinHandle<Vec<String>>>> = RefCell::default();
+    let ran = shared_directory::run(plan, &mut |host: &Host| {
+        // Every agent's clock began at another instant.
+        std::thread::park_timeout(Duration::from_millis(3));
+        let clock = Arc::new(SystemClock::new());
+        let (way, thread) = agent_thread::start(clock, Arc::default(), None);
+        threads.borrow_mut().push(thread);
+        let dies = death.filter(|(name, _)| *name == host.name).map(|(_, dies)| dies);
+        Ok(Box::new(Mortal { way: Some(way), host: host.name.clone(), dies }))
+    });
+    for thread in threads.take() {
+        assert_eq!(thread.join().unwrap(), [""; 0]);
+    }
+    ran
+}
+
+/// A way to an agent that is gone with some order.
+struct Mortal {
+    way: Option<InProcess>,
+    host: String,
+    dies: Option<fn(&Order) -> bool>,
+}
+
+impl Mortal {
+    fn way(&mut self) -> Result<&mut InProcess, Gone> {
+        let gone = Gone(format!("host {}: the agent is gone", self.host));
+        self.way.as_mut().ok_or(gone)
+    }
+}
+
+impl Transport for Mortal {
+    fn send(&mut self, order: Order) -> Result<(), Gone> {
+        let dies = self.dies.is_some_and(|dies| dies(&order));
+        self.way()?.send(order)?;
+        if dies {
+            // Its controller is gone for the agent, too, so it cleans up by itself.
+            self.way()?.cancel();
+            self.way = None;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Report, Gone> {
+        self.way()?.receive()
+    }
+
+    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+        self.way()?.try_receive()
+    }
+
+    fn set_wakeup(&mut self, wakeup: &Wakeup) {
+        self.way().unwrap().set_wakeup(wakeup);
+    }
+
+    fn cancel(&mut self) {
+        if let Ok(way) = self.way() {
+            way.cancel();
+        }
+    }
+
+    fn check_alive(&mut self) -> Result<(), Gone> {
+        self.way().map(drop)
+    }
+}

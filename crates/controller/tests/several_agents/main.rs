@@ -1,0 +1,135 @@
+//! Trials that several agents make at one moment, each a real one with a clock of its own: what
+//! they count together, when they start, and what becomes of one that is lost.
+
+#[path = "../../../agent/tests/agent_thread/mod.rs"]
+mod agent_thread;
+mod agent_threads;
+#[path = "../campaign/mod.rs"]
+mod campaign;
+#[path = "../campaign/shared_directory.rs"]
+mod shared_directory;
+
+use std::fs;
+use std::time::Duration;
+
+use fleet::Order;
+use model::{Pass, TrialState};
+
+/// Says at which order an agent dies.
+type Dies = fn(&Order) -> bool;
+
+use agent_threads::run;
+use shared_directory::{assert_counted, only, plan};
+
+/// Maximum time until a lost agent is noticed, on a busy machine.
+const SOON: Duration = Duration::from_secs(60);
+
+#[test]
+fn every_byte_is_written_once_and_neighbours_read_it() {
+    let target = tempfile::tempdir().unwrap();
+    let mut plan = plan(
+        target.path(),
+        3,
+        "[[workload]]\nkind = \"stream\"\nworkers = 2\nfiles = 7\nfile_size = \"1MiB\"\n\
+         io_size = \"64KiB\"\nverify = true\n",
+    );
+    plan.runs[0].placement.neighbour = 1;
+    let (campaign, _) = run(&plan, None);
+    let trial = only(&campaign, 0);
+    assert_eq!(trial.state, TrialState::Done);
+    assert_eq!(trial.passes.len(), 2);
+    for pass in &trial.passes {
+        assert_counted(pass, 3);
+        // Files 0 to 6 belong to workers 0 to 5 in turn: the first worker has two.
+        let mut bytes: Vec<u64> = pass.hosts.iter().map(|host| host.bytes >> 20).collect();
+        if pass.pass == Pass::Read {
+            // Each reads what the next one wrote.
+            bytes.rotate_right(1);
+        }
+        assert_eq!((pass.bytes(), bytes), (7 << 20, vec![3, 2, 2]), "{}", pass.pass);
+        // None starts before its time, but for what its clock may be wrong by.
+        for host in &pass.hosts {
+            assert!(host.start_ns >= -(host.error_ns.cast_signed()), "{host:?}");
+        }
+    }
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn shared_files_names_and_mixes_add_up_and_bounds_hold_over_all() {
+    let target = tempfile::tempdir().unwrap();
+    let workloads = "[[workload]]\nkind = \"stream\"\nworkers = 2\nsharing = \"shared\"\n\
+                     files = 1\nfile_size = \"2MiB\"\nio_size = \"64KiB\"\n\
+                     [[workload]]\nkind = \"metadata\"\nworkers = 2\nsmall_files = 50\n\
+                     [[workload]]\nkind = \"mixed\"\nworkers = 2\nfiles = 4\n\
+                     file_size = \"256KiB\"\nduration = \"300ms\"\n\
+                     [[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 4\n\
+                     file_size = \"256KiB\"\nops = 101\n";
+    let plan = plan(target.path(), 2, workloads);
+    let (campaign, _) = run(&plan, None);
+    assert_eq!(campaign.runs.len(), 4);
+    for run in 0..campaign.runs.len() {
+        let trial = only(&campaign, run);
+        assert_eq!(trial.state, TrialState::Done, "run {run}");
+        for pass in &trial.passes {
+            assert_counted(pass, 2);
+            assert!(!pass.cross_checks.is_empty(), "{}", pass.pass);
+        }
+    }
+    // The bound is one of all hosts together.
+    assert_eq!(only(&campaign, 3).passes[0].ops(), 101);
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn an_agent_that_is_lost_at_any_step_is_named_and_the_others_are_cleaned() {
+    let steps: [(&str, Dies); 6] = [
+        ("begin", |order| matches!(order, Order::Begin(_))),
+        ("prepare", |order| matches!(order, Order::Prepare(_))),
+        ("arm", |order| matches!(order, Order::Arm { .. })),
+        ("go", |order| matches!(order, Order::Go { .. })),
+        ("account", |order| matches!(order, Order::Account { .. })),
+        ("end", |order| matches!(order, Order::End { .. })),
+    ];
+    for (step, dies) in steps {
+        for lost in ["c1", "c2"] {
+            let target = tempfile::tempdir().unwrap();
+            let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\n\
+                        file_size = \"64KiB\"\nduration = [\"30s\", \"200ms\"]\n";
+            let mut plan = plan(target.path(), 3, text);
+            if matches!(step, "account" | "end") {
+                plan.runs[0].duration_ms = 200;
+            }
+            // What the others make without it goes on.
+            plan.runs[1].placement.hosts.retain(|host| host.name != lost);
+            let (campaign, times) = run(&plan, Some((lost, dies)));
+            let TrialState::Failed(why) = &only(&campaign, 0).state else {
+                panic!("{step} {lost}: {:?}", only(&campaign, 0).state);
+            };
+            assert!(why.contains(&format!("host {lost}: the agent is gone")), "{step}: {why}");
+            assert!(times[0] < SOON, "{step} {lost}: {:?}", times[0]);
+            assert_eq!(only(&campaign, 1).state, TrialState::Done, "{step} {lost}");
+            assert_counted(&only(&campaign, 1).passes[0], 2);
+            let left: Vec<_> = fs::read_dir(target.path()).unwrap().collect();
+            assert_eq!(left.len(), 0, "{step} {lost}: {left:?}");
+        }
+    }
+}
+
+#[test]
+fn clocks_that_are_read_while_workers_wait_are_fresh() {
+    let target = tempfile::tempdir().unwrap();
+    let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 2\n\
+                file_size = \"64KiB\"\nduration = \"100ms\"\n";
+    // By when all are armed, what was known of the clocks is too old.
+    let slow: Dies = |order| {
+        if matches!(order, Order::Arm { .. }) {
+            std::thread::park_timeout(Duration::from_millis(600));
+        }
+        false
+    };
+    let (campaign, _) = run(&plan(target.path(), 2, text), Some(("c2", slow)));
+    let trial = only(&campaign, 0);
+    assert_eq!(trial.state, TrialState::Done);
+    assert_counted(&trial.passes[0], 2);
+}

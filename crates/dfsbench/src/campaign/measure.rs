@@ -1,0 +1,158 @@
+//! Prepares a campaign and measures it, with everything that this needs of this host.
+//!
+//! Preparations are a check of the targets, a wait for idle disks, and the header of the campaign
+//! with the ceiling of the tool itself.
+
+use std::path::Path;
+
+use controller::{CampaignRunner, ControllerError};
+use engine::SystemClock;
+use lab::counters::StorageWork;
+use model::lab::label_facts;
+use model::{Campaign, CampaignState, Question};
+use plan::Plan;
+use results::Store;
+
+use super::observer::CampaignObserver;
+use super::session::Session;
+use crate::args::defaults::{UsedDefault, used_defaults};
+use crate::busy::ProcessorTimes;
+use crate::calendar::now_unix_ms;
+use crate::exit::Failure;
+use crate::progress::Visibility;
+use crate::{embedded, output, writeback};
+
+impl Session<'_> {
+    /// Measures a plan, or what is missing of the campaign that is resumed.
+    pub(super) fn measure_plan(
+        &mut self,
+        plan: &mut Plan,
+        question: &Question,
+        observer: &mut CampaignObserver,
+    ) -> Result<Campaign, Failure> {
+        let server = embedded::start(plan)?;
+        if let Some(server) = &server {
+            server.set_addresses(plan);
+        }
+        let results = &self.making.results;
+        let visibility = self.visibility();
+        let resumes = self.resumes;
+        // The server lives until the agents are gone, which use it to the end.
+        let measured = self.with_runner(plan, server.as_ref(), observer, |runner| match resumes {
+            Some(id) => resume(runner, results, id),
+            None => measure(runner, results, question, visibility),
+        });
+        if let Some(server) = &server {
+            server.warn_of_refused();
+        }
+        measured
+    }
+}
+
+/// Makes what is missing of a stored campaign.
+fn resume(runner: &mut CampaignRunner<'_>, results: &Path, id: i64) -> Result<Campaign, Failure> {
+    let mut store = Store::open_or_create(results)?;
+    store.hold(id)?;
+    runner.preflight()?;
+    runner.resume(&mut store, id)?;
+    Ok(store.load(id)?)
+}
+
+fn measure(
+    runner: &mut CampaignRunner<'_>,
+    results: &Path,
+    question: &Question,
+    visibility: Visibility,
+) -> Result<Campaign, Failure> {
+    // A ladder without the layer that it leads to says nothing of it.
+    if matches!(question, Question::Ladder(_)) {
+        runner.preflight_all()?;
+    } else {
+        runner.preflight()?;
+    }
+    settle_storage(runner, visibility);
+    let before = ProcessorTimes::read();
+    let header = header(runner, question)?;
+    warn_of_busy_host(before, visibility);
+    let mut store = Store::open_or_create(results)?;
+    let (id, _) = runner.run(&mut store, &header)?;
+    Ok(store.load(id)?)
+}
+
+/// Waits, within the plan's budget, until storage has written what is left from before.
+fn settle_storage(runner: &CampaignRunner<'_>, visibility: Visibility) {
+    let Some((wait_ns_max, directories)) = writeback::need_of(runner.plan) else { return };
+    let is_visible = visibility != Visibility::Hidden;
+    writeback::settle(
+        wait_ns_max,
+        &mut writeback::Effects {
+            clock: &SystemClock::new(),
+            stop: runner.stop,
+            read: &mut StorageWork::read,
+            begin_sync: &mut || writeback::begin_sync(directories.clone()),
+            report: &mut |message| {
+                if is_visible {
+                    output::message(message);
+                }
+            },
+        },
+    );
+}
+
+/// Warns of what else the host has had to do since a moment.
+fn warn_of_busy_host(before: Option<ProcessorTimes>, visibility: Visibility) {
+    if visibility == Visibility::Hidden {
+        return;
+    }
+    if let (Some(before), Some(after)) = (before, ProcessorTimes::read())
+        && let Some(busy) = before.describe_others(after)
+    {
+        output::message(&format!("warning: {busy}"));
+    }
+}
+
+/// A campaign without runs, with the tool's own ceiling.
+///
+/// # Errors
+/// When the agent is gone.
+pub fn header(
+    runner: &mut CampaignRunner<'_>,
+    question: &Question,
+) -> Result<Campaign, ControllerError> {
+    let mut facts = lab::facts::host();
+    facts.extend(label_facts("host", &runner.plan.labels));
+    Ok(Campaign {
+        id: 0,
+        name: runner.plan.name.clone(),
+        started_unix_ms: now_unix_ms(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: command_line(),
+        question: question.clone(),
+        plan_toml: runner.plan.to_toml(),
+        seed: runner.plan.seed,
+        state: CampaignState::Running,
+        facts,
+        ceiling: runner.measure_ceiling()?,
+        durability: Vec::new(),
+        runs: Vec::new(),
+    })
+}
+
+/// Returns the command line, with the user's defaults written out.
+pub fn command_line() -> String {
+    let mut words = Vec::new();
+    for arg in std::env::args_os() {
+        words.push(arg.to_string_lossy().into_owned());
+    }
+    // The path of the program differs between hosts; its name says enough.
+    if let Some(name) = Path::new(&words[0]).file_name() {
+        words[0] = name.to_string_lossy().into_owned();
+    }
+    // The user's defaults count like flags, so that the stored command does the same elsewhere.
+    for UsedDefault { flag, values, .. } in used_defaults() {
+        for value in values {
+            words.push(format!("{flag}={value}"));
+        }
+    }
+    words.join(" ")
+}

@@ -1,0 +1,142 @@
+//! Runs the program in a folder of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// A folder with a target directory, and the program in it.
+pub struct Cli {
+    folder: tempfile::TempDir,
+}
+
+/// How the program ended.
+#[derive(Debug)]
+pub struct End {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Cli {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        std::fs::create_dir(folder.path().join("target")).unwrap();
+        std::fs::create_dir(folder.path().join("state")).unwrap();
+        Self { folder }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The directory to measure.
+    pub fn target(&self) -> PathBuf {
+        self.folder().join("target")
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dfsbench"));
+        command.current_dir(self.folder()).args(args).stdin(Stdio::null());
+        // The defaults of the user who runs the tests are none of theirs.
+        command.env("XDG_CONFIG_HOME", self.folder().join("config")).env_remove("DFSBENCH_RESULTS");
+        command.env("XDG_STATE_HOME", self.folder().join("state"));
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> End {
+        End::of(self.command(args).output().unwrap())
+    }
+
+    /// Runs and expects one clear error and nothing left behind.
+    pub fn refused(&self, args: &[&str], code: i32, words: &[&str]) {
+        let before = self.entries();
+        let end = self.run(args);
+        assert_eq!(end.code, code, "{args:?}: {end:?}");
+        assert_eq!(end.stderr.matches("error: ").count(), 1, "{args:?}: {end:?}");
+        assert_eq!(end.stdout, "", "{args:?}");
+        for word in words {
+            assert!(end.stderr.contains(word), "{args:?}: `{word}` not in {}", end.stderr);
+        }
+        assert_eq!(self.entries(), before, "{args:?} left something behind");
+        self.assert_target_is_empty();
+    }
+
+    /// Repeats a question until the answer is right; the closure returns the answer, and whether it
+    /// is right. If other processes use the CPUs, the answer is that this host was short of CPU
+    /// time, and that results say nothing about the server: then the question is repeated, three
+    /// times in all. Any other answer is wrong. Returns whether a right one was given.
+    pub fn unless_limited(ask: impl Fn() -> (String, bool)) -> bool {
+        (1..=3).any(|_| {
+            let (sentence, is_right) = ask();
+            assert!(is_right || sentence.contains("short of CPU time"), "{sentence}");
+            is_right
+        })
+    }
+
+    pub fn assert_target_is_empty(&self) {
+        let left: Vec<_> = std::fs::read_dir(self.target()).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    fn entries(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.folder()).unwrap();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        paths
+    }
+}
+
+impl End {
+    pub fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// The in-memory server, or the pages of a results file, in a process of its own.
+pub struct Served {
+    child: Child,
+    pub url: String,
+}
+
+impl Served {
+    pub fn start(cli: &Cli, args: &[&str]) -> Self {
+        Self::of(cli, &[&["serve"], args].concat())
+    }
+
+    /// Anything that prints its address first.
+    pub fn of(cli: &Cli, args: &[&str]) -> Self {
+        let mut command = cli.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        Self { child, url: url.trim().to_owned() }
+    }
+
+    /// The most memory that it had so far, in MiB. **Source:** proc(5), `VmHWM`.
+    pub fn peak_memory_mib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib / 1024
+    }
+
+    pub fn port(&self) -> u16 {
+        self.url.rsplit_once('=').unwrap().1.parse().unwrap()
+    }
+
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,234 @@
+//! Agents in processes of their own, one of which comes to harm.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use fleet::{Gone, Order, Remote, Report, Transport, Wakeup};
+use model::{Campaign, Host};
+use plan::Plan;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::shared_directory;
+
+/// Harm done to the process of an agent.
+#[derive(Clone, Copy, Debug)]
+pub enum Harm {
+    /// It is killed.
+    Kill,
+    /// It is stopped, and never goes on.
+    Stop,
+    /// Nothing comes through to it or from it any more, as where a network is cut; it works on.
+    Cut,
+    /// It is stopped for a while, then again and again for a shorter one, running between the
+    /// stops, until its pass has ended.
+    Doze { first: Duration, then: Duration, awake: Duration },
+    /// Its machine comes to harm, by this.
+    ToMachine(fn()),
+}
+
+/// One harm, once.
+#[derive(Clone, Copy)]
+pub struct Fault {
+    /// Whom it comes to.
+    pub host: &'static str,
+    /// It comes with the order that is this.
+    pub at: fn(&Order) -> bool,
+    /// So long after it is sent; a harm that comes at once comes right before it.
+    pub after: Duration,
+    pub harm: Harm,
+}
+
+/// An agent that is reached by way of two programs that hand on what comes, one for each direction;
+/// that they stand still is what its host sees of a cut.
+const BY_WIRE: &str = "cat | \"$0\" agent --stdio | cat";
+
+/// How long an agent whose controller is gone may take to leave: 5 s of silence, and the work.
+const LEAVING: Duration = Duration::from_secs(60);
+
+/// Agents, and the harm that is planned for one of them.
+pub struct AgentProcesses {
+    fault: Option<Fault>,
+    processes: Vec<u32>,
+    /// The wires of an agent, which stand still once they were cut.
+    wires: Arc<Mutex<Vec<u32>>>,
+}
+
+impl AgentProcesses {
+    pub fn with(fault: Fault) -> Self {
+        Self { fault: Some(fault), processes: Vec::new(), wires: Arc::default() }
+    }
+
+    /// Runs a campaign. Returns what is stored, and how long each trial took.
+    pub fn run(&mut self, plan: &Plan) -> (Campaign, Vec<Duration>) {
+        let Self { fault, processes, wires } = self;
+        shared_directory::run(plan, &mut |host: &Host| {
+            let program = env!("CARGO_BIN_EXE_dfsbench");
+            let fault = fault.take_if(|fault| fault.host == host.name);
+            let has_wires = fault.is_some_and(|fault| matches!(fault.harm, Harm::Cut));
+            let mut command = Command::new(if has_wires { "sh" } else { program });
+            if has_wires {
+                command.args(["-c", BY_WIRE, program]);
+            } else {
+                command.args(["agent", "--stdio"]);
+            }
+            let agent = Remote::start(&mut command, &host.name, Arc::default())?;
+            processes.extend(agent.process_id());
+            Ok(Box::new(Mortal { agent, fault, doing: None, wires: Arc::clone(wires) }))
+        })
+    }
+
+    /// Waits until an agent that was cut off has left by itself, and removes its wires.
+    pub fn await_left(&self) {
+        let wires = std::mem::take(&mut *self.wires.lock().unwrap());
+        assert!(wires.len() == 3, "the wires and the agent between: {wires:?}");
+        let begun = Instant::now();
+        while wires.iter().any(|process| name_of(*process) == AGENT) {
+            assert!(begun.elapsed() < LEAVING, "the agent is left");
+            thread::park_timeout(Duration::from_millis(50));
+        }
+        for wire in wires {
+            signal(wire, Signal::KILL);
+        }
+    }
+
+    /// Sees that no agent is left.
+    pub fn assert_left(&self) {
+        for process in &self.processes {
+            assert!(!Path::new(&format!("/proc/{process}")).exists(), "process {process} is left");
+        }
+    }
+}
+
+/// A way to an agent that may come to harm.
+struct Mortal {
+    agent: Remote,
+    fault: Option<Fault>,
+    /// What is being done to it, until it is over.
+    doing: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+    /// Where those wait that were stopped to cut it off.
+    wires: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Mortal {
+    /// Does it harm, at once or in a while.
+    fn harm(&mut self, fault: Fault) {
+        let process = self.agent.process_id().expect("it was started here");
+        if fault.after.is_zero() && !matches!(fault.harm, Harm::Doze { .. }) {
+            return do_harm(process, fault.harm, &AtomicBool::new(true), &self.wires);
+        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (until, wires) = (Arc::clone(&is_over), Arc::clone(&self.wires));
+        let thread = thread::spawn(move || {
+            thread::park_timeout(fault.after);
+            do_harm(process, fault.harm, &until, &wires);
+        });
+        self.doing = Some((is_over, thread));
+    }
+
+    fn is_over(&mut self) {
+        if let Some((is_over, thread)) = self.doing.take() {
+            is_over.store(true, Relaxed);
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn do_harm(process: u32, harm: Harm, is_over: &AtomicBool, wires: &Mutex<Vec<u32>>) {
+    match harm {
+        Harm::Cut => {
+            let all = children(process);
+            for wire in all.iter().filter(|child| name_of(**child) == "cat") {
+                signal(*wire, Signal::STOP);
+            }
+            *wires.lock().unwrap() = all;
+        }
+        Harm::Kill => signal(process, Signal::KILL),
+        Harm::Stop => signal(process, Signal::STOP),
+        Harm::ToMachine(come) => come(),
+        Harm::Doze { first, then, awake } => {
+            doze(process, first);
+            let begun = Instant::now();
+            while !is_over.load(Relaxed) && begun.elapsed() < Duration::from_secs(60) {
+                thread::park_timeout(awake);
+                doze(process, then);
+            }
+        }
+    }
+}
+
+fn doze(process: u32, nap: Duration) {
+    signal(process, Signal::STOP);
+    let begun = Instant::now();
+    while begun.elapsed() < nap {
+        thread::park_timeout(nap.saturating_sub(begun.elapsed()));
+    }
+    signal(process, Signal::CONT);
+}
+
+/// What the kernel calls the program of an agent.
+const AGENT: &str = "dfsbench";
+
+fn children(process: u32) -> Vec<u32> {
+    let ids = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
+    ids.split_whitespace().map(|id| id.parse().unwrap()).collect()
+}
+
+/// What a process is called; nothing once it is gone, or nothing but a line in a table.
+fn name_of(process: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let Some((_, named)) = stat.split_once('(') else { return String::new() };
+    let Some((name, state)) = named.rsplit_once(") ") else { return String::new() };
+    if state.starts_with('Z') { String::new() } else { name.to_owned() }
+}
+
+fn signal(process: u32, signal: Signal) {
+    // One that has gone already can't be harmed.
+    let _ = kill_process(Pid::from_raw(process.cast_signed()).unwrap(), signal);
+}
+
+impl Transport for Mortal {
+    fn send(&mut self, order: Order) -> Result<(), Gone> {
+        let comes = self.fault.is_some_and(|fault| (fault.at)(&order));
+        let Some(fault) = self.fault.take_if(|_| comes) else { return self.agent.send(order) };
+        if fault.after.is_zero() {
+            self.harm(fault);
+            return self.agent.send(order);
+        }
+        self.agent.send(order)?;
+        self.harm(fault);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Report, Gone> {
+        self.agent.receive()
+    }
+
+    fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
+        let received = self.agent.try_receive();
+        if matches!(received, Ok(Some(Report::Worked { .. }))) {
+            self.is_over();
+        }
+        received
+    }
+
+    fn set_wakeup(&mut self, wakeup: &Wakeup) {
+        self.agent.set_wakeup(wakeup);
+    }
+
+    fn cancel(&mut self) {
+        self.agent.cancel();
+    }
+
+    fn check_alive(&mut self) -> Result<(), Gone> {
+        self.agent.check_alive()
+    }
+
+    fn leave(&mut self) {
+        self.is_over();
+        self.agent.leave();
+    }
+}

@@ -1,0 +1,290 @@
+//! Ops written by hand, executed by a backend in a working directory, and another pair of eyes.
+
+use std::cell::RefCell;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
+
+use engine::backend::{Backend, NO_LIMIT, Tally};
+use engine::target::mount_options;
+use engine::{Clock as _, Monitor, Opened, Stop, SystemClock, TargetConfig, TrialTarget, measure};
+use model::testing::{RunBuilder, nfs_target};
+use model::{
+    BackendKind, Completion, NfsSettings, NfsVersion, Op, OpKind, Outcome, Pass, RunSpec, Share,
+    Target, Workload,
+};
+use nfs_client::Mount;
+use nfs_client::proto::client::File;
+use nfs_client::proto::nfs3::StableHow;
+use nfs_server::{Server, ServerConfig};
+use tempfile::TempDir;
+use workload::Pattern;
+
+pub const FILE_BYTES: u64 = 20_000;
+pub const IO_BYTES: u32 = 6_000;
+pub const FILES: u32 = 4;
+
+/// A backend at work in a directory of its own.
+pub struct BackendFixture {
+    pub pattern: Pattern,
+    pub target: TrialTarget,
+    pub backend: Box<dyn Backend>,
+    eyes: Eyes,
+    /// It ends with the fixture.
+    pub server: Option<Server>,
+}
+
+/// How what is there is seen, without the backend.
+enum Eyes {
+    Directory(TempDir, String),
+    Nfs(Box<RefCell<Mount>>, String),
+}
+
+impl BackendFixture {
+    /// A backend on a directory of this host, with files, directories and links to work on.
+    pub fn on_directory(backend: BackendKind, change: impl FnOnce(&mut RunSpec)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let target = Target::Directory { path: directory.path().to_owned() };
+        let mut spec = RunBuilder::from(mix()).target(target).backend(backend).build();
+        change(&mut spec);
+        Self::new(&spec, Pass::OpMix, |name| Eyes::Directory(directory, name))
+    }
+
+    /// A backend on a server of ours in this process, which keeps all in memory.
+    pub fn on_nfs(version: NfsVersion, change: impl FnOnce(&mut RunSpec)) -> Self {
+        let server = Server::start(ServerConfig::default()).unwrap();
+        let settings = NfsSettings { version, ..NfsSettings::default() };
+        let target = nfs_target(server.address().port(), settings);
+        let eyes = Mount::connect(&mount_options(&target)).unwrap();
+        let mut spec =
+            RunBuilder::from(mix()).target(Target::Nfs(target)).backend(BackendKind::Nfs).build();
+        change(&mut spec);
+        let mut fixture =
+            Self::new(&spec, Pass::OpMix, |name| Eyes::Nfs(Box::new(eyes.into()), name));
+        fixture.server = Some(server);
+        fixture
+    }
+
+    /// A target, and the directory that it works in.
+    pub fn target(spec: &RunSpec) -> (TrialTarget, TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let target = Target::Directory { path: directory.path().to_owned() };
+        (
+            TrialTarget::create(&RunBuilder::from(spec.clone()).target(target).build(), config())
+                .unwrap(),
+            directory,
+        )
+    }
+
+    fn new(spec: &RunSpec, pass: Pass, eyes: impl FnOnce(String) -> Eyes) -> Self {
+        let config = config();
+        let (work_name, pattern) = (config.work_name.clone(), config.pattern.clone());
+        let target = TrialTarget::create(spec, config).unwrap();
+        target.prepare(spec, pass).unwrap();
+        let Opened { backend, .. } = target.open(spec, pass, 0).unwrap();
+        let mut fixture = Self { pattern, target, backend, eyes: eyes(work_name), server: None };
+        // Files of a mix have sizes of their own; here all are made equal.
+        for file in 0..FILES {
+            for offset in (0..FILE_BYTES).step_by(4_000) {
+                fixture.op(OpKind::Write, file, offset, 4_000);
+            }
+        }
+        fixture
+    }
+
+    /// Executes an op and says what became of it.
+    pub fn try_op(&mut self, op: Op) -> Outcome {
+        self.all(&[op])[0]
+    }
+
+    /// Executes an op that must be done, and says how many bytes moved.
+    pub fn op(&mut self, kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> u32 {
+        match self.try_op(Op { scheduled_ns: 0, offset_bytes, len_bytes, file, kind }) {
+            Outcome::Done(bytes) => bytes,
+            Outcome::Failed(error) => panic!("{kind} of {file}: {error}"),
+        }
+    }
+
+    /// Executes an op that works by number alone.
+    pub fn name_op(&mut self, kind: OpKind, number: u32) {
+        assert_eq!(self.op(kind, number, 0, 0), 0, "{kind}");
+    }
+
+    /// Executes ops together, as many at once as the backend takes.
+    pub fn all(&mut self, ops: &[Op]) -> Vec<Outcome> {
+        let mut ended: Vec<Completion> = Vec::with_capacity(ops.len());
+        let mut given = 0;
+        let clock = SystemClock::new();
+        while ended.len() < ops.len() {
+            given += self.backend.submit(&ops[given..]);
+            let min = usize::from(given > ended.len());
+            self.backend.reap(min, NO_LIMIT, &mut ended).unwrap();
+            assert!(clock.now_ns() < 20_000_000_000, "{} of {} ops ended", ended.len(), ops.len());
+        }
+        assert!(ended.iter().all(|end| end.done_ns >= end.sent_ns));
+        let outcome_of =
+            |op: &Op| ended.iter().find(|end| end.op == *op).expect("every op comes back").outcome;
+        ops.iter().map(outcome_of).collect()
+    }
+
+    pub fn tally(&self) -> Tally {
+        self.backend.tally()
+    }
+
+    /// Says whether the working directory is there.
+    pub fn is_working_directory_there(&self) -> bool {
+        self.eyes.is_work_there()
+    }
+
+    /// Ends the trial, and hands over whether the working directory is still there.
+    pub fn end_and_look(self, look: impl FnOnce(bool)) {
+        drop(self.backend);
+        self.target.remove().unwrap();
+        look(self.eyes.is_work_there());
+    }
+
+    /// The content of a file of the working directory; `None` where there is none.
+    pub fn content(&self, path: &str) -> Option<Vec<u8>> {
+        match &self.eyes {
+            Eyes::Directory(..) => fs::read(self.local(path)).ok(),
+            Eyes::Nfs(mount, ..) => {
+                let file = self.find(path)?;
+                let file = File::from(file.handle);
+                Some(mount.borrow_mut().read(file, 0, 1 << 20).unwrap())
+            }
+        }
+    }
+
+    /// Says whether something has this name.
+    pub fn is_there(&self, path: &str) -> bool {
+        match &self.eyes {
+            Eyes::Directory(..) => self.local(path).symlink_metadata().is_ok(),
+            Eyes::Nfs(..) => self.find(path).is_some(),
+        }
+    }
+
+    /// Changes the mode of a file, so that it can be seen to be changed back.
+    pub fn set_mode(&self, path: &str, mode: u32) {
+        match &self.eyes {
+            Eyes::Directory(..) => {
+                fs::set_permissions(self.local(path), fs::Permissions::from_mode(mode)).unwrap();
+            }
+            Eyes::Nfs(mount, ..) => {
+                let file = self.find(path).unwrap();
+                mount.borrow_mut().chmod(file, mode).unwrap();
+            }
+        }
+    }
+
+    pub fn mode(&self, path: &str) -> u32 {
+        match &self.eyes {
+            Eyes::Directory(..) => {
+                self.local(path).metadata().unwrap().permissions().mode() & 0o777
+            }
+            Eyes::Nfs(mount, ..) => {
+                let file = self.find(path).unwrap();
+                mount.borrow_mut().getattr(file).unwrap().mode & 0o777
+            }
+        }
+    }
+
+    /// Overwrites a byte behind the backend's back.
+    pub fn spoil(&self, path: &str) {
+        let mut content = self.content(path).unwrap();
+        content[100] ^= 1;
+        match &self.eyes {
+            Eyes::Directory(..) => fs::write(self.local(path), content).unwrap(),
+            Eyes::Nfs(mount, ..) => {
+                let file = File::from(self.find(path).unwrap().handle);
+                let mut mount = mount.borrow_mut();
+                mount.write(file, 0, &content[..200], StableHow::FileSync).unwrap();
+            }
+        }
+    }
+
+    fn local(&self, path: &str) -> PathBuf {
+        match &self.eyes {
+            Eyes::Directory(directory, work) => directory.path().join(work).join(path),
+            Eyes::Nfs(..) => unreachable!("no path of this host"),
+        }
+    }
+
+    fn find(&self, path: &str) -> Option<File> {
+        let Eyes::Nfs(mount, work) = &self.eyes else { return None };
+        let mut mount = mount.borrow_mut();
+        let mut at = mount.root();
+        for name in std::iter::once(work.as_str()).chain(path.split('/')) {
+            at = mount.lookup(at, name).ok()?;
+        }
+        Some(at)
+    }
+}
+
+impl Eyes {
+    fn is_work_there(&self) -> bool {
+        match self {
+            Self::Directory(directory, work) => directory.path().join(work).exists(),
+            Self::Nfs(mount, work) => {
+                let mut mount = mount.borrow_mut();
+                let root = mount.root();
+                mount.lookup(root, work).is_ok()
+            }
+        }
+    }
+}
+
+/// Makes passes of a run in a directory, each op of which must be done, and looks at the result.
+pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Path, &Pattern)) {
+    let directory = tempfile::tempdir().unwrap();
+    let target = Target::Directory { path: directory.path().to_owned() };
+    let spec = RunBuilder::from(spec.clone()).target(target).build();
+    let target = TrialTarget::create(&spec, config()).unwrap();
+    for pass in passes {
+        target.prepare(&spec, *pass).unwrap();
+        let stop = Stop::default();
+        let mut monitor = Monitor {
+            stop: &stop,
+            opened: &|| (),
+            gate: &mut || Some(0),
+            observe: &mut |_| (),
+            client_cpu_ns: &|| 0,
+        };
+        let measured =
+            measure(&target, &spec, *pass, Share::whole(spec.workers), 1, &mut monitor).unwrap();
+        assert_eq!(measured.result.errors(), 0, "{pass}: {:?}", measured.result.kinds);
+        assert!(measured.result.kinds[0].done > 0, "{pass}");
+    }
+    look(&target.local_paths()[0], &config().pattern);
+}
+
+fn config() -> TargetConfig {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    static PATTERN: LazyLock<Pattern> = LazyLock::new(|| Pattern::new(7, 1 << 20));
+    TargetConfig {
+        work_name: format!(".dfsbench-ops-{}", NUMBER.fetch_add(1, Relaxed)),
+        seed: 1,
+        pattern: PATTERN.clone(),
+        clock: Arc::new(SystemClock::new()),
+        keep: false,
+        stop: Stop::default(),
+        share: Share::ALL,
+        joins: false,
+    }
+}
+
+/// A mix on a few small files in directories of two, all of whose bytes are compared.
+fn mix() -> RunSpec {
+    let mut spec = RunBuilder::new(Workload::OpMix)
+        .target_name("test".into())
+        .io_size_bytes(IO_BYTES)
+        .file_size_bytes(FILE_BYTES)
+        .files(FILES)
+        .queue_depth(4)
+        .verify(true)
+        .build();
+    spec.op_mix.files_per_directory = 2;
+    spec.op_mix.shares = vec![(OpKind::Read, 10_000)];
+    spec
+}

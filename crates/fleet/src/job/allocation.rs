@@ -1,0 +1,339 @@
+//! Hosts of an allocation that its scheduler lists: PBS, Torque and LSF start no agents themselves.
+//!
+//! [`read_hosts`] is the way in. A host of the list is reached by ssh, and the one that the
+//! controller runs on is this one. A list names a host once for each slot, so that the order in
+//! which hosts first appear counts, and not how often.
+//!
+//! **Source:** pbs_job_attributes(7B) and qsub(1B), `PBS_NODEFILE`; IBM Spectrum LSF, "Environment
+//! variables set for job execution", `LSB_DJOB_HOSTFILE` and `LSB_MCPU_HOSTS`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use model::Host;
+
+use super::{JobError, JobRequest, Launcher, Scheduler, count_per_node, host_name};
+use crate::rendezvous::AGENTS_MAX;
+
+/// A variable that has the hosts of a job or the path of a file with them.
+struct Source {
+    variable: &'static str,
+    form: Form,
+}
+
+/// The form of a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A file that has a line for each slot.
+    File,
+    /// The value itself: name and number of slots, in turns.
+    Pairs,
+}
+
+/// The variable of PBS Professional, OpenPBS and Torque.
+const PBS: [Source; 1] = [Source { variable: "PBS_NODEFILE", form: Form::File }];
+
+/// Those of LSF; the first that is set counts.
+const LSF: [Source; 2] = [
+    Source { variable: "LSB_DJOB_HOSTFILE", form: Form::File },
+    Source { variable: "LSB_MCPU_HOSTS", form: Form::Pairs },
+];
+
+/// Reads the hosts of the allocation, one for each agent: the first agent of each host, then the
+/// second ones, and so on. `None` where the launcher starts agents by itself.
+///
+/// # Errors
+/// When this is no such job, its list can't be used, or has fewer hosts than agents are requested.
+pub(super) fn read_hosts(
+    request: &JobRequest,
+    scheduler: &Scheduler<'_>,
+) -> Result<Option<Vec<Host>>, JobError> {
+    let sources = match request.launcher {
+        Launcher::Pbs => &PBS[..],
+        Launcher::Lsf => &LSF[..],
+        _ => return Ok(None),
+    };
+    check_flags(request)?;
+    let names = read_names(sources, scheduler)?;
+    let hosts = choose_hosts(request, &names, scheduler)?;
+    Ok(Some(hosts))
+}
+
+/// Refuses flags that are for agents that connect.
+fn check_flags(request: &JobRequest) -> Result<(), JobError> {
+    for (flag, value) in [("--launch-with", &request.launch_with), ("--listen", &request.listen)] {
+        if value.is_some() {
+            return Err(JobError::Request(format!(
+                "{flag} has no effect with this launcher: the hosts are reached by ssh (hint: \
+                 leave it out, or use `--launcher mpi`)"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the list of the first variable that is set; each host once.
+fn read_names(sources: &[Source], scheduler: &Scheduler<'_>) -> Result<Vec<String>, JobError> {
+    for source in sources {
+        let variable = source.variable;
+        let Some(value) = (scheduler.variable)(variable) else { continue };
+        let (place, parsed) = match source.form {
+            Form::Pairs => (variable.to_owned(), parse_pairs(&value)),
+            Form::File => {
+                let place = format!("{variable}, `{value}`");
+                match (scheduler.read_file)(Path::new(&value)) {
+                    Ok(text) => (place, parse_lines(&text)),
+                    Err(why) => {
+                        return Err(JobError::Request(format!(
+                            "can't read the hosts of the job: {place}: {why} (hint: the file is on \
+                             the first host of the job, while the job runs)"
+                        )));
+                    }
+                }
+            }
+        };
+        let hint = "one host name for each slot of the job is expected";
+        return match parsed {
+            Ok(names) if names.is_empty() => {
+                Err(JobError::Request(format!("{place}: it names no host (hint: {hint})")))
+            }
+            Ok(names) => Ok(names),
+            Err(why) => Err(JobError::Request(format!("{place}: {why} (hint: {hint})"))),
+        };
+    }
+    let mut variables = Vec::new();
+    for source in sources {
+        variables.push(source.variable);
+    }
+    Err(JobError::Request(format!(
+        "this is no job of that scheduler: {} is not set (hint: run it in the script of a job or \
+         in an interactive one; elsewhere name the hosts in the plan)",
+        variables.join(" or ")
+    )))
+}
+
+/// Names in the order in which they first appear.
+#[derive(Default)]
+struct Names {
+    in_order: Vec<String>,
+    known: BTreeSet<String>,
+}
+
+impl Names {
+    fn add(&mut self, name: &str) {
+        if self.known.insert(name.to_owned()) {
+            self.in_order.push(name.to_owned());
+        }
+    }
+}
+
+/// Parses a file with a line for each slot. LSF also has files with the number of slots behind the
+/// name.
+fn parse_lines(text: &str) -> Result<Vec<String>, String> {
+    let mut names = Names::default();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (name, slots) = match line.split_once(char::is_whitespace) {
+            Some((name, slots)) => (name, slots.trim()),
+            None => (line, "1"),
+        };
+        if slots.parse::<u32>().is_err() {
+            let shown = line.escape_default();
+            return Err(format!("line {}: `{shown}` is no host name", index + 1));
+        }
+        check_name(name).map_err(|why| format!("line {}: {why}", index + 1))?;
+        names.add(name);
+    }
+    Ok(names.in_order)
+}
+
+/// Parses names and numbers of slots, such as `hosta 4 hostb 4`.
+fn parse_pairs(text: &str) -> Result<Vec<String>, String> {
+    let mut names = Names::default();
+    let mut words = text.split_whitespace();
+    while let Some(name) = words.next() {
+        check_name(name)?;
+        match words.next() {
+            Some(slots) if slots.parse::<u32>().is_ok() => names.add(name),
+            Some(other) => {
+                let other = other.escape_default();
+                return Err(format!("`{other}` behind `{name}` is no number of slots"));
+            }
+            None => return Err(format!("`{name}` has no number of slots behind it")),
+        }
+    }
+    Ok(names.in_order)
+}
+
+/// Refuses what is no host name: it becomes an argument of ssh.
+fn check_name(name: &str) -> Result<(), String> {
+    let is_usual = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+    if !name.is_empty() && !name.starts_with('-') && name.chars().all(is_usual) {
+        return Ok(());
+    }
+    Err(format!("`{}` is no host name", name.escape_default()))
+}
+
+/// Chooses as many hosts as agents are requested, from the first on.
+fn choose_hosts(
+    request: &JobRequest,
+    names: &[String],
+    scheduler: &Scheduler<'_>,
+) -> Result<Vec<Host>, JobError> {
+    let per_node = request.agents_per_node.unwrap_or(1);
+    let most = (names.len() as u32).saturating_mul(per_node);
+    let agents = request.agents.unwrap_or(most);
+    let laid_out = JobRequest { agents_per_node: Some(per_node), ..request.clone() };
+    count_per_node(&laid_out, agents, scheduler)?;
+    if agents > most {
+        return Err(JobError::Request(format!(
+            "--agents {agents}: the job has {} hosts, with {per_node} on each that is {most} \
+             (hint: --agents-per-node)",
+            names.len()
+        )));
+    }
+    if !(1..=AGENTS_MAX).contains(&agents) {
+        return Err(JobError::Request(format!("--agents {agents}: must be 1 to {AGENTS_MAX}")));
+    }
+    let this = host_name();
+    let mut hosts = Vec::new();
+    for slot in 1..=per_node {
+        for name in &names[..(agents / per_node) as usize] {
+            let host = reached_host(name, &this);
+            hosts.push(if slot == 1 { host } else { host.further(slot) });
+        }
+    }
+    Ok(hosts)
+}
+
+/// The host of a name: this one, or one that ssh reaches by it.
+fn reached_host(name: &str, this: &str) -> Host {
+    let first_label = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    // A scheduler may write the domain, and a host leave it out, or the other way round; where both
+    // have one, both must agree.
+    let is_this = name.eq_ignore_ascii_case(this)
+        || name.contains('.') != this.contains('.')
+            && first_label(name).eq_ignore_ascii_case(&first_label(this));
+    let ssh = if is_this { None } else { Some(name.to_owned()) };
+    Host { ssh, ..Host::here(name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_of(variables: &[(&str, &str)], sources: &[Source]) -> Result<Vec<String>, String> {
+        let get = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let scheduler = Scheduler { variable: &get, read_file: &read_file };
+        read_names(sources, &scheduler).map_err(|error| error.to_string())
+    }
+
+    fn read_file(path: &Path) -> Result<String, String> {
+        std::fs::read_to_string(path).map_err(|error| error.to_string())
+    }
+
+    fn file_with(text: &[u8]) -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hosts");
+        std::fs::write(&path, text).unwrap();
+        let path = path.display().to_string();
+        (folder, path)
+    }
+
+    #[test]
+    fn a_host_counts_once_however_many_slots_it_has() {
+        let (_folder, path) = file_with(b"n1\nn2.cluster\nn1\n\n  n3 \nn2.cluster\n");
+        let hosts = ["n1", "n2.cluster", "n3"].map(str::to_owned).to_vec();
+        assert_eq!(names_of(&[("PBS_NODEFILE", &path)], &PBS), Ok(hosts.clone()));
+        assert_eq!(names_of(&[("LSB_DJOB_HOSTFILE", &path)], &LSF), Ok(hosts.clone()));
+        // The file counts where both are set; the pairs where it is not.
+        let pairs = ("LSB_MCPU_HOSTS", "n1 16 n2.cluster 8 n3 1");
+        assert_eq!(names_of(&[("LSB_DJOB_HOSTFILE", &path), pairs], &LSF), Ok(hosts.clone()));
+        assert_eq!(names_of(&[pairs], &LSF), Ok(hosts));
+        let (_folder, path) = file_with(b"# comment\nn1 4\nn2\t2\nn1 1\n");
+        let hosts = ["n1", "n2"].map(str::to_owned).to_vec();
+        assert_eq!(names_of(&[("LSB_DJOB_HOSTFILE", &path)], &LSF), Ok(hosts));
+    }
+
+    #[test]
+    fn a_list_that_is_missing_empty_or_odd_is_one_error() {
+        let refused = |value: &str| names_of(&[("PBS_NODEFILE", value)], &PBS).unwrap_err();
+        let none = names_of(&[], &PBS).unwrap_err();
+        assert!(none.contains("no job of that scheduler: PBS_NODEFILE is not set (hint"), "{none}");
+        let none = names_of(&[], &LSF).unwrap_err();
+        assert!(none.contains("LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS is not set"), "{none}");
+        let gone = refused("/no/such/file");
+        assert!(gone.contains("PBS_NODEFILE, `/no/such/file`: No such file"), "{gone}");
+        let folder = refused("/");
+        assert!(folder.contains("PBS_NODEFILE, `/`: Is a directory"), "{folder}");
+        for (text, why) in [
+            (&b""[..], "it names no host"),
+            (b"\n \n", "it names no host"),
+            (b"n1\nn2 n3\n", "line 2: `n2 n3` is no host name"),
+            (b"-oProxyCommand=x\n", "line 1: `-oProxyCommand=x` is no host name"),
+            (b"n1\nroot@n2\n", "line 2: `root@n2` is no host name"),
+            (b"n1\n\x1b[31m\n", "line 2: `\\u{1b}[31m` is no host name"),
+            (b"\xff\xfe\n", "valid UTF-8"),
+        ] {
+            let (_folder, path) = file_with(text);
+            let error = refused(&path);
+            assert!(error.contains(why) && error.contains("(hint: "), "{why}: {error}");
+            assert!(error.contains(&path), "{error}");
+        }
+        for (pairs, why) in [
+            ("", "it names no host"),
+            ("n1", "`n1` has no number of slots behind it"),
+            ("n1 n2", "`n2` behind `n1` is no number of slots"),
+            ("n1 2 -x 1", "`-x` is no host name"),
+        ] {
+            let error = names_of(&[("LSB_MCPU_HOSTS", pairs)], &LSF).unwrap_err();
+            assert!(error.contains("LSB_MCPU_HOSTS: ") && error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn agents_go_to_the_hosts_breadth_first() {
+        let listed = ["n1", "n2", "n3"].map(str::to_owned);
+        let scheduler = Scheduler { variable: &|_| None, read_file: &read_file };
+        let chosen = |agents, agents_per_node| {
+            let request = JobRequest { agents, agents_per_node, ..JobRequest::of(Launcher::Pbs) };
+            match choose_hosts(&request, &listed, &scheduler) {
+                Ok(hosts) => {
+                    Ok(hosts.into_iter().map(|host| host.name).collect::<Vec<_>>().join(" "))
+                }
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        assert_eq!(chosen(None, None).unwrap(), "n1 n2 n3");
+        assert_eq!(chosen(Some(2), None).unwrap(), "n1 n2");
+        assert_eq!(chosen(None, Some(2)).unwrap(), "n1 n2 n3 n1:2 n2:2 n3:2");
+        assert_eq!(chosen(Some(4), Some(2)).unwrap(), "n1 n2 n1:2 n2:2");
+        let error = chosen(Some(4), None).unwrap_err();
+        assert!(error.contains("--agents 4: the job has 3 hosts, with 1 on each that is 3 (hint"));
+        assert!(chosen(Some(0), None).unwrap_err().contains("must be 1 to 65536"));
+        assert!(chosen(Some(3), Some(2)).unwrap_err().contains("can't be laid out so"));
+        assert!(chosen(None, Some(0)).unwrap_err().contains("--agents-per-node 0"));
+    }
+
+    #[test]
+    fn the_host_of_the_controller_is_not_reached_by_ssh() {
+        for (name, this, is_this) in [
+            ("n1", "n1", true),
+            ("N1", "n1", true),
+            ("n1.cluster", "n1", true),
+            ("n1", "n1.cluster", true),
+            ("n1.a", "n1.b", false),
+            ("n10", "n1", false),
+        ] {
+            let host = reached_host(name, this);
+            assert_eq!(host.ssh.is_none(), is_this, "{name} on {this}");
+            assert_eq!(host.name, name);
+        }
+    }
+}

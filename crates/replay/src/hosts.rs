@@ -1,0 +1,273 @@
+//! Hosts that share the clients of a trace, as their controller sees them.
+//!
+//! This host builds the tree and removes it, and carries notices between the hosts; it
+//! replays nothing itself. A host that is lost ends the replay, since its share would be missing.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use engine::{Clock, SystemClock};
+use fleet::clock::{Exchanges, Sample};
+use fleet::{Gone, MessageSender, Remote};
+
+use crate::division::Division;
+use crate::lanes::Pace;
+use crate::operation::Files;
+use crate::outcome::{HostShare, Record, ShareRecord};
+use crate::plan::ReplayPlan;
+use crate::planner::PlanSettings;
+use crate::share::{Begin, ObjectHandle, ShareOrder, ShareReport, ShareTask, read_clocks};
+use crate::target_kind::TargetKind;
+
+/// Bytes of the trace in a message.
+const PIECE_BYTES: usize = 4 << 20;
+/// Handles in a message.
+const HANDLES: usize = 1 << 14;
+/// The start is so far ahead that the order to start has reached all hosts.
+const AHEAD_NS: u64 = 50_000_000;
+
+/// A host that was started, with its end of the messages.
+pub type ShareRemote = Remote<ShareReport, ShareOrder>;
+
+/// The hosts of a replay.
+pub struct ShareHosts {
+    hosts: Vec<ShareHost>,
+    division: Division,
+    stop: Arc<AtomicBool>,
+    clock: SystemClock,
+}
+
+struct ShareHost {
+    name: String,
+    remote: ShareRemote,
+}
+
+/// The material of which all hosts make the same plan.
+pub struct SharedTrace<'a> {
+    /// The target as it was named.
+    pub target: &'a str,
+    /// The content of the trace.
+    pub trace: &'a [u8],
+    /// The settings of the plan.
+    pub settings: PlanSettings,
+    /// The plan as it was made here.
+    pub plan: &'a ReplayPlan,
+}
+
+impl ShareHosts {
+    /// Sends the trace to hosts that were started, each with its name, and has them make their
+    /// plans.
+    ///
+    /// # Errors
+    /// When a host is lost, or makes another plan.
+    pub fn prepare(
+        remotes: Vec<(String, ShareRemote)>,
+        shared: &SharedTrace<'_>,
+        clock: SystemClock,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, Gone> {
+        let mut hosts = Vec::with_capacity(remotes.len());
+        for (name, remote) in remotes {
+            hosts.push(ShareHost { name, remote });
+        }
+        let division = Division::of(&shared.plan.batch, hosts.len() as u32);
+        let mut all = Self { hosts, division, stop: Arc::clone(stop), clock };
+        all.send_plan(shared)?;
+        Ok(all)
+    }
+
+    /// Returns the clients of all hosts that have none: more hosts than clients.
+    pub fn idle(&self) -> Vec<&str> {
+        let mut idle = Vec::new();
+        for (number, host) in self.hosts.iter().enumerate() {
+            if self.division.clients_of(number as u32).is_empty() {
+                idle.push(host.name.as_str());
+            }
+        }
+        idle
+    }
+
+    fn send_plan(&mut self, shared: &SharedTrace<'_>) -> Result<(), Gone> {
+        let PlanSettings { window, clients_max, target, rsize, wsize } = shared.settings;
+        let TargetKind::Nfs(version) = target else {
+            unreachable!("hosts are refused for a directory");
+        };
+        let task = ShareTask {
+            target: shared.target.to_owned(),
+            version: version.name().to_owned(),
+            window,
+            clients_max,
+            rsize,
+            wsize,
+            division: self.division.clone(),
+            host: 0,
+        };
+        let digest = shared.plan.digest();
+        self.on_all(|number, host| {
+            for piece in shared.trace.chunks(PIECE_BYTES) {
+                host.remote.send_message(ShareOrder::Trace(piece.to_vec()))?;
+            }
+            let task = ShareTask { host: number, ..task.clone() };
+            host.remote.send_message(ShareOrder::Plan(Box::new(task)))?;
+            match host.answer()? {
+                ShareReport::Planned(theirs) if theirs == digest => Ok(()),
+                ShareReport::Planned(_) => {
+                    let why = "its plan of the trace is another one (hint: this is a defect)";
+                    Err(host.gone(why))
+                }
+                other => Err(host.wrong(&other)),
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Replays on the tree that was built.
+    ///
+    /// # Errors
+    /// When a host is lost or can't go on.
+    pub fn replay(
+        &mut self,
+        plan: &ReplayPlan,
+        files: &Files,
+        pace: Pace,
+        target: TargetKind,
+    ) -> Result<Record, Gone> {
+        let handles = files.handles();
+        let clock = self.clock;
+        let samples = self.on_all(|_, host| {
+            for some in handles.chunks(HANDLES) {
+                let mut piece: Vec<ObjectHandle> = Vec::with_capacity(some.len());
+                for handle in some {
+                    piece.push((*handle).into());
+                }
+                host.remote.send_message(ShareOrder::Handles(piece))?;
+            }
+            host.remote.send_message(ShareOrder::Connect)?;
+            match host.answer()? {
+                ShareReport::Connected => host.compare_clocks(clock),
+                other => Err(host.wrong(&other)),
+            }
+        })?;
+        let shares = self.run(plan, pace, &samples)?;
+        let record = Record::of_shares(plan, pace, target, shares);
+        record.ok_or_else(|| Gone("no host replays".to_owned()))
+    }
+
+    /// Starts all hosts at one instant, and carries notices until all are done.
+    fn run(
+        &mut self,
+        plan: &ReplayPlan,
+        pace: Pace,
+        samples: &[Sample],
+    ) -> Result<Vec<HostShare>, Gone> {
+        let mut relay = Relay { plan, division: self.division.clone(), senders: Vec::new() };
+        for host in &self.hosts {
+            relay.senders.extend(host.remote.sender());
+        }
+        let here_ns = self.clock.now_ns() + AHEAD_NS;
+        let relay = &relay;
+        let shares = self.on_all(|number, host| {
+            let sample = &samples[number as usize];
+            let begin_ns = sample.there_ns(here_ns);
+            host.remote.send_message(ShareOrder::Replay(Begin { pace, begin_ns }))?;
+            let share = host.replayed(number, relay)?;
+            let name = host.name.clone();
+            Ok(HostShare { name, clock_error_ns: sample.error_ns, share })
+        })?;
+        Ok(shares)
+    }
+
+    /// Does something with all hosts at one moment. Where one fails, the others are stopped.
+    fn on_all<T: Send>(
+        &mut self,
+        work: impl Fn(u32, &mut ShareHost) -> Result<T, Gone> + Sync,
+    ) -> Result<Vec<T>, Gone> {
+        let (stop, work) = (&self.stop, &work);
+        let mut results = Vec::with_capacity(self.hosts.len());
+        thread::scope(|scope| {
+            let mut threads = Vec::with_capacity(self.hosts.len());
+            for (number, host) in self.hosts.iter_mut().enumerate() {
+                threads.push(scope.spawn(move || {
+                    let result = work(number as u32, host);
+                    if result.is_err() {
+                        // Others may wait for notices from this one.
+                        stop.store(true, Relaxed);
+                    }
+                    result
+                }));
+            }
+            for thread in threads {
+                results.push(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+        });
+        results.into_iter().collect()
+    }
+}
+
+/// Carries the ends of steps to the hosts that wait for them.
+struct Relay<'a> {
+    plan: &'a ReplayPlan,
+    division: Division,
+    senders: Vec<MessageSender<ShareOrder>>,
+}
+
+impl ShareHost {
+    fn answer(&mut self) -> Result<ShareReport, Gone> {
+        match self.remote.receive_message()? {
+            ShareReport::Failed(why) => Err(self.gone(&why)),
+            report => Ok(report),
+        }
+    }
+
+    fn gone(&self, why: &str) -> Gone {
+        Gone(format!("host {}: {why}", self.name))
+    }
+
+    fn wrong(&self, report: &ShareReport) -> Gone {
+        self.gone(&format!("it answered {report:.40?} out of turn (hint: this is a defect)"))
+    }
+
+    /// Finds out how its clock relates to this host's.
+    fn compare_clocks(&mut self, clock: SystemClock) -> Result<Sample, Gone> {
+        let mut exchanges = Exchanges::default();
+        loop {
+            let sent = read_clocks(clock);
+            self.remote.send_message(ShareOrder::Clock)?;
+            let there = match self.answer()? {
+                ShareReport::Clock(there) => there,
+                other => return Err(self.wrong(&other)),
+            };
+            let is_enough = exchanges.add(Sample::of(sent, there, read_clocks(clock)));
+            if let Some(best) = exchanges.best()
+                && is_enough
+            {
+                return Ok(best);
+            }
+        }
+    }
+
+    /// Waits for the end of its replay, and passes on its notices.
+    fn replayed(&mut self, number: u32, relay: &Relay<'_>) -> Result<ShareRecord, Gone> {
+        let mut waiting = Vec::new();
+        loop {
+            match self.answer()? {
+                ShareReport::Ended(notice) => {
+                    let batch = &relay.plan.batch;
+                    if notice.step as usize >= batch.steps.len() {
+                        return Err(self.gone("its notice is of a step that does not exist"));
+                    }
+                    waiting.clear();
+                    relay.division.hosts_waiting_for(batch, notice.step, &mut waiting);
+                    waiting.retain(|host| *host != number);
+                    for host in &waiting {
+                        relay.senders[*host as usize].send(ShareOrder::Ended(notice.clone()));
+                    }
+                }
+                ShareReport::Replayed(share) => return Ok(*share),
+                other => return Err(self.wrong(&other)),
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Replays as they are stored.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Outcome;
+
+/// A replay as it is stored: with `--format json`, for `dfsbench compare`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct StoredReplay {
+    /// Says that this is a replay, and in which format.
+    pub dfsbench_replay: u32,
+    /// Name and version of the program that made it.
+    pub made_by: String,
+    /// When it was made, in milliseconds since 1970 UTC; `None` in those of earlier releases.
+    #[serde(default)]
+    pub made_unix_ms: Option<u64>,
+    /// Name of the trace.
+    pub trace: String,
+    /// Target as it was named.
+    pub target: String,
+    /// Version of NFS that was spoken; `directory` where it is one.
+    pub version: String,
+    /// Files and directories that were made before.
+    pub tree_objects: usize,
+    /// Operations of the trace by version and kind that can't be replayed.
+    pub without_counterpart: BTreeMap<String, u64>,
+    /// Operations of the trace that the client does by itself.
+    pub by_client: BTreeMap<String, u64>,
+    /// Operations that the origin put off or refused for the state of its server.
+    pub put_off: u64,
+    /// Operations whose arguments the capture did not see.
+    pub incomplete: u64,
+    /// The traffic that the capture did not see, which is no part of the load; none if it saw all.
+    #[serde(default)]
+    pub trace_gaps: Option<String>,
+    /// Transfers that are larger than the target's and were made in several calls.
+    pub split: u64,
+    /// The answer of a search, where one was made.
+    #[serde(default)]
+    pub found: Option<String>,
+    /// A replay for each speed.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl StoredReplay {
+    /// The version of a directory.
+    pub const DIRECTORY: &str = "directory";
+
+    /// The format that this release writes, and the newest that it reads.
+    pub const FORMAT: u32 = 1;
+}
