@@ -38,12 +38,8 @@ mod target_kind;
 mod tree;
 mod window;
 
-<<<<<<< HEAD
-pub use action::Action;
-=======
 pub use self::plan::{InitialObject, PlanError, ReplayPlan};
-pub use action::{Action, Counterpart};
->>>>>>> 82e20394244d2e8b474a6ce9bc03e417fee63c79
+pub use action::Action;
 pub use directory::{DirectoryReplayer, DirectoryTree, TRANSFER_BYTES};
 pub use division::Division;
 pub use exchange::{Exchange, NoticeSender, StepEnd};

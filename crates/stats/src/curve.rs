@@ -13,14 +13,8 @@ mod knee;
 mod point;
 mod power;
 
-<<<<<<< HEAD
-pub use bound::BoundSearch;
-pub use compared::TimePair;
-pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE};
-=======
 pub use bound::{bound_search, steps_to_load};
 pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
->>>>>>> 82e20394244d2e8b474a6ce9bc03e417fee63c79
 pub use knee::Knee;
 pub use point::{Broken, LoadPoint, Standing};
 

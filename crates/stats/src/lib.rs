@@ -39,21 +39,11 @@ pub use compare::{Barred, Comparison, Draws, Outcome, TRIALS_MAX, compare};
 pub use effects::{Effects, Observation, effects};
 pub use fairness::{ClientShare, Fairness};
 pub use family::holm;
-<<<<<<< HEAD
-pub use host_balance::StartSkew;
-pub use host_balance::{HostShare, HostsCompared, WorstTimes};
-pub use judge::CpuUnit;
-pub use judge::{Cpu, Extent, Failure, Judged, JudgedCaveat, KindShare, Point, SetAside};
-pub use outlier::Score;
-pub use outlier::{discarded, modified_z_scores, outliers};
-pub use rank::rank_test;
-=======
 pub use host_balance::{HostShare, HostsCompared, StartSkew, WorstTimes};
 pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, Point, SetAside};
 pub use load_search::{LoadRange, LoadSearch, Spacing};
 pub use outlier::{Score, discarded, modified_z_scores, outliers};
-pub use rank::{rank_test, smallest_probability};
->>>>>>> 82e20394244d2e8b474a6ce9bc03e417fee63c79
+pub use rank::rank_test;
 pub use rate::Rate;
 pub use ratio::{PartSum, SumRatio, ratio_of_sums};
 pub use size_sweep::{Fall, SizePoint, SizeSweep, size_sweep};
