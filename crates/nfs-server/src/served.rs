@@ -1,8 +1,8 @@
-//! Counts of operations that a server carried out, summed over the versions of NFS.
+//! Counts of operations that a server executed, summed over the NFS versions.
 //!
-//! They are compared with what clients counted. A version 4 operation
-//! counts under the kind that alone means it: CREATE, which makes what is no file, under MKDIR, and
-//! OPEN under OPEN even where it creates. Its GETATTR, which rides along, counts nowhere.
+//! They are compared with the clients' counts. A v4 operation counts under the kind it is specific
+//! to: CREATE, which creates everything but files, under MKDIR, and OPEN under OPEN even if it
+//! creates a file. The GETATTR that accompanies it is not counted.
 
 use nfs_proto::client::OperationKind;
 use nfs_proto::nfs4::OpCode;
@@ -11,7 +11,7 @@ use nfs_proto::{nfs2, nfs3};
 use crate::counters::ServerCounters;
 
 impl ServerCounters {
-    /// Calls of all versions that carried out an operation, failed ones among them.
+    /// Calls in all versions that executed this kind of operation, including failed ones.
     pub fn calls_of_kind(&self, kind: OperationKind) -> u64 {
         let (v2, v3, v4) = procedures_of(kind);
         v2.map_or(0, |procedure| self.nfs2_calls_of(procedure))
