@@ -1,9 +1,10 @@
 //! One vocabulary of file operations for all versions of NFS.
 //!
-//! [`Operation`] names what to do; a session's dialect expresses it in its version. What a version
-//! lacks is refused when it is started, never imitated: version 3 has no OPEN but a LOOKUP takes
-//! its place, version 2 has no COMMIT and needs none. [`OperationKind`] names an operation in
-//! counters and messages. **Source:** RFC 1094, RFC 1813, RFC 7530, RFC 8881, RFC 7862, RFC 8276.
+//! [`Operation`] describes what to do; a session's dialect encodes it for its version. Operations
+//! that a version lacks are refused when they are started, never emulated, with a few exceptions:
+//! version 3 has no OPEN but a LOOKUP takes its place, version 2 has no COMMIT and needs none.
+//! [`OperationKind`] names an operation in counters and messages. **Source:** RFC 1094, RFC 1813,
+//! RFC 7530, RFC 8881, RFC 7862, RFC 8276.
 
 use super::file::File;
 use crate::nfs3::{self, CreateHow, MknodWhat, Sattr, StableHow, Verifier};
@@ -12,7 +13,7 @@ use crate::program::Call;
 use crate::rpc::ProcedureId;
 use crate::{mount3, nfs4, portmap};
 
-/// A part of the pool that the socket layer sends WRITE payloads from.
+/// A range of the pool from which the socket layer sends WRITE payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PayloadRange {
     /// Index of the first byte.
@@ -24,9 +25,9 @@ pub struct PayloadRange {
 /// The payload of a WRITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data<'a> {
-    /// These bytes; they are copied.
+    /// These bytes, which are copied.
     Bytes(&'a [u8]),
-    /// This part of the socket layer's pool; it is sent from there.
+    /// This range of the socket layer's pool, which is sent from there.
     Pool(PayloadRange),
 }
 
@@ -41,7 +42,7 @@ impl Data<'_> {
     }
 }
 
-/// The purpose of an OPEN. **Source:** RFC 8881 section 18.16.
+/// The access requested by an OPEN. **Source:** RFC 8881 section 18.16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenAccess {
     /// For reading only.
@@ -52,7 +53,7 @@ pub enum OpenAccess {
     Both,
 }
 
-/// The content that SEEK looks for. **Source:** RFC 7862 section 15.11.
+/// What SEEK looks for. **Source:** RFC 7862 section 15.11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SeekWhat {
     /// The next data.
@@ -61,10 +62,10 @@ pub enum SeekWhat {
     Hole,
 }
 
-/// The place where a listing goes on; the default is its start.
+/// The position at which a listing continues; the default is its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {
-    /// Cookie of the last entry that was seen.
+    /// Cookie of the last entry seen.
     pub cookie: u64,
     /// Verifier of the last page.
     pub verifier: Verifier,
@@ -82,7 +83,7 @@ pub enum Operation<'a> {
     Setattr { file: &'a File, attributes: Sattr },
     /// Finds a name in a directory.
     Lookup { dir: &'a File, name: &'a [u8] },
-    /// Asks which bits of [`crate::nfs3::access`] are granted.
+    /// Queries which bits of [`crate::nfs3::access`] are granted.
     Access { file: &'a File, access: u32 },
     /// Reads a symbolic link.
     Readlink { file: &'a File },
@@ -90,7 +91,7 @@ pub enum Operation<'a> {
     Read { file: &'a File, offset: u64, count: u32 },
     /// Writes `data` at `offset`.
     Write { file: &'a File, offset: u64, stable: StableHow, data: Data<'a> },
-    /// Creates a file. In version 4 it is open for reading and writing then: close it.
+    /// Creates a file. In version 4 it is then open for reading and writing: close it.
     Create { dir: &'a File, name: &'a [u8], how: CreateHow },
     /// Creates a directory.
     Mkdir { dir: &'a File, name: &'a [u8], attributes: Sattr },
@@ -118,7 +119,7 @@ pub enum Operation<'a> {
     Pathconf { file: &'a File },
     /// Makes `count` bytes from `offset` durable; a count of 0 means to the end.
     Commit { file: &'a File, offset: u64, count: u32 },
-    /// Opens a file that exists; a LOOKUP where files are not opened.
+    /// Opens an existing file; a LOOKUP in versions without opens.
     Open { dir: &'a File, name: &'a [u8], access: OpenAccess },
     /// Opens a file by its handle, since v4.1.
     OpenHandle { file: &'a File, access: OpenAccess },
@@ -126,15 +127,15 @@ pub enum Operation<'a> {
     Close { file: &'a File },
     /// Reserves space for a file.
     Allocate { file: &'a File, offset: u64, len: u64 },
-    /// Makes a hole.
+    /// Punches a hole.
     Deallocate { file: &'a File, offset: u64, len: u64 },
     /// Finds the next data or hole from `offset` on.
     Seek { file: &'a File, offset: u64, what: SeekWhat },
-    /// Reads `count` bytes from `offset`, holes being described and not sent.
+    /// Reads `count` bytes from `offset`; holes are described but not sent.
     ReadPlus { file: &'a File, offset: u64, count: u32 },
-    /// Has the server copy `len` bytes; 0 means to the end.
+    /// Makes the server copy `len` bytes; 0 means to the end.
     Copy { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 },
-    /// Gets the value of an extended attribute. Names have no prefix such as `user.` here.
+    /// Gets the value of an extended attribute. Names have no prefix such as `user.`.
     Getxattr { file: &'a File, name: &'a [u8] },
     /// Sets an extended attribute; the value is copied.
     Setxattr { file: &'a File, option: XattrOption, name: &'a [u8], value: &'a [u8] },
@@ -146,7 +147,7 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
-    /// Returns the name of this operation.
+    /// Returns the kind of this operation.
     pub const fn kind(&self) -> OperationKind {
         match self {
             Self::Null => OperationKind::Null,
@@ -185,15 +186,15 @@ impl Operation<'_> {
         }
     }
 
-    /// Tells whether doing it twice leaves what doing it once leaves, and answers the same.
+    /// Returns true if executing it twice has the same effect and result as executing it once.
     ///
-    /// A guarded or exclusive CREATE, REMOVE, RENAME and the like answer differently the second
-    /// time; OPEN and CLOSE change what the server knows of the client.
+    /// A guarded or exclusive CREATE, REMOVE, RENAME and the like return something else the second
+    /// time; OPEN and CLOSE change the server's state of the client.
     pub const fn is_idempotent(&self) -> bool {
         match self {
-            // A repeated CREATE in exclusive mode succeeds with the same verifier, but only while
-            // the server still has it; counting it as idempotent would turn a lost reply into EXIST
-            // now and then.
+            // Repeating an exclusive CREATE succeeds with the same verifier, but only while the
+            // server still has it; treating it as idempotent would now and then turn a lost reply
+            // into EXIST.
             Self::Create { how, .. } => matches!(how, CreateHow::Unchecked(_)),
             Self::Setxattr { option, .. } => !matches!(option, XattrOption::Create),
             Self::Mkdir { .. }
@@ -283,7 +284,7 @@ impl std::fmt::Display for OperationKind {
 pub enum Kind {
     /// A file operation.
     File(OperationKind),
-    /// A call of any program, made as it is.
+    /// A raw call of any program.
     Raw {
         /// The program's number.
         program: u32,
@@ -295,11 +296,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A compound of version 4 that is made as it is.
+    /// A raw v4 compound.
     pub const COMPOUND: Self =
         Self::Raw { program: nfs4::PROGRAM, version: nfs4::VERSION, procedure: 1 };
 
-    /// Returns what this call calls.
+    /// Returns the kind of a call.
     pub const fn of_call(call: &Call<'_>) -> Self {
         let ProcedureId { program, version, procedure } = call.procedure_id();
         Self::Raw { program, version, procedure }
