@@ -1,9 +1,9 @@
-//! `cargo xtask deny`: licences, bans, sources and advisories of all dependencies, by cargo-deny.
+//! `cargo xtask deny`: licenses, bans, sources and advisories of all dependencies, with cargo-deny.
 //!
-//! `deny.toml` has the rules. Advisories need the database of RustSec: where it can't be had, they
-//! are left out with a word. A rule that finds nothing may be one that is never read, so a
-//! breach of each is planted first. No part of `cargo xtask test`: cargo-deny takes minutes to
-//! build.
+//! The rules are in `deny.toml`. Advisories need the RustSec database: if it is not available, they
+//! are skipped with a message. A rule without findings may be one that is never read, so a
+//! violation of each is planted first. Not part of `cargo xtask test`, because cargo-deny takes
+//! minutes to build.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,11 @@ use crate::{proc, repo};
 
 const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", flags: &[] };
 
-/// Folder of the database: its name, and a hash of its usual address.
+/// Directory of the database: its name, and a hash of its usual URL.
 const DATABASE: &str = "advisory-db-3157b0e258782691";
 
-/// Lines of `deny.toml`, each with what breaks its rule, the check of the rule, and what that says.
+/// Lines of `deny.toml`, each with a violation of its rule, the check for the rule, and the
+/// expected message.
 const PLANTED: [[&str; 4]; 4] = [
     ["    \"MIT\",\n", "", "licenses", "failed to satisfy license requirements"],
     [
@@ -50,7 +51,7 @@ pub struct Options {
 /// Runs all checks, and counts.
 ///
 /// # Errors
-/// Where the rules can't be read, or cargo-deny can't be had.
+/// If the rules can't be read, or cargo-deny is not available.
 pub fn run(options: &Options) -> Result<bool> {
     let program = CARGO_DENY.find()?;
     let rules = fs::read_to_string(repo::root().join("deny.toml"))?;
@@ -103,7 +104,7 @@ fn copy_database(database: &Path, folder: &Path) -> Result<()> {
     let copy = folder.join(DATABASE);
     let mut clone = Command::new("git");
     proc::capture_stdout(clone.args(["clone", "--quiet"]).arg(database).arg(&copy))?;
-    // cargo-deny reads from this how old the database is.
+    // cargo-deny takes the age of the database from this.
     let mut fetch = Command::new("git");
     proc::capture_stdout(fetch.args(["fetch", "--quiet", "origin"]).current_dir(&copy))?;
     Ok(())

@@ -1,10 +1,11 @@
-//! `cargo xtask tidy`: the rules of the project that no compiler knows, executed.
+//! `cargo xtask tidy`: checks the project rules that no compiler enforces.
 //!
-//! Principal type: [`Finding`]. Each rule is a function from text or metadata to findings, so that
-//! the tests can plant a violation and see it found. Errors fail the command, warnings are printed.
+//! Main type: [`Finding`]. Each rule is a function from text or metadata to findings, so that the
+//! tests can plant a violation and check that it is found. Errors fail the command, warnings are
+//! printed.
 //!
-//! Not checked here: spelling. A spell checker that knows code takes longer to build than the
-//! workspace, and a hand-made list of wrong words finds nothing.
+//! Not checked here: spelling. A spell checker that understands code takes longer to build than the
+//! workspace, and a handmade list of wrong words finds nothing.
 
 use std::fmt;
 use std::fs;
@@ -33,16 +34,16 @@ mod streams;
 mod tables;
 mod unfinished;
 
-/// How much a finding weighs.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Printed, and not counted as a failure.
+    /// Printed, but not counted as a failure.
     Warning,
     /// Printed, and fails the command.
     Error,
 }
 
-/// One breach of a rule.
+/// One violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     level: Level,
@@ -70,10 +71,11 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Runs every rule over the repository and prints what was found; `true` without an error.
+/// Runs every rule on the repository and prints the findings; returns `true` if there are no
+/// errors.
 ///
 /// # Errors
-/// Where a page or the metadata can't be read.
+/// If a page or the metadata can't be read.
 pub fn run() -> Result<bool> {
     let findings = find_all()?;
     for finding in &findings {

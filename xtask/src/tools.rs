@@ -1,6 +1,6 @@
-//! Programs of crates.io that commands use.
+//! Programs from crates.io used by commands.
 //!
-//! The one on PATH is taken, else cargo installs one below the target directory.
+//! We use the one on PATH, or else install one with cargo below the target directory.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,22 @@ use anyhow::{Context as _, Result};
 
 use crate::{proc, repo};
 
-/// A program, the version that is installed where there is none, and further words for cargo.
+/// A program, the version to install if it is missing, and further arguments for cargo.
 pub struct Tool {
     /// Name of the program and of its crate.
     pub name: &'static str,
     /// Version of the crate.
     pub version: &'static str,
-    /// Words for `cargo install`, such as features.
+    /// Arguments for `cargo install`, such as features.
     pub flags: &'static [&'static str],
 }
 
 impl Tool {
-    /// Returns the program; cargo builds it below the target folder, which takes minutes, once.
+    /// Returns the program; if necessary cargo builds it once below the target directory, which
+    /// takes minutes.
     ///
     /// # Errors
-    /// Where there is none and it can't be built.
+    /// If there is none and it can't be built.
     pub fn find(&self) -> Result<PathBuf> {
         if proc::on_path(self.name) {
             return Ok(self.name.into());

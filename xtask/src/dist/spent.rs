@@ -1,7 +1,7 @@
-//! Time that a step took, and of processors: the first depends on what else a machine does.
+//! Elapsed time and CPU time of a step; the former depends on what else the machine does.
 //!
-//! Principal type: [`Stopwatch`]. Processor time is that of this process and of its children that
-//! have ended, whichever step started them: steps at the same time are measured as one.
+//! Main type: [`Stopwatch`]. CPU time is that of this process and its ended children, whichever
+//! step started them: concurrent steps are measured as one.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::proc;
 
-/// The beginning of a step, by both clocks.
+/// The start of a step, on both clocks.
 pub struct Stopwatch {
     begun: Instant,
     cpu_ns: u64,
@@ -20,15 +20,15 @@ impl Stopwatch {
     /// Starts both clocks at zero.
     ///
     /// # Errors
-    /// Where there is no `/proc`.
+    /// If there is no `/proc`.
     pub fn start() -> Result<Self> {
         Ok(Self { begun: Instant::now(), cpu_ns: cpu_ns()? })
     }
 
-    /// Returns both times in words.
+    /// Returns both times as text.
     ///
     /// # Errors
-    /// As [`Stopwatch::start`].
+    /// Same as [`Stopwatch::start`].
     pub fn read(&self) -> Result<String> {
         let cpu = Duration::from_nanos(cpu_ns()?.saturating_sub(self.cpu_ns));
         let (wall_s, cpu_s) = (self.begun.elapsed().as_secs_f64(), cpu.as_secs_f64());
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn time_of_a_child_counts_when_it_has_ended() {
         let before = cpu_ns().unwrap();
-        // Counts to a million in a shell: far more than a tick of the kernel's clock.
+        // Count to a million in a shell: far more than a tick of the kernel's clock.
         let mut count = Command::new("sh");
         count.args(["-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done"]);
         proc::run_command(&mut count).unwrap();

@@ -1,15 +1,15 @@
-//! How much each crate may still have of what the rules no longer accept: a ratchet.
+//! How many violations each crate may still have: a ratchet.
 //!
-//! Principal type: [`Ceilings`]. A crate that isn't in the table has a ceiling of 0. A count above
-//! its ceiling is an error, and so is a count below it: the ceiling is lowered with the count, in
-//! the same commit, and never raised.
+//! Main type: [`Ceilings`]. A crate that isn't in the table has a ceiling of 0. A count above its
+//! ceiling is an error, and so is a count below it: the ceiling is lowered with the count, in the
+//! same commit, and never raised.
 
 use super::Finding;
 
-/// The most that a crate may still have of what is to go.
+/// Maximum numbers of remaining violations in a crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ceilings {
-    /// Groups of modules that use each other in a circle.
+    /// Groups of modules that depend on each other cyclically.
     pub module_circles: usize,
 }
 
@@ -25,9 +25,9 @@ pub fn of_crate(krate: &str) -> Ceilings {
     Ceilings::default()
 }
 
-/// Judges what a crate has of one thing against its ceiling; `what` is plural.
+/// Compares the findings of a crate with its ceiling; `what` is plural.
 ///
-/// Above the ceiling all of `found` is returned, because nothing tells which one is new.
+/// Above the ceiling all of `found` is returned, because it is unknown which one is new.
 pub fn judge(krate: &str, what: &str, ceiling: usize, found: Vec<Finding>) -> Vec<Finding> {
     if found.len() > ceiling {
         return found;

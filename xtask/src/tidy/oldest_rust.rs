@@ -1,8 +1,9 @@
-//! Rule: `rust-version` is the oldest Rust that builds the workspace, and pages name the same.
+//! Rule: `rust-version` is the oldest Rust that builds the workspace, and pages state the same.
 //!
-//! No crate from outside may need a newer one. Clippy (`incompatible_msrv`) finds functions of the
-//! standard library that are newer, and knows no syntax; of what became stable since, guards with
-//! `let` in a `match` are what is written without a thought. A workflow builds with that very Rust.
+//! No external crate may need a newer one. Clippy (`incompatible_msrv`) finds newer functions of
+//! the standard library, but not newer syntax; of the syntax stabilized since, guards with `let` in
+//! a `match` are the most likely to be written inadvertently. A workflow builds with that very
+//! Rust.
 //!
 //! **Source:** The Cargo book, "The rust-version field"; release notes of Rust 1.95.
 
@@ -12,16 +13,16 @@ use super::Finding;
 use super::files::SourceFile;
 use super::metadata::Package;
 
-/// Pages that name the oldest Rust, for those who build it themselves.
+/// Pages that state the oldest Rust, for people who build from source.
 pub const PAGES: [&str; 2] = ["README.md", "docs/install.md"];
 
 /// A version such as 1.89: its major and its minor number.
 type Version = (u32, u32);
 
-/// Compares the manifest with the crates from outside, and with the pages, each with its path.
+/// Compares the manifest with the external crates, and with the pages, each given with its path.
 ///
 /// # Errors
-/// Where the manifest has no `rust-version`.
+/// If the manifest has no `rust-version`.
 pub fn check(
     manifest: &str,
     packages: &[Package],

@@ -1,8 +1,8 @@
 //! Rule: no parameter is a tuple; parameters of type `bool` are reported.
 //!
-//! A tuple parameter hides two arguments behind one, so that neither has a name at the call; a
-//! `bool` at a call says nothing without a look at the signature. Tests are free, and so is what
-//! a trait prescribes (`From<(A, B)>`), which has no other form.
+//! A tuple parameter hides two arguments behind one, so that neither has a name; a `bool` in a call
+//! is meaningless without the signature. Tests are not restricted, and neither are signatures
+//! required by a trait (`From<(A, B)>`).
 
 use super::Finding;
 use super::files::SourceFile;
@@ -39,7 +39,7 @@ pub fn check(krate: &str, files: &[&SourceFile]) -> Vec<Finding> {
     findings
 }
 
-/// Tells whether a function stands in an `impl From<(..)>`, whose parameter can't be chosen.
+/// Returns true if a function is in an `impl From<(..)>`, whose parameter can't be chosen.
 fn is_prescribed(file: &SourceFile, line: usize) -> bool {
     let above = file.source.code[..line].iter().rev();
     for code in above {

@@ -1,8 +1,8 @@
-//! Reads the functions of a file: name, line, and the parameters with their types.
+//! Parses the functions of a file: name, line, and the parameters with their types.
 //!
-//! Principal type: [`Function`]. Works on the masked code of [`super::source`], so braces and
-//! commas in literals and comments don't count. Closures and function pointers have no name and
-//! are no functions here; a receiver (`&self`) is no parameter.
+//! Main type: [`Function`]. Works on the masked code of [`super::source`], so braces and commas in
+//! literals and comments don't count. Closures and function pointers have no name and are not
+//! functions here; a receiver (`&self`) is not a parameter.
 
 use super::source::Source;
 
@@ -27,7 +27,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Tells whether the type is a tuple of two or more, behind any number of references.
+    /// Returns true if the type is a tuple of two or more, behind any number of references.
     ///
     /// A slice or an iterator of pairs is a table and doesn't count.
     pub fn is_tuple(&self) -> bool {
@@ -39,7 +39,7 @@ impl Parameter {
         split_at_commas(inner).len() > 1
     }
 
-    /// Tells whether the type is `bool`.
+    /// Returns true if the type is `bool`.
     pub fn is_bool(&self) -> bool {
         self.type_name == "bool"
     }
@@ -81,7 +81,7 @@ fn is_word_character(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Reads a function whose name begins after byte `column` of a line.
+/// Parses a function whose name starts after byte `column` of a line.
 fn read_function(code: &[String], line: usize, column: usize) -> Option<Function> {
     let first = code[line][column..].trim_start();
     let name: String = first.chars().take_while(|c| is_word_character(*c)).collect();
@@ -104,7 +104,7 @@ fn read_function(code: &[String], line: usize, column: usize) -> Option<Function
     Some(Function { name, line, parameters })
 }
 
-/// Returns what stands between the parentheses of a signature, after the generic parameters.
+/// Returns the text between the parentheses of a signature, after the generic parameters.
 fn parameter_list(signature: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let mut opened = None;
@@ -131,7 +131,7 @@ fn parameter_list(signature: &str) -> Option<&str> {
     None
 }
 
-/// Splits a list at the commas that stand in no bracket; an empty last part is dropped.
+/// Splits a list at commas outside brackets; an empty last part is dropped.
 pub fn split_at_commas(list: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut depth = 0_usize;

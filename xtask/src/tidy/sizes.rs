@@ -1,8 +1,8 @@
-//! Rule: the page is short, lines fit, and every file says at its top what it is for.
+//! Rule: files are short, lines fit, and every file starts with a description of its purpose.
 //!
-//! Sizes are aims before they are walls: warnings come at 500 lines a file and 70 a function,
-//! errors at 700 and 100. A function is counted from its `fn` to its closing brace; lines of a
-//! file count with its tests.
+//! Before the hard limits there are soft ones: warnings come at 500 lines per file and 70 per
+//! function, errors at 700 and 100. A function is counted from its `fn` to its closing brace; a
+//! file's lines include its tests.
 
 use super::Finding;
 use super::files::SourceFile;
@@ -70,7 +70,7 @@ fn check_columns(file: &SourceFile) -> Vec<Finding> {
         }
         let place = format!("{}:{}", file.path, number + 1);
         let message = format!("{width} columns, the limit is {LINE_COLUMNS}");
-        // rustfmt leaves a line alone that holds a long string; so an inconvenience, not an error.
+        // rustfmt leaves a line with a long string alone, so this is a warning, not an error.
         let holds_text = file.source.code[number].contains('"');
         let judge = if holds_text { Finding::warning } else { Finding::error };
         findings.push(judge(place, message));

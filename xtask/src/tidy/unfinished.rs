@@ -1,17 +1,17 @@
-//! Rule: nothing unfinished and no sleeping test is committed.
+//! Rule: no unfinished code and no disabled test is committed.
 //!
 //! Looks for unfinished-code macros outside tests, for notes that something must be fixed, and for
-//! tests that are switched off. What needs doing later is an issue, not a mark in the text. A test
-//! may leave itself to `cargo xtask real`, which runs it where its reason says so.
+//! disabled tests. Later work is an issue, not a mark in the text. A test may leave itself to
+//! `cargo xtask real`, which runs it if its reason says so.
 
 use super::Finding;
 use super::files::SourceFile;
 
-/// Macros that stand for code to come. Spelled in two parts: this file is checked too.
+/// Macros for missing code. Spelled in two parts: this file is checked, too.
 const MACROS: [&str; 2] = [concat!("todo", "!("), concat!("unimplemented", "!(")];
 const NOTES: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 const SWITCHED_OFF: &str = concat!("#[ign", "ore");
-/// Beginning of a reason that names the command which runs a test all the same.
+/// Prefix of a reason with the command that still runs the test.
 const RUN_BY: &str = "`cargo xtask real ";
 
 /// Checks one file.
