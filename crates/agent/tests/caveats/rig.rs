@@ -32,7 +32,7 @@ impl Rig {
         Self::with(None, Arc::new(SystemClock::new()))
     }
 
-    /// An agent with a clock of its own.
+    /// An agent with its own clock.
     pub fn on(clock: Arc<dyn Clock>) -> Self {
         Self::with(None, clock)
     }
