@@ -1,4 +1,4 @@
-//! Several agents in this process, each in a thread and with a clock of its own.
+//! Several agents in this process, each in a thread and with its own clock.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use plan::Plan;
 
 use crate::walked::walked;
 
-/// What becomes of an agent: its host, and the order with which it is gone.
+/// How an agent dies: its host, and the order at which it is gone.
 pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
 
-/// Makes a campaign; what is stored, and how long each trial took.
+/// Makes a campaign; returns what is stored, and how long each trial took.
 pub fn made(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     let threads: RefCell<Vec<JoinHandle<Vec<String>>>> = RefCell::default();
     let made = walked(plan, &mut |host: &Host| {
-        // Every agent's clock began at another instant.
+        // Every agent's clock began at a different time.
         std::thread::park_timeout(Duration::from_millis(3));
         let (way, end) = in_process::pair();
         let agent = Agent {

@@ -2,7 +2,7 @@
 
 use fleet::{Gone, Order, Report, Transport};
 
-/// Agent that gets no orders: one to it is a bug.
+/// An agent that must get no orders: an order to it is a bug.
 pub struct NoAgent;
 
 impl Transport for NoAgent {

@@ -14,7 +14,7 @@ use results::Store;
 use crate::no_agent::NoAgent;
 use crate::planned;
 
-/// A plan on this directory whose runs are made by so many hosts.
+/// A plan on this directory with runs that are made by the given number of hosts.
 pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
     let head = format!(
         "name = \"t\"\nseed = 3\norder = \"sequential\"\ntrials = 1\n[[target]]\nname = \"d\"\n\
@@ -28,8 +28,8 @@ pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
     plan
 }
 
-/// Makes a campaign by agents that are started one by one; what is stored, and how long each trial
-/// took.
+/// Makes a campaign with agents that are started one by one; returns what is stored, and how long
+/// each trial took.
 pub fn walked(
     plan: &Plan,
     launch_one: &mut dyn FnMut(&Host) -> Launched,
@@ -66,7 +66,7 @@ pub fn walked(
     (store.load(id).unwrap(), times)
 }
 
-/// Nothing is wrong with what was counted in a pass, and its hosts add up to it.
+/// Asserts that the counts of a pass are right, and that those of its hosts add up to them.
 pub fn assert_counted(pass: &PassResult, hosts: usize) {
     let bad = [CaveatCode::Accounting, CaveatCode::Errors, CaveatCode::Interrupted];
     let wrong = pass.caveats.iter().find(|caveat| bad.contains(&caveat.code));

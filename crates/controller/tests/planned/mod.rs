@@ -1,9 +1,9 @@
-//! Plans from a few lines of TOML, and campaigns that have yet to be made of them.
+//! Plans from a few lines of TOML, and campaigns that have not been made yet.
 
 use model::{Campaign, CampaignState, Question};
 use plan::{Plan, RawPlan, Surroundings};
 
-/// The plan that a text says.
+/// The plan of a text.
 pub fn plan(text: &str) -> Plan {
     let raw = RawPlan::parse(text, "t").unwrap();
     let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 3, job: None };
