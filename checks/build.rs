@@ -1,8 +1,8 @@
-//! Makes a test of each check of the crate `lab`: the rows of `checks!` for `tests/lab.rs` and for
+//! Generates a test for each check of the crate `lab`: the rows of `checks!` for `tests/lab.rs` and
 //! `tests/vm_lab.rs`, from the lists `checks![ .. ]` in `crates/lab/examples/lab_real`.
 //!
-//! A new check of the lab is a named test without a second list; a test compares the list with that
-//! of the program.
+//! A new check of the lab becomes a named test without a second list; a test compares the list with
+//! that of the program.
 
 #![allow(clippy::disallowed_methods, reason = "cargo sets the environment of build scripts")]
 

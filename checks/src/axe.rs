@@ -1,7 +1,7 @@
-//! axe-core, which finds what keeps people from using a page: missing names, weak contrast, keys
-//! that lead nowhere.
+//! axe-core, which finds accessibility problems in pages: missing names, low contrast, keys that
+//! lead nowhere.
 //!
-//! Its script is in `checks/axe-core`, and is put into pages that are examined.
+//! The script is in `checks/axe-core`, and is injected into the examined pages.
 //!
 //! **Source:** <https://github.com/dequelabs/axe-core/blob/develop/doc/API.md>.
 
@@ -14,10 +14,10 @@ const SCRIPT: &str = include_str!("../axe-core/axe.min.js");
 
 /// The widths at which pages are examined, in pixels: a screen and a phone.
 const WIDTHS: [u32; 2] = [1_400, 400];
-/// So many elements of a finding are named.
+/// Maximum number of elements listed per finding.
 const NAMED_MAX: usize = 4;
 
-/// Runs axe over what is in the document; returns a line for each element of each finding.
+/// Runs axe on the document; returns a line for each element of each finding.
 const RUN: &str = "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
     violations.flatMap(({ id, impact, nodes }) => nodes.map(({ target, failureSummary }) =>
         `${id} (${impact}): ${target.join(' ')}: ${failureSummary.replace(/\\s+/g, ' ')}`)))";
@@ -25,7 +25,7 @@ const RUN: &str = "axe.run(document, { resultTypes: ['violations'] }).then(({ vi
 /// Examines a page as it is, on a screen and on a phone, light and dark.
 ///
 /// # Errors
-/// Where axe finds something.
+/// If axe finds something.
 pub fn expect_no_findings(tab: &mut Tab<'_>, page: &str) -> Result<()> {
     tab.eval(SCRIPT)?;
     for width in WIDTHS {
@@ -44,7 +44,7 @@ pub fn expect_no_findings(tab: &mut Tab<'_>, page: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns a line for each element that axe has a finding about.
+/// Returns a line for each element with a finding.
 fn find(tab: &mut Tab<'_>) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for line in tab.eval(RUN)?.as_array().context("axe returns a list")? {

@@ -1,11 +1,11 @@
-//! A browser that is driven: pages are opened, keys pressed, and what the console says is kept.
+//! Drives a browser: opens pages, presses keys, and collects console messages.
 //!
-//! [`Browser`] is the principal type, [`Tab`] a page in it. Chromium speaks its DevTools protocol
-//! over two pipes, one JSON object after the other with a zero byte behind each: no port, and no
-//! crate.
+//! [`Browser`] is the main type, [`Tab`] a page in it. Chromium speaks its DevTools protocol over
+//! two pipes, as JSON objects terminated by zero bytes: no port, and no crate.
 //!
-//! **Source:** <https://chromedevtools.github.io/devtools-protocol/> (domains Target, Page, Runtime,
-//! Log, Input and Emulation); Chromium's `--remote-debugging-pipe` (file descriptors 3 and 4).
+//! **Source:** <https://chromedevtools.github.io/devtools-protocol/> (domains Target, Page,
+//! Runtime, Log, Input and Emulation); Chromium's `--remote-debugging-pipe` (file descriptors 3 and
+//! 4).
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -19,14 +19,15 @@ use tempfile::TempDir;
 
 use crate::guard::{self, Ticket};
 
-/// An answer, a page and a change are here within this time, or never.
+/// Timeout for an answer, a page or a change.
 const PATIENCE: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Hands the pipes over: ours to the program's standard input and output are its 3 and 4.
+/// Passes the pipes on: the command's standard input and output become the program's descriptors 3
+/// and 4.
 const PIPES: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null";
 
-/// Chromium without a window; it ends with this value.
+/// Headless Chromium; ends when the value is dropped.
 pub struct Browser {
     child: Child,
     orders: ChildStdin,
@@ -37,7 +38,7 @@ pub struct Browser {
     _ticket: Ticket,
 }
 
-/// The colours that a reader prefers.
+/// Color scheme that a reader prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
     /// Dark text on a light page.
@@ -56,12 +57,12 @@ impl Browser {
     /// Starts the browser.
     ///
     /// # Errors
-    /// Where there is no Chromium.
+    /// If there is no Chromium.
     pub fn start() -> Result<Self> {
         let profile = TempDir::with_prefix("dfsbench-chromium-")?;
         let mut command = Command::new("sh");
         command.args(["-c", PIPES, "chromium", "--headless", "--remote-debugging-pipe"]);
-        // As root, which is who runs these checks, Chromium refuses its sandbox.
+        // These checks run as root, and then Chromium refuses its sandbox.
         command.args(["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]);
         command.args(["--no-first-run", "--disable-background-networking"]);
         command.arg(format!("--user-data-dir={}", profile.path().display()));
@@ -93,7 +94,7 @@ impl Browser {
     /// Opens an empty page.
     ///
     /// # Errors
-    /// Where the browser has ended.
+    /// If the browser has ended.
     pub fn open_tab(&mut self) -> Result<Tab<'_>> {
         let target = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }))?;
         let params = json!({ "targetId": target["targetId"], "flatten": true });
@@ -141,17 +142,17 @@ impl Tab<'_> {
     /// Opens an address and waits until it has loaded.
     ///
     /// # Errors
-    /// Where it can't be opened.
+    /// If it can't be opened.
     pub fn open(&mut self, url: &str) -> Result<()> {
         let opened = self.call("Page.navigate", &json!({ "url": url }))?;
         ensure!(opened.get("errorText").is_none(), "{url}: {}", opened["errorText"]);
         self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
     }
 
-    /// Evaluates an expression in the page, and waits for it where it is a promise.
+    /// Evaluates an expression in the page, and awaits it if it is a promise.
     ///
     /// # Errors
-    /// Where it throws.
+    /// If it throws.
     pub fn eval(&mut self, expression: &str) -> Result<Value> {
         let params =
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
@@ -163,10 +164,10 @@ impl Tab<'_> {
     /// Waits until an expression is true.
     ///
     /// # Errors
-    /// Where it never is.
+    /// If it never is.
     pub fn wait_for(&mut self, expression: &str) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        // While a page gives way to another, nothing can be evaluated.
+        // While a page is being replaced by another, nothing can be evaluated.
         while !self.eval(expression).is_ok_and(|value| value == true) {
             ensure!(Instant::now() < deadline, "never: {expression}");
             thread::sleep(POLL);
@@ -174,10 +175,10 @@ impl Tab<'_> {
         Ok(())
     }
 
-    /// Holds an expression to a value.
+    /// Checks that an expression has a value.
     ///
     /// # Errors
-    /// Where it has another.
+    /// If it has another.
     pub fn expect(&mut self, expression: &str, expected: &Value) -> Result<()> {
         let found = self.eval(expression)?;
         ensure!(found == *expected, "{expression} is {found} instead of {expected}");
@@ -187,7 +188,7 @@ impl Tab<'_> {
     /// Presses keys, one after the other: `Tab`, `Enter`, `Space`, `ArrowDown`, `ArrowRight`.
     ///
     /// # Errors
-    /// Where the browser has ended.
+    /// If the browser has ended.
     pub fn press_keys(&mut self, keys: &[&str]) -> Result<()> {
         for key in keys {
             let (code, text) = match *key {
@@ -212,32 +213,32 @@ impl Tab<'_> {
     /// Makes the page as wide as a phone or a screen, in pixels.
     ///
     /// # Errors
-    /// Where the browser has ended.
+    /// If the browser has ended.
     pub fn resize(&mut self, width: u32) -> Result<()> {
         let params = json!({ "width": width, "height": 900, "deviceScaleFactor": 1,
             "mobile": width < 600 });
         self.call("Emulation.setDeviceMetricsOverride", &params).map(|_| ())
     }
 
-    /// Keeps pages that are opened from running scripts of their own.
+    /// Keeps pages opened from now on from running their own scripts.
     ///
     /// # Errors
-    /// Where the browser has ended.
+    /// If the browser has ended.
     pub fn forbid_scripts(&mut self) -> Result<()> {
         self.call("Emulation.setScriptExecutionDisabled", &json!({ "value": true })).map(|_| ())
     }
 
-    /// Lets the page know which colours its reader prefers.
+    /// Sets the color scheme that the page's reader prefers.
     ///
     /// # Errors
-    /// Where the browser has ended.
+    /// If the browser has ended.
     pub fn set_colours(&mut self, colours: Colours) -> Result<()> {
         let value = if colours == Colours::Dark { "dark" } else { "light" };
         let features = json!([{ "name": "prefers-color-scheme", "value": value }]);
         self.call("Emulation.setEmulatedMedia", &json!({ "features": features })).map(|_| ())
     }
 
-    /// Returns the console's messages that are more than mere information.
+    /// Returns the console messages above the level of information.
     pub fn console_messages(&self) -> Vec<String> {
         let loud = |event: &&Value| match event["method"].as_str() {
             Some("Runtime.exceptionThrown") => true,
@@ -250,10 +251,10 @@ impl Tab<'_> {
         self.browser.events.iter().filter(loud).map(Value::to_string).collect()
     }
 
-    /// Checks that the console has only mere information.
+    /// Checks that the console has no messages above the level of information.
     ///
     /// # Errors
-    /// Names what it says.
+    /// Lists the messages.
     pub fn expect_silent_console(&self) -> Result<()> {
         let console = self.console_messages();
         ensure!(console.is_empty(), "the console says:\n{}", console.join("\n"));

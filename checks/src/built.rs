@@ -1,7 +1,7 @@
 //! Test programs of the crates, which `cargo xtask` builds and some checks run.
 //!
-//! A check must not call cargo: it could build again what it finds to be old, and with it the
-//! `dfsbench` that other checks run at that moment. So `cargo xtask` lists what it has built in a
+//! A check must not call cargo: it could rebuild outdated programs, including the `dfsbench` that
+//! other checks are running at the moment. So `cargo xtask` lists the programs it has built in a
 //! file ([`write_list`]), and a check takes a program from there ([`find_test_program`]).
 
 use std::env;
@@ -12,13 +12,13 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// The variable that names the list, in the environment of a check.
+/// Environment variable with the path of the list.
 pub const LIST_VARIABLE: &str = "DFSBENCH_TEST_PROGRAMS";
-/// The integration tests that checks run; they write pages, or fill a disk that a check has made.
+/// The integration tests run by checks; they write pages, or fill a disk created by a check.
 pub const RUN_BY_CHECKS: [&str; 7] =
     ["report", "many", "question_pages", "compared", "contenders", "durability", "fleet"];
 
-/// A test program, and where cargo would run it.
+/// A test program, and the directory where cargo would run it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestProgram {
     /// Folder of its package.
@@ -30,7 +30,7 @@ pub struct TestProgram {
 }
 
 impl TestProgram {
-    /// Returns the command that runs it as `cargo test` does, without arguments.
+    /// Returns a command that runs it like `cargo test`, without arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.executable);
         command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
@@ -42,16 +42,16 @@ impl TestProgram {
 /// Lists programs in a file.
 ///
 /// # Errors
-/// Where the file can't be written.
+/// If the file can't be written.
 pub fn write_list(path: &Path, programs: &[&TestProgram]) -> Result<()> {
     fs::write(path, serde_json::to_vec(programs)?).with_context(|| path.display().to_string())
 }
 
-/// Finds an integration test of a package, which is named by its folder.
+/// Finds an integration test of a package, given by its directory.
 ///
 /// # Errors
-/// Where there is no list, because the check was not started by `cargo xtask`, or the list has no
-/// such program.
+/// If there is no list, because the check was not started by `cargo xtask`, or the list has no such
+/// program.
 pub fn find_test_program(package: &str, name: &str) -> Result<TestProgram> {
     let path = env::var_os(LIST_VARIABLE)
         .with_context(|| format!("{LIST_VARIABLE} isn't set: run `cargo xtask real`"))?;

@@ -1,9 +1,9 @@
 //! Captures the wire traffic of our programs, and dissects it with tshark.
 //!
-//! [`Capture`] listens on loopback while something runs. That it has begun, and that it has seen
-//! everything, is known by datagrams of our own that appear in its file, not by waiting.
-//! [`Frames`] holds what was dissected: one that is malformed, unknown or not understood to its
-//! end is an error that names the frame.
+//! [`Capture`] listens on loopback while something runs. To know that it has started, and that it
+//! has seen everything, we send datagrams and wait until they appear in its file. [`Frames`] are
+//! the dissected frames: one that is malformed, unknown or not completely understood is an error
+//! that contains its number.
 //!
 //! **Source:** tshark(1), dumpcap(1); Wireshark display filter reference, "rpc", "nfs", "_ws".
 
@@ -24,12 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 /// Buffer in the kernel, in MiB, so that a busy machine drops nothing.
 const BUFFER: &str = "128";
-/// How much of the end of the file is searched for our own datagram, in bytes.
+/// Length of the end of the file that is searched for our own datagram, in bytes.
 const TAIL_BYTES: u64 = 64 * 1024;
-/// Least severity that is an error: tshark's "error"; warnings are about the order of segments.
+/// Minimum severity that is an error: tshark's "error"; warnings are about the order of segments.
 const SEVERITY_ERROR: u32 = 0x0080_0000;
 
-/// Fields that are read of each frame; the order is that of [`Frame::parse`].
+/// Fields read from each frame, in the order of [`Frame::parse`].
 const FIELDS: [&str; 14] = [
     "frame.number",
     "tcp.srcport",
@@ -47,7 +47,7 @@ const FIELDS: [&str; 14] = [
     "tcp.analysis.lost_segment",
 ];
 
-/// A capture that is going on.
+/// A running capture.
 pub struct Capture {
     process: Background,
     folder: TempDir,
@@ -57,10 +57,10 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins to capture what goes to and from a loopback port; returns once it does.
+    /// Starts to capture the traffic of a loopback port; returns once it does.
     ///
     /// # Errors
-    /// Where dumpcap can't capture here, for want of rights or of the program.
+    /// If dumpcap is missing or has no permission to capture.
     pub fn start(port: u16) -> Result<Self> {
         let folder = TempDir::with_prefix("dfsbench-capture-")?;
         let marker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -77,30 +77,30 @@ impl Capture {
         Ok(capture)
     }
 
-    /// Ends the capture once it has seen everything until now, and dissects it.
+    /// Ends the capture once it has seen everything so far, and dissects it.
     ///
     /// # Errors
-    /// Where tshark fails.
+    /// If tshark fails.
     pub fn finish(mut self) -> Result<Frames> {
         self.end()?;
         Frames::parse(&self.dissect("rpc", &FIELDS)?)
     }
 
-    /// Ends the capture once it has seen everything until now.
+    /// Ends the capture once it has seen everything so far.
     ///
     /// # Errors
-    /// Where it does not see our own datagram in time.
+    /// If it does not see our own datagram in time.
     pub fn end(&mut self) -> Result<()> {
         self.await_marker("dfsbench-capture-ends")?;
-        // Ended by ctrl-C it writes its last packet to the end; killed, it may not.
+        // On Ctrl-C it writes its last packet completely; if killed, it may not.
         self.process.interrupt(PATIENCE)?;
         Ok(())
     }
 
-    /// Prints fields of each frame, with what goes over the port taken for this protocol.
+    /// Prints fields of each frame, with the port decoded as this protocol.
     ///
     /// # Errors
-    /// Where tshark fails.
+    /// If tshark fails.
     pub fn dissect(&self, as_what: &str, fields: &[&str]) -> Result<String> {
         let mut tshark = Command::new("tshark");
         tshark.arg("-r").arg(self.file()).args(["-T", "fields", "-E", "separator=/t"]);
@@ -124,7 +124,7 @@ impl Capture {
     fn await_marker(&self, text: &str) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         let own = self.marker.local_addr()?;
-        // A file that can't be read yet doesn't have it.
+        // If the file can't be read yet, it is not in there.
         while !self.has_at_end(text.as_bytes()).unwrap_or(false) {
             if Instant::now() > deadline {
                 let stderr = fs::read_to_string(self.folder.path().join("stderr"));
@@ -136,7 +136,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Tells whether the end of the file has a text.
+    /// Returns true if the end of the file contains a text.
     fn has_at_end(&self, text: &[u8]) -> std::io::Result<bool> {
         let mut file = File::open(self.file())?;
         let len = file.metadata()?.len();
@@ -147,7 +147,7 @@ impl Capture {
     }
 }
 
-/// One frame, dissected. A frame can hold many RPC messages.
+/// One dissected frame. A frame can contain many RPC messages.
 #[derive(Debug, Default)]
 struct Frame {
     number: u32,
@@ -155,7 +155,7 @@ struct Frame {
     /// 0 for each call, 1 for each reply.
     messages: Vec<u32>,
     programs: Vec<u32>,
-    /// How many messages were understood as NFS of version 2, 3 and 4.
+    /// Number of messages understood as NFS version 2, 3 and 4.
     nfs: [usize; 3],
     minors: Vec<u32>,
     complaint: Option<String>,
@@ -175,7 +175,7 @@ pub struct Expected {
     pub version: u32,
     /// Minor version of NFS v4.
     pub minor: Option<u32>,
-    /// The port of the client's connection, and how many calls it says that it sent there.
+    /// The port of the client's connection, and how many calls it reports to have sent there.
     pub calls: (u16, u64),
 }
 
@@ -221,7 +221,7 @@ impl Frame {
         if let Some(complaint) = &self.complaint {
             bail!("frame {number} ({}): {complaint}", self.protocols);
         }
-        // tshark calls `data` what no dissector wanted.
+        // tshark calls bytes `data` if no dissector understood them.
         for name in self.protocols.split(':') {
             ensure!(name != "data", "frame {number} is not understood: {}", self.protocols);
         }
@@ -260,18 +260,18 @@ impl Frames {
         Ok(Self { frames })
     }
 
-    /// Tells whether the capture is whole; the kernel drops frames where dumpcap is too slow.
+    /// Returns true if the capture is complete; the kernel drops frames if dumpcap is too slow.
     pub fn are_all_there(&self) -> bool {
         !self.frames.iter().any(|frame| frame.follows_a_gap)
     }
 
-    /// Checks every frame, and that calls and replies are as many as the client says.
+    /// Checks every frame, and that the number of calls and replies is as reported by the client.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem found.
     pub fn check(&self, expected: &Expected) -> Result<()> {
         let (port, counted) = expected.calls;
-        // The client's own calls, which it counted, and all calls and replies of the capture.
+        // The client's own calls, which it counted, and all calls and replies in the capture.
         let (mut own, mut calls, mut replies) = (0, 0, 0);
         for frame in &self.frames {
             frame.check(expected)?;
@@ -289,10 +289,10 @@ impl Frames {
     }
 }
 
-/// Reads `1,2,3`, decimal or with `0x`; nothing is no numbers.
+/// Parses `1,2,3`, decimal or with `0x`; an empty text has no numbers.
 ///
 /// # Errors
-/// Where a word is none.
+/// If a word is not a number.
 pub fn parse_numbers(text: &str) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for word in text.split(',') {

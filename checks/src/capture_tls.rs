@@ -1,8 +1,8 @@
-//! Checks RPC-over-TLS from outside: a NULL call that asks for it in the clear, the
-//! answer that grants it, and TLS records from there on, to the last byte.
+//! Checks RPC-over-TLS from outside: a NULL call that asks for it in the clear, the answer that
+//! grants it, and TLS records from there on, to the last byte.
 //!
-//! tshark doesn't follow the change from RPC to TLS, so a capture is dissected twice. The
-//! principal type is [`Secured`].
+//! tshark doesn't follow the change from RPC to TLS, so a capture is dissected twice. The main type
+//! is [`Secured`].
 //!
 //! **Source:** RFC 9289 sections 4.1 and 5; Wireshark display filter reference, "rpc", "tls".
 
@@ -10,11 +10,11 @@ use anyhow::{Result, ensure};
 
 use crate::capture::{Capture, parse_numbers};
 
-/// The flavour of the call that asks for TLS. **Source:** RFC 9289 section 4.1.
+/// Flavor of the call that asks for TLS. **Source:** RFC 9289 section 4.1.
 const AUTH_TLS: u32 = 7;
 /// Bytes of the call that asks for TLS, and of its answer, with their record marks.
 const PROBE_BYTES: u64 = 44 + 36;
-/// Bytes before what a TLS record holds. **Source:** RFC 8446 section 5.1.
+/// Length of a TLS record header. **Source:** RFC 8446 section 5.1.
 const RECORD_HEAD_BYTES: u64 = 5;
 
 const AS_RPC: [&str; 4] = ["rpc.msgtyp", "rpc.auth.flavor", "rpc.procedure", "_ws.malformed"];
@@ -23,13 +23,13 @@ const AS_TLS: [&str; 7] = [
     "tls.record.length",
     "_ws.malformed",
     "tls.alert_message",
-    // What was lost on its way to the capture can't be added up.
+    // If the capture lost something, the bytes can't be added up.
     "tcp.analysis.lost_segment",
     "tcp.analysis.ack_lost_segment",
     "tcp.analysis.retransmission",
 ];
 
-/// A capture of connections that are all under TLS.
+/// A capture of connections that all use TLS.
 pub struct Secured {
     as_rpc: String,
     as_tls: String,
@@ -39,7 +39,7 @@ impl Secured {
     /// Ends a capture and dissects it.
     ///
     /// # Errors
-    /// Where tshark fails.
+    /// If tshark fails.
     pub fn dissect(mut capture: Capture) -> Result<Self> {
         capture.end()?;
         Ok(Self {
@@ -48,7 +48,7 @@ impl Secured {
         })
     }
 
-    /// Tells whether the capture is whole.
+    /// Returns true if the capture is complete.
     pub fn is_all_there(&self) -> bool {
         for line in self.as_tls.lines() {
             if !read_column(line, 4).is_empty() || !read_column(line, 5).is_empty() {
@@ -58,10 +58,10 @@ impl Secured {
         true
     }
 
-    /// Checks that nothing but the probes is in the clear, and that every other byte is TLS.
+    /// Checks that only the probes are in the clear, and that every other byte is TLS.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem found.
     pub fn check(&self) -> Result<()> {
         let probes = self.count_probes()?;
         let (mut payload, mut again, mut records) = (0, 0, 0);
@@ -76,13 +76,13 @@ impl Secured {
         }
         let secured = payload - PROBE_BYTES * probes;
         ensure!(records > 0, "no TLS record was seen");
-        // A segment that a busy machine sent twice is in the capture twice, in whole or in part.
+        // A segment that a busy machine sent twice is in the capture twice, completely or in part.
         let counted = records..=records + again;
         ensure!(counted.contains(&secured), "{secured} bytes after the probes, {counted:?} of TLS");
         Ok(())
     }
 
-    /// Counts the pairs of probe and answer; nothing else is RPC in the clear.
+    /// Counts the pairs of probe and answer; there must be no other RPC in the clear.
     fn count_probes(&self) -> Result<u64> {
         let (mut calls, mut replies) = (0, 0);
         for line in self.as_rpc.lines().filter(|line| !read_column(line, 0).is_empty()) {

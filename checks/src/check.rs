@@ -1,9 +1,9 @@
 //! Time limits and fixtures of checks.
 //!
 //! [`checks!`](crate::checks) makes a test of each row of a table: name, limit in seconds, and the
-//! check. [`run_within`] fails a check that exceeds its limit and reports what it waited for; the
-//! processes that it started are killed, so that it unwinds. [`Fixture`] is what several checks of
-//! a program share.
+//! check. [`run_within`] fails a check that exceeds its limit and reports what it was waiting for;
+//! the processes it started are killed, so that it unwinds. A [`Fixture`] is shared by several
+//! checks of a program.
 
 use std::cell::RefCell;
 use std::io::{self, Write as _};
@@ -18,11 +18,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a check may take to unwind after its processes were killed.
 const UNWIND_MAX: Duration = Duration::from_secs(20);
-/// The most that set-ups add to a limit.
+/// Maximum time that setups add to a limit.
 const SET_UP_MAX: Duration = Duration::from_secs(900);
 /// How often a limit is checked.
 const WATCH: Duration = Duration::from_millis(200);
-/// The pause between two looks at a condition.
+/// Pause between two checks of a condition.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Makes tests: `name: 60 s, expression of type anyhow::Result<()>;`.
@@ -46,7 +46,7 @@ struct Progress {
     set_up: Mutex<SetUp>,
 }
 
-/// The time that a check has spent on what it shares with others.
+/// The time that a check has spent on fixtures shared with others.
 #[derive(Default)]
 struct SetUp {
     ended: Duration,
@@ -57,7 +57,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Progress>>> = const { RefCell::new(None) };
 }
 
-/// Runs a check and panics where it fails or takes longer than its limit.
+/// Runs a check and panics if it fails or exceeds its limit.
 ///
 /// # Panics
 /// As described: this is how a test fails.
@@ -84,7 +84,7 @@ pub fn run_within(seconds: u64, check: fn() -> Result<()>) {
         Err(RecvTimeoutError::Timeout) => {
             let waited_for = progress.waiting_for.lock().expect("no panic").clone();
             progress.kill_children();
-            // Its values are dropped meanwhile: mounts, namespaces, folders.
+            // Meanwhile its values are dropped: mounts, namespaces, directories.
             let _ = outcome.recv_timeout(UNWIND_MAX);
             panic!("the time limit of {seconds} s is over; it waited for: {waited_for}");
         }
@@ -93,13 +93,13 @@ pub fn run_within(seconds: u64, check: fn() -> Result<()>) {
 
 /// Prints how long this test took, which the test harness doesn't.
 fn print_time(elapsed: Duration) {
-    // The harness keeps what macros print of tests that pass; a handle isn't kept.
+    // The harness captures macro output of passing tests, but not writes to a handle.
     let seconds = elapsed.as_secs_f64();
-    // A closed pipe is no failure of the test.
+    // A closed pipe does not fail the test.
     let _ = write!(io::stdout(), "({seconds:.1} s) ");
 }
 
-/// Waits for the end of a check; the time of set-ups doesn't count.
+/// Waits for the end of a check, not counting setup time.
 fn wait_for_outcome(
     outcome: &Receiver<Result<()>>,
     progress: &Progress,
@@ -134,11 +134,11 @@ impl Progress {
     }
 }
 
-/// Does what the running check shares with others: its time doesn't count, and the processes that
-/// it starts outlive the check.
+/// Sets up something that the running check shares with others: its time doesn't count, and the
+/// processes it starts outlive the check.
 ///
 /// # Errors
-/// As the set-up.
+/// Those of the setup.
 pub fn set_up<T>(act: impl FnOnce() -> Result<T>) -> Result<T> {
     let current = CURRENT.take();
     if let Some(progress) = &current {
@@ -157,7 +157,7 @@ pub fn set_up<T>(act: impl FnOnce() -> Result<T>) -> Result<T> {
     outcome
 }
 
-/// Notes what the running check waits for.
+/// Records what the running check is waiting for.
 pub fn note_wait(what: &str) {
     CURRENT.with_borrow(|current| {
         if let Some(progress) = current {
@@ -166,7 +166,7 @@ pub fn note_wait(what: &str) {
     });
 }
 
-/// Notes a process that the running check has started.
+/// Records a process started by the running check.
 pub fn note_start(id: u32) {
     CURRENT.with_borrow(|current| {
         if let Some(progress) = current {
@@ -175,7 +175,7 @@ pub fn note_start(id: u32) {
     });
 }
 
-/// Notes that a process of the running check was reaped.
+/// Records that a process of the running check was reaped.
 pub fn note_end(id: u32) {
     CURRENT.with_borrow(|current| {
         if let Some(progress) = current {
@@ -184,10 +184,10 @@ pub fn note_end(id: u32) {
     });
 }
 
-/// Waits until a condition holds.
+/// Waits until a condition is true.
 ///
 /// # Errors
-/// Where it doesn't hold within the limit.
+/// If it isn't within the limit.
 pub fn wait_until(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
     note_wait(what);
     let deadline = Instant::now() + limit;
@@ -198,25 +198,25 @@ pub fn wait_until(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) 
     Ok(())
 }
 
-/// Something that several checks of a program share: it is started by the first that needs it.
+/// A resource shared by several checks of a program, started by the first that needs it.
 ///
-/// It is never dropped, because a test program ends without that; whatever must not outlive the
-/// program is registered with [`crate::guard`].
+/// It is never dropped, because a test program ends without dropping statics; whatever must not
+/// outlive the program is registered with [`crate::guard`].
 pub struct Fixture<T> {
     start: fn() -> Result<T>,
     started: OnceLock<Result<T, String>>,
 }
 
 impl<T> Fixture<T> {
-    /// Describes how it is started.
+    /// Makes a fixture with its start function.
     pub const fn new(start: fn() -> Result<T>) -> Self {
         Self { start, started: OnceLock::new() }
     }
 
-    /// Returns it, started.
+    /// Returns the resource, starting it if necessary.
     ///
     /// # Errors
-    /// Where it can't be started; the same error for every check that needs it.
+    /// If it can't be started; the same error for every check that needs it.
     pub fn get(&'static self) -> Result<&'static T> {
         let started =
             self.started.get_or_init(|| set_up(self.start).map_err(|error| format!("{error:#}")));

@@ -1,8 +1,9 @@
-//! A small cluster on this machine: Slurm with four nodes, and the `mpirun` of both makers.
+//! A small cluster on this machine: Slurm with four nodes, and the `mpirun` of both
+//! implementations.
 //!
-//! Principal type: [`Machine`], a network, mount and process namespace in which the daemons run.
-//! When it is dropped, the first process of the namespace is killed, and with it all others. Its
-//! hosts have one address, which is not loopback, and whose name is `cluster`.
+//! Main type: [`Machine`], a network, mount and process namespace in which the daemons run. When it
+//! is dropped, the first process of the namespace is killed, and with it all others. Its hosts
+//! share one address, which is not loopback, with the name `cluster`.
 //!
 //! **Source:** slurm.conf(5), munged(8), unshare(1), nsenter(1).
 
@@ -20,7 +21,7 @@ use tempfile::TempDir;
 use crate::guard::{self, Ticket};
 use crate::proc::{self, Background};
 
-/// Nodes of the cluster; a name of Slurm each.
+/// Slurm node names of the cluster.
 pub const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
 
 /// How long the daemons may take until all nodes are idle, on a busy machine.
@@ -37,7 +38,7 @@ impl Machine {
     /// Starts the machine.
     ///
     /// # Errors
-    /// When the nodes don't become idle in time.
+    /// If the nodes don't become idle in time.
     pub fn start() -> Result<Self> {
         let folder = TempDir::with_prefix("dfsbench-cluster-")?;
         let ticket = guard::remove_folder(folder.path());
@@ -52,12 +53,12 @@ impl Machine {
         Ok(Self { folder, first, _ticket: ticket })
     }
 
-    /// A path below the folder of this cluster.
+    /// Returns a path below the directory of this cluster.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// A program inside, in the folder of this cluster.
+    /// Returns a command for a program inside, in the directory of this cluster.
     pub fn inside(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         for (option, file) in [
@@ -71,15 +72,15 @@ impl Machine {
         }
         command.arg(format!("--wd={}", self.folder.path().display())).arg("--").arg(program);
         command.env("SLURM_CONF", self.path("slurm.conf")).env("NO_COLOR", "1");
-        // Open MPI demands this of root.
+        // Open MPI requires this if run as root.
         command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
         command
     }
 
-    /// Process ids, inside, of those whose command line is dfsbench with these first arguments.
+    /// Returns the process ids, inside, of dfsbench processes with these first arguments.
     ///
     /// # Errors
-    /// When the namespace is gone.
+    /// If the namespace is gone.
     pub fn find_processes(&self, words: &str) -> Result<Vec<String>> {
         let text = proc::capture_text(self.inside("sh").args(["-c", PROCESSES, "sh", words]))?;
         Ok(text.lines().map(str::to_owned).collect())
@@ -88,7 +89,7 @@ impl Machine {
     /// Lists the agents inside.
     ///
     /// # Errors
-    /// When the namespace is gone.
+    /// If the namespace is gone.
     pub fn list_agents(&self) -> Result<Vec<String>> {
         self.find_processes("agent --meet")
     }
@@ -96,7 +97,7 @@ impl Machine {
     /// Kills a process inside.
     ///
     /// # Errors
-    /// When there is none of that id.
+    /// If there is none with that id.
     pub fn kill(&self, id: &str) -> Result<()> {
         proc::capture_stdout(self.inside("kill").args(["-9", id])).map(drop)
     }
@@ -111,9 +112,9 @@ fn last_words(folder: &Path) -> String {
     text
 }
 
-/// Writes what the daemons read.
+/// Writes the configuration of the daemons.
 fn lay_out(folder: &Path) -> Result<()> {
-    // Slurm's daemons and steps run as other users, too.
+    // Slurm's daemons and steps also run as other users.
     fs::set_permissions(folder, Permissions::from_mode(0o755))?;
     for name in ["munge", "state", "target"] {
         fs::create_dir(folder.join(name))?;
@@ -142,7 +143,7 @@ fn lay_out(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Script of the first process of the namespace; its argument is the folder.
+/// Script of the first process of the namespace; its argument is the directory.
 const INSIDE: &str = r#"
 set -e
 cd "$1"
@@ -165,7 +166,7 @@ echo ready
 wait
 "#;
 
-/// Lists processes of ours, not the shells and steps that start them.
+/// Lists our processes, except the shells and steps that start them.
 const PROCESSES: &str = r#"
 for place in /proc/[0-9]*; do
   line=$(tr '\0' ' ' < $place/cmdline 2>/dev/null) || continue

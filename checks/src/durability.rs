@@ -1,8 +1,8 @@
-//! Runs of `dfsbench durability` whose events are made by the check itself.
+//! Runs of `dfsbench durability` with events made by the check itself.
 //!
-//! [`measure`] is the way in. dfsbench makes an event by a command, and only the check knows how
-//! the server is ended and started again, so that all of it ends with the check. The command says
-//! that dfsbench waits for the event, and waits until the check has made it.
+//! See [`measure`]. dfsbench makes an event with a command, but only the check knows how to end the
+//! server and start it again, such that it all ends with the check. The command signals that
+//! dfsbench is waiting for the event, and waits until the check has made it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use crate::{check, proc};
 
-/// How long dfsbench may take until it wants its event.
+/// Timeout until dfsbench requests its event.
 const EVENT_WITHIN: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
 
-/// The file that a command makes when it is run, and the one that it waits for.
+/// The file that a command creates when run, and the one that it waits for.
 struct Signals {
     wanted: PathBuf,
     made: PathBuf,
@@ -31,7 +31,7 @@ impl Signals {
         Self { wanted, made }
     }
 
-    /// The command that asks for the event, and waits for it; it may be run again.
+    /// Returns the command that requests the event and waits for it; it may be run again.
     fn command(&self) -> String {
         let (wanted, made) = (self.wanted.display(), self.made.display());
         format!("touch '{wanted}'; until [ -e '{made}' ]; do sleep 0.05; done; rm -f '{made}'")
@@ -46,12 +46,12 @@ impl Signals {
     }
 }
 
-/// Measures several targets at once, with the same events for all of them, as often as they want
-/// one; returns the findings of each.
-/// `command` makes the command for a target, given the command that makes its event.
+/// Measures several targets at once, with the same events for all of them, as often as they request
+/// one; returns the results of each. `command` makes the command for a target, given the command
+/// that makes its event.
 ///
 /// # Errors
-/// Where one of them ends before the event, can't make it, or finds nothing.
+/// If one of them ends before the event, can't make it, or finds nothing.
 pub fn measure(
     folder: &Path,
     count: usize,
@@ -85,7 +85,7 @@ pub fn measure(
                 }
             }
             if Instant::now() > deadline {
-                // Whatever happened, nothing waits for ever.
+                // Whatever happened, nothing must wait forever.
                 signals.iter().try_for_each(Signals::answer)?;
                 made = made.and(Err(anyhow::anyhow!("no event was wanted")));
             }
@@ -111,10 +111,11 @@ fn parse_report(output: &Output) -> Result<Value> {
     })
 }
 
-/// Checks that promises were kept in all of their ops, some at least, and that they have this tier.
+/// Checks that promises were kept in all of their ops, at least one, and that the target has this
+/// tier.
 ///
 /// # Errors
-/// Where an op was lost, none was made, or the tier is another one.
+/// If an op was lost, there were none, or the tier differs.
 pub fn check_kept(report: &Value, promises: &[&str], tier: &str) -> Result<()> {
     for promise in promises {
         let (acked, lost) = count_ops(report, promise);
@@ -124,10 +125,10 @@ pub fn check_kept(report: &Value, promises: &[&str], tier: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks that ops of each of these promises were lost, and that they have this tier.
+/// Checks that ops with each of these promises were lost, and that the target has this tier.
 ///
 /// # Errors
-/// Where all were kept, or the tier is another one.
+/// If all were kept, or the tier differs.
 pub fn check_lost(report: &Value, promises: &[&str], tier: &str) -> Result<()> {
     for promise in promises {
         let (acked, lost) = count_ops(report, promise);

@@ -1,7 +1,7 @@
 //! Refuses to test programs that are missing, or older than their sources.
 //!
-//! `cargo test` builds a test, and not the programs that it runs: those of an earlier build would
-//! be tested, and nobody would notice. Cargo lists the sources of each program in a file beside it.
+//! `cargo test` builds a test, but not the programs it runs: those of an earlier build would be
+//! tested, and nobody would notice. Cargo lists the sources of each program in a file next to it.
 //!
 //! **Source:** The Cargo book, "Build cache", dep-info files.
 
@@ -16,14 +16,14 @@ use anyhow::{Context as _, Result, ensure};
 use crate::built::LIST_VARIABLE;
 use crate::repo::{self, Profile};
 
-/// Command that builds the programs that the checks run.
+/// Command that builds the programs used by checks.
 const ADVICE: &str = "run `cargo build --workspace --bins --examples`, or use `cargo xtask real`";
 
-/// The outcome of the one look that all checks of a process share.
+/// The result, shared by all checks of a process.
 static OUTCOME: LazyLock<Result<(), String>> =
     LazyLock::new(|| find_stale().map_err(|error| format!("{error:#}")));
 
-/// Fails the check that calls it if a program of ours is missing or stale.
+/// Fails the calling check if one of our programs is missing or outdated.
 ///
 /// # Panics
 /// In that case.
@@ -54,7 +54,7 @@ fn check(program: &Path) -> Result<()> {
     let sources = read_sources(&list);
     ensure!(!sources.is_empty(), "{name}: cargo lists no sources of it");
     for source in sources {
-        // One that is gone has changed, too.
+        // A removed source counts as changed.
         let is_older = modified(&source).is_ok_and(|changed| changed <= built);
         ensure!(is_older, "{name} is older than {}: {ADVICE}", source.display());
     }
@@ -65,7 +65,8 @@ fn modified(path: &Path) -> Result<SystemTime> {
     Ok(fs::metadata(path)?.modified()?)
 }
 
-/// Reads the sources in a dep-info file: `PROGRAM: SOURCE SOURCE`, with `\ ` for a blank in a path.
+/// Parses the sources in a dep-info file: `PROGRAM: SOURCE SOURCE`, with `\ ` for a space in a
+/// path.
 fn read_sources(list: &str) -> Vec<PathBuf> {
     let sources = list.lines().next().and_then(|line| line.split_once(": "));
     let sources = sources.map_or("", |(_, sources)| sources).replace("\\ ", "\0");

@@ -1,9 +1,9 @@
-//! A real NFS server for the length of a check: nfs-ganesha, on loopback.
+//! A real NFS server for the duration of a check: nfs-ganesha, on loopback.
 //!
-//! Principal type: [`Ganesha`]. `/vfs` is a folder that the checks can look into past the server,
-//! `/mem` lives in the server's memory; or `/proxy` is what it sees of another server as a client.
-//! NFS and MOUNT answer on ports of their own and no rpcbind is needed, by way of
-//! `xtask/peers/rpcb_shim.c`. Ends with the value that stands for it.
+//! Main type: [`Ganesha`]. `/vfs` is a directory that the checks can access directly, `/mem` is in
+//! the server's memory; alternatively `/proxy` re-exports another server. NFS and MOUNT use their
+//! own ports and no rpcbind is needed, thanks to `xtask/peers/rpcb_shim.c`. Ends when the value is
+//! dropped.
 //!
 //! **Source:** ganesha-core-config(8), ganesha-export-config(8).
 
@@ -20,14 +20,14 @@ use crate::libnfs::Export;
 use crate::proc::{self, Background};
 use crate::{native, setup};
 
-/// The largest file that the `/mem` export keeps; beyond it ganesha answers with made-up bytes.
+/// Largest file that the `/mem` export stores; beyond that, ganesha returns made-up bytes.
 pub const MEM_FILE_MAX_BYTES: u64 = 1 << 20;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running nfs-ganesha.
 pub struct Ganesha {
-    // The process goes first: it must be gone before its folder is removed.
+    // The process is dropped first: it must be gone before its directory is removed.
     process: Background,
     command: Command,
     folder: TempDir,
@@ -40,24 +40,24 @@ impl Ganesha {
     /// Starts it and waits until it answers.
     ///
     /// # Errors
-    /// Where it isn't installed or doesn't come up; the message carries the end of its log.
+    /// If it isn't installed or doesn't come up; the message contains the end of its log.
     pub fn start() -> Result<Self> {
         Self::with(OWN, &|command| command)
     }
 
-    /// Starts it as the client, by NFSv4.0, of a server on this port, whose `/export` it serves as
+    /// Starts it as an NFSv4.0 client of the server on this port, whose `/export` it serves as
     /// `/proxy`.
     ///
     /// # Errors
-    /// As [`Ganesha::start`].
+    /// Same as [`Ganesha::start`].
     pub fn before(port: u16) -> Result<Self> {
         Self::with(&PROXY.replace("BEHIND", &port.to_string()), &|command| command)
     }
 
-    /// Starts it through a command of the caller's, with a folder of the caller's as `/vfs`.
+    /// Starts it through the caller's command, with the caller's directory as `/vfs`.
     ///
     /// # Errors
-    /// As [`Ganesha::start`].
+    /// Same as [`Ganesha::start`].
     pub fn serving(folder: &Path, around: &dyn Fn(Command) -> Command) -> Result<Self> {
         Self::with(&OWN.replace("FOLDER/vfs", &folder.display().to_string()), around)
     }
@@ -85,10 +85,10 @@ impl Ganesha {
         Ok(Self { process, command, folder, _ticket: ticket, nfs_port, mount_port })
     }
 
-    /// Kills it (SIGKILL) and starts it again, with the same folders and ports.
+    /// Kills it (SIGKILL) and starts it again, with the same directories and ports.
     ///
     /// # Errors
-    /// Where it doesn't come up again.
+    /// If it doesn't come up again.
     pub fn crash(&mut self) -> Result<()> {
         self.process.kill();
         self.process = Background::start(&mut self.command)?;
@@ -99,18 +99,18 @@ impl Ganesha {
         Ok(())
     }
 
-    /// Returns the folder that `/vfs` exports.
+    /// Returns the directory exported as `/vfs`.
     pub fn vfs_folder(&self) -> PathBuf {
         self.folder.path().join("vfs")
     }
 
-    /// Returns how clients reach one of its exports.
+    /// Returns one of its exports for clients.
     pub fn export(&self, name: &str) -> Export {
         Export { port: self.nfs_port, mount_port: self.mount_port, path: name.to_owned() }
     }
 }
 
-/// Exports of a folder, and of memory.
+/// Exports of a directory, and of memory.
 const OWN: &str = r#"
 EXPORT {
   Export_Id = 1; Path = "FOLDER/vfs"; Pseudo = "/vfs"; Filesystem_id = 10.1;
@@ -120,8 +120,8 @@ EXPORT { Export_Id = 2; Path = "/mem"; Pseudo = "/mem"; FSAL { Name = MEM; } }
 MEM { Inode_Size = INODE_SIZE; }
 "#;
 
-/// An export of another server's. **Source:** ganesha-proxy-v4-config(8); an address in quotes is
-/// not one to it.
+/// Re-export of another server. **Source:** ganesha-proxy-v4-config(8); it does not accept an
+/// address in quotes.
 const PROXY: &str = r#"
 EXPORT {
   Export_Id = 3; Path = "/export"; Pseudo = "/proxy"; Filesystem_id = 10.3;

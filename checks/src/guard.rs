@@ -1,10 +1,10 @@
 //! Cleans up after this process, however it ends: normally, by a panic, or killed.
 //!
 //! A test program ends without dropping its statics, and a killed one drops nothing. So a small
-//! shell waits beside it, in a session of its own, for the end of a pipe that only this process
-//! holds open. Then it runs what is still registered, the newest first, and ends.
+//! shell waits beside it, in its own session, for the end of a pipe that only this process holds
+//! open. Then it runs the remaining registered clean-ups, newest first, and ends.
 //!
-//! Principal type: [`Ticket`], one clean-up; dropping it withdraws the clean-up.
+//! Main type: [`Ticket`], one clean-up; dropping it withdraws the clean-up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Runs the clean-ups of the folder `$0`. Each is bounded in time, so that none blocks the others.
+/// Runs the clean-ups in the directory `$0`. Each has a time limit, so that none blocks the others.
 const SCRIPT: &str = "cat > /dev/null; for file in $(ls -r \"$0\"); do \
     timeout --kill-after=5 60 sh \"$0/$file\"; done; rm -rf \"$0\"";
 
-/// The shell that waits, and the folder of its clean-ups.
+/// The waiting shell, and the directory of its clean-ups.
 struct Guard {
     folder: PathBuf,
     /// Holds the pipe open; it is never waited for.
@@ -34,31 +34,31 @@ static GUARD: LazyLock<Option<Guard>> = LazyLock::new(|| {
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// A clean-up that is done when this process ends, unless the value is dropped before.
+/// A clean-up that runs when this process ends, unless the value is dropped before.
 #[derive(Debug)]
 #[must_use = "dropping it withdraws the clean-up"]
 pub struct Ticket {
     file: Option<PathBuf>,
 }
 
-/// Registers a script of the shell.
+/// Registers a shell script.
 ///
 /// Without a guard (no `setsid`, a full disk) nothing is registered: the owners' own `Drop` still
 /// cleans up.
 pub fn register_script(script: &str) -> Ticket {
     let Some(guard) = GUARD.as_ref() else { return Ticket { file: None } };
-    // Zeros in front make the order of names that of numbers.
+    // Leading zeros make names sort like numbers.
     let file = guard.folder.join(format!("{:010}", NUMBER.fetch_add(1, Ordering::Relaxed)));
     let is_written = fs::write(&file, script).is_ok();
     Ticket { file: is_written.then_some(file) }
 }
 
-/// Registers the end of a process.
+/// Registers killing a process.
 pub fn kill_process(id: u32) -> Ticket {
     register_script(&format!("kill -9 {id} 2>/dev/null"))
 }
 
-/// Registers the removal of a folder.
+/// Registers removing a directory.
 pub fn remove_folder(path: &Path) -> Ticket {
     register_script(&format!("rm -rf --one-file-system '{}'", path.display()))
 }
@@ -66,7 +66,7 @@ pub fn remove_folder(path: &Path) -> Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
-            // It is gone already only where the guard has run it.
+            // It is already gone only if the guard has run it.
             let _ = fs::remove_file(file);
         }
     }

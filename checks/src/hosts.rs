@@ -1,10 +1,10 @@
 //! Hosts on this machine: network and mount namespaces with an sshd each, on a bridge.
 //!
-//! Principal type: [`Lab`]. The `/run`, `/tmp`, `/srv` and `/var/lib` of a host are its own, so
-//! that what is left there can be seen, and so is its home: start-up files of this machine's shell
-//! may wait for locks that a check which is killed leaves. A `dfsbench` that is installed on this
-//! machine is hidden, because hosts would use it instead of the one that is pushed. Needs root.
-//! Ends with the value, or with the process.
+//! Main type: [`Lab`]. Each host has its own `/run`, `/tmp`, `/srv` and `/var/lib`, so that
+//! leftovers can be seen, and its own home directory: start-up files of this machine's shell may
+//! wait for locks left by a killed check. A `dfsbench` installed on this machine is hidden, because
+//! hosts would use it instead of the pushed one. Needs root. Ends when the value is dropped, or
+//! with the process.
 //!
 //! **Source:** sshd_config(5), ip-netns(8), unshare(1).
 
@@ -23,30 +23,30 @@ use crate::ours::Ours;
 use crate::proc::{self, Background};
 use crate::repo::Profile;
 
-/// The most hosts of a lab; [`Lab`]'s configuration files for ssh name so many.
+/// Maximum number of hosts in a lab; [`Lab`]'s configuration files for ssh contain this many.
 pub const HOSTS_MAX: u32 = 10;
 
-/// The program that controls the hosts, and that is put on them.
+/// The program that controls the hosts, and that is pushed to them.
 pub const OURS: Ours = Ours::new(Profile::Debug);
 
-/// How long anything may take on a busy machine.
+/// Timeout for anything on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long an agent whose controller is gone may take to leave: 5 s of silence, and the work.
+/// Maximum time until an agent whose controller is gone exits: 5 s of silence, and its work.
 pub const LEAVING: Duration = Duration::from_secs(40);
 
-/// How many a program of checks has started: it may have several at once.
+/// Number of labs started by a program of checks, which may have several at once.
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// Some hosts and a bridge.
 pub struct Lab {
     /// Keys, configuration files for ssh, plans and results.
     pub folder: TempDir,
-    /// The folder that all hosts see.
+    /// The directory shared by all hosts.
     pub shared: TempDir,
-    /// Name of the namespace that has the bridge; its other end is the controller's.
+    /// Name of the namespace with the bridge; its other end is the controller's.
     pub bridge: String,
-    /// Part of the names of its namespaces, which tells it from others.
+    /// Part of the names of its namespaces that distinguishes it from others.
     id: String,
     hosts: Vec<Host>,
     _tickets: Vec<Ticket>,
@@ -60,10 +60,10 @@ struct Host {
 }
 
 impl Lab {
-    /// Starts so many hosts, and waits until ssh reaches all of them.
+    /// Starts this many hosts, and waits until ssh reaches all of them.
     ///
     /// # Errors
-    /// Where one can't be started, or we aren't root.
+    /// If one can't be started, or we aren't root.
     pub fn start(hosts: u32) -> Result<Self> {
         let folder = TempDir::with_prefix("dfsbench-hosts-")?;
         let id = format!("{}-{}", std::process::id(), STARTED.fetch_add(1, Relaxed));
@@ -79,12 +79,12 @@ impl Lab {
             let text = client_config(&folder.path().join(key), known);
             fs::write(folder.path().join(name), text)?;
         }
-        // The client sends a variable that names another folder for the program.
+        // The client sends a variable that names another directory for the program.
         let text = client_config(&folder.path().join("id"), "no");
         let variable = " SetEnv XDG_CACHE_HOME=/run/elsewhere\n";
         fs::write(folder.path().join("elsewhere"), text + variable)?;
         ip(&["netns", "add", &bridge])?;
-        // Hosts have a /tmp of their own.
+        // Hosts have their own /tmp.
         let shared = TempDir::with_prefix_in("dfsbench-shared-", "/var/tmp")?;
         let tickets = vec![
             guard::remove_folder(folder.path()),
@@ -96,7 +96,7 @@ impl Lab {
         ip(&["-n", &bridge, "link", "add", "br0", "type", "bridge"])?;
         ip(&["-n", &bridge, "addr", "add", "10.79.0.254/24", "dev", "br0"])?;
         ip(&["-n", &bridge, "link", "set", "br0", "up"])?;
-        // What the controller sends to its own address goes this way.
+        // Traffic from the controller to its own address goes this way.
         ip(&["-n", &bridge, "link", "set", "lo", "up"])?;
         for number in 1..=hosts {
             let host = lab.start_host(number)?;
@@ -122,14 +122,14 @@ impl Lab {
         command.args(["netns", "exec", &namespace, "unshare", "--mount", "--propagation"]);
         command.args(["private", "sh", "-c", INSIDE, "sh"]).arg(self.folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Agents and servers that were started on the host are in its namespace, too.
+        // Agents and servers started on the host are in its namespace, too.
         let ticket = guard::register_script(&format!(
             "for id in $(ip netns pids {namespace}); do kill -9 $id; done; ip netns del {namespace}"
         ));
         Ok(Host { sshd: Background::start(&mut command)?, namespace, _ticket: ticket })
     }
 
-    /// Returns the program that is put on hosts.
+    /// Returns the program that is pushed to hosts.
     pub fn program() -> PathBuf {
         OURS.command().get_program().into()
     }
@@ -147,18 +147,18 @@ impl Lab {
         ["-F", &config, "-o", "BatchMode=yes", host, words].map(str::to_owned).to_vec()
     }
 
-    /// A program on the controller's side of the bridge.
+    /// Returns a command on the controller's side of the bridge.
     pub fn near(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.bridge, program]).stdin(Stdio::null());
-        // The compressed program goes there, and with the lab.
+        // The compressed program is stored there, and removed with the lab.
         command.env("XDG_CACHE_HOME", self.folder.path().join("cache"));
-        // What others have left on record is not for these hosts to reach.
+        // These hosts must not use what others have recorded.
         command.env("XDG_STATE_HOME", self.folder.path().join("state"));
         command
     }
 
-    /// Returns the command of our program near the hosts, with the program that agents are.
+    /// Returns the command for our program next to the hosts, with the program used for agents.
     pub fn ours(&self) -> Command {
         let mut command = self.near(&OURS.command().get_program().to_string_lossy());
         command.env("NO_COLOR", "1").env("DFSBENCH_AGENT_BINARY", Self::program());
@@ -170,7 +170,7 @@ impl Lab {
         (0..self.hosts.len()).collect()
     }
 
-    /// Returns the `[[host]]` tables of a plan, with these names as far as there are hosts.
+    /// Returns the `[[host]]` tables of a plan, with as many of these names as there are hosts.
     pub fn named_hosts(&self, names: &[&str]) -> String {
         let config = self.folder.path().join("config").display().to_string();
         let mut tables = Vec::new();
@@ -182,15 +182,15 @@ impl Lab {
         tables.concat()
     }
 
-    /// Runs a program on a host and returns what it prints.
+    /// Runs a program on a host and returns its output.
     ///
     /// # Errors
-    /// Where it fails.
+    /// If it fails.
     pub fn run_on(&self, host: usize, words: &[&str]) -> Result<String> {
         proc::capture_text(self.command_on(host).args(words))
     }
 
-    /// Returns a command that runs a program on a host: its words are still to be added.
+    /// Returns a command that runs a program on a host; its words still have to be added.
     pub fn command_on(&self, host: usize) -> Command {
         let mut command = Command::new("nsenter");
         let id = self.hosts[host].sshd.id().to_string();
@@ -198,10 +198,11 @@ impl Lab {
         command
     }
 
-    /// Kills the programs of a host whose names begin so, and says how many there were.
+    /// Kills the programs of a host whose names start with `start`, and returns how many there
+    /// were.
     ///
     /// # Errors
-    /// Where they can't be listed.
+    /// If they can't be listed.
     pub fn kill_programs(&self, host: usize, start: &str) -> Result<usize> {
         let namespace = &self.hosts[host].namespace;
         let pids = proc::capture_text(Command::new("ip").args(["netns", "pids", namespace]))?;
@@ -218,10 +219,10 @@ impl Lab {
         Ok(programs.len())
     }
 
-    /// Returns the command of a run over the first two hosts; `work` are factors and workloads.
+    /// Returns the command of a run on the first two hosts; `work` is factors and workloads.
     ///
     /// # Errors
-    /// Where the plan can't be written.
+    /// If the plan can't be written.
     pub fn campaign(&self, config: &str, work: &str) -> Result<Command> {
         for host in 0..2 {
             self.clear_host(host)?;
@@ -235,18 +236,18 @@ impl Lab {
         Ok(command)
     }
 
-    /// Makes a run as [`Lab::campaign`] describes it, and returns its output.
+    /// Makes a run as in [`Lab::campaign`], and returns its output.
     ///
     /// # Errors
-    /// Where it can't be started.
+    /// If it can't be started.
     pub fn finish_campaign(&self, config: &str, work: &str) -> Result<Output> {
         proc::capture_output(&mut self.campaign(config, work)?)
     }
 
-    /// Starts a campaign that works for long, and waits until the first host does.
+    /// Starts a long campaign, and waits until the first host is working.
     ///
     /// # Errors
-    /// Where no host works in time.
+    /// If no host works in time.
     pub fn start_long_campaign(&self, work: &str) -> Result<Background> {
         let mut command = self.campaign("config", work)?;
         let out = |name: &str| fs::File::create(self.folder.path().join(name));
@@ -256,25 +257,25 @@ impl Lab {
         Ok(campaign)
     }
 
-    /// Returns whether a mix runs on a host: its working directory has the file.
+    /// Returns true if a mix is running on a host: its working directory has the file.
     pub fn works(&self, host: usize) -> bool {
         let line = "find /srv/data /run/dfsbench -type f 2>/dev/null || true";
         let found = self.run_on(host, &["sh", "-c", line]);
         found.is_ok_and(|text| !text.is_empty())
     }
 
-    /// Returns what the campaign that was started last has printed on stdout.
+    /// Returns what the most recently started campaign has printed on stdout.
     ///
     /// # Errors
-    /// Where none was started.
+    /// If none was started.
     pub fn output_text(&self) -> Result<String> {
         Ok(fs::read_to_string(self.folder.path().join("stdout"))?)
     }
 
-    /// Kills agents of these hosts, all at once, and says how many there were.
+    /// Kills agents of these hosts, all at once, and returns how many there were.
     ///
     /// # Errors
-    /// Where they can't be listed.
+    /// If they can't be listed.
     pub fn kill_agents(&self, hosts: &[usize]) -> Result<usize> {
         let mut pids = Vec::new();
         for host in hosts {
@@ -283,16 +284,16 @@ impl Lab {
             }
         }
         if !pids.is_empty() {
-            // One may end by itself because of another's end, before its turn comes.
+            // One may exit because another does, before its turn comes.
             proc::capture_output(Command::new("kill").arg("-9").args(&pids))?;
         }
         Ok(pids.len())
     }
 
-    /// Removes from a host what a check left there that failed, so that the next one stands alone.
+    /// Removes leftovers of a failed check from a host, so that the next one is independent.
     ///
-    /// It hides nothing: a check waits at its end until nothing is left, and fails where it is not
-    /// so. What is left would be taken for the work of the campaign that follows.
+    /// This hides nothing: each check waits at its end until nothing is left, and fails otherwise.
+    /// Leftovers would be taken for the work of the next campaign.
     fn clear_host(&self, host: usize) -> Result<()> {
         let left = self.list_left(host)?;
         if left == NOTHING_LEFT {
@@ -306,7 +307,7 @@ impl Lab {
         self.run_on(host, &["sh", "-c", line]).map(|_| ())
     }
 
-    /// Lists files, mounts and agents of ours on a host.
+    /// Lists our files, mounts and agents on a host.
     fn list_left(&self, host: usize) -> Result<String> {
         let files = self.run_on(host, &["find", "/tmp", "/srv/data", "-mindepth", "1"])?;
         let all_mounts = self.run_on(host, &["cat", "/proc/self/mounts"])?;
@@ -319,10 +320,10 @@ impl Lab {
         Ok(format!("{files}{mounts}{:?}", self.agents(host)?))
     }
 
-    /// Returns the agents that run on a host.
+    /// Returns the agents running on a host.
     ///
     /// # Errors
-    /// Where there is no `/proc`.
+    /// If there is no `/proc`.
     pub fn agents(&self, host: usize) -> Result<Vec<i32>> {
         let net = |id: &str| fs::read_link(format!("/proc/{id}/ns/net")).ok();
         let ours = net(&self.hosts[host].sshd.id().to_string());
@@ -331,7 +332,7 @@ impl Lab {
             let name = entry.file_name().to_string_lossy().into_owned();
             let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).into_owned();
-            // Not the shell that sshd starts it with.
+            // Not the shell in which sshd starts it.
             let is_agent = line.starts_with('/') && line.contains("\0agent\0--stdio\0");
             if is_agent && net(&name) == ours {
                 found.extend(name.parse::<i32>());
@@ -343,7 +344,7 @@ impl Lab {
     /// Waits until a host has no agent, program, working directory or mount of ours.
     ///
     /// # Errors
-    /// Where it has within the limit.
+    /// If something is left at the limit.
     pub fn await_nothing(&self, host: usize, limit: Duration) -> Result<()> {
         let clean = wait_until(limit, "cleaning up", || {
             self.list_left(host).is_ok_and(|left| left == NOTHING_LEFT)
@@ -358,7 +359,7 @@ impl Drop for Lab {
             let pids =
                 proc::capture_text(Command::new("ip").args(["netns", "pids", &host.namespace]));
             for pid in pids.unwrap_or_default().lines() {
-                // All of them are in a namespace that only this lab has.
+                // All of them are in a namespace that only this lab uses.
                 let _ = proc::capture_output(Command::new("kill").args(["-9", pid]));
             }
             host.sshd.kill();
@@ -368,13 +369,13 @@ impl Drop for Lab {
     }
 }
 
-/// How a host without files, mounts and agents is listed: no line, and an empty list.
+/// Listing of a host without files, mounts and agents: no line, and an empty list.
 const NOTHING_LEFT: &str = "[]";
 
 /// Runs ip(8) with these words.
 ///
 /// # Errors
-/// Where it fails.
+/// If it fails.
 pub fn ip(words: &[&str]) -> Result<()> {
     proc::capture_stdout(Command::new("ip").args(words)).map(|_| ())
 }
@@ -389,7 +390,7 @@ fn client_config(key: &Path, known: &str) -> String {
     )
 }
 
-/// Script of a host, from within; its argument is the folder with the keys.
+/// Script of a host, run inside; its argument is the directory with the keys.
 const INSIDE: &str = r#"
 set -e
 mount -t tmpfs tmpfs /run; mkdir -p /run/sshd /run/keys /run/home
@@ -405,7 +406,7 @@ exec /usr/sbin/sshd -D -f /dev/null -h /run/keys/hostkey -o AuthorizedKeysFile=/
   -o AcceptEnv=XDG_CACHE_HOME -o SetEnv=HOME=/run/home -o PermitTunnel=point-to-point
 "#;
 
-/// The hosts of a plan with a server and a client; `CONFIG` is the configuration of ssh.
+/// The hosts of a plan with a server and a client; `CONFIG` is the ssh configuration.
 pub const SERVER_AND_CLIENT: &str = r#"
 [[host]]
 name = "server"
@@ -445,7 +446,7 @@ workers = 1
 WORK
 "#;
 
-/// A few files on what is there and on memory that is mounted for it.
+/// A few files on existing storage and on memory that is mounted for it.
 pub const SHORT: &str = r#"
 file_system = ["existing", "tmpfs"]
 file_size = "4MiB"
@@ -454,7 +455,7 @@ files = 1
 kind = "stream"
 "#;
 
-/// A mix that is ended before its time.
+/// A mix that is ended early.
 pub const LONG: &str = r#"
 file_size = "4MiB"
 files = 1

@@ -1,8 +1,8 @@
-//! One run of one list of checks: that of `nfs-client`'s example `interop`, whatever server it
-//! talks to, or that of libnfs with our server.
+//! One run of one list of checks: that of `nfs-client`'s example `interop`, with any server, or
+//! that of libnfs with our server.
 //!
-//! Principal type: [`Protocol`], a version and a transport. A run between our client and our server
-//! can be captured too, and is then dissected by tshark.
+//! Main type: [`Protocol`], a version and a transport. A run between our client and our server can
+//! also be captured, and is then dissected with tshark.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,19 +16,19 @@ use crate::libnfs::Export;
 use crate::repo::{self, Profile};
 use crate::{native, proc};
 
-/// How often a run is captured before a busy machine is given up.
+/// Maximum number of captures of a run before we give up on a busy machine.
 const CAPTURES_MAX: u32 = 4;
-/// How long a proxy may take until it can be used.
+/// Timeout until a proxy is usable.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Entries of the large directory where everything is captured.
+/// Entries of the large directory if everything is captured.
 pub const FEW_ENTRIES: &str = "300";
-/// Entries of the large directory where nothing is.
+/// Entries of the large directory otherwise.
 pub const MANY_ENTRIES: &str = "10000";
 
 /// A version of NFS and a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
-    /// The version as it is written in an address: 2, 3, 4.0 ...
+    /// The version as written in an address: 2, 3, 4.0 ...
     pub version: &'static str,
     /// `tcp` or `udp`.
     pub proto: &'static str,
@@ -40,13 +40,13 @@ pub const fn protocol(version: &'static str, proto: &'static str) -> Protocol {
 }
 
 impl Protocol {
-    /// Returns the version of the program, and the minor one of v4.
+    /// Returns the program version, and the minor version of v4.
     fn numbers(self) -> (u32, Option<u32>) {
         let (version, minor) = self.version.split_once('.').unwrap_or((self.version, ""));
         (version.parse().expect("a number"), minor.parse().ok())
     }
 
-    /// Returns the address of an export as our client reads it.
+    /// Returns the address of an export in our client's syntax.
     pub fn address(self, export: &Export) -> String {
         let Export { port, mount_port, path } = export;
         let Self { version, proto } = self;
@@ -56,24 +56,24 @@ impl Protocol {
     }
 }
 
-/// The last line of a run.
+/// The last line of a run's output.
 #[derive(Debug, Deserialize)]
 pub struct Counters {
     port: u16,
-    /// Sent, for the first time or again.
+    /// Calls sent, for the first time or again.
     calls: u64,
-    /// Sent again for want of a reply.
+    /// Calls sent again because there was no reply.
     resent: u64,
     replies: u64,
     late: u64,
     malformed: u64,
 }
 
-/// Tries again for as long as the checks can't even begin: ganesha answers before it has a client
-/// of its own at the server behind it.
+/// Tries again as long as the checks can't even start: ganesha answers before it has its own client
+/// at the server behind it.
 ///
 /// # Errors
-/// As the check.
+/// Those of the check.
 pub fn retry_until_begun(check: impl Fn() -> Result<()>) -> Result<()> {
     let begun = Instant::now();
     loop {
@@ -88,10 +88,10 @@ pub fn retry_until_begun(check: impl Fn() -> Result<()>) -> Result<()> {
     }
 }
 
-/// Captures a run under TLS and dissects it, as [`check_captured`] does.
+/// Captures a run with TLS and dissects it, like [`check_captured`].
 ///
 /// # Errors
-/// Where something else than TLS follows the probes, or no capture is complete.
+/// If anything but TLS follows the probes, or no capture is complete.
 pub fn check_captured_tls(address: &str, export: &Export) -> Result<()> {
     for _ in 0..CAPTURES_MAX {
         let capture = Capture::start(export.port)?;
@@ -104,10 +104,10 @@ pub fn check_captured_tls(address: &str, export: &Export) -> Result<()> {
     bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
 }
 
-/// Has libnfs make its checks on our server.
+/// Runs the checks of libnfs on our server.
 ///
 /// # Errors
-/// Where one of them fails.
+/// If one of them fails.
 pub fn check_by_libnfs(version: &str, export: &Export) -> Result<()> {
     let mut command = if version == "2" {
         let mut command = Command::new(native::libnfs2_checks()?);
@@ -126,20 +126,20 @@ pub fn check_by_libnfs(version: &str, export: &Export) -> Result<()> {
     Ok(())
 }
 
-/// Makes all checks at one address.
+/// Runs all checks at one address.
 ///
 /// # Errors
-/// As [`check_output`].
+/// Same as [`check_output`].
 pub fn check_all(address: &str, flags: &[&str]) -> Result<Counters> {
     check_output(
         Command::new(repo::example_path(Profile::Debug, "interop")).arg(address).args(flags),
     )
 }
 
-/// Has a command make the checks, and judges its output.
+/// Runs the checks with a command, and judges its output.
 ///
 /// # Errors
-/// Where a check fails, too few were made, or calls and replies don't add up.
+/// If a check fails, too few were made, or calls and replies don't add up.
 pub fn check_output(command: &mut Command) -> Result<Counters> {
     let output = proc::capture_output(command)?;
     let output_text = String::from_utf8_lossy(&output.stdout);
@@ -151,16 +151,16 @@ pub fn check_output(command: &mut Command) -> Result<Counters> {
         serde_json::from_str(output_text.lines().last().unwrap_or_default())
             .with_context(|| format!("the last line is no JSON:\n{output_text}"))?;
     let Counters { calls, resent, replies, late, malformed, .. } = counters;
-    // A call that was sent again may be answered again.
+    // A retransmitted call may be answered twice.
     let is_right = calls == replies + resent && late <= resent && malformed == 0;
     ensure!(is_right, "the counters say {counters:?}");
     Ok(counters)
 }
 
-/// Captures a run and dissects it; a capture that lost something is made again.
+/// Captures a run and dissects it; repeated if the capture lost something.
 ///
 /// # Errors
-/// Where the wire has something else than the client counted.
+/// If the wire and the client's counters differ.
 pub fn check_captured(protocol: Protocol, export: &Export) -> Result<()> {
     let (version, minor) = protocol.numbers();
     for _ in 0..CAPTURES_MAX {

@@ -1,13 +1,12 @@
-//! Set-up for checks against real peers: packages, servers, browsers, clusters, virtual machines.
+//! Setup for checks against real peers: packages, servers, browsers, clusters, virtual machines.
 //!
-//! The checks are the tests below `tests/`, one program for each group. They are built with the
-//! feature `real`, because they need root and the packages that [`setup`] installs; `cargo xtask
-//! real GROUP [FILTER]` builds and runs them. [`check`] has the time limits and the fixtures of
-//! these tests.
+//! The checks are the tests in `tests/`, one program per group. They are built with the feature
+//! `real`, because they need root and the packages installed by [`setup`]; `cargo xtask real GROUP
+//! [FILTER]` builds and runs them. [`check`] has their time limits and fixtures.
 //!
-//! No crate of the layers is linked: the checks run the `dfsbench` binary as a user does. Every
-//! process that is started is ended by its own id; nothing listens off loopback, but in a network
-//! namespace of its own.
+//! No crate of the layers is linked: the checks run the `dfsbench` binary like a user. Every
+//! process that is started is ended by its own id; nothing listens off loopback, except in its own
+//! network namespace.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,

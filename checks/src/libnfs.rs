@@ -1,7 +1,7 @@
 //! libnfs as an independent client: its programs `nfs-cp`, `nfs-cat` and `nfs-ls`.
 //!
-//! Principal type: [`Export`], an address that can be written the way libnfs reads it and the way
-//! dfsbench reads it. Both name the port of MOUNT, so that no port mapper is needed.
+//! Main type: [`Export`], an address that can be written in the syntax of libnfs and in that of
+//! dfsbench. Both contain the port of MOUNT, so that no portmapper is needed.
 //!
 //! **Source:** libnfs 4.0, README, "URL-FORMAT".
 
@@ -19,12 +19,12 @@ pub struct Export {
     pub port: u16,
     /// Port of MOUNT.
     pub mount_port: u16,
-    /// Path of the export, with its leading slash.
+    /// Path of the export, with a leading slash.
     pub path: String,
 }
 
 impl Export {
-    /// Writes the address of a file (or of the root: "") as libnfs reads it, for NFSv3.
+    /// Returns the address of a file (or of the root: "") in libnfs syntax, for NFSv3.
     pub fn for_libnfs(&self, file: &str) -> String {
         let Self { port, mount_port, path } = self;
         format!(
@@ -32,7 +32,7 @@ impl Export {
         )
     }
 
-    /// Writes the address of a file (or of the export: "") as dfsbench reads it, for NFSv3.
+    /// Returns the address of a file (or of the export: "") in dfsbench syntax, for NFSv3.
     pub fn for_us(&self, file: &str) -> String {
         let Self { port, mount_port, path } = self;
         let slash = if file.is_empty() { "" } else { "/" };
@@ -43,7 +43,7 @@ impl Export {
 /// Writes a local file to the server. The name must be new there.
 ///
 /// # Errors
-/// Where `nfs-cp` fails.
+/// If `nfs-cp` fails.
 pub fn copy_to(from: &Path, to: &Export, name: &str) -> Result<()> {
     proc::capture_stdout(Command::new("nfs-cp").arg(from).arg(to.for_libnfs(name))).map(|_| ())
 }
@@ -51,18 +51,18 @@ pub fn copy_to(from: &Path, to: &Export, name: &str) -> Result<()> {
 /// Reads a whole file from the server.
 ///
 /// # Errors
-/// Where `nfs-cat` fails.
+/// If `nfs-cat` fails.
 pub fn read_file(export: &Export, name: &str) -> Result<Vec<u8>> {
     proc::capture_stdout(Command::new("nfs-cat").arg(export.for_libnfs(name)))
 }
 
-/// Returns the names of all files below the root of an export, with their folders.
+/// Returns the names of all files below the root of an export, with their directories.
 ///
 /// # Errors
-/// Where `nfs-ls` fails.
+/// If `nfs-ls` fails.
 pub fn list_files(export: &Export) -> Result<Vec<String>> {
     let listing = proc::capture_text(Command::new("nfs-ls").arg("-R").arg(export.for_libnfs("")))?;
-    // `-rw-r--r--  1     0     0        12 ./folder/file`; folders start with `d`.
+    // `-rw-r--r--  1     0     0        12 ./folder/file`; directories start with `d`.
     let mut names = Vec::new();
     for line in listing.lines() {
         if line.starts_with('-')
@@ -74,10 +74,10 @@ pub fn list_files(export: &Export) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Compares two contents byte for byte and names the first difference.
+/// Compares two contents byte by byte and reports the first difference.
 ///
 /// # Errors
-/// Where they differ.
+/// If they differ.
 pub fn compare_bytes(what: &str, got: &[u8], want: &[u8]) -> Result<()> {
     for (index, (got, want)) in got.iter().zip(want).enumerate() {
         ensure!(got == want, "{what}: differs first at byte {index}");

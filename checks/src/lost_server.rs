@@ -1,8 +1,8 @@
-//! A volume of GlusterFS over two hosts of a [`Lab`], of which one is lost for good while a third
-//! host writes: what `dfsbench durability` finds that is left.
+//! A GlusterFS volume on two hosts of a [`Lab`], one of which is lost for good while a third host
+//! writes: tests what `dfsbench durability` finds left.
 //!
-//! [`lose`] is the way in. Each volume has bricks of its own on the first two hosts; the servers of
-//! the second one are killed and its bricks removed, so that nothing is left to come back.
+//! See [`lose`]. Each volume has its own bricks on the first two hosts; the servers of the second
+//! one are killed and its bricks removed, so that nothing can come back.
 
 use std::process::Stdio;
 
@@ -18,13 +18,13 @@ use crate::proc::Background;
 const SERVERS: [usize; 2] = [0, 1];
 const CLIENT: usize = 2;
 
-/// The promises that are measured, as an application asks for them.
+/// The promises to measure, as an application requests them.
 const PROMISES: [&str; 2] = ["sync", "osync"];
 
-/// Measures a volume over two servers, `words` being its layout, and loses the second one.
+/// Measures a volume on two servers, with the layout in `words`, and loses the second one.
 ///
 /// # Errors
-/// Where the volume can't be made, or dfsbench finds nothing.
+/// If the volume can't be created, or dfsbench finds nothing.
 pub fn lose(words: &[&str]) -> Result<Value> {
     let lab = Lab::start(3)?;
     let mut daemons = Vec::new();
@@ -64,24 +64,24 @@ pub fn lose(words: &[&str]) -> Result<Value> {
     reports.pop().context("no report")
 }
 
-/// Checks that a volume with two copies keeps all that was acknowledged.
+/// Checks that a volume with two copies keeps everything acknowledged.
 ///
 /// # Errors
-/// Where it doesn't, or can't be measured.
+/// If it doesn't, or can't be measured.
 pub fn check_replica() -> Result<()> {
     check_kept(&lose(&["replica", "2"])?, &PROMISES, "survives loss of a server")
 }
 
-/// Checks that a volume that spreads its files loses those of the lost server.
+/// Checks that a distributed volume loses the files on the lost server.
 ///
 /// # Errors
-/// Where it doesn't, or can't be measured.
+/// If it doesn't, or can't be measured.
 pub fn check_distribute() -> Result<()> {
     check_lost(&lose(&[])?, &PROMISES, "none")
 }
 
 fn start_glusterd(lab: &Lab, host: usize) -> Result<Background> {
-    // The folder of its state is the host's own, and so is the one of its sockets.
+    // The directories of its state and of its sockets are the host's own.
     lab.run_on(host, &["mkdir", "-p", "/var/lib/glusterd", "/run/gluster"])?;
     let mut command = lab.command_on(host);
     command.args(["glusterd", "-N", "-l", "/tmp/glusterd.log", "-p", "/run/glusterd.pid"]);
@@ -92,7 +92,7 @@ fn start_glusterd(lab: &Lab, host: usize) -> Result<Background> {
     Ok(daemon)
 }
 
-/// Runs the command line of GlusterFS on the first host.
+/// Runs the GlusterFS command line on the first host.
 fn gluster(lab: &Lab, words: &[&str]) -> Result<String> {
     lab.run_on(SERVERS[0], &[&["gluster", "--mode=script"], words].concat())
 }

@@ -1,7 +1,8 @@
-//! Paths that a program made, as strace saw them, held against the table of `docs/leftovers.md`.
+//! Compares the paths that a program created, as seen by strace, with the table in
+//! `docs/leftovers.md`.
 //!
-//! [`read`] takes the files of `strace -ff -y`, one a thread. A path in the table has words in
-//! capitals for other text; [`Table`] knows what some of them stand for here.
+//! [`read`] takes the files of `strace -ff -y`, one per thread. Words in capitals in a path of the
+//! table are placeholders; [`Table`] has the values of some of them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Calls that make a name.
+/// System calls that create a name.
 pub const TRACED: &str = "trace=open,openat,creat,mkdir,mkdirat,symlink,symlinkat,link,linkat,\
     rename,renameat,renameat2,mknod,mknodat,bind";
 
-/// Reads the paths that were made by a program that ran in `current`, below none of the kernel's
-/// own file systems.
+/// Reads the paths created by a program that ran in `current`, leaving out the kernel's own file
+/// systems.
 ///
 /// # Errors
-/// When a file of strace's can't be read.
+/// If a file of strace can't be read.
 pub fn read(folder: &Path, prefix: &str, current: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut paths = BTreeSet::new();
     for entry in fs::read_dir(folder)? {
@@ -33,7 +34,7 @@ pub fn read(folder: &Path, prefix: &str, current: &Path) -> Result<BTreeSet<Path
     Ok(paths)
 }
 
-/// The path that a call made; `None` where it failed, or made none.
+/// The path that a call created; `None` if it failed or created none.
 fn made_by(line: &str) -> Option<PathBuf> {
     let (name, rest) = line.split_once('(')?;
     let (arguments, result) = rest.rsplit_once(" = ")?;
@@ -46,7 +47,7 @@ fn made_by(line: &str) -> Option<PathBuf> {
             if !is_new || arguments.contains("O_TMPFILE") {
                 return None;
             }
-            // The file that was opened stands with its descriptor.
+            // strace prints the opened file next to its descriptor.
             let path = result.split_once('<')?.1.trim_end_matches('>');
             Some(PathBuf::from(path.trim_end_matches(" (deleted)")))
         }
@@ -54,7 +55,7 @@ fn made_by(line: &str) -> Option<PathBuf> {
             let path = arguments.split_once("sun_path=\"")?.1.split_once('"')?.0;
             path.starts_with('/').then(|| PathBuf::from(path))
         }
-        // The last name of a call is the one that is new.
+        // The last name in a call is the new one.
         _ => {
             let (before, rest) = arguments.rsplit_once('"')?.0.rsplit_once('"')?;
             let folder = before.rsplit_once('<').and_then(|(_, at)| at.split_once('>'));
@@ -67,15 +68,15 @@ fn made_by(line: &str) -> Option<PathBuf> {
 /// The paths of the table.
 pub struct Table {
     patterns: Vec<String>,
-    /// Paths of this machine, with what stands for them in the patterns; the longest first.
+    /// Paths of this machine with their placeholders, longest first.
     known: Vec<(String, String)>,
 }
 
 impl Table {
-    /// Reads the table of a page; `known` has the words that stand for paths here.
+    /// Parses the table of a page; `known` has the placeholders for paths of this machine.
     ///
     /// # Errors
-    /// When it has no table of paths.
+    /// If it has no table of paths.
     pub fn parse(page: &str, known: &[(&str, &str)]) -> Result<Self> {
         let mut patterns = Vec::new();
         for line in page.lines() {
@@ -95,7 +96,7 @@ impl Table {
         Ok(Self { patterns, known })
     }
 
-    /// The row of a path; `None` where it is in none.
+    /// The row of a path; `None` if there is none.
     pub fn find(&self, path: &Path) -> Option<&str> {
         let mut path = path.to_str()?.to_owned();
         for (known, marker) in &self.known {
@@ -108,12 +109,12 @@ impl Table {
     }
 }
 
-/// Returns the text that stands for a word in patterns and paths: no name has it.
+/// Returns the text that replaces a placeholder in patterns and paths; no real name contains it.
 fn marker(word: &str) -> String {
     format!("<{}>", word.to_lowercase())
 }
 
-/// Says whether a path is one of a pattern: a word in capitals is any text without a slash, three
+/// Returns true if a path matches a pattern: a word in capitals is any text without a slash, three
 /// dots are anything.
 fn fits(pattern: &str, path: &str) -> bool {
     if let Some(above) = pattern.strip_suffix("...") {

@@ -1,6 +1,6 @@
 //! Compiles the few C files of `xtask/peers/`: for functions that only a C library has.
 //!
-//! The results lie in `target/xtask/` and are made again only when a source is newer.
+//! The results are in `target/xtask/` and are rebuilt only if a source is newer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,39 +15,39 @@ const STRICT: [&str; 4] = ["-O2", "-Wall", "-Wextra", "-Werror"];
 /// Builds the shim that lets an NFS server start without rpcbind; returns the shared object.
 ///
 /// # Errors
-/// Where `cc` fails.
+/// If `cc` fails.
 pub fn rpcb_shim() -> Result<PathBuf> {
     compile_program("rpcb_shim.c", "rpcb_shim.so", &["-shared", "-fPIC"])
 }
 
-/// Builds what makes load with libnfs; returns the program.
+/// Builds the load generator with libnfs; returns the program.
 ///
 /// # Errors
-/// Where `cc` fails, or libnfs-dev is missing.
+/// If `cc` fails, or libnfs-dev is missing.
 pub fn libnfs_load() -> Result<PathBuf> {
     compile_program("libnfs_load.c", "libnfs_load", &["-lnfs"])
 }
 
-/// Builds the checks of a server by libnfs, over v3 and v4; returns the program.
+/// Builds the checks of a server with libnfs, over v3 and v4; returns the program.
 ///
 /// # Errors
-/// Where `cc` fails, or libnfs-dev is missing.
+/// If `cc` fails, or libnfs-dev is missing.
 pub fn libnfs_checks() -> Result<PathBuf> {
     compile_program("libnfs_checks.c", "libnfs_checks", &["-lnfs"])
 }
 
-/// Builds the checks of a server by libnfs, over v2; returns the program.
+/// Builds the checks of a server with libnfs, over v2; returns the program.
 ///
 /// # Errors
-/// Where `cc` fails, or libnfs-dev is missing.
+/// If `cc` fails, or libnfs-dev is missing.
 pub fn libnfs2_checks() -> Result<PathBuf> {
     compile_program("libnfs2_checks.c", "libnfs2_checks", &["-lnfs"])
 }
 
-/// Builds the echo; returns the program.
+/// Builds the echo program; returns it.
 ///
 /// # Errors
-/// Where `cc` fails.
+/// If `cc` fails.
 pub fn tcp_echo() -> Result<PathBuf> {
     compile_program("tcp_echo.c", "tcp_echo", &[])
 }

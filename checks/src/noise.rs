@@ -1,7 +1,7 @@
-//! Bytes that neither repeat nor compress, for the files that peers read.
+//! Bytes that neither repeat nor compress, for files read by peers.
 //!
-//! Principal type: [`Noise`], an endless stream. The same every time, or for each seed: a check
-//! that fails can be repeated.
+//! Main type: [`Noise`], an endless stream. It is the same every time for each seed, so a failing
+//! check can be repeated.
 //!
 //! **Source:** Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled"
 //! (2016), xorshift64*.
@@ -25,11 +25,11 @@ impl Noise {
     /// Returns the stream of a seed.
     pub const fn seeded(seed: u64) -> Self {
         let state = Self::new().state ^ seed;
-        // A state of zeros would remain so.
+        // A state of zeros would never change.
         Self { state: if state == 0 { 1 } else { state } }
     }
 
-    /// Returns the next number from 0 to below 1.
+    /// Returns the next number in the range 0 to 1, excluding 1.
     pub fn next_share(&mut self) -> f64 {
         (self.word() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -43,7 +43,7 @@ impl Noise {
 }
 
 impl Read for Noise {
-    /// Fills the buffer, whole words first; the rest of the last word is dropped.
+    /// Fills the buffer with whole words; the rest of the last word is dropped.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         for chunk in buffer.chunks_mut(8) {
             let word = self.word().to_le_bytes();
@@ -60,10 +60,10 @@ pub fn make_bytes(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Writes a file of this many bytes and waits until it is on disk.
+/// Writes a file of this size and waits until it is on disk.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it can't be written.
 pub fn write_file(path: &Path, len: u64) -> Result<()> {
     let write = || {
         let mut file = File::create(path)?;

@@ -1,7 +1,7 @@
-//! The `dfsbench` binary as its users see it: its command lines and what they print.
+//! The `dfsbench` binary as its users see it: its command lines and its output.
 //!
-//! Every flag that the checks and the comparisons rely on is spelled here and nowhere else.
-//! Principal types: [`Ours`], one built binary, and [`Serve`], its NFS server on loopback.
+//! All flags used by the checks and the comparisons are spelled only here. Main types: [`Ours`],
+//! one built binary, and [`Serve`], its NFS server on loopback.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -14,14 +14,14 @@ use crate::libnfs::Export;
 use crate::proc::{self, Background};
 use crate::repo::{self, Profile};
 
-/// How long the server may take to print its address.
+/// Timeout until the server prints its address.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Exit codes of dfsbench that the checks know (`crates/dfsbench/src/exit.rs`).
+/// Exit codes of dfsbench used by the checks (`crates/dfsbench/src/exit.rs`).
 pub mod exit {
     /// The lab or the fleet failed: no server, no such export.
     pub const LAB: i32 = 3;
-    /// Measured, but nothing that may be quoted.
+    /// Measured, but no result is fit to be quoted.
     pub const INVALID: i32 = 4;
 }
 
@@ -33,7 +33,7 @@ pub struct Ours {
 
 /// Options of one `dfsbench run`, beyond the target.
 pub struct Run<'a> {
-    /// The target: `null`, a folder or an address.
+    /// The target: `null`, a directory or an address.
     pub target: &'a str,
     /// Path of the results file.
     pub results: &'a Path,
@@ -41,23 +41,23 @@ pub struct Run<'a> {
     pub flags: &'a [&'a str],
 }
 
-/// Makes a campaign whose report is CSV, and looks whether `count` rows have a figure, each of one
-/// trial, and no row is without.
+/// Runs a campaign with a CSV report, and checks that exactly `count` rows have a result, each from
+/// one trial, and no row is without.
 ///
 /// # Errors
-/// Where another number has, or the program exits as one that did not measure.
+/// If the number differs, or the exit code shows that nothing was measured.
 pub fn measure_rows(campaign: &mut Command, count: usize) -> Result<()> {
     let output = proc::capture_output(campaign)?;
     let (text, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // Caveats of a busy machine make no failure.
+    // Caveats because of a busy machine are not a failure.
     ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{errors}{text}");
     let mut lines = text.lines();
     let head: Vec<&str> = lines.next().context("no head")?.split(',').collect();
     let used = head.iter().position(|name| *name == "trials_used").context("no trials")?;
     let mut measured = 0;
     for line in lines {
-        // No text before that column has a comma in it.
+        // No text before that column contains a comma.
         ensure!(line.split(',').nth(used) == Some("1"), "{line}\n{errors}");
         measured += 1;
     }
@@ -71,7 +71,7 @@ impl Ours {
         Self { profile }
     }
 
-    /// Returns a command without arguments, quiet and without colours.
+    /// Returns a command without arguments, quiet and without colors.
     pub fn command(self) -> Command {
         let mut command = Command::new(repo::dfsbench_path(self.profile));
         command.env("NO_COLOR", "1").stdin(Stdio::null());
@@ -85,10 +85,10 @@ impl Ours {
         command
     }
 
-    /// Makes a run, and fails where it exits with anything but 0.
+    /// Makes a run, and fails if its exit code isn't 0.
     ///
     /// # Errors
-    /// Where it exits with another code.
+    /// If it is another.
     pub fn run(self, run: &Run<'_>) -> Result<()> {
         proc::capture_stdout(&mut self.run_command(run)).map(|_| ())
     }
@@ -96,22 +96,22 @@ impl Ours {
     /// Makes a run and returns its output, whatever its exit code.
     ///
     /// # Errors
-    /// Where it can't be started.
+    /// If it can't be started.
     pub fn try_run(self, run: &Run<'_>) -> Result<Output> {
         proc::capture_output(&mut self.run_command(run))
     }
 
-    /// Reports a results file in a format, on stdout.
+    /// Prints the report of a results file in a format.
     ///
     /// # Errors
-    /// Where the report fails.
+    /// If the report fails.
     pub fn report(self, results: &Path, format: &str) -> Result<Vec<u8>> {
         let mut command = self.command();
         command.arg("report").arg("--results").arg(results).args(["--format", format]);
         proc::capture_stdout(&mut command)
     }
 
-    /// Returns the evidence of a caveat in a results file, of the first pass that has it.
+    /// Returns the evidence of a caveat in a results file, from the first pass that has it.
     ///
     /// # Errors
     /// If the report fails, or has no passes.
@@ -128,10 +128,10 @@ impl Ours {
         Ok(raised.find_map(|caveat| caveat["evidence"].as_str().map(str::to_owned)))
     }
 
-    /// Returns the bytes that a run with this seed writes into a file.
+    /// Returns the bytes that a run with this seed writes to a file.
     ///
     /// # Errors
-    /// Where `dfsbench pattern` fails.
+    /// If `dfsbench pattern` fails.
     pub fn make_pattern(self, seed: u64, file: u32, size_bytes: u64) -> Result<Vec<u8>> {
         let (seed, file, size) = (seed.to_string(), file.to_string(), size_bytes.to_string());
         let mut command = self.command();
@@ -142,15 +142,15 @@ impl Ours {
     /// Reads a whole file with our client.
     ///
     /// # Errors
-    /// Where `dfsbench cat` fails.
+    /// If `dfsbench cat` fails.
     pub fn cat(self, export: &Export, file: &str) -> Result<Vec<u8>> {
         proc::capture_stdout(self.command().arg("cat").arg(export.for_us(file)))
     }
 
-    /// Starts our NFS server with room for this much, such as `64MiB`.
+    /// Starts our NFS server with this much memory, such as `64MiB`.
     ///
     /// # Errors
-    /// Where it doesn't print its address.
+    /// If it doesn't print its address.
     pub fn serve(self, memory: &str, flags: &[&str]) -> Result<Serve> {
         let mut command = self.command();
         command.args(["serve", "--memory", memory]).args(flags).stderr(Stdio::null());
@@ -161,7 +161,7 @@ impl Ours {
     }
 }
 
-/// Our NFS server; ends with the value.
+/// Our NFS server; ends when the value is dropped.
 pub struct Serve {
     /// The server's process.
     pub process: Background,
@@ -169,7 +169,7 @@ pub struct Serve {
     pub export: Export,
 }
 
-/// Reads the address `nfs://127.0.0.1:PORT/export[?mountport=PORT]`.
+/// Parses the address `nfs://127.0.0.1:PORT/export[?mountport=PORT]`.
 fn parse_address(line: &str) -> Result<Export> {
     let rest = line.trim().strip_prefix("nfs://127.0.0.1:").context("no address on loopback")?;
     let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -181,7 +181,7 @@ fn parse_address(line: &str) -> Result<Export> {
     Ok(Export { port, mount_port, path: format!("/{path}") })
 }
 
-/// Returns the number of a file of a set by its name, such as 17 for `.dfsbench-x/f00000017`.
+/// Returns the number of a file of a set, given its name, such as 17 for `.dfsbench-x/f00000017`.
 pub fn file_number(name: &str) -> Option<u32> {
     let name = name.rsplit('/').next()?;
     name.strip_prefix('f')?.parse().ok()

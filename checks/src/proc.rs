@@ -1,8 +1,8 @@
-//! Runs other programs: to their end, captured, or in the background until dropped.
+//! Runs other programs: to completion, captured, or in the background until dropped.
 //!
-//! Principal type: [`Background`], a child that is killed and reaped when it goes out of scope,
-//! also when a check panics; [`guard`] ends it where this process is killed. Every error names the
-//! command line that failed. [`check`] is informed about what is waited for.
+//! Main type: [`Background`], a child that is killed and reaped when it goes out of scope, even if
+//! a check panics; [`guard`] ends it if this process is killed. Every error contains the command
+//! line that failed. [`check`] is told what we are waiting for.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::check;
 use crate::guard::{self, Ticket};
 
-/// The pause between two looks at a condition.
+/// Pause between two checks of a condition.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Returns the command line of `command`, for messages.
@@ -37,10 +37,10 @@ fn spawn_command(command: &mut Command) -> Result<Child> {
     Ok(child)
 }
 
-/// Runs a command with the terminal as its output.
+/// Runs a command with its output on the terminal.
 ///
 /// # Errors
-/// Where it can't be started, or exits with another code than 0.
+/// If it can't be started, or its exit code isn't 0.
 pub fn run_command(command: &mut Command) -> Result<()> {
     let mut child = spawn_command(command)?;
     let status = child.wait();
@@ -50,13 +50,13 @@ pub fn run_command(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command as [`run_command`] does, and kills it where it exceeds a time limit.
+/// Runs a command like [`run_command`], and kills it if it exceeds a time limit.
 ///
 /// # Errors
-/// Where it can't be started, takes longer, or exits with another code than 0.
+/// If it can't be started, takes longer, or its exit code isn't 0.
 pub fn run_within(limit: Duration, command: &mut Command) -> Result<()> {
-    // Only the command itself is killed. Compilers that cargo has started end by themselves, each
-    // with its crate.
+    // Only the command itself is killed. Compilers started by cargo end by themselves, each after
+    // its crate.
     let code = Background::start(command)?.await_end(limit)?;
     ensure!(code == Some(0), "`{}` ended with {}", command_line(command), describe_code(code));
     Ok(())
@@ -69,10 +69,10 @@ fn describe_code(code: Option<i32>) -> String {
     }
 }
 
-/// Runs a command and returns its output whatever its exit code was.
+/// Runs a command and returns its output, whatever its exit code.
 ///
 /// # Errors
-/// Where it can't be started.
+/// If it can't be started.
 pub fn capture_output(command: &mut Command) -> Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = spawn_command(command)?;
@@ -82,10 +82,10 @@ pub fn capture_output(command: &mut Command) -> Result<Output> {
     Ok(output?)
 }
 
-/// Runs a command and returns the bytes of its stdout.
+/// Runs a command and returns its stdout as bytes.
 ///
 /// # Errors
-/// Where it can't be started or fails; the message carries the end of its stderr.
+/// If it can't be started or fails; the message contains the end of its stderr.
 pub fn capture_stdout(command: &mut Command) -> Result<Vec<u8>> {
     let output = capture_output(command)?;
     if !output.status.success() {
@@ -100,15 +100,14 @@ pub fn capture_stdout(command: &mut Command) -> Result<Vec<u8>> {
 /// Runs a command and returns its stdout as text.
 ///
 /// # Errors
-/// As [`capture_stdout`]; also where the output isn't UTF-8.
+/// Same as [`capture_stdout`]; also if the output isn't UTF-8.
 pub fn capture_text(command: &mut Command) -> Result<String> {
     let bytes = capture_stdout(command)?;
     String::from_utf8(bytes)
         .with_context(|| format!("`{}` printed no UTF-8", command_line(command)))
 }
 
-/// Returns a program with its surroundings that a line of the shell goes before; the line knows one
-/// word as `$0`.
+/// Returns a program with its environment, preceded by a shell line, which gets one word as `$0`.
 pub fn through_shell(line: &str, word: &Path, program: &Command) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{line}; exec \"$@\"")]).arg(word);
@@ -119,9 +118,9 @@ pub fn through_shell(line: &str, word: &Path, program: &Command) -> Command {
     command
 }
 
-/// Returns the same command in a session of its own, where the kernel schedules it apart from
-/// whatever else its user runs. fio does that by itself, and would else have a larger share of a
-/// busy machine than what it is compared with.
+/// Returns the same command in its own session, where the kernel schedules it separately from
+/// everything else its user runs. fio does that by itself, and would otherwise get a larger share
+/// of a busy machine than the programs it is compared with.
 ///
 /// **Source:** sched(7), "The autogroup feature"; setsid(1); fio's `fork_main`.
 pub fn in_own_session(command: &Command) -> Command {
@@ -136,15 +135,15 @@ pub fn in_own_session(command: &Command) -> Command {
     apart
 }
 
-/// Tells whether a program of this name is on the path.
+/// Returns true if a program of this name is on PATH.
 pub fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Some servers live where a plain user's PATH doesn't look.
+    // Some servers are in directories that are not on a plain user's PATH.
     let dirs = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     dirs.into_iter().any(|dir| dir.join(program).is_file())
 }
 
-/// A program that runs beside us until it is dropped.
+/// A program running in the background until dropped.
 pub struct Background {
     child: Child,
     name: String,
@@ -156,7 +155,7 @@ impl Background {
     /// Starts a command in the background.
     ///
     /// # Errors
-    /// Where it can't be started.
+    /// If it can't be started.
     pub fn start(command: &mut Command) -> Result<Self> {
         let child = spawn_command(command)?;
         let ticket = guard::kill_process(child.id());
@@ -168,7 +167,7 @@ impl Background {
     /// The rest of its stdout is read and dropped, so that it never blocks on a full pipe.
     ///
     /// # Errors
-    /// Where it can't be started, or ends or is silent for `patience`.
+    /// If it can't be started, or ends, or is silent for `patience`.
     pub fn start_with_first_line(
         command: &mut Command,
         patience: Duration,
@@ -179,7 +178,7 @@ impl Background {
         let (sender, first) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // Only the first is awaited; later sends fail and that is fine.
+                // Only the first line is awaited; later sends may fail.
                 let _ = sender.send(line);
             }
         });
@@ -193,7 +192,7 @@ impl Background {
     /// Waits until something accepts TCP connections on the loopback `port`.
     ///
     /// # Errors
-    /// Where the program ends before, or nothing answers for `patience`.
+    /// If the program ends first, or nothing answers for `patience`.
     pub fn await_port(&mut self, port: u16, patience: Duration) -> Result<()> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         check::note_wait(&format!("`{}` to accept connections on port {port}", self.name));
@@ -213,32 +212,32 @@ impl Background {
         self.child.id()
     }
 
-    /// Tells whether it has ended, without waiting.
+    /// Returns true if it has ended, without waiting.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Kills it at once (SIGKILL) and reaps it.
     pub fn kill(&mut self) {
-        // Both fail only where it has ended already, which is what is wanted.
+        // Both fail only if it has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
         check::note_end(self.child.id());
     }
 
-    /// Ends it as ctrl-C does (SIGINT), and waits for it as [`Background::await_end`] does.
+    /// Interrupts it like Ctrl-C (SIGINT), and waits for it like [`Background::await_end`].
     ///
     /// # Errors
-    /// Where no signal can be sent, or as there.
+    /// If no signal can be sent, or as there.
     pub fn interrupt(&mut self, patience: Duration) -> Result<Option<i32>> {
         capture_stdout(Command::new("kill").args(["-INT", &self.id().to_string()]))?;
         self.await_end(patience)
     }
 
-    /// Waits for its end and returns the exit code; `None` where a signal ended it.
+    /// Waits for its end and returns the exit code; `None` if a signal ended it.
     ///
     /// # Errors
-    /// Where it hasn't ended within `patience`.
+    /// If it hasn't ended within `patience`.
     pub fn await_end(&mut self, patience: Duration) -> Result<Option<i32>> {
         check::note_wait(&format!("the end of `{}`", self.name));
         let deadline = Instant::now() + patience;
@@ -263,32 +262,32 @@ impl Drop for Background {
     }
 }
 
-/// Returns a loopback port that is free for TCP now.
+/// Returns a loopback port that is currently free for TCP.
 ///
 /// # Errors
-/// Where the kernel has none left.
+/// If the kernel has none left.
 pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())
 }
 
-/// Length of the unit in which the kernel shows processor time to programs: `USER_HZ` is 100 on
-/// every architecture that we build for.
+/// Unit of CPU time in the kernel's user interface: `USER_HZ` is 100 on every architecture that we
+/// build for.
 const TICK_NS: u64 = 10_000_000;
 
-/// Returns the processor time of all children that have ended and been waited for, with all of
-/// their threads, in nanoseconds.
+/// Returns the CPU time of all children that have ended and been waited for, including all of their
+/// threads, in nanoseconds.
 ///
 /// **Source:** proc_pid_stat(5), `cutime` and `cstime`, fields 16 and 17.
 ///
 /// # Errors
-/// Where there is no `/proc`.
+/// If there is no `/proc`.
 pub fn children_cpu_ns() -> Result<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
-    // The name, field 2, may hold spaces; it ends with the last parenthesis.
+    // The name, field 2, may contain spaces; it ends with the last parenthesis.
     let rest = stat.rsplit(')').next().unwrap_or_default();
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    // The rest begins with field 3.
+    // The rest starts with field 3.
     let [user, system] = *fields.get(13..15).context("/proc/self/stat has changed")? else {
         bail!("/proc/self/stat has changed");
     };

@@ -1,7 +1,7 @@
-//! Finds things in the repository: its root, the build directory, the built binaries.
+//! Locations in the repository: its root, the build directory, the built binaries.
 //!
-//! Paths are found from where this crate was compiled and from `CARGO_TARGET_DIR`; nothing else
-//! of the tools spells a path from the root by hand.
+//! Paths are derived from where this crate was compiled and from `CARGO_TARGET_DIR`; the rest of
+//! the tools never spells out a path from the root.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub fn root() -> PathBuf {
     here.parent().expect("this crate lies one folder below the root").to_path_buf()
 }
 
-/// Returns the build directory, as cargo itself would choose it.
+/// Returns the build directory that cargo itself would choose.
 pub fn target_folder() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
@@ -21,11 +21,11 @@ pub fn target_folder() -> PathBuf {
     }
 }
 
-/// Returns `cargo`, in the root of the workspace.
+/// Returns a command for `cargo`, in the root of the workspace.
 ///
-/// Programs that cargo runs have variables that describe their own package. They are removed: the
-/// build scripts of some crates read them, and cargo would build these crates, and all that use
-/// them, whenever another program calls it.
+/// Programs run by cargo have variables that describe their own package. They are removed: the
+/// build scripts of some crates read them, and cargo would rebuild these crates, and everything
+/// that uses them, whenever it is called from another program.
 pub fn cargo() -> Command {
     let mut command = Command::new("cargo");
     for (name, _) in env::vars_os() {
@@ -38,12 +38,12 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Names the two profiles that are built.
+/// The two profiles that are built.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// `cargo build`: what the tests use.
+    /// `cargo build`: used by tests.
     Debug,
-    /// `cargo build --release`: what is measured.
+    /// `cargo build --release`: used for measurements.
     Release,
 }
 
@@ -56,12 +56,12 @@ impl Profile {
     }
 }
 
-/// Returns the path of the `dfsbench` binary of one profile, built or not.
+/// Returns the path of the `dfsbench` binary of a profile, whether or not it is built.
 pub fn dfsbench_path(profile: Profile) -> PathBuf {
     profile.folder().join("dfsbench")
 }
 
-/// Returns the path of an example of one profile, built or not.
+/// Returns the path of an example of a profile, whether or not it is built.
 pub fn example_path(profile: Profile, name: &str) -> PathBuf {
     profile.folder().join("examples").join(name)
 }

@@ -1,9 +1,9 @@
-//! `cargo xtask setup`: installs by apt what the tests and the peers need, and proves that it is
-//! there.
+//! `cargo xtask setup`: installs the packages that the tests and the peers need with apt, and
+//! verifies the result.
 //!
-//! One table says which package, what proves it and what it is for. apt runs only where a proof is
-//! missing; no daemon is started by its package, because the tests start their own, on loopback. A
-//! part that is still missing afterwards is an error that names its package.
+//! One table has the package, its proof and its purpose. apt runs only if a proof is missing;
+//! packages don't start their daemons, because the tests start their own, on loopback. A part that
+//! is still missing afterwards is an error with the name of its package.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,16 +17,16 @@ use tempfile::TempDir;
 
 use crate::proc;
 
-/// The most that one call of apt may take, downloads and all.
+/// Time limit for one apt command, including downloads.
 const APT_MAX: Duration = Duration::from_secs(20 * 60);
 
 /// The proof that a package is installed.
 enum Proof {
-    /// A program on the path.
+    /// A program on PATH.
     Program(&'static str),
-    /// A file of this absolute path.
+    /// A file with this absolute path.
     File(&'static str),
-    /// A file below the folder of libraries, whatever the machine's architecture calls it.
+    /// A file below the library directory, whatever the machine's architecture calls it.
     Library(&'static str),
 }
 
@@ -87,7 +87,7 @@ const PARTS: [Part; 39] = [
     part("netcat-openbsd", Proof::Program("nc"), "ssh's access to their network"),
 ];
 
-/// Parts that only releases need (`cargo xtask dist`); the tests do without.
+/// Parts that only releases need (`cargo xtask dist`), but not the tests.
 const RELEASE_PARTS: [Part; 4] = [
     part("binutils", Proof::Program("objcopy"), "divides program and symbols"),
     part("dpkg", Proof::Program("dpkg-deb"), "makes packages of Debian"),
@@ -110,7 +110,7 @@ const SYSTEM_PARTS: [Part; 11] = [
     part("moosefs-master", Proof::Program("mfsmaster"), "its master"),
 ];
 
-/// The packages without which there are no virtual machines.
+/// The packages required for virtual machines.
 pub const FOR_MACHINES: [&str; 8] = [
     "debian-archive-keyring",
     "e2fsprogs",
@@ -124,7 +124,7 @@ pub const FOR_MACHINES: [&str; 8] = [
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Packages that Debian has in its non-free part only.
+/// Packages that are only in Debian's non-free section.
 const NON_FREE: [&str; 1] = ["iozone3"];
 
 impl Part {
@@ -156,10 +156,10 @@ pub fn find_library(name: &str) -> Option<std::path::PathBuf> {
     None
 }
 
-/// Installs what is missing.
+/// Installs missing parts.
 ///
 /// # Errors
-/// Where a part is missing and can't be installed.
+/// If a part is missing and can't be installed.
 pub fn install_missing() -> Result<()> {
     let missing = report_missing();
     if !missing.is_empty() {
@@ -169,10 +169,10 @@ pub fn install_missing() -> Result<()> {
     Ok(())
 }
 
-/// Reports what is missing, and changes nothing.
+/// Reports missing parts without changing anything.
 ///
 /// # Errors
-/// Where a part is missing.
+/// If a part is missing.
 pub fn check_installed() -> Result<()> {
     let missing = report_missing();
     let hint = "`cargo xtask setup` as root installs them";
@@ -181,7 +181,7 @@ pub fn check_installed() -> Result<()> {
     Ok(())
 }
 
-/// Prints and returns the parts that are missing.
+/// Prints and returns the missing parts.
 fn report_missing() -> Vec<&'static Part> {
     let missing = find_missing(&PARTS.each_ref().map(|part| part.package));
     for part in &missing {
@@ -190,24 +190,24 @@ fn report_missing() -> Vec<&'static Part> {
     missing
 }
 
-/// Installs what is missing of the file systems that recipes set up.
+/// Installs missing parts of the file systems that recipes set up.
 ///
 /// # Errors
-/// Where a part is missing and can't be installed.
+/// If a part is missing and can't be installed.
 pub fn install_systems() -> Result<()> {
     install_packages(&SYSTEM_PARTS.each_ref().map(|part| part.package))
 }
 
-/// Installs those of these packages that are missing; prints nothing where none is.
+/// Installs missing packages from this list; prints nothing if none are missing.
 ///
 /// # Errors
-/// Where a part is missing and can't be installed.
+/// If a part is missing and can't be installed.
 pub fn install_packages(names: &[&str]) -> Result<()> {
     let missing = find_missing(names);
     if missing.is_empty() { Ok(()) } else { install_all(&missing) }
 }
 
-/// Returns the parts of these packages that are missing.
+/// Returns the missing parts of these packages.
 fn find_missing(packages: &[&str]) -> Vec<&'static Part> {
     let mut missing = Vec::new();
     for part in PARTS.iter().chain(&RELEASE_PARTS).chain(&SYSTEM_PARTS) {
@@ -245,8 +245,8 @@ fn install_by_apt(missing: &[&Part]) -> Result<()> {
     if restricted.is_empty() { Ok(()) } else { install_non_free(&restricted) }
 }
 
-/// Installs packages of Debian's non-free part from lists of packages of their own: the sources of
-/// the machine stay as they are.
+/// Installs packages from Debian's non-free section, with separate package lists: the machine's
+/// sources remain unchanged.
 ///
 /// **Source:** apt.conf(5), `Dir::Etc` and `Dir::State`; sources.list(5), deb822 style.
 fn install_non_free(packages: &[&str]) -> Result<()> {
@@ -254,7 +254,7 @@ fn install_non_free(packages: &[&str]) -> Result<()> {
     let (sources, lists) = (folder.path().join("sources"), folder.path().join("lists"));
     fs::create_dir(&sources)?;
     fs::create_dir_all(lists.join("partial"))?;
-    // apt drops its privileges to fetch.
+    // apt drops its privileges for downloads.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
     let release = fs::read_to_string("/etc/os-release").context("which release is this?")?;
     let name = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
@@ -280,7 +280,7 @@ fn install_non_free(packages: &[&str]) -> Result<()> {
         .with_context(|| format!("cannot install {}", packages.join(" ")))
 }
 
-/// Refreshes the lists of packages; a mirror that fails once is tried again.
+/// Updates the package lists; retries once in case a mirror fails.
 fn update_lists() -> Result<()> {
     if let Err(error) = proc::run_within(APT_MAX, apt_command().arg("update")) {
         println!("setup: {error:#}; again");
@@ -295,7 +295,7 @@ fn apt_command() -> Command {
     command
 }
 
-/// Keeps packages from starting their daemons, as long as it lives.
+/// Keeps packages from starting their daemons while it exists.
 ///
 /// **Source:** invoke-rc.d(8): exit code 101 of `policy-rc.d` forbids the action.
 struct NoDaemons {
@@ -312,7 +312,7 @@ impl NoDaemons {
                 fs::set_permissions(Self::POLICY, fs::Permissions::from_mode(0o755))?;
                 Ok(Self { is_ours: true })
             }
-            // The machine has a policy of its own, which is kept.
+            // The machine has its own policy, which is kept.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(Self { is_ours: false }),
             Err(error) => bail!("cannot write {}: {error}", Self::POLICY),
         }
@@ -322,7 +322,7 @@ impl NoDaemons {
 impl Drop for NoDaemons {
     fn drop(&mut self) {
         if self.is_ours {
-            // Nothing better can be done about a failure here than the next run does.
+            // If this fails, the next run will take care of it.
             let _ = fs::remove_file(Self::POLICY);
         }
     }

@@ -1,7 +1,7 @@
-//! Parses strace's output into calls of the measured loop: one [`Call`] a line.
+//! Parses strace's output into calls of the measured loop: one [`Call`] per line.
 //!
-//! Only calls on files of ours are kept, and `getppid`, which has no effect. Opens are kept
-//! apart by what they are for; what a worker does to open its files before the pass is left out.
+//! Only calls on our files are kept, and `getppid`, which has no effect. Opens are distinguished by
+//! their purpose; calls by which a worker opens its files before the pass are left out.
 
 use std::fs;
 use std::path::Path;
@@ -10,18 +10,18 @@ use anyhow::{Context, Result, ensure};
 
 use crate::ours::file_number;
 
-/// Calls that move data or work on names.
+/// System calls that transfer data or work on names.
 pub const TRACED: &str = "trace=mkdir,openat,pread64,pwrite64,fsync,fdatasync,fstat,newfstatat,\
     statx,fchmodat,faccessat,readlinkat,getdents64,fstatfs,getppid,mkdirat,symlinkat,linkat,\
     renameat,unlinkat";
 
-/// Prefix of every working directory's name.
+/// Prefix of the name of every working directory.
 const WORK: &str = ".dfsbench-";
 
-/// One call of a worker.
+/// One system call of a worker.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its name; opens that make a new file or list a directory have names of ours.
+    /// Its name; opens that create a file or list a directory have names of our own.
     pub name: String,
     /// Number of the data file.
     pub file: Option<u32>,
@@ -31,19 +31,19 @@ pub struct Call {
     pub entries: usize,
 }
 
-/// Opens that make a file which must not be there.
+/// Opens that create a file which must not exist.
 pub const OPEN_NEW: &str = "openat to create";
 
-/// Opens of directories that are listed.
+/// Opens of directories for listing.
 pub const OPEN_DIRECTORY: &str = "openat to list";
 
-/// Listings whose entries were all looked at.
+/// Listings whose entries were all stat'ed.
 pub const LISTED_PLUS: &str = "getdents64 with attributes";
 
-/// The calls of each thread but the one that makes working directories.
+/// Reads the calls of each thread except the one that creates working directories.
 ///
 /// # Errors
-/// When a file of strace's can't be read, or only some entries of a listing were looked at.
+/// If a file of strace can't be read, or only some entries of a listing were stat'ed.
 pub fn read_workers(folder: &Path) -> Result<Vec<Call>> {
     let mut calls = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -60,14 +60,14 @@ pub fn read_workers(folder: &Path) -> Result<Vec<Call>> {
     Ok(calls)
 }
 
-/// The calls of one thread, in their order.
+/// Parses the calls of one thread, in order.
 fn read_thread(text: &str) -> Result<Vec<Call>> {
     let mut calls: Vec<Call> = Vec::new();
     let mut unlooked: Option<(usize, usize)> = None;
     let mut opened = false;
     for line in text.lines() {
         let Some(call) = parse_call(line) else { continue };
-        // The size of a file is checked right behind its open.
+        // The size of a file is checked right after it is opened.
         let of_open = std::mem::replace(&mut opened, call.name == "openat");
         if of_open && call.name == "fstat" {
             continue;
@@ -91,8 +91,8 @@ fn read_thread(text: &str) -> Result<Vec<Call>> {
     Ok(calls)
 }
 
-/// Reads a line such as `pread64(5</w/f00000001>, ""..., 65536, 131072) = 65536`; nothing where the
-/// call failed for another reason than that a name is not there, or is about something else.
+/// Parses a line such as `pread64(5</w/f00000001>, ""..., 65536, 131072) = 65536`; `None` if the
+/// call failed for another reason than a missing name, or is about something else.
 fn parse_call(line: &str) -> Option<Call> {
     let (name, rest) = line.split_once('(')?;
     let (arguments, result) = match rest.rsplit_once(") = ") {
@@ -125,8 +125,8 @@ fn parse_call(line: &str) -> Option<Call> {
     })
 }
 
-/// Reads the number of a call's file: of the name behind a folder's handle, or else of the path
-/// that strace shows with the handle, as in `5</w/f00000001>`.
+/// Parses the number of a call's file: from the name after a directory's descriptor, or else from
+/// the path that strace prints with the descriptor, as in `5</w/f00000001>`.
 fn read_file_number(words: &[&str]) -> Option<u32> {
     if let Some(name) = words.get(1)
         && let Some(number) = file_number(name.trim_matches('"'))
@@ -137,7 +137,7 @@ fn read_file_number(words: &[&str]) -> Option<u32> {
     file_number(path.trim_end_matches('>'))
 }
 
-/// Reads the 2 of `/* 2 entries */`; 0 without such a comment, `None` where it is no number.
+/// Parses the 2 in `/* 2 entries */`; 0 without such a comment, `None` if it is not a number.
 fn count_entries(arguments: &str) -> Option<usize> {
     let Some((_, comment)) = arguments.split_once("/* ") else { return Some(0) };
     let Some((count, _)) = comment.split_once(" entries") else { return Some(0) };

@@ -1,7 +1,7 @@
 //! Systems that a plan sets up from recipes, on hosts of a [`Lab`]: measured, or killed in the
-//! middle and cleaned.
+//! middle and cleaned up.
 //!
-//! Principal type: [`Subject`]. The first host serves, the second one is the client; others are for
+//! Main type: [`Subject`]. The first host is the server, the second one the client; others are for
 //! roles.
 
 use std::fs;
@@ -18,25 +18,25 @@ use crate::noise::Noise;
 use crate::ours::{self, exit};
 use crate::proc::{self, Background};
 
-/// Names of the hosts, as far as a lab has them.
+/// Names of the hosts, as many as a lab has.
 const HOSTS: [&str; 6] = ["server", "client", "node1", "node2", "node3", "node4"];
 
 /// A system, and how a plan sets it up.
 pub struct Subject {
-    /// Name of the recipe, or the path of its file; `FOLDER` is that of the lab.
+    /// Name of the recipe, or path of its file; `FOLDER` is the lab's directory.
     pub system: &'static str,
-    /// Further keys of its target; `NODES` is the list of all hosts but server and client.
+    /// Further keys of its target; `NODES` is the list of all hosts except server and client.
     pub target: &'static str,
-    /// Lines of its settings; empty where the plan sets none.
+    /// Lines of its settings; empty if the plan sets none.
     pub settings: &'static str,
-    /// A port of the server that is open while it runs.
+    /// A port of the server that is open while it is running.
     pub port: u16,
     /// Whether the client mounts it.
     pub is_mounted: bool,
 }
 
 impl Subject {
-    /// Returns a command with a plan, whose workload is `work`.
+    /// Returns a command with a plan whose workload is `work`.
     fn command(&self, lab: &Lab, work: &str) -> Result<Command> {
         let at = |name: &str| lab.folder.path().join(name).display().to_string();
         let settings = match self.settings {
@@ -58,18 +58,18 @@ impl Subject {
         Ok(command)
     }
 
-    /// Measures it with each of so many settings by [`SHORT`].
+    /// Measures it with each of this number of settings, with the workload [`SHORT`].
     ///
     /// # Errors
-    /// As [`Subject::measure`].
+    /// Same as [`Subject::measure`].
     pub fn measure_short(&self, lab: &Lab, settings: usize) -> Result<()> {
         self.measure(lab, SHORT, settings * SHORT_PASSES)
     }
 
-    /// Measures it with each of its settings, and looks whether the hosts are as they were.
+    /// Measures it with each of its settings, and checks that the hosts are restored.
     ///
     /// # Errors
-    /// Where a row has no figure, a number of rows isn't `rows`, or something is left.
+    /// If a row has no result, the number of rows isn't `rows`, or something is left.
     pub fn measure(&self, lab: &Lab, work: &str, rows: usize) -> Result<()> {
         let before = self.list_left(lab)?;
         ours::measure_rows(&mut self.command(lab, work)?, rows)?;
@@ -79,7 +79,7 @@ impl Subject {
     /// Measures it, and returns the report as JSON, with the cross-checks and caveats of each pass.
     ///
     /// # Errors
-    /// Where it can't be measured at all.
+    /// If it can't be measured at all.
     pub fn report(&self, lab: &Lab, work: &str) -> Result<Value> {
         let output = proc::capture_output(&mut self.command(lab, work)?)?;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -88,11 +88,11 @@ impl Subject {
         Ok(serde_json::from_slice(&text)?)
     }
 
-    /// Kills controller and agents while it is measured, cleans, and looks whether the hosts are as
-    /// they were.
+    /// Kills controller and agents during the measurement, cleans up, and checks that the hosts are
+    /// restored.
     ///
     /// # Errors
-    /// Where it isn't reached, or something is left.
+    /// If it isn't reached, or something is left.
     pub fn kill_and_clean(&self, lab: &Lab) -> Result<()> {
         let before = self.list_left(lab)?;
         let out = |name: &str| fs::File::create(lab.folder.path().join(name));
@@ -111,13 +111,13 @@ impl Subject {
         self.await_as_before(lab, &before)
     }
 
-    /// Kills controller and agents at so many moments of a campaign, chosen at random over its
-    /// whole length; cleans each time, and looks whether the hosts are as they were.
+    /// Kills controller and agents at this number of random moments over the whole length of a
+    /// campaign; cleans up each time, and checks that the hosts are restored.
     ///
-    /// `DFSBENCH_CHECK_SEED` chooses the moments; they are printed.
+    /// `DFSBENCH_CHECK_SEED` determines the moments, which are printed.
     ///
     /// # Errors
-    /// Where something is left.
+    /// If something is left.
     pub fn kill_at_moments(&self, lab: &Lab, count: u32) -> Result<()> {
         let seed = match std::env::var("DFSBENCH_CHECK_SEED") {
             Ok(text) => text.parse().context("DFSBENCH_CHECK_SEED")?,
@@ -149,7 +149,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Tells whether the client works on it.
+    /// Returns true if the client is using it.
     fn is_used(&self, lab: &Lab) -> bool {
         if !self.serves(lab).unwrap_or(false) {
             return false;
@@ -166,7 +166,7 @@ impl Subject {
         Ok(lab.run_on(0, &["ss", "-Hltn"])?.contains(&format!(":{} ", self.port)))
     }
 
-    /// Lists what a system could leave: processes with the mark, files, mounts.
+    /// Lists everything that a system could leave behind: marked processes, files, mounts.
     fn list_left(&self, lab: &Lab) -> Result<Vec<String>> {
         let mut left = Vec::new();
         for host in lab.numbers() {
@@ -186,7 +186,7 @@ impl Subject {
     }
 }
 
-/// Returns the codes of the caveats of each pass in a report of one run, in their order.
+/// Returns the caveat codes of each pass in the report of one run, in order.
 pub fn codes(report: &Value) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for pass in report["runs"][0]["trials"][0]["passes"].as_array().into_iter().flatten() {
@@ -203,7 +203,7 @@ pub fn states(report: &Value) -> Vec<&str> {
     trials.map(|trial| trial["state"].as_str().unwrap_or_default()).collect()
 }
 
-/// Script that lists marked processes, and files and mounts where systems leave them.
+/// Script that lists marked processes, and files and mounts in places used by systems.
 const LEFT: &str = r#"
 for found in $(grep -la DFSBENCH_SERVICE=/run/dfsbench /proc/[0-9]*/environ 2>/dev/null); do
   [ "$(readlink ${found%environ}ns/net)" = "$(readlink /proc/self/ns/net)" ] && echo $found
@@ -228,7 +228,7 @@ SETTINGS
 WORK
 "#;
 
-/// Files that are written and read back, and names.
+/// Files that are written and read back, and metadata operations.
 pub const SHORT: &str = r#"
 [[workload]]
 kind = "stream"
@@ -240,10 +240,10 @@ small_files = 40
 small_file_size = "4KiB"
 "#;
 
-/// Its passes: two of the stream, three of metadata.
+/// Number of its passes: two of the stream, three of metadata.
 const SHORT_PASSES: usize = 5;
 
-/// A mix that is ended before its time.
+/// A mix that is ended early.
 const LONG: &str = r#"
 [factors]
 file_size = "4MiB"

@@ -1,8 +1,9 @@
-//! Traces of our own traffic: `dfsbench capture` counts what tshark counts in the same capture.
+//! Traces of our own traffic: `dfsbench capture` has to count the same as tshark in the same
+//! capture.
 //!
 //! [`check_counts`] captures a short run of an op mix and compares the calls of each procedure of
-//! v2, v3 and MOUNT, and of each operation of v4. [`check_python`] runs the reader that
-//! `docs/design/trace-format.md` has. [`check_replay`] replays such a run on another server.
+//! v2, v3 and MOUNT, and of each operation of v4. [`check_python`] runs the reader printed in
+//! `docs/design/trace-format.md`. [`check_replay`] replays such a run on another server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,13 +20,13 @@ use crate::libnfs::Export;
 use crate::ours::{Ours, Run};
 use crate::{proc, repo};
 
-/// How often a run is captured before a busy machine is given up.
+/// Maximum number of captures of a run before we give up on a busy machine.
 const CAPTURES_MAX: u32 = 4;
 
 const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
 
-/// Fields that are read of each frame.
+/// Fields read from each frame.
 const FIELDS: [&str; 8] = [
     "rpc.msgtyp",
     "rpc.program",
@@ -37,7 +38,7 @@ const FIELDS: [&str; 8] = [
     "tcp.analysis.lost_segment",
 ];
 
-/// The load: some thousand calls of all kinds in a second.
+/// The load: a few thousand calls of all kinds in a second.
 const LOAD: [&str; 14] = [
     "--workload",
     "op_mix",
@@ -90,11 +91,10 @@ struct Kind {
     ops: u64,
 }
 
-/// Captures a run over a protocol and compares the counts; a capture that lost something is made
-/// again.
+/// Captures a run over a protocol and compares the counts; repeated if the capture lost something.
 ///
 /// # Errors
-/// Where the counts differ.
+/// If the counts differ.
 pub fn check_counts(ours: Ours, protocol: Protocol, export: &Export) -> Result<()> {
     for _ in 0..CAPTURES_MAX {
         let capture = capture_run(ours, protocol, export)?;
@@ -104,7 +104,7 @@ pub fn check_counts(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
         let description = describe(ours, capture.file(), &trace)?;
         let Counters { calls_again, calls_after_reply, segments_lost, .. } =
             description.end.counters;
-        // tshark counts a call as often as it was sent.
+        // tshark counts a call each time it was sent.
         let is_quiet = calls_again + calls_after_reply + segments_lost == 0;
         let Some(want) = count_dissected(&dissected)? else { continue };
         if is_quiet {
@@ -114,10 +114,10 @@ pub fn check_counts(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
     bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
 }
 
-/// Captures a run, and has the reader of the documentation count the calls of its trace.
+/// Captures a run, and counts the calls of its trace with the reader in the documentation.
 ///
 /// # Errors
-/// Where it counts other calls than dfsbench.
+/// If its counts differ from those of dfsbench.
 pub fn check_python(ours: Ours, protocol: Protocol, export: &Export) -> Result<()> {
     ensure!(proc::on_path("python3"), "python3 is missing");
     let capture = capture_run(ours, protocol, export)?;
@@ -150,7 +150,7 @@ pub fn check_python(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
     Ok(())
 }
 
-/// A replay as it is printed.
+/// Printed result of a replay.
 #[derive(Deserialize)]
 struct Replay {
     outcomes: Vec<Outcome>,
@@ -172,7 +172,7 @@ struct ReplayedKind {
     bytes: u64,
 }
 
-/// Bytes that a replay has moved.
+/// Bytes transferred by a replay.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Moved {
     /// Bytes of READ and READ_PLUS.
@@ -182,17 +182,17 @@ pub struct Moved {
 }
 
 /// Captures a run over a protocol and replays it in a directory and on another server, over the
-/// same protocol or another one: each operation is carried out and ends as it did in the trace.
+/// same protocol or another one: each operation is executed and ends as in the trace.
 ///
 /// # Errors
-/// Where one doesn't.
+/// If one doesn't.
 pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &str) -> Result<()> {
     for _ in 0..CAPTURES_MAX {
         let capture = capture_run(ours, protocol, export)?;
         let folder = TempDir::with_prefix("dfsbench-trace-")?;
         let trace = folder.path().join("trace.dfst");
         let description = describe(ours, capture.file(), &trace)?;
-        // What was lost may be what a later operation depends on.
+        // A later operation may depend on something that was lost.
         if description.end.counters.segments_lost > 0 {
             continue;
         }
@@ -205,11 +205,11 @@ pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &st
     bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
 }
 
-/// Replays a trace by a command of our program: each operation ends as it did in the trace. Returns
-/// the bytes that were moved.
+/// Replays a trace with a command of our program: each operation ends as in the trace. Returns the
+/// bytes transferred.
 ///
 /// # Errors
-/// Where one doesn't.
+/// If one doesn't.
 pub fn replay_faithfully(mut command: Command, trace: &Path, target: &str) -> Result<Moved> {
     command.arg("replay").arg(trace).arg(target).args(["--closed", "--format", "json"]);
     let json = proc::capture_output(&mut command)?.stdout;
@@ -230,14 +230,14 @@ pub fn replay_faithfully(mut command: Command, trace: &Path, target: &str) -> Re
     Ok(moved)
 }
 
-/// Captures loopback in a network of its own, by dumpcap and by dfsbench, while an op mix runs:
-/// both traces have the same operations, and nothing is counted twice.
+/// Captures loopback in its own network namespace, with dumpcap and with dfsbench, while an op mix
+/// is running: both traces have the same operations, and nothing is counted twice.
 ///
 /// # Errors
-/// Where they differ.
+/// If they differ.
 pub fn check_interface(ours: Ours) -> Result<()> {
     let folder = TempDir::with_prefix("dfsbench-trace-")?;
-    // Each capture says when it began: ours by the time of its socket, so that it starts first.
+    // Each capture records its start: ours is the time of its socket, so it starts first.
     let script = "ip link set lo up || exit 1
         $OURS capture --interface lo -o live.dfst --quiet & live=$!
         dumpcap -q -i lo -B 64 -w by.pcapng 2>/dev/null & by=$!
@@ -281,7 +281,7 @@ fn capture_run(ours: Ours, protocol: Protocol, export: &Export) -> Result<Captur
     flags.extend([protocol.version, "--proto", protocol.proto]);
     let mut capture = Capture::start(*port)?;
     let results = folder.path().join("results.db");
-    // Whether its figures may be quoted is of no interest here.
+    // Whether the result is fit to be quoted doesn't matter here.
     ours.try_run(&Run { target: &target, results: &results, flags: &flags })?;
     capture.end()?;
     Ok(capture)
@@ -299,8 +299,8 @@ fn describe_trace(ours: Ours, trace: &Path) -> Result<Description> {
     serde_json::from_slice(&json).context("`dfsbench describe` prints other JSON")
 }
 
-/// Counts calls in what tshark printed, and replies under number 0 of `replies`; none where the
-/// capture lost a segment.
+/// Counts calls in tshark's output, and replies under number 0 of `replies`; `None` if the capture
+/// lost a segment.
 fn count_dissected(text: &str) -> Result<Option<Counts>> {
     let mut counts = Counts::new();
     for line in text.lines() {
@@ -317,7 +317,7 @@ fn count_dissected(text: &str) -> Result<Option<Counts>> {
         if kinds.is_empty() || !is_traced {
             continue;
         }
-        // A frame has messages of one direction, so that they are all calls or all replies.
+        // A frame has messages of one direction, so they are all calls or all replies.
         if kinds[0] != 0 {
             *counts.entry(("replies".to_owned(), 0)).or_default() += kinds.len() as u64;
             continue;
@@ -338,7 +338,7 @@ fn compare(want: &Counts, description: &Description) -> Result<()> {
     let counters = &description.end.counters;
     let mut got = Counts::new();
     for kind in &description.kinds {
-        // tshark has no procedure of a v4 call that is NULL among its operations.
+        // tshark does not report a procedure for NULL calls of v4.
         if kind.version.starts_with("v4") && kind.number == 0 {
             continue;
         }

@@ -1,8 +1,8 @@
 //! Virtual machines with the Linux kernel's NFS server and clients, on emulated hardware.
 //!
-//! Principal type: [`lab::Lab`], one server and its clients in a network namespace of their own.
-//! The machine's own network is not touched, and a laboratory is found again by its folder.
-//! `docs/lab-vm.md` describes its use; the guests are built from `lab-image/`.
+//! Main type: [`lab::Lab`], one server and its clients in their own network namespace. The
+//! machine's own network is not touched, and a laboratory is found again by its directory. For its
+//! use see `docs/lab-vm.md`; the guests are built from `lab-image/`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,15 +25,15 @@ pub mod saved;
 pub mod ssh;
 pub mod stages;
 
-/// Returns the folder of a laboratory of this name, in this clone.
+/// Returns the directory of the laboratory with this name, in this clone.
 pub fn lab_folder(name: &str) -> PathBuf {
     repo::target_folder().join("vm").join(name)
 }
 
-/// Makes sure that machines can be made and run here.
+/// Makes sure that machines can be created and run here.
 ///
 /// # Errors
-/// Where a package is missing that can't be installed, or we aren't root.
+/// If a package is missing that can't be installed, or we aren't root.
 pub fn prepare() -> Result<()> {
     setup::install_packages(&setup::FOR_MACHINES)?;
     let user = proc::capture_text(Command::new("id").arg("-u"))?;

@@ -1,8 +1,8 @@
-//! Ten hosts that make one trial together: how well they start at one instant, what lies between
-//! two trials, what they send meanwhile, and how an agent group goes on that loses one.
+//! Ten hosts that run one trial together: how well they start at one instant, the gap between two
+//! trials, their traffic meanwhile, and how an agent group continues after losing one.
 //!
-//! Figures are medians of many passes, printed with the check. Their bounds are loose, since ten
-//! hosts share the few processors of one machine that does other things, too.
+//! Results are medians of many passes, printed with the check. Their limits are loose, since ten
+//! hosts share the few CPUs of one machine that does other things, too.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
@@ -35,29 +35,29 @@ checks! {
     a_host_without_space_is_named_and_the_others_are_cleaned: 300 s, no_space(AGENT_GROUP.get()?);
 }
 
-/// Time within which hosts that share no processor start, in nanoseconds; here it is printed.
+/// Time within which hosts that don't share CPUs start, in nanoseconds; here it is printed.
 const SKEW_NS: u64 = 1_000_000;
 
 /// The longest gap between two trials on such hosts, in milliseconds.
 const GAP_MS: f64 = 50.0;
 
-/// So many times as much is borne on a machine that does other things, too.
+/// Factor on these limits for a machine that does other things, too.
 const PATIENTLY: u64 = 20;
 
-/// The most that an agent and its controller send while a pass is measured, in bytes per
-/// second, with everything that ssh, TCP and IP put around it.
+/// Maximum traffic of an agent and its controller while a pass is measured, in bytes per second,
+/// including ssh, TCP and IP overhead.
 const TRAFFIC_MAX: f64 = 1024.0;
 
 /// Trials behind the medians.
 const TRIALS: u32 = 20;
 
-/// How long the traffic is watched: a message more or less is no matter then.
+/// How long the traffic is watched; long enough that one message more or less does not matter.
 const WATCHED: Duration = Duration::from_secs(4);
 
-/// How long a lost host may go unnoticed: 3 s, and what a busy machine adds.
+/// Maximum time until a lost host is noticed: 3 s, and extra time for a busy machine.
 const NOTICED: Duration = Duration::from_secs(6);
 
-/// A folder that all hosts of a lab have, and what they need to work in it.
+/// A directory shared by all hosts of a lab, and what they need to work in it.
 struct AgentGroup<'l> {
     lab: &'l Lab,
     shared: PathBuf,
@@ -75,8 +75,8 @@ impl<'l> AgentGroup<'l> {
         self.lab.folder.path().join("agent-group.db")
     }
 
-    /// A run of a plan by the hosts of the lab in a folder, so many trials of each run; `work` are
-    /// factors and workloads.
+    /// A run of a plan by the hosts of the lab in a directory, with this number of trials per run;
+    /// `work` is factors and workloads.
     fn campaign(&self, folder: &Path, trials: u32, work: &str) -> Result<Command> {
         let at = |name: &str| self.lab.folder.path().join(name).display().to_string();
         let host = |number| {
@@ -127,7 +127,7 @@ impl<'l> AgentGroup<'l> {
         Ok(())
     }
 
-    /// Bytes that have gone to and from each host so far.
+    /// Bytes sent to and from each host so far.
     fn traffic(&self) -> Result<Vec<u64>> {
         let file = |number, what| format!("/sys/class/net/v{number}/statistics/{what}_bytes");
         let files = (1..=HOSTS).flat_map(|number| [file(number, "rx"), file(number, "tx")]);
@@ -166,7 +166,7 @@ fn together(group: &AgentGroup<'_>) -> Result<()> {
         skews.push(trial["passes"][0]["start_skew_ns"].as_u64().context("no skew")?);
         errors.extend(hosts.iter().filter_map(|host| host["error_ns"].as_u64()));
     }
-    // What a trial takes beyond what it measures: from the start of one to that of the next.
+    // The time of a trial in addition to its measurement: from one start to the next.
     let at = |trial: &Value| trial["started_unix_ms"].as_u64().unwrap_or(0) as f64;
     let measured = |trial: &Value| trial["passes"][0]["window_ns"].as_u64().unwrap_or(0) as f64;
     for pair in made.windows(2) {
@@ -209,8 +209,8 @@ fn quiet(group: &AgentGroup<'_>) -> Result<()> {
     group.await_nothing()
 }
 
-/// The network of the last host is cut while it is measured: the run ends, and the one without it
-/// is made. Other phases are those of agents in processes of their own (`dfsbench/tests/fleet`).
+/// The network of the last host is cut during the measurement: the run ends, and the one without it
+/// is made. Other phases are tested with agents in separate processes (`dfsbench/tests/fleet`).
 fn cut(group: &AgentGroup<'_>) -> Result<()> {
     let fewer = HOSTS - 1;
     let work = format!("[factors]\nclient_hosts = [{HOSTS}, {fewer}]\n{}", mix("64KiB", "4s"));
@@ -243,8 +243,8 @@ fn cut(group: &AgentGroup<'_>) -> Result<()> {
     group.await_nothing()
 }
 
-/// Hosts without the mount find another directory under its path, here memory of their own: they
-/// are named before anything is measured, and what was made is removed.
+/// Hosts without the mount find another directory at its path, here memory of their own: they are
+/// reported before anything is measured, and everything created is removed.
 fn unmounted(group: &AgentGroup<'_>) -> Result<()> {
     let work = "[factors]\nclient_hosts = 3\n[[workload]]\nkind = \"stream\"\n\
                 file_size = \"1MiB\"\n";
@@ -255,15 +255,15 @@ fn unmounted(group: &AgentGroup<'_>) -> Result<()> {
     ensure!(text.contains(words), "{output:?}");
     ensure!(!output.status.success(), "{output:?}");
     group.await_nothing()?;
-    // Where the plan allows different directories, they are measured.
+    // If the plan allows different directories, they are measured.
     let apart = work.replace("= 3\n", "= 3\nshared = false\n");
     let output = group.campaign(Path::new("/srv/data"), 1, &apart)?.output()?;
     ensure!(output.status.success(), "{output:?}");
     group.await_nothing()
 }
 
-/// The disk of one host fills up all of a sudden while it works: its sentence is the reason, and
-/// all are cleaned.
+/// The disk of one host suddenly fills up while it is working: its message is the reason, and all
+/// hosts are cleaned up.
 fn no_space(group: &AgentGroup<'_>) -> Result<()> {
     let (own, host) = (Path::new("/srv/data"), 4);
     let size = |size: &str| {

@@ -1,8 +1,8 @@
-//! Agents that schedulers start: real Slurm, and real Open MPI and MPICH, with plans on them.
+//! Agents started by schedulers: real Slurm, and real Open MPI and MPICH, with plans on them.
 //!
-//! All daemons and agents run in namespaces of their own, see [`checks::cluster`]. Needs root.
-//! Agents are found to share a host where `mpirun` starts them; nodes of Slurm are distinguished,
-//! and are one machine all the same.
+//! All daemons and agents run in their own namespaces, see [`checks::cluster`]. Needs root. Agents
+//! started by `mpirun` are detected to share a host; Slurm nodes are distinguished, although they
+//! are one machine.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::fs;
@@ -23,25 +23,25 @@ use checks::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
-/// How long anything may take on a busy machine.
+/// Timeout for anything on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long agents whose controller is gone may take to leave.
+/// Maximum time until agents whose controller is gone exit.
 const LEAVING: Duration = Duration::from_secs(30);
 
-/// By Open MPI, which refuses to start more than there are processors by default.
+/// Launch with Open MPI, which by default refuses to start more processes than CPUs.
 const OPEN_MPI: [&str; 4] =
     ["--launcher", "mpi", "--launch-with", "mpirun.openmpi --oversubscribe"];
 
-/// Arguments that launch by MPICH.
+/// Launch with MPICH.
 const MPICH: [&str; 4] = ["--launcher", "mpi", "--launch-with", "mpirun.mpich"];
 
-/// By Slurm, outside of an allocation.
+/// Launch with Slurm, outside an allocation.
 const SLURM: [&str; 4] = ["--launcher", "slurm", "--launch-with", "srun -N4"];
 
 static CLUSTER: Fixture<Machine> = Fixture::new(Machine::start);
 
-/// Names of the agents that `mpirun` starts: they share a host.
+/// Names of agents started by `mpirun`: they share a host.
 const SHARED: [&str; 4] = ["cluster", "cluster:2", "cluster:3", "cluster:4"];
 
 checks! {
@@ -59,7 +59,7 @@ checks! {
     clocks_that_are_a_day_apart_are_mapped: 60 s, day_apart();
 }
 
-/// Starts two agents as `mpirun` of Open MPI does, the second one in a time namespace, where the
+/// Starts two agents like `mpirun` of Open MPI, the second one in a time namespace, where the
 /// monotonic clock is a day and an hour ahead. **Source:** time_namespaces(7), unshare(1).
 const DAY_APART: &str = r#"#!/bin/sh
 if [ "$1" = --version ]; then echo 'mpirun (Open MPI) 4.1.4'; exit; fi
@@ -70,8 +70,8 @@ OMPI_COMM_WORLD_RANK=1 unshare --time --monotonic 90000 --boottime 90000 "$@" &
 wait
 "#;
 
-/// Hosts that were started on different days have such clocks: every instant that an agent reports
-/// must be mapped before it is compared with another.
+/// Hosts started on different days have such clocks: every instant reported by an agent must be
+/// converted before it is compared with another.
 fn day_apart() -> Result<()> {
     let folder = TempDir::new()?;
     let launcher = folder.path().join("mpirun");
@@ -93,13 +93,13 @@ fn day_apart() -> Result<()> {
     let report: serde_json::Value = serde_json::from_str(&json)?;
     let trial = &report["runs"][0]["trials"][0];
     ensure!(trial["state"].to_string().contains("done"), "{trial}");
-    // With clocks that are not mapped the pass would last a day.
+    // Without converting clocks the pass would last a day.
     let window_ns = trial["passes"][0]["window_ns"].as_u64().context("no window")?;
     ensure!((900_000_000..3_600_000_000_000).contains(&window_ns), "{window_ns} ns");
     Ok(())
 }
 
-/// A run of a few files with four agents.
+/// A run of a few files on four agents.
 fn run_command(cluster: &Machine, how: &[&str], work: &[&str]) -> Command {
     let program = OURS.command();
     let mut command = cluster.inside(&program.get_program().to_string_lossy());
@@ -110,7 +110,7 @@ fn run_command(cluster: &Machine, how: &[&str], work: &[&str]) -> Command {
 
 const SHORT: [&str; 6] = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1"];
 
-/// A mix that is ended before its time; after it, a lost host would be waited for.
+/// A mix that is ended early; after its end, a lost host would be waited for.
 const LONG: [&str; 10] = [
     "--workload",
     "mixed",
@@ -124,7 +124,7 @@ const LONG: [&str; 10] = [
     "1m",
 ];
 
-/// Fails where a run did, or names other hosts than it should, or leaves something.
+/// Fails if a run did, or has other hosts than expected, or leaves something.
 fn check(cluster: &Machine, output: &Output, names: [&str; 4]) -> Result<()> {
     let measured = [Some(0), Some(exit::INVALID)].contains(&output.status.code());
     ensure!(measured, "{}", String::from_utf8_lossy(&output.stderr));
@@ -200,7 +200,7 @@ fn by_script(cluster: &Machine) -> Result<()> {
     check(cluster, &output, NODES).with_context(text)
 }
 
-/// Starts a run that works for long, and waits until its four agents have connected.
+/// Starts a long run, and waits until its four agents have connected.
 fn busy(cluster: &Machine, how: &[&str]) -> Result<Background> {
     let mut command = run_command(cluster, how, &LONG);
     let out = |name: &str| fs::File::create(cluster.path(name));
@@ -227,7 +227,7 @@ fn end(cluster: &Machine, run: &mut Background) -> Result<()> {
     Ok(fs::create_dir(cluster.path("target"))?)
 }
 
-/// Looks for the token in all command lines, logs and results, while agents work.
+/// Searches all command lines, logs and results for the token, while agents are working.
 fn secret(cluster: &Machine) -> Result<()> {
     let mut run = busy(cluster, &SLURM)?;
     let agents = cluster.list_agents()?;

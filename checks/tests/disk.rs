@@ -1,9 +1,9 @@
-//! Our client against file systems that refuse: one that is full half way, one without `O_DIRECT`;
-//! and against file systems that distort what is measured: one compresses data, one hides where
-//! reads come from, one is a file in the page cache.
+//! Our client on file systems that refuse: one that fills up, one without `O_DIRECT`; and on file
+//! systems that distort the measurement: one compresses data, one hides where reads come from, one
+//! is a file in the page cache.
 //!
-//! Each check mounts a file system of its own in a mount namespace of its own, so nothing of the
-//! host is touched and everything is gone with the process. Mounting needs root.
+//! Each check mounts its own file system in its own mount namespace, so nothing of the host is
+//! touched and everything is gone with the process. Mounting needs root.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::path::Path;
@@ -20,11 +20,11 @@ use checks::repo::{self, Profile};
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
-/// Arguments: folder, type of file system, its options, program. It prints what is left in the
-/// folder, then the exit code.
+/// Arguments: directory, type of file system, its options, program. It prints what is left in the
+/// directory, then the exit code.
 ///
-/// A filler takes the space away once the first file has grown a little. Loop devices read their
-/// file past the page cache, except for `ext4-buffered`.
+/// A filler takes the space away once the first file has grown a little. Loop devices bypass the
+/// page cache of their file, except for `ext4-buffered`.
 const SCRIPT: &str = r#"
 set -u
 # Arguments: folder, type, options, whether the loop device bypasses the page cache.
@@ -98,10 +98,10 @@ fn full_half_way() -> Result<()> {
     Ok(())
 }
 
-/// Arguments: folder, and the program that finds a small file system there.
+/// Arguments: directory, and the program to run there, on a small file system.
 const SMALL: &str = "mount -t tmpfs -o size=16m none \"$1\"; shift; exec \"$@\"";
 
-/// The steps are those of a test, which knows when agents come to them.
+/// The steps are those of a test, which detects when agents reach them.
 fn full_at_each_step() -> Result<()> {
     let folder = TempDir::new()?;
     let mut command = Command::new("unshare");
@@ -115,7 +115,7 @@ fn full_at_each_step() -> Result<()> {
     Ok(())
 }
 
-/// Arguments: folder, program. What each command prints, and its exit code.
+/// Arguments: directory, program. Prints the output of each command, and its exit code.
 const READ_ONLY: &str = r#"
 mount -t tmpfs none "$1"
 cd "$1"
@@ -144,7 +144,7 @@ fn read_only() -> Result<()> {
     Ok(())
 }
 
-/// Arguments: folder, program. A soak by a user who may not do what it is to do to its host.
+/// Arguments: directory, program. A soak by a user without the permissions for its fault events.
 const WITHOUT_RIGHTS: &str = r#"
 chown 65534:65534 "$1"
 cp "$2" "$1/dfsbench"
@@ -189,7 +189,7 @@ fn without_direct() -> Result<()> {
     Ok(())
 }
 
-/// Flags for one short trial, and the codes of its caveats at the end of a table.
+/// Flags for one short trial, with the codes of its caveats at the end of a table.
 const ONE_TRIAL: [&str; 5] =
     ["--workload=stream", "--file-size=32MiB", "--trials=1", "--quiet", "--format=table"];
 
@@ -207,13 +207,13 @@ fn compressing() -> Result<()> {
         ensure!(text.contains("stream write"), "nothing was measured:\n{text}");
         let found = text.contains("compressible");
         ensure!(found == expected, "{data} on {kind}, {options}: raised is {found}:\n{text}");
-        // Less is read from storage than is delivered, but nothing is cached.
+        // Less is read from storage than delivered, but nothing is cached.
         ensure!(!text.contains("cached"), "{data} on {kind}, {options}:\n{text}");
     }
     Ok(())
 }
 
-/// What `O_DIRECT` bypasses is the page cache above the loop device, not the one below.
+/// `O_DIRECT` bypasses the page cache above the loop device, not the one below.
 fn buffered_loop() -> Result<()> {
     for (kind, direct, expected) in [
         ("ext4-buffered", "--direct=true", true),
@@ -223,7 +223,7 @@ fn buffered_loop() -> Result<()> {
         let flags = [&ONE_TRIAL[..4], &["--format=markdown", direct]].concat();
         let text = run_on(kind, "rw", &flags)?;
         ensure!(text.contains("stream read"), "nothing was measured:\n{text}");
-        // A pass of 32 MiB is 65536 sectors and a few of metadata.
+        // A pass of 32 MiB is 65536 sectors and a few for metadata.
         let found = text.contains("cached: ") && text.contains(" delivered 65");
         ensure!(found == expected, "{kind}, {direct}: named is {found}:\n{text}");
         ensure!(text.contains("cached: ") == expected, "{kind}, {direct}:\n{text}");
@@ -231,7 +231,7 @@ fn buffered_loop() -> Result<()> {
     Ok(())
 }
 
-/// With a journal for data ext4 opens files with `O_DIRECT`, and goes through the page cache.
+/// With data journaling ext4 opens files with `O_DIRECT`, but uses the page cache.
 fn direct_in_vain() -> Result<()> {
     for (options, is_expected) in [("data=journal", true), ("data=ordered", false)] {
         let text = run_on("ext4", options, &[&ONE_TRIAL[..], &["--direct=true"]].concat())?;
@@ -243,7 +243,7 @@ fn direct_in_vain() -> Result<()> {
 }
 
 fn unknown_source() -> Result<()> {
-    // An overlay on memory reads nothing from storage, by O_DIRECT or not.
+    // An overlay on memory reads nothing from storage, with or without O_DIRECT.
     for (base, direct, is_noted) in [
         ("tmpfs", "--direct=false", true),
         ("tmpfs", "--direct=true", true),
@@ -257,21 +257,21 @@ fn unknown_source() -> Result<()> {
     Ok(())
 }
 
-/// The program that serves the mount has read its image already, and `O_DIRECT` ends at the mount.
+/// The program behind the mount has already read its image, and `O_DIRECT` ends at the mount.
 fn daemon_cache() -> Result<()> {
     for direct in ["--direct=false", "--direct=true"] {
         let text = run_on("fuse2fs", "", &[&ONE_TRIAL[..], &[direct]].concat())?;
         ensure!(text.contains("stream read"), "nothing was measured:\n{text}");
-        // On a host that reads a lot for other programs meanwhile it is only possible.
+        // On a host that reads a lot for other programs meanwhile, it is only a possibility.
         let is_reported = text.contains("cached") || text.contains("fits-memory");
         ensure!(is_reported, "{direct}:\n{text}");
     }
     Ok(())
 }
 
-/// Measures a fresh file system and returns all that was text; nothing may be left on it.
+/// Measures a new file system and returns all text output; nothing may be left on it.
 fn run_on(kind: &str, options: &str, flags: &[&str]) -> Result<String> {
-    // A temporary directory may be on an overlay, of which no disk is known.
+    // A temporary directory may be on an overlay, whose disk is unknown.
     let folder = TempDir::new_in(repo::target_folder())?;
     let path: &Path = folder.path();
     let ours = OURS.command();
@@ -286,7 +286,8 @@ fn run_on(kind: &str, options: &str, flags: &[&str]) -> Result<String> {
     Ok(text)
 }
 
-/// Arguments: folder, program. What a run prints on stderr in folders of root, and of another user.
+/// Arguments: directory, program. Prints the stderr of a run in directories of root, and of another
+/// user.
 const FOREIGN: &str = r#"
 cd "$1"
 mkdir target

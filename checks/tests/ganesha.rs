@@ -1,7 +1,6 @@
-//! Our client against nfs-ganesha: what it writes is read by other clients, byte for byte.
+//! Our client with nfs-ganesha: other clients read what it writes, byte by byte.
 //!
-//! libnfs first reads what libnfs wrote, so that a failure of ours can't be a failure of the
-//! set-up.
+//! libnfs first reads what libnfs wrote, so that a failure of ours can't be due to the setup.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::cell::RefCell;
@@ -24,18 +23,18 @@ use checks::proc::{self, Background};
 use checks::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
-/// How the folders begin that dfsbench makes for itself.
+/// Prefix of the directories that dfsbench creates for itself.
 const OURS_FOLDER: &str = ".dfsbench-";
 const SEED: u64 = 7;
 const VFS_FILE: FileSize = FileSize { flag: "8MiB", bytes: 8 << 20 };
 const MEM_FILE: FileSize = FileSize { flag: "1MiB", bytes: 1 << 20 };
 
-/// How long a run may take until something of it is in the export.
+/// Timeout until a run has created something in the export.
 const BEGINS_WITHIN: Duration = Duration::from_secs(20);
 
-/// The size of a file that is written and compared.
+/// Size of a file to write and compare.
 struct FileSize {
-    /// The version as the flag has it.
+    /// The size in the flag's syntax.
     flag: &'static str,
     bytes: u64,
 }
@@ -62,7 +61,7 @@ checks! {
     };
 }
 
-/// A process that is killed loses nothing that it wrote into the page cache.
+/// A killed process loses nothing that it wrote to the page cache.
 fn kill_server() -> Result<()> {
     let server = RefCell::new(Ganesha::start()?);
     let target = server.borrow().export("/vfs").for_us("");
@@ -122,7 +121,7 @@ fn compare_written(export: &Export, size: &FileSize, direct: Option<&Ganesha>) -
     Ok(())
 }
 
-/// Makes a run without `--keep`: what was there before is there after, and nothing else.
+/// Makes a run without `--keep`: afterwards the content is exactly as before.
 fn check_nothing_is_left(export: &Export) -> Result<()> {
     let before = libnfs::list_files(export)?;
     stream(export, "1MiB", &[])?;
@@ -131,12 +130,13 @@ fn check_nothing_is_left(export: &Export) -> Result<()> {
     Ok(())
 }
 
-/// How many runs are killed; `DFSBENCH_KILLS` asks for more.
+/// Number of runs to kill; `DFSBENCH_KILLS` sets more.
 fn kills() -> u64 {
     env::var("DFSBENCH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
-/// Kills a run on `/vfs` some time after it began there; `clean` then leaves only what was there.
+/// Kills a run on `/vfs` some time after it has started there; `clean` then leaves only what was
+/// there before.
 fn check_nothing_is_left_of_a_killed_run(server: &Ganesha, number: u64) -> Result<()> {
     let folder = TempDir::new()?;
     let results = folder.path().join("results.db");
@@ -159,8 +159,8 @@ fn check_nothing_is_left_of_a_killed_run(server: &Ganesha, number: u64) -> Resul
     proc::capture_text(clean.arg("clean").arg("--results").arg(&results))?;
     let after = entries(server.vfs_folder())?;
     ensure!(before == after, "kill {number}: before {before:?}, after {after:?}");
-    // The preflight makes a folder, too: there are no results yet, a first transaction that was
-    // killed and is rolled back, or a file whose campaign is yet to be stored.
+    // The preflight also creates a directory: either there are no results yet, or a killed first
+    // transaction that is rolled back, or a file whose campaign has not been stored yet.
     let report = proc::capture_output(OURS.command().args(["report", "--results"]).arg(&results))?;
     let errors = String::from_utf8_lossy(&report.stderr);
     let is_empty = ["holds no results", "holds no campaign yet"].map(|text| errors.contains(text));
@@ -169,7 +169,7 @@ fn check_nothing_is_left_of_a_killed_run(server: &Ganesha, number: u64) -> Resul
     Ok(())
 }
 
-/// The names in a folder, in order.
+/// Returns the names in a directory, sorted.
 fn entries(folder: PathBuf) -> Result<Vec<OsString>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,8 +1,8 @@
 //! Every client with every server, in every version and over every transport.
 //!
-//! A check is one run of one list: that of `nfs-client`'s example `interop`, whatever server it
-//! talks to, or that of libnfs. Between our client and our server the run is captured too, and
-//! dissected by tshark. Those with the Linux kernel's client and server are tests of `vm`.
+//! A check is one run of one list: that of `nfs-client`'s example `interop`, with any server, or
+//! that of libnfs. Between our client and our server the run is also captured, and dissected with
+//! tshark. For those with the Linux kernel's client and server see `vm`.
 #![allow(clippy::disallowed_methods, reason = "tests wait and read the environment")]
 
 use anyhow::Result;
@@ -26,8 +26,8 @@ static GANESHA: Fixture<Ganesha> = Fixture::new(Ganesha::start);
 static PROXY: Fixture<Proxy> = Fixture::new(Proxy::start);
 static TLS_SERVER: Fixture<TlsServer> = Fixture::new(TlsServer::start);
 
-/// Our server behind nfs-ganesha, which speaks v4.0 with it. Not v3: there ganesha keeps a removed
-/// file open, whose handle then is no stale one.
+/// Our server behind nfs-ganesha, which uses v4.0 for it. Not v3: there ganesha keeps a removed
+/// file open, so its handle is not stale.
 struct Proxy {
     ganesha: Ganesha,
     _server: Serve,
@@ -40,7 +40,7 @@ impl Proxy {
     }
 }
 
-/// Our server under TLS, with an authority of its own.
+/// Our server with TLS, with its own authority.
 struct TlsServer {
     serve: Serve,
     authority: String,
@@ -124,7 +124,7 @@ fn on_ganesha(version: &'static str, target_version: &'static str) -> Result<()>
     check_replay(OURS, protocol(version, "tcp"), &OUR_SERVER.get()?.export, &target)
 }
 
-/// Its READ_PLUS (4.3, FSAL VFS) answers with one piece of no bytes.
+/// Its READ_PLUS (4.3, FSAL VFS) returns one segment without bytes.
 fn with_ganesha(protocol: Protocol) -> Result<()> {
     let export = GANESHA.get()?.export("/vfs");
     check_all(&protocol.address(&export), &["--empty-read-plus"]).map(drop)

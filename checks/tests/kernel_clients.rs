@@ -1,7 +1,7 @@
-//! File systems that recipes set up on virtual machines, since they need clients within the kernel,
-//! or the kernel's server: AFS, GFS2, CephFS by its kernel's client, and CephFS exported again.
+//! File systems that recipes set up on virtual machines, since they need kernel clients or the
+//! kernel's server: AFS, GFS2, CephFS with its kernel client, and CephFS re-exported.
 //!
-//! Needs the image `trixie-systems`, which is large: `cargo xtask real kernel_clients` alone runs
+//! Needs the image `trixie-systems`, which is large: only `cargo xtask real kernel_clients` runs
 //! it.
 
 use std::fs;
@@ -26,7 +26,7 @@ const SHARED_MIB: u32 = 512;
 /// The data disk of the server.
 const DISK: &str = "/dev/vdb";
 
-/// A server and two clients, which have a disk in common.
+/// A server and two clients, which share a disk.
 static MACHINES: Fixture<Ended> = Fixture::new(|| {
     vm::prepare()?;
     let suite = Suite::TrixieSystems;
@@ -39,7 +39,7 @@ checks! {
     afs_is_measured_by_one_client_and_by_two: 600 s, AFS.measure(MACHINES.get()?);
     afs_is_killed_and_cleaned: 600 s, AFS.kill_and_clean(MACHINES.get()?);
     afs_is_there_again_when_its_server_has_lost_power: 600 s, {
-        // It syncs nothing by itself: the kernel does, after half a minute.
+        // It does not sync by itself: the kernel does, after half a minute.
         AFS.lose_power(MACHINES.get()?, HOSTS[0], &["--allow-destroy", DISK, "--idle", "60s"])
     };
     gfs2_keeps_what_was_synced_when_its_node_loses_power: 600 s, {
@@ -96,9 +96,9 @@ const CEPHFS: System = System {
     mounted: "ceph",
 };
 
-/// What others may have on the disk that is shared.
+/// Something that others may have on the shared disk.
 const FILE_SYSTEM: &str = "mkfs.ext4 -q -F /dev/disk-shared";
-/// The mark of a master boot record is a table without partitions.
+/// The signature of a master boot record is a table without partitions.
 const PARTITIONS: &str =
     "printf '\\125\\252' | dd of=/dev/disk-shared bs=1 seek=510 conv=notrunc status=none && sync";
 
@@ -121,7 +121,7 @@ SETTINGS
 client_hosts = CLIENTS
 "#;
 
-/// Files that are written and read back, and names: by one client, and by two.
+/// Files that are written and read back, and metadata operations: with one client, and with two.
 const SHORT: &str = r#"
 [[workload]]
 kind = "stream"
@@ -131,10 +131,10 @@ verify = true
 kind = "metadata"
 small_files = 50
 "#;
-/// A write and a read, a create, a stat and a remove, each by one host and by two.
+/// A write and a read, a create, a stat and a remove, each with one host and with two.
 const ROWS: usize = 10;
 
-/// A mix that is ended before its time.
+/// A mix that is ended early.
 const LONG: &str = r#"
 [[workload]]
 kind = "mixed"
@@ -142,7 +142,7 @@ file_size = "1MiB"
 duration = "120s"
 "#;
 
-/// Lists what a system could leave: mounts, exports, marked processes and files.
+/// Lists everything that a system could leave behind: mounts, exports, marked processes and files.
 const LEFT: &str = r"
 exportfs -s
 grep -E ' (afs|gfs2|ceph) |dfsbench|/etc/kafs' /proc/mounts
@@ -183,7 +183,7 @@ impl System {
         Ok(command)
     }
 
-    /// Measures it by one client and by both, and looks whether the machines are as they were.
+    /// Measures it with one client and with both, and checks that the machines are restored.
     fn measure(&self, lab: &Lab) -> Result<()> {
         let before = list_left(lab)?;
         let folder = TempDir::new()?;
@@ -191,8 +191,8 @@ impl System {
         compare_left(lab, &before)
     }
 
-    /// Kills controller and agents while it is measured, cleans, and looks whether the machines are
-    /// as they were.
+    /// Kills controller and agents during the measurement, cleans up, and checks that the machines
+    /// are restored.
     fn kill_and_clean(&self, lab: &Lab) -> Result<()> {
         let before = list_left(lab)?;
         let folder = TempDir::new()?;
@@ -216,8 +216,8 @@ impl System {
         compare_left(lab, &before)
     }
 
-    /// Resets a host while one client writes, or after it has, and checks that all is there that
-    /// was synced, and that the machines are as they were.
+    /// Resets a host while one client writes, or after it has written, and checks that all synced
+    /// data is preserved, and that the machines are restored.
     fn lose_power(&self, lab: &Lab, host: &str, options: &[&str]) -> Result<()> {
         let before = list_left(lab)?;
         let folder = TempDir::new()?;
@@ -228,7 +228,7 @@ impl System {
         compare_left(lab, &before)
     }
 
-    /// Checks that no row has a figure, for a reason that says `why`, and that nothing is left.
+    /// Checks that no row has a result, for a reason that contains `why`, and that nothing is left.
     fn is_refused(&self, lab: &Lab, why: &str) -> Result<()> {
         let before = list_left(lab)?;
         let folder = TempDir::new()?;

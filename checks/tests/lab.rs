@@ -1,4 +1,4 @@
-//! The lab's actions on this very machine: each check in namespaces of its own.
+//! The lab's actions on this very machine: each check in its own namespaces.
 //!
 //! The checks are those of `crates/lab/examples/lab_real`, which links the lab; each is a test here
 //! (`build.rs` makes the table).

@@ -1,8 +1,8 @@
-//! Our client over a network that drops packets: what TCP sends again is reported.
+//! Our client over a network that drops packets: TCP retransmissions are reported.
 //!
-//! Three network namespaces, a client, a router and a server, are there for one check and are gone
-//! with its processes. The router drops, as a full switch or a bad link does: what a host's own
-//! queue drops, its TCP learns of and does not count. Making namespaces needs root.
+//! Three network namespaces, a client, a router and a server, exist for one check and are gone with
+//! its processes. The router drops, as a full switch or a bad link does: drops in a host's own
+//! queue are visible to its TCP, which does not count them. Creating namespaces needs root.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::process::Command;
@@ -17,12 +17,12 @@ use checks::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
-/// Arguments: folder, program, the queue of the router towards the server, as tc(8) has it, and the
-/// side (`client` or `server`) that the router drops packets to; then those of the run.
+/// Arguments: directory, program, the router's queue towards the server, in tc(8) syntax, and the
+/// side (`client` or `server`) to which the router drops packets; then those of the run.
 ///
-/// Of the packets of TCP one in 128 goes to a queue without room: those whose identification, which
-/// counts the packets of a connection, ends on these seven bits. One that is sent again has another
-/// identification, and packets of a handshake have 0.
+/// One in 128 TCP packets goes to a queue without room: those whose identification, which counts
+/// the packets of a connection, ends in these seven bits. A retransmission has another
+/// identification, and handshake packets have 0.
 const SCRIPT: &str = r#"
 set -eu
 cd "$1"
@@ -74,7 +74,7 @@ echo "exit $?"
 /// One large file, written.
 const STREAM: &str = "--workload stream --passes write";
 
-/// Small reads and writes, one at a time, which each loss holds up for 200 ms.
+/// Small reads and writes, one at a time, each delayed by 200 ms per loss.
 const MIX: &str = "--workload mixed --io-size 4KiB --queue-depth 1 --duration 4s";
 
 checks! {
@@ -111,6 +111,6 @@ fn run_over(queue: &str, lossy: &str, run: &str) -> Result<String> {
     command.args(run.split(' '));
     let text = proc::capture_text(&mut command)?;
     ensure!(text.ends_with("exit 0\n"), "{text}");
-    // Lines are as long as a terminal is wide.
+    // Lines are wrapped to the terminal's width.
     Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

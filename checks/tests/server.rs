@@ -1,7 +1,7 @@
-//! Other clients with our server, and our client against a server that dies.
+//! Other clients with our server, and our client with a server that dies.
 //!
-//! libnfs is the independent client; the server dies by SIGKILL in the middle of a run, and what
-//! was measured until then must be in the results.
+//! libnfs is the independent client; the server dies by SIGKILL in the middle of a run, and
+//! everything measured until then must be in the results.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::fs;
@@ -24,7 +24,7 @@ use checks::repo::Profile;
 const OURS: Ours = Ours::new(Profile::Debug);
 /// Not a multiple of any transfer size.
 const FILE_BYTES: usize = (5 << 20) + 12_345;
-/// How long after its start the run loses its server, and how long it may take to say so.
+/// How long after its start the run loses its server, and the timeout until it reports that.
 const UNTIL_DEATH: Duration = Duration::from_secs(3);
 const UNTIL_REPORTED: Duration = Duration::from_secs(120);
 
@@ -68,8 +68,8 @@ fn without_rights() -> Result<()> {
     Ok(())
 }
 
-/// Measures a server on this host while other programs want all processors: those are held against
-/// the result, and the server is not.
+/// Measures a server on this host while other programs use all CPUs: that is a caveat of the
+/// result, but the server itself is not.
 fn contends() -> Result<()> {
     let export = SERVER.get()?.export.for_us("");
     let folder = TempDir::new()?;

@@ -1,8 +1,8 @@
-//! Our results against what the kernel was really called for: dfsbench under strace, on tmpfs.
+//! Compares our results with the system calls actually made: dfsbench under strace, on tmpfs.
 //!
-//! Each worker is a thread of its own, so strace writes a file per thread, and a call is one line.
-//! The thread that makes the working directory prepares and cleans up; what the others call is
-//! what was measured. Counts, bytes, offsets and lengths have to be those of the results, exactly.
+//! Each worker is a thread of its own, so strace writes one file per thread, and one line per call.
+//! The thread that creates the working directory prepares and cleans up; the calls of the others
+//! are what was measured. Counts, bytes, offsets and lengths must match the results exactly.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 use std::collections::BTreeMap;
@@ -22,11 +22,11 @@ use checks::strace::{Call, LISTED_PLUS, OPEN_DIRECTORY, OPEN_NEW, TRACED};
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
-/// Bytes of one op, and of the buffer of a stream of characters.
+/// Size of one op in bytes, and of the buffer of a character stream.
 const IO_BYTES: u64 = 64 << 10;
 const STDIO_BYTES: u64 = 4096;
 
-/// Workloads that are run, each with its arguments.
+/// Workloads to run, each with its arguments.
 const CASES: [(&str, &[&str]); 6] = [
     ("stream", &["--files", "2", "--workers", "2", "--file-size", "1MiB"]),
     ("mixed", &["--files", "2", "--workers", "2", "--file-size", "4MiB", "--duration", "300ms"]),
@@ -44,7 +44,7 @@ const CASES: [(&str, &[&str]); 6] = [
     ("op_mix", &["--workers", "2", "--rate", "500", "--set-per-rate", "16KiB"]),
 ];
 
-/// A mix of every kind that there is, with the target in the place of the braces.
+/// A mix of all kinds of ops; the braces are replaced by the target.
 const ALL_KINDS: &str = r#"
 name = "all kinds"
 [[target]]
@@ -124,8 +124,8 @@ checks! {
     a_tracer_of_the_workers_is_named: 60 s, names_tracer();
 }
 
-/// Commands that make files, each with a row of the table that it must be seen to make. `target`
-/// is the measured directory, `r.db` the results file.
+/// Commands that create files, each with a row of the table that it must be seen to create.
+/// `target` is the measured directory, `r.db` the results file.
 const MAKERS: [(&[&str], &str); 5] = [
     (
         &["run", "target", "--workload", "metadata", "--small-files", "9"],
@@ -137,8 +137,8 @@ const MAKERS: [(&[&str], &str); 5] = [
     (&["clean"], "/undo.jsonl"),
 ];
 
-/// Compares what some commands made with the table of `docs/leftovers.md`, in both directions: no
-/// path is missing there, and each command makes what its row says.
+/// Compares the paths created by some commands with the table of `docs/leftovers.md`, in both
+/// directions: no path is missing there, and each command creates what its row says.
 fn made_paths_are_known() -> Result<()> {
     let folder = TempDir::new()?;
     let at = |name: &str| folder.path().join(name);
@@ -214,7 +214,7 @@ fn compare(workload: &str) -> Result<()> {
     let target = target_in(&folder)?;
     let io_size = IO_BYTES.to_string();
     let mut all = vec!["--workload", workload];
-    // Files of a metadata run are written whole.
+    // Files of a metadata run are written in one piece.
     if workload != "metadata" {
         all.extend(["--io-size", &io_size]);
     }
@@ -236,7 +236,7 @@ fn target_in(folder: &TempDir) -> Result<String> {
     Ok(target.to_string_lossy().into_owned())
 }
 
-/// Makes a run under strace, holds its results to the calls, and returns these.
+/// Makes a run under strace, compares its results with the calls, and returns them.
 fn trace(folder: &TempDir, target: &str, flags: &[&str]) -> Result<Vec<Call>> {
     let results = folder.path().join("dfsbench.db");
     let flags = [flags, &["--trials", "1", "--quiet"]].concat();
@@ -244,7 +244,7 @@ fn trace(folder: &TempDir, target: &str, flags: &[&str]) -> Result<Vec<Call>> {
     let mut strace = Command::new("strace");
     strace.args(["-ff", "-y", "-s", "0", "-e", TRACED, "-o"]).arg(folder.path().join("calls"));
     strace.arg(ours.get_program()).args(ours.get_args());
-    // Caveats about so short a run don't matter here.
+    // Caveats because of the short run don't matter here.
     let output = proc::capture_output(&mut strace)?;
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let report: Report = serde_json::from_slice(&OURS.report(&results, "json")?).context(stderr)?;
@@ -261,7 +261,7 @@ fn trace(folder: &TempDir, target: &str, flags: &[&str]) -> Result<Vec<Call>> {
 /// Calls and bytes by name.
 type Counts = BTreeMap<&'static str, (u64, u64)>;
 
-/// Returns the calls that must have been made by the results.
+/// Returns the calls that must have been made according to the results.
 fn expected(report: &Report) -> Result<Counts> {
     let trials: Vec<&Trial> = report.runs.iter().flat_map(|run| &run.trials).collect();
     ensure!(trials.len() == 1 && trials[0].state == "done", "the trial was not made");
@@ -343,7 +343,7 @@ fn empty() -> Counts {
     names.into_iter().map(|name| (name, (0, 0))).collect()
 }
 
-/// Checks offsets and lengths: a stream goes through each file once, a mix hits whole blocks.
+/// Checks offsets and lengths: a stream goes through each file once, a mix uses whole blocks.
 fn check_offsets(workload: &str, calls: &[Call]) -> Result<()> {
     for name in ["pread64", "pwrite64"] {
         for file in 0..2 {

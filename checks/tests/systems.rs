@@ -1,8 +1,7 @@
 //! File systems that recipes set up on hosts over real sshd: CephFS, GlusterFS, MooseFS, and our
 //! own server.
 //!
-//! Their packages are installed where this group is named: `cargo xtask real systems` alone runs
-//! it.
+//! Their packages are only installed for this group: only `cargo xtask real systems` runs it.
 
 use anyhow::{Result, ensure};
 use checks::check::Fixture;
@@ -103,7 +102,8 @@ const MOOSEFS: Subject = Subject {
     is_mounted: true,
 };
 
-/// Three trials that write 500 MiB, with two copies of all: together more than there is.
+/// Three trials that write 500 MiB, with two copies of everything: together more than the available
+/// space.
 const THREE_TRIALS: &str = r#"
 [[workload]]
 kind = "stream"

@@ -1,9 +1,9 @@
-//! Servers of files that recipes set up on hosts over real sshd and that Debian 12 has no package
-//! of: rclone, unfs3 and ZeroFS.
+//! File servers that recipes set up on hosts over real sshd and that are not packaged for Debian
+//! 12: rclone, unfs3 and ZeroFS.
 //!
-//! They have to be on PATH: rclone from 1.65 on (`go install github.com/rclone/rclone@v1.76.0`),
-//! unfs3 built from its sources, and ZeroFS (`cargo install zerofs`). So `cargo xtask real
-//! unpackaged` alone runs it.
+//! They have to be on PATH: rclone 1.65 or later (`go install github.com/rclone/rclone@v1.76.0`),
+//! unfs3 built from source, and ZeroFS (`cargo install zerofs`). So only `cargo xtask real
+//! unpackaged` runs it.
 
 use anyhow::Result;
 use checks::check::Fixture;

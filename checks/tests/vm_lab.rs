@@ -1,8 +1,8 @@
 //! The checks of the crate `lab` that need the kernel's server, as a program on a machine.
 //!
-//! The program is built here and copied to the server, where it runs as root and changes what is
-//! exported. Each of its checks is a test here (`build.rs` makes the table). The same server also
-//! loses its power, and `dfsbench durability` says what it has kept.
+//! The program is built here and copied to the server, where it runs as root and changes the
+//! exports. Each of its checks is a test here (`build.rs` makes the table). The same server also
+//! loses its power, and `dfsbench durability` reports what it has kept.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,12 +20,12 @@ use checks::vm::stages::{FRESH_EXPORT, Machines, Stage};
 use checks::{checks, lab_real, proc};
 use tempfile::TempDir;
 
-/// How long a check may take, in seconds: up to 60 s on a machine that does nothing else.
+/// Time limit of a check, in seconds: up to 60 s on an otherwise idle machine.
 const CHECK_MAX_S: u32 = 280;
 
 static MACHINES: Fixture<Machines<()>> = Fixture::new(|| Machines::copy("test-lab", 0));
 static STAGE: Stage<()> = Stage { name: "lab", set_up: copy_program };
-/// The server, to which nothing was done.
+/// The unchanged server.
 static BOOTED: Stage<()> = Stage { name: "booted", set_up: |_| Ok(()) };
 static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::find);
 
@@ -42,14 +42,14 @@ checks! {
     };
 }
 
-/// A server within the kernel that a plan sets up from a recipe, on the data disk.
+/// A kernel server that a plan sets up from a recipe, on the data disk.
 struct InKernel {
     /// The keys of its target.
     target: &'static str,
     factors: &'static str,
-    /// A command that succeeds while it is used.
+    /// A command that succeeds while it is in use.
     is_used: &'static str,
-    /// A command that lists what the recipe could leave.
+    /// A command that lists everything the recipe could leave behind.
     left: &'static str,
 }
 
@@ -76,14 +76,14 @@ workload = [{ WORK }]
 factors = { FACTORSfile_system = "ext4" }
 "#;
 const SHORT: &str = "kind = \"stream\", file_size = \"1MiB\"";
-/// The work of a campaign that is ended before its time.
+/// The workload of a campaign that is ended early.
 const LONG: &str = "kind = \"mixed\", file_size = \"1MiB\", duration = \"60s\"";
 
 impl InKernel {
-    /// Has a plan set it up with each of its settings, and looks for what it leaves; then kills
-    /// controller and agent while it is used, and has `clean` restore the host.
+    /// Sets it up with a plan for each of its settings, and checks for leftovers; then kills
+    /// controller and agent while it is in use, and restores the host with `clean`.
     fn check(&self, lab: &Lab) -> Result<()> {
-        // The server that runs since the machine was booted would keep the port and the disk.
+        // The server running since boot would keep the port and the disk.
         lab.ssh("server", "rpc.nfsd 0 && killall -w rpc.mountd; umount /export; true")?;
         let before = lab.ssh("server", self.left)?;
         let folder = TempDir::new()?;
@@ -110,7 +110,7 @@ impl InKernel {
     }
 
     fn measure(&self, lab: &Lab, folder: &TempDir) -> Result<()> {
-        // A pass that writes and one that reads, with each of two settings.
+        // A write pass and a read pass, with each of two settings.
         ours::measure_rows(&mut self.run(lab, folder, SHORT)?, 4)
     }
 
@@ -155,12 +155,12 @@ fn copy_program(machines: &'static Lab) -> Result<()> {
     let mut copy = Command::new("scp");
     copy.arg("-F").arg(&config).arg(&small).arg("server:/root/lab_real");
     proc::run_command(&mut copy)?;
-    // By it the server's ssh leads to itself.
+    // It lets the server's ssh reach the server itself.
     let mut copy = Command::new("scp");
     copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
     proc::run_command(copy.arg("server:/root/lab_key"))?;
     machines.ssh("server", FRESH_EXPORT)?;
-    // libmount and mdadm make these at the first mount and the first array, and keep them.
+    // libmount and mdadm create these with the first mount and the first array, and keep them.
     let line = "cd /run && mkdir -p mount mdadm && touch mdadm/map mount/utab \
                 mount/utab.event mount/utab.lock";
     machines.ssh("server", line).map(drop)

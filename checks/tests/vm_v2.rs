@@ -1,6 +1,6 @@
-//! Kernel 5.10, the last of Debian's whose server speaks NFSv2: with itself, and with ours.
+//! Kernel 5.10, Debian's last whose server supports NFSv2: with itself, and with ours.
 //!
-//! The machines are emulated, so nothing here is held to a speed.
+//! The machines are emulated, so nothing here is judged by its speed.
 
 use anyhow::{Result, ensure};
 use checks::check::Fixture;
@@ -14,7 +14,7 @@ use checks::vm::{self, saved};
 
 const CLIENT: &str = "client1";
 
-/// A server that speaks v2, and a client.
+/// A server that supports v2, and a client.
 static MACHINES: Fixture<Ended> = Fixture::new(|| {
     vm::prepare()?;
     let suite = Suite::Bullseye;

@@ -1,8 +1,8 @@
-//! `cargo xtask ansible`: the role of `integrations/ansible`, linted and run on two hosts.
+//! `cargo xtask ansible`: lints the role of `integrations/ansible` and runs it on two hosts.
 //!
-//! The hosts are network namespaces with an sshd each ([`Lab`]), so that it needs root. Ansible and
-//! its linter are installed below the target folder with the versions of `requirements.txt`; that
-//! needs a package index of Python, so that this is no part of `cargo xtask test`.
+//! The hosts are network namespaces with an sshd each ([`Lab`]), so this needs root. Ansible and
+//! its linter are installed below the target directory with the versions in `requirements.txt`;
+//! that needs a Python package index, so this is not part of `cargo xtask test`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::{proc, python, repo, setup};
 /// The hosts of [`Lab`], as an inventory.
 const INVENTORY: &str = "h1,h2,";
 
-/// Folder of a host for the program and its results; `/srv` is each host's own.
+/// Directory on a host for the program and its results; each host has its own `/srv`.
 const FOLDER: &str = "/srv/dfsbench";
 
-/// Runs all of it, and counts.
+/// Runs everything, and counts.
 pub fn run() -> bool {
     let mut steps = Steps::new();
     let tools = repo::target_folder().join("ansible");
@@ -55,7 +55,7 @@ fn folder() -> PathBuf {
     repo::root().join("integrations/ansible")
 }
 
-/// Checks the role by the strictest rules of the linter, which looks nothing up elsewhere.
+/// Checks the role with the strictest rules of the linter, offline.
 fn lint(tools: &Path) -> Result<()> {
     let mut lint = Command::new(tools.join("bin/ansible-lint"));
     lint.args(["--offline", "--strict", "--profile", "production", "site.yml", "roles"]);
@@ -63,7 +63,7 @@ fn lint(tools: &Path) -> Result<()> {
     proc::run_command(lint.current_dir(folder()))
 }
 
-/// Gives Ansible its own programs, and a home of its own.
+/// Gives Ansible its own programs and home directory.
 fn set_surroundings(command: &mut Command, tools: &Path) {
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{}:{path}", tools.join("bin").display()));
@@ -71,14 +71,14 @@ fn set_surroundings(command: &mut Command, tools: &Path) {
     command.env("LC_ALL", "C.UTF-8");
 }
 
-/// The playbook and the hosts that it is run on.
+/// The playbook and the hosts to run it on.
 struct Play {
     lab: Lab,
     tools: PathBuf,
 }
 
 impl Play {
-    /// Runs the playbook with these variables; returns whether it succeeded, and what it printed.
+    /// Runs the playbook with these variables; returns whether it succeeded, and its output.
     fn run(&self, variables: &[&str], words: &[&str]) -> Result<(bool, String)> {
         let program = self.tools.join("bin/ansible-playbook");
         let mut play = self.lab.near(&program.to_string_lossy());
@@ -88,7 +88,7 @@ impl Play {
         let mut all = vec![
             format!("ansible_ssh_common_args=\"-F {}\"", config.display()),
             "ansible_python_interpreter=/usr/bin/python3".to_owned(),
-            // Only some folders are a host's own.
+            // Only some directories are private to a host.
             "ansible_remote_tmp=/tmp/ansible".to_owned(),
             "ansible_async_dir=/tmp/ansible-jobs".to_owned(),
             format!("dfsbench_path={FOLDER}-program"),
@@ -108,7 +108,7 @@ impl Play {
         Ok((output.status.success(), text))
     }
 
-    /// Returns the path of what was fetched from the hosts.
+    /// Returns the path of a file fetched from the hosts.
     fn fetched(&self, name: &str) -> PathBuf {
         self.lab.folder.path().join("fetched").join(name)
     }
@@ -136,7 +136,7 @@ impl Play {
         Ok(())
     }
 
-    /// Installs what is installed: no host is changed.
+    /// Installs again: no host is changed.
     fn install_again(&self) -> Result<()> {
         let program = format!("dfsbench_program={}", Lab::program().display());
         let (ended_well, text) = self.run(&[&program], &["--tags", "dfsbench_install"])?;
@@ -145,7 +145,7 @@ impl Play {
         Ok(())
     }
 
-    /// Expects the message for a program that isn't there.
+    /// Expects the message for a missing program.
     fn refuse_program(&self) -> Result<()> {
         let (ended_well, text) =
             self.run(&["dfsbench_path=/srv/none"], &["--tags", "dfsbench_install"])?;
@@ -154,7 +154,7 @@ impl Play {
         Ok(())
     }
 
-    /// Expects dfsbench's own message for a directory that isn't there, and nothing fetched.
+    /// Expects dfsbench's own message for a missing directory, and that nothing is fetched.
     fn refuse_target(&self) -> Result<()> {
         fs::remove_file(self.fetched("h1.db"))?;
         let (ended_well, text) = self.run(&["dfsbench_target=/srv/none"], &[])?;
@@ -163,7 +163,7 @@ impl Play {
         Ok(())
     }
 
-    /// Expects that figures which don't count are fetched, and that it is reported.
+    /// Expects that invalid results are fetched, and that this is reported.
     fn report_invalid(&self) -> Result<()> {
         let plan = self.lab.folder.path().join("invalid.toml");
         fs::write(&plan, INVALID)?;

@@ -1,8 +1,8 @@
-//! `cargo xtask book`: the pages of `docs/` as a book with search, with the manual of each command
-//! and pages of campaigns that are made for it.
+//! `cargo xtask book`: builds the pages of `docs/` as a book with search, the manual of each
+//! command, and pages of campaigns run for it.
 //!
-//! mdbook makes it: the one on PATH, else one that cargo installs below the target folder, which
-//! takes minutes the first time. The book is written to `target/book`.
+//! Uses the mdbook on PATH, or else installs one with cargo below the target directory, which takes
+//! minutes the first time. The book is written to `target/book`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,10 +16,10 @@ use crate::{gallery, proc, repo};
 /// Version of mdbook that is installed if there is none.
 const MDBOOK_VERSION: &str = "0.5.4";
 
-/// Makes the book and prints its first page.
+/// Builds the book and prints its first page.
 ///
 /// # Errors
-/// Where the program doesn't build, or mdbook can't be had or finds a fault.
+/// If the program doesn't build, or mdbook is not available or reports an error.
 pub fn build() -> Result<bool> {
     let mdbook = find_mdbook()?;
     let sources = repo::target_folder().join("book-sources");
@@ -90,13 +90,13 @@ fn help(command: &[&String]) -> Result<String> {
     proc::capture_text(&mut program)
 }
 
-/// Reads the names of commands from the help of all.
+/// Parses the names of the commands in the general help.
 fn command_names(help: &str) -> Vec<String> {
     let mut names = Vec::new();
-    // Commands stand under several headings, between the usage and the options.
+    // Commands are under several headings, between the usage and the options.
     let lines = help.lines().skip_while(|line| !line.starts_with("Usage:"));
     for line in lines.take_while(|line| *line != "Options:") {
-        // Further lines of a description are indented more.
+        // Continuation lines of a description are indented more.
         if let Some(text) = line.strip_prefix("  ")
             && !text.starts_with(' ')
             && let Some(name) = text.split(' ').next()

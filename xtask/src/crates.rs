@@ -1,9 +1,10 @@
-//! `cargo xtask crates`: packs what crates.io gets, and installs the program from nothing else.
+//! `cargo xtask crates`: packages the crates for crates.io, and installs the program from only
+//! those packages.
 //!
-//! The packed crates and those from outside become a registry in a folder, and cargo installs
-//! `dfsbench` from there, with a home of its own: what a crate embeds must lie within its package,
-//! and what it uses must be a version that was packed. (`cargo xtask tidy` finds the first without
-//! a build.) A whole build, and so no part of `cargo xtask test`.
+//! The packaged crates and their external dependencies become a registry in a directory, and cargo
+//! installs `dfsbench` from there, with its own home: everything a crate embeds must be within its
+//! package, and everything it uses must be a packaged version. (`cargo xtask tidy` checks the
+//! former without a build.) This is a complete build, so it is not part of `cargo xtask test`.
 //!
 //! **Source:** The Cargo book, "Source Replacement", directory sources.
 
@@ -19,10 +20,10 @@ use crate::dist::sha256;
 use crate::steps::Steps;
 use crate::{proc, repo};
 
-/// Packs, installs, uses the program, and counts.
+/// Packages, installs and tries the program, and counts.
 ///
 /// # Errors
-/// Where there is no room for temporary files.
+/// If there is no space for temporary files.
 pub fn run() -> Result<bool> {
     let scratch = TempDir::with_prefix("dfsbench-crates-")?;
     let (packed, registry) = (scratch.path().join("packed"), scratch.path().join("registry"));
@@ -34,7 +35,7 @@ pub fn run() -> Result<bool> {
     Ok(steps.finish())
 }
 
-/// Packs every crate that is published; the installation builds all of them.
+/// Packages every published crate; the installation builds all of them.
 fn pack(folder: &Path) -> Result<()> {
     let mut cargo = repo::cargo();
     cargo.args(["package", "--workspace", "--exclude", "xtask", "--exclude", "checks"]);
@@ -43,7 +44,7 @@ fn pack(folder: &Path) -> Result<()> {
     proc::run_command(cargo.arg(folder))
 }
 
-/// Puts the crates from outside and the packed ones side by side, each with its hash.
+/// Puts the external crates and the packaged ones into a directory, each with its hash.
 fn fill_registry(packed: &Path, registry: &Path) -> Result<()> {
     let mut vendor = repo::cargo();
     vendor.args(["vendor", "--locked", "--versioned-dirs", "--quiet"]).arg(registry);
@@ -66,7 +67,7 @@ fn fill_registry(packed: &Path, registry: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the command that installs the program from a registry and from nowhere else.
+/// Returns the command that installs the program only from a registry directory.
 fn cargo_install(scratch: &Path, registry: &Path) -> Command {
     let mut cargo = repo::cargo();
     cargo.args(["install", "dfsbench", "--locked", "--offline", "--debug", "--quiet"]);
@@ -74,7 +75,7 @@ fn cargo_install(scratch: &Path, registry: &Path) -> Command {
     let folder = format!("source.packed.directory=\"{}\"", registry.display());
     cargo.arg("--config").arg(folder).arg("--root").arg(scratch.join("installed"));
     cargo.arg("--target-dir").arg(scratch.join("build"));
-    // Neither what this machine has installed nor the settings of the repository.
+    // Uses neither what this machine has installed nor the settings of the repository.
     cargo.env("CARGO_HOME", scratch.join("home")).current_dir(scratch);
     cargo
 }
@@ -83,7 +84,7 @@ fn install(scratch: &Path, registry: &Path) -> Result<()> {
     proc::run_command(&mut cargo_install(scratch, registry))
 }
 
-/// Uses what was installed: a plan and a recipe that it embeds, and a file of columns.
+/// Tries the installed program: an embedded plan and recipe, and a columns file.
 fn try_program(scratch: &Path) -> Result<()> {
     let program = scratch.join("installed/bin/dfsbench");
     let run = |words: &[&str]| {

@@ -1,10 +1,10 @@
-//! `cargo xtask dist`: everything that a release consists of, below `target/dist`.
+//! `cargo xtask dist`: all files of a release, below `target/dist`.
 //!
-//! Principal type: [`Release`], what all artefacts share. One program is built, static and without
-//! symbols; packages, image and archive contain that one. Two builds of one commit have the same
-//! bytes: times are those of the commit, archives are sorted, and paths are remapped.
+//! Main type: [`Release`], the values shared by all artifacts. One program is built, static and
+//! without symbols; packages, image and archive all contain it. Two builds of the same commit are
+//! identical: times are those of the commit, archives are sorted, and paths are remapped.
 //!
-//! Nothing is sent anywhere; `.github/workflows/release.yml` does that.
+//! Nothing is uploaded; `.github/workflows/release.yml` does that.
 //!
 //! **Source:** reproducible-builds.org, "SOURCE_DATE_EPOCH" and "Archive metadata".
 
@@ -35,9 +35,9 @@ mod tree;
 
 use program::Program;
 
-/// The most that the program may take.
+/// Maximum size of the program.
 const PROGRAM_MAX_BYTES: u64 = 15_000_000;
-/// The most that a package, the image or the archive may take.
+/// Maximum size of a package, the image or the archive.
 const PACKED_MAX_BYTES: u64 = 6_000_000;
 /// File with the hashes of all others.
 const SUMS: &str = "SHA256SUMS";
@@ -57,13 +57,13 @@ pub struct Options {
     program: Option<PathBuf>,
 }
 
-/// The values that all artefacts share.
+/// The values shared by all artifacts.
 pub struct Release {
     /// Version of the program.
     version: String,
-    /// Time of the commit in seconds since 1970, which all files have.
+    /// Time of the commit in seconds since 1970, used for all files.
     epoch: u64,
-    /// The commit that is built.
+    /// The commit being built.
     commit: String,
 }
 
@@ -80,23 +80,23 @@ impl Release {
         })
     }
 
-    /// Returns the time of the commit as in `2026-11-25T06:54:10Z`.
+    /// Returns the time of the commit, such as `2026-11-25T06:54:10Z`.
     fn date(&self) -> Result<String> {
         let mut date = Command::new("date");
         date.args(["--utc", &format!("--date=@{}", self.epoch), "+%FT%TZ"]);
         Ok(proc::capture_text(&mut date)?.trim().to_owned())
     }
 
-    /// Returns the beginning of the names of files for this architecture.
+    /// Returns the prefix of file names for this architecture.
     fn stem(&self) -> String {
         format!("dfsbench-{}-{}", self.version, std::env::consts::ARCH)
     }
 }
 
-/// Makes the release, and checks it where the options say so.
+/// Makes the release, and checks it if requested.
 ///
 /// # Errors
-/// Where a step fails; the message names it.
+/// If a step fails; the message names it.
 pub fn run(options: &Options) -> Result<bool> {
     setup::install_packages(&["dpkg", "rpm", "binutils", "xz-utils"])?;
     let release = Release::of_commit()?;
@@ -130,7 +130,7 @@ fn build(sources: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(built)
 }
 
-/// Makes all artefacts of a built program, in an empty folder.
+/// Makes all artifacts from a built program, in an empty directory.
 fn pack(release: &Release, built: &Path, sources: &Path, folder: &Path) -> Result<()> {
     let begun = Instant::now();
     if folder.exists() {
@@ -141,7 +141,7 @@ fn pack(release: &Release, built: &Path, sources: &Path, folder: &Path) -> Resul
     let linked = linked::find(sources)?;
     let tree = contents::stage(release, &program, &linked, sources)?;
 
-    // Each is packed by one thread, so that its bytes are the same on any machine.
+    // Each is packed by one thread, so that it is identical on any machine.
     thread::scope(|scope| -> Result<()> {
         let jobs = [
             scope.spawn(|| packages::write_deb(release, &tree, sources, folder)),
@@ -166,7 +166,7 @@ fn pack(release: &Release, built: &Path, sources: &Path, folder: &Path) -> Resul
     check_sizes(&program, folder)
 }
 
-/// Returns the hash and name of each file, as `sha256sum --check` reads them.
+/// Returns the hash and name of each file, in the format of `sha256sum --check`.
 fn sums(folder: &Path) -> Result<String> {
     let mut lines = String::new();
     for path in list_files(folder)? {
@@ -201,7 +201,7 @@ fn print_sizes(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds the last commit in other folders, and compares the hashes of all files.
+/// Builds the last commit in other directories, and compares the hashes of all files.
 fn reproduce(release: &Release, folder: &Path) -> Result<()> {
     let elsewhere = tempfile::TempDir::with_prefix("dfsbench-reproduce-")?;
     let sources = elsewhere.path().join("another-name");
@@ -227,7 +227,7 @@ fn pack_again(release: &Release, built: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails where two folders don't have the same files with the same bytes.
+/// Fails if two directories don't have identical files.
 fn compare_sums(one: &Path, other: &Path) -> Result<()> {
     let (ours, again) = (sums(one)?, sums(other)?);
     for line in ours.lines() {
@@ -237,7 +237,7 @@ fn compare_sums(one: &Path, other: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lists the files of a folder in order of their names.
+/// Lists the files in a directory, sorted by name.
 fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("{}", folder.display()))? {
@@ -253,12 +253,12 @@ fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// Reads a file of the sources.
 ///
 /// # Errors
-/// Where it can't be read; the message names it.
+/// If it can't be read; the message names it.
 fn read(sources: &Path, name: &str) -> Result<Vec<u8>> {
     fs::read(sources.join(name)).with_context(|| format!("cannot read {name}"))
 }
 
-/// Returns the SHA-256 of some bytes, as `sha256sum` prints it.
+/// Returns the SHA-256 of some bytes, as printed by `sha256sum`.
 pub fn sha256(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in Sha256::digest(bytes) {

@@ -1,9 +1,9 @@
-//! Reads tables out of the Markdown pages, so that a page can be the source of a check.
+//! Reads tables from Markdown pages, so that a page can be the source of a check.
 //!
-//! A table is found by the names of its columns. Cells come back trimmed and without backticks;
-//! nothing else of Markdown is understood.
+//! A table is identified by its column names. Cells are returned trimmed and without backticks; no
+//! other Markdown is parsed.
 
-/// One row of a table: its cells, from the left.
+/// One row of a table: its cells from left to right.
 pub type Row = Vec<String>;
 
 /// Returns the rows of the first table whose header row starts with `columns`; `None` without one.
@@ -16,7 +16,7 @@ pub fn find_table(page: &str, columns: &[&str]) -> Option<Vec<Row>> {
         }
     }
     let mut rows = Vec::new();
-    // The line below the heads only separates them.
+    // The line below the header is only a separator.
     for line in lines.skip(1) {
         if !line.trim_start().starts_with('|') {
             break;

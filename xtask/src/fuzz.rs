@@ -1,12 +1,12 @@
 //! `cargo xtask fuzz`: builds the fuzz targets of `fuzz/` and runs them for a while.
 //!
-//! cargo-fuzz isn't needed: the flags below are those it gives the compiler for `--sanitizer none`,
-//! and they work on stable. A sanitizer would look for what safe code can't do; memory is bounded
-//! by the targets themselves. A target starts from the corpus in the repository, which is one
-//! archive, from the inputs that once failed, and from what earlier runs on this machine found.
+//! cargo-fuzz isn't needed: the flags below are those it passes to the compiler for `--sanitizer
+//! none`, and they work on stable. A sanitizer would look for errors that safe code can't make; the
+//! targets themselves limit memory. A target starts with the corpus in the repository, which is one
+//! archive, the inputs that once failed, and those found by earlier runs on this machine.
 //!
-//! With all other checks, each target runs a number of inputs that `fuzz/Cargo.toml` has, however
-//! long the machine takes: it yields to all other checks, and time says nothing of it.
+//! As part of all checks, each target runs a fixed number of inputs, given in `fuzz/Cargo.toml`,
+//! however long that takes: it yields to all other checks, so time would not be a useful limit.
 //!
 //! **Source:** cargo-fuzz 0.13, `src/project.rs`; LLVM, "libFuzzer", "Options".
 
@@ -26,7 +26,7 @@ use crate::proc::{self, Background};
 use crate::repo;
 use crate::steps::{Count, Failure, last_lines};
 
-/// Compiler flags by which libFuzzer sees where an input leads.
+/// Compiler flags that let libFuzzer see which code an input reaches.
 const FLAGS: [&str; 8] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -37,29 +37,29 @@ const FLAGS: [&str; 8] = [
     "-Cdebug-assertions",
     "-Coverflow-checks",
 ];
-/// Lines of backtraces, which a release build lacks.
+/// Line numbers in backtraces, which a release build lacks.
 const DEBUG: &str = "profile.release.debug=\"line-tables-only\"";
-/// The most that a target may take, in MiB, and that one input may take, in seconds.
+/// Memory limit of a target, in MiB, and time limit of one input, in seconds.
 ///
-/// Inputs take milliseconds; their time goes on while the machine has no processor for the target.
+/// Inputs take milliseconds; their time includes waiting for a CPU.
 const LIMITS: [&str; 2] = ["-rss_limit_mb=512", "-timeout=120"];
-/// The most that a build of the targets may take.
+/// Time limit for building the targets.
 const BUILD_MAX: Duration = Duration::from_secs(30 * 60);
-/// How long a run may take beyond its time: reading the corpus, and writing statistics.
+/// How much a run may exceed its time, for reading the corpus and writing statistics.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The most that a number of inputs may take, of which a machine of its own needs ten seconds.
+/// Time limit for a fixed number of inputs, which takes ten seconds on an otherwise idle machine.
 const INPUTS_MAX: Duration = Duration::from_secs(20 * 60);
-/// The most of the last lines of a target's log that are shown where it failed.
+/// Maximum number of lines shown from the end of a failed target's log.
 const LOG_LINES: usize = 60;
-/// How many inputs of a target are kept in the repository.
+/// Maximum number of inputs per target kept in the repository.
 const KEPT_MAX: usize = 100;
-/// The archive of the corpus in `fuzz/`, with a folder for each target.
+/// The archive of the corpus in `fuzz/`, with a directory per target.
 const ARCHIVE: &str = "corpus.tar.gz";
-/// Options by which an archive of the same files is the same bytes.
+/// Options that make archives of the same files identical.
 const REPRODUCIBLE: [&str; 5] =
     ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--mode=u=rwX,go=rX"];
-/// Seed of `run_everything`, so that a failure is a change's doing rather than the day's.
-/// Targets without a hash table repeat themselves exactly.
+/// Seed of `run_everything`, so that a failure is due to a change, not to chance. Targets without a
+/// hash table repeat themselves exactly.
 const SEED: NonZeroU32 = NonZeroU32::MIN;
 
 /// When a target ends.
@@ -67,7 +67,7 @@ const SEED: NonZeroU32 = NonZeroU32::MIN;
 enum Bound {
     /// After this many seconds.
     Seconds(u64),
-    /// After the number of inputs that the manifest has for it.
+    /// After the number of inputs given in the manifest.
     Inputs,
 }
 
@@ -88,10 +88,10 @@ pub struct Options {
     keep: bool,
 }
 
-/// Does what the options say; `false` where a target failed.
+/// Does what the options say; returns `false` if a target failed.
 ///
 /// # Errors
-/// Where the targets can't be built.
+/// If the targets can't be built.
 pub fn run(options: &Options) -> Result<bool> {
     let fuzzer = Fuzzer::build()?;
     let targets = fuzzer.targets(options.target.as_deref())?;
@@ -106,11 +106,10 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(count.failures.is_empty())
 }
 
-/// Runs a number of inputs of every target, as many targets at once as there are processors, from
-/// one seed.
+/// Runs a number of inputs of every target with a fixed seed, one target per CPU at a time.
 ///
 /// # Errors
-/// Where the targets can't be built.
+/// If the targets can't be built.
 pub fn run_everything() -> Result<Count> {
     let fuzzer = Fuzzer::build()?;
     Ok(fuzzer.run_all(&fuzzer.targets(None)?, Bound::Inputs, Some(SEED)))
@@ -159,7 +158,7 @@ impl Fuzzer {
         proc::capture_stdout(tar.arg("--directory").arg(self.unpacked()).arg(".")).map(drop)
     }
 
-    /// Returns the names of the targets, as the manifest has them.
+    /// Returns the names of the targets from the manifest.
     fn targets(&self, filter: Option<&str>) -> Result<Vec<String>> {
         let manifest = self.manifest()?;
         let mut targets = Vec::new();
@@ -177,7 +176,7 @@ impl Fuzzer {
         fs::read_to_string(self.source.join("Cargo.toml"))?.parse().context("fuzz/Cargo.toml")
     }
 
-    /// Returns how many inputs of a target run with all other checks.
+    /// Returns the number of inputs of a target that run with all other checks.
     fn inputs(&self, target: &str) -> Result<u64> {
         let manifest = self.manifest()?;
         let inputs = manifest["package"]["metadata"].get("inputs").and_then(|it| it.get(target));
@@ -218,7 +217,7 @@ impl Fuzzer {
         }
     }
 
-    /// Runs one target and returns its statistics, in short.
+    /// Runs one target and returns a summary of its statistics.
     fn run_target(&self, target: &str, bound: Bound, seed: Option<NonZeroU32>) -> Result<String> {
         let (corpus, artifacts) = (self.found(target), self.build.join("artifacts").join(target));
         fs::create_dir_all(&corpus)?;
@@ -233,7 +232,7 @@ impl Fuzzer {
             Bound::Inputs => (format!("-runs={}", self.inputs(target)?), INPUTS_MAX),
         };
         command.args([&end, "-print_final_stats=1"]);
-        // libFuzzer takes 0 for "draw one".
+        // For libFuzzer 0 means "draw one".
         command.arg(format!("-seed={}", seed.map_or(0, NonZeroU32::get)));
         command.args(LIMITS).arg(format!("-artifact_prefix={}/", artifacts.display()));
         command.arg(&corpus).arg(self.kept(target));
@@ -260,7 +259,7 @@ impl Fuzzer {
         let seeds = seeds.path().join(target);
         let from = if seeds.is_dir() { seeds } else { self.found(target) };
         let mut merge = self.command(target);
-        // Where an input leads counts, not how often: else hundreds would be kept.
+        // Coverage counts, not hit counts: otherwise hundreds would be kept.
         merge.args(["-set_cover_merge=1", "-use_counters=0"]).args(LIMITS);
         merge.arg(merged.path()).arg(from);
         proc::capture_stdout(&mut merge)?;
@@ -270,7 +269,7 @@ impl Fuzzer {
             fs::remove_file(&old)?;
         }
         let mut found = list_files(merged.path())?;
-        // The longest lead furthest; too many would only make the repository large.
+        // The longest reach furthest; too many would only make the repository large.
         found.sort_by_key(|path| match fs::metadata(path) {
             Ok(metadata) => Reverse(metadata.len()),
             Err(_) => Reverse(0),
@@ -282,19 +281,19 @@ impl Fuzzer {
         Ok(())
     }
 
-    /// Returns a target's program, which leaves the processors to whatever else wants them.
+    /// Returns a command for a target's program that yields the CPUs to everything else.
     fn command(&self, target: &str) -> Command {
         let mut command = Command::new("nice");
         command.args(["-n", "19"]).arg(self.programs.join(target));
         command
     }
 
-    /// Returns the folder of the inputs that runs on this machine found.
+    /// Returns the directory of inputs found by runs on this machine.
     fn found(&self, target: &str) -> PathBuf {
         self.build.join("corpus").join(target)
     }
 
-    /// Returns the folder of a target's inputs from the repository's archive.
+    /// Returns the directory of a target's inputs from the repository's archive.
     fn kept(&self, target: &str) -> PathBuf {
         self.unpacked().join(target)
     }
@@ -303,7 +302,7 @@ impl Fuzzer {
         self.build.join("packed")
     }
 
-    /// Returns the folder of the inputs on which a target once failed; most have none.
+    /// Returns the directory of inputs on which a target once failed; most have none.
     fn regressions(&self, target: &str) -> PathBuf {
         self.source.join("regressions").join(target)
     }
@@ -313,7 +312,7 @@ impl Fuzzer {
     }
 }
 
-/// Returns the platform that the compiler builds for by itself.
+/// Returns the compiler's default platform.
 fn host() -> Result<String> {
     let text = proc::capture_text(Command::new("rustc").arg("-vV"))?;
     for line in text.lines() {
@@ -345,7 +344,7 @@ fn summarize(log: &str, corpus_len: u64) -> Result<String> {
     Ok(format!("{runs} runs, {edges} edges, {memory} MiB"))
 }
 
-/// Returns the number in the line that begins with a name.
+/// Returns the number in the line that starts with a name.
 fn read_statistic(log: &str, name: &str) -> Option<u64> {
     for line in log.lines() {
         if let Some(rest) = line.strip_prefix(name) {

@@ -1,7 +1,7 @@
-//! Pages of the book's gallery: campaigns that are made for it, on the machine that makes the book.
+//! Pages of the book's gallery: campaigns run on the machine that builds the book.
 //!
-//! Each is the page that `dfsbench report --format html` writes, a file of its own below
-//! `gallery/`. They take half a minute together: the server is the one in this program.
+//! Each is a page written by `dfsbench report --format html`, a separate file below `gallery/`. All
+//! of them take half a minute: the server is the one in this program.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,11 +14,11 @@ use crate::{proc, repo};
 
 /// One campaign of the gallery.
 struct Campaign {
-    /// Name of the page of it, without an ending.
+    /// Name of its page, without the extension.
     name: &'static str,
-    /// Words of the link to it.
+    /// Text of the link to it.
     title: &'static str,
-    /// Arguments of the command that makes it.
+    /// Arguments of the command that runs it.
     words: &'static [&'static str],
 }
 
@@ -41,10 +41,10 @@ const CAMPAIGNS: [Campaign; 4] = [
     Campaign { name: "soak", title: "A soak", words: &["soak", "--duration", "10s"] },
 ];
 
-/// Makes the campaigns and writes their pages below the pages of the book, with links to them.
+/// Runs the campaigns and writes their pages to the pages of the book, with links to them.
 ///
 /// # Errors
-/// Where a campaign makes no results, or its page can't be written.
+/// If a campaign has no results, or its page can't be written.
 pub fn write_pages(docs: &Path) -> Result<()> {
     let folder = docs.join("gallery");
     fs::create_dir_all(&folder)?;
@@ -70,7 +70,7 @@ fn write_page(campaign: &Campaign, page: &Path) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let mut measure = dfsbench(scratch.path());
     let output = proc::capture_output(measure.args(campaign.words).arg("--quiet"))?;
-    // 4 is a figure with a caveat: a busy machine has some.
+    // 4 means a result with a caveat: a busy machine has some.
     let code = output.status.code();
     let messages = String::from_utf8_lossy(&output.stderr);
     ensure!(matches!(code, Some(0 | 4)), "the campaign ended with {code:?}:\n{messages}");

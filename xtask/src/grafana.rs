@@ -1,9 +1,9 @@
-//! `cargo xtask grafana`: the dashboard, checked against the schema that Grafana publishes.
+//! `cargo xtask grafana`: checks the dashboard against the schema published by Grafana.
 //!
-//! The schema is types of Go (`grafana-foundation-sdk`), and the checker below
-//! `integrations/grafana/check` a program of that language: it needs Go 1.22 and its proxy of
-//! modules, so that this is no part of `cargo xtask test`. The names of metrics in the panels are
-//! checked there, in the tests of `dfsbench`.
+//! The schema is Go types (`grafana-foundation-sdk`), and the checker in
+//! `integrations/grafana/check` a Go program: it needs Go 1.22 and the Go module proxy, so this is
+//! not part of `cargo xtask test`. The names of metrics in the panels are checked in the tests of
+//! `dfsbench`.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use crate::steps::Steps;
 use crate::{proc, repo};
 
-/// Runs the checker and its tests, which plant mistakes, and counts.
+/// Runs the checker and its tests, which plant errors, and counts.
 pub fn run() -> bool {
     let mut steps = Steps::new();
     let folder = repo::root().join("integrations/grafana");

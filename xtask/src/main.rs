@@ -1,13 +1,13 @@
-//! Developers' commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
+//! Developer commands: `cargo xtask setup|test|tidy|real|vm|static|dist|fuzz|
 //! peers|book|python|ansible|grafana|crates|workflows`.
 //!
 //! Everything that a person or CI has to do to this repository is one of these commands, so that
 //! there is one way to do it. Nothing here is part of the benchmark: xtask uses no crate of the
-//! layers, it runs the `dfsbench` binary as a user does.
+//! layers, it runs the `dfsbench` binary like a user.
 //!
-//! Invariants: commands are argument vectors, never shell strings, but on virtual machines; every
-//! process that is started is ended by its own handle; nothing listens off loopback, but in
-//! a network namespace of its own.
+//! Invariants: commands are argument vectors, never shell strings, except on virtual machines;
+//! every process that is started is ended through its own handle; nothing listens off loopback,
+//! except in its own network namespace.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use real::Selection;
 
-// Set-up that the tests against real peers share.
+// Setup shared by the tests against real peers.
 use checks::{native, noise, proc, repo, setup};
 
 mod ansible;
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one command; `false` where something that it checks failed.
+/// Runs one command; returns `false` if something that it checks failed.
 fn run(task: Task) -> anyhow::Result<bool> {
     match task {
         Task::Setup { check: true } => {

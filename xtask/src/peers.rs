@@ -1,11 +1,9 @@
-//! `cargo xtask peers`: what dfsbench claims about its speed, as ratios against the programs of
-//! the field.
+//! `cargo xtask peers`: dfsbench's performance claims, as ratios to established programs.
 //!
-//! Every comparison does the same work on both sides, on the same machine, turn and turn about, so
-//! that a busy minute hits both. Each row goes to stdout as soon as its family has been measured,
-//! and `target/peers.md` is written again with it: an interruption costs one family. A ratio is the
-//! median of the rounds' own ratios; figures are medians with the least and the greatest beside
-//! them.
+//! Every comparison does the same work on both sides, on the same machine, alternating, so that a
+//! busy minute affects both. Each row is printed as soon as its family has been measured, and
+//! `target/peers.md` is rewritten with it: an interruption costs one family. A ratio is the median
+//! of the ratios of the rounds; results are medians with their minimum and maximum.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -52,7 +50,7 @@ pub struct Options {
     built: bool,
 }
 
-/// The setting of every comparison.
+/// The settings of all comparisons.
 pub struct Setting {
     seconds: u32,
     rounds: u32,
@@ -89,10 +87,10 @@ const FAMILIES: [Family; 15] = [
     Family { name: "memory", compare: memory::compare_memory },
 ];
 
-/// Makes the comparisons; `false` where a target is missed and that matters.
+/// Makes the comparisons; returns `false` if a target is missed and that matters.
 ///
 /// # Errors
-/// Where the release binary can't be built or the table can't be written.
+/// If the release binary can't be built or the table can't be written.
 pub fn run(options: &Options) -> Result<bool> {
     setup::install_missing()?;
     if !options.built {
@@ -127,7 +125,7 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(!options.strict || all_hold)
 }
 
-/// Prints text at once, also into a pipe.
+/// Prints text and flushes, even to a pipe.
 fn print_now(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

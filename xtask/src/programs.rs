@@ -1,13 +1,13 @@
 //! Runs the repository's tests: builds the test programs once, and runs several of them at once.
 //!
 //! `cargo test` runs one program after the other, and most of ours wait for servers, rates and
-//! timeouts, so the processors would idle. Each program's output is shown whole when it has ended,
-//! with its time; one that exceeds [`PROGRAM_MAX`] is killed, and its last lines name the test.
-//! A few tests that failed are repeated by name, alone; those that pass then are counted as passed
-//! and named as flaky. Many that fail have one cause, which repeating doesn't change. Tests in
-//! documentation are left to `cargo test --doc`.
+//! timeouts, so the CPUs would be idle. Each program's output is printed in one piece when it has
+//! ended, with its time; one that exceeds [`PROGRAM_MAX`] is killed, and its last lines show which
+//! test it was. A few failed tests are repeated by name, by themselves; those that pass then are
+//! counted as passed and reported as flaky. If many fail, they have one cause, and repeating does
+//! not help. Documentation tests are left to `cargo test --doc`.
 //!
-//! Principal types: [`Programs`], what was built, and [`Program`].
+//! Main types: [`Programs`], what was built, and [`Program`].
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -26,29 +26,29 @@ use crate::steps::{Count, Failure};
 
 /// The variable that limits how many tests of a program run at once.
 const THREADS: &str = "RUST_TEST_THREADS";
-/// How many programs run at once for each processor: most of them wait for servers and timeouts.
+/// Number of programs per CPU to run at once: most of them wait for servers and timeouts.
 const PROGRAMS_PER_PROCESSOR: usize = 2;
-/// How many tests of one program run at once for each processor, for the same reason.
+/// Number of tests per CPU that a program runs at once, for the same reason.
 const TESTS_PER_PROCESSOR: usize = 4;
-/// The pause before tests are repeated a second time.
+/// Pause before tests are repeated a second time.
 const PAUSE: Duration = Duration::from_secs(20);
-/// The most tests of a program that are repeated; where more failed, all may wait for one cause.
+/// Maximum number of tests of a program to repeat; if more failed, they may have a common cause.
 const REPEATED_MAX: usize = 8;
-/// The most that a program may take; each test of the checks has a limit of its own below it.
+/// Time limit of a program; tests in `checks` have their own, lower limits.
 const PROGRAM_MAX: Duration = Duration::from_secs(40 * 60);
-/// The most that a build may take.
+/// Time limit of a build.
 const BUILD_MAX: Duration = Duration::from_secs(30 * 60);
-/// Programs that take longest; they start first, so that none of them ends alone.
+/// The longest programs, which start first, so that none of them runs last by itself.
 const LONGEST: [&str; 2] = ["command", "survival"];
 /// The package whose integration tests need real peers.
 const CHECKS: &str = "checks";
 
-/// The tests that are built.
+/// The tests to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// Those within the sources of crates.
+    /// Those in the sources of crates.
     Unit,
-    /// These and the integration tests, but those against real peers.
+    /// Unit and integration tests, except those against real peers.
     WithoutReal,
     /// All of them.
     All,
@@ -60,7 +60,7 @@ pub enum Which {
 pub struct Programs {
     /// Those that need neither root nor packages.
     pub plain: Vec<Program>,
-    /// Those against real peers, one for each group.
+    /// Those against real peers, one per group.
     pub real: Vec<Program>,
 }
 
@@ -75,21 +75,21 @@ pub struct Program {
 struct Outcome {
     /// How many tests passed.
     passed: usize,
-    /// The tests that failed; the program itself where it died.
+    /// The failed tests; the program itself if it died.
     failures: Vec<Failure>,
-    /// Whether all that failed are tests, which can be repeated by name.
+    /// Whether all failures are tests, which can be repeated by name.
     is_repeatable: bool,
 }
 
 /// Builds the tests, and all binaries and examples that they run.
 ///
 /// # Errors
-/// Where cargo fails.
+/// If cargo fails.
 pub fn build(which: Which) -> Result<Programs> {
     let mut cargo = repo::cargo();
-    // Errors of the compiler are printed, everything else is read.
+    // Compiler errors are printed, everything else is parsed.
     cargo.args(["test", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
-    // Always the whole workspace: else external crates have other features and are built again.
+    // Always the whole workspace: otherwise external crates have other features and are rebuilt.
     cargo.arg("--workspace");
     match which {
         Which::Unit => cargo.args(["--lib", "--bins"]),
@@ -145,13 +145,13 @@ fn read_groups() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads one message of cargo; `None` where it is not about a test program.
+/// Parses one cargo message; `None` if it is not about a test program.
 fn read_artifact(line: &str) -> Option<Program> {
     let message: Value = serde_json::from_str(line).ok()?;
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
         return None;
     }
-    // `--bins` builds the fuzz targets as well, which are no tests and never end.
+    // `--bins` also builds the fuzz targets, which are not tests and never end.
     if message["target"]["test"] == false {
         return None;
     }
@@ -163,10 +163,10 @@ fn read_artifact(line: &str) -> Option<Program> {
     Some(Program { built: TestProgram { package, name, executable }, is_real })
 }
 
-/// Runs several programs at once, and then what failed, alone.
+/// Runs several programs at once, and then repeats failed tests by themselves.
 ///
 /// # Errors
-/// Where one can't be started.
+/// If one can't be started.
 pub fn run_programs(programs: &[Program]) -> Result<Count> {
     let waiting = Mutex::new(programs.iter());
     let ended = Mutex::new(Vec::new());
@@ -205,10 +205,10 @@ fn count_processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs the tests in documentation.
+/// Runs the documentation tests.
 ///
 /// # Errors
-/// Where cargo can't be started.
+/// If cargo can't be started.
 pub fn run_documentation() -> Result<Count> {
     let mut cargo = repo::cargo();
     cargo.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
@@ -234,7 +234,7 @@ impl Program {
     /// Runs the tests whose name contains `filter`, and repeats those that failed.
     ///
     /// # Errors
-    /// Where it can't be started.
+    /// If it can't be started.
     pub fn run_with_repeats(&self, filter: Option<&str>) -> Result<Count> {
         let arguments: Vec<&str> = filter.into_iter().collect();
         self.repeat_failed(self.run(&arguments)?)
@@ -268,7 +268,7 @@ impl Program {
         Ok(outcome)
     }
 
-    /// Runs those tests again that failed.
+    /// Repeats the failed tests.
     fn repeat_failed(&self, first: Outcome) -> Result<Count> {
         if first.failures.is_empty() || !first.is_repeatable {
             return Ok(first.count());
@@ -282,7 +282,7 @@ impl Program {
         let arguments = [vec!["--exact"], names].concat();
         let mut second = self.run(&arguments)?;
         if !second.failures.is_empty() {
-            // What disturbed the machine may last for a while.
+            // Whatever disturbed the machine may last for a while.
             thread::sleep(PAUSE);
             second = self.run(&arguments)?;
         }
@@ -300,7 +300,7 @@ impl Outcome {
     }
 }
 
-/// Judges the output of a test program that ended with an exit code, by a signal, or not within its
+/// Judges the output of a test program that ended with an exit code, by a signal, or exceeded its
 /// limit.
 fn judge_output(program: &str, output: &str, errors: &str, ended: &Result<Option<i32>>) -> Outcome {
     let mut outcome = Outcome { is_repeatable: true, ..Outcome::default() };
@@ -328,9 +328,9 @@ fn judge_output(program: &str, output: &str, errors: &str, ended: &Result<Option
     outcome
 }
 
-/// Counts as flaky those tests that failed first and passed when they were repeated.
+/// Counts as flaky those tests that failed first and passed when repeated.
 ///
-/// A repetition that ran fewer tests than were to be repeated proves nothing.
+/// A repetition that ran fewer tests than requested proves nothing.
 fn merge_outcomes(first: Outcome, second: &Outcome) -> Count {
     let repeated = second.passed + second.failures.len();
     if repeated < first.failures.len() || !second.is_repeatable {
@@ -346,14 +346,14 @@ fn merge_outcomes(first: Outcome, second: &Outcome) -> Count {
     count
 }
 
-/// Reads `test result: ok. 12 passed; 0 failed; ...`: how many passed and failed.
+/// Parses `test result: ok. 12 passed; 0 failed; ...`: number of passed and failed tests.
 fn read_result_line(line: &str) -> Option<(usize, usize)> {
     let rest = line.strip_prefix("test result: ")?;
     Some((read_number_before(rest, " passed"), read_number_before(rest, " failed")))
 }
 
-/// Returns what a failed test printed: `---- NAME stdout ----` and all lines up to the next such
-/// heading, or to the list of those that failed.
+/// Returns the output of a failed test: `---- NAME stdout ----` and all lines up to the next such
+/// heading, or to the list of failures.
 fn read_output_of<'a>(name: &str, output: &'a str) -> &'a str {
     let heading = format!("---- {name} stdout ----\n");
     let Some((_, rest)) = output.split_once(&heading) else { return "" };
@@ -361,14 +361,14 @@ fn read_output_of<'a>(name: &str, output: &'a str) -> &'a str {
     &rest[..ends.min().unwrap_or(rest.len())]
 }
 
-/// Returns the number in front of a word; 0 without one.
+/// Returns the number before a word; 0 without one.
 fn read_number_before(text: &str, word: &str) -> usize {
     let Some((before, _)) = text.split_once(word) else { return 0 };
     let last = before.split_whitespace().last().unwrap_or_default();
     last.parse().unwrap_or(0)
 }
 
-/// Reads the name in `test NAME ... FAILED`; checks print their time before the last word.
+/// Parses the name in `test NAME ... FAILED`; checks print their time before the last word.
 fn read_failed_name(line: &str) -> Option<String> {
     let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
     if !outcome.ends_with("FAILED") {
@@ -385,7 +385,7 @@ mod tests {
         read_failed_name, read_result_line,
     };
 
-    /// What a test program printed of two tests that failed.
+    /// Output of a test program with two failed tests.
     const FAILED: &str = "running 3 tests\ntest a::b ... (1.0 s) FAILED\ntest c ... ok\n\
         test d ... FAILED\n\nfailures:\n\n---- a::b stdout ----\nleft: 1\nright: 2\n\n\
         ---- d stdout ----\nno server\n\n\nfailures:\n    a::b\n    d\n\n\
@@ -429,7 +429,7 @@ mod tests {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let many = program.repeat_failed(outcome(3, &names)).unwrap();
         assert_eq!(many, count(3, &names, &[]));
-        // These would be, and their program can't be started.
+        // These would be repeated, but their program can't be started.
         assert!(program.repeat_failed(outcome(3, &names[1..])).is_err());
     }
 

@@ -1,8 +1,8 @@
 //! `cargo xtask python`: tests the Python package and executes its notebook.
 //!
-//! Everything is installed into an environment of its own below the target folder, with the
-//! versions of `python/requirements.txt`. It needs a package index of Python, so that it is no part
-//! of `cargo xtask test`.
+//! Everything is installed into an environment below the target directory, with the versions in
+//! `python/requirements.txt`. It needs a Python package index, so it is not part of `cargo xtask
+//! test`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result};
 use crate::steps::Steps;
 use crate::{proc, repo};
 
-/// Runs all of it, and counts.
+/// Runs everything, and counts.
 pub fn run() -> bool {
     let mut steps = Steps::new();
     let environment = repo::target_folder().join("python");
@@ -33,10 +33,10 @@ pub fn run() -> bool {
     steps.finish()
 }
 
-/// Makes the environment, with the package as a user would install it.
+/// Creates the environment, with the package as a user would install it.
 fn install(environment: &Path) -> Result<()> {
     make_environment(environment, &repo::root().join("python/requirements.txt"))?;
-    // A copy: pip leaves a folder `build` in the one that it installs from.
+    // A copy: pip leaves a directory `build` in the one that it installs from.
     let copy = environment.join("package");
     if copy.exists() {
         std::fs::remove_dir_all(&copy)?;
@@ -48,10 +48,10 @@ fn install(environment: &Path) -> Result<()> {
     proc::run_command(own.arg(&copy))
 }
 
-/// Makes an environment with the packages of a list, or completes it.
+/// Creates an environment with the packages of a list, or completes it.
 ///
 /// # Errors
-/// Where Python or a package can't be had.
+/// If Python or a package is not available.
 pub fn make_environment(environment: &Path, requirements: &Path) -> Result<()> {
     let pip = environment.join("bin/pip");
     if !pip.exists() {
@@ -64,10 +64,10 @@ pub fn make_environment(environment: &Path, requirements: &Path) -> Result<()> {
         .with_context(|| format!("the packages of {} can't be installed", requirements.display()))
 }
 
-/// Builds the program as a release has it, in the debug profile, and returns its path.
+/// Builds the program with the features of a release, in the debug profile, and returns its path.
 ///
 /// # Errors
-/// Where it doesn't build.
+/// If it doesn't build.
 pub fn build_program() -> Result<PathBuf> {
     let mut cargo = repo::cargo();
     cargo.args(["build", "--package", "dfsbench", "--features", "parquet", "--quiet"]);
@@ -81,7 +81,7 @@ fn run_python(python: &Path, folder: &Path, args: &[&str]) -> Result<()> {
         .args(args)
         .current_dir(folder)
         .env("DFSBENCH_PROGRAM", repo::dfsbench_path(repo::Profile::Debug));
-    // No caches beside the sources.
+    // No caches next to the sources.
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTEST_ADDOPTS", "-p no:cacheprovider");
     proc::run_command(&mut command)
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask real`: the tests of `checks/` against real peers, by group.
 //!
-//! Principal function: [`run`]. Groups that don't disturb each other run at the same time, each in
-//! a process of its own whose tests run one after the other.
+//! Main function: [`run`]. Groups that don't disturb each other run at the same time, each in its
+//! own process whose tests run sequentially.
 
 use std::sync::Mutex;
 use std::thread;
@@ -12,19 +12,19 @@ use crate::programs::Program;
 use crate::steps::Count;
 use crate::{fuzz, setup};
 
-/// Groups that run one after the other.
+/// Groups that run sequentially.
 type Track = &'static [&'static str];
 
-/// The fuzz targets, which count by themselves and are no test program.
+/// The fuzz targets, which count by themselves and are not a test program.
 const FUZZ: &str = "fuzz";
 
-/// The tracks of a stage run at once, and the stages one after the other.
+/// The tracks of a stage run at once, and the stages sequentially.
 ///
-/// In the first stage nothing is judged by its pace: the groups that wait for virtual machines and
-/// for timeouts leave the processors to servers and browsers, and to the fuzz targets, which yield
-/// to all others. Hosts are lost and found by timeouts of seconds, and are idle most of the time:
-/// they follow in tracks without virtual machines. All tracks take about as long. The second stage
-/// loses packets and looks for the slowest layer, and has the machine to itself.
+/// In the first stage nothing is judged by its speed: the groups that wait for virtual machines and
+/// for timeouts leave the CPUs to servers and browsers, and to the fuzz targets, which yield to all
+/// others. Tests that lose and recover hosts depend on timeouts of seconds, and are idle most of
+/// the time: they are in tracks without virtual machines. All tracks take about equally long. The
+/// second stage loses packets and looks for the slowest layer, and has the machine to itself.
 const STAGES: [&[Track]; 2] = [
     &[
         &["vm", "disk", "strace", "vm_v2"],
@@ -37,14 +37,14 @@ const STAGES: [&[Track]; 2] = [
     &[&["loss", "ladder"]],
 ];
 
-/// The group that sets up file systems of packages which no other group needs.
+/// The group for file systems whose packages no other group needs.
 const SYSTEMS: &str = "systems";
 
-/// Groups that take long, and need packages which no other group needs, or what Debian has no
-/// package of: each is run where it is named, as every night, and not with all others.
+/// Groups that take long, and need packages that no other group needs, or software that Debian
+/// doesn't package: each runs only if it is requested by name, as every night.
 const ON_REQUEST: Track = &[SYSTEMS, "unpackaged", "kernel_clients"];
 
-/// The tests that are run.
+/// The tests to run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Selection<'a> {
     /// Only groups whose name contains this.
@@ -72,7 +72,7 @@ fn list_groups() -> Vec<&'static str> {
 /// Runs the selected tests of these programs.
 ///
 /// # Errors
-/// Where no group has such a name, a group has no program, or one can't be started.
+/// If no group has such a name, a group has no program, or one can't be started.
 pub fn run(programs: &[Program], selection: Selection<'_>) -> Result<Count> {
     let names = list_groups();
     ensure!(

@@ -1,20 +1,19 @@
-//! Runs named steps one after the other, prints each with its time, and counts.
+//! Runs named steps sequentially, prints each with its time, and counts.
 //!
-//! Principal type: [`Steps`]. A step counts as one check, unless it counts its own (tests do).
-//! After the first failure nothing more is run; the closing line is printed all the same.
-//! Checks that failed are named at the end with what they printed, since a log of CI is often shown
-//! from its end. One that failed and then passed when it was repeated counts as passed, and is
-//! named, too: it is a fault of the check or of the product that shows by chance, and is to be
-//! fixed.
+//! Main type: [`Steps`]. A step counts as one check, unless it counts its own (as tests do). After
+//! the first failure nothing more is run, but the closing line is still printed. Failed checks are
+//! listed at the end with their output, since a CI log is often viewed from its end. A check that
+//! failed and passed when repeated counts as passed, and is listed, too: it is an intermittent bug
+//! of the check or the product, and has to be fixed.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-/// The most of the last lines of a failed check that are printed again at the end.
+/// Maximum number of lines of a failed check's output that are printed again at the end.
 const LAST_LINES: usize = 20;
-/// The most of one of these lines that is printed again, in characters.
+/// Maximum length of such a line, in characters.
 const LINE_MAX: usize = 2000;
 
 /// A check that failed.
@@ -26,22 +25,22 @@ pub struct Failure {
     pub output: String,
 }
 
-/// How many checks passed, and those that failed.
+/// Number of passed checks, and the failed ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Checks that passed.
     pub passed: usize,
     /// Checks that failed.
     pub failures: Vec<Failure>,
-    /// Names of those that passed, but only when they were repeated.
+    /// Names of checks that passed only when repeated.
     pub flaky: Vec<String>,
 }
 
 impl Count {
-    /// One check that passed.
+    /// One passed check.
     pub const PASSED: Self = Self { passed: 1, failures: Vec::new(), flaky: Vec::new() };
 
-    /// Counts one check that failed.
+    /// Counts one failed check.
     pub fn failed(failure: Failure) -> Self {
         Self { failures: vec![failure], ..Self::default() }
     }
@@ -67,22 +66,22 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Starts with nothing done.
+    /// Starts without any steps.
     pub fn new() -> Self {
         Self { total: Count::default(), stopped: false, started: Instant::now() }
     }
 
-    /// Runs a step that is one check; an error or a panic counts as one that failed.
+    /// Runs a step that is one check; an error or a panic counts as a failure.
     pub fn one(&mut self, name: &str, step: impl FnOnce() -> Result<()>) {
         self.many(name, || step().map(|()| Count::PASSED));
     }
 
-    /// Runs a step that is one check, also where one before it has failed.
+    /// Runs a step that is one check, even if an earlier one has failed.
     pub fn one_always(&mut self, name: &str, step: impl FnOnce() -> Result<()>) {
         self.run(name, || step().map(|()| Count::PASSED));
     }
 
-    /// Runs a step that counts its own checks; an error or a panic counts as one that failed.
+    /// Runs a step that counts its own checks; an error or a panic counts as one failure.
     pub fn many(&mut self, name: &str, step: impl FnOnce() -> Result<Count>) {
         if !self.stopped {
             self.run(name, step);
@@ -105,7 +104,8 @@ impl Steps {
         self.total.add(count);
     }
 
-    /// Prints the closing line, alone on its line; `true` where nothing failed and something ran.
+    /// Prints the closing line, on a line by itself; returns `true` if something ran and nothing
+    /// failed.
     pub fn finish(self) -> bool {
         let Count { passed, failures, flaky } = self.total;
         println!("==> total: {:.1} s", self.started.elapsed().as_secs_f64());
@@ -123,22 +123,22 @@ impl Steps {
     }
 }
 
-/// Returns the last lines of an output that aren't blank.
+/// Returns the last nonblank lines of an output.
 pub fn last_lines(output: &str, most: usize) -> Vec<&str> {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(most)..].to_vec()
 }
 
-/// Returns the beginning of a line.
+/// Returns the start of a line.
 fn shorten(line: &str) -> &str {
     line.char_indices().nth(LINE_MAX).map_or(line, |(end, _)| &line[..end])
 }
 
-/// Turns a panic of a step into an error, so that the closing line is printed in any case.
+/// Converts a panic of a step to an error, so that the closing line is always printed.
 ///
 /// The panic's message has been printed where it occurred.
 fn catch_panic(step: impl FnOnce() -> Result<Count>) -> Result<Count> {
-    // A step that panicked is never used again, and the count is the step's own.
+    // A step that panicked is never used again, and the count belongs to the step.
     match panic::catch_unwind(AssertUnwindSafe(step)) {
         Ok(outcome) => outcome,
         Err(_) => bail!("this step panicked"),

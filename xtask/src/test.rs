@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the one command that checks everything, the same that CI runs.
 //!
-//! The order is cheapest first, and steps that build share what they build: clippy and doc only
+//! The cheapest steps come first, and steps that build share the results: clippy and doc only
 //! check, the tests' build makes the debug binary and the examples, and the checks against real
 //! peers use those.
 
@@ -14,14 +14,14 @@ use crate::real::Selection;
 use crate::steps::Steps;
 use crate::{proc, real, repo, setup, tidy, vm};
 
-/// The most that one step before the tests may take: format, clippy or documentation. Two busy
-/// cores need a third of it from a clean clone.
+/// Time limit of one step before the tests: format, clippy or documentation. Two busy cores need a
+/// third of it from a clean clone.
 const STEP_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// The most that is waited for images of virtual machines, which are made beside the steps before.
+/// Timeout for the images of virtual machines, which are made in parallel with the earlier steps.
 const IMAGES_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Runs what a change is checked with while it is made: no root, no peers.
+/// Runs the checks used while making a change: no root, no peers.
 pub fn quick() -> bool {
     let mut steps = Steps::new();
     check_sources(&mut steps);
@@ -50,7 +50,7 @@ pub fn everything() -> bool {
     check_sources(&mut steps);
     steps.one("doc", check_documentation);
     let built = run_plain_tests(&mut steps, Which::All);
-    // Also after a failure: an image that is half made has this machine's folders mounted in it.
+    // Even after a failure: a partly built image has this machine's directories mounted in it.
     if let Some(mut images) = images {
         steps.one_always("images of virtual machines", || {
             let status = images.await_end(IMAGES_MAX)?;
@@ -76,7 +76,7 @@ pub fn real_only(selection: Selection<'_>) -> bool {
     steps.finish()
 }
 
-/// Builds tests and runs those that need no peers; returns all that were built.
+/// Builds tests and runs those that need no peers; returns everything that was built.
 fn run_plain_tests(steps: &mut Steps, which: Which) -> Option<programs::Programs> {
     let mut built = None;
     steps.one("build of the tests", || {

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the project that no compiler knows, executed.
+//! `cargo xtask tidy`: checks the project rules that no compiler enforces.
 //!
 //! Principal type: [`Finding`]. Each rule is a function from text or metadata to findings, so that
 //! the tests can plant a violation and see it found.
@@ -26,7 +26,7 @@ mod source;
 mod streams;
 mod tables;
 
-/// One breach of a rule.
+/// One violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     place: String,
@@ -48,7 +48,7 @@ impl fmt::Display for Finding {
 /// Runs every rule over the repository and prints what was found; `true` if nothing was.
 ///
 /// # Errors
-/// Where a page or the metadata can't be read.
+/// If a page or the metadata can't be read.
 pub fn run() -> Result<bool> {
     let findings = find_all()?;
     for finding in &findings {

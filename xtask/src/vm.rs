@@ -1,8 +1,8 @@
 //! `cargo xtask vm`: a laboratory of virtual machines with the Linux kernel's NFS server and
 //! clients, on emulated hardware.
 //!
-//! The machines themselves are those of [`checks::vm`]. Whatever was started is known by its
-//! folder: `cargo xtask vm down` ends that and nothing else. `docs/lab-vm.md` describes its use.
+//! The machines themselves are those of [`checks::vm`]. A laboratory is identified by its
+//! directory: `cargo xtask vm down` ends exactly that. For its use see `docs/lab-vm.md`.
 
 use std::env;
 use std::path::PathBuf;
@@ -80,7 +80,7 @@ impl UpOptions {
 /// Does what the options request.
 ///
 /// # Errors
-/// Where a package or the right to do it is missing, or a machine doesn't come up.
+/// If a package or a permission is missing, or a machine doesn't come up.
 pub fn run(options: &Options) -> Result<bool> {
     prepare()?;
     let folder = options.run.clone().unwrap_or_else(|| lab_folder("run"));
@@ -103,13 +103,13 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Starts to make the images that aren't made yet, in a process that yields to all others.
+/// Starts to make missing images, in a process that yields to all others.
 ///
-/// Making them takes minutes, in which one processor at most is busy and often waits for the
-/// archive; so they are made while the sources are checked and built.
+/// Making them takes minutes, in which at most one CPU is busy and often waits for the archive; so
+/// they are made while the sources are checked and built.
 ///
 /// # Errors
-/// Where the process can't be started.
+/// If the process can't be started.
 pub fn start_making_images() -> Result<Background> {
     let ours = env::current_exe().context("the path of this program")?;
     let mut command = Command::new("nice");

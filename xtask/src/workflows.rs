@@ -1,10 +1,11 @@
-//! `cargo xtask workflows`: the workflows for GitHub and the example of our action, by actionlint.
+//! `cargo xtask workflows`: checks the GitHub workflows and the example of our action with
+//! actionlint.
 //!
-//! The one on PATH is taken, else Go installs one below the target folder. Actionlint compares the
-//! inputs of an action of this repository with its `action.yml`, so that the example of
-//! `docs/install.md`, with the action's path in this repository, is checked as a workflow, too. A
-//! mistake of each kind is planted first. It needs Go's proxy of modules, so that this is no part
-//! of `cargo xtask test`.
+//! We use the one on PATH, or else install one with Go below the target directory. Actionlint
+//! compares the inputs of an action of this repository with its `action.yml`, so the example in
+//! `docs/install.md`, with the action's path in this repository, is checked as a workflow, too. An
+//! error of each kind is planted first. It needs the Go module proxy, so this is not part of `cargo
+//! xtask test`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,22 +18,22 @@ use crate::{proc, repo};
 
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 
-/// Folder of the workflows.
+/// Directory of the workflows.
 const FOLDER: &str = ".github/workflows";
-/// The page with the example, and the name that the action has there.
+/// The page with the example, and the action's name there.
 const EXAMPLE_IN: &str = "docs/install.md";
 const ACTION: &str = "dfsbench/dfsbench/.github/actions/dfsbench-compare@v";
 /// The path of the action in this repository.
 const OWN_ACTION: &str = "./.github/actions/dfsbench-compare";
 
-/// Lines of a workflow or of the example, each with a mistake, and what actionlint says of it.
+/// Lines of a workflow or of the example, each with an error, and the message of actionlint.
 const PLANTED: [[&str; 3]; 3] = [
     ["    needs: build\n", "    needs: biuld\n", "needs job \"biuld\""],
     ["          before: nfs://", "          befor: nfs://", "input \"befor\" is not defined"],
     ["${{ matrix.runner }}", "${{ matrix.runer }}", "property \"runer\" is not defined"],
 ];
 
-/// Lints all workflows and the example, and counts.
+/// Checks all workflows and the example, and counts.
 pub fn run() -> bool {
     let mut steps = Steps::new();
     let mut program = PathBuf::new();
@@ -90,7 +91,7 @@ fn read_workflows() -> Result<Vec<(String, String)>> {
     Ok(texts)
 }
 
-/// Makes a workflow of the example of a page, with our own action.
+/// Makes a workflow from the example in a page, with our own action.
 fn example(page: &str) -> Result<String> {
     for block in page.split("```yaml\n").skip(1) {
         let Some((text, _)) = block.split_once("```") else { continue };
@@ -103,10 +104,10 @@ fn example(page: &str) -> Result<String> {
     anyhow::bail!("{EXAMPLE_IN} has no example with {ACTION}")
 }
 
-/// Returns what actionlint finds in a workflow; nothing where all is well.
+/// Returns actionlint's findings in a workflow; empty if there are none.
 ///
-/// The workflow lies in a repository of its own with our actions: actionlint looks for them only
-/// in the repository of the file.
+/// The workflow is put in a separate repository with our actions: actionlint looks for them only in
+/// the repository of the file.
 fn lint(program: &Path, text: &str) -> Result<String> {
     let scratch = tempfile::tempdir()?;
     let workflows = scratch.path().join(FOLDER);
@@ -119,7 +120,7 @@ fn lint(program: &Path, text: &str) -> Result<String> {
     let file = workflows.join("linted.yml");
     fs::write(&file, text)?;
     let mut command = Command::new(program);
-    // The other two linters are used where they happen to be installed.
+    // The other two linters would be used if they happened to be installed.
     command.args(["-no-color", "-shellcheck=", "-pyflakes="]).arg(&file);
     let output = proc::capture_output(command.current_dir(scratch.path()))?;
     let found = String::from_utf8_lossy(&output.stdout).into_owned();

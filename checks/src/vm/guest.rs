@@ -1,8 +1,8 @@
-//! Scripts on a client that mount, work and unmount, and mountstats between their steps.
+//! Scripts on a client that mount, work and unmount, with mountstats between their steps.
 //!
-//! Principal type: [`Mount`]. One ssh command does all of it, because each costs a connection. In
-//! the script, `again` unmounts and mounts, `remount OPTIONS` does so with others, and
-//! `snapshot NAME` prints mountstats.
+//! Main type: [`Mount`]. One ssh command does all of it, because each costs a connection. In the
+//! script, `again` unmounts and mounts, `remount OPTIONS` does so with other options, and `snapshot
+//! NAME` prints mountstats.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use anyhow::{Context, Result, ensure};
 use super::lab::Lab;
 use super::mountstats::MountStats;
 
-/// Folder where clients mount.
+/// Directory where clients mount.
 const FOLDER: &str = "/mnt/nfs";
-/// Size of the file that is written and read; no multiple of a page.
+/// Size of the file that is written and read; not a multiple of the page size.
 const FILE_BYTES: u64 = 1_500_001;
-/// How long a script may take, in seconds.
+/// Time limit of a script, in seconds.
 const SCRIPT_MAX_S: u32 = 150;
 
-/// A mount to be made.
+/// A mount to make.
 pub struct Mount<'a> {
     /// The laboratory of the guest.
     pub lab: &'a Lab,
@@ -32,16 +32,16 @@ pub struct Mount<'a> {
 
 /// The output of a script.
 pub struct Output {
-    /// Lines outside of snapshots.
+    /// Lines outside snapshots.
     pub lines: Vec<String>,
     snapshots: BTreeMap<String, MountStats>,
 }
 
 impl Output {
-    /// Returns the snapshot of this name.
+    /// Returns the snapshot with this name.
     ///
     /// # Errors
-    /// Where none was taken.
+    /// If none was taken.
     pub fn at(&self, name: &str) -> Result<&MountStats> {
         self.snapshots.get(name).with_context(|| format!("no snapshot {name:?} was taken"))
     }
@@ -63,10 +63,10 @@ impl Output {
 }
 
 impl Mount<'_> {
-    /// Mounts, runs the script and unmounts, also after a failure.
+    /// Mounts, runs the script and unmounts, even after a failure.
     ///
     /// # Errors
-    /// Where any of it fails.
+    /// If any of it fails.
     pub fn run(&self, script: &str) -> Result<Output> {
         let Self { lab, client, source, options } = self;
         let line = format!(
@@ -79,10 +79,10 @@ impl Mount<'_> {
         Output::read(&lab.ssh_within(client, &line, SCRIPT_MAX_S)?)
     }
 
-    /// Does as [`Mount::check_data`], and makes sure that the options are effective.
+    /// Same as [`Mount::check_data`], and makes sure that the options are in effect.
     ///
     /// # Errors
-    /// Where bytes, counters or options are others.
+    /// If bytes, counters or options differ.
     pub fn check_data_and_options(&self) -> Result<()> {
         let output = self.check_data()?;
         let wanted: Vec<&str> = self.options.split(',').collect();
@@ -91,13 +91,13 @@ impl Mount<'_> {
         Ok(())
     }
 
-    /// Writes a file and reads it back over the wire, and holds the kernel's counters to that.
+    /// Writes a file and reads it back over the wire, and compares the kernel's counters.
     ///
-    /// A fresh mount reads all bytes from the server, a second reading none, and one after the
+    /// A new mount reads all bytes from the server, reading again none, and reading after the
     /// caches were dropped all of them again.
     ///
     /// # Errors
-    /// Where bytes or counters are others.
+    /// If bytes or counters differ.
     pub fn check_data(&self) -> Result<Output> {
         let output = self.run(&format!(
             "head -c {FILE_BYTES} /dev/urandom >/tmp/want; \

@@ -1,9 +1,9 @@
 //! Images of guests: Debian's own packages, made into a root disk, a kernel and an initramfs.
 //!
-//! Principal type: [`Image`]. An image is known by its suite and a fingerprint of `lab-image/`, so
-//! that a changed recipe makes a new one and nothing else does. Images lie below
-//! `$XDG_CACHE_HOME/dfsbench/vm`, where that is set and so clones can share them, else below
-//! `target/vm/images`. A second process waits for the first to finish.
+//! Main type: [`Image`]. An image is identified by its suite and a fingerprint of `lab-image/`, so
+//! only a changed recipe makes a new one. Images are below `$XDG_CACHE_HOME/dfsbench/vm` if that is
+//! set, so that clones can share them, otherwise below `target/vm/images`. A second process waits
+//! for the first to finish.
 
 use std::env;
 use std::fs::{self, File};
@@ -15,11 +15,11 @@ use anyhow::{Context, Result, ensure};
 use super::machine::{Suite, compute_fingerprint};
 use crate::{proc, repo};
 
-/// Rises where an image comes out otherwise from the same recipe.
+/// Increased when the same recipe produces a different image.
 const EDITION: u8 = 1;
-/// How long one attempt at an image may take, downloads and all, in seconds.
+/// Time limit for one attempt to make an image, including downloads, in seconds.
 const BUILD_MAX_S: &str = "2400";
-/// Attempts: package archives fail now and then.
+/// Number of attempts: package archives fail now and then.
 const ATTEMPTS: u32 = 2;
 const ARCHIVE: &str = "http://deb.debian.org/debian/";
 /// Not part of the recipe.
@@ -28,14 +28,14 @@ const README: &str = "README.md";
 /// A finished image.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// Holds `root.img`, `vmlinuz` and `initrd`.
+    /// Contains `root.img`, `vmlinuz` and `initrd`.
     pub folder: PathBuf,
 }
 
-/// Returns the image of a suite, and makes it where there is none.
+/// Returns the image of a suite, and makes it if there is none.
 ///
 /// # Errors
-/// Where it can't be made: no archive answers, or we aren't root.
+/// If it can't be made: no archive answers, or we aren't root.
 pub fn find_or_make(suite: Suite) -> Result<Image> {
     let cache = cache_folder();
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
@@ -52,7 +52,7 @@ pub fn find_or_make(suite: Suite) -> Result<Image> {
     Ok(Image { folder })
 }
 
-/// Returns the folder that images are kept in.
+/// Returns the directory in which images are kept.
 pub(super) fn cache_folder() -> PathBuf {
     match env::var_os("XDG_CACHE_HOME") {
         Some(shared) if !shared.is_empty() => PathBuf::from(shared).join("dfsbench/vm"),
@@ -64,7 +64,7 @@ fn recipe_folder() -> PathBuf {
     repo::root().join("lab-image")
 }
 
-/// Returns a number for the whole recipe, by name and content.
+/// Returns a hash of the whole recipe, with names and contents.
 fn fingerprint_of_recipe(folder: &Path) -> Result<u64> {
     let mut files = Vec::new();
     let entries = fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))?;
@@ -84,7 +84,7 @@ fn fingerprint_of_recipe(folder: &Path) -> Result<u64> {
     Ok(compute_fingerprint(pieces))
 }
 
-/// Makes an image in a folder that isn't there, or holds the rest of an attempt that failed.
+/// Makes an image in a directory that doesn't exist, or has the remains of a failed attempt.
 fn make_image(suite: Suite, folder: &Path) -> Result<()> {
     for attempt in 1.. {
         match make_once(suite, folder) {
@@ -110,18 +110,18 @@ fn make_once(suite: Suite, folder: &Path) -> Result<()> {
     remove_tree(&tree)
 }
 
-/// Removes a folder with what is in it, and nothing of what is mounted there.
+/// Removes a directory with its content, but nothing mounted in it.
 ///
-/// A build that was interrupted leaves this machine's own /proc, /sys and /dev mounted in its tree:
-/// those are unmounted first, since removal would follow them.
+/// An interrupted build leaves this machine's own /proc, /sys and /dev mounted in its tree: those
+/// are unmounted first, since removal would descend into them.
 ///
 /// # Errors
-/// Where something can't be unmounted: nothing is removed then.
+/// If something can't be unmounted: then nothing is removed.
 fn remove_tree(folder: &Path) -> Result<()> {
     if !folder.exists() {
         return Ok(());
     }
-    // As the kernel writes it: a cache may be reached by a link.
+    // As written by the kernel: a cache may be reached through a link.
     let folder = folder.canonicalize()?;
     for point in mounts_below(&read_mounts()?, &folder) {
         proc::capture_stdout(Command::new("umount").arg("--").arg(&point))
@@ -136,9 +136,9 @@ fn read_mounts() -> Result<String> {
     fs::read_to_string("/proc/self/mountinfo").context("no list of mounts")
 }
 
-/// Lists what is mounted below a folder, the last mount first, as it has to be unmounted.
+/// Lists the mounts below a directory, latest first, which is the order for unmounting.
 ///
-/// **Source:** proc_pid_mountinfo(5): the fifth word is the mount point, with blanks in octal.
+/// **Source:** proc_pid_mountinfo(5): the fifth word is the mount point, with spaces in octal.
 fn mounts_below(mountinfo: &str, folder: &Path) -> Vec<PathBuf> {
     let mut points = Vec::new();
     for line in mountinfo.lines().rev() {
@@ -155,9 +155,9 @@ fn mounts_below(mountinfo: &str, folder: &Path) -> Vec<PathBuf> {
     points
 }
 
-/// Returns the command that makes the tree of files of a guest.
+/// Returns the command that creates a guest's file tree.
 ///
-/// `timeout` passes its signal on to the whole family, so nothing is left of an attempt that
+/// `timeout` passes its signal on to the whole process group, so nothing is left of an attempt that
 /// takes too long.
 fn bootstrap_command(suite: Suite, folder: &Path, tree: &Path) -> Result<Command> {
     let recipe = recipe_folder();
@@ -178,7 +178,7 @@ fn bootstrap_command(suite: Suite, folder: &Path, tree: &Path) -> Result<Command
     Ok(command)
 }
 
-/// Returns the packages that a suite gets, of lines such as `openssl trixie bookworm`.
+/// Returns the packages of a suite, from lines such as `openssl trixie bookworm`.
 fn read_packages(list: &str, suite: Suite) -> Vec<&str> {
     let mut wanted = Vec::new();
     for line in list.lines() {
@@ -193,7 +193,7 @@ fn read_packages(list: &str, suite: Suite) -> Vec<&str> {
     wanted
 }
 
-/// Returns the archive of Debian that this machine's apt uses, if it uses one.
+/// Returns the Debian archive that this machine's apt uses, if any.
 ///
 /// **Source:** apt-get(8), `indextargets`.
 pub fn find_archive() -> String {
@@ -235,7 +235,7 @@ mod tests {
         fs::write(outside.join("precious"), "x").unwrap();
         let mut mount = Command::new("mount");
         mount.arg("--bind").arg(&outside).arg(&point);
-        // Only root may plant it.
+        // Only root can set this up.
         if !mount.output().is_ok_and(|output| output.status.success()) {
             return;
         }

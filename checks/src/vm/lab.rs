@@ -1,7 +1,7 @@
-//! The life of a laboratory: up, saved, restored, down.
+//! The life cycle of a laboratory: up, saved, restored, down.
 //!
-//! Principal type: [`Lab`], what runs in one folder. It goes on running when the value is gone, as
-//! `cargo xtask vm up` wants; tests hold it in an [`Ended`], which ends it in any case.
+//! Main type: [`Lab`], the laboratory in one directory. It keeps running when the value is dropped,
+//! as `cargo xtask vm up` needs it; tests wrap it in an [`Ended`], which always ends it.
 
 use std::fs;
 use std::ops::Deref;
@@ -19,28 +19,28 @@ use super::{image, ssh};
 use crate::guard::{self, Ticket};
 use crate::proc;
 
-/// How long all machines may take to boot: emulated, on a machine that does other things too.
+/// Timeout for booting all machines: emulated, on a machine that does other things, too.
 const BOOT_MAX: Duration = Duration::from_secs(300);
-/// How long setting a resumed guest's clock may take, in seconds, and how often it is tried.
+/// Time limit for setting a resumed guest's clock, in seconds, and number of attempts.
 const CLOCK_MAX_S: u32 = 20;
 const CLOCK_TRIES: u32 = 5;
-/// Kills what runs by a path with our program's name; the guest's shell is none of that.
+/// Kills processes whose program is ours; the guest's shell is not one of them.
 const KILL_AGENTS: &str = "for process in /proc/[0-9]*; do \
     case $(readlink $process/exe) in */dfsbench*) kill -9 ${process#/proc/};; esac; done; true";
 
-/// Machines that a new laboratory shall have.
+/// The machines of a new laboratory.
 pub struct Wanted {
     /// Suite of the server.
     pub server: Suite,
     /// Suite of each client.
     pub clients: Vec<Suite>,
-    /// Largest packet of the network, in bytes.
+    /// Largest packet on the network, in bytes.
     pub mtu: u16,
     /// Size of a disk that all machines share, in MiB.
     pub shared_mib: Option<u32>,
 }
 
-/// A laboratory that runs, or is saved, in a folder.
+/// A running or saved laboratory in a directory.
 pub struct Lab {
     folder: PathBuf,
     space: Space,
@@ -48,10 +48,10 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Boots a laboratory in a folder, with fresh disks; returns when all machines are ready.
+    /// Boots a laboratory in a directory, with new disks; returns when all machines are ready.
     ///
     /// # Errors
-    /// Where one runs there already, an image can't be made, or a machine doesn't come up.
+    /// If one is already running there, an image can't be made, or a machine doesn't come up.
     pub fn up(folder: &Path, wanted: &Wanted) -> Result<Self> {
         let folder = make_folder(folder)?;
         refuse_running(&folder)?;
@@ -71,10 +71,10 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Resumes what was saved in a folder.
+    /// Resumes the laboratory saved in a directory.
     ///
     /// # Errors
-    /// Where nothing was saved there, or it runs already.
+    /// If nothing was saved there, or it is already running.
     pub fn restore(folder: &Path) -> Result<Self> {
         refuse_running(folder)?;
         let lab = Self::open(folder)?;
@@ -82,11 +82,11 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Copies the first `count` of these machines, which were saved, into a folder of their own,
-    /// from where [`Lab::restore`] resumes them.
+    /// Copies the first `count` of these machines, which were saved, to another directory, where
+    /// [`Lab::restore`] can resume them.
     ///
     /// # Errors
-    /// Where they were never saved, or some run in that folder.
+    /// If they were never saved, or some are running in that directory.
     pub fn copy_to(&self, folder: &Path, count: usize) -> Result<Self> {
         let folder = make_folder(folder)?;
         refuse_running(&folder)?;
@@ -102,10 +102,10 @@ impl Lab {
         Ok(copy)
     }
 
-    /// Takes the laboratory of a folder.
+    /// Opens the laboratory in a directory.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn open(folder: &Path) -> Result<Self> {
         let folder = folder
             .canonicalize()
@@ -114,10 +114,10 @@ impl Lab {
         Ok(Self { space: Space::of(&folder), folder, plan })
     }
 
-    /// Ends what runs in a folder and removes its network; the disks stay.
+    /// Ends the machines of a directory and removes its network; the disks stay.
     ///
     /// # Errors
-    /// Where a machine won't end.
+    /// If a machine won't end.
     pub fn down(folder: &Path) -> Result<()> {
         if !Plan::is_in(folder) {
             return Ok(());
@@ -133,17 +133,17 @@ impl Lab {
     /// Freezes all machines with their disks, and ends them; see [`Lab::restore`].
     ///
     /// # Errors
-    /// Where one doesn't run or can't be saved.
+    /// If one isn't running or can't be saved.
     pub fn save(&self) -> Result<()> {
         self.close_connections();
         self.act_on_all(|machine| self.emulator(machine).save())?;
         self.space.remove()
     }
 
-    /// Ends the machines as they are, and resumes them as they were saved last.
+    /// Ends the machines, and resumes them as last saved.
     ///
     /// # Errors
-    /// Where they were never saved, or don't come up.
+    /// If they were never saved, or don't come up.
     pub fn rewind(&self) -> Result<()> {
         Self::down(&self.folder)?;
         Self::restore(&self.folder).map(drop)
@@ -175,7 +175,7 @@ impl Lab {
         self.act_on_all(|machine| self.set_clock(&machine.name))
     }
 
-    /// Sets a guest's clock to ours: it stood still while it was saved.
+    /// Sets a guest's clock to ours: it stood still while the guest was saved.
     fn set_clock(&self, host: &str) -> Result<()> {
         for attempt in 1.. {
             let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
@@ -204,7 +204,7 @@ impl Lab {
         })
     }
 
-    /// Does something, and takes all down again where it fails.
+    /// Does something, and takes everything down again if it fails.
     fn or_down(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let outcome = act();
         if outcome.is_err() {
@@ -213,18 +213,18 @@ impl Lab {
         outcome
     }
 
-    /// Runs a line of shell on a guest and returns what it printed.
+    /// Runs a shell line on a guest and returns its output.
     ///
     /// # Errors
-    /// Where it fails, or takes longer than two minutes.
+    /// If it fails, or takes longer than two minutes.
     pub fn ssh(&self, host: &str, line: &str) -> Result<String> {
         self.ssh_within(host, line, 120)
     }
 
-    /// Runs a line as [`Lab::ssh`] does, for at most this many seconds.
+    /// Runs a line like [`Lab::ssh`], for at most this many seconds.
     ///
     /// # Errors
-    /// As [`Lab::ssh`].
+    /// Same as [`Lab::ssh`].
     pub fn ssh_within(&self, host: &str, line: &str, max_s: u32) -> Result<String> {
         let output =
             proc::capture_output(&mut ssh::build_command(&self.folder, host, line, max_s))?;
@@ -236,7 +236,7 @@ impl Lab {
         Ok(text.into_owned())
     }
 
-    /// Closes the connection that commands for a guest share; the next one opens another.
+    /// Closes the shared connection for commands on a guest; the next command opens another.
     pub fn close_connection(&self, host: &str) {
         // Without a connection there is nothing to close.
         let _ = proc::capture_output(&mut ssh::build_close_command(&self.folder, host));
@@ -248,23 +248,23 @@ impl Lab {
         }
     }
 
-    /// Returns a command of this machine that runs inside the network, as 10.77.0.254.
+    /// Returns a command on this machine that runs inside the network, as 10.77.0.254.
     pub fn inside(&self, program: &str) -> Command {
         self.space.inside(program)
     }
 
-    /// Sets the largest packet of the network, in bytes; the guests' cards are set by ssh.
+    /// Sets the largest packet of the network, in bytes; the guests' network cards are set by ssh.
     ///
     /// # Errors
-    /// Where the laboratory is down.
+    /// If the laboratory is down.
     pub fn set_mtu(&self, mtu: u16) -> Result<()> {
         self.space.set_mtu(&self.plan.machines, mtu)
     }
 
-    /// Takes a guest off the network, without its notice: nothing is answered and nothing refused.
+    /// Takes a guest off the network without it noticing: nothing is answered and nothing refused.
     ///
     /// # Errors
-    /// Where there is no such guest, or the laboratory is down.
+    /// If there is no such guest, or the laboratory is down.
     pub fn unplug(&self, host: &str) -> Result<()> {
         self.space.unplug(self.machine(host)?)
     }
@@ -272,24 +272,24 @@ impl Lab {
     /// Puts a guest back on the network.
     ///
     /// # Errors
-    /// As [`Lab::unplug`].
+    /// Same as [`Lab::unplug`].
     pub fn plug_in(&self, host: &str) -> Result<()> {
         self.space.plug_in(self.machine(host)?)
     }
 
-    /// Kills our agents on a guest; they run by the path that the program was copied to.
+    /// Kills our agents on a guest, identified by the path that the program was copied to.
     ///
     /// # Errors
-    /// Where the guest can't be reached.
+    /// If the guest can't be reached.
     pub fn kill_agents(&self, host: &str) -> Result<()> {
         self.ssh(host, KILL_AGENTS).map(drop)
     }
 
-    /// Lets a guest be reset by its kernel: it starts again from its disks, without what was in its
-    /// memory. Until then a guest that resets itself is ended.
+    /// Allows a guest's kernel to reset it: it starts again from its disks, without the content of
+    /// its memory. Without this, a guest that resets itself ends.
     ///
     /// # Errors
-    /// Where there is no such guest, or the laboratory is down.
+    /// If there is no such guest, or the laboratory is down.
     pub fn allow_reset(&self, host: &str) -> Result<()> {
         self.emulator(self.machine(host)?).allow_reset()
     }
@@ -304,12 +304,12 @@ impl Lab {
         self.plan.machines.iter().map(|machine| machine.name.as_str()).collect()
     }
 
-    /// Returns the path of the ssh_config that leads to the machines.
+    /// Returns the path of the ssh_config for the machines.
     pub fn ssh_config(&self) -> PathBuf {
         self.folder.join(ssh::CONFIG)
     }
 
-    /// Returns a script that ends the machines, as [`Lab::down`] does.
+    /// Returns a script that ends the machines, like [`Lab::down`].
     fn end_script(&self) -> String {
         let folder = self.folder.display();
         format!(
@@ -320,12 +320,12 @@ impl Lab {
         )
     }
 
-    /// Returns the command that resumes each machine, and the disk of its image.
+    /// Returns the command that resumes each machine, and its image's disk.
     pub fn describe_machines(&self) -> Vec<(String, PathBuf)> {
         let mut described = Vec::new();
         for machine in &self.plan.machines {
             let emulator = self.emulator(machine);
-            // The key makes no difference to what was saved.
+            // The key makes no difference to a saved machine.
             let start = Start::Snapshot { key: "saved" };
             let command = emulator.start_command(&self.space, &self.plan, &start);
             described.push((proc::command_line(&command), emulator.image_disk()));
@@ -338,14 +338,14 @@ impl Lab {
     }
 }
 
-/// A laboratory that ends with the value.
+/// A laboratory that ends when the value is dropped.
 pub struct Ended {
     lab: Lab,
     _ticket: Ticket,
 }
 
 impl Ended {
-    /// Takes a laboratory that is ended with the value, or with this process.
+    /// Wraps a laboratory, which ends with the value, or with this process.
     pub fn new(lab: Lab) -> Self {
         let ticket = guard::register_script(&lab.end_script());
         Self { lab, _ticket: ticket }
@@ -368,7 +368,7 @@ impl Drop for Ended {
     }
 }
 
-/// Makes a folder and returns its path without links: the namespace is named after it.
+/// Creates a directory and returns its path without links: the namespace is named after it.
 fn make_folder(folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     Ok(folder.canonicalize()?)

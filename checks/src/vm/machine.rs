@@ -1,8 +1,8 @@
-//! Machines of a laboratory, as its folder remembers them.
+//! Machines of a laboratory, as stored in its directory.
 //!
-//! Principal types: [`Suite`], the age of a guest's Debian and so of its kernel, and [`Machine`].
-//! The file `lab.json` of a laboratory's folder is a [`Plan`]; it has all that is needed to
-//! resume or end the laboratory later.
+//! Main types: [`Suite`], a guest's Debian release and so its kernel, and [`Machine`]. The file
+//! `lab.json` in a laboratory's directory is a [`Plan`]; it has everything needed to resume or end
+//! the laboratory later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// Those of NFS, the newest first.
+    /// The suites for NFS, newest first.
     pub const ALL: [Self; 3] = [Self::Trixie, Self::Bookworm, Self::Bullseye];
 
     /// Returns the name of its image.
@@ -37,7 +37,7 @@ impl Suite {
         }
     }
 
-    /// Returns the name of the suite, as the archive spells it.
+    /// Returns the name of the suite as used in the archive.
     pub const fn archive(self) -> &'static str {
         match self {
             Self::Trixie | Self::TrixieSystems => "trixie",
@@ -59,14 +59,14 @@ impl Suite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Runs the kernel's NFS server from the start.
+    /// Runs the kernel's NFS server from boot.
     Server,
     /// Mounts the server's exports.
     Client,
 }
 
 impl Role {
-    /// Returns its name, as the guest's kernel gets it.
+    /// Returns its name, as passed to the guest's kernel.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -74,7 +74,7 @@ impl Role {
         }
     }
 
-    /// Returns the memory that such a machine gets, in MiB.
+    /// Returns the memory size of such a machine, in MiB.
     pub const fn memory_mib(self, suite: Suite) -> u32 {
         match (self, suite) {
             (Self::Server, Suite::TrixieSystems) => 2_048,
@@ -88,17 +88,16 @@ impl Role {
 /// A machine of a laboratory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Name in the network: `server`, `client1` ...
+    /// Host name: `server`, `client1` ...
     pub name: String,
     /// Role of the machine.
     pub role: Role,
     /// Last number of its address, 10.77.0.N.
     pub number: u8,
-    /// Memory in MiB; not known of machines that an earlier release has saved, which are booted
-    /// again.
+    /// Memory in MiB; unknown for machines saved by an earlier release, which are booted again.
     #[serde(default)]
     pub memory_mib: u32,
-    /// Folder of the image that it was booted from.
+    /// Directory of the image that it was booted from.
     pub image: PathBuf,
 }
 
@@ -110,7 +109,7 @@ impl Machine {
         Self { name: "server".to_owned(), role, number: 1, memory_mib, image }
     }
 
-    /// Returns a client; they count from 1.
+    /// Makes a client; clients are numbered from 1.
     pub fn client(index: u8, suite: Suite, image: PathBuf) -> Self {
         let role = Role::Client;
         let memory_mib = role.memory_mib(suite);
@@ -128,34 +127,34 @@ impl Machine {
     }
 }
 
-/// All machines of a laboratory and what they share.
+/// All machines of a laboratory and shared settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The server, then the clients.
     pub machines: Vec<Machine>,
-    /// Largest packet of the network, in bytes.
+    /// Largest packet on the network, in bytes.
     pub mtu: u16,
-    /// Whether there is a disk that all machines share.
+    /// Whether there is a disk shared by all machines.
     pub has_shared_disk: bool,
 }
 
 impl Plan {
     const FILE: &str = "lab.json";
 
-    /// Writes it into a laboratory's folder.
+    /// Writes it to a laboratory's directory.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn save(&self, folder: &Path) -> Result<()> {
         let path = folder.join(Self::FILE);
         let text = serde_json::to_string_pretty(self)?;
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Reads that of a laboratory's folder.
+    /// Reads it from a laboratory's directory.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn load(folder: &Path) -> Result<Self> {
         let path = folder.join(Self::FILE);
         let text = fs::read_to_string(&path).with_context(|| {
@@ -164,16 +163,16 @@ impl Plan {
         serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))
     }
 
-    /// Tells whether there is one in this folder.
+    /// Returns true if there is one in this directory.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(Self::FILE).exists()
     }
 }
 
-/// Returns a number for a sequence of byte strings, the same everywhere and always.
+/// Returns a hash of a sequence of byte strings that is the same everywhere and always.
 ///
-/// **Source:** FNV-1a, 64 bits: the IETF draft draft-eastlake-fnv, section 2. Each piece is closed
-/// by its length, so that two pieces never run into one.
+/// **Source:** FNV-1a, 64 bits: the IETF draft draft-eastlake-fnv, section 2. Each piece is
+/// followed by its length, so that the boundaries matter.
 pub fn compute_fingerprint<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for piece in pieces {

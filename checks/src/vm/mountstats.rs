@@ -1,6 +1,6 @@
-//! Reads the Linux client's figures of a mount from `/proc/self/mountstats`.
+//! Reads the Linux client's statistics of a mount from `/proc/self/mountstats`.
 //!
-//! Principal type: [`MountStats`], the few figures of it that the checks need.
+//! Main type: [`MountStats`], the few numbers that the checks need.
 //!
 //! **Source:** nfs_show_stats() in fs/nfs/super.c and nfs_iostats.h of Linux 6.1; the format calls
 //! itself 1.1.
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 
-/// Figures of one mount.
+/// Statistics of one mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountStats {
-    /// Options that are effective.
+    /// Options in effect.
     pub options: Vec<String>,
-    /// Transports; `nconnect` makes several.
+    /// Number of transports; `nconnect` makes several.
     pub connections: usize,
-    /// Bytes read from the server by READ and its kin.
+    /// Bytes read from the server, by READ and similar operations.
     pub read_bytes: u64,
     /// Bytes written to the server by WRITE.
     pub written_bytes: u64,
@@ -28,14 +28,14 @@ impl MountStats {
     /// Finds the mount on `folder` in the text.
     ///
     /// # Errors
-    /// Where it isn't there, or lacks what every NFS mount has.
+    /// If it isn't there, or lacks something that every NFS mount has.
     pub fn parse(text: &str, folder: &str) -> Result<Self> {
         let head = format!(" mounted on {folder} with fstype nfs");
         let (_, rest) = text
             .split_once(&head)
             .with_context(|| format!("no NFS is mounted on {folder}:\n{text}"))?;
         let mut stats = Self::default();
-        // The first line is the rest of the one that names the mount.
+        // The first line is the rest of the one with the mount's name.
         for line in rest.lines().skip(1) {
             if line.starts_with("device ") {
                 break;
@@ -62,7 +62,7 @@ impl MountStats {
         Ok(stats)
     }
 
-    /// Returns those of `options` that aren't effective.
+    /// Returns the `options` that aren't in effect.
     pub fn missing_options<'a>(&self, options: &[&'a str]) -> Vec<&'a str> {
         let mut missing = Vec::new();
         for option in options {
@@ -74,7 +74,7 @@ impl MountStats {
     }
 }
 
-/// Whether the key of a line is the name of an operation, as in `DELEGRETURN: 1 1 0 ...`.
+/// Returns true if the key of a line is the name of an operation, as in `DELEGRETURN: 1 1 0 ...`.
 fn is_operation(key: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     !key.is_empty() && key.bytes().all(is_part)

@@ -1,8 +1,9 @@
 //! The network of a laboratory: a namespace with one bridge, on which this machine is 10.77.0.254.
 //!
-//! Principal type: [`Space`]. Every device is made inside the namespace, so the machine's own
-//! interfaces are never touched and two laboratories never meet. The namespace's name comes from
-//! the laboratory's folder, so the folder is all that is needed to find it again.
+//! Main type: [`Space`]. Every device is created inside the namespace, so the machine's own
+//! interfaces are never touched and two laboratories never interfere. The namespace's name is
+//! derived from the laboratory's directory, so the directory is all that is needed to find it
+//! again.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +24,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// Names the one of a laboratory's folder, made or not.
+    /// Returns the one for a laboratory's directory, whether or not it exists.
     pub fn of(folder: &Path) -> Self {
         let number = compute_fingerprint([folder.as_os_str().as_encoded_bytes()]);
         Self { name: format!("dfsbench-{:08x}", number >> 32) }
@@ -34,16 +35,15 @@ impl Space {
         &self.name
     }
 
-    /// Returns the file that stands for it.
+    /// Returns the file that represents it.
     pub fn path(&self) -> String {
         format!("/run/netns/{}", self.name)
     }
 
-    /// Makes it again with its bridge and one tap for each machine, for packets of up to `mtu`
-    /// bytes.
+    /// Recreates it with its bridge and one tap per machine, for packets of up to `mtu` bytes.
     ///
     /// # Errors
-    /// Where the kernel has no namespaces, bridges or taps, or we aren't root.
+    /// If the kernel has no namespaces, bridges or taps, or we aren't root.
     pub fn make(&self, machines: &[Machine], mtu: u16) -> Result<()> {
         self.remove()?;
         proc::capture_stdout(Command::new("ip").args(["netns", "add", &self.name]))?;
@@ -58,10 +58,10 @@ impl Space {
         self.set_mtu(machines, mtu)
     }
 
-    /// Sets the largest packet of the bridge and of what is on it, in bytes.
+    /// Sets the largest packet of the bridge and everything on it, in bytes.
     ///
     /// # Errors
-    /// Where there is no such network.
+    /// If there is no such network.
     pub fn set_mtu(&self, machines: &[Machine], mtu: u16) -> Result<()> {
         let mtu = mtu.to_string();
         for machine in machines {
@@ -70,10 +70,10 @@ impl Space {
         self.run_ip(&["link", "set", BRIDGE, "mtu", &mtu])
     }
 
-    /// Takes a machine off the bridge: what it sends is lost, and so is what is sent to it.
+    /// Takes a machine off the bridge: everything it sends is lost, and everything sent to it.
     ///
     /// # Errors
-    /// Where there is no such network.
+    /// If there is no such network.
     pub fn unplug(&self, machine: &Machine) -> Result<()> {
         self.run_ip(&["link", "set", &machine.tap(), "nomaster"])
     }
@@ -81,15 +81,15 @@ impl Space {
     /// Puts a machine back on the bridge.
     ///
     /// # Errors
-    /// Where there is no such network.
+    /// If there is no such network.
     pub fn plug_in(&self, machine: &Machine) -> Result<()> {
         self.run_ip(&["link", "set", &machine.tap(), "master", BRIDGE])
     }
 
-    /// Removes it, where it is there, with all that is in it.
+    /// Removes it with everything in it, if it exists.
     ///
     /// # Errors
-    /// Where it can't be removed.
+    /// If it can't be removed.
     pub fn remove(&self) -> Result<()> {
         if Path::new(&self.path()).exists() {
             proc::capture_stdout(Command::new("ip").args(["netns", "delete", &self.name]))?;

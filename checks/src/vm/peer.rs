@@ -1,7 +1,7 @@
 //! Ours and the kernel's: our server mounted by Linux, and our client with the kernel's server.
 //!
-//! Principal type: [`Peer`], one of the kernel's servers and how it is reached. Our programs run
-//! on this machine's end of the bridge.
+//! Main type: [`Peer`], one of the kernel's servers and its addresses. Our programs run on this
+//! machine's end of the bridge.
 
 use std::fs;
 use std::path::Path;
@@ -19,31 +19,31 @@ use crate::ours::{Ours, Run};
 use crate::proc::{self, Background};
 use crate::repo::{self, Profile};
 
-/// Our program as it was built for tests.
+/// Our program as built for tests.
 pub const OURS: Ours = Ours::new(Profile::Debug);
-/// One of the kernel's servers; its portmapper knows the ports.
+/// One of the kernel's servers; its portmapper has the ports.
 #[derive(Clone, Copy)]
 pub struct Peer {
-    /// Its name for ssh.
+    /// Its name in the ssh configuration.
     host: &'static str,
-    /// Its address for us.
+    /// Its address for our client.
     url: &'static str,
 }
 
 /// The server of a laboratory.
 pub const SERVER: Peer = Peer { host: "server", url: "nfs://10.77.0.1/export" };
-/// The client of kernel 6.1, which exports too.
+/// The client with kernel 6.1, which also exports.
 pub const OLD_SERVER: Peer = Peer { host: "client2", url: "nfs://10.77.0.12/export" };
-/// Seed of the data that a run of ours writes, and size of its one file.
+/// Seed of the data written by our run, and size of its only file.
 const SEED: u64 = 7;
 const FILE: (&str, u64) = ("3MiB", 3 << 20);
-/// How long our server may take to say where it listens.
+/// Timeout until our server prints its address.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Makes a run of ours under TLS, with the laboratory's own authority.
+/// Makes a run with TLS, with the laboratory's own authority.
 ///
 /// # Errors
-/// As [`check_run`].
+/// Same as [`check_run`].
 pub fn check_run_under_tls(lab: &Lab) -> Result<()> {
     let folder = TempDir::new()?;
     let ca = folder.path().join("ca.pem");
@@ -55,7 +55,7 @@ pub fn check_run_under_tls(lab: &Lab) -> Result<()> {
 /// Starts our server on this machine's end of the bridge, with a portmapper.
 ///
 /// # Errors
-/// Where it doesn't print its address.
+/// If it doesn't print its address.
 pub fn start_server(lab: &Lab) -> Result<Background> {
     let mut command = wrap_inside(lab, &OURS.command());
     command.args(["serve", "--listen", "10.77.0.254", "--allow", "10.77.0.0/24"]);
@@ -69,17 +69,17 @@ pub fn start_server(lab: &Lab) -> Result<Background> {
 /// Mounts our server on a client, and checks data and counters.
 ///
 /// # Errors
-/// As [`Mount::check_data`].
+/// Same as [`Mount::check_data`].
 pub fn check_mount(lab: &Lab, client: &str, version: &str) -> Result<()> {
     let options = format!("vers={version},proto=tcp");
     Mount { lab, client, source: "host:/export", options: &options }.check_data().map(|_| ())
 }
 
-/// Checks that `dfsbench probe` finds these versions of the laboratory's server, and its extended
+/// Checks that `dfsbench probe` finds these versions on the laboratory's server, and its extended
 /// attributes.
 ///
 /// # Errors
-/// Where one is missing.
+/// If one is missing.
 pub fn check_probe(lab: &Lab, versions: &[&str]) -> Result<()> {
     let text = proc::capture_text(wrap_inside(lab, &OURS.command()).args(["probe", SERVER.url]))?;
     let has_xattrs = text.contains("\nxattr:     supported");
@@ -96,7 +96,7 @@ pub fn check_probe(lab: &Lab, versions: &[&str]) -> Result<()> {
 /// Runs the list of checks that every server must pass.
 ///
 /// # Errors
-/// As [`interop::check_output`].
+/// Same as [`interop::check_output`].
 pub fn check_list(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     let example = Command::new(repo::example_path(Profile::Debug, "interop"));
     let mut command = wrap_inside(lab, &example);
@@ -104,10 +104,10 @@ pub fn check_list(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     interop::check_output(&mut command).map(|_| ())
 }
 
-/// Makes a verified run; its cross-checks agree, and the server has what was to be written.
+/// Makes a verified run; its cross-checks agree, and the server has the data that was written.
 ///
 /// # Errors
-/// Where anything differs.
+/// If anything differs.
 pub fn check_run(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     let folder = TempDir::new()?;
     let results = folder.path().join("results.db");
@@ -121,7 +121,7 @@ pub fn check_run(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     let mut command = wrap_inside(lab, &run);
     proc::capture_stdout(command.args(run.get_args()))?;
     check_counts(&results)?;
-    // What is still open keeps the export busy; of v4.0 a server remembers what was closed last.
+    // An open file keeps the export busy; a v4.0 server also remembers what was closed last.
     let open = "cat /proc/fs/nfsd/clients/*/states 2>/dev/null | grep 'type: open' | \
                 grep -v ' closed,' || true";
     let open = lab.ssh(peer.host, open)?;
@@ -139,7 +139,7 @@ pub fn check_run(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks the counts of the one trial against those that were made independently.
+/// Compares the counts of the only trial with independent ones.
 fn check_counts(results: &Path) -> Result<()> {
     let report: Value = serde_json::from_slice(&OURS.report(results, "json")?)?;
     let passes = report.pointer("/runs/0/trials/0/passes").and_then(Value::as_array);
@@ -156,12 +156,12 @@ fn check_counts(results: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns our program as a command that runs on the bridge.
+/// Returns a command that runs our program on the bridge.
 pub fn ours_inside(lab: &Lab) -> Command {
     wrap_inside(lab, &OURS.command())
 }
 
-/// Returns the program of a command as one that runs on the bridge; its arguments stay behind.
+/// Returns a command that runs the program of another on the bridge; its arguments are not copied.
 pub(super) fn wrap_inside(lab: &Lab, command: &Command) -> Command {
     let mut inside = lab.inside(&command.get_program().to_string_lossy());
     inside.env("NO_COLOR", "1").stdin(Stdio::null());

@@ -1,10 +1,10 @@
-//! Loss of power of the kernel's server: what `dfsbench durability` finds that it has kept.
+//! Power loss of the kernel's server: tests what `dfsbench durability` finds preserved.
 //!
-//! One export is set up by the recipe `knfsd`, which does all its steps again; the other by one
-//! that is made of it, with a step that makes something once and fails the second time.
+//! One export is set up by the recipe `knfsd`, which does all its steps again; the other by a
+//! modified one, with a step that creates something once and fails the second time.
 //!
-//! The guest is reset by its kernel, as dfsbench does to a real host. The emulator goes on running:
-//! all that the guest has written to its disks is there, and nothing that was in its memory.
+//! The guest is reset by its kernel, as dfsbench does with a real host. The emulator keeps running:
+//! everything the guest has written to its disks is preserved, and nothing in its memory.
 
 use std::fs;
 use std::path::Path;
@@ -23,15 +23,15 @@ use crate::repo::Profile;
 const OURS: Ours = Ours::new(Profile::Debug);
 const HOST: &str = "server";
 
-/// Frees the port, since the guest boots with a server that exports an empty folder; and keeps what
-/// NFS writes off the root disk, which has no journal and is not fit to lose power with.
+/// Frees the port, since the guest boots with a server that exports an empty directory; and keeps
+/// NFS state off the root disk, which has no journal and does not survive a power loss.
 const POWER_ON: &str = "until [ -e /run/lab-ready ]; do sleep 0.2; done; \
     rpc.nfsd 0; killall -q -w rpc.mountd; exportfs -au; exportfs -f; umount /export; \
     cd /var/lib/nfs && mount -t tmpfs tmpfs . && cd /var/lib/nfs && mkdir sm sm.bak v4recovery && \
     touch etab rmtab && umask 077; mkdir -p /var/lib/dfsbench; cd /var/lib/dfsbench; touch lock undo.jsonl; sync";
 
-/// The kernel's server with both kinds of export, used by our own client on the machine that
-/// controls. It formats the data disk for each.
+/// The kernel's server with both kinds of export, used by our own client on the controlling
+/// machine. It formats the data disk for each.
 const PLAN: &str = r#"
 name = "power"
 host = [
@@ -58,7 +58,7 @@ devices = ["/dev/vdb"]
 settings = { export = "async" }
 "#;
 
-/// Parts of the recipe `knfsd`, and what stands there in the one that keeps what it has made.
+/// Parts of the recipe `knfsd`, and their replacements in the one that keeps its creations.
 const CHANGES: [[&str; 2]; 3] = [
     ["name = \"knfsd\"", "name = \"kept\""],
     ["restart = \"all-steps\"", "restart = \"on-state\"\nfolders = [\"{state}/made\"]"],
@@ -66,11 +66,11 @@ const CHANGES: [[&str; 2]; 3] = [
 ];
 
 /// Resets the host of each export while it is written to, and checks that the one with `sync` has
-/// kept all that was promised, the one with `async` has lost what it had acknowledged as safe, and
-/// that dfsbench says so.
+/// kept everything promised, the one with `async` has lost data acknowledged as safe, and that
+/// dfsbench reports it.
 ///
 /// # Errors
-/// Where it is otherwise, the guest doesn't start again, or something is left on it.
+/// If it is otherwise, the guest doesn't start again, or something is left on it.
 pub fn check(lab: &Lab) -> Result<()> {
     let folder = TempDir::new()?;
     let [plan, kept] = ["plan.toml", "kept.toml"].map(|name| folder.path().join(name));
@@ -95,11 +95,11 @@ pub fn check(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Measures what a plan's systems keep of what is written while a host is reset, or before that,
-/// with such options; returns the report of each, and the exit code.
+/// Measures how much of the data written while a host is reset, or before that, a plan's systems
+/// keep, with these options; returns the report of each, and the exit code.
 ///
 /// # Errors
-/// Where it can't be measured, or the guest doesn't start again.
+/// If it can't be measured, or the guest doesn't start again.
 pub fn measure(
     lab: &Lab,
     host: &str,
@@ -108,7 +108,7 @@ pub fn measure(
 ) -> Result<(Vec<Value>, Option<i32>)> {
     lab.allow_reset(host)?;
     lab.ssh(host, POWER_ON)?;
-    // A connection that is shared would hang with the host.
+    // A shared connection would hang with the host.
     lab.close_connection(host);
     let config = lab.ssh_config();
     let power_on = format!("ssh -F '{}' -o ControlPath=none {host} '{POWER_ON}'", config.display());
@@ -122,7 +122,7 @@ pub fn measure(
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     let read = serde_json::from_str(&text);
-    // One report stands alone.
+    // A single report is not in an array.
     let reports = match read.with_context(|| format!("{}: {text}{errors}", output.status))? {
         Value::Array(reports) => reports,
         report => vec![report],

@@ -1,11 +1,11 @@
-//! One emulated machine: how it is started, known again, and ended.
+//! One emulated machine: how it is started, recognized, and ended.
 //!
-//! Principal type: [`Emulator`], the files of one machine in its laboratory's folder. A process is
-//! ended only where its command line names our pid file: a number may belong to another process by
+//! Main type: [`Emulator`], the files of one machine in its laboratory's directory. A process is
+//! ended only if its command line contains our pid file: the id may belong to another process by
 //! now.
 //!
-//! **Source:** the flags are those of qemu-system-x86_64(1); those of the guest's kernel are in
-//! its Documentation/admin-guide/kernel-parameters.txt.
+//! **Source:** the flags are those of qemu-system-x86_64(1); those of the guest's kernel are in its
+//! Documentation/admin-guide/kernel-parameters.txt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,22 +21,22 @@ use super::net::Space;
 use super::qmp::Monitor;
 use crate::proc;
 
-/// Name of the snapshot that a laboratory is saved under.
+/// Name of the snapshot of a saved laboratory.
 const SNAPSHOT: &str = "ready";
-/// Text on the guest's console once it can be used.
+/// Text on the guest's console once it is usable.
 const READY: &str = " ready at ";
 const POLL: Duration = Duration::from_millis(50);
-/// How long a killed process may take to be gone.
+/// Timeout until a killed process is gone.
 const DEATH_MAX: Duration = Duration::from_secs(10);
 /// Names of a machine's disks; only servers have one for data.
 const ROOT_DISK: &str = "root.qcow2";
 const DATA_DISK: &str = "data.qcow2";
 /// Size of the server's data disk; the file grows as it is written.
 const DATA_DISK_SIZE: &str = "2G";
-/// Size of a packet that the network card can do, in bytes; the guest may use less.
+/// Largest packet that the network card supports, in bytes; the guest may use less.
 const CARD_MTU: u16 = 9000;
 
-/// Emulated hardware: no hardware support is needed, or used where it is there.
+/// Emulated hardware: hardware support is not needed, and not used if available.
 #[rustfmt::skip]
 const HARDWARE: [&str; 15] = [
     "-machine", "q35", "-accel", "tcg,thread=multi,tb-size=128", "-cpu", "qemu64,+rdrand",
@@ -44,28 +44,28 @@ const HARDWARE: [&str; 15] = [
     "-rtc", "base=utc",
 ];
 
-/// Quick and quiet. The clock is the emulator's own (HPET): that of the processor is calibrated
-/// against emulated timers, which on a busy machine comes out several times too fast.
+/// Fast and quiet. The clock is the emulator's own (HPET): that of the CPU is calibrated against
+/// emulated timers, which on a busy machine makes it run several times too fast.
 const KERNEL: &str = "console=ttyS0 quiet panic=-1 root=/dev/vda rw mitigations=off nokaslr \
     audit=0 apparmor=0 random.trust_cpu=on notsc clocksource=hpet cryptomgr.notests \
     noreplace-smp no_timer_check nowatchdog net.ifnames=0";
 
-/// One machine of a laboratory's folder.
+/// One machine in a laboratory's directory.
 pub struct Emulator<'a> {
     folder: &'a Path,
     machine: &'a Machine,
 }
 
 impl<'a> Emulator<'a> {
-    /// Takes the machine of a laboratory, running or not.
+    /// Makes the emulator for a laboratory's machine, running or not.
     pub const fn new(folder: &'a Path, machine: &'a Machine) -> Self {
         Self { folder, machine }
     }
 
-    /// Makes its disks again, on top of its image.
+    /// Recreates its disks, on top of its image.
     ///
     /// # Errors
-    /// Where `qemu-img` fails.
+    /// If `qemu-img` fails.
     pub fn make_disks(&self) -> Result<()> {
         let mut root = Command::new("qemu-img");
         root.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"]).arg(self.image_disk());
@@ -81,7 +81,7 @@ impl<'a> Emulator<'a> {
     /// Starts it in the namespace: from power on, with this public key, or from its snapshot.
     ///
     /// # Errors
-    /// Where the emulator refuses.
+    /// If the emulator refuses.
     pub fn start(&self, space: &Space, plan: &Plan, start: &Start<'_>) -> Result<()> {
         proc::capture_stdout(&mut self.start_command(space, plan, start)).map(|_| ())
     }
@@ -106,10 +106,10 @@ impl<'a> Emulator<'a> {
         command
     }
 
-    /// Copies its disks, with what was saved in them, to the machine of another folder.
+    /// Copies its disks, with their snapshots, to the machine in another directory.
     ///
     /// # Errors
-    /// Where it was not saved, or there is no space.
+    /// If it was not saved, or there is no space.
     pub fn copy_disks(&self, folder: &Path) -> Result<()> {
         let copy = Emulator::new(folder, self.machine);
         for disk in self.disks() {
@@ -158,7 +158,7 @@ impl<'a> Emulator<'a> {
     /// Waits until the guest prints on its console that it is ready.
     ///
     /// # Errors
-    /// Where it dies or is silent; the message has the end of its console.
+    /// If it dies or is silent; the message has the end of its console.
     pub fn await_ready(&self, deadline: Instant) -> Result<()> {
         loop {
             let log = fs::read(self.file_path("log")).unwrap_or_default();
@@ -177,10 +177,10 @@ impl<'a> Emulator<'a> {
         }
     }
 
-    /// Freezes it with memory and disks in its disks' files, and ends it.
+    /// Freezes it with memory and disks into its disk files, and ends it.
     ///
     /// # Errors
-    /// Where it doesn't run, or the disk is full.
+    /// If it isn't running, or the disk is full.
     pub fn save(&self) -> Result<()> {
         let mut monitor = Monitor::connect(&self.file_path("qmp"))?;
         monitor.execute("stop", &json!({}))?;
@@ -188,10 +188,10 @@ impl<'a> Emulator<'a> {
         self.end()
     }
 
-    /// Ends it, where it runs, without asking the guest.
+    /// Ends it, if it is running, without asking the guest.
     ///
     /// # Errors
-    /// Where it won't end.
+    /// If it won't end.
     pub fn end(&self) -> Result<()> {
         let Some(process) = self.process() else { return Ok(()) };
         proc::capture_output(Command::new("kill").args(["-KILL", &process.to_string()]))?;
@@ -204,16 +204,16 @@ impl<'a> Emulator<'a> {
         Ok(())
     }
 
-    /// Has the emulator start the guest again where its kernel resets it, instead of ending.
+    /// Makes the emulator restart the guest if its kernel resets it, instead of ending.
     ///
     /// # Errors
-    /// Where it doesn't run.
+    /// If it isn't running.
     pub fn allow_reset(&self) -> Result<()> {
         let mut monitor = Monitor::connect(&self.file_path("qmp"))?;
         monitor.execute("set-action", &json!({ "reboot": "reset" })).map(drop)
     }
 
-    /// Returns the number of its process, if it runs and is ours.
+    /// Returns its process id, if it is running and ours.
     pub fn process(&self) -> Option<u32> {
         let path = self.file_path("pid");
         let number = fs::read_to_string(&path).ok()?.trim().parse().ok()?;
@@ -222,12 +222,12 @@ impl<'a> Emulator<'a> {
         words.any(|word| word == path.as_os_str().as_encoded_bytes()).then_some(number)
     }
 
-    /// Returns the disk of its image, which its own root disk differs from.
+    /// Returns its image's disk, on which its own root disk is based.
     pub fn image_disk(&self) -> PathBuf {
         self.machine.image.join("root.img")
     }
 
-    /// Returns the names of its disks that are no other machine's.
+    /// Returns the names of the disks that only belong to this machine.
     const fn disks(&self) -> &'static [&'static str] {
         match self.machine.role {
             Role::Server => &[ROOT_DISK, DATA_DISK],
@@ -240,24 +240,24 @@ impl<'a> Emulator<'a> {
     }
 }
 
-/// How a machine begins.
+/// How a machine starts.
 pub enum Start<'a> {
     /// From power on.
     PowerOn {
-        /// The public key that may log in.
+        /// The public key allowed to log in.
         key: &'a str,
     },
-    /// From where it was saved.
+    /// From a snapshot.
     Snapshot {
-        /// The public key that may log in once it is reset.
+        /// The public key allowed to log in after a reset.
         key: &'a str,
     },
 }
 
-/// Makes the disk that all machines of a laboratory share, of this size in MiB.
+/// Creates the disk shared by all machines of a laboratory, with this size in MiB.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it can't be written.
 pub fn make_shared_disk(folder: &Path, size_mib: u32) -> Result<()> {
     let path = shared_disk(folder);
     let file = fs::File::create(&path).with_context(|| format!("no {}", path.display()))?;
@@ -286,12 +286,12 @@ mod tests {
         let stranger = Background::start(Command::new("sleep").arg("60")).unwrap();
         fs::write(&path, format!("{}\n", stranger.id())).unwrap();
         assert_eq!(emulator.process(), None);
-        // It waits by itself: a child of it would outlive it, and hold this test's output open.
+        // The shell itself waits: a child of it would outlive it, and hold this test's output open.
         let mut ours = Command::new("sh");
         ours.args(["-c", "read line; :", "sh"]).arg(&path).stdin(Stdio::piped());
         let ours = Background::start(&mut ours).unwrap();
         fs::write(&path, format!("{}\n", ours.id())).unwrap();
-        // A process that was just started has no command line for a moment.
+        // A process that has just been started has no command line for a moment.
         let deadline = Instant::now() + DEATH_MAX;
         while emulator.process().is_none() && Instant::now() < deadline {
             thread::sleep(POLL);

@@ -1,7 +1,7 @@
 //! Commands to a running emulator, over its control socket.
 //!
-//! Principal type: [`Monitor`]. One JSON object a line; events are dropped.
-//! Every wait is bounded by the socket's time-out.
+//! Main type: [`Monitor`]. One JSON object per line; events are dropped. Every wait is limited by
+//! the socket's timeout.
 //!
 //! **Source:** QEMU Machine Protocol Specification, sections 2.2 to 2.4.
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-/// Saving a machine's state writes all its memory.
+/// Saving a machine's state writes all of its memory.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The control socket of one emulator.
@@ -25,7 +25,7 @@ impl Monitor {
     /// Connects to the socket at `path`.
     ///
     /// # Errors
-    /// Where nothing listens there, or it isn't an emulator.
+    /// If nothing listens there, or it isn't an emulator.
     pub fn connect(path: &Path) -> Result<Self> {
         let socket = UnixStream::connect(path)
             .with_context(|| format!("no emulator listens at {}", path.display()))?;
@@ -37,10 +37,10 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// Has a command executed and returns what it returned.
+    /// Executes a command and returns its result.
     ///
     /// # Errors
-    /// Where it fails.
+    /// If it fails.
     pub fn execute(&mut self, name: &str, arguments: &Value) -> Result<Value> {
         let command = json!({ "execute": name, "arguments": arguments });
         self.lines.get_mut().write_all(format!("{command}\n").as_bytes())?;
@@ -55,10 +55,10 @@ impl Monitor {
         }
     }
 
-    /// Has a command for people executed, which prints something only where it fails.
+    /// Executes a command of the human monitor, which prints something only if it fails.
     ///
     /// # Errors
-    /// As [`Monitor::execute`].
+    /// Same as [`Monitor::execute`].
     pub fn execute_silent(&mut self, command: &str) -> Result<()> {
         let arguments = json!({ "command-line": command });
         let text = self.execute("human-monitor-command", &arguments)?;

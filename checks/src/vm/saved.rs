@@ -1,11 +1,12 @@
 //! Machines as they were after booting: booted and saved once, and copied for each laboratory.
 //!
-//! Principal function: [`copy_booted`]. Booting takes emulated machines most of a minute, and
-//! several laboratories that boot at once take each other's processors; a copy takes seconds. The
-//! saved machines lie beside the images. They are booted again where anything has changed that
-//! they consist of: an image, the emulator or its flags.
+//! Main function: [`copy_booted`]. Booting emulated machines takes most of a minute, and several
+//! laboratories that boot at once compete for the CPUs; a copy takes seconds. The saved machines
+//! are next to the images. They are booted again if anything they depend on has changed: an image,
+//! the emulator or its flags.
 //!
-//! A second process waits for the first to finish, and copies only what nothing writes to.
+//! A second process waits for the first to finish, and copies only files that are no longer written
+//! to.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -19,14 +20,14 @@ use super::image::{self, Image};
 use super::lab::{Ended, Lab, Wanted};
 use crate::proc;
 
-/// Name of the file that describes what saved machines consist of.
+/// Name of the file that describes what saved machines depend on.
 const DESCRIPTION: &str = "description";
 
-/// Makes a laboratory in a folder of the first `count` of these machines, as they were after
-/// booting: [`Lab::rewind`] resumes them, as often as wanted.
+/// Makes a laboratory in a directory from the first `count` of these machines, as they were after
+/// booting: [`Lab::rewind`] resumes them, any number of times.
 ///
 /// # Errors
-/// Where they can't be booted, saved or copied, or some run in the folder already.
+/// If they can't be booted, saved or copied, or some are already running in the directory.
 pub fn copy_booted(folder: &Path, wanted: &Wanted, count: usize) -> Result<Lab> {
     let cache = image::cache_folder();
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
@@ -49,7 +50,7 @@ pub fn copy_booted(folder: &Path, wanted: &Wanted, count: usize) -> Result<Lab> 
     lab.copy_to(folder, count)
 }
 
-/// Returns the machines that were saved in a folder, if they are as they would be made today.
+/// Returns the machines saved in a directory, if they are up to date.
 fn find_saved(folder: &Path, emulator: &str, images: &[Image]) -> Option<Lab> {
     let lab = Lab::open(folder).ok()?;
     let description = fs::read_to_string(folder.join(DESCRIPTION)).ok()?;
@@ -57,14 +58,14 @@ fn find_saved(folder: &Path, emulator: &str, images: &[Image]) -> Option<Lab> {
     (is_current && names_all(&description, images)).then_some(lab)
 }
 
-/// Says whether machines have these images: an image of an older recipe may be there, too.
+/// Returns true if machines have these images: an image of an older recipe may still exist.
 fn names_all(description: &str, images: &[Image]) -> bool {
     images.iter().all(|image| description.contains(&format!("{}/", image.folder.display())))
 }
 
 fn boot_and_save(folder: &Path, emulator: &str, wanted: &Wanted) -> Result<Lab> {
     eprintln!("vm: booting {}", folder.display());
-    // The lock is ours: what runs there was left by a process that is gone.
+    // We hold the lock: anything running there was left by a process that is gone.
     Lab::down(folder)?;
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
@@ -75,10 +76,10 @@ fn boot_and_save(folder: &Path, emulator: &str, wanted: &Wanted) -> Result<Lab> 
     Lab::open(folder)
 }
 
-/// Describes what machines consist of: the emulator, how it is started, and their images.
+/// Describes what machines depend on: the emulator, its flags, and their images.
 ///
-/// The disks of a saved machine hold only what differs from its image, so an image that was made
-/// again, even at the same path, makes them worthless.
+/// The disks of a saved machine only contain the differences from its image, so if an image was
+/// made again, even at the same path, they are worthless.
 fn describe(lab: &Lab, emulator: &str) -> Result<String> {
     let mut text = format!("{emulator}\n");
     for (command, disk) in lab.describe_machines() {
@@ -100,7 +101,7 @@ mod tests {
         let image = |name: &str| Image { folder: Path::new("/cache").join(name) };
         let description = "qemu 9\nqemu -drive /cache/trixie-1/root.img\nimage 7.000000001\n";
         assert!(names_all(description, &[image("trixie-1")]));
-        // The old image is still there, and its machines as they were.
+        // The old image still exists, with its machines unchanged.
         assert!(!names_all(description, &[image("trixie-2")]));
         assert!(!names_all(description, &[image("trixie-1"), image("bookworm-1")]));
     }

@@ -1,10 +1,11 @@
-//! The way into the guests: a key of the laboratory's own, and an ssh_config for any ssh.
+//! Access to the guests: a key for each laboratory, and an ssh_config for any ssh.
 //!
 //! All commands for a guest share one connection, because the handshake takes an emulated machine
-//! more than a second. It is closed where the guest is saved or ended.
+//! more than a second. It is closed when the guest is saved or ended.
 //!
-//! Plain `ssh -F CONFIG server` works from outside the namespace: the ssh_config names a proxy that
-//! enters it. Guests get the public key on their kernel's command line, so images hold none.
+//! Plain `ssh -F CONFIG server` works from outside the namespace: the ssh_config has a proxy
+//! command that enters it. Guests get the public key on their kernel's command line, so images
+//! contain none.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,20 +18,20 @@ use super::machine::Machine;
 use super::net::Space;
 use crate::proc;
 
-/// Name of the ssh_config in a laboratory's folder.
+/// Name of the ssh_config in a laboratory's directory.
 pub const CONFIG: &str = "ssh_config";
-/// The longest time for a guest that has ended a line to report it, in seconds.
+/// Maximum time until a guest that has completed a line reports it, in seconds.
 const ANSWER_S: u32 = 20;
 /// Name of the private key.
 const KEY: &str = "id";
-/// The longest path of a folder in which sockets of connections can be: the path of a socket has
-/// 107 bytes, of which the name of a guest and ssh's own part take 30.
+/// Longest path of a directory for connection sockets: the path of a socket has at most 107 bytes,
+/// of which the name of a guest and ssh's own part take 30.
 const FOLDER_BYTES_MAX: usize = 75;
 
-/// Makes a key, where there is none, and returns the public half without its type and comment.
+/// Creates a key, if there is none, and returns the public half without its type and comment.
 ///
 /// # Errors
-/// Where `ssh-keygen` fails.
+/// If `ssh-keygen` fails.
 pub fn key(folder: &Path) -> Result<String> {
     let private = folder.join(KEY);
     if !private.exists() {
@@ -42,10 +43,10 @@ pub fn key(folder: &Path) -> Result<String> {
     public.split_whitespace().nth(1).map(str::to_owned).context("the public key is empty")
 }
 
-/// Copies the key of a laboratory into the folder of another, whose machines accept it too.
+/// Copies the key of a laboratory to the directory of another, whose machines also accept it.
 ///
 /// # Errors
-/// Where there is none, or it can't be written.
+/// If there is none, or it can't be written.
 pub fn copy_key(from: &Path, to: &Path) -> Result<()> {
     for name in [KEY.to_owned(), format!("{KEY}.pub")] {
         fs::copy(from.join(&name), to.join(&name))
@@ -57,7 +58,7 @@ pub fn copy_key(from: &Path, to: &Path) -> Result<()> {
 /// Writes the ssh_config of these machines.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it can't be written.
 pub fn write_config(folder: &Path, space: &Space, machines: &[Machine]) -> Result<()> {
     let mut text = String::new();
     for machine in machines {
@@ -80,16 +81,16 @@ pub fn write_config(folder: &Path, space: &Space, machines: &[Machine]) -> Resul
     fs::write(folder.join(CONFIG), text).context("cannot write the ssh_config")
 }
 
-/// Returns the command that closes the connection to a guest; it fails where there is none.
+/// Returns the command that closes the connection to a guest; it fails if there is none.
 pub fn build_close_command(folder: &Path, host: &str) -> Command {
     let mut command = Command::new("ssh");
     command.arg("-F").arg(folder.join(CONFIG)).args(["-O", "exit", host]);
     command
 }
 
-/// Returns the command that runs a line of shell on a guest, for at most this many seconds.
+/// Returns the command that runs a shell line on a guest, for at most this many seconds.
 ///
-/// The guest ends it: what only its ssh here were ended for would go on there.
+/// The guest enforces the limit: if only the local ssh were ended, the line would continue there.
 pub fn build_command(folder: &Path, host: &str, line: &str, max_s: u32) -> Command {
     let line = line.replace('\'', r"'\''");
     let there = format!("timeout -k 5 {max_s} bash -c '{line}'");

@@ -1,11 +1,11 @@
-//! The machines of a program of tests, and the states that its tests need.
+//! The machines of a test program, and the states that its tests need.
 //!
-//! Principal type: [`Machines`]. They are a copy of machines that were booted and saved. A test
-//! names the [`Stage`] that it needs; if the machines are in another one, or a test has failed in
-//! it, they are resumed as they were saved and the stage is set up. So tests depend neither on
-//! their order nor on each other.
+//! Main type: [`Machines`], a copy of machines that were booted and saved. A test specifies the
+//! [`Stage`] it needs; if the machines are in another one, or a test has failed in it, they are
+//! resumed as saved and the stage is set up. So tests depend neither on their order nor on each
+//! other.
 //!
-//! Each program has machines, a network and a folder of its own, so that several run at once.
+//! Each program has its own machines, network and directory, so that several can run at once.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,15 +16,15 @@ use super::machine::Suite;
 use super::{lab_folder, prepare, saved};
 use crate::check;
 
-/// Client of kernel 6.12.
+/// Client with kernel 6.12.
 pub const NEW: &str = "client1";
-/// Client of kernel 6.1.
+/// Client with kernel 6.1.
 pub const OLD: &str = "client2";
-/// A server that is started again forgets what clients of v4 still have open: a run of ours that
-/// keeps its files ends without closing them, and the file system would stay busy.
+/// A restarted server forgets what v4 clients still have open: our runs that keep their files end
+/// without closing them, and the file system would stay busy.
 pub const FRESH_EXPORT: &str = "lab-nfsd 8 && lab-export ext4";
-/// Shows the state of a machine: its programs, what hangs in its kernel and where, what is mounted
-/// and served, and the last messages of the kernel.
+/// Prints the state of a machine: its processes, which hang in the kernel and where, mounts and
+/// exports, and the latest kernel messages.
 const STATE_OF_A_MACHINE: &str = "\
     cat /proc/uptime; ps -e -o pid= -o stat= -o wchan:30= -o args= | grep -v '\\[.*\\]$'; \
     for id in $(ps -e -o pid= -o stat= -o comm= | \
@@ -34,11 +34,12 @@ const STATE_OF_A_MACHINE: &str = "\
     grep . threads versions v4_end_grace nfsv4gracetime clients/*/info clients/*/states; \
     exportfs -s; dmesg | tail -n 20; true";
 
-/// A state of the machines; `K` is what lasts as long as it does, such as a server beside them.
+/// A state of the machines; `K` is something that lasts as long as it does, such as a server next
+/// to them.
 pub struct Stage<K> {
-    /// Tells it from the others of its program.
+    /// Distinguishes it from the others of its program.
     pub name: &'static str,
-    /// Brings the machines into it from the state that they were saved in.
+    /// Brings the machines into it from their saved state.
     pub set_up: fn(&'static Lab) -> Result<K>,
 }
 
@@ -55,11 +56,11 @@ pub struct Machines<K> {
 }
 
 impl<K> Machines<K> {
-    /// Copies the server of kernel 6.12 and so many of its clients, [`NEW`] and [`OLD`], into the
-    /// laboratory of this name.
+    /// Copies the server with kernel 6.12 and this number of its clients, [`NEW`] and [`OLD`], to
+    /// the laboratory with this name.
     ///
     /// # Errors
-    /// Where machines can't be made, booted or copied.
+    /// If machines can't be made, booted or copied.
     pub fn copy(name: &str, clients: usize) -> Result<Self> {
         prepare()?;
         let wanted = Wanted {
@@ -75,18 +76,18 @@ impl<K> Machines<K> {
     /// Runs a check in a stage.
     ///
     /// # Errors
-    /// As the check, or where the stage can't be set up.
+    /// Those of the check, or if the stage can't be set up.
     pub fn run_in(
         &'static self,
         stage: &Stage<K>,
         check: impl FnOnce(&'static Lab, &K) -> Result<()>,
     ) -> Result<()> {
         let mut guarded = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whatever ends the check early, a panic too, the next one finds no stage.
+        // However the check ends early, even by a panic, the next one finds no current stage.
         let current = match guarded.take() {
             Some(current) if current.name == stage.name => current,
             earlier => {
-                // What lasted as long as the earlier stage ends before its machines do.
+                // What lasted as long as the previous stage ends before its machines do.
                 drop(earlier);
                 check::set_up(|| self.enter(stage))?
             }
@@ -100,7 +101,7 @@ impl<K> Machines<K> {
         outcome
     }
 
-    /// Resumes the machines as they were saved, and sets a stage up.
+    /// Resumes the machines as saved, and sets up a stage.
     fn enter(&'static self, stage: &Stage<K>) -> Result<Current<K>> {
         self.lab.rewind()?;
         Ok(Current { name: stage.name, kept: (stage.set_up)(&self.lab)? })

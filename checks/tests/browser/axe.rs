@@ -1,7 +1,7 @@
-//! Every kind of page is examined by axe, on a screen and on a phone, light and dark; and no text
-//! of its pictures lies over another.
+//! Every kind of page is examined by axe, on a screen and on a phone, light and dark; and texts in
+//! charts must not overlap.
 //!
-//! The pages are those that tests of `report` write, and that of a ladder, which is really made.
+//! The pages are those written by tests of `report`, and that of a real ladder.
 
 use anyhow::{Result, ensure};
 use checks::browser::{Browser, Tab};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::OURS;
 
-/// Pages that the tests of `report` write whose names say that they are to be looked at.
+/// Pages written by tests of `report` whose names mark them for examination.
 const PAGES: [&str; 11] = [
     "quick",
     "sweep",
@@ -29,12 +29,12 @@ const PAGES: [&str; 11] = [
 const WRITERS: [&str; 6] =
     ["report", "many", "question_pages", "compared", "contenders", "durability"];
 
-/// Opens all that is folded away on a page, up to so many of each kind.
+/// Opens everything that is folded on a page, up to a limit per kind.
 const UNFOLD: &str = "document.querySelectorAll('details').forEach((fold, number) => {
     if (number < 12) fold.open = true;
 })";
 
-/// The pairs of texts of a picture that lie over each other: more than a pixel wide and four high.
+/// Pairs of overlapping texts in a chart: more than one pixel wide and four high.
 const OVERLAPS: &str = "(() => {
     const found = [];
     for (const svg of document.querySelectorAll('svg.chart')) {
@@ -54,11 +54,11 @@ const OVERLAPS: &str = "(() => {
 /// Widths of a phone and of a screen, in pixels.
 const WIDTHS: [u32; 2] = [400, 1_400];
 
-/// Checks that texts of pictures lie beside each other on a phone and on a screen.
+/// Checks that texts in charts don't overlap on a phone and on a screen.
 fn expect_texts_apart(tab: &mut Tab<'_>, page: &str) -> Result<()> {
     for width in WIDTHS {
         tab.resize(width)?;
-        // What is out of sight has no place until it is laid out.
+        // Elements out of sight have no position until they are laid out.
         tab.eval(
             "document.querySelectorAll('figure, details').forEach((one) => {
                 one.style.contentVisibility = 'visible';
@@ -70,7 +70,7 @@ fn expect_texts_apart(tab: &mut Tab<'_>, page: &str) -> Result<()> {
     Ok(())
 }
 
-/// Examines every kind of page; an error says where axe finds something.
+/// Examines every kind of page; an error reports the findings.
 pub fn finds_nothing() -> Result<()> {
     for program in WRITERS {
         let test = built::find_test_program("report", program)?;
@@ -98,7 +98,7 @@ pub fn finds_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Shows that axe runs, and finds what is planted.
+/// Shows that axe runs, and finds planted problems.
 pub fn finds_what_is_planted() -> Result<()> {
     let folder = TempDir::new()?;
     let page = folder.path().join("planted.html");

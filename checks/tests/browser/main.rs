@@ -1,7 +1,7 @@
 //! A real browser opens the HTML page of a report.
 //!
-//! Chromium runs without a window; its console is written to stderr. A page without errors writes
-//! nothing there, and has a table and a chart in its document once its script has run.
+//! Chromium runs headless; its console is written to stderr. A page without errors writes nothing
+//! there, and its document has a table and a chart once its script has run.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 mod axe;
@@ -26,7 +26,7 @@ use checks::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
 const PATIENCE: Duration = Duration::from_secs(90);
-/// A blank page of this size packs to a fifth of it.
+/// A blank page of this size compresses to a fifth of it.
 const SCREENSHOT_BYTES_MIN: u64 = 20_000;
 
 static PAGE: Fixture<Page> = Fixture::new(Page::make);
@@ -54,7 +54,7 @@ checks! {
     };
 }
 
-/// A page on disk, in a folder that goes with it.
+/// A page on disk, in a directory that is removed with it.
 struct Page {
     _folder: TempDir,
     _ticket: Ticket,
@@ -62,7 +62,7 @@ struct Page {
 }
 
 impl Page {
-    /// Runs bare `dfsbench`, as a new user does, and takes the page that it leaves.
+    /// Runs bare `dfsbench`, like a new user, and takes the page it leaves.
     fn make() -> Result<Self> {
         let folder = TempDir::new()?;
         let ticket = guard::remove_folder(folder.path());
@@ -108,7 +108,7 @@ fn chromium(page: &Path, action: &str) -> Result<Seen> {
     let folder = TempDir::with_prefix("dfsbench-chromium-")?;
     let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
     let mut command = Command::new("chromium");
-    // As root, which is who runs these checks, Chromium refuses its sandbox.
+    // These checks run as root, and then Chromium refuses its sandbox.
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]);
     command.args(["--no-first-run", "--disable-background-networking", "--enable-logging=stderr"]);
     command.args(["--window-size=1280,1600", "--virtual-time-budget=5000", action]);

@@ -1,6 +1,6 @@
 //! Uses the page of a report in a browser: sorting, filters, keys, and ten thousand runs.
 //!
-//! The page is used as a person without a mouse does; what its console says is a failure.
+//! The page is used like by a person without a mouse; console messages are failures.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +10,23 @@ use serde_json::json;
 use checks::browser::{Browser, Tab};
 use checks::{built, proc, repo};
 
-/// Maximum number of elements of a page: what loading it costs.
+/// Maximum number of elements of a page, which determines its loading time.
 const PAGE_ELEMENTS_MAX: u64 = 100_000;
-/// So many screens of this height hold the pictures of a matrix.
+/// Maximum height of the charts of a matrix, in screens.
 const SCREENS_MAX: u64 = 6;
 const SCREEN_PX: u64 = 900;
 const PAGE_BYTES_MAX: u64 = 5_000_000;
-/// So many elements may be laid out when the page of a matrix is opened; with the tables that are
-/// folded away it would be 63,000.
+/// Maximum number of elements laid out when the page of a matrix is opened; with the folded tables
+/// it would be 63,000.
 const ELEMENTS_MAX: u64 = 30_000;
 
-/// The rates as they stand below each other, as numbers.
+/// The rates in the order of the rows, as numbers.
 const RATES: &str = "[...document.querySelectorAll('.sortable td.rate')].map((cell) => {
     const [, number, unit] = /([0-9.]+) ([kM]?op\\/s|MB\\/s)/.exec(cell.textContent);
     return Number(number) * { 'op/s': 1, 'kop/s': 1e3, 'Mop/s': 1e6, 'MB/s': 1e6 }[unit];
 })";
 
-/// Sorts by a head with the keyboard alone, filters, and leaves a silent console.
+/// Sorts by a header using only the keyboard, filters, and leaves a silent console.
 pub fn is_used(page: &Path) -> Result<()> {
     let mut browser = Browser::start()?;
     let mut tab = browser.open_tab()?;
@@ -37,7 +37,7 @@ pub fn is_used(page: &Path) -> Result<()> {
     tab.expect_silent_console()
 }
 
-/// Tabs from the start of the page to the head "rate", and presses it.
+/// Tabs from the start of the page to the header "rate", and presses it.
 fn sorts(tab: &mut Tab<'_>) -> Result<()> {
     tab.press_keys(&["Tab"])?;
     tab.expect("document.activeElement.className", &json!("skip"))?;
@@ -63,7 +63,7 @@ fn sorts(tab: &mut Tab<'_>) -> Result<()> {
     tab.expect(head, &json!("none"))
 }
 
-/// Chooses a value in the list of this label, which is in the bar of filters or of the chooser.
+/// Chooses a value in the list with this label, in the filter bar or the chooser bar.
 fn choose(tab: &mut Tab<'_>, bar: &str, label: &str, value: &str) -> Result<()> {
     tab.eval(&format!(
         "(() => {{
@@ -76,7 +76,7 @@ fn choose(tab: &mut Tab<'_>, bar: &str, label: &str, value: &str) -> Result<()> 
     Ok(())
 }
 
-/// Filters by a factor and by a word, and says how many rows are left.
+/// Filters by a factor and by a word, and checks the number of rows left.
 fn filters(tab: &mut Tab<'_>) -> Result<()> {
     let rows = "document.querySelectorAll('.sortable tbody tr').length";
     let all = tab.eval(rows)?;
@@ -95,7 +95,7 @@ fn filters(tab: &mut Tab<'_>) -> Result<()> {
     tab.expect(rows, &all)
 }
 
-/// Checks the needs of screen readers and phones: names, captions, nothing beside the page.
+/// Checks the needs of screen readers and phones: names, captions, no horizontal overflow.
 fn reads(tab: &mut Tab<'_>) -> Result<()> {
     let nameless = "[...document.querySelectorAll('button, select, input, svg[role=img]')]
         .filter((one) => !(one.textContent.trim() || one.labels?.length
@@ -103,7 +103,7 @@ fn reads(tab: &mut Tab<'_>) -> Result<()> {
     tab.expect(nameless, &json!(0))?;
     let bare = "[...document.querySelectorAll('table')].filter((one) => !one.caption).length";
     tab.expect(bare, &json!(0))?;
-    // On a phone each figure is in sight before anything is scrolled sideways.
+    // On a phone each result is visible without scrolling sideways.
     tab.resize(390)?;
     let out_of_sight = "[...document.querySelectorAll('.sortable td.rate')].filter((cell) => {
         const { left, right } = cell.getBoundingClientRect();
@@ -148,8 +148,8 @@ fn count_elements(tab: &mut Tab<'_>) -> Result<u64> {
     Ok(elements)
 }
 
-/// Opens the page of a matrix of 240 runs: pictures in a few screens above all figures, a chooser
-/// that draws them again, cells of maps that are named.
+/// Opens the page of a matrix of 240 runs: charts within a few screens above all results, a chooser
+/// that redraws them, map cells with names.
 pub fn look_at_a_matrix() -> Result<()> {
     let page = written_by_test("a_page_of_a_matrix", "matrix.html")?;
     let bytes = std::fs::metadata(&page)?.len();
@@ -158,7 +158,7 @@ pub fn look_at_a_matrix() -> Result<()> {
     tab.resize(1_400)?;
     tab.open(&format!("file://{}", page.display()))?;
     let elements = count_elements(&mut tab)?;
-    // What is out of sight is laid out when it comes into sight, and has its height then.
+    // Elements out of sight are laid out when they become visible, and only then have their height.
     tab.eval(
         "document.querySelectorAll('figure').forEach((one) => {
         one.style.contentVisibility = 'visible';
@@ -173,14 +173,14 @@ pub fn look_at_a_matrix() -> Result<()> {
     names_cells(&mut tab)?;
     reads(&mut tab)?;
     tab.expect_silent_console()?;
-    // Without a script nothing unfolds a table later, and each is there from the beginning.
+    // Without a script nothing unfolds a table later, so each is there from the beginning.
     let mut plain = browser.open_tab()?;
     plain.forbid_scripts()?;
     plain.open(&format!("file://{}", page.display()))?;
     plain.expect("document.querySelectorAll('table.trials').length", &json!(240))
 }
 
-/// Counts what is laid out at first, and opens the trials of a run.
+/// Counts the elements laid out at first, and opens the trials of a run.
 fn unfolds(tab: &mut Tab<'_>) -> Result<()> {
     let elements = tab.eval("document.querySelectorAll('*').length")?;
     let elements = elements.as_u64().context("no count")?;
@@ -201,7 +201,7 @@ fn unfolds(tab: &mut Tab<'_>) -> Result<()> {
 fn chooses(tab: &mut Tab<'_>) -> Result<()> {
     let panels = "document.querySelectorAll('.facets .chart').length";
     tab.expect(panels, &json!(20))?;
-    // The first choice is the height: one key further it is the median of the response times.
+    // The first list is for the vertical axis: one key further is the median response time.
     tab.eval("document.querySelector('.chooser select').focus()")?;
     tab.press_keys(&["ArrowDown"])?;
     tab.expect("document.querySelector('.chooser select').value", &json!("p50"))?;
@@ -218,7 +218,7 @@ fn chooses(tab: &mut Tab<'_>) -> Result<()> {
         status,
         &json!("stream write: 4 panels of 240 results; stream read: 4 panels of 240 results"),
     )?;
-    // By response time each result is a point, and nothing is joined.
+    // With the response time each result is a point, and points are not connected.
     choose(tab, ".chooser", "x", "p99")?;
     tab.expect("document.querySelectorAll('.facets .point').length", &json!(480))?;
     tab.expect("document.querySelectorAll('.facets .line').length", &json!(0))?;
@@ -229,7 +229,7 @@ fn chooses(tab: &mut Tab<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Steps through a map by keys; the line below it says which combination a cell is.
+/// Steps through a map by keys; the line below it names the combination of a cell.
 fn names_cells(tab: &mut Tab<'_>) -> Result<()> {
     tab.eval("document.querySelector('.map .pick').focus()")?;
     tab.press_keys(&["ArrowRight", "ArrowDown"])?;
@@ -244,7 +244,7 @@ fn names_cells(tab: &mut Tab<'_>) -> Result<()> {
     tab.expect("document.querySelectorAll('.map [tabindex=\"0\"]').length", &json!(2))
 }
 
-/// Returns the page that a test of `report` writes.
+/// Returns a page written by a test of `report`.
 fn written_by_test(test_name: &str, file: &str) -> Result<PathBuf> {
     let test = built::find_test_program("report", "many")?;
     proc::capture_stdout(test.command().arg(test_name))?;

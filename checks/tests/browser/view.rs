@@ -1,6 +1,6 @@
-//! `dfsbench view` in a browser: campaigns show up while the page is open, and two are compared.
+//! `dfsbench view` in a browser: campaigns appear while the page is open, and two are compared.
 //!
-//! What was chosen and focused has to outlive the renewal of the page; its console is silent.
+//! Selection and focus must survive updates of the page; its console is silent.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const ROWS: &str = "document.querySelectorAll('#campaigns tbody tr').length";
 pub fn is_live(results: &Path) -> Result<()> {
     let flags = ["--trials", "3", "--quiet", "--workload", "stream"];
     let another = || OURS.try_run(&Run { target: "null", results, flags: &flags });
-    // Where there are two, there is something to filter.
+    // With two campaigns, there is something to filter.
     another()?;
     let mut view = OURS.command();
     view.args(["view", "--no-open", "--results"]).arg(results);
@@ -37,7 +37,7 @@ pub fn is_live(results: &Path) -> Result<()> {
     another()?;
     tab.wait_for(&format!("{ROWS} === {}", before + 1))?;
     tab.wait_for("document.querySelector('#campaigns tbody tr').textContent.includes('complete')")?;
-    // What was chosen and focused before the page was renewed still is.
+    // Selection and focus have survived the update.
     tab.expect("document.querySelectorAll('input[name=before]:checked').length", &json!(1))?;
     tab.expect("document.activeElement.type", &json!("search"))?;
 

@@ -1,6 +1,6 @@
-//! Contenders on two hosts: systems of recipes in one plan, of which one never starts.
+//! Contenders on two hosts: systems of recipes in one plan, one of which never starts.
 //!
-//! Nothing is judged by its pace: that each has its row, its reason and its exit code is.
+//! Nothing is judged by its speed: each has its row, its reason and its exit code.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use checks::ours::exit;
 use checks::proc;
 use serde_json::Value;
 
-/// A recipe whose server says why it doesn't serve, and goes on running.
+/// A recipe whose server prints why it can't serve, and keeps running.
 const BROKEN: &str = r#"
 name = "broken"
 title = "a system that never serves"
@@ -82,8 +82,8 @@ kind = "stream"
 file_size = "1MiB"
 "#;
 
-/// The servers of each contender are killed and started again: what lay in their memory is lost,
-/// what lay on a file system is kept, and a kernel is no process.
+/// The servers of each contender are killed and restarted: data in their memory is lost, data on a
+/// file system is kept, and a kernel is not a process.
 pub fn killed(lab: &Lab) -> Result<()> {
     let at = |name: &str| lab.folder.path().join(name).display().to_string();
     let plan = KEEPERS.replace("HOSTS", SERVER_AND_CLIENT).replace("CONFIG", &at("config"));
@@ -130,7 +130,7 @@ pub fn compared(lab: &Lab) -> Result<()> {
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(exit::INVALID), "{output:?}");
     ensure!(!errors.contains("contenders differ"), "all are used alike: {errors}");
-    // Both hosts are namespaces of this machine, which is no cluster.
+    // Both hosts are namespaces of this machine, not a cluster.
     let results = OURS.report(&lab.folder.path().join("contenders.db"), "json")?;
     let note = "client and the server server are one machine";
     ensure!(String::from_utf8(results)?.contains(note), "no shared-host");

@@ -1,5 +1,5 @@
-//! How the program gets to a host: compressed and once, not at all where it is installed; and the
-//! errors of hosts that can't take it or can't run it.
+//! How the program gets to a host: compressed and once, not at all if it is installed; and the
+//! errors of hosts that can't accept it or can't run it.
 //!
 //! Each cause is planted on the first host and removed again.
 
@@ -13,7 +13,7 @@ use checks::ours::exit;
 use checks::proc;
 use serde_json::Value;
 
-/// Only the start of a program is changed, where the names of loader and libraries stand.
+/// Only the start of a program is changed, which contains the names of loader and libraries.
 const NAMES_WITHIN: usize = 1 << 17;
 
 /// A run on the first host, with a program for it.
@@ -30,7 +30,7 @@ fn run(lab: &Lab, config: &str, program: &Path) -> Result<Output> {
     proc::capture_output(command.arg(at("copied.db")))
 }
 
-/// Runs a campaign that must work, and returns the fact about the copy and what was printed.
+/// Runs a campaign that must work, and returns the fact about the copy and the output.
 fn works(lab: &Lab, config: &str) -> Result<(Option<String>, String)> {
     let results = lab.folder.path().join("copied.db");
     if results.exists() {
@@ -47,7 +47,7 @@ fn works(lab: &Lab, config: &str) -> Result<(Option<String>, String)> {
     Ok((fact, String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
-/// Runs a campaign that must fail before its first trial, with one error of these words.
+/// Runs a campaign that must fail before its first trial, with one error containing these words.
 fn fails(lab: &Lab, program: &Path, words: &[&str]) -> Result<()> {
     let output = run(lab, "config", program)?;
     let text = String::from_utf8_lossy(&output.stderr);
@@ -57,7 +57,7 @@ fn fails(lab: &Lab, program: &Path, words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A host gets a fraction of the program's file, and nothing where it has the program.
+/// A host gets a fraction of the program's file, and nothing if it has the program.
 pub fn once(lab: &Lab) -> Result<()> {
     let (fact, printed) = works(lab, "config")?;
     let fact = fact.context("no fact about the copy")?;
@@ -67,7 +67,7 @@ pub fn once(lab: &Lab) -> Result<()> {
     ensure!(sent < 0.5 * there, "{fact}");
     let file = Lab::program().metadata()?.len() as f64 / f64::from(1 << 20);
     ensure!(there < 0.6 * file, "{fact}, of {file} MiB");
-    // Without gzip the host gets the program as it runs there.
+    // Without gzip the host gets the uncompressed program.
     lab.run_on(0, &["mount", "--bind", "/dev/null", "/usr/bin/gzip"])?;
     let plain = works(lab, "config");
     lab.run_on(0, &["umount", "/usr/bin/gzip"])?;
@@ -83,7 +83,7 @@ pub fn once(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Each cause has its own words, and the advice works where it can be followed here.
+/// Each cause has its own message, and the hint works if it can be followed here.
 pub fn refused(lab: &Lab) -> Result<()> {
     let program = Lab::program();
     let mount_tmp = |options: &str| lab.run_on(0, &["mount", "-o", options, "/tmp"]);
@@ -144,7 +144,7 @@ fn change_names(program: &Path, name: &str, other: &str, lab: &Lab) -> Result<Pa
     Ok(path)
 }
 
-/// Reads the sizes of `7.4 MiB sent in 1.2 s, 18 MiB there`, in MiB.
+/// Parses the sizes in `7.4 MiB sent in 1.2 s, 18 MiB there`, in MiB.
 fn read_sizes(fact: &str) -> Option<(f64, f64)> {
     let (sent, rest) = fact.split_once(" MiB sent in ")?;
     let (_, there) = rest.split_once(" s, ")?;

@@ -1,7 +1,7 @@
-//! Hosts that a scheduler lists in the environment of a job, and a host whose shell is noisy.
+//! Hosts that a scheduler lists in the environment of a job, and a host with a noisy shell.
 //!
-//! No scheduler of PBS or LSF is to be had as a package: its list is planted, as its manual has it.
-//! The hosts of the list are real, and ssh reaches them by the user's own configuration.
+//! No PBS or LSF scheduler is available as a package: its list is planted, as documented in its
+//! manual. The hosts in the list are real, and ssh reaches them with the user's own configuration.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +17,7 @@ fn run_job(lab: &Lab, words: &[&str], variable: &str, list: &str) -> Result<Outp
     let at = |name: &str| lab.folder.path().join(name);
     let bin = at("bin");
     if !bin.exists() {
-        // The configuration of the user who runs the checks is none of theirs.
+        // Don't use the ssh configuration of the user who runs the checks.
         fs::create_dir(&bin)?;
         let line = format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", at("config").display());
         fs::write(bin.join("ssh"), line)?;
@@ -70,7 +70,7 @@ pub fn listed(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// A shell that prints 100 MB before each command is one error, and leaves nothing.
+/// A shell that prints 100 MB before each command is one error, and leaves nothing behind.
 pub fn noisy(lab: &Lab) -> Result<()> {
     let noise = "echo 'echo MOTD; head -c 100000000 /dev/zero' >/run/home/.bashrc";
     lab.run_on(1, &["sh", "-c", noise])?;

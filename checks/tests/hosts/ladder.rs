@@ -1,7 +1,7 @@
-//! A ladder over hosts that are set up: a server of ours is started on the server's host for it.
+//! A ladder on hosts that are set up: our own server is started on the server's host for it.
 //!
-//! The server in question is nfs-ganesha, and our client speaks to it through a tunnel; a kernel's
-//! client takes part in virtual machines only.
+//! The server in question is nfs-ganesha, and our client reaches it through a tunnel; a kernel
+//! client takes part only in virtual machines.
 
 use std::fs;
 use std::process::Command;
@@ -30,7 +30,7 @@ pub fn command(lab: &Lab, name: &str, work: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Every layer has its figure, and the hosts are left as they were.
+/// Every layer has its result, and the hosts are restored.
 pub fn measured(lab: &Lab) -> Result<()> {
     let output = proc::capture_output(&mut command(lab, "ladder", LADDER)?)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -51,7 +51,7 @@ pub fn measured(lab: &Lab) -> Result<()> {
     HOSTS.into_iter().try_for_each(|host| gone(lab, host))
 }
 
-/// No agent is left to end our server, so that `clean` must do it.
+/// No agent is left to end our server, so `clean` must do it.
 pub fn cleaned(lab: &Lab) -> Result<()> {
     let mut campaign = busy(lab)?;
     ensure!(lab.kill_agents(&[0, 1])? > 0, "no agent");
@@ -73,18 +73,18 @@ fn busy(lab: &Lab) -> Result<Background> {
     Ok(campaign)
 }
 
-/// Tells whether our server runs on its host.
+/// Returns true if our server is running on its host.
 fn serves(lab: &Lab) -> Result<bool> {
     Ok(lab.run_on(0, &["ss", "-Hltn"])?.contains(":20492 "))
 }
 
-/// Waits until a host has nothing of a campaign, nor a server of ours.
+/// Waits until a host has nothing left of a campaign or a server of ours.
 pub fn gone(lab: &Lab, host: usize) -> Result<()> {
     lab.await_nothing(host, LEAVING)?;
     ensure!(!serves(lab)?, "a server of ours is left");
     let left = lab.run_on(host, &["find", "/run/dfsbench", "-mindepth", "1"]).unwrap_or_default();
     ensure!(left.is_empty(), "left on host {}: {left}", host + 1);
-    // A tunnel's ssh was requested to end, and may take a moment.
+    // The ssh of a tunnel was asked to end, and may take a moment.
     thread::sleep(Duration::from_millis(50));
     Ok(())
 }
@@ -118,7 +118,7 @@ workers = 1
 kind = "stream"
 "#;
 
-/// A mix on a server of ours that is ended before its time.
+/// A mix on our own server that is ended early.
 const LONG: &str = r#"
 [factors]
 server_kind = "dfsbench"

@@ -1,7 +1,7 @@
-//! Soaks, curves and ramps by several hosts: what holds for the server is what they measure.
+//! Soaks, curves and ramps with several hosts: they must measure the server's known limits.
 //!
-//! A server that takes [`SERVICE_MS`] for each read has, with one call of each of two hosts at a
-//! time, [`MOST_PER_S`] answers a second and never one more, however busy this machine is.
+//! A server that takes [`SERVICE_MS`] for each read, with one call in flight from each of two
+//! hosts, gives at most [`MOST_PER_S`] answers a second, however busy this machine is.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -14,22 +14,23 @@ use checks::hosts::{LEAVING, Lab, OURS, ip};
 use checks::proc::{self, Background};
 use serde_json::Value;
 
-/// Hosts of the lab that take part: the first ones.
+/// Number of the lab's hosts that take part: the first ones.
 const HOSTS: usize = 2;
 
-/// How long one of them is cut off: less than after which it counts as lost.
+/// How long one of them is cut off: less than the time after which it counts as lost.
 const CUT: Duration = Duration::from_secs(1);
 
-/// The least time of a read at the server.
+/// Minimum time of a read at the server.
 const SERVICE_MS: u64 = 20;
 
-/// The highest rate that two hosts with a call each can get from it.
+/// The highest rate that two hosts with one call each can get from it.
 const MOST_PER_S: f64 = 2.0 * 1_000.0 / SERVICE_MS as f64;
 
-/// Connections that the server of a ramp answers. Each host has one beside those of its clients.
+/// Number of connections that the server of a ramp answers. Each host has one in addition to those
+/// of its clients.
 const ANSWERED: u64 = 12;
 
-/// How long the server may take to say where it listens.
+/// Timeout until the server prints its address.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns a command with a plan for the first hosts of a lab, whose last lines are `work`.
@@ -51,7 +52,7 @@ pub fn command(lab: &Lab, name: &str, work: &str, flags: &[&str]) -> Result<Comm
     Ok(command)
 }
 
-/// Ends with the code that is expected, and what was found.
+/// Checks the exit code, and returns what was found.
 fn found(command: &mut Command, code: i32) -> Result<Value> {
     let output = proc::capture_output(command)?;
     let stderr = || String::from_utf8_lossy(&output.stderr).into_owned();
@@ -60,7 +61,7 @@ fn found(command: &mut Command, code: i32) -> Result<Value> {
     Ok(json["found"].clone())
 }
 
-/// Two hosts soak a server. One of them is cut off for a time, which it survives; the agent of the
+/// Two hosts soak a server. One of them is cut off for a while, which it survives; the agent of the
 /// other one is killed, and another one takes over its journal and reads back what it had written.
 pub fn soaked(lab: &Lab) -> Result<()> {
     let (_server, work) = served(lab, SOAKED, &[])?;
@@ -94,7 +95,8 @@ pub fn soaked(lab: &Lab) -> Result<()> {
     ensure!(killed["failed"].is_null() && killed["noticed_ns"].is_u64(), "{killed}");
     // Two of the four files are its own.
     ensure!(killed["read_back_ops"].as_u64().is_some_and(|ops| ops >= 2 * 64), "{killed}");
-    // No client was left for the time that the first host was cut off; whole intervals count.
+    // There was no client during the time that the first host was cut off; only whole intervals
+    // count.
     ensure!(killed["stall_ns"].as_u64().is_some_and(|ns| ns >= 500_000_000), "{killed}");
     (0..HOSTS).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
@@ -112,19 +114,19 @@ pub fn curved(lab: &Lab) -> Result<()> {
     for point in points {
         let requested = point["asked_ops_per_s"].as_f64().context("no load")?;
         let standing = point["standing"].as_str().context("no standing")?;
-        // Of a short load point more or less is scheduled by chance than was requested.
+        // A short load point may get more or fewer ops by chance than requested.
         ensure!(requested < 1.4 * MOST_PER_S || standing == "not sustained", "{point}");
         let mean_ns = point["response_time_mean_ns"].as_f64().context("no mean")?;
         ensure!(mean_ns >= SERVICE_MS as f64 * 1e6, "{point}");
     }
     let peak = curve["peak_ops_per_s"].as_f64().with_context(|| found.to_string())?;
-    // How much of it a busy machine gets is left open.
+    // How much of it a busy machine achieves is left open.
     ensure!(peak > 0.0 && peak <= 1.05 * MOST_PER_S, "{found}");
     (0..HOSTS).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
-/// With how many clients, dealt out to two hosts, a server hangs; it serves again when they are
-/// gone.
+/// Finds how many clients, distributed over two hosts, make a server hang; it serves again when
+/// they are gone.
 pub fn ramped(lab: &Lab) -> Result<()> {
     let hang = format!("hang_from_clients {ANSWERED}");
     let slow = format!("service_time {SERVICE_MS}ms on READ");
@@ -142,13 +144,13 @@ pub fn ramped(lab: &Lab) -> Result<()> {
     (0..HOSTS).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
-/// Starts a server of ours beside the hosts; returns it with the end of a plan for it, whose last
-/// lines are `work`.
+/// Starts our server next to the hosts; returns it with the end of a plan for it, whose last lines
+/// are `work`.
 fn served(lab: &Lab, work: &str, flags: &[&str]) -> Result<(Background, String)> {
     served_at(lab, "10.79.0.254", work, flags)
 }
 
-/// Does as [`served`], at an address of its own.
+/// Same as [`served`], at an address of its own.
 pub fn served_at(
     lab: &Lab,
     address: &str,

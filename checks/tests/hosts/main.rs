@@ -1,7 +1,7 @@
-//! Agents on hosts over real sshd: pushed, used, lost in every way, and nothing left behind.
+//! Agents on hosts over real sshd: pushed, used, lost in every way, with nothing left behind.
 //!
-//! Two hosts are set up by plans; what ten of them do together is in `agent_group`, which runs at
-//! the same time on hosts of its own.
+//! Two hosts are set up by plans; for ten of them together see `agent_group`, which runs at the
+//! same time on its own hosts.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
 
 mod contenders;
@@ -80,7 +80,7 @@ checks! {
     a_host_that_can_not_reach_its_server_stands_still_and_is_named: 200 s, still::named(LAB.get()?);
 }
 
-/// The system of a recipe that needs no packages but those of `cargo xtask setup`.
+/// The system of a recipe that needs only the packages of `cargo xtask setup`.
 const GANESHA: Subject = Subject {
     system: "ganesha",
     target: "backend = \"nfs\"\nnfsvers = 4.1",
@@ -101,7 +101,7 @@ fn measured(lab: &Lab) -> Result<()> {
     ensure!(output.status.code() == Some(0), "{output:?}");
     let csv = OURS.report(&lab.folder.path().join("results.db"), "csv")?;
     let rows = String::from_utf8(csv)?.lines().count();
-    // Two targets on two kinds of storage, a write and a read pass of each, and the head.
+    // Two targets on two kinds of storage, a write and a read pass of each, and the header.
     ensure!(rows == 9, "{rows} rows: {text}");
     (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
@@ -120,7 +120,7 @@ fn refused(lab: &Lab) -> Result<()> {
     let config = lab.folder.path().join("config");
     let text = fs::read_to_string(&config)?.replace("10.79.0.1\n", "10.79.0.99\n");
     fs::write(lab.folder.path().join("absent"), text.replace("10.79.0.2\n", "10.79.0.98\n"))?;
-    // No route, or no answer in time, as the kernel sees fit.
+    // No route, or no answer in time, depending on the kernel.
     check("absent", &["host one: it can't be reached: ssh: connect to host 10.79.0.99 port 22: "])
 }
 
@@ -143,7 +143,7 @@ fn killed(lab: &Lab) -> Result<()> {
     ensure!(lab.kill_agents(&[0])? > 0, "no agent of host one");
     ensure!(campaign.await_end(PATIENCE)? == Some(exit::INVALID), "{}", lab.output_text()?);
     ensure!(lab.output_text()?.contains("host one: the agent is gone"), "{}", lab.output_text()?);
-    // What was killed can't remove what it measured; its program is removed all the same.
+    // A killed agent can't remove what it measured; its program is still removed.
     let work = lab.run_on(0, &["find", "/srv/data", "-mindepth", "1", "-delete"]);
     work.and_then(|_| lab.await_nothing(0, LEAVING))
 }

@@ -1,6 +1,7 @@
 //! A network that drops large frames: the bridge has 1500 bytes, the hosts are set to 9000.
 //!
-//! Small packets pass, ssh and the agents' too, so that nothing but a packet of full size shows it.
+//! Small packets pass, including those of ssh and the agents, so that only full-size packets reveal
+//! it.
 
 use std::fs;
 use std::process::Command;
@@ -20,7 +21,7 @@ fn command(lab: &Lab) -> Result<Command> {
     Ok(command)
 }
 
-/// The row names both hosts, the size that is lost and the one that passes; hosts are as before.
+/// The row contains both hosts, the size that is lost and the one that passes; hosts are restored.
 pub fn large_frames_dropped(lab: &Lab) -> Result<()> {
     let output = proc::capture_output(&mut command(lab)?)?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -8,8 +8,8 @@ use checks::systems::{Subject, codes};
 
 use crate::STREAM;
 
-/// Our own server on the hosts of both roles. The first one starts only where the second one, on
-/// another host, answers and has what its recipe makes there.
+/// Our own server on the hosts of both roles. The first one starts only if the second one, on
+/// another host, answers and has what its recipe creates there.
 const RECIPE: &str = r#"
 name = "apart"
 title = "two servers"
@@ -67,7 +67,7 @@ pub fn measured(lab: &Lab) -> Result<()> {
     APART.measure(lab, STREAM, 2)
 }
 
-/// The counters of a recipe decide: those that rise as far as what was done, and those that don't.
+/// The counters of a recipe decide: those that match the work done, and those that don't.
 pub fn counted(lab: &Lab) -> Result<()> {
     for (script, planted) in [
         ("echo read_bytes $(date +%s%N); echo written_bytes $(date +%s%N)", false),

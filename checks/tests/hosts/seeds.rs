@@ -1,7 +1,8 @@
-//! The preset `seed-003` over a limited link: killed in the middle, resumed, and nothing left.
+//! The preset `seed-003` over a limited link: killed in the middle, resumed, with nothing left
+//! behind.
 //!
 //! Server and client are dfsbench's own, so that no kernel needs NFS. The controller is killed when
-//! it has reported so many trials, and never after some time.
+//! it has reported a number of trials, never after a time.
 
 use std::fs;
 use std::process::Stdio;
@@ -14,20 +15,20 @@ use checks::proc::{self, Background};
 use checks::repo;
 use serde_json::Value;
 
-/// Of the preset, without kernels and with files of 416 KiB: read-ahead and transports.
+/// Part of the preset, without kernels and with files of 416 KiB: read-ahead and transports.
 const PART: &str = "--scale 0.02 --trials 3 --workload stream --backend nfs --mtu 1500 \
                     --server-kind dfsbench --nfsvers 3 --read-ahead 0,5 --transfer-size 32KiB \
                     --io-size 32KiB";
 /// Read-ahead of 0 and 5 over two transports.
 const RUNS: usize = 2 * 2;
 const TRIALS: usize = 3;
-/// So many trials are made before the controller is killed.
+/// Number of trials made before the controller is killed.
 const KILLED_AFTER: usize = 5;
-/// Rules of the link, programs and notes of ours on a host; prints what it finds.
+/// Our link rules, programs and notes on a host; prints what it finds.
 const TRACES: &str = "tc qdisc show dev eth0 | grep tbf; ls -A /run/dfsbench 2>/dev/null; \
                       cat /var/lib/dfsbench/undo.jsonl 2>/dev/null; true";
 
-/// Kills the campaign after some trials, resumes it, and looks at both hosts after each.
+/// Kills the campaign after some trials, resumes it, and checks both hosts each time.
 pub fn resumed(lab: &Lab) -> Result<()> {
     let at = |name: &str| lab.folder.path().join(name);
     fs::write(at("seed-003.toml"), plan(lab)?)?;
@@ -67,14 +68,14 @@ pub fn resumed(lab: &Lab) -> Result<()> {
     let json = report(lab)?;
     let runs = json["runs"].as_array().context("no runs")?;
     ensure!(runs.len() == RUNS && count_trials(&json) == RUNS * TRIALS, "{json}");
-    // What its author wished for is the first sentence.
+    // The first sentence answers the preset author's question.
     let text = String::from_utf8(OURS.report(&results, "markdown")?)?;
     let ranking = text.find("How much each factor matters").context(text.clone())?;
     ensure!(text.find("Fastest: ").is_some_and(|reached| ranking < reached), "{text}");
     Ok(())
 }
 
-/// The preset with the lab's hosts in the place of its own.
+/// Returns the preset with the lab's hosts instead of its own.
 fn plan(lab: &Lab) -> Result<String> {
     let mut plan = fs::read_to_string(repo::root().join("presets/seed-003.toml"))?;
     let config = lab.folder.path().join("config").display().to_string();

@@ -18,7 +18,7 @@ use super::load;
 /// The network of the hosts, as the controller sees it.
 const BRIDGE: &str = "br0";
 
-/// Two hosts that read and write, make and remove the files of one set.
+/// Two hosts that read, write, create and remove the files of one set.
 const MIX: &str = r#"
 [[workload]]
 kind = "op_mix"
@@ -28,7 +28,7 @@ duration = "1s"
 workers = 1
 "#;
 
-/// Both hosts replay what they had done; then each is left as it was.
+/// Both hosts replay their traffic; then each is restored.
 pub fn replayed(lab: &Lab) -> Result<()> {
     let trace = captured(lab)?;
     let (_server, url) = serve(lab)?;
@@ -48,12 +48,12 @@ pub fn replayed(lab: &Lab) -> Result<()> {
         notices += host["notices"].as_u64().context("no count")?;
         println!("  {host}");
     }
-    // They used the same files, so that some had to wait for the other one.
+    // They used the same files, so some had to wait for the other host.
     ensure!(hosts.len() == 2 && issued == ops && notices > 0, "{hosts:?}");
     (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
-/// Without one of the hosts its share would be missing: the replay ends and says which.
+/// Without one of the hosts its share would be missing: the replay ends and reports which.
 pub fn killed(lab: &Lab) -> Result<()> {
     let trace = captured(lab)?;
     let (_server, url) = serve(lab)?;
@@ -75,7 +75,7 @@ pub fn killed(lab: &Lab) -> Result<()> {
     let left = proc::capture_text(lab.ours().args(["clean", "--results"]).arg(results(lab)))?;
     ensure!(!left.contains("replay"), "{left}");
     lab.await_nothing(0, LEAVING)?;
-    // An agent that was killed leaves its program, which the controller removes.
+    // A killed agent leaves its program, which the controller removes.
     lab.await_nothing(1, LEAVING)
 }
 
@@ -97,7 +97,7 @@ fn serve(lab: &Lab) -> Result<(Background, String)> {
     Background::start_with_first_line(serve.stderr(Stdio::null()), PATIENCE)
 }
 
-/// Captures what two hosts do on a server of ours.
+/// Captures the traffic of two hosts to our server.
 fn captured(lab: &Lab) -> Result<PathBuf> {
     let trace = lab.folder.path().join("two.dfst");
     let (_server, work) = load::served_at(lab, "10.79.0.254", MIX, &[])?;

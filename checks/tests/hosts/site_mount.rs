@@ -1,4 +1,4 @@
-//! A file system that others have set up, and that a plan mounts by its key `mount`.
+//! A file system set up by others, which a plan mounts with its key `mount`.
 
 use std::fs;
 use std::process::Command;
@@ -23,7 +23,7 @@ verify = true
 /// A write and a read.
 const ROWS: usize = 2;
 
-/// A file with an empty ext4 as a loop device.
+/// A loop device backed by a file with an empty ext4.
 struct LoopDevice(String);
 
 impl LoopDevice {
@@ -43,7 +43,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// It is mounted, again before the read, and unmounted; what was written is read back from it.
+/// It is mounted, again before the read, and unmounted; the written data is read back from it.
 pub fn measured(lab: &Lab) -> Result<()> {
     let device = LoopDevice::make(lab)?;
     let plan = lab.folder.path().join("site.toml");

@@ -1,4 +1,4 @@
-//! A host that completes nothing while others work: it is named, and the others are not compared
+//! A host that completes nothing while others work: it is reported, and the others are not compared
 //! with it.
 
 use std::thread;
@@ -12,14 +12,14 @@ use serde_json::Value;
 
 use super::load;
 
-/// An address of the server alone: ssh reaches the controller by another one, so that a host that
-/// can't reach the server is not taken for lost.
+/// An address of the server only: ssh reaches the controller by another one, so that a host that
+/// can't reach the server does not count as lost.
 const ADDRESS: &str = "10.79.0.253";
 
-/// The host that is to stand still: its number in the lab, from 0 on.
+/// The host that will be stalled: its index in the lab.
 const STILL: usize = 1;
 
-/// The warm-up is long, because the way must be closed within it.
+/// The warm-up is long, because the network must be cut during it.
 const WORK: &str = r#"
 [factors]
 file_size = "256KiB"
@@ -31,13 +31,13 @@ workers = 1
 read_percent = 100
 "#;
 
-/// Bytes that only a host in its warm-up has read: preparing reads no data.
+/// Number of bytes that only a host in its warm-up has read: preparing reads no data.
 const READ_BYTES: u64 = 2 << 20;
 
-/// How long the way is closed: until the pass is over, on every host.
+/// How long the network is cut: until the pass is over, on every host.
 const CLOSED: Duration = Duration::from_secs(8);
 
-/// Closes the way of a host to its server within the warm-up of a pass, until the pass is over.
+/// Cuts a host off its server during the warm-up of a pass, until the pass is over.
 pub fn named(lab: &Lab) -> Result<()> {
     ip(&["-n", &lab.bridge, "addr", "replace", &format!("{ADDRESS}/24"), "dev", "br0"])?;
     let (_server, work) = load::served_at(lab, ADDRESS, WORK, &[])?;
@@ -58,7 +58,7 @@ pub fn named(lab: &Lab) -> Result<()> {
     (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
-/// Returns the bytes that the host has received over connections to the server so far.
+/// Returns the number of bytes that the host has received from the server so far.
 fn read_bytes(lab: &Lab) -> Result<u64> {
     let text = lab.run_on(STILL, &["ss", "-tinH", "dst", ADDRESS])?;
     let mut bytes = 0;

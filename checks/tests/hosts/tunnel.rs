@@ -1,5 +1,5 @@
-//! A tunnel that carries packets: our client speaks to a server of ours over UDP and TCP, by
-//! addresses that only the tunnel has.
+//! A tunnel for packets: our client reaches our server over UDP and TCP, at addresses that only the
+//! tunnel has.
 
 use anyhow::{Context, Result, ensure};
 use checks::hosts::Lab;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::ladder;
 
-/// The address of the server within the tunnel, which no other interface has.
+/// The server's address in the tunnel, which no other interface has.
 const SERVER: &str = "169.254.77.1";
 
 const WORK: &str = r#"
@@ -25,7 +25,7 @@ workers = 1
 kind = "stream"
 "#;
 
-/// Measures over both transports; then both hosts are as before.
+/// Measures over both transports; then both hosts are restored.
 pub fn measured(lab: &Lab) -> Result<()> {
     let output = proc::capture_output(&mut ladder::command(lab, "run", WORK)?)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,9 +1,9 @@
-//! Limits that need root to be planted, and `dfsbench ladder`, which must name each.
+//! Bottlenecks that need root to be planted, and `dfsbench ladder`, which must identify each.
 //!
-//! A link of 100 Mbit/s between two network namespaces, a client with a tenth of a processor, and a
-//! slow disk under nfs-ganesha; and small transfers, whose limit is the client's processor where
-//! other tests run. What else needs no root is planted by the tests of the command. Each is made
-//! `DFSBENCH_LADDERS` times, once by default. Everything ends with its value.
+//! A link of 100 Mbit/s between two network namespaces, a client with a tenth of a CPU, and a slow
+//! disk under nfs-ganesha; and small transfers, whose limit is the client's CPU when other tests
+//! run. Bottlenecks that don't need root are planted by the tests of the command. Each is measured
+//! `DFSBENCH_LADDERS` times, once by default. Everything ends when its value is dropped.
 //!
 //! **Source:** tc-tbf(8); Linux, Documentation/admin-guide/cgroup-v1 (blkio, cpu).
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print figures")]
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Arguments of every ladder here.
 const SHORT: [&str; 5] = ["--trials", "3", "--quiet", "--format", "json"];
 
-/// Bytes per second of the slow disk.
+/// Throughput of the slow disk in bytes per second.
 const DISK_BYTES_PER_S: u64 = 5 << 20;
 
 checks! {
@@ -43,7 +43,7 @@ checks! {
     a_server_breaks_where_its_descriptors_end: 180 s, ramp::few_descriptors();
 }
 
-/// Repeats a check, and reports how often it failed and how.
+/// Repeats a check, and reports how often and how it failed.
 fn repeat(check: fn() -> Result<()>) -> Result<()> {
     let times = std::env::var("DFSBENCH_LADDERS").ok().and_then(|times| times.parse().ok());
     let times: u32 = times.unwrap_or(1);
@@ -53,14 +53,14 @@ fn repeat(check: fn() -> Result<()>) -> Result<()> {
     Ok(())
 }
 
-/// The layer that limits a pass, as a ladder reports.
+/// The layer that limits a pass, as reported by a ladder.
 #[derive(Debug)]
 struct Limit {
     layer: String,
     is: String,
 }
 
-/// The limits of the passes of a ladder that move bytes.
+/// Returns the limits of those passes of a ladder that move bytes.
 fn limits(output: &[u8]) -> Result<Vec<Limit>> {
     let json: Value = serde_json::from_slice(output)?;
     let passes =
@@ -79,7 +79,7 @@ fn ladder(mut command: Command, folder: &Path, flags: &[&str]) -> Result<Vec<Lim
     found.with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Two network namespaces with a wire between them.
+/// Two network namespaces connected by a link.
 struct Wire {
     near: String,
     far: String,
@@ -142,7 +142,7 @@ fn slow_link() -> Result<()> {
     Ok(())
 }
 
-/// A group of processes with a limit.
+/// A cgroup with a limit.
 struct Group(PathBuf);
 
 impl Group {
@@ -156,7 +156,7 @@ impl Group {
         Ok(group)
     }
 
-    /// A program that runs in it.
+    /// Returns a command for a program in it.
     fn command(&self, program: &Command) -> Command {
         let mut command =
             proc::through_shell("echo $$ > \"$0\"", &self.0.join("cgroup.procs"), program);
@@ -173,8 +173,8 @@ impl Drop for Group {
 
 fn few_processors() -> Result<()> {
     let folder = TempDir::with_prefix("dfsbench-ladder-")?;
-    // Both go before everything else on the machine: a server that others keep from its processors
-    // would be the real limit, and the client would never meet its quota.
+    // Both get priority over everything else on the machine: if others kept the server from its
+    // CPUs, it would be the real bottleneck, and the client would never reach its quota.
     let first = ("cpu.shares", "262144".to_owned());
     let quota = ("cpu.cfs_quota_us", "10000".to_owned());
     let period = ("cpu.cfs_period_us", "100000".to_owned());
@@ -189,7 +189,7 @@ fn few_processors() -> Result<()> {
     program.args(["ladder", url, "--own-server", url]);
     let found = ladder(client.command(&program), folder.path(), &["--file-size", "96MiB"])?;
     ensure!(found.len() == 2, "{found:?}");
-    // Three trials of passes of a few periods are not always enough to be sure of it.
+    // Three trials with passes of a few periods are not always enough to be certain.
     ensure!(found.iter().all(|it| it.layer == "client_processor"), "{found:?}");
     Ok(())
 }
@@ -219,7 +219,7 @@ impl Disk {
         self.folder.path().join("mounted")
     }
 
-    /// Its numbers, as cgroups name it.
+    /// Its device numbers, in the syntax of cgroups.
     fn numbers(&self) -> Result<String> {
         let output =
             proc::capture_text(Command::new("lsblk").args(["-dno", "MAJ:MIN", &self.device]))?;
@@ -248,7 +248,7 @@ fn slow_disk() -> Result<()> {
     let mut program = OURS.command();
     program.args(["ladder", &url, "--server-disk"]).arg(&place);
     let found = ladder(group.command(&program), folder.path(), &["--file-size", "4MiB"])?;
-    // What was written lies in the server's memory, and is read from there.
+    // The written data is in the server's memory, and is read from there.
     let first = found.first().context("no pass")?;
     ensure!(first.layer == "disk" && first.is == "the server's disk", "{found:?}");
     Ok(())

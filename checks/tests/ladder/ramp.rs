@@ -1,9 +1,8 @@
-//! `dfsbench ramp` against nfs-ganesha with few descriptors: the load at which they are used up is
-//! found, and how the server broke is reported as an independent client sees it.
+//! `dfsbench ramp` on nfs-ganesha with few descriptors: it finds the load at which they are used
+//! up, and reports how the server broke, as confirmed by an independent client.
 //!
-//! A connection takes a descriptor, and each emulated client has a connection of its own.
-//! nfs-ganesha 4.3 answers no new client once it has none left; whether it recovers differs from
-//! try to try.
+//! A connection takes a descriptor, and each emulated client has its own connection. nfs-ganesha
+//! 4.3 answers no new client once it has none left; whether it recovers varies.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,16 +21,16 @@ use checks::repo::Profile;
 
 const OURS: Ours = Ours::new(Profile::Debug);
 
-/// Number of descriptors that the server may open: its own files, and connections.
+/// Number of descriptors that the server may open: for its own files, and for connections.
 const DESCRIPTORS: &str = "64";
 
-/// The lightest load: well below what it may open.
+/// The lightest load: well below that limit.
 const FIRST: &str = "8";
 
 /// How long an independent client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Finds where nfs-ganesha runs out of descriptors.
+/// Finds the load at which nfs-ganesha runs out of descriptors.
 pub fn few_descriptors() -> Result<()> {
     let folder = TempDir::with_prefix("dfsbench-ramp-")?;
     let server = Ganesha::serving(folder.path(), &|command| limited(&command))?;
@@ -50,12 +49,12 @@ pub fn few_descriptors() -> Result<()> {
     let at = search["gave_in_at"].as_u64().with_context(context)?;
     let borne = search["borne"].as_u64().with_context(context)?;
     let limit: u64 = DESCRIPTORS.parse()?;
-    // Its own files take some, too; the lightest load and the first double were served.
+    // Its own files take some, too; the lightest load and its double were served.
     ensure!(16 <= borne && borne < at && at <= limit, "{search}");
     let way = search["way"].as_str().with_context(context)?;
     ensure!(["hangs", "errors"].contains(&way), "{search}");
     let kind = search["recovery"]["kind"].as_str().with_context(context)?;
-    // Whether it then serves as much as before is a matter of what else this machine does.
+    // Whether it then serves as much as before depends on what else this machine does.
     ensure!(["recovered", "impaired", "never"].contains(&kind), "{search}");
     let code = output.status.code();
     ensure!(code == Some(if kind == "never" { 4 } else { 0 }), "{code:?}: {search}");
@@ -64,12 +63,12 @@ pub fn few_descriptors() -> Result<()> {
     Ok(())
 }
 
-/// A program that may open few files.
+/// Returns a command for a program that may open few files.
 fn limited(program: &Command) -> Command {
     proc::through_shell("ulimit -n \"$0\"", Path::new(DESCRIPTORS), program)
 }
 
-/// Tells whether a client that is not ours is answered in time.
+/// Returns true if an independent client is answered in time.
 fn answers(export: &Export) -> Result<bool> {
     let mut list = Command::new("nfs-ls");
     list.arg(export.for_libnfs("")).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,8 +1,8 @@
-//! A delegation of our server to the kernel's client, recalled by what another client writes.
+//! A delegation from our server to the kernel's client, recalled because another client writes.
 //!
-//! The reader has the file delegated: it opens it again and again without a call, so that it would
-//! see the old text for as long as the delegation lasts. Only a recall lets it see the new one, and
-//! lets the writer go on before the lease has passed.
+//! The reader has a delegation of the file: it opens it again and again without a call, so it would
+//! see the old text as long as the delegation lasts. Only a recall lets it see the new one, and
+//! lets the writer continue before the lease expires.
 
 use std::thread;
 
@@ -13,12 +13,12 @@ use checks::vm::lab::Lab;
 use super::{NEW, OLD};
 
 const SOURCE: &str = "host:/export";
-/// How long the write may take: less than half of the lease of 90 s, after which the server would
+/// Time limit of the write: less than half of the lease of 90 s, after which the server would
 /// revoke the delegation.
 const WRITE_MAX_S: u64 = 45;
 
-/// The second reading makes no OPEN; the new text is waited for by opens that make none either,
-/// until the delegation is recalled.
+/// The second read makes no OPEN; we wait for the new text with opens that make none either, until
+/// the delegation is recalled.
 const READER: &str = "cd /mnt/nfs; rm -f ready; echo old >delegated; cd /; again; \
     cat /mnt/nfs/delegated; snapshot first; \
     for i in 1 2 3; do cat /mnt/nfs/delegated; done; snapshot again; echo >/mnt/nfs/ready; \
@@ -31,7 +31,7 @@ const WRITER: &str = "for i in $(seq 500); do [ -e /mnt/nfs/ready ] && break; sl
 /// Reads on one client under a delegation and writes on the other.
 pub fn check(lab: &Lab, version: &str) -> Result<()> {
     let options = format!("vers={version},proto=tcp");
-    // The writer must see the reader's mark as soon as it is there.
+    // The writer must see the reader's mark as soon as it exists.
     let uncached = format!("vers={version},proto=tcp,noac,lookupcache=none");
     let reader = Mount { lab, client: NEW, source: SOURCE, options: &options };
     let writer = Mount { lab, client: OLD, source: SOURCE, options: &uncached };

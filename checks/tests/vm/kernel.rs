@@ -1,5 +1,5 @@
-//! The kernel's client with the kernel's server: every version, two kernels on either side, and
-//! what can be set at the server.
+//! The kernel's client with the kernel's server: every version, two kernels on either side, and the
+//! server's settings.
 //!
 //! Clients write, mount again, read and drop caches; mountstats shows what went over the wire.
 
@@ -53,7 +53,7 @@ fn threads(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Lets network and guests use large packets, and looks at what TCP makes of it.
+/// Enables large packets in the network and the guests, and checks what TCP makes of it.
 fn large_packets(lab: &Lab) -> Result<()> {
     for (mtu, least) in [(9000, 8000), (1500, 1000)] {
         lab.set_mtu(mtu)?;
@@ -73,13 +73,13 @@ fn large_packets(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Exports a file system and holds the client's counters to what was read.
+/// Exports a file system and compares the client's counters with what was read.
 ///
-/// XFS counts a new access time as a change of the file. A client without a delegation then reads
-/// again what it has, and whether it gets one depends on chance: handles of the past half minute
-/// that were recalled share a small filter. Hence `noatime`.
+/// XFS counts a new access time as a change of the file. A client without a delegation then rereads
+/// cached data, and whether it gets one depends on chance: recently recalled handles share a small
+/// filter for half a minute. Hence `noatime`.
 ///
-/// **Source:** measured with Linux 6.12: 30 of 60 second readings went to the server, all of 20
+/// **Source:** measured with Linux 6.12: 30 of 60 second reads went to the server, all of 20
 /// without leases, none of 20 with `noatime`. The filter is that of nfsd's `delegation_blocked`.
 fn exported(lab: &Lab, kind: &str) -> Result<()> {
     lab.ssh("server", &format!("lab-export {kind} && mount -o remount,noatime /export"))?;

@@ -1,8 +1,8 @@
 //! The Linux kernel's NFS server and clients, in virtual machines: with each other, and with ours.
 //!
 //! Kernels 6.12 and 6.1; `vm_v2` has 5.10 for NFSv2, `vm_lab` the lab's changes to a server, and
-//! `vm_plans` plans with such machines for hosts. The machines are emulated, so nothing here is
-//! held to a speed: what is checked is behaviour, and the kernel's own counters.
+//! `vm_plans` plans with such machines as hosts. The machines are emulated, so nothing here is
+//! judged by its speed: we check behavior, and the kernel's own counters.
 #![allow(clippy::disallowed_methods, reason = "tests wait")]
 
 mod delegations;
@@ -26,19 +26,20 @@ use checks::vm::{self, peer};
 
 /// Name of the laboratory of these machines.
 const LAB: &str = "test";
-/// For how long clocks are compared.
+/// How long clocks are compared.
 const CLOCK_SPAN: Duration = Duration::from_secs(4);
-/// How far a guest's clock may be off, as a share: far less than a wrong calibration is.
+/// Maximum error of a guest's clock, as a fraction: far less than that of a wrong calibration.
 const CLOCK_ERROR_MAX: f64 = 0.2;
 
-/// Our server, where a stage has it.
+/// Our server, if a stage has it.
 type Kept = Option<Background>;
 
 static MACHINES: Fixture<Machines<Kept>> = Fixture::new(|| Machines::copy(LAB, 2));
 
-/// The machines as they were booted.
+/// The machines as booted.
 static BOOTED: Stage<Kept> = Stage { name: "booted", set_up: |_| Ok(None) };
-/// The server and the client of kernel 6.1 export, over UDP too, and our server listens to all.
+/// The server and the client with kernel 6.1 export, also over UDP, and our server is reachable
+/// from all.
 static SERVERS: Stage<Kept> = Stage { name: "servers", set_up: start_servers };
 /// Server and client have TLS.
 static TLS: Stage<Kept> = Stage { name: "TLS", set_up: |lab| join_server(lab, "lab-tls") };
@@ -65,14 +66,14 @@ fn start_servers(lab: &'static Lab) -> Result<Kept> {
     peer::start_server(lab).map(Some)
 }
 
-/// Has a script of the image secure a fresh export, and the client join it.
+/// Runs a script of the image that secures a new export, and makes the client join it.
 fn join_server(lab: &'static Lab, script: &str) -> Result<Kept> {
     lab.ssh("server", &format!("{FRESH_EXPORT} && {script} serve"))?;
     lab.ssh(NEW, &format!("{script} join"))?;
     Ok(None)
 }
 
-/// Compares the guests' clocks with ours, over a span that is known to lie between two others.
+/// Compares the guests' clocks with ours, over a span bounded by two others.
 fn clocks(lab: &Lab) -> Result<()> {
     let first = read_clocks(lab)?;
     thread::sleep(CLOCK_SPAN);
@@ -86,7 +87,7 @@ fn clocks(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// A guest's clock, and ours before and after it was read.
+/// A guest's clock, and ours before and after reading it.
 struct Reading {
     before: Instant,
     uptime_s: f64,
@@ -104,8 +105,8 @@ fn read_clocks(lab: &Lab) -> Result<Vec<Reading>> {
     Ok(readings)
 }
 
-/// Saves the running machines and resumes them, twice: what was written before is there,
-/// what was written afterwards is gone.
+/// Saves the running machines and resumes them, twice: earlier writes are preserved, later ones are
+/// gone.
 fn saved(lab: &Lab) -> Result<()> {
     lab.ssh("server", "lab-export ext4 && echo before >/export/saved")?;
     lab.save()?;

@@ -1,7 +1,7 @@
-//! Mount options: what was requested is effective, as the kernel's mountstats shows.
+//! Mount options: requested options are in effect, according to the kernel's mountstats.
 //!
-//! A mount may silently get another option than was requested, so the effective ones are read from
-//! the client, not from the command that mounted.
+//! A mount may silently get other options than requested, so the effective ones are read from the
+//! client, not from the command that mounted.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use checks::vm::lab::Lab;
 
 use super::{NEW, OLD, SERVERS, run_in};
 
-/// Options, and what of them mountstats shows, where it shows them under other names.
+/// Options, and their form in mountstats if it differs.
 const CASES: [(&str, &[&str]); 12] = [
     ("vers=3,rsize=32768,wsize=65536", &[]),
     ("vers=4.2,rsize=1048576,wsize=1048576", &[]),

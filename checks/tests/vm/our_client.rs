@@ -1,7 +1,7 @@
 //! Our server mounted by Linux, and our client with the kernel's server.
 //!
-//! Over v4.2 kernel 6.12 reads by READ_PLUS, 6.1 by READ. The interop list is not run over UDP with
-//! kernel 6.12: it gives wrong checksums to READs of odd lengths (docs/lab-vm.md).
+//! Over v4.2 kernel 6.12 reads with READ_PLUS, 6.1 with READ. The interop list is not run over UDP
+//! with kernel 6.12: it sends wrong checksums for READs of odd lengths (docs/lab-vm.md).
 
 use anyhow::Result;
 use checks::checks;

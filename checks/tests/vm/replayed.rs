@@ -1,4 +1,4 @@
-//! Traffic of a kernel's mount, captured on the way and replayed: on the kernel's server, ganesha,
+//! Traffic of a kernel mount, captured on the wire and replayed: on the kernel's server, ganesha,
 //! ours, and in a directory.
 
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use tempfile::TempDir;
 
 use super::{NEW, SERVERS, run_in};
 
-/// The tap of [`NEW`], and how long a capture may take to begin and to end. The bridge itself only
-/// sees what is meant for this machine.
+/// The tap of [`NEW`], and the timeout for starting and ending a capture. The bridge itself only
+/// sees packets for this machine.
 const TAP: &str = "tap11";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The steps of a build: sources are unpacked, read, made into files that get their name when they
-/// are whole, put together, and removed.
+/// The steps of a build: sources are unpacked, read, compiled to files that are renamed when
+/// complete, linked, and removed.
 const WORK: &str = "cd /mnt/nfs; mkdir src obj; \
     for n in $(seq 12); do head -c $((n * 700)) /dev/urandom >src/$n.c; done; cd /; again; \
     cd /mnt/nfs; for n in $(seq 12); do [ ! -e src/$n.h ]; gzip <src/$n.c >obj/$n.o.tmp; \
@@ -36,7 +36,7 @@ const WORK: &str = "cd /mnt/nfs; mkdir src obj; \
     rm -r src obj; rm all other link disk; cd /";
 
 /// Reads and writes of several sizes at random offsets of three files, with fsync. Each is one
-/// operation on the wire: it passes by the cache and is smaller than the mount's largest.
+/// operation on the wire: it bypasses the cache and is smaller than the mount's maximum.
 const FIO: &str = "fio --directory=/mnt/nfs --name=mix --thread --numjobs=3 --group_reporting \
     --rw=randrw --rwmixread=60 --bssplit=4k/60:16k/30:60k/10 --size=1m --direct=1 --fsync=8 \
     --randseed=7 --output-format=json";
@@ -59,7 +59,7 @@ fn replayed(version: &'static str) -> Result<()> {
     })
 }
 
-/// Captures a run of fio, whose counts the trace must have, and replays it.
+/// Captures a run of fio, whose counts must match the trace, and replays it.
 fn fio_replayed(version: &'static str) -> Result<()> {
     run_in(&SERVERS, |lab| {
         let folder = TempDir::with_prefix("dfsbench-replay-")?;
@@ -87,7 +87,7 @@ fn fio_replayed(version: &'static str) -> Result<()> {
     })
 }
 
-/// What fio prints, as far as it is compared.
+/// The part of fio's output that is compared.
 #[derive(Deserialize)]
 struct Fio {
     jobs: Vec<FioJob>,
@@ -118,7 +118,7 @@ struct InTrace {
     bytes: u64,
 }
 
-/// Something that a client does on a mount of this version, and the folder of its trace.
+/// Work of a client on a mount with this version, and the directory of its trace.
 struct Work<'a> {
     lab: &'static Lab,
     version: &'static str,
@@ -130,7 +130,7 @@ impl Work<'_> {
         self.folder.join("kernel.dfst")
     }
 
-    /// Mounts, runs a script and unmounts; returns what was printed.
+    /// Mounts, runs a script and unmounts; returns the output.
     fn run(&self, script: &str) -> Result<String> {
         let options = format!("vers={},proto=tcp", self.version);
         let source = "server:/export";
@@ -138,7 +138,7 @@ impl Work<'_> {
         Ok(output.lines.join("\n"))
     }
 
-    /// Does as [`Work::run`], and makes a trace of it.
+    /// Same as [`Work::run`], and makes a trace of it.
     fn capture(&self, script: &str) -> Result<String> {
         let mut command = ours_inside(self.lab);
         command.args(["capture", "--quiet", "--interface", TAP, "--output"]).arg(self.trace());
@@ -150,8 +150,8 @@ impl Work<'_> {
         Ok(printed)
     }
 
-    /// Replays the trace on the kernel's server, ours, ganesha and in a directory; returns what
-    /// each of them has moved.
+    /// Replays the trace on the kernel's server, ours, ganesha and in a directory; returns the
+    /// bytes transferred by each.
     fn replay_everywhere(&self) -> Result<Vec<Moved>> {
         let Self { lab, version, .. } = *self;
         let mut moved = Vec::new();
@@ -162,7 +162,7 @@ impl Work<'_> {
             moved.push(replayed.with_context(|| format!("on {target}"))?);
         }
         let export = GANESHA.get()?.export("/vfs");
-        // Ganesha 4.3 has no extended attributes, which the kernel asks for in v4.2.
+        // Ganesha 4.3 has no extended attributes, which the kernel requests in v4.2.
         let spoken = if version == "4.2" { "4.1" } else { version };
         let (port, mount_port) = (export.port, export.mount_port);
         let address = format!("nfs://127.0.0.1:{port}/vfs?version={spoken}&mountport={mount_port}");

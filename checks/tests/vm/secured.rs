@@ -1,7 +1,7 @@
-//! Mounts under TLS and under Kerberos; and our client under TLS with the kernel's server.
+//! Mounts with TLS and with Kerberos; and our client with TLS on the kernel's server.
 //!
-//! Server and client of kernel 6.12; an authority and a KDC of the laboratory's own are made by
-//! `lab-tls` and `lab-krb5` of `lab-image/`.
+//! Server and client with kernel 6.12; `lab-tls` and `lab-krb5` of `lab-image/` create an authority
+//! and a KDC for the laboratory.
 
 use anyhow::{Result, ensure};
 
@@ -23,7 +23,7 @@ checks! {
     a_mount_with_krb5p: 200 s, run_in(&KERBEROS, |lab| effective(lab, "sec=krb5p"));
 }
 
-/// A mount under TLS; the kernel's counters of TLS show that it was.
+/// A mount with TLS; the kernel's TLS counters prove it.
 fn under_tls(lab: &Lab, option: &str) -> Result<()> {
     let before = count_sessions(lab)?;
     effective(lab, option)?;
@@ -40,7 +40,7 @@ fn effective(lab: &Lab, option: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns how many sessions of TLS the client has made.
+/// Returns the number of TLS sessions made by the client.
 fn count_sessions(lab: &Lab) -> Result<u64> {
     let text = lab.ssh(NEW, "awk '$1 == \"TlsTxSw\" { print $2 }' /proc/net/tls_stat")?;
     Ok(text.trim().parse()?)

@@ -1,7 +1,7 @@
-//! Extended attributes of our server, set and read by system calls on a mount of v4.2.
+//! Extended attributes of our server, set and read by system calls on a v4.2 mount.
 //!
-//! The guests have no `setfattr`, so perl makes the calls: it prints a line for each, what was
-//! called and its result, a negative one being the error's number.
+//! The guests have no `setfattr`, so perl makes the calls: it prints one line per call with its
+//! name and result; a negative result is the error number.
 //!
 //! **Source:** setxattr(2), getxattr(2), listxattr(2), removexattr(2); arch/x86/entry/syscalls.
 
@@ -18,7 +18,7 @@ const NO_DATA: i64 = -61;
 const NOT_SUPPORTED: i64 = -95;
 
 /// Functions of the scripts: each makes one call on the file, and prints its result. A call writes
-/// into its arguments, so that they are passed on and not copied.
+/// into its arguments, so they are passed by reference.
 const CALLS: &str = r#"
     my $file = "/mnt/nfs/attributes";
     sub call {
@@ -65,7 +65,7 @@ const CHANGES: &str = r#"
     remove("removed-again", "user.one.");
 "#;
 
-/// What a mount without caches of the first one finds, and what another user may do.
+/// Results on a mount without the caches of the first one, and the permissions of another user.
 const AGAIN: &str = r#"
     list("list", 4096);
     get("get", "user.one");

@@ -1,7 +1,7 @@
-//! Plans with virtual machines for hosts: dfsbench sets them up, measures and restores them.
+//! Plans with virtual machines as hosts: dfsbench sets them up, measures and restores them.
 //!
 //! The server has kernel 6.12, the clients 6.12 and 6.1. The machines are emulated, so nothing here
-//! is held to a speed.
+//! is judged by its speed.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print states")]
 
 mod hung;

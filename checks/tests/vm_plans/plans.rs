@@ -1,9 +1,9 @@
 //! Plans with hosts: dfsbench itself sets the machines up, measures on them and restores them.
 //!
-//! The presets `seed-001` and `seed-000` (of that the scaling of clients) are run with the machines
-//! in place of their hosts, scaled. The program is installed on them once, because a copy for each
-//! campaign takes emulated machines most of its time; only one plan lets it copy itself. Their C
-//! library is younger than ours.
+//! The presets `seed-001` and `seed-000` (only its scaling of clients) are run with the machines
+//! instead of their hosts, scaled down. The program is installed on them once, because copying it
+//! for each campaign would take emulated machines most of the time; only one plan lets dfsbench
+//! copy itself. Their C library is newer than ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use checks::proc::{self, Background};
 use checks::repo::{self, Profile};
 use checks::vm::lab::Lab;
 
-/// The presets with machines for hosts.
+/// The presets with machines as hosts.
 const DATA_PATHS: &str = "seed-001.toml";
 const SCALING: &str = "seed-000.toml";
-/// A plan that is made here.
+/// A plan created here.
 const KERNELS: &str = "kernels.toml";
 const PLAN_OF_KERNELS: &str = r#"
 name = "kernels"
@@ -40,8 +40,8 @@ target = [
 workload = [{ kind = "stream" }]
 factors = { nfsvers = 4.2, verify = true }
 "#;
-/// Flags of a part of `seed-001`: files of 4 GiB become 1 MiB. The machines' ssh server forwards
-/// ports, and no packets.
+/// Flags for a part of `seed-001`: files of 4 GiB become 1 MiB. The machines' ssh server forwards
+/// ports, but not packets.
 const SCALED_PATHS: [&str; 8] = [
     "--nfsvers",
     "2,4.2",
@@ -52,23 +52,23 @@ const SCALED_PATHS: [&str; 8] = [
     "--scale",
     "0.000244",
 ];
-/// Folder where the presets keep their files on the server.
+/// Directory for the presets' files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";
-/// Where the program is installed on them.
+/// Path where the program is installed on them.
 const INSTALLED: &str = "/usr/local/bin/dfsbench";
-/// Within so long a plan's machines are set up, and restored after its controller was killed; a
-/// program that is copied to them takes most of it, as busy as this machine is.
+/// Time limit for setting up a plan's machines, and for restoring them after its controller was
+/// killed; copying a program to them takes most of it, as busy as this machine is.
 const RESTORE_MAX: Duration = Duration::from_secs(180);
-/// The length of a tick of a guest's clocks in microseconds: the usual one, and one by which they
-/// run 5 % fast, five times what is a caveat.
+/// Tick length of a guest's clocks in microseconds: the usual one, and one that makes them run 5 %
+/// fast, five times the limit for a caveat.
 const USUAL_TICK_US: u32 = 10_000;
 const FAST_TICK_US: u32 = 10_500;
-/// A mount, an export, a program or an undo log of ours that isn't empty; prints what it finds.
+/// Our mounts, exports, programs and non-empty undo logs; prints what it finds.
 const TRACES: &str = "grep dfsbench /proc/mounts; exportfs -s | grep dfsbench; \
                       ls -A /srv/dfsbench 2>/dev/null; pidof dfsbench; ls -d /tmp/dfsbench-* \
                       2>/dev/null; cat /var/lib/dfsbench/undo.jsonl 2>/dev/null; true";
 
-/// Machines and files that the plans need.
+/// Machines and files needed by the plans.
 pub struct Plans<'a> {
     lab: &'a Lab,
     folder: TempDir,
@@ -77,10 +77,10 @@ pub struct Plans<'a> {
 }
 
 impl<'a> Plans<'a> {
-    /// Makes the plan and the folder that it uses, and lets the client into the server.
+    /// Creates the plan and its directory, and gives the client access to the server.
     ///
     /// # Errors
-    /// Where a machine can't be reached.
+    /// If a machine can't be reached.
     pub fn new(lab: &'a Lab) -> Result<Self> {
         let folder = TempDir::new()?;
         let config = lab.ssh_config();
@@ -91,7 +91,7 @@ impl<'a> Plans<'a> {
         let clients = [("client1", NEW, "10.77.0.11"), ("client2", OLD, "10.77.0.12")];
         let plan = preset("seed-000", &[server, clients[0], clients[1]])?;
         fs::write(folder.path().join(SCALING), only_scaling(&plan)?)?;
-        // For the tunnel: the client logs in to the server as the tests do.
+        // For the tunnel: the client logs in to the server like the tests do.
         let mut copy = Command::new("scp");
         copy.arg("-F").arg(&config).arg(config.with_file_name("id"));
         proc::run_command(copy.arg(format!("{NEW}:/root/.ssh/id_ed25519")))?;
@@ -129,7 +129,7 @@ impl<'a> Plans<'a> {
         command
     }
 
-    /// The command of a small run, with flags that win over the preset.
+    /// Returns the command of a small run, with flags that override the preset.
     fn command(&self, plan: &str, flags: &[&str]) -> Command {
         let mut command = self.program();
         command.arg("run").arg(self.at(plan));
@@ -153,7 +153,7 @@ impl<'a> Plans<'a> {
         Ok((output, json))
     }
 
-    /// Every data path gives figures, and what a kernel does not speak is a row.
+    /// Every data path has results, and a path that a kernel does not support is a row.
     pub fn data_paths(&self) -> Result<()> {
         let (output, json) = self.result(DATA_PATHS, &SCALED_PATHS)?;
         ensure!(output.status.code() == Some(exit::INVALID), "it ended with {}", output.status);
@@ -184,7 +184,8 @@ impl<'a> Plans<'a> {
         self.await_restored()
     }
 
-    /// Two clients of different kernels work at one moment, and one alone before or after them.
+    /// Two clients with different kernels work at the same time, and one by itself before or after
+    /// them.
     pub fn scaling(&self) -> Result<()> {
         let flags = ["--client-hosts", "1,2", "--nfsvers", "3", "--nfsd-threads", "8"];
         let flags = [&flags[..], &["--mtu", "1500"]].concat();
@@ -208,8 +209,9 @@ impl<'a> Plans<'a> {
         self.await_restored()
     }
 
-    /// The same server, mounted by two kernels: `target` is a factor as any other, and the facts of
-    /// each client name its kernel. The clocks of one client run fast, which its passes state.
+    /// The same server, mounted by two kernels: `target` is a factor like any other, and the facts
+    /// of each client include its kernel. The clocks of one client run fast, which its passes
+    /// report.
     pub fn kernels(&self) -> Result<()> {
         set_tick(self.lab, OLD, FAST_TICK_US)?;
         let config = self.lab.ssh_config().display().to_string();
@@ -252,7 +254,7 @@ impl<'a> Plans<'a> {
         self.await_restored()
     }
 
-    /// A client that mounts once reads from its memory, one that forgets its files from the
+    /// A client that mounts once reads from its own memory, one that drops its caches from the
     /// server's, and after both have remounted the server reads its disk.
     pub fn cached(&self) -> Result<()> {
         let flags = ["--data-path", "network", "--nfsvers", "4.2"];
@@ -270,7 +272,8 @@ impl<'a> Plans<'a> {
         self.await_restored()
     }
 
-    /// Two threads and 4 KiB are granted and reported; what this kernel rounds ends a strict run.
+    /// Two threads and 4 KiB are granted and reported; a value that this kernel rounds ends a
+    /// strict run.
     pub fn effective(&self) -> Result<()> {
         let flags = ["--data-path", "network", "--nfsvers", "3", "--nfsd-threads", "2"];
         let sizes = ["--transfer-size", "4KiB,5000", "--strict", "true"];
@@ -284,7 +287,7 @@ impl<'a> Plans<'a> {
         self.await_restored()
     }
 
-    /// Starts a campaign over the kernel's NFS that takes a while, and waits until it has mounted.
+    /// Starts a long campaign over the kernel's NFS, and waits until it has mounted.
     pub fn start_long_campaign(&self) -> Result<Background> {
         let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];
         let mut command = self.command(DATA_PATHS, &flags);
@@ -302,7 +305,7 @@ impl<'a> Plans<'a> {
         Ok(campaign)
     }
 
-    /// Waits until the server can be reached again.
+    /// Waits until the server is reachable again.
     pub fn await_server(&self) -> Result<()> {
         let end = Instant::now() + RESTORE_MAX;
         while let Err(error) = self.lab.ssh_within("server", "true", 5) {
@@ -312,8 +315,8 @@ impl<'a> Plans<'a> {
         Ok(())
     }
 
-    /// The controller is killed while a client writes, on machines where nothing is installed: the
-    /// program that was copied to them goes, too.
+    /// The controller is killed while a client is writing, on machines without an installed
+    /// program: the copied program is removed, too.
     pub fn killed(&self) -> Result<()> {
         self.on_each_machine(&format!("mv {INSTALLED} {INSTALLED}.away"))?;
         let mut campaign = self.start_long_campaign()?;
@@ -333,7 +336,7 @@ impl<'a> Plans<'a> {
         restored.context("the machines are not as before")
     }
 
-    /// Waits until what of ours is on the machines is as wanted.
+    /// Waits until our traces on the machines are as wanted.
     fn await_traces(&self, mut wanted: impl FnMut(&str) -> Result<bool>) -> Result<()> {
         let end = Instant::now() + RESTORE_MAX;
         loop {
@@ -352,9 +355,9 @@ impl<'a> Plans<'a> {
     }
 }
 
-/// Sets the length of a tick of a guest's clocks, and so the rate at which they run.
+/// Sets the tick length of a guest's clocks, and so the rate at which they run.
 ///
-/// **Source:** adjtimex(2), `ADJ_TICK`, which is call 159 of x86-64; `tick` lies at byte 88 of
+/// **Source:** adjtimex(2), `ADJ_TICK`, which is call 159 on x86-64; `tick` is at byte 88 of
 /// `struct timex`, which has 208.
 fn set_tick(lab: &Lab, host: &str, tick_us: u32) -> Result<()> {
     let script = format!(
@@ -364,7 +367,7 @@ fn set_tick(lab: &Lab, host: &str, tick_us: u32) -> Result<()> {
     lab.ssh(host, &format!("perl -e \"{}\"", script.replace('$', "\\$"))).map(drop)
 }
 
-/// Installs the program on all machines at one moment.
+/// Installs the program on all machines at once.
 fn install(lab: &Lab, program: &Path) -> Result<()> {
     let packed = program.with_extension("gz");
     let mut gzip = Command::new("gzip");
@@ -383,7 +386,7 @@ fn install(lab: &Lab, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A preset with machines, their names and addresses, in the place of some of its hosts.
+/// Returns a preset with machines, their names and addresses, instead of some of its hosts.
 fn with_machines(name: &str, hosts: &[(&str, &str, &str)], config: &Path) -> Result<String> {
     let mut plan = fs::read_to_string(repo::root().join(format!("presets/{name}.toml")))?;
     for (role, host, address) in hosts {
@@ -396,8 +399,8 @@ fn with_machines(name: &str, hosts: &[(&str, &str, &str)], config: &Path) -> Res
     Ok(plan)
 }
 
-/// Of `seed-000` the scaling of clients, on the kernel that the machines have and in a directory of
-/// theirs.
+/// Returns only the scaling of clients of `seed-000`, with the machines' kernel and in a directory
+/// of theirs.
 fn only_scaling(plan: &str) -> Result<String> {
     let marker = "client_hosts = [1, 2, 5, 10]";
     let mut parts = plan.split("[[workload]]");
@@ -410,7 +413,7 @@ fn only_scaling(plan: &str) -> Result<String> {
     Ok(format!("{head}[[workload]]\ntargets = [\"nfs\"]\n{scaling}"))
 }
 
-/// The codes of a pass' caveats, as JSON.
+/// Returns the codes of a pass's caveats, as JSON.
 fn codes(pass: &Value) -> String {
     let caveats = pass["caveats"].as_array().map(Vec::as_slice).unwrap_or_default();
     let codes: Vec<&Value> = caveats.iter().map(|caveat| &caveat["code"]).collect();

@@ -1,7 +1,7 @@
-//! A ladder and a soak on real kernels: every layer of the data path has figures, and what a
-//! soak does to a kernel's server and to a client's clock is survived and undone.
+//! A ladder and a soak on real kernels: every layer of the data path has results, and the faults of
+//! a soak on a kernel's server and on a client's clock are survived and undone.
 //!
-//! Checked is what works, never a speed: the machines are emulated.
+//! We check behavior, never a speed: the machines are emulated.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use checks::vm::lab::Lab;
 
 use super::plans::Plans;
 
-/// The server's layers beside our own, and the two ways to mount it.
+/// The server's layers next to our own, and the two ways to mount it.
 const LAYERS: [&str; 8] =
     ["null", "memory", "disk", "tcp", "own", "server", "loopback", "machines"];
 
@@ -65,7 +65,7 @@ file_size = "256KiB"
 io_size = "4KiB"
 "#;
 
-/// Fault events of the machines: after what, and for whom it stands still.
+/// Fault events of the machines: after how much time, which one, and whether work stands still.
 const FAULTS: [(&str, &str, bool); 5] = [
     ("nfsd-stop", "nfsd-stop on server at 2s for 2s", true),
     ("clock-step", "clock-step on client at 8s for 2s by -1h", false),
@@ -74,7 +74,7 @@ const FAULTS: [(&str, &str, bool); 5] = [
     ("clock-step", "clock-step on client at 21s for 2s by 1h", false),
 ];
 
-/// Every layer, from our own program alone to the mount of the kernel's client.
+/// Every layer, from only our own program to the mount of the kernel's client.
 pub fn ladder(plans: &Plans<'_>) -> Result<()> {
     let plan = plans.write_plan("ladder.toml", &with_hosts(plans.lab(), LADDER))?;
     let mut ladder = plans.program();
@@ -95,10 +95,10 @@ pub fn ladder(plans: &Plans<'_>) -> Result<()> {
     plans.await_restored()
 }
 
-/// A kernel's server that stops, can't be reached and is full, and a client whose clock is set.
+/// A kernel server that stops, is unreachable and is full, and a client whose clock is set.
 pub fn soak(plans: &Plans<'_>) -> Result<()> {
     let device = plans.lab().ssh("server", "readlink -f /dev/disk-data")?.trim().to_owned();
-    // The disk was an export of other checks; what is on it would be left alone.
+    // The disk was an export of other checks; its content would be left alone.
     let away = format!("exportfs -ua; umount /export; wipefs --quiet --all {device}");
     plans.lab().ssh("server", &away)?;
     let text = with_hosts(plans.lab(), SOAK).replace("DEVICE", &device);
@@ -113,7 +113,7 @@ pub fn soak(plans: &Plans<'_>) -> Result<()> {
     let json: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     let figures = &json["found"]["figures"];
-    // On a busy machine the throughput may be back after its segment only.
+    // On a busy machine the throughput may recover only after its segment.
     let verdict = figures["verdict"].as_str().unwrap_or_default();
     ensure!(["survives", "never-recovers"].contains(&verdict), "{}", json["found"]);
     let code = output.status.code();
@@ -140,14 +140,14 @@ pub fn soak(plans: &Plans<'_>) -> Result<()> {
     plans.lab().ssh("server", FRESH_EXPORT).map(drop)
 }
 
-/// Checks that a wall clock which goes back and ahead by an hour changes no duration, and is stated
-/// in each segment.
+/// Checks that a wall clock set back and ahead by an hour changes no duration, and is reported in
+/// each segment.
 fn check_steps(json: &Value) -> Result<()> {
     let trials = json["runs"][0]["trials"].as_array().context("no segments")?;
     ensure!(trials.len() == 2, "{} segments", trials.len());
     for trial in trials {
         let pass = &trial["passes"][0];
-        // A segment lasts 12 s, on the slowest machine some minutes, and never an hour.
+        // A segment lasts 12 s, on the slowest machine a few minutes, and never an hour.
         let window_ns = pass["window_ns"].as_u64().context("no window")?;
         ensure!((10_000_000_000..1_800_000_000_000).contains(&window_ns), "{window_ns} ns");
         let caveats = pass["caveats"].as_array().context("no caveats")?;

@@ -18,7 +18,7 @@ use stats::{Outcome, compare, criteria, judge};
 /// Share of its speed that the machine loses from the first trial to the last.
 const DRIFT: f64 = 0.3;
 
-/// What a comparison says of two runs that differ in nothing but when they were made.
+/// What a comparison says about two runs that only differ in when they were made.
 fn verdict(order: &str, seed: u64) -> Outcome {
     let plan = campaign::plan(&format!(
         "name = \"t\"\nseed = {seed}\ntrials = 15\norder = \"{order}\"\n[[target]]\nname = \"n\"\n\
@@ -46,14 +46,14 @@ fn a_drift_looks_like_an_effect_in_sequence_and_not_in_blocks() {
     }
 }
 
-/// A server on this port, or on any, that takes so long for each call.
+/// A server on this port, or on any, that takes the given time for each call.
 fn server(port: u16, time_ns: u64) -> Server {
     let service_time = Some(ServiceTime::Fixed { time_ns });
     let faults = FaultPlan { service_time, ..FaultPlan::default() };
     Server::start(ServerConfig { port, faults, ..ServerConfig::default() }).unwrap()
 }
 
-/// What is stated of the drift of five trials, each on the server as it is then.
+/// What is stated about the drift of five trials, each on the server as it is then.
 fn drift(times_ns: [u64; 5]) -> Option<String> {
     let mut times_ns = times_ns.into_iter();
     let first = server(0, times_ns.next()?);

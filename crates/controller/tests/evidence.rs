@@ -1,6 +1,6 @@
 //! Every caveat that has a limit carries the number that decided: found, limit, unit and source.
 //!
-//! Each code is planted by the smallest figures that raise it. The match over all codes has no
+//! Each code is planted with the smallest numbers that raise it. The match over all codes has no
 //! other arm, so that a new code needs its plant here.
 
 use std::path::Path;
@@ -25,7 +25,7 @@ use stats::{host_balance, judge};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
-/// A second in which so many ops of a kind were done, of a megabyte each.
+/// A second in which the given number of ops of a kind were done, of a megabyte each.
 fn result(pass: Pass, kind: OpKind, ops: u64) -> PassResult {
     PassResult {
         window_ns: SECOND,
@@ -100,7 +100,8 @@ fn host(name: &str, ops: u64, start_ns: i64) -> HostResult {
     }
 }
 
-/// A run whose trials read so many megabytes in a second; those of `cached` from memory.
+/// A run with trials that read the given number of megabytes in a second; those of `cached` from
+/// memory.
 fn run(rates: &[u64], cached: &[usize]) -> Run {
     let mut trials = Vec::new();
     for (index, ops) in rates.iter().enumerate() {
@@ -147,7 +148,7 @@ fn counters(named: &[(&str, u64)]) -> Telemetry {
     Telemetry { host: "server".to_owned(), times_ns: vec![0, 1], metrics }
 }
 
-/// Takes the data of the caveat with a code out of some.
+/// Takes the data of the caveat with a code from some caveats.
 fn data_of(code: CaveatCode, caveats: impl IntoIterator<Item = model::Caveat>) -> Option<Evidence> {
     caveats.into_iter().find(|caveat| caveat.code == code).and_then(|caveat| caveat.data)
 }
@@ -260,7 +261,7 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
     }
 }
 
-/// Plants what shows in the figures of one pass.
+/// Plants what shows in the results of one pass.
 fn plant_figure(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::Unsynchronised => {

@@ -23,7 +23,7 @@ struct Scripted<F> {
     script: F,
     trials: usize,
     answers: VecDeque<Report>,
-    /// What is reported of the pass that was made last.
+    /// The report of the last pass.
     ran: Option<Report>,
     orders: Vec<String>,
 }
@@ -97,7 +97,7 @@ fn gone() -> Gone {
     Gone("the agent is gone".to_owned())
 }
 
-/// What an agent tells of a pass.
+/// What an agent reports about a pass.
 fn ran(result: PassResult, broken: Option<Broken>) -> Report {
     let (facts, span, timeline) = (Vec::new(), Span::default(), Vec::new());
     Report::Ran(Box::new(PassEnd { result, facts, broken, span, timeline }))
@@ -123,7 +123,7 @@ fn runner<'a>(
     CampaignRunner { plan, hosts, stop, observe, inject_fault: None }
 }
 
-/// Walks the plan over an agent and returns what was stored, with the events that were received.
+/// Walks the plan over an agent; returns what was stored and the events that were received.
 fn walked(
     plan: &Plan,
     agent: &mut dyn Transport,
@@ -234,7 +234,7 @@ fn a_campaign_that_was_stopped_goes_on_with_what_is_missing_in_the_same_order() 
     let mut undisturbed = Scripted::new(|_, _: &Order| None);
     let never = AtomicBool::new(false);
     let (expected, _) = walked(&plan, &mut undisturbed, &never, whole.path());
-    // Wherever it is stopped, in whichever trial.
+    // Wherever it is stopped, and in whichever trial.
     for stopped_in in 1..=8 {
         let stop = AtomicBool::new(false);
         let mut agent = Scripted::new(|trial, order: &Order| match order {
@@ -267,7 +267,7 @@ fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
             None
         }
         Order::Arm { pass, .. } => {
-            // Small ops take the same time always, large ones do not.
+            // Small ops always take the same time, large ones do not.
             let wide = if io_size > 65_536 { trial as u64 % 3 } else { 0 };
             let mut result = empty(*pass);
             result.window_ns = 1_000_000_000 + wide * 400_000_000;
@@ -351,7 +351,7 @@ fn undisturbed_or_mostly_disturbed_trials_are_not_repeated() {
     let two_speeds = |trial: usize| ((1 + trial as u64 % 2) << 30, 10);
     let (campaign, judged) = walked_with_steal("", two_speeds);
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
-    // A machine from which time is taken always.
+    // A machine that always loses time.
     let (campaign, judged) = walked_with_steal("", |_| (1 << 30, 300));
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
     let codes: Vec<_> = judged.caveats.iter().map(|caveat| caveat.code).collect();
@@ -365,7 +365,7 @@ fn undisturbed_or_mostly_disturbed_trials_are_not_repeated() {
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (7, 5));
 }
 
-/// Writes of so many bytes in all.
+/// Writes of the given number of bytes in total.
 fn written(bytes: u64) -> KindResult {
     let time = Histogram::new();
     KindResult {
@@ -379,7 +379,7 @@ fn written(bytes: u64) -> KindResult {
     }
 }
 
-/// Returns the evidence of the note of each trial's pass, where the target is on a mount.
+/// Returns the evidence of the note of each trial's pass, if the target is on a mount.
 fn notes_of_results(point: &str) -> Vec<Option<(String, f64)>> {
     let plan =
         plan("[[workload]]\nkind = \"stream\"\nfile_size = \"1MiB\"\npasses = [\"write\"]\n");

@@ -65,7 +65,7 @@ fn run(spec: &RunSpec, pass: Pass) -> Measured {
     measured
 }
 
-/// One op at a time, each of which takes this long, or all that are given at once.
+/// One op at a time, each of which takes this long, or all given ops at once.
 struct Slow {
     clock: SystemClock,
     takes: Duration,
@@ -73,7 +73,7 @@ struct Slow {
     queue: Vec<Op>,
     /// Files in flight twice at a time were found.
     overlaps: usize,
-    /// Between these instants of its clock it stands still.
+    /// Between these times of its clock it does nothing.
     still_ns: Range<u64>,
 }
 
@@ -83,7 +83,7 @@ impl Slow {
         Self { clock, takes, room, queue: Vec::new(), overlaps: 0, still_ns: 0..0 }
     }
 
-    /// One that answers at once, but for a while that begins so many milliseconds from now.
+    /// A target that answers immediately, except for a period given in milliseconds from now.
     fn standing_still(milliseconds: Range<u64>) -> Self {
         let mut slow = Self::new(Duration::ZERO, 1);
         let now_ns = slow.clock.now_ns();
@@ -157,7 +157,7 @@ fn an_offered_load_is_met_and_no_op_starts_before_its_time() {
     }
 }
 
-/// Says whether 2,000 ops per second are met; what is offered has to be right in any case.
+/// Returns true if 2,000 ops per second are reached; the offered rate must be right in any case.
 fn is_offered_and_met(load: Load) -> bool {
     let result = measured(&mixed(300, load), Pass::Mix);
     let offered = result.scope.offered.unwrap();
@@ -267,7 +267,7 @@ fn think_time_follows_each_op() {
     assert!(is_seen(|| {
         let result = measured(&spec, Pass::Mix);
         assert!(result.scope.offered.is_none());
-        // Two workers with four places each begin at once, and again each 2 ms.
+        // Two workers with four slots each begin at once, and again every 2 ms.
         assert!(result.ops() <= 8 * 51, "{}", result.ops());
         result.ops() >= 80
     }));

@@ -29,7 +29,7 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that is ending has no thread-local any more, and is not watched.
+    // A thread that is ending has no thread-local any more, and is not counted.
     let _ = WATCHED.try_with(|watched| {
         if watched.get() {
             ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -55,7 +55,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Counts from the first submit until the last op has come back.
+/// Counts from the first submit until the last op has completed.
 struct Watch {
     backend: Box<dyn Backend>,
     left: u64,

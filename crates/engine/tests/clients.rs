@@ -1,4 +1,4 @@
-//! Many emulated clients, each recorded apart and each under a uid of its own where the plan wants
+//! Many emulated clients, each recorded separately, and each under its own uid if the plan requests
 //! it.
 
 use std::collections::BTreeSet;

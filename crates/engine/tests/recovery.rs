@@ -88,20 +88,20 @@ impl Rig {
         Self { server, spec, target }
     }
 
-    /// Runs a pass with a disturbance after so many ops, and returns what it took.
+    /// Runs a pass with a disturbance after the given number of ops, and returns what it measured.
     fn run(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Recovered {
         let tally = self.drive(pass, after_ops, disturb);
         let spec = &self.spec;
         let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
         assert!(after_ops < pass_size(spec, pass).ops.unwrap() + syncs);
-        // Sockets that were lost on the way are counted beside the last one.
+        // Sockets that were lost on the way are counted in addition to the last one.
         if spec.nfs().proto == Proto::Tcp {
             assert!(u64::from(tally.tcp.connections) > tally.recovered.reconnects, "{tally:?}");
             assert!(tally.tcp.segments_sent > 0 && tally.tcp.uncounted == 0, "{tally:?}");
         }
         let bytes = u64::from(spec.files) * FILE_BYTES;
         let moved = if pass == Pass::Write { tally.write_bytes } else { tally.read_bytes };
-        // What was refused and made again went over the wire twice, but never less than once.
+        // Calls that were refused and repeated went over the wire twice, but never less than once.
         assert!(moved >= Some(bytes), "{moved:?} of {bytes}");
         if !tally.recovered.repeats() {
             assert_eq!(moved, Some(bytes), "each byte counted once");
@@ -138,10 +138,10 @@ impl Rig {
         disturbed.backend.tally()
     }
 
-    /// Compares what the server holds with what was to be written.
+    /// Compares the content on the server with what should have been written.
     fn check_files(&self) {
         let mut names = self.server.list_directory("/export/.dfsbench-recovery").unwrap();
-        // Beside the mark by which the working directory is known.
+        // Next to the mark that identifies the working directory.
         names.retain(|name| !name.ends_with(".campaign"));
         assert_eq!(names.len(), self.spec.files as usize);
         for (number, name) in (0..self.spec.files).zip(names) {
@@ -202,7 +202,7 @@ fn what_a_restart_loses_of_a_mix_is_written_again_before_its_next_commit() {
             .build();
         let recovered = rig.drive(Pass::OpMix, 200, Server::restart_now).recovered;
         assert!(recovered.resent_bytes > 0 && recovered.reconnects > 0, "{recovered:?}");
-        // What was appended in several calls has no hole where the first of them was lost.
+        // Appends of several calls leave no hole where the first of them was lost.
         let pattern = Pattern::new(1, 1 << 20);
         let places = Places::of(&rig.spec);
         for number in 0..rig.spec.files {

@@ -1,4 +1,4 @@
-//! Pages of files that the page cache holds, on a file system with storage under it.
+//! Pages of files in the page cache, on a file system with storage under it.
 
 use std::fs::{self, File};
 
@@ -11,7 +11,7 @@ fn pages_in_memory_are_separated_from_those_on_storage() {
     assert_eq!(Residency::sample(&directories), None);
     let page = rustix::param::page_size();
     for name in ["a", "b"] {
-        // A tail of less than a page is left out.
+        // A tail of less than a page is not counted.
         fs::write(folder.path().join(name), vec![1; 600 * page + 100]).unwrap();
     }
     let found = Residency::sample(&directories).unwrap();

@@ -1,5 +1,5 @@
-//! Slots that a renewal of the lease takes, or that a server grants no more: ops wait for them,
-//! and every op that was accepted still comes back once.
+//! Slots that a renewal of the lease uses, or that a server no longer grants: ops wait for them,
+//! and every accepted op still completes exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -107,7 +107,7 @@ fn writes(first: u64, count: u64) -> Vec<Op> {
     (first..first + count).map(write).collect()
 }
 
-/// Reaps until so many ops have ended in all.
+/// Reaps until the given number of ops have ended in total.
 fn reap_until(backend: &mut dyn Backend, count: usize, ended: &mut Vec<Completion>) {
     for _ in 0..10_000 {
         if ended.len() >= count {
@@ -165,7 +165,7 @@ fn a_server_that_comes_back_with_fewer_slots_is_lived_with() {
     let mut ended = Vec::new();
     assert_eq!(backend.submit(&writes(0, 8)), 8);
     let port = rig.server.address().port();
-    // Its successor has neither the session nor the file: ops may fail, but all of them end.
+    // The new server has neither the session nor the file: ops may fail, but all of them end.
     let few = FaultPlan { session_slots_max: Some(2), ..FaultPlan::default() };
     let config = ServerConfig { port, faults: few, ..ServerConfig::default() };
     drop(rig.server);

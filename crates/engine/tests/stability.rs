@@ -1,5 +1,6 @@
-//! The stability that a server claims in its WRITE replies decides about COMMITs, and not the one
-//! that was requested: a server may claim more and need no COMMIT, and may never claim less.
+//! Whether a COMMIT is needed depends on the stability that a server reports in its WRITE replies,
+//! not on the one that was requested: a server may report more and need no COMMIT, and may never
+//! report less.
 
 use std::sync::Arc;
 
@@ -150,7 +151,7 @@ fn files_are_prepared_on_a_server_without_commit() {
 #[test]
 fn the_first_malformed_reply_is_kept_with_its_call_and_reason() {
     let cut = PartsPerMillion(50_000);
-    // Some seeds cut a reply of the set-up, which is an error of its own.
+    // Some seeds cut a reply of the set-up, which is a different error.
     let reason = (1..100).find_map(|seed| {
         let damage = Damage { cut, ..Damage::default() };
         let faults = FaultPlan { seed, damage, ..FaultPlan::default() };

@@ -1,4 +1,4 @@
-//! How much an agent says while it works: little, whatever it has to tell.
+//! How much an agent sends while it works: little, whatever it has to report.
 #![allow(clippy::disallowed_methods, reason = "bytes are counted over real time")]
 
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use fleet::wire::{self, Greeting, Message};
 use fleet::{ClockReading, Report, stdio};
 use model::IntervalSample;
 
-/// What both sides may say to each other, in bytes per second.
+/// What both sides may send to each other, in bytes per second.
 const BYTES_PER_S_MAX: u64 = 1_024;
 
-/// A way on which bytes are counted.
+/// A connection that counts its bytes.
 struct Counted(UnixStream, Arc<AtomicU64>);
 
 impl Write for Counted {

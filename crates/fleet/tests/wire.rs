@@ -1,4 +1,4 @@
-//! Messages as bytes: there and back, cut anywhere, and whatever a hostile peer may send.
+//! Messages as bytes: encoded and decoded, cut anywhere, and whatever a hostile peer may send.
 
 use std::io::{self, Cursor, Read};
 
@@ -127,7 +127,7 @@ fn a_frame_of_4_gib_is_one_error_and_takes_no_memory() {
         "a message claims to have 4294967295 bytes, where 67108864 are the most"
     );
     assert_eq!(input.position(), 4);
-    // The longest that is allowed ends where the bytes do.
+    // The longest allowed frame ends where the bytes end.
     let mut bytes = FRAME_BYTES_MAX.to_be_bytes().to_vec();
     bytes.extend([0; 9]);
     let error = wire::read::<Order>(&mut Cursor::new(bytes)).unwrap_err();
@@ -142,7 +142,7 @@ fn other_versions_are_named_and_strangers_quoted() {
     let ours = Greeting::ours();
     let message = greet(&theirs.to_bytes()).unwrap_err().to_string();
     assert_eq!(message, format!("it runs dfsbench {theirs}, and this is dfsbench {ours}"));
-    // What only looks alike when it is printed is another one, too.
+    // A version that only looks the same when printed is a different one, too.
     let mut alike = ours.to_bytes();
     let dot = alike.iter().rposition(|byte| *byte == b'.').unwrap();
     alike[dot] = 0x0e;

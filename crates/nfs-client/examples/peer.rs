@@ -1,7 +1,7 @@
-//! Checks this client against a real server: names, listings, data of every kind of size.
+//! Checks this client against a real server: names, listings, data of various sizes.
 //!
-//! `cargo run -p dfsbench-nfs-client --example peer -- HOST NFS_PORT MOUNT_PORT EXPORT`
-//! The export must be writable by root; it is left as it was found. A difference panics.
+//! `cargo run -p dfsbench-nfs-client --example peer -- HOST NFS_PORT MOUNT_PORT EXPORT` The export
+//! must be writable by root; it is left unchanged. A mismatch panics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn list_many(mount: &mut Mount, work: File) {
     }
 }
 
-/// Writes and reads on the measured path, with transfers of every kind of size.
+/// Writes and reads on the measured path, with transfers of various sizes.
 fn transfer(mount: &Mount, file: File, data: &[u8]) {
     for len in [1 << 20, 65_536, 100_001, 4_096] {
         let (write_len, read_len) = (len.min(mount.wsize()), len.min(mount.rsize()));

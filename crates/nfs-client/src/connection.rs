@@ -1,10 +1,10 @@
-//! One nonblocking connection for the measured path.
+//! A nonblocking connection for the measured path.
 //!
-//! [`Connection`] keeps calls in flight over one socket. After [`Connection::open`] nothing is
-//! allocated, locked or logged, and the clock is the caller's. Waiting is apart:
-//! [`Connection::wait`] polls this one socket; a caller with many connections watches them
-//! together. A connection that is lost is made again where the options allow that, and each time is
-//! counted: see [`nfs_proto::client::Counters`].
+//! [`Connection`] keeps calls in flight over one socket. After [`Connection::open`] it does not
+//! allocate, lock or log, and it uses the caller's clock. Waiting is separate: [`Connection::wait`]
+//! polls this one socket; a caller with many connections polls them together. A lost connection is
+//! re-established if the options allow it, and each time is counted: see
+//! [`nfs_proto::client::Counters`].
 
 mod client4;
 mod control;
@@ -40,22 +40,22 @@ use recovery::{Renewal, Trouble};
 use shared_session::SessionUser;
 pub(crate) use shared_session::{Granted, SessionSize};
 
-/// The most calls that a connection can have in flight for its user.
+/// Maximum number of calls that a connection can have in flight for its user.
 pub const CALLS_MAX: usize = SLOTS_MAX - RENEWAL_SLOTS;
 
 /// How a connection is opened.
 #[derive(Debug, Clone)]
 pub struct ConnectionOptions {
-    /// Calls in flight at most, 1 to [`CALLS_MAX`].
+    /// Maximum number of calls in flight, 1 to [`CALLS_MAX`].
     pub slots: usize,
     /// Data that WRITE payloads are sent from; shared by all connections.
     pub write_pool: Arc<Vec<u8>>,
-    /// The size of the buffer that each slot keeps its READ payload in, in bytes; `None` discards
+    /// Size of the buffer in which each slot keeps its READ payload, in bytes; `None` discards
     /// payloads.
     pub keep_payload: Option<u32>,
-    /// Reconnect when the connection is lost, for as long as the mount's timeout.
+    /// Reconnect if the connection is lost, for as long as the mount's timeout.
     pub reconnect: bool,
-    /// The caller, if not the one that the mount names.
+    /// The caller, if it differs from the mount's.
     pub identity: Option<Identity>,
 }
 
@@ -80,24 +80,25 @@ pub struct Connection {
     pool: Arc<Vec<u8>>,
     reconnect: bool,
     trouble: Option<Trouble>,
-    /// A socket that the server has not answered yet.
+    /// A socket whose connect is still in progress.
     connecting: Option<OwnedFd>,
-    /// The client of version 4 that this connection belongs to.
+    /// The v4 client that this connection belongs to.
     client: Option<Arc<Client4>>,
-    /// The use of a session of v4.1 and later.
+    /// Use of a session, in v4.1 and later.
     session_user: Option<Arc<SessionUser>>,
     identity: Option<Identity>,
-    /// Calls that the caller may have in flight; a renewal has a slot beside them where it can.
+    /// Calls that the caller may have in flight; if possible a renewal has its own slot in
+    /// addition.
     slots: usize,
     renewal: Renewal,
-    /// The part in the delegations of the client, in v4.1 and later.
+    /// This connection's part in the client's delegations, in v4.1 and later.
     delegations: Option<DelegationUser>,
-    /// The server does not know the session or the client any more.
+    /// The server no longer knows the session or the client.
     forgotten: bool,
     tcp: TcpMeter,
 }
 
-/// The destination of connections of a mount.
+/// The server that connections of a mount go to.
 #[derive(Debug)]
 pub(crate) struct Target {
     /// Name of the service, for messages.
@@ -146,23 +147,22 @@ impl Connection {
         })
     }
 
-    /// Makes the connection a part of a client of version 4, for `slots` calls of its user.
+    /// Makes the connection part of a v4 client, for `slots` calls of its user.
     pub(crate) fn set_client(&mut self, client: Arc<Client4>, slots: usize) {
         self.slots = slots;
         self.renewal.every_ns = client.renewal_interval().as_nanos() as u64;
         self.client = Some(client);
     }
 
-    /// Starts an operation; it leaves with the next [`Connection::flush`]. The payload of a WRITE
+    /// Starts an operation; it is sent by the next [`Connection::flush`]. The payload of a WRITE
     /// should be a part of the pool, which is not copied.
     ///
     /// # Errors
-    /// [`StartError::Busy`] when [`Connection::free_slots`] is 0: take events, then start again.
-    /// The others are for good.
+    /// [`StartError::Busy`] if [`Connection::free_slots`] is 0: take events, then start again. The
+    /// other errors are permanent.
     ///
     /// # Panics
-    /// When a payload is not within the pool. The tags `u32::MAX` and `u32::MAX - 2` are not the
-    /// caller's.
+    /// If a payload is not within the pool. The tags `u32::MAX` and `u32::MAX - 2` are reserved.
     pub fn start(
         &mut self,
         now_ns: u64,
@@ -183,7 +183,7 @@ impl Connection {
             }
             _ => false,
         };
-        // Before the change itself, where a slot is left for both.
+        // Before the change itself, if there is a slot for both.
         if uses_delegations && self.has_returns() && self.link.session.free_slots() > 1 {
             self.start_return(now_ns);
         }
@@ -194,7 +194,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket takes.
     ///
     /// # Errors
     /// [`ConnectionError`]: open another connection.
@@ -211,16 +211,16 @@ impl Connection {
         }
     }
 
-    /// Tells whether the socket should be watched for room to write.
+    /// Returns true if the socket should be polled for writing.
     pub fn wants_write(&self) -> bool {
         self.link.wants_write()
     }
 
-    /// Receives what the socket has, passes each completed call to `events`, and returns how many
-    /// there were.
+    /// Receives everything the socket has, passes each completed call to `events`, and returns how
+    /// many there were.
     ///
     /// # Errors
-    /// [`ConnectionError`]: open another connection. Events passed on before are valid.
+    /// [`ConnectionError`]: open another connection. Events passed on before that are valid.
     pub fn receive(
         &mut self,
         scratch: &mut Scratch,
@@ -237,8 +237,8 @@ impl Connection {
         };
         match received {
             Ok(count) => {
-                // Only a reply shows that the connection is of use again: a socket that connects
-                // and is closed at once must not start the pauses over.
+                // Only a reply shows that the connection works again: a socket that connects and is
+                // closed at once must not reset the pauses.
                 if count > 0 && !self.forgotten {
                     self.trouble = None;
                 }
@@ -251,8 +251,8 @@ impl Connection {
         }
     }
 
-    /// Sends what waits, sleeps until the socket is ready or `timeout` is over, receives, and
-    /// returns how many calls ended.
+    /// Sends pending data, sleeps until the socket is ready or `timeout` expires, receives, and
+    /// returns how many calls completed.
     ///
     /// # Errors
     /// [`ConnectionError`]: open another connection.
@@ -264,7 +264,7 @@ impl Connection {
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, ConnectionError> {
         self.flush(clock)?;
-        // With several calls out, replies are likely to be there: save the system call.
+        // With several calls in flight, replies are probably already there: save the poll.
         if self.link.session.in_flight() > 1 || self.link.session.has_event() {
             let count = self.receive(scratch, clock, events)?;
             if count > 0 {
@@ -290,7 +290,7 @@ impl Connection {
         self.receive(scratch, clock, events)
     }
 
-    /// Returns when [`Connection::handle_timeout`] has something to do at the earliest.
+    /// Returns the earliest time at which [`Connection::handle_timeout`] has something to do.
     pub fn next_timeout_ns(&self) -> Option<u64> {
         let mut earliest_ns = None;
         let timers = [self.attempt_ns(), self.link.session.next_timeout_ns(), self.renewal_ns()];
@@ -300,18 +300,18 @@ impl Connection {
         earliest_ns
     }
 
-    /// Sends again calls whose time has passed, and reconnects if that is scheduled.
+    /// Resends calls that have timed out, and reconnects if that is scheduled.
     ///
     /// # Errors
-    /// [`ConnectionError::ConnectionLost`] when that did not succeed for too long.
+    /// [`ConnectionError::ConnectionLost`] if reconnecting has failed for too long.
     pub fn handle_timeout(&mut self, clock: &dyn Fn() -> u64) -> Result<(), ConnectionError> {
         let Some(next_ns) = self.next_timeout_ns() else { return Ok(()) };
         let now_ns = clock();
         if next_ns > now_ns {
             return Ok(());
         }
-        // The renewal comes last: where the connection was just made again, it leaves over the new
-        // socket, and calls that are sent again have their slots before it.
+        // The renewal comes last: if the connection was just re-established, it goes over the new
+        // socket, and resent calls get their slots first.
         self.link.session.handle_timeout(now_ns);
         if has_passed(self.attempt_ns(), now_ns) {
             self.reconnect(clock())?;
@@ -322,10 +322,10 @@ impl Connection {
         self.flush(clock)
     }
 
-    /// Checks that with calls pending, the oldest for longer than `timeout_ns`, something still
-    /// was received within that time: a slow line with a long queue is not a dead one, but one that
-    /// brings a byte now and then is. It walks all slots: ask a few times a second, not after each
-    /// call.
+    /// Checks that if the oldest pending call has been waiting for longer than `timeout_ns`,
+    /// something was received within that time: a slow line with a long queue is not dead, but one
+    /// that delivers a byte now and then is. It scans all slots: call it a few times a second, not
+    /// after each call.
     ///
     /// # Errors
     /// [`ConnectionError::CallTimedOut`]: open another connection.
@@ -340,52 +340,52 @@ impl Connection {
         Err(ConnectionError::CallTimedOut { server, waited_ns, strays, pending })
     }
 
-    /// Returns the version that is spoken.
+    /// Returns the protocol version in use.
     pub const fn version(&self) -> ProtocolVersion {
         self.link.session.version()
     }
 
-    /// Makes room in every call for a payload of so many bytes that is copied, so that no WRITE of
-    /// such bytes allocates.
+    /// Reserves room in every call for a copied payload of `bytes` bytes, so that no such WRITE
+    /// allocates.
     pub fn reserve_copies(&mut self, bytes: u32) {
         self.link.session.reserve_copies(bytes);
     }
 
     /// Returns how many calls can be started before [`StartError::Busy`]. It can shrink without a
-    /// call: a server grants each session of v4.1 and later as many slots as it wants to.
+    /// call: servers decide how many slots a v4.1 session has.
     pub fn free_slots(&self) -> usize {
         let session = &self.link.session;
         let returning = matches!(&self.delegations, Some(user) if user.is_returning());
         let own = usize::from(self.renewal.in_flight) + usize::from(returning);
         let in_flight = session.in_flight() - own;
-        // What v4.0 has in place of slots is ours alone, and the renewal's is kept free. In a
-        // session every call renews the lease: where the server grants no more than the caller
-        // uses, the renewal takes any free slot and a call waits for it.
+        // In v4.0 the slots are only ours, and the one for the renewal is kept free. In a session
+        // every call renews the lease: if the server grants no more slots than the caller uses, the
+        // renewal takes any free slot and a call waits for it.
         session.free_slots().min(self.slots.saturating_sub(in_flight))
     }
 
-    /// Returns how many calls have no reply yet.
+    /// Returns the number of calls without a reply.
     pub fn in_flight(&self) -> usize {
         self.link.session.in_flight()
     }
 
-    /// Returns what went over the wire so far, and what it took.
+    /// Returns the traffic counters.
     pub fn counters(&self) -> &Counters {
         self.link.session.counters()
     }
 
-    /// Starts the counters of TCP over. A system call: not for the measured path.
+    /// Resets the TCP counters. A system call: not for the measured path.
     pub fn begin_tcp_counters(&mut self) {
         self.tcp = TcpMeter::begin_at(&self.link.transport);
     }
 
-    /// Returns what TCP did since [`Connection::begin_tcp_counters`], on the sockets that were
-    /// replaced since, too. A system call: not for the measured path.
+    /// Returns what TCP did since [`Connection::begin_tcp_counters`], including on sockets that
+    /// have been replaced since. A system call: not for the measured path.
     pub fn tcp_counters(&self) -> TcpCounters {
         self.tcp.counters(&self.link.transport)
     }
 
-    /// Goes on over another socket; returns the one before.
+    /// Switches to another socket; returns the previous one.
     fn replace_transport(&mut self, transport: Transport) -> Transport {
         self.tcp.note_replaced(&self.link.transport);
         std::mem::replace(&mut self.link.transport, transport)
@@ -396,12 +396,12 @@ impl Connection {
         self.target.server
     }
 
-    /// Tells whether the connection is lost and not made again yet.
+    /// Returns true if the connection is lost and not yet re-established.
     pub fn is_down(&self) -> bool {
         self.attempt_ns().is_some()
     }
 
-    /// Returns when the next attempt to connect is made; `None` while connected.
+    /// Returns the time of the next attempt to connect; `None` while connected.
     fn attempt_ns(&self) -> Option<u64> {
         self.trouble?.next_ns
     }
@@ -418,7 +418,7 @@ impl Connection {
         &self.link.transport
     }
 
-    /// Cuts a timeout at the next instant at which something is scheduled.
+    /// Shortens a timeout to the next scheduled event.
     fn until_next(&self, timeout: Duration, clock: &dyn Fn() -> u64) -> Duration {
         match self.next_timeout_ns() {
             Some(next_ns) => timeout.min(Duration::from_nanos(next_ns.saturating_sub(clock()))),
@@ -452,12 +452,12 @@ impl Target {
     }
 }
 
-/// Gives the slots of its session back, for the next connection.
+/// Returns the slots to the session, for the next connection.
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(user) = &self.session_user {
-            // A slot whose call had no reply is left out: whether the server has carried the call
-            // out, and so which sequence number it expects next, is not known.
+            // A slot whose call had no reply is left out: we don't know whether the server executed
+            // the call, and so which sequence number it expects next.
             user.return_slots(self.link.session.settled_slots());
         }
     }
@@ -469,25 +469,25 @@ impl AsFd for Connection {
     }
 }
 
-/// Tells whether a timer is set and its time has passed.
+/// Returns true if a timer is set and has expired.
 fn has_passed(timer_ns: Option<u64>, now_ns: u64) -> bool {
     timer_ns.is_some_and(|timer_ns| timer_ns <= now_ns)
 }
 
-/// Sleeps where there is no socket to wait for.
+/// Sleeps if there is no socket to wait for.
 fn sleep_for(timeout: Duration) {
     let timeout = Timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(timeout.subsec_nanos()),
     };
-    // Waking up early harms nothing.
+    // Waking up early does no harm.
     let _ = poll(&mut [], Some(&timeout));
 }
 
-/// Returns a start for xids that differs between connections that are open at the same time.
+/// Returns a starting xid that differs between connections open at the same time.
 fn xid_seed(transport: &Transport) -> u32 {
-    // Servers that remember replies by xid must not take one connection's calls for another's. The
-    // multiplier is 2^32 over the golden ratio, which spreads neighbouring ports far apart.
+    // Servers that cache replies by xid must not mistake one connection's calls for another's. The
+    // multiplier is 2^32 divided by the golden ratio, which spreads neighboring ports far apart.
     let port = match transport.local_address() {
         Ok(address) => address.port(),
         Err(_) => 0,

@@ -1,8 +1,8 @@
-//! Errors between this client and a server, with a hint where one helps.
+//! Errors between this client and a server, with hints where they help.
 //!
-//! [`MountError`] is for people who set up a target, [`CallFailure`] for one blocking call,
-//! [`ConnectionError`] for the measured path: the connection is of no more use, and the calls
-//! that were pending are named.
+//! [`MountError`] is for people who set up a target, [`CallFailure`] for a blocking call,
+//! [`ConnectionError`] for the measured path: the connection is unusable, and the error lists the
+//! pending calls.
 
 use std::fmt;
 use std::io;
@@ -21,10 +21,10 @@ mod connection;
 
 pub use connection::{ConnectionError, PendingCalls};
 
-/// Name of the service that gives the root of an export.
+/// Name of the service that returns the root of an export.
 pub(crate) const MOUNT: &str = "MOUNT";
 
-/// Tells why a target could not be mounted.
+/// Reason why a target could not be mounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The host name has no address.
@@ -38,7 +38,7 @@ pub enum MountError {
         /// The resolver's error.
         reason: io::Error,
     },
-    /// The host has no address of the family requested.
+    /// The host has no address of the requested family.
     #[error(
         "the host `{host}` has no {} address; it has {found}\n  \
          hint: leave the address family open, or name an address",
@@ -47,18 +47,18 @@ pub enum MountError {
     Family {
         /// The name or address.
         host: String,
-        /// The family that was requested.
+        /// The requested family.
         family: Family,
-        /// One that it has.
+        /// An address that it has.
         found: IpAddr,
     },
-    /// This version is not spoken over UDP. **Source:** RFC 7530 section 3.1.
+    /// This version is not available over UDP. **Source:** RFC 7530 section 3.1.
     #[error("NFS version {version} is not spoken over UDP\n  hint: proto tcp, or version 2 or 3")]
     NoUdp {
         /// The version requested.
         version: ProtocolVersion,
     },
-    /// The system gives no reserved port.
+    /// The system gave us no reserved port.
     #[error(
         "no port below 1024 for a connection to {server}: {reason}\n  \
          hint: `resvport` takes root or CAP_NET_BIND_SERVICE"
@@ -69,20 +69,20 @@ pub enum MountError {
         /// The system's error.
         reason: io::Error,
     },
-    /// Nothing listens, or the network does not reach it.
+    /// Nothing listens on the port, or the network does not reach the server.
     #[error(
         "no connection to {service} at {server}: {reason}\n  hint: {}",
         connect_hint(service, .reason)
     )]
     Connect {
-        /// Name of the service that was expected there.
+        /// Name of the service expected there.
         service: &'static str,
         /// Address of the server.
         server: SocketAddr,
         /// The system's error.
         reason: io::Error,
     },
-    /// The connection stayed silent.
+    /// The server did not answer.
     #[error(
         "no answer from {service} at {server} within {} s\n  \
          hint: is it an NFS server that listens there, and is it alive? (`timeout` is the limit)",
@@ -93,10 +93,10 @@ pub enum MountError {
         service: &'static str,
         /// Address of the server.
         server: SocketAddr,
-        /// How long was waited.
+        /// How long we waited.
         timeout: Duration,
     },
-    /// The portmapper does not know the program.
+    /// The program is not registered with the portmapper.
     #[error(
         "the portmapper at {server} knows no {service} version {version} over {protocol}\n  \
          hint: start it on the server, or name its port if it does not register"
@@ -104,14 +104,14 @@ pub enum MountError {
     NotRegistered {
         /// Name of the service that was looked for.
         service: &'static str,
-        /// In which version.
+        /// Its version.
         version: u32,
-        /// Over which transport.
+        /// Its transport.
         protocol: Proto,
         /// Address of the portmapper.
         server: SocketAddr,
     },
-    /// The server answers, but not under TLS.
+    /// The server answers, but does not offer TLS.
     #[error(
         "{service} at {server} does not offer TLS\n  \
          hint: turn it on at the server (Linux: tlshd and xprtsec=tls), or use xprtsec none"
@@ -122,7 +122,7 @@ pub enum MountError {
         /// Address of the server.
         server: SocketAddr,
     },
-    /// The files that say whom to trust and what to show can't be used.
+    /// The files with certificates or keys can't be used.
     #[error(
         "the files for TLS can't be used: {reason}\n  \
          hint: tls_ca, tls_cert and tls_key name PEM files"
@@ -131,7 +131,7 @@ pub enum MountError {
         /// The certificate or file, and the reason.
         reason: String,
     },
-    /// The server showed a certificate that no authority we trust has signed.
+    /// The server's certificate is not signed by an authority that we trust.
     #[error(
         "the TLS certificate of {server} is not trusted: {reason}\n  \
          hint: name the PEM file of who signed it with --tls-ca (tls_ca in plans and addresses)"
@@ -139,10 +139,10 @@ pub enum MountError {
     Untrusted {
         /// Address of the server.
         server: SocketAddr,
-        /// The fault of the certificate.
+        /// What is wrong with the certificate.
         reason: String,
     },
-    /// The server wants to see a certificate of ours, or another than it was shown.
+    /// The server requires a client certificate, or rejects ours.
     #[error(
         "{server} refuses our TLS certificate, or that we showed none: {reason}\n  \
          hint: name the PEM files of one that it knows with tls_cert and tls_key"
@@ -172,7 +172,7 @@ pub enum MountError {
         /// Address of the server.
         server: SocketAddr,
     },
-    /// Another protocol than RPC is spoken there.
+    /// The server does not speak RPC.
     #[error(
         "{server} is not {service}: its answer begins with `{begin}`{}\n  \
          hint: name the port of NFS, usually 2049", if begin == "HTTP" {
@@ -182,14 +182,14 @@ pub enum MountError {
         }
     )]
     NotRpc {
-        /// Name of the service that was expected there.
+        /// Name of the service expected there.
         service: &'static str,
         /// Address of the server.
         server: SocketAddr,
         /// The first four characters of its answer.
         begin: String,
     },
-    /// The server speaks other versions.
+    /// The server offers other versions.
     #[error(
         "{service} at {server} offers versions {low} to {high}, not version {requested}\n  \
          hint: enable version {requested} on the server, or name a version that it offers"
@@ -206,7 +206,7 @@ pub enum MountError {
         /// Highest version offered.
         high: u32,
     },
-    /// The server speaks version 4, in other minor versions.
+    /// The server offers other minor versions of version 4.
     #[error(
         "NFS at {server} speaks version 4, but not {requested}\n  \
          hint: name another minor version; 4.0 and 4.1 are the most common"
@@ -217,7 +217,7 @@ pub enum MountError {
         /// The version requested.
         requested: ProtocolVersion,
     },
-    /// The server does not let this client mount.
+    /// The server does not allow this client to mount.
     #[error(
         "the server {server} refuses to mount `{export}`: {status}\n  hint: {}", hint_of(*status)
     )]
@@ -239,10 +239,10 @@ pub enum MountError {
         export: String,
         /// Address of the server.
         server: SocketAddr,
-        /// Paths that it does export, where it tells.
+        /// Paths that it does export, if it lists them.
         exports: Option<Vec<String>>,
     },
-    /// A directory below the export is not there or not accessible.
+    /// A directory below the export does not exist or is not accessible.
     #[error(
         "the directory `{name}` of the path `{path}` can't be entered: {reason}\n  \
          hint: check the path; `dfsbench probe` lists what the server exports"
@@ -250,7 +250,7 @@ pub enum MountError {
     Walk {
         /// The path that was walked.
         path: String,
-        /// The name at which it ended.
+        /// The name at which it failed.
         name: String,
         /// Reason of the failure.
         reason: Box<CallFailure>,
@@ -261,7 +261,7 @@ pub enum MountError {
          hint: /proc/sys/net/ipv4/tcp_allowed_congestion_control lists what is allowed"
     )]
     CongestionControl {
-        /// The one requested.
+        /// The requested one.
         name: String,
         /// The system's error.
         reason: io::Error,
@@ -274,14 +274,14 @@ pub enum MountError {
         /// The system's error.
         reason: io::Error,
     },
-    /// The caller does not want to wait any more.
+    /// The caller wants to stop waiting.
     #[error("{service} at {server}: {why}")]
     Interrupted {
         /// Name of the service that was waited for.
         service: &'static str,
         /// Address of the server.
         server: SocketAddr,
-        /// Reason of the failure.
+        /// Reason for the interruption.
         why: Interrupted,
     },
     /// A call failed in another way.
@@ -294,7 +294,7 @@ pub enum MountError {
     },
 }
 
-/// Tells how one blocking call failed.
+/// Error of one blocking call.
 #[derive(Debug, thiserror::Error)]
 pub enum CallFailure {
     /// The call can't be made, for example because the version has no such operation.
@@ -307,7 +307,7 @@ pub enum CallFailure {
         /// Reason of the failure.
         reason: StartError,
     },
-    /// The server answered with an error, or with what can't be decoded.
+    /// The server answered with an error, or with a reply that can't be decoded.
     #[error("{call} at {server}: {error}")]
     Answered {
         /// The call that was made.
@@ -324,22 +324,22 @@ pub enum CallFailure {
         call: Kind,
         /// Address of the server.
         server: SocketAddr,
-        /// How long was waited.
+        /// How long we waited.
         timeout: Duration,
         /// The traffic that was received instead.
         silence: Silence,
     },
-    /// The caller does not want to wait any more.
+    /// The caller wants to stop waiting.
     #[error("{call} at {server}: {why}")]
     Interrupted {
         /// The call that was made.
         call: Kind,
         /// Address of the server.
         server: SocketAddr,
-        /// Reason of the failure.
+        /// Reason for the interruption.
         why: Interrupted,
     },
-    /// A directory does not end.
+    /// A directory listing does not end.
     #[error("READDIR at {server}: {why}")]
     Unlistable {
         /// Address of the server.
@@ -369,16 +369,16 @@ pub enum CallFailure {
     },
 }
 
-/// The traffic of a server in place of the answer that was waited for.
+/// What a server sent instead of the expected answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
     /// Nothing at all.
     Nothing,
-    /// So many answers of "later".
+    /// This many "try later" answers.
     PutOff(u64),
-    /// So many replies to no call that is in flight.
+    /// This many replies that match no call in flight.
     Strays(u64),
-    /// So many bytes, which are no whole reply.
+    /// This many bytes, which are not a complete reply.
     Part(u64),
 }
 
@@ -400,7 +400,7 @@ impl fmt::Display for Silence {
 }
 
 impl CallFailure {
-    /// Tells whether the connection is of no more use, and another one may be.
+    /// Returns true if the connection is unusable, but another one may work.
     pub const fn is_connection_lost(&self) -> bool {
         matches!(self, Self::TimedOut { .. } | Self::Lost { .. } | Self::Garbage { .. })
     }
@@ -415,7 +415,7 @@ impl CallFailure {
         self.answered()?.status()
     }
 
-    /// Says whether the server answered that it has no such procedure or operation.
+    /// Returns true if the server answered that it has no such procedure or operation.
     pub fn lacks_call(&self) -> bool {
         matches!(self.status(), Some(Status::NotSupp))
             || matches!(self.answered(), Some(CallError::Rpc(RpcError::ProcedureUnavailable)))
@@ -438,12 +438,12 @@ fn exports_hint(exports: Option<&[String]>) -> String {
     match exports {
         None => "the server does not list its exports; look into its configuration".into(),
         Some([]) => "the server exports nothing at all".into(),
-        // Names of a server must not begin a line of their own.
+        // Names from a server must not start a new line.
         Some(exports) => format!("it exports: {}", exports.join(", ").replace('\n', "\u{fffd}")),
     }
 }
 
-/// Returns advice where a port is not that of the service.
+/// Returns a hint for a port that belongs to another service.
 fn other_port_hint(service: &str) -> &'static str {
     if service == MOUNT {
         "MOUNT may have another port: name it with `?mountport=` at the end of the address \
@@ -453,10 +453,10 @@ fn other_port_hint(service: &str) -> &'static str {
     }
 }
 
-/// Returns advice for a connection that was not made.
+/// Returns a hint for a connection that could not be made.
 fn connect_hint(service: &str, reason: &io::Error) -> &'static str {
-    // ENFILE and EMFILE: nothing is wrong with the network, this process can't open a socket.
-    // Source: errno(3); the numbers are the same on Linux and macOS.
+    // ENFILE and EMFILE: the network is fine, but this process can't open a socket. Source:
+    // errno(3); the numbers are the same on Linux and macOS.
     match reason.raw_os_error() {
         Some(23 | 24) => "each connection is an open file: raise `ulimit -n`, or use fewer clients",
         _ if service == MOUNT => other_port_hint(service),

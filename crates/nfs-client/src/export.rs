@@ -1,7 +1,7 @@
 //! Gets the root of an export from the MOUNT service.
 //!
-//! Version 1 of MOUNT for version 2 of NFS, version 3 for version 3; version 4 has none.
-//! **Source:** RFC 1813 section 5, RFC 1094 appendix A.
+//! NFS v2 uses MOUNT v1, NFS v3 uses MOUNT v3; NFS v4 has none. **Source:** RFC 1813 section 5, RFC
+//! 1094 appendix A.
 
 use std::net::SocketAddr;
 
@@ -17,19 +17,19 @@ use crate::locate::connect_mount;
 use crate::options::MountOptions;
 use crate::service::{MOUNT, explain};
 
-/// The result of MOUNT: the root, how much of the path is below it, and where MOUNT listens.
+/// The result of MOUNT: the root, the rest of the path below it, and the address of MOUNT.
 #[derive(Debug)]
 pub(crate) struct Mounted {
     pub(crate) root: File,
-    /// The path that was mounted, as UMNT wants it.
+    /// The mounted path, as UMNT needs it.
     pub(crate) export: String,
-    /// The rest of the path that was requested.
+    /// The rest of the requested path.
     pub(crate) below: String,
     /// Address of MOUNT.
     pub(crate) service: SocketAddr,
 }
 
-/// Calls MNT, at the service that the options and the portmapper lead to.
+/// Calls MNT at the service found by means of the options and the portmapper.
 pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mounted, MountError> {
     let mut control = connect_mount(nfs, options)?;
     let export = options.export.as_str();
@@ -44,8 +44,8 @@ pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mo
     if !matches!(status, MountStatus::NoEnt | MountStatus::Access | MountStatus::NotDir) {
         return Err(MountError::Refused { export: export.into(), server, status });
     }
-    // The path may lead below an export, which many servers do not mount directly: the longest
-    // export above it is mounted, and the rest walked by LOOKUP.
+    // The path may be below an export, which many servers do not mount directly: mount the longest
+    // export above it and walk the rest with LOOKUP.
     let exports = list_exports(&mut control).ok();
     if let Some(above) = longest_above(exports.as_deref().unwrap_or_default(), export)
         && let Ok(root) = call_mnt(&mut control, above, options)?
@@ -55,20 +55,21 @@ pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mo
     }
     let export = export.to_owned();
     let Some(listed) = &exports else {
-        // A server without a list may still say itself that there is no such export.
+        // Even without a list, the server's status may mean that there is no such export.
         if status == MountStatus::NoEnt {
             return Err(MountError::NoSuchExport { export, server, exports });
         }
         return Err(MountError::Refused { export, server, status });
     };
-    // Some servers answer MNT3ERR_ACCES for what they do not have; the list says which it is.
+    // Some servers return MNT3ERR_ACCES for exports that do not exist; the list tells the two
+    // apart.
     if listed.contains(&export) {
         return Err(MountError::Refused { export, server, status });
     }
     Err(MountError::NoSuchExport { export, server, exports })
 }
 
-/// Undoes a MNT. The reply says nothing; servers forget clients by themselves.
+/// Undoes a MNT. The reply contains nothing; servers forget clients by themselves.
 pub(crate) fn unmount_export(mounted: &Mounted, options: &MountOptions) -> Result<(), MountError> {
     let mut control = Control::connect(MOUNT, mounted.service, options)?;
     let call = in_version(options.version, mount3::Call::Umnt(mounted.export.as_bytes()));
@@ -107,7 +108,7 @@ fn list_exports(control: &mut Control) -> Result<Vec<String>, CallFailure> {
     })
 }
 
-/// Returns the longest of the exports that `path` leads below.
+/// Returns the longest export that `path` is below.
 fn longest_above<'e>(exports: &'e [String], path: &str) -> Option<&'e str> {
     let mut longest: Option<&str> = None;
     for export in exports {
@@ -119,9 +120,9 @@ fn longest_above<'e>(exports: &'e [String], path: &str) -> Option<&'e str> {
     longest
 }
 
-/// Tells whether `path` leads below the export `above`.
+/// Returns true if `path` is below the export `above`.
 fn is_above(above: &str, path: &str) -> bool {
-    // `/` is above everything; `/data` is above `/data/x` and not above `/database`.
+    // `/` is above everything; `/data` is above `/data/x` but not above `/database`.
     match path.strip_prefix(above.trim_end_matches('/')) {
         Some(rest) => rest.len() > 1 && rest.starts_with('/'),
         None => false,

@@ -1,7 +1,7 @@
-//! Blocking file operations of a mount, for set-up, checks and clean-up.
+//! Blocking file operations of a mount, for setup, checks and cleanup.
 //!
-//! Methods of [`Mount`], each one call or as many as it takes; nothing is retried. What they
-//! move is copied, so none of them belongs into a measured window.
+//! Methods of [`Mount`], each one or more calls; nothing is retried. They copy their data, so don't
+//! use them in a measured window.
 
 use nfs_proto::DecodeError;
 use nfs_proto::client::{Attributes, Cursor, Data, File, OpenAccess, Operation, Outcome};
@@ -18,7 +18,7 @@ impl Mount {
     /// Finds a name in a directory.
     ///
     /// # Errors
-    /// [`CallFailure`]; NFS3ERR_NOENT is one.
+    /// [`CallFailure`], such as NFS3ERR_NOENT.
     pub fn lookup(&mut self, dir: File, name: &str) -> Result<File, CallFailure> {
         self.control.lookup(&dir, name.as_bytes())
     }
@@ -37,7 +37,7 @@ impl Mount {
     /// Creates a directory with mode 0755 and returns its handle.
     ///
     /// # Errors
-    /// [`CallFailure`]; NFS3ERR_EXIST is one.
+    /// [`CallFailure`], such as NFS3ERR_EXIST.
     pub fn mkdir(&mut self, dir: File, name: &str) -> Result<File, CallFailure> {
         let attributes = Sattr::with_mode(0o755);
         let (dir, name) = (&dir, name.as_bytes());
@@ -53,7 +53,7 @@ impl Mount {
         self.operate_on(&Operation::Setattr { file: &file, attributes }, expect_done)
     }
 
-    /// Creates a file with mode 0644, or empties the one that exists. In version 4 it is open then:
+    /// Creates a file with mode 0644, or truncates an existing one. In version 4 it is then open:
     /// see [`Mount::close`].
     ///
     /// # Errors
@@ -65,15 +65,15 @@ impl Mount {
         self.make_object(&Operation::Create { dir, name, how }, dir, name)
     }
 
-    /// Opens a file that exists; only in version 4 does the server know of it.
+    /// Opens an existing file; the server is only involved in version 4.
     ///
     /// # Errors
-    /// [`CallFailure`]; NOENT is one.
+    /// [`CallFailure`], such as NOENT.
     pub fn open(&mut self, dir: File, name: &str, access: OpenAccess) -> Result<File, CallFailure> {
         self.control.open_file(&dir, name.as_bytes(), access)
     }
 
-    /// Closes what was opened or created; does nothing where files are not opened.
+    /// Closes an opened or created file; does nothing in versions without opens.
     ///
     /// # Errors
     /// [`CallFailure`].
@@ -87,7 +87,7 @@ impl Mount {
     /// Creates a symbolic link with mode 0777.
     ///
     /// # Errors
-    /// [`CallFailure`]; NFS3ERR_EXIST is one.
+    /// [`CallFailure`], such as NFS3ERR_EXIST.
     pub fn symlink(&mut self, dir: File, name: &str, target: &str) -> Result<(), CallFailure> {
         let (name, target, attributes) =
             (name.as_bytes(), target.as_bytes(), Sattr::with_mode(0o777));
@@ -104,10 +104,10 @@ impl Mount {
         self.operate_on(&Operation::Remove { dir: &dir, name: name.as_bytes() }, expect_done)
     }
 
-    /// Renames an entry of a directory; one that has the new name already is replaced.
+    /// Renames an entry of a directory, replacing an existing one.
     ///
     /// # Errors
-    /// [`CallFailure`]; NOENT is one.
+    /// [`CallFailure`], such as NOENT.
     pub fn rename(&mut self, dir: File, from: &str, to: &str) -> Result<(), CallFailure> {
         let (from, to) = (from.as_bytes(), to.as_bytes());
         let rename = Operation::Rename { from_dir: &dir, from, to_dir: &dir, to };
@@ -117,23 +117,23 @@ impl Mount {
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// [`CallFailure`]; NFS3ERR_NOTEMPTY is one.
+    /// [`CallFailure`], such as NFS3ERR_NOTEMPTY.
     pub fn rmdir(&mut self, dir: File, name: &str) -> Result<(), CallFailure> {
         self.operate_on(&Operation::Rmdir { dir: &dir, name: name.as_bytes() }, expect_done)
     }
 
-    /// Lists a directory, all pages of it.
+    /// Lists a directory completely.
     ///
     /// # Errors
-    /// [`CallFailure`]; also where the directory does not seem to end.
+    /// [`CallFailure`], also if the directory does not seem to end.
     pub fn readdir(&mut self, dir: File) -> Result<Vec<DirEntry>, CallFailure> {
         self.readdir_up_to(dir, LISTED_ENTRIES_MAX)
     }
 
-    /// Lists a directory of so many names at most, `.` and `..` counted.
+    /// Lists at most `max_entries` names of a directory, including `.` and `..`.
     ///
     /// # Errors
-    /// As [`Mount::readdir`].
+    /// Same as [`Mount::readdir`].
     pub fn readdir_up_to(
         &mut self,
         dir: File,
@@ -146,11 +146,11 @@ impl Mount {
         })
     }
 
-    /// Lists a directory as [`Mount::readdir_up_to`] does, with the attributes of its entries, in
-    /// calls that bring them with the names. A server that has no such call lists names alone.
+    /// Lists a directory like [`Mount::readdir_up_to`], with attributes, in calls that return them
+    /// with the names. Falls back to names only if the server has no such call.
     ///
     /// # Errors
-    /// As [`Mount::readdir`].
+    /// Same as [`Mount::readdir`].
     pub fn readdirplus_up_to(
         &mut self,
         dir: File,
@@ -170,7 +170,7 @@ impl Mount {
         }
     }
 
-    /// Lists a directory by calls of one kind, a page each.
+    /// Lists a directory with calls of one kind, one per page.
     fn list(
         &mut self,
         dir: File,
@@ -184,14 +184,15 @@ impl Mount {
             let eof = self.control.operate(&page, |event| {
                 let page = event.listing()?;
                 let mut empty = true;
-                // The cookie of the last entry and the verifier of the page lead to the next one. A
-                // verifier that has changed makes the server refuse the cookie (BAD_COOKIE).
+                // The cookie of the last entry and the verifier of the page are the position of the
+                // next one. If the verifier has changed, the server refuses the cookie
+                // (BAD_COOKIE).
                 for entry in &page {
                     (cursor.cookie, empty) = (entry.cookie, false);
                     listing.push(&entry);
                 }
                 cursor.verifier = page.verifier;
-                // A page with nothing on it would be requested again for ever.
+                // An empty page would be requested again forever.
                 Ok(page.eof || empty)
             })?;
             if eof {
@@ -204,11 +205,11 @@ impl Mount {
         }
     }
 
-    /// Returns whether the server lists names with their attributes; requests a page of `dir`.
-    /// Servers of version 3 may lack READDIRPLUS, which RFC 1813 (3.3.17) leaves open.
+    /// Returns true if the server lists names with their attributes; requests a page of `dir`. v3
+    /// servers need not support READDIRPLUS (RFC 1813 section 3.3.17).
     ///
     /// # Errors
-    /// [`CallFailure`], but for an answer that says that there is no such call.
+    /// [`CallFailure`], unless the answer is that there is no such call.
     pub fn offers_readdirplus(&mut self, dir: File) -> Result<bool, CallFailure> {
         if self.version() == ProtocolVersion::V2 {
             return Ok(false);
@@ -222,16 +223,16 @@ impl Mount {
         }
     }
 
-    /// Reads up to `len` bytes at `offset`, in as many READs as it takes; fewer come back where
-    /// the file ends before.
+    /// Reads up to `len` bytes at `offset`, in as many READs as necessary; returns fewer bytes if
+    /// the file ends before that.
     ///
     /// # Errors
     /// [`CallFailure`].
     pub fn read(&mut self, file: File, offset: u64, len: usize) -> Result<Vec<u8>, CallFailure> {
         let mut data = Vec::new();
         while data.len() < len {
-            // A short READ is no end of the file: a server may return fewer bytes than were
-            // requested (RFC 1813 section 3.3.6), and the rest is requested again.
+            // A short READ does not mean the end of the file: a server may return fewer bytes than
+            // requested (RFC 1813 section 3.3.6), so request the rest.
             let count = (len - data.len()).min(self.rsize() as usize) as u32;
             let offset = offset + data.len() as u64;
             let read = Operation::Read { file: &file, offset, count };
@@ -247,11 +248,11 @@ impl Mount {
         Ok(data)
     }
 
-    /// Writes all of `data` at `offset`, in as many WRITEs as it takes, and returns the weakest
-    /// stability that a reply claims: after [`StableHow::Unstable`] call [`Mount::commit`].
+    /// Writes all of `data` at `offset`, in as many WRITEs as necessary, and returns the weakest
+    /// stability claimed by a reply: after [`StableHow::Unstable`] call [`Mount::commit`].
     ///
     /// # Errors
-    /// [`CallFailure`], also where a reply claims less than was requested; what was written before
+    /// [`CallFailure`], also if a reply claims less than requested; data written before that
     /// remains written.
     pub fn write(
         &mut self,
@@ -268,7 +269,7 @@ impl Mount {
             let offset = offset + written as u64;
             let write = Operation::Write { file: &file, offset, stable, data: piece };
             let (count, committed) = self.control.operate(&write, |event| match event.result {
-                // A server that writes nothing, or more than was sent, would never get done.
+                // A server that writes nothing, or more than was sent, would keep us busy forever.
                 Ok(Outcome::Written { count, committed, .. })
                     if (1..=len).contains(&(count as usize)) =>
                 {
@@ -302,7 +303,7 @@ impl Mount {
         })
     }
 
-    /// Requests the file system's limits again.
+    /// Queries the file system's limits again.
     ///
     /// # Errors
     /// [`CallFailure`].
@@ -311,7 +312,7 @@ impl Mount {
         self.control.fsinfo(&root)
     }
 
-    /// Makes an object and returns its handle, by LOOKUP where the server does not give it.
+    /// Creates an object and returns its handle, using LOOKUP if the server does not return it.
     fn make_object(
         &mut self,
         operation: &Operation<'_>,
@@ -322,7 +323,7 @@ impl Mount {
             Ok(Outcome::Object { .. }) => Ok(event.file.copied()),
             _ => Err(unexpected_outcome()),
         })?;
-        // SYMLINK of v2 names nothing, and in v3 the handle of a new object is optional.
+        // SYMLINK of v2 returns no handle, and in v3 the handle of a new object is optional.
         match made {
             Some(file) => Ok(file),
             None => self.control.lookup(dir, name),

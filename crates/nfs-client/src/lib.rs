@@ -1,9 +1,9 @@
-//! Sockets around `nfs-proto`: a client of NFS without a mount.
+//! Sockets around `nfs-proto`: an NFS client without a kernel mount.
 //!
-//! [`Mount`] is for set-up and clean-up: it blocks, knows the portmapper, MOUNT and the file tree,
-//! and its errors say what to do. [`Connection`] is for the measured path: one nonblocking socket
-//! with a fixed number of calls in flight, no allocation, lock, log or clock of its own. What is
-//! sent again, waited for or connected again is counted. This crate must not measure.
+//! [`Mount`] is for setup and cleanup: it blocks, uses the portmapper, MOUNT and paths, and its
+//! errors come with hints. [`Connection`] is for the measured path: one nonblocking socket with a
+//! fixed number of calls in flight, without allocations, locks, logs or a clock of its own.
+//! Retransmissions, waits and reconnects are counted. This crate must not measure.
 
 #![warn(missing_docs)]
 
@@ -23,7 +23,7 @@ mod scratch;
 mod service;
 mod transport;
 
-/// The protocol that connections speak.
+/// The protocol types used by connections.
 pub use nfs_proto as proto;
 
 pub use connection::{CALLS_MAX, Connection, ConnectionOptions, DelegationCounts};

@@ -1,8 +1,8 @@
-//! A session on a socket: bytes from one to the other.
+//! Connects a session to a socket.
 //!
-//! [`Link`] sends headers and WRITE payloads in one vectored write, the payload from the pool it is
-//! in; a large READ payload is dropped inside the kernel, or received straight into its slot's
-//! buffer. It allocates nothing, waits for nothing, and its clock is the caller's.
+//! [`Link`] sends headers and WRITE payloads in one vectored write, with the payload taken from its
+//! pool; a large READ payload is discarded in the kernel, or received straight into its slot's
+//! buffer. It does not allocate or wait, and uses the caller's clock.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::AsFd;
@@ -16,37 +16,37 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::scratch::Scratch;
 use crate::transport::Transport;
 
-/// READs of this size and more are received apart from their headers.
+/// READ size from which payloads are received separately from their headers.
 const LARGE_PAYLOAD_BYTES: u64 = 16 * 1024;
-/// Bytes received at once between large payloads: padding and the head of a READ reply (132
-/// bytes in version 3), and some bytes of payload that are cheaper to copy than to ask for again.
+/// Bytes received at once between large payloads: padding and the head of a READ reply (132 bytes
+/// in version 3), and some bytes of payload that are cheaper to copy than to receive separately.
 const HEAD_BYTES: usize = 256;
 /// Payload bytes worth a system call of their own.
 const DIRECT_BYTES: usize = 4 * 1024;
-/// Bytes that may arrive without ending a call before the caller gets to check its timeouts and
+/// Bytes that may arrive without completing a call before the caller gets to check its timeouts and
 /// interrupts. The longest reply has half as many, so only a flood of bytes that answer nothing
 /// gets there.
 const BYTES_WITHOUT_REPLY_MAX: usize = 2 * RECORD_BYTES_MAX;
-/// The most elements of one vectored write.
+/// Maximum number of elements in one vectored write.
 const VECTOR_LEN: usize = 64;
 
-/// A session and the socket it talks over.
+/// A session and its socket.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) transport: Transport,
     pub(crate) session: Session,
-    /// When the calls last made progress, by the caller's clock: a reply ended, or so much
-    /// data moved as only a line that is alive moves.
+    /// Time of the last progress, by the caller's clock: a completed reply, or as much data as only
+    /// a working connection transfers.
     pub(crate) progress_ns: u64,
-    /// Bytes of data that moved since then.
+    /// Bytes of data transferred since then.
     moved_bytes: usize,
 }
 
-/// Data that counts as progress before any reply has ended, in bytes. Less than that within the
+/// Data that counts as progress before any reply has completed, in bytes. Less than that within the
 /// timeout of a call is no transfer: a server that sends a byte a second is as good as silent.
 const PROGRESS_BYTES: usize = 4 * 1024;
 
-/// Why a socket is of no more use.
+/// Reason why a socket is unusable.
 #[derive(Debug)]
 pub(crate) enum Broken {
     /// It was closed, by either side.
@@ -61,11 +61,11 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// Bytes that one receive brought; 0 is the end of the stream.
+/// Result of one receive; 0 means end of stream.
 enum Received {
     /// Bytes for the session.
     Stream(usize),
-    /// Payload that went past the session.
+    /// Payload that bypassed the session.
     Payload(usize),
 }
 
@@ -74,21 +74,22 @@ impl Link {
         Self { transport, session, progress_ns: 0, moved_bytes: 0 }
     }
 
-    /// Tells whether the socket should be watched for room to write.
+    /// Returns true if the socket should be polled for writing.
     pub(crate) fn wants_write(&self) -> bool {
         self.session.wants_write() || self.transport.wants_write()
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket takes.
     pub(crate) fn flush(&mut self, pool: &[u8], clock: &dyn Fn() -> u64) -> Result<(), Broken> {
         while self.wants_write() {
-            // The clock is read before the write: the time in which the system copies the data
-            // belongs to the call.
+            // Read the clock before the write: the time the system takes to copy the data is part
+            // of the call.
             let now_ns = clock();
             match self.send_some(pool) {
                 Ok(len) => {
                     self.session.sent(now_ns, len);
-                    // A datagram leaves whether or not a server receives it.
+                    // A datagram is sent whether or not a server receives it, so it shows no
+                    // progress.
                     if !self.transport.is_datagram() {
                         self.note_moved(now_ns, len);
                     }
@@ -101,7 +102,7 @@ impl Link {
         Ok(())
     }
 
-    /// Receives what the socket has and passes each completed call to `events`.
+    /// Receives everything the socket has and passes each completed call to `events`.
     pub(crate) fn receive(
         &mut self,
         scratch: &mut Scratch,
@@ -132,7 +133,7 @@ impl Link {
             } else {
                 self.take_stream(now_ns, &scratch.receive[..len], events)?
             };
-            // Replies to no call, and what is no reply at all, are no progress.
+            // Replies to unknown calls, and bytes that are not a reply, are not progress.
             let payload = self.session.counters().payload_bytes_in - payload_before;
             self.note_moved(now_ns, payload as usize);
             if ended > 0 {
@@ -149,7 +150,7 @@ impl Link {
         Ok(count)
     }
 
-    /// Takes note of data that moved, in either direction.
+    /// Records transferred data, in either direction.
     fn note_moved(&mut self, now_ns: u64, bytes: usize) {
         self.moved_bytes += bytes;
         if self.moved_bytes >= PROGRESS_BYTES {
@@ -161,7 +162,7 @@ impl Link {
         (self.progress_ns, self.moved_bytes) = (now_ns, 0);
     }
 
-    /// Sleeps until the socket is ready or `timeout` is over, and says what it is ready for.
+    /// Sleeps until the socket is ready or `timeout` expires, and returns what it is ready for.
     pub(crate) fn poll_socket(&self, timeout: Duration) -> Result<PollFlags, Broken> {
         let mut flags = PollFlags::IN;
         flags.set(PollFlags::OUT, self.wants_write());
@@ -177,12 +178,13 @@ impl Link {
         }
     }
 
-    /// Sends from the session and the pool, in one system call.
+    /// Sends data of the session and the pool in one system call.
     fn send_some(&mut self, pool: &[u8]) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); VECTOR_LEN];
         let mut len = 0;
         if self.transport.is_datagram() {
-            // One datagram is one call and leaves whole: at most its header, payload and padding.
+            // A datagram is one call and is sent as a whole: at most its header, payload and
+            // padding.
             for chunk in self.session.outgoing_datagram() {
                 slices[len] = IoSlice::new(chunk_bytes(chunk, pool));
                 len += 1;
@@ -196,11 +198,11 @@ impl Link {
         self.transport.send(&slices[..len])
     }
 
-    /// Receives once and returns how much was requested and what was received.
+    /// Receives once and returns the requested and the received length.
     fn receive_some(&mut self, scratch: &mut Scratch) -> io::Result<(usize, Received)> {
         let wanted = self.session.payload_wanted();
-        // The middle of a payload: it is received into its slot's buffer, or dropped inside the
-        // kernel. Below some KiB a system call costs more than a copy.
+        // In the middle of a payload: receive it into its slot's buffer, or discard it in the
+        // kernel. Below a few KiB a system call costs more than a copy.
         if let Some(want) = wanted
             && want.len >= DIRECT_BYTES
         {
@@ -219,14 +221,14 @@ impl Link {
             Some(want) => want.len,
             None => 0,
         };
-        // Between large payloads only the head of the next reply is read, so that its payload is
-        // still in the socket when its length is known. Small replies are read many at a time.
+        // Between large payloads read only the head of the next reply, so that its payload is still
+        // in the socket when its length is known. Small replies are read many at a time.
         let len = if large { rest + HEAD_BYTES } else { scratch.receive.len() };
         let received = self.transport.receive(&mut scratch.receive[..len])?;
         Ok((len, Received::Stream(received)))
     }
 
-    /// Receives every datagram that is there.
+    /// Receives all available datagrams.
     fn receive_datagrams(
         &mut self,
         scratch: &mut Scratch,
@@ -267,7 +269,7 @@ impl Link {
         Ok(count)
     }
 
-    /// Hands over the events that wait.
+    /// Passes on pending events.
     pub(crate) fn take_events(&mut self, events: &mut dyn FnMut(&Event<'_>)) -> usize {
         let mut count = 0;
         while let Some(event) = self.session.poll_event() {

@@ -1,17 +1,17 @@
 //! Lists a directory page by page, and detects listings that would never end.
 //!
-//! A listing ends where the server says so. One that repeats a cookie would be listed for ever, and
-//! one that only makes up names, too: [`DirListing`] reports the first and bounds the second, in
-//! names and in bytes. **Source:** RFC 1813 section 3.3.16, RFC 7530 section 16.24 (cookies are
+//! A listing ends when the server says so. One that repeats a cookie would go on forever, and so
+//! would one that keeps making up names: [`DirListing`] reports the former and bounds the latter,
+//! in names and in bytes. **Source:** RFC 1813 section 3.3.16, RFC 7530 section 16.24 (cookies are
 //! opaque, and unique within a directory).
 
 use std::collections::HashSet;
 
 use nfs_proto::client::{Attributes, Entry};
 
-/// Most names of one directory that are listed.
+/// Maximum number of names listed per directory.
 pub const LISTED_ENTRIES_MAX: u64 = 1 << 25;
-/// Most bytes of names of one directory.
+/// Maximum total length of the names of a directory, in bytes.
 pub const LISTED_BYTES_MAX: u64 = 1 << 30;
 
 /// A name in a directory.
@@ -19,13 +19,13 @@ pub const LISTED_BYTES_MAX: u64 = 1 << 30;
 pub struct DirEntry {
     /// Id of the file within its file system.
     pub fileid: u64,
-    /// Its name; `.` and `..` are left out of listings.
+    /// Its name; listings leave out `.` and `..`.
     pub name: Vec<u8>,
-    /// Its attributes, where they were requested and the server sent them with the name.
+    /// Its attributes, if they were requested and the server returned them with the name.
     pub attributes: Option<Attributes>,
 }
 
-/// Why a directory was not listed to its end.
+/// Reason why a directory was not listed completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unlistable {
     /// A page ended with the cookie of an earlier one.
@@ -36,43 +36,43 @@ pub enum Unlistable {
     RepeatedCookie {
         /// The repeated cookie.
         cookie: u64,
-        /// Names until then.
+        /// Number of names until then.
         entries: u64,
     },
     /// There are too many names.
     #[error("no end after {entries} names of {bytes} bytes (the limit is {max_entries} names)")]
     TooLong {
-        /// Names so far.
+        /// Number of names so far.
         entries: u64,
-        /// Number of their bytes.
+        /// Their total length in bytes.
         bytes: u64,
-        /// How many are read at most.
+        /// The limit on names.
         max_entries: u64,
     },
 }
 
-/// The names of one directory that were listed so far.
+/// The names of a directory listed so far.
 #[derive(Debug)]
 pub(crate) struct DirListing {
     pub(crate) entries: Vec<DirEntry>,
     max_entries: u64,
-    /// `.` and `..` count, too: a server could send nothing else.
+    /// Includes `.` and `..`: a server could send nothing else.
     count: u64,
     bytes: u64,
-    /// Cookies with which pages ended.
+    /// Cookies at the ends of pages.
     page_ends: HashSet<u64>,
 }
 
 impl DirListing {
-    /// Begins a listing of so many names at most, and never more than the limit of this crate.
+    /// Starts a listing of at most `max_entries` names, also limited by the maximum of this crate.
     pub(crate) fn begin(max_entries: u64) -> Self {
         let max_entries = max_entries.min(LISTED_ENTRIES_MAX);
-        // Cookie 0 begins a listing: a page that ends with it leads back to the start.
+        // Cookie 0 starts a listing: a page that ends with it would lead back to the start.
         let page_ends = HashSet::from([0]);
         Self { entries: Vec::new(), max_entries, count: 0, bytes: 0, page_ends }
     }
 
-    /// Takes a name; one beyond the limit is only counted.
+    /// Adds a name; beyond the limit, names are only counted.
     pub(crate) fn push(&mut self, entry: &Entry<'_>) {
         let Entry { fileid, name, attributes, .. } = *entry;
         self.count += 1;
@@ -86,11 +86,11 @@ impl DirListing {
         self.count > self.max_entries || self.bytes > LISTED_BYTES_MAX
     }
 
-    /// Ends a page that is not the last one: checks that the next one can lead further.
+    /// Ends a page that is not the last one: checks that the next one makes progress.
     pub(crate) fn end_page(&mut self, cookie: u64) -> Result<(), Unlistable> {
         let Self { count: entries, bytes, max_entries, .. } = *self;
-        // Cookies are opaque and need not grow (RFC 1813 section 3.3.16), so that only one that
-        // returns shows a listing without an end.
+        // Cookies are opaque and need not increase (RFC 1813 section 3.3.16), so only a repeated
+        // one indicates an endless listing.
         if !self.page_ends.insert(cookie) {
             return Err(Unlistable::RepeatedCookie { cookie, entries });
         }
@@ -118,7 +118,7 @@ mod tests {
         listing.push(&named(b"b"));
         let again = Unlistable::RepeatedCookie { cookie: 7, entries: 2 };
         assert_eq!(listing.end_page(7), Err(again));
-        // It would begin again from the start.
+        // It would start over.
         assert!(DirListing::begin(100).end_page(0).is_err());
     }
 

@@ -1,8 +1,7 @@
-//! Finds out where a server's services listen.
+//! Locates a server's services.
 //!
-//! Over IPv4 the portmapper of version 2 is queried, over IPv6 rpcbind of version 4 or 3, each over
-//! the transport that is to be used. The order of the search stands at
-//! [`MountOptions::mount_port`]. **Source:** RFC 1833.
+//! Over IPv4 we query portmap version 2, over IPv6 rpcbind version 4 or 3, each over the transport
+//! to be used. For the order of the search see [`MountOptions::mount_port`]. **Source:** RFC 1833.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -19,7 +18,7 @@ use crate::error::{CallFailure, MountError};
 use crate::options::{Family, MountOptions, Proto};
 use crate::service::{MOUNT, NFS, PORTMAPPER, explain, program_of};
 
-/// Resolves the host and connects to NFS on the first of its addresses that answers.
+/// Resolves the host and connects to NFS at the first of its addresses that answers.
 pub(crate) fn connect_nfs(options: &MountOptions) -> Result<Control, MountError> {
     let mut first_failure = None;
     for address in resolve_host(options)? {
@@ -46,7 +45,7 @@ pub(crate) fn connect_mount(
     if let Some(port) = options.mount_port {
         return Control::connect(MOUNT, with_port(nfs, port), options);
     }
-    // A server with one port for everything answers MOUNT there, and may stand beside another
+    // A server with one port for everything answers MOUNT there, and may run next to another
     // server's portmapper, which would lead to that server's exports.
     if options.port.is_some()
         && let Ok(control) = connect_mount_at_nfs(nfs, options)
@@ -62,7 +61,7 @@ pub(crate) fn connect_mount(
 
 fn resolve_host(options: &MountOptions) -> Result<Vec<SocketAddr>, MountError> {
     let host = &options.host;
-    // An address of version 6 may come in brackets, as in a URL.
+    // An IPv6 address may be in brackets, as in a URL.
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let mut addresses: Vec<SocketAddr> = match (bare, 0).to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
@@ -81,7 +80,7 @@ fn resolve_host(options: &MountOptions) -> Result<Vec<SocketAddr>, MountError> {
     Ok(addresses)
 }
 
-/// Returns the same host's other port; the scope of an IPv6 address is kept.
+/// Returns the same host with another port; the scope of an IPv6 address is kept.
 fn with_port(mut address: SocketAddr, port: u16) -> SocketAddr {
     address.set_port(port);
     address
@@ -92,7 +91,7 @@ fn find_nfs_port(address: SocketAddr, options: &MountOptions) -> Result<u16, Mou
         return Ok(port);
     }
     // Version 4 has one well-known port, so that it passes firewalls without a portmapper: RFC 7530
-    // section 3.1. Older versions fall back to it where the portmapper does not answer.
+    // section 3.1. Older versions fall back to it if the portmapper does not answer.
     if options.version.is_stateful() {
         return Ok(nfs3::PORT);
     }
@@ -103,7 +102,7 @@ fn find_nfs_port(address: SocketAddr, options: &MountOptions) -> Result<u16, Mou
     }
 }
 
-/// Connects to MOUNT where NFS is, if it is offered there.
+/// Connects to MOUNT on the NFS port, if it is offered there.
 fn connect_mount_at_nfs(nfs: SocketAddr, options: &MountOptions) -> Result<Control, MountError> {
     let mut control = Control::connect(MOUNT, nfs, options)?;
     let null = match options.version {
@@ -122,7 +121,7 @@ fn not_registered(service: &'static str, at: SocketAddr, options: &MountOptions)
     MountError::NotRegistered { service, version, protocol, server }
 }
 
-/// Returns the port of a service, or 0 where it is not registered.
+/// Returns the port of a service, or 0 if it is not registered.
 fn query_portmapper(
     server: SocketAddr,
     service: &'static str,
@@ -131,8 +130,8 @@ fn query_portmapper(
     let portmapper = with_port(server, options.portmap_port);
     let mut control = Control::connect(PORTMAPPER, portmapper, options)?;
     let (program, version) = program_of(service, options);
-    // Portmap v2 knows ports of IPv4 only. What is registered for IPv6 is requested as a universal
-    // address, which rpcbind introduced: RFC 1833 section 2.
+    // Portmap v2 has only IPv4 ports. Registrations for IPv6 are queried as universal addresses,
+    // which rpcbind introduced: RFC 1833 section 2.
     let port = if server.is_ipv6() {
         let netid = NetId::of(options.proto == Proto::Udp, server.ip());
         query_rpcbind(&mut control, program, version, netid)
@@ -164,7 +163,7 @@ fn query_rpcbind(
     }
 }
 
-/// Makes a GETADDR and returns the port of its address; an empty text, which is none, has port 0.
+/// Makes a GETADDR and returns the port of its address; 0 if the address is empty.
 fn query_address(control: &mut Control, call: &Call<'_>) -> Result<u16, CallFailure> {
     control.call(call, |event| {
         let text = rpcbind::Reply::decode_address(Reader::new(event.body))?;

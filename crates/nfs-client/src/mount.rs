@@ -1,8 +1,8 @@
-//! A mounted export, without a mount.
+//! A mounted export, without a kernel mount.
 //!
-//! [`Mount`] holds the root handle, what the server granted, and one blocking connection for
-//! set-up and clean-up. Nothing of it is in the measured path.
-//! **Source:** RFC 1813 sections 3.3.19 and 5.2.1.
+//! [`Mount`] has the root handle, the limits granted by the server, and one blocking connection for
+//! setup and cleanup. None of it is used in the measured path. **Source:** RFC 1813 sections 3.3.19
+//! and 5.2.1.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::locate::connect_nfs;
 use crate::options::{MountOptions, Proto};
 use crate::service::{NFS, explain};
 
-/// An export that was mounted over the network.
+/// An export accessed over the network.
 ///
 /// # Examples
 ///
@@ -55,27 +55,27 @@ pub struct Mount {
     congestion_control: Option<String>,
 }
 
-/// The origin of the root.
+/// Where the root came from.
 #[derive(Debug)]
 enum Source {
     /// The MOUNT service.
     Mounted(Box<Mounted>),
-    /// The server's own root, by a client of version 4.
+    /// The server's own root, obtained by a v4 client.
     Client(Arc<Client4>, Granted),
 }
 
 impl Mount {
-    /// Resolves the host, finds its services, mounts the export, walks to the directory requested
-    /// and agrees on transfer sizes. Blocks, for at most a few times the timeout.
+    /// Resolves the host, finds its services, mounts the export, walks to the requested directory
+    /// and determines the transfer sizes. Blocks, for at most a few times the timeout.
     ///
     /// # Errors
-    /// [`MountError`], whose message says what to look at.
+    /// [`MountError`], whose message says what to check.
     pub fn connect(options: &MountOptions) -> Result<Self, MountError> {
         if options.version.is_stateful() && options.proto == Proto::Udp {
             return Err(MountError::NoUdp { version: options.version });
         }
-        // Version 4 needs no MOUNT: its exports hang in one tree below the server's own root, which
-        // PUTROOTFH names. Versions 2 and 3 get the root handle from the MOUNT service.
+        // Version 4 needs no MOUNT: its exports are in one tree below the server's own root, which
+        // PUTROOTFH selects. Versions 2 and 3 get the root handle from the MOUNT service.
         let mut control = connect_nfs(options)?;
         let server = control.server();
         let (mut root, source) = if options.version.is_stateful() {
@@ -90,7 +90,7 @@ impl Mount {
             (root, Source::Mounted(Box::new(mounted)))
         };
         let mut fsinfo = control.fsinfo(&root).map_err(|failure| explain(NFS, options, failure))?;
-        // A session bounds its messages for all file systems; FSINFO bounds one of them.
+        // A session limits its messages for all file systems; FSINFO only applies to one.
         if let Source::Client(_, granted) = &source {
             fsinfo.read_bytes_max = lesser_limit(fsinfo.read_bytes_max, granted.read_bytes);
             fsinfo.write_bytes_max = lesser_limit(fsinfo.write_bytes_max, granted.write_bytes);
@@ -113,18 +113,18 @@ impl Mount {
         })
     }
 
-    /// Returns the directory that was requested.
+    /// Returns the requested directory.
     pub fn root(&self) -> File {
         self.root
     }
 
-    /// Returns the version of NFS that is spoken.
+    /// Returns the NFS version in use.
     pub fn version(&self) -> ProtocolVersion {
         self.options.version
     }
 
-    /// Returns the effective READ size, in bytes: what was queried, what the server allows, or what
-    /// version and transport can carry, whichever is least.
+    /// Returns the effective READ size, in bytes: the smallest of the requested size, the server's
+    /// limit, and the maximum of version and transport.
     pub fn rsize(&self) -> u32 {
         self.rsize
     }
@@ -139,17 +139,17 @@ impl Mount {
         self.control.server()
     }
 
-    /// Returns the file system's limits, as the server stated them; 0 where it states none.
+    /// Returns the file system's limits as reported by the server; 0 for those it does not report.
     pub fn fsinfo(&self) -> &Fsinfo {
         &self.fsinfo
     }
 
-    /// Returns the effective TCP congestion control, as the system stated it; `None` over UDP.
+    /// Returns the effective TCP congestion control as reported by the system; `None` over UDP.
     pub fn congestion_control(&self) -> Option<&str> {
         self.congestion_control.as_deref()
     }
 
-    /// Returns what was requested.
+    /// Returns the options of the mount.
     pub fn options(&self) -> &MountOptions {
         &self.options
     }
@@ -157,7 +157,7 @@ impl Mount {
     /// Tells the server that the export is no longer in use.
     ///
     /// # Errors
-    /// [`MountError`] when MOUNT can't be reached any more, which harms nothing.
+    /// [`MountError`] if MOUNT is no longer reachable, which does no harm.
     pub fn unmount(mut self) -> Result<(), MountError> {
         match &self.source {
             Source::Mounted(mounted) => unmount_export(mounted, &self.options),
@@ -170,15 +170,15 @@ impl Mount {
         }
     }
 
-    /// Returns all delegations that the client of this mount holds, and says what became of all so
-    /// far, those of its further clients included.
+    /// Returns all delegations of this mount's client, and returns the counts so far, including
+    /// those of its additional clients.
     pub fn return_delegations(&mut self) -> DelegationCounts {
         let Source::Client(client, _) = &self.source else { return DelegationCounts::default() };
         self.control.return_delegations();
         client.delegations().counters().read()
     }
 
-    /// Returns the client that connections of version 4 belong to.
+    /// Returns the client of v4 connections.
     pub(crate) fn client(&self) -> Option<&Arc<Client4>> {
         if let Source::Client(client, _) = &self.source { Some(client) } else { None }
     }
@@ -188,13 +188,14 @@ impl Mount {
     }
 }
 
-/// Reports that NFS has other versions, where that is why MOUNT is missing for this one.
+/// Reports that NFS has other versions, if that is why MOUNT is missing for this one.
 fn blame_version(control: &mut Control, options: &MountOptions, error: MountError) -> MountError {
     let no_door = matches!(error, MountError::NotOffered { .. } | MountError::Version { .. });
     if !no_door {
         return error;
     }
-    // The portmapper may know MOUNT in other versions only; that NFS itself has others says more.
+    // The portmapper may have MOUNT only in other versions; an error about the versions of NFS
+    // itself is more helpful.
     let Err(failure) = control.operate(&Operation::Null, |_| Ok(())) else { return error };
     match explain(NFS, options, failure) {
         version @ MountError::Version { .. } => version,
@@ -202,7 +203,7 @@ fn blame_version(control: &mut Control, options: &MountOptions, error: MountErro
     }
 }
 
-/// Makes a connection a part of a new client of version 4, and returns the server's root.
+/// Makes a connection part of a new v4 client, and returns the server's root.
 fn join_client(control: &mut Control) -> Result<(File, Client4, Granted), CallFailure> {
     let name = control.target().options.identity.machine_name.clone();
     let size = SessionSize::of_mount(control.target().options.session);
@@ -211,12 +212,12 @@ fn join_client(control: &mut Control) -> Result<(File, Client4, Granted), CallFa
     Ok((get_server_root(control)?, client, granted))
 }
 
-/// Returns the lesser of two limits, of which the first may not be stated.
+/// Returns the lesser of two limits; the first may be missing.
 fn lesser_limit(stated: u32, max: u32) -> u32 {
     if stated == 0 { max } else { stated.min(max) }
 }
 
-/// Gets the root of all that a server of version 4 exports.
+/// Gets the root of a v4 server's exports.
 fn get_server_root(control: &mut Control) -> Result<File, CallFailure> {
     control.compound(&[Op::Putrootfh, Op::Getfh], |event| match event.result_of(OpCode::Getfh)? {
         OpOk::Getfh { file } => Ok(file.into()),
@@ -224,7 +225,7 @@ fn get_server_root(control: &mut Control) -> Result<File, CallFailure> {
     })
 }
 
-/// Walks down a path by LOOKUP, name by name.
+/// Walks down a path with LOOKUP, name by name.
 fn walk_path(
     control: &mut Control,
     from: File,
@@ -238,7 +239,7 @@ fn walk_path(
         }
         dir = match control.lookup(&dir, name.as_bytes()) {
             Ok(file) => file,
-            // The server has answered: the name is at fault, not the way to the server.
+            // The server has answered: the problem is the name, not the connection.
             Err(reason) if reason.status().is_some() => {
                 let (path, name) = (path.into(), name.into());
                 return Err(MountError::Walk { path, name, reason: Box::new(reason) });

@@ -1,8 +1,7 @@
-//! Connections of a mount: opened for load, and files opened on them.
+//! Opening connections of a mount for load, and files on them.
 //!
-//! The part of [`Connection`] that blocks. A connection of version 4 joins the mount's client, or a
-//! client of its own where it has an identity of its own.
-//! **Source:** RFC 8881 section 2.10, RFC 7530 section 9.1.
+//! The blocking part of [`Connection`]. A v4 connection joins the mount's client, or a client of
+//! its own if it has its own identity. **Source:** RFC 8881 section 2.10, RFC 7530 section 9.1.
 
 use std::sync::Arc;
 
@@ -16,15 +15,15 @@ use crate::mount::Mount;
 use crate::service::{NFS, explain};
 
 impl Connection {
-    /// Opens a connection to the server of a mount and creates all buffers it will use.
+    /// Opens a connection to the server of a mount and allocates all buffers it will use.
     ///
     /// # Errors
-    /// [`MountError`] as for mounting.
+    /// [`MountError`], as for mounting.
     pub fn open(mount: &Mount, options: &ConnectionOptions) -> Result<Self, MountError> {
         let Some(client) = mount.client() else {
             return Self::connect_to(mount.target(), mount.version(), options);
         };
-        // The lease is renewed in a slot of its own, so that no call of the caller's is in its way.
+        // The lease is renewed in its own slot, so that it does not delay the caller's calls.
         let slots = options.slots.min(CALLS_MAX) + RENEWAL_SLOTS;
         let with_renewal = ConnectionOptions { slots, ..options.clone() };
         let connection = Self::connect_to(mount.target(), mount.version(), &with_renewal)?;
@@ -36,11 +35,11 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Opens files that exist, each a name in a directory, as opens of this connection's own: in
-    /// v4.0 no other one can close them. Blocks, with no call in flight.
+    /// Opens existing files, each a name in a directory, as opens of this connection: in v4.0 only
+    /// this connection can close them. Blocks; no call may be in flight.
     ///
     /// # Errors
-    /// [`CallFailure`]; the connection is closed then.
+    /// [`CallFailure`]; the connection is then closed.
     pub fn with_opens<'a>(
         self,
         names: impl Iterator<Item = (&'a File, Vec<u8>)>,
@@ -55,7 +54,7 @@ impl Connection {
     }
 }
 
-/// Makes a connection a part of the mount's client, or of a new one where it has an identity.
+/// Makes a connection part of the mount's client, or of a new one if it has an identity.
 fn join_connection(
     control: &mut Control,
     of_mount: &Arc<Client4>,

@@ -1,7 +1,7 @@
 //! Options of a mount.
 //!
-//! [`MountOptions`] has usable defaults for all but host and export. Where Linux has a mount option
-//! for the same thing, the field has its name. **Source:** nfs(5).
+//! [`MountOptions`] has usable defaults for everything except host and export. Fields that
+//! correspond to a Linux mount option have its name. **Source:** nfs(5).
 
 use std::fmt;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use nfs_proto::rpc::{AuthSys, Credential, Groups};
 use crate::interrupt::Interrupt;
 use crate::transport::Tls;
 
-/// The largest transfer size that is requested where none is named: what Linux clients use.
+/// Default maximum transfer size: the one that Linux clients use.
 pub const TRANSFER_BYTES_DEFAULT: u32 = 1024 * 1024;
-/// The largest transfer size over UDP where none is named. **Source:** nfs(5), `rsize`: Linux
-/// clients use 32 KiB over UDP.
+/// Default maximum transfer size over UDP. **Source:** nfs(5), `rsize`: Linux clients use 32 KiB
+/// over UDP.
 pub const DATAGRAM_TRANSFER_BYTES_DEFAULT: u32 = 32 * 1024;
-/// The largest transfer size that fits a datagram with what surrounds it.
+/// Largest transfer size that fits a datagram together with its overhead.
 pub const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 60 * 1024;
 
-/// Families of addresses of a host.
+/// Address family of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
-    /// Addresses of IPv4 only.
+    /// IPv4 addresses only.
     V4,
-    /// Addresses of IPv6 only.
+    /// IPv6 addresses only.
     V6,
 }
 
-/// The protocol below RPC; Linux calls it `proto`.
+/// The transport protocol; Linux calls it `proto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Proto {
     /// A stream with record marks.
@@ -44,7 +44,7 @@ impl Proto {
     /// Both of the transports.
     pub const ALL: [Self; 2] = [Self::Tcp, Self::Udp];
 
-    /// Returns the name as mount options have it.
+    /// Returns the name as used in mount options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -62,16 +62,16 @@ impl fmt::Display for Proto {
 /// The flavor of credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sec {
-    /// User and group numbers that the server believes. **Source:** RFC 5531, AUTH_SYS.
+    /// User and group ids that the server trusts. **Source:** RFC 5531, AUTH_SYS.
     Sys,
     /// None. **Source:** RFC 5531, AUTH_NONE.
     None,
 }
 
-/// A client of its own among others.
+/// The identity of a client among others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Client name sent with each call, cut at 255 bytes.
+    /// Client name sent with each call, truncated to 255 bytes.
     pub machine_name: String,
     /// User id sent with each call.
     pub uid: u32,
@@ -81,16 +81,16 @@ pub struct Identity {
     pub groups: Vec<u32>,
 }
 
-/// The size of the session that the connections of a mount share, of v4.1 and later.
+/// The size of the session shared by the connections of a mount, in v4.1 and later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionPlan {
-    /// Connections that the slots are for, that of the mount itself not counted.
+    /// Connections that the slots are for, not counting the mount's own.
     pub connections: u32,
     /// Calls that each of them may have in flight.
     pub slots: u32,
 }
 
-/// One connection with as many calls as Linux's client has in a session.
+/// One connection with as many calls as the Linux client has in a session.
 ///
 /// **Source:** Linux fs/nfs/nfs4client.c, `max_session_slots`.
 impl Default for SessionPlan {
@@ -104,24 +104,24 @@ impl Default for SessionPlan {
 pub struct MountOptions {
     /// Host name or address of the server.
     pub host: String,
-    /// Port of NFS. Where it is not given, the portmapper is queried, and where that does not
-    /// answer, 2049 is taken; version 4 takes 2049 at once.
+    /// Port of NFS. By default the portmapper is queried, and if it does not answer, 2049 is used;
+    /// version 4 uses 2049 right away.
     pub port: Option<u16>,
-    /// Port of MOUNT. Where it is not given but `port` is, MOUNT is looked for on that port first
-    /// (servers with one port for all, perhaps beside another server's portmapper), then at the
-    /// portmapper. Where neither is given the portmapper is queried, then the NFS port tried.
+    /// Port of MOUNT. If only `port` is given, MOUNT is tried on that port first (some servers have
+    /// one port for everything, perhaps next to another server's portmapper), then looked up at the
+    /// portmapper. If neither is given, the portmapper is queried first, then the NFS port tried.
     pub mount_port: Option<u16>,
-    /// Port of the portmapper, where it is queried.
+    /// Port of the portmapper, if it is queried.
     pub portmap_port: u16,
-    /// Path to mount. It may lead below an export; the rest is then walked by LOOKUP.
+    /// Path to mount. It may be below an export; the rest is then walked with LOOKUP.
     pub export: String,
     /// Directory below the mounted path that becomes the root; empty for none.
     pub subdir: String,
-    /// The version of NFS; Linux calls it `nfsvers`.
+    /// The NFS version; Linux calls it `nfsvers`.
     pub version: ProtocolVersion,
-    /// The protocol below RPC.
+    /// The transport protocol.
     pub proto: Proto,
-    /// Family of the host's addresses that is used; `None` for any.
+    /// Address family to use; `None` for any.
     pub family: Option<Family>,
     /// The flavor of credentials.
     pub sec: Sec,
@@ -133,36 +133,36 @@ pub struct MountOptions {
     pub wsize: Option<u32>,
     /// Connections for the load of one client.
     pub nconnect: u32,
-    /// The size of the session that these connections share, of v4.1 and later.
+    /// The size of the session shared by these connections, in v4.1 and later.
     pub session: SessionPlan,
-    /// How long a datagram may be without a reply before it is sent again.
+    /// Time without a reply after which a datagram is sent again.
     pub timeo: Duration,
-    /// How often a datagram is sent again before the times start over.
+    /// Number of retransmissions before the timeouts start over.
     pub retrans: u32,
-    /// How many datagrams may be without a reply at a time.
+    /// How many datagrams may be in flight.
     pub udp_window: UdpWindow,
-    /// Keep delegations to read and open their files without a call, in v4.1 and later; else OPEN
-    /// says that none is wanted, and one that is granted all the same is returned at once.
+    /// Keep read delegations and open their files without a call, in v4.1 and later; otherwise OPEN
+    /// requests none, and one granted anyway is returned at once.
     pub delegations: bool,
-    /// Call from a port below 1024, which takes a privilege.
+    /// Use a source port below 1024, which requires a privilege.
     pub resvport: bool,
-    /// Puts NFS, and MOUNT where it can, under TLS; over TCP only.
+    /// Use TLS for NFS, and for MOUNT if possible; over TCP only.
     pub tls: Option<Tls>,
-    /// How long to wait for a connection, and for each reply during set-up.
+    /// How long to wait for a connection, and for each reply during setup.
     pub timeout: Duration,
     /// TCP congestion control to set; `None` leaves the system's.
     pub congestion_control: Option<String>,
-    /// Ends what blocks before its time.
+    /// Ends blocking operations early.
     pub interrupt: Interrupt,
 }
 
-/// A call is put off for so many times the timeout before "later" is its answer: half a minute by
+/// A call is put off for this many timeouts before "try later" becomes its result: half a minute by
 /// default.
 const PATIENCE_TIMEOUTS: u64 = 6;
 
 impl MountOptions {
-    /// Mounts `export` of `host` as root, by version 3 over TCP, with 5 s of patience and the
-    /// defaults for all else.
+    /// Mounts `export` of `host` as root, with version 3 over TCP, a timeout of 5 s and the
+    /// defaults for everything else.
     pub fn new(host: impl Into<String>, export: impl Into<String>) -> Self {
         Self {
             host: host.into(),
@@ -192,7 +192,7 @@ impl MountOptions {
         }
     }
 
-    /// Returns the credential that someone's calls carry.
+    /// Returns the credential for calls of an identity.
     pub(crate) fn credential<'a>(&self, identity: &'a Identity) -> Credential<'a> {
         if self.sec == Sec::None {
             return Credential::None;
@@ -200,7 +200,8 @@ impl MountOptions {
         let name = identity.machine_name.as_bytes();
         Credential::Sys(AuthSys {
             stamp: 0,
-            // The RFC ends it at 255 bytes; a longer one would make every call GARBAGE_ARGS.
+            // The RFC limits it to 255 bytes; a longer one would make every call fail with
+            // GARBAGE_ARGS.
             machine_name: &name[..name.len().min(255)],
             uid: identity.uid,
             gid: identity.gid,
@@ -213,7 +214,7 @@ impl MountOptions {
         let timeo_ns = self.timeo.as_nanos() as u64;
         let timeout_ns = self.timeout.as_nanos() as u64;
         Retry {
-            // No shorter than a millisecond: a wait of nothing would send calls without end.
+            // At least a millisecond: with a timeout of zero, calls would be sent endlessly.
             timeo_ns: timeo_ns.max(1_000_000),
             retrans: self.retrans,
             patience_ns: timeout_ns.saturating_mul(PATIENCE_TIMEOUTS),
@@ -221,22 +222,22 @@ impl MountOptions {
         }
     }
 
-    /// Returns the effective transfer size: the least of what was queried (or is usual), what the
-    /// server allows, and what version and transport can carry. A server that states no limit at
-    /// all is taken at the usual.
+    /// Returns the effective transfer size: the smallest of the requested (or usual) size, the
+    /// server's limit, and the maximum of version and transport. If the server reports no limit,
+    /// the usual size is used.
     pub(crate) fn granted_bytes(&self, requested: Option<u32>, server_max: u32) -> u32 {
         let (usual, most) = match (self.version, self.proto) {
             (ProtocolVersion::V2, _) => (V2_TRANSFER_BYTES_MAX, V2_TRANSFER_BYTES_MAX),
             (_, Proto::Udp) => (DATAGRAM_TRANSFER_BYTES_DEFAULT, DATAGRAM_TRANSFER_BYTES_MAX),
             _ => (TRANSFER_BYTES_DEFAULT, TRANSFER_BYTES_DEFAULT),
         };
-        // FSINFO of some servers states 0 for a limit that they do not have.
+        // FSINFO of some servers reports 0 for "no limit".
         let server_max = if server_max == 0 { usual } else { server_max };
         requested.unwrap_or(usual).min(server_max).clamp(1, most)
     }
 }
 
-/// Root of a host called `dfsbench`.
+/// Root on a host called `dfsbench`.
 impl Default for Identity {
     fn default() -> Self {
         Self { machine_name: "dfsbench".into(), uid: 0, gid: 0, groups: Vec::new() }

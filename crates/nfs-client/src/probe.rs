@@ -1,9 +1,10 @@
-//! Asks what a server offers: programs, versions, transports, ports, exports, limits, round trips.
+//! Finds out what a server offers: programs, versions, transports, ports, exports, limits, round
+//! trips.
 //!
-//! [`Probe::run`] asks; the outcome is plain data. A part that failed is data of its own
-//! ([`NoAnswer`]) and never the end of a probe. Each question is bounded in time, and nothing is
-//! requested again over a connection that fell silent; what can be requested at the same time is,
-//! but for the round trips, which are taken one after the other.
+//! [`Probe::run`] asks; the result is plain data. If one part fails, that is data as well
+//! ([`NoAnswer`]) and never ends the probe. Each question has a timeout, and a connection that has
+//! gone silent is not used again; questions are asked in parallel where possible, except for round
+//! trips, which are measured one after the other.
 
 mod ask;
 mod data;
@@ -32,10 +33,10 @@ use liveness::Liveness;
 use registrations::{Addresses, portmap_dump, rpcbind_dump};
 use v4::Conversation;
 
-/// Why there is no probe at all.
+/// Reason why there is no probe at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The name has no address; check its spelling, or give an address.
+    /// The name has no address; check its spelling, or use an address.
     #[error("can't find an address for {host}: {reason}")]
     Name {
         /// Name of the host.
@@ -46,10 +47,10 @@ pub enum ProbeError {
 }
 
 impl Probe {
-    /// Asks a server for all that it offers.
+    /// Queries everything a server offers.
     ///
     /// # Errors
-    /// [`ProbeError`] when the server's name has no address; everything else is data.
+    /// [`ProbeError`] if the server's name has no address; everything else is data.
     pub fn run(options: &ProbeOptions) -> Result<Self, ProbeError> {
         let addresses = resolve_host(&options.host)?;
         let address = find_reachable(&addresses, options);
@@ -124,7 +125,7 @@ impl Probe {
 }
 
 fn resolve_host(host: &str) -> Result<Vec<IpAddr>, ProbeError> {
-    // Brackets are how an IPv6 address stands in a URL.
+    // An IPv6 address has brackets in a URL.
     let bare = match host.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']').unwrap_or(host),
         None => host,
@@ -146,12 +147,13 @@ fn resolve_host(host: &str) -> Result<Vec<IpAddr>, ProbeError> {
     Ok(addresses)
 }
 
-/// Returns what a thread found; its panic, which would be a bug, is passed on.
+/// Returns the result of a thread; a panic, which would be a bug, is passed on.
 fn join_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Returns the first address where NFS or the portmapper takes a connection; else the first of all.
+/// Returns the first address where NFS or the portmapper accepts a connection; if none does, the
+/// first address.
 fn find_reachable(addresses: &[IpAddr], options: &ProbeOptions) -> IpAddr {
     if let [only] = addresses {
         return *only;
@@ -183,7 +185,7 @@ fn try_minor_versions(
     replies
 }
 
-/// Returns which of the minor versions that were tried are spoken.
+/// Returns which of the tried minor versions are supported.
 fn spoken_versions(
     replies: &[(ProtocolVersion, Answer<Status>)],
 ) -> Vec<(ProtocolVersion, Answer<bool>)> {
@@ -198,8 +200,8 @@ fn spoken_versions(
     spoken
 }
 
-/// Asks whether the first export takes calls from reserved ports only; over v4 the first name in
-/// the root where MOUNT lists none.
+/// Asks whether the first export requires calls from reserved ports; over v4 the first name in the
+/// root if MOUNT lists none.
 fn ask_reserved_port(
     path: Option<&str>,
     root: &V4Root,
@@ -225,8 +227,8 @@ fn ask_reserved_port(
     exports::ask_reserved_port(reach, options)
 }
 
-/// Asks in v4.2 whether the first export has extended attributes, or the first name in the root
-/// where MOUNT lists none.
+/// Asks in v4.2 whether the first export has extended attributes; if MOUNT lists none, the first
+/// name in the root.
 fn ask_for_xattrs(
     exports: &Answer<Vec<Export>>,
     root: &V4Root,
@@ -249,7 +251,7 @@ fn ask_for_xattrs(
     conversation.has_xattrs_at(&exports::names_of(path))
 }
 
-/// The services of NFS, and which minor versions of v4 are spoken.
+/// The NFS services, and which minor versions of v4 are supported.
 #[derive(Debug, Clone, Copy)]
 struct V4Services<'a> {
     nfs: &'a [Service],
@@ -267,7 +269,7 @@ fn find_answered_over_tcp(services: &[Service], version: u32) -> Answer<SocketAd
     Ok(address)
 }
 
-/// Starts to speak NFS v4 in the lowest minor version that is spoken and `wanted`.
+/// Starts an NFS v4 conversation in the lowest supported minor version that is `wanted`.
 fn start_conversation(
     wanted: fn(ProtocolVersion) -> bool,
     nfs: &[Service],
@@ -283,7 +285,7 @@ fn start_conversation(
     Err(NoAnswer::NotRequested("no such minor version is spoken"))
 }
 
-/// Asks for the root, and its flavors in a version that can tell them, if there is one.
+/// Asks for the root, and for its flavors in a version that can report them, if there is one.
 fn describe_root(
     conversation: &mut Conversation,
     nfs: &[Service],
@@ -291,7 +293,7 @@ fn describe_root(
     options: &ProbeOptions,
 ) -> V4Root {
     let mut root = conversation.describe_root();
-    // SECINFO_NO_NAME, the question for the flavors of a handle, is there since v4.1.
+    // SECINFO_NO_NAME, which returns the flavors of a handle, exists since v4.1.
     if !conversation.version().has_sessions()
         && let Ok(mut other) =
             start_conversation(ProtocolVersion::has_sessions, nfs, minor_versions, options)
@@ -310,8 +312,8 @@ fn no_root(reason: &NoAnswer) -> V4Root {
     }
 }
 
-/// Asks for TLS in a version that answers over TCP, or at least is refused for its credential: a
-/// server may take nothing without TLS.
+/// Asks for TLS in a version that answers over TCP, or at least is refused because of its
+/// credential: a server may accept nothing without TLS.
 fn ask_for_tls(nfs: &[Service], options: &ProbeOptions) -> Answer<bool> {
     let mut refused = None;
     let mut answered = None;

@@ -1,19 +1,19 @@
-//! Buffers that the connections of one thread share.
+//! Buffers shared by the connections of one thread.
 //!
 //! [`Scratch`] is what makes ten thousand connections cheap: none has a buffer of its own.
 
-/// Bytes received at once where payloads are small, and the longest datagram.
+/// Bytes received at once if payloads are small, and the longest datagram.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// The most that is discarded by one system call.
+/// Maximum number of bytes discarded by one system call.
 const DISCARD_BYTES: usize = 1024 * 1024;
 
-/// Room to receive into; one for each thread that drives connections.
+/// Room to receive into; one per thread that drives connections.
 ///
-/// Nothing is kept here between two calls, so any number of connections can share it.
+/// It keeps nothing between two calls, so any number of connections can share it.
 #[derive(Debug)]
 pub struct Scratch {
     pub(crate) receive: Vec<u8>,
-    /// Names room for the kernel not to write to; its pages are never touched.
+    /// Address range that the kernel does not write to; its pages are never touched.
     pub(crate) discard: Vec<u8>,
 }
 

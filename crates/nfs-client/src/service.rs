@@ -1,8 +1,7 @@
-//! Names of the services of a server, and what a failed call to one means for mounting.
+//! Names of a server's services, and what a failed call to one means for mounting.
 //!
-//! [`explain`] turns the failure of a call into the [`MountError`] that says most about its cause.
-//! **Source:** RFC 5531 section 9 (PROG_UNAVAIL, PROG_MISMATCH), RFC 8881 section 2.7 (minor
-//! versions).
+//! [`explain`] turns the failure of a call into the most specific [`MountError`]. **Source:** RFC
+//! 5531 section 9 (PROG_UNAVAIL, PROG_MISMATCH), RFC 8881 section 2.7 (minor versions).
 
 use std::io::ErrorKind;
 
@@ -28,7 +27,7 @@ pub(crate) fn program_of(service: &'static str, options: &MountOptions) -> (u32,
     }
 }
 
-/// Turns a failure of a call into the error of mounting that says most.
+/// Converts the failure of a call to the most specific mount error.
 pub(crate) fn explain(
     service: &'static str,
     options: &MountOptions,
@@ -41,12 +40,12 @@ pub(crate) fn explain(
         CallFailure::Interrupted { server, why, .. } => {
             MountError::Interrupted { service, server, why }
         }
-        // Under TLS 1.3 a server refuses a certificate after the handshake: the connection works
-        // at first and is lost with the first call.
+        // With TLS 1.3 a server refuses a certificate after the handshake: the connection works at
+        // first and is lost with the first call.
         CallFailure::Lost { server, reason, .. } if refuses_certificate(&reason) => {
             MountError::ClientCertificate { server, reason: reason.to_string() }
         }
-        // Over UDP a port without a socket shows as an error of the first call, not of connecting.
+        // Over UDP a closed port shows up as an error of the first call, not of connecting.
         CallFailure::Lost { server, reason, .. }
             if reason.kind() == ErrorKind::ConnectionRefused =>
         {
@@ -71,7 +70,7 @@ pub(crate) fn explain(
             let begin = text_of_mark(bytes).unwrap_or_default();
             MountError::NotRpc { service, server, begin }
         }
-        // All of version 4 is one RPC version: that a minor version is missing is stated by the
+        // All of version 4 is one RPC version: a missing minor version is reported in the
         // compound's status.
         CallFailure::Answered { server, error, .. }
             if error.status() == Some(Status::MinorVersMismatch) =>
@@ -82,8 +81,8 @@ pub(crate) fn explain(
     }
 }
 
-/// Returns the text that was taken for the mark of a record of this length: servers of other
-/// protocols answer in words, such as `HTTP/1.1 400` or `SSH-2.0`.
+/// Returns the text that was mistaken for a record mark of this length: servers of other protocols
+/// answer in text, such as `HTTP/1.1 400` or `SSH-2.0`.
 fn text_of_mark(bytes: usize) -> Option<String> {
     let begin = u32::try_from(bytes).ok()?.to_be_bytes();
     let is_text = begin.iter().all(u8::is_ascii_graphic);

@@ -1,8 +1,7 @@
 //! The sockets that messages travel over.
 //!
-//! [`Transport`] is one nonblocking, connected socket: TCP, TCP under TLS, or UDP. Opening one is
-//! the only thing here that waits, and never longer than its limit.
-//! **Source:** RFC 5531 section 10, tcp(7), udp(7).
+//! [`Transport`] is one nonblocking, connected socket: TCP, TCP with TLS, or UDP. Only opening one
+//! blocks, and never longer than its limit. **Source:** RFC 5531 section 10, tcp(7), udp(7).
 
 mod deadline;
 mod open;
@@ -31,7 +30,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Sends what the socket takes of these pieces; over UDP they are one datagram.
+    /// Sends as much of these pieces as the socket takes; over UDP they are one datagram.
     pub(crate) fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         if let Self::Tls(stream) = self {
             return stream.send(pieces);
@@ -49,9 +48,9 @@ impl Transport {
         Ok(recv(self.as_fd(), space, RecvFlags::empty())?.1)
     }
 
-    /// Passes over as many bytes of the stream as `space` has; only TLS writes to it.
+    /// Skips up to as many bytes of the stream as `space` has; only TLS writes to it.
     ///
-    /// TCP drops bytes requested with MSG_TRUNC instead of copying them: tcp(7).
+    /// TCP drops bytes received with MSG_TRUNC instead of copying them: tcp(7).
     pub(crate) fn discard(&mut self, space: &mut [u8]) -> io::Result<usize> {
         if let Self::Tls(stream) = self {
             return stream.receive(space);
@@ -59,12 +58,12 @@ impl Transport {
         Ok(recv(self.as_fd(), space, RecvFlags::TRUNC)?.1)
     }
 
-    /// Tells whether bytes wait here that the socket has not taken.
+    /// Returns true if bytes are waiting here that the socket has not taken.
     pub(crate) fn wants_write(&self) -> bool {
         matches!(self, Self::Tls(stream) if stream.wants_write())
     }
 
-    /// Tells whether messages are datagrams.
+    /// Returns true if messages are datagrams.
     pub(crate) fn is_datagram(&self) -> bool {
         matches!(self, Self::Udp(_))
     }
@@ -78,7 +77,7 @@ impl Transport {
         }
     }
 
-    /// Returns the effective congestion control, where there is one.
+    /// Returns the effective congestion control, if there is one.
     pub(crate) fn congestion_control(&self) -> io::Result<Option<String>> {
         match self {
             Self::Tcp(_) | Self::Tls(_) => {

@@ -1,5 +1,5 @@
-//! Delegations to read at a real server of ours: kept and used where they are wanted, recalled by
-//! what others write, returned in any case. The server counts them.
+//! Read delegations against our real server: kept and used when they are wanted, recalled when
+//! others write, and returned in every case. The server counts them.
 
 use std::time::{Duration, Instant};
 

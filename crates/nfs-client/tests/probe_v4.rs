@@ -1,4 +1,4 @@
-//! Probes of NFS v4 servers whose every answer is written here: minor versions, the root, exports.
+//! Probes of NFS v4 servers with scripted answers: minor versions, the root, exports.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -25,7 +25,8 @@ fn start(minors: &'static [u32]) -> SocketAddr {
     start_mortal(minors, i64::MAX)
 }
 
-/// Starts such a server that dies instead of answering one NULL more than so many.
+/// Starts such a server that dies instead of answering once it has received more than the given
+/// number of NULL calls.
 fn start_mortal(minors: &'static [u32], nulls: i64) -> SocketAddr {
     let life = Arc::new(AtomicI64::new(nulls));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -164,7 +165,7 @@ fn created(fore: ChannelAttributes, back: ChannelAttributes) -> OpOk<'static> {
 }
 
 fn probe(address: SocketAddr) -> Probe {
-    // Nothing listens at port 1, where neither the portmapper nor MOUNT is to be found.
+    // Nothing listens at port 1, so neither the portmapper nor MOUNT is found there.
     Probe::run(&ProbeOptions {
         port: Some(address.port()),
         mount_port: Some(1),

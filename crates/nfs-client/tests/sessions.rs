@@ -26,7 +26,7 @@ fn mount(server: &Server, version: ProtocolVersion, session: SessionPlan) -> Mou
     Mount::connect(&options).unwrap()
 }
 
-/// A server that grants a session no more than so many slots.
+/// A server that grants a session at most the given number of slots.
 fn server(session_slots_max: Option<u32>) -> Server {
     let faults = FaultPlan { session_slots_max, ..FaultPlan::default() };
     Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap()
@@ -66,7 +66,7 @@ fn start_all(connection: &mut Connection, mount: &Mount) -> usize {
     slots
 }
 
-/// Waits for so many calls, each of which must succeed.
+/// Waits for the given number of calls, each of which must succeed.
 fn finish(connection: &mut Connection, calls: usize) {
     let (clock, mut scratch, mut ended) = (clock(), Scratch::new(), 0);
     let mut check = |event: &Event<'_>| assert!(event.result.is_ok(), "{event:?}");
@@ -77,7 +77,7 @@ fn finish(connection: &mut Connection, calls: usize) {
     }
 }
 
-/// Uses all slots of a connection at once, so many times.
+/// Uses all slots of a connection at once, the given number of times.
 fn call(connection: &mut Connection, mount: &Mount, rounds: usize) {
     for _ in 0..rounds {
         let calls = start_all(connection, mount);
@@ -190,7 +190,7 @@ fn a_restart_is_recovered_from_once_for_all_connections() {
             call(connection, &mount, 2);
             assert_eq!(connection.counters().rebinds, restarts);
         }
-        // The client is introduced again, once, and has one session again.
+        // The client is registered again, once, and has one session again.
         assert_eq!(count(&server, EXCHANGE_ID), restarts + 1);
         assert_eq!(count(&server, DESTROY_SESSION), 0);
     }

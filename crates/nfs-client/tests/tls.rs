@@ -177,7 +177,7 @@ fn a_renewal_that_is_lost_with_its_connection_is_never_an_event_of_the_caller() 
     let trusted = certificate(&server, directory.path());
     let mount = Mount::connect(&options(&server, ProtocolVersion::V4_0, Some(trusted))).unwrap();
     let mut connection = Connection::open(&mount, &ConnectionOptions::default()).unwrap();
-    // A lease that was renewed long ago is to be renewed at once.
+    // A lease that was renewed long ago must be renewed immediately.
     let (begun, mut scratch) = (Instant::now(), Scratch::new());
     let clock = || (begun.elapsed() + Duration::from_secs(1_000)).as_nanos() as u64;
     let mut events = 0;

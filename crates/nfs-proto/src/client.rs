@@ -1,11 +1,11 @@
 //! The client's side of a connection: from operations to bytes, from bytes to events.
 //!
-//! [`Session`] has a fixed number of slots, each one call in flight; the low bits of an xid name
-//! the slot, the high bits its generation, so that a late reply differs from a current one. An
-//! [`Operation`] is expressed in the session's [`ProtocolVersion`] by its dialect, and its
-//! [`Outcome`] is the same for all. Instants and bytes come in as arguments; the payload of a WRITE
-//! is named, never held, and the payload of a READ can be received past the session. Once warm,
-//! nothing is allocated. **Source:** RFC 5531 sections 9 and 11.
+//! [`Session`] has a fixed number of slots, each for one call in flight; the low bits of an xid are
+//! the slot's number, the high bits its generation, so that a late reply can be told from a current
+//! one. An [`Operation`] is encoded for the session's [`ProtocolVersion`] by its dialect, and its
+//! [`Outcome`] is the same for all versions. Times and bytes are passed in as arguments; the
+//! payload of a WRITE is only referenced, never held, and the payload of a READ can be received
+//! bypassing the session. Once warm, nothing is allocated. **Source:** RFC 5531 sections 9 and 11.
 
 mod callback;
 mod congestion;

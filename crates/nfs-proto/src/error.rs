@@ -1,26 +1,26 @@
 //! Errors below the level of an NFS operation, as data.
 //!
-//! [`DecodeError`] is about one message, [`StreamError`] about the whole connection, and
-//! [`RpcError`] is a refusal by the RPC layer of the server. All are `Copy`, so that the measured
-//! path can count them without allocating.
+//! [`DecodeError`] concerns one message, [`StreamError`] the whole connection, and [`RpcError`] is
+//! a refusal by the server's RPC layer. All are `Copy`, so that the measured path can count them
+//! without allocating.
 
-/// Tells why a message could not be decoded.
+/// Reason why a message could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The message ends before the field does.
     #[error("the message ends early: {needed} bytes needed, {left} left")]
     Truncated {
-        /// Bytes the next field takes.
+        /// Size of the next field, in bytes.
         needed: usize,
         /// Bytes that are left.
         left: usize,
     },
-    /// A counted field announces more bytes or elements than it may have.
+    /// A counted field announces more bytes or elements than allowed.
     #[error("a field of length {len} exceeds its limit of {max}")]
     TooLong {
-        /// The length found.
+        /// The length in the message.
         len: u32,
-        /// The length allowed.
+        /// The maximum length.
         max: u32,
     },
     /// A field has a value outside its definition.
@@ -31,15 +31,15 @@ pub enum DecodeError {
         /// The value found.
         value: u32,
     },
-    /// Bytes follow where the message should end.
+    /// Bytes follow after the end of the message.
     #[error("{bytes} bytes follow the end of the message")]
     Trailing {
-        /// How many bytes follow.
+        /// Number of extra bytes.
         bytes: usize,
     },
 }
 
-/// Tells why a connection's byte stream can't be understood any further; close the connection.
+/// Reason why a connection's byte stream can't be parsed any further; close the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// The fragments of one record add up to more than the limit.
@@ -50,18 +50,18 @@ pub enum StreamError {
         /// The limit, in bytes.
         max: usize,
     },
-    /// One record has more empty fragments than any sender has a use for.
+    /// A record has more empty fragments than any sender needs.
     #[error("a record has more than {max} empty fragments")]
     EmptyFragments {
         /// The limit.
         max: u32,
     },
-    /// A record holds no RPC message of the expected direction.
+    /// A record does not contain an RPC message of the expected direction.
     #[error("a record is not an RPC message of the expected kind: {0}")]
     NotRpc(DecodeError),
 }
 
-/// Tells how a call was refused before it reached the program.
+/// How a call was refused before it reached the program.
 ///
 /// **Source:** RFC 5531 section 9, `accept_stat` and `reject_stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +69,7 @@ pub enum RpcError {
     /// The server has no such program.
     #[error("the server does not offer this program (PROG_UNAVAIL)")]
     ProgramUnavailable,
-    /// The server has the program, in other versions.
+    /// The server has the program in other versions.
     #[error("the server offers versions {low} to {high} of this program (PROG_MISMATCH)")]
     ProgramMismatch {
         /// Lowest version offered.
@@ -83,7 +83,7 @@ pub enum RpcError {
     /// The server could not decode the arguments.
     #[error("the server could not decode the arguments (GARBAGE_ARGS)")]
     GarbageArguments,
-    /// The server failed, for example for lack of memory.
+    /// The server failed, for example because it ran out of memory.
     #[error("the server had an error of its own (SYSTEM_ERR)")]
     SystemError,
     /// The server speaks other versions of RPC.

@@ -1,14 +1,14 @@
 //! The NFS wire protocols as pure functions and state machines.
 //!
-//! XDR, ONC RPC over record-marked streams, portmap v2, rpcbind v3 and v4, MOUNT v1 and v3, NFS
-//! v2, v3 and v4, each in both directions. [`client::Session`] and [`server::Session`] are
-//! sans-I/O: bytes and instants come in as arguments, bytes and events go out as return values.
+//! XDR, ONC RPC over record-marked streams, portmap v2, rpcbind v3 and v4, MOUNT v1 and v3, NFS v2,
+//! v3 and v4, each in both directions. [`client::Session`] and [`server::Session`] are sans-I/O:
+//! bytes and times are arguments, bytes and events are return values.
 //!
-//! Invariants: bytes from the network never panic and never make this crate allocate more than
-//! what has arrived; decoders return views into their input; nothing is allocated once warm.
-//! This crate must not hold a socket, a clock, a file, an environment or a thread.
-//! Sources: RFC 4506 (XDR), RFC 5531 (RPC), RFC 1833 (portmap, rpcbind), RFC 1094 (NFS v2 and
-//! MOUNT v1), RFC 1813 (NFS v3 and MOUNT v3).
+//! Invariants: bytes from the network never cause a panic, and never make this crate allocate more
+//! than has arrived; decoders return views into their input; nothing is allocated once warm. This
+//! crate must not use a socket, clock, file, environment variable or thread. Sources: RFC 4506
+//! (XDR), RFC 5531 (RPC), RFC 1833 (portmap, rpcbind), RFC 1094 (NFS v2 and MOUNT v1), RFC 1813
+//! (NFS v3 and MOUNT v3).
 
 #![warn(missing_docs)]
 #![allow(

@@ -1,91 +1,89 @@
-//! The bounds of this crate in one place, with the relations between them checked at compile time.
+//! The limits of this crate in one place, with their relations checked at compile time.
 //!
-//! Every length that comes from the network is compared with one of these before it is used. Each
-//! buffer that lives as long as a session grows with the bytes that arrived and never beyond them.
+//! Every length from the network is compared with one of these before it is used. Each buffer that
+//! lives as long as a session grows only with the bytes that arrived and never beyond them.
 
-/// The largest READ or WRITE payload this crate sends or accepts, in bytes.
+/// Largest READ or WRITE payload this crate sends or accepts, in bytes.
 pub const TRANSFER_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
-/// The largest READ or WRITE payload of NFS v2, in bytes.
-/// **Source:** RFC 1094 section 2.3, MAXDATA.
+/// Largest READ or WRITE payload of NFS v2, in bytes. **Source:** RFC 1094 section 2.3, MAXDATA.
 pub const V2_TRANSFER_BYTES_MAX: u32 = 8192;
 
-/// Room for what surrounds a payload in a record: RPC header, credential, attributes.
+/// Room for everything around a payload in a record: RPC header, credential, attributes.
 pub const RECORD_OVERHEAD_BYTES: usize = 4 * 1024;
 
-/// The largest RPC record, its fragment marks not counted.
+/// Largest RPC record, not counting its fragment marks.
 pub const RECORD_BYTES_MAX: usize = TRANSFER_BYTES_MAX as usize + RECORD_OVERHEAD_BYTES;
 
-/// The length of a fragment mark. **Source:** RFC 5531 section 11.
+/// Length of a fragment mark. **Source:** RFC 5531 section 11.
 pub const MARK_BYTES: usize = 4;
 
 /// Maximum number of empty fragments in one record. RFC 5531 section 11 allows them and sets no
 /// limit, but they bring a record no closer to its end, so a peer could send them forever.
 pub const EMPTY_FRAGMENTS_MAX: u32 = 16;
 
-/// The largest body of a credential or verifier. **Source:** RFC 5531 section 8.2.
+/// Largest body of a credential or verifier. **Source:** RFC 5531 section 8.2.
 pub const AUTH_BYTES_MAX: u32 = 400;
 
-/// The longest machine name in AUTH_SYS. **Source:** RFC 5531 appendix A.
+/// Longest machine name in AUTH_SYS. **Source:** RFC 5531 appendix A.
 pub const MACHINE_NAME_BYTES_MAX: u32 = 255;
 
-/// The most supplementary groups in AUTH_SYS. **Source:** RFC 5531 appendix A.
+/// Maximum number of supplementary groups in AUTH_SYS. **Source:** RFC 5531 appendix A.
 pub const GROUPS_MAX: usize = 16;
 
-/// The longest file handle of any version. **Source:** RFC 7530 section 2.1, NFS4_FHSIZE.
+/// Longest file handle of any version. **Source:** RFC 7530 section 2.1, NFS4_FHSIZE.
 pub const FILE_HANDLE_BYTES_MAX: usize = 128;
 
-/// The longest NFS v3 file handle. **Source:** RFC 1813 section 2.4, NFS3_FHSIZE.
+/// Longest NFS v3 file handle. **Source:** RFC 1813 section 2.4, NFS3_FHSIZE.
 pub const V3_FILE_HANDLE_BYTES_MAX: usize = 64;
 
-/// The longest tag of a compound. **Source:** RFC 7530 section 2.1, NFS4_OPAQUE_LIMIT.
+/// Longest tag of a compound. **Source:** RFC 7530 section 2.1, NFS4_OPAQUE_LIMIT.
 pub const COMPOUND_TAG_BYTES_MAX: u32 = 1024;
 
-/// The longest path of a MOUNT call. **Source:** RFC 1813 section 5.1.1, MNTPATHLEN.
+/// Longest path of a MOUNT call. **Source:** RFC 1813 section 5.1.1, MNTPATHLEN.
 pub const MOUNT_PATH_BYTES_MAX: u32 = 1024;
 
-/// The longest name in a MOUNT list. **Source:** RFC 1813 section 5.1.1, MNTNAMLEN.
+/// Longest name in a MOUNT list. **Source:** RFC 1813 section 5.1.1, MNTNAMLEN.
 pub const MOUNT_NAME_BYTES_MAX: u32 = 255;
 
-/// The longest text in a message of rpcbind; the RFC sets no limit.
+/// Longest text in an rpcbind message; the RFC sets no limit.
 pub const RPCBIND_TEXT_BYTES_MAX: u32 = 1024;
 
-/// The most authentication flavors kept from a MOUNT reply; further ones are skipped.
+/// Maximum number of authentication flavors kept from a MOUNT reply; further ones are skipped.
 pub const FLAVORS_MAX: usize = 16;
 
-/// The most slots of one client session: 4096 of its user's calls, and one for itself.
+/// Maximum number of slots of a client session: 4096 for its user's calls, and one for itself.
 pub const SLOTS_MAX: usize = 4097;
 
-/// The capacity a session's input buffer starts with, in bytes.
+/// Initial capacity of a session's input buffer, in bytes.
 pub const INPUT_BYTES_START: usize = 64 * 1024;
 
-/// The capacity a client session's buffer for the head of a reply starts with, in bytes: all of a
-/// usual reply but its payload, and a page of a directory of 4 KiB.
+/// Initial capacity of a client session's buffer for the head of a reply, in bytes: all of a usual
+/// reply except its payload, and a 4 KiB page of a directory.
 pub const REPLY_HEAD_BYTES: usize = 5 * 1024;
 
-/// The capacity each slot's buffer for an outgoing call without its payload starts with, beyond
-/// what all calls of the session have in common, in bytes: a usual name and its surroundings.
+/// Initial capacity of each slot's buffer for an outgoing call without its payload, beyond the
+/// common start of all calls, in bytes: a usual name and everything around it.
 pub const CALL_HEADER_BYTES: usize = 384;
 
-/// The largest callback that a client takes, in bytes: what it tells the server when it makes a
-/// session.
+/// Largest callback that a client accepts, in bytes; the server is told when a session is created.
 pub const CALLBACK_BYTES_MAX: usize = 4096;
 
-/// How many bytes of answers to callbacks wait at most before further ones are not answered.
+/// Bytes of unsent answers to callbacks beyond which further callbacks are not answered.
 pub const CALLBACK_ANSWERS_BYTES_MAX: usize = 16 * 1024;
 
-/// Recalled delegations that wait at most for the caller of a client to return them; the server is
-/// put off with further ones.
+/// Maximum number of recalled delegations waiting for the client's caller to return them; the
+/// server has to retry further ones.
 pub const RECALLS_MAX: usize = 64;
 
-/// The longest wait before a datagram is sent again, in nanoseconds. **Source:** nfs(5), `timeo`.
+/// Longest wait before a datagram is sent again, in nanoseconds. **Source:** nfs(5), `timeo`.
 pub const RETRANSMIT_NS_MAX: u64 = 60_000_000_000;
 
-/// The first wait after a server has answered "later", in nanoseconds; each further one is twice
-/// as long. **Source:** Linux fs/nfs/nfs4proc.c, `NFS4_POLL_RETRY_MIN`.
+/// First wait after a server has answered "try later", in nanoseconds; each further one is twice as
+/// long. **Source:** Linux fs/nfs/nfs4proc.c, `NFS4_POLL_RETRY_MIN`.
 pub const DELAY_NS_MIN: u64 = 100_000_000;
 
-/// The longest wait after a server has answered "later", in nanoseconds. **Source:** Linux
+/// Longest wait after a server has answered "try later", in nanoseconds. **Source:** Linux
 /// include/linux/nfs_fs.h, `NFS_JUKEBOX_RETRY_TIME`.
 pub const DELAY_NS_MAX: u64 = 5_000_000_000;
 

@@ -1,9 +1,8 @@
-//! Lists of values, as views of the message that holds them.
+//! Lists of values, as views of the message that contains them.
 //!
-//! [`List`] is a counted array and [`Chain`] a linked one; both are checked once, left where they
-//! were received, and decoded again element by element, so that iterating can't fail and nothing is
-//! allocated. [`ChainBuilder`] makes a page of a directory.
-//! **Source:** RFC 4506 sections 4.13 and 4.19.
+//! [`List`] is a counted array and [`Chain`] a linked list; both are checked once, left in place,
+//! and decoded again element by element, so that iterating can't fail and does not allocate.
+//! [`ChainBuilder`] makes a page of a directory. **Source:** RFC 4506 sections 4.13 and 4.19.
 
 use std::marker::PhantomData;
 
@@ -11,7 +10,7 @@ use crate::error::DecodeError;
 use crate::wire::Wire;
 use crate::xdr::{Reader, Writer};
 
-/// A counted array whose elements were checked and are decoded again one by one.
+/// A counted array whose elements have been checked and are decoded one by one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct List<'a, T> {
     count: u32,
@@ -20,7 +19,7 @@ pub struct List<'a, T> {
 }
 
 impl<'a, T: Wire<'a>> List<'a, T> {
-    /// Writes elements to `scratch`, which is cleared, and returns the list of them.
+    /// Writes elements to `scratch`, which is cleared, and returns a list of them.
     pub fn build(scratch: &'a mut Vec<u8>, elements: impl IntoIterator<Item = T>) -> Self {
         scratch.clear();
         let mut count = 0;
@@ -36,7 +35,7 @@ impl<'a, T: Wire<'a>> List<'a, T> {
         self.count as usize
     }
 
-    /// Tells whether there are no elements.
+    /// Returns true if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -62,8 +61,8 @@ impl<T> std::fmt::Debug for List<'_, T> {
 
 impl<'a, T: Wire<'a>> Wire<'a> for List<'a, T> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        // The count comes from the network and reserves nothing. Every element takes at least a
-        // word, so that a count of four billion ends the loop where the message ends.
+        // The count comes from the network and reserves nothing. Every element takes at least one
+        // word, so with a count of four billion the loop ends at the end of the message.
         let count = reader.u32()?;
         let whole = reader.rest();
         for _ in 0..count {
@@ -79,12 +78,12 @@ impl<'a, T: Wire<'a>> Wire<'a> for List<'a, T> {
     }
 }
 
-/// A linked list, as directory entries are sent: the word 1 before each element, 0 after the last.
-/// The elements were checked and are decoded again one by one.
+/// A linked list, as used for directory entries: the word 1 before each element, 0 after the last.
+/// The elements have been checked and are decoded one by one.
 #[derive(Debug)]
 pub struct Chain<'a, T> {
-    /// All elements with the word before each; the word that ends the list is left out, so that
-    /// what a [`ChainBuilder`] has written and what was received are the same bytes.
+    /// All elements with the word before each; the terminating word is left out, so that the output
+    /// of a [`ChainBuilder`] and received lists are the same bytes.
     bytes: &'a [u8],
     element: PhantomData<fn() -> T>,
 }
@@ -163,18 +162,18 @@ impl<'a, T: Wire<'a>> Iterator for ChainIter<'a, T> {
 
 /// An entry of a directory that can be appended to a page.
 pub trait PageEntry {
-    /// Returns the bytes of id, name and cookie, which `dircount` bounds.
+    /// Returns the size of id, name and cookie, which `dircount` limits.
     fn name_bytes(&self) -> usize;
 
     /// Appends the entry.
     fn append_to(&self, writer: &mut Writer<'_>);
 }
 
-/// Builds a page of a directory within the sizes that its caller has requested.
+/// Builds a page of a directory within the requested sizes.
 ///
-/// READDIR bounds the whole reply (`count`, `maxcount`), READDIRPLUS and v4 also the part of it
-/// that is names (`dircount`). A page that is too small for even one entry is an error of its own
-/// (TOOSMALL), which the caller answers when nothing was appended and entries are left. **Source:**
+/// READDIR limits the whole reply (`count`, `maxcount`), READDIRPLUS and v4 also the part of it
+/// that is names (`dircount`). If a page is too small for even one entry, that is an error
+/// (TOOSMALL), which the caller returns if nothing was appended and entries are left. **Source:**
 /// RFC 1813 sections 3.3.16 and 3.3.17, RFC 7530 section 16.24.
 #[derive(Debug)]
 pub struct ChainBuilder<'b> {
@@ -191,17 +190,17 @@ impl<'b> ChainBuilder<'b> {
         Self { out: scratch, budget: budget as usize, names_budget }
     }
 
-    /// Appends an entry, or returns false and changes nothing when it does not fit.
+    /// Appends an entry, or returns false without changes if it does not fit.
     pub fn push(&mut self, entry: &impl PageEntry) -> bool {
         let start = self.out.len();
         let names = entry.name_bytes();
         // `dircount` is a hint, and clients send tiny ones: it never refuses the first entry, or
-        // such a client would be answered TOOSMALL for ever.
+        // such a client would get TOOSMALL forever.
         if start > 0 && names > self.names_budget {
             return false;
         }
-        // How long an entry is with its attributes is known once it is written; one that is too
-        // long is cut off again. That costs one entry a page.
+        // The length of an entry with its attributes is only known once it is written; if it is too
+        // long, it is removed again. That costs one entry per page.
         let mut writer = Writer::new(self.out);
         writer.bool(true);
         entry.append_to(&mut writer);
@@ -213,7 +212,7 @@ impl<'b> ChainBuilder<'b> {
         true
     }
 
-    /// Tells whether nothing was appended; with entries left, the status is TOOSMALL.
+    /// Returns true if nothing was appended; if entries are left, the status is TOOSMALL.
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }

@@ -1,8 +1,8 @@
-//! MOUNT version 1: from the name of an export to the root handle that NFS v2 uses.
+//! MOUNT version 1: from the name of an export to the root handle for NFS v2.
 //!
 //! Its procedures, arguments and lists are those of [`crate::mount3`]; only the results of MNT
-//! differ: a handle of 32 bytes, a UNIX error number, and no flavors.
-//! **Source:** RFC 1094 appendix A.
+//! differ: a handle of 32 bytes, a UNIX error number, and no flavors. **Source:** RFC 1094 appendix
+//! A.
 
 use crate::error::DecodeError;
 use crate::mount3::{self, Export, MountStatus, Mounted};
@@ -33,15 +33,15 @@ pub enum Reply<'a> {
 }
 
 impl Reply<'_> {
-    /// Reads the results of MNT; for the lists see [`mount3::Reply`].
+    /// Decodes the results of MNT; for the lists see [`mount3::Reply`].
     ///
     /// # Errors
-    /// [`DecodeError`] when the results are not as the RFC defines them.
+    /// [`DecodeError`] if the results do not conform to the RFC.
     pub fn decode_mnt(
         mut reader: Reader<'_>,
     ) -> Result<Result<FileHandle, MountStatus>, DecodeError> {
-        // The status of version 1 is a UNIX error number; those that a server sends have the
-        // numbers of version 3. RFC 1094 appendix A.
+        // The status of version 1 is a UNIX error number; those that servers send have the numbers
+        // of version 3. RFC 1094 appendix A.
         let result = match reader.u32()? {
             0 => Ok(FileHandle::decode(&mut reader)?),
             number => Err(MountStatus::from_number(number)),

@@ -1,8 +1,8 @@
 //! MOUNT version 3: from the name of an export to its root handle.
 //!
 //! [`Call`] and [`Reply`] cover all six procedures. The lists of DUMP and EXPORT are passed on
-//! element by element on input and come from slices on output.
-//! **Source:** RFC 1813 section 5.
+//! element by element when decoding and come from slices when encoding. **Source:** RFC 1813
+//! section 5.
 
 use crate::error::DecodeError;
 use crate::limits::{
@@ -25,9 +25,9 @@ pub enum MountStatus {
     Perm,
     /// No such export.
     NoEnt,
-    /// A hard error of the device.
+    /// A hard device error.
     Io,
-    /// The permission is denied.
+    /// Permission denied.
     Access,
     /// Not a directory.
     NotDir,
@@ -97,20 +97,20 @@ numbered_calls! {
     pub enum Call<'a> {
         /// Does nothing at all.
         0 => Null,
-        /// Asks for the root handle of an export.
+        /// Requests the root handle of an export.
         1 => Mnt(path: &'a [u8] where len <= MOUNT_PATH_BYTES_MAX),
-        /// Asks who has mounted what.
+        /// Queries who has mounted what.
         2 => Dump,
         /// Undoes one MNT.
         3 => Umnt(path: &'a [u8] where len <= MOUNT_PATH_BYTES_MAX),
         /// Undoes every MNT of this client.
         4 => Umntall,
-        /// Asks for the exports.
+        /// Requests the exports.
         5 => Export,
     }
 }
 
-/// Authentication flavors, at most [`FLAVORS_MAX`], held inline.
+/// Authentication flavors, at most [`FLAVORS_MAX`], stored inline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flavors {
     flavors: [u32; FLAVORS_MAX],
@@ -140,8 +140,8 @@ impl Flavors {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // A server may name any number of flavors, best first. Those beyond the limit are read,
-        // since what follows them has to be found, and forgotten.
+        // A server may return any number of flavors, best first. Those beyond the limit are still
+        // read, to find what follows them, and dropped.
         let mut kept = Self::default();
         for _ in 0..reader.u32()? {
             kept.push(reader.u32()?);
@@ -155,7 +155,7 @@ impl Flavors {
 pub struct MountOk {
     /// The handle of the export's root.
     pub root: FileHandle,
-    /// The flavors the server accepts.
+    /// The flavors that the server accepts.
     pub flavors: Flavors,
 }
 
@@ -168,10 +168,10 @@ pub struct Export<'a> {
     pub groups: &'a [&'a [u8]],
 }
 
-/// Iterates over the groups of one export as they were received; none means everyone may mount it.
+/// Iterates over the groups of one export as received; an empty list means everyone may mount it.
 #[derive(Debug, Clone)]
 pub struct ExportGroups<'a> {
-    /// Stands before the flag of the next group of a list that was checked.
+    /// Positioned before the flag of the next group of a checked list.
     reader: Reader<'a>,
 }
 
@@ -217,10 +217,10 @@ pub enum Reply<'a> {
 }
 
 impl Reply<'_> {
-    /// Reads the results of MNT.
+    /// Decodes the results of MNT.
     ///
     /// # Errors
-    /// [`DecodeError`] when the results are not as the RFC defines them.
+    /// [`DecodeError`] if the results do not conform to the RFC.
     pub fn decode_mnt(mut reader: Reader<'_>) -> Result<Result<MountOk, MountStatus>, DecodeError> {
         let status = reader.u32()?;
         if status != 0 {
@@ -233,16 +233,17 @@ impl Reply<'_> {
         Ok(Ok(MountOk { root, flavors }))
     }
 
-    /// Calls `each` with the path of every export in the results of EXPORT, and who may mount it.
+    /// Calls `each` with the path of every export in the results of EXPORT, and the groups that may
+    /// mount it.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
+    /// [`DecodeError`] if the list is malformed; earlier elements have been passed on.
     pub fn decode_export<'a>(
         mut reader: Reader<'a>,
         mut each: impl FnMut(&'a [u8], ExportGroups<'a>),
     ) -> Result<(), DecodeError> {
-        // A list of lists: the groups of an export are walked once to find the next export, and by
-        // `each` again where it wants them.
+        // A list of lists: the groups of an export are walked once to find the next export, and
+        // again by `each` if it wants them.
         while reader.bool("export_follows")? {
             let dir = reader.opaque(MOUNT_PATH_BYTES_MAX)?;
             let groups = ExportGroups { reader };
@@ -257,7 +258,7 @@ impl Reply<'_> {
     /// Calls `each` with every line in the results of DUMP.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
+    /// [`DecodeError`] if the list is malformed; earlier elements have been passed on.
     pub fn decode_dump<'a>(
         reader: Reader<'a>,
         each: impl FnMut(Mounted<'a>),

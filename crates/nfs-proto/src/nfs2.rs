@@ -1,10 +1,9 @@
 //! NFS version 2: all 18 procedures, calls and replies, in both directions.
 //!
-//! [`Call`] and [`Reply`] are views, as those of [`crate::nfs3`] are. Handles have 32 bytes,
-//! offsets and sizes 32 bits, and a transfer at most 8192 bytes; attributes convert to and from
-//! those of version 3. WRITE calls and READ replies can be encoded without their payload, and
-//! [`decode_read_head`] finds the payload in a reply that is still on its way in.
-//! **Source:** RFC 1094.
+//! [`Call`] and [`Reply`] are views, like those of [`crate::nfs3`]. Handles have 32 bytes, offsets
+//! and sizes 32 bits, and a transfer at most 8192 bytes; attributes convert to and from those of
+//! version 3. WRITE calls and READ replies can be encoded without their payload, and
+//! [`decode_read_head`] finds the payload in an incomplete reply. **Source:** RFC 1094.
 
 mod attributes;
 mod call;
@@ -24,7 +23,7 @@ pub use types::{FileHandle, SetTime, Statfs, Time};
 pub const PROGRAM: u32 = crate::nfs3::PROGRAM;
 /// The version of NFS in this module. **Source:** RFC 1094 section 2.1.
 pub const VERSION: u32 = 2;
-/// The largest file a client of this version can address, in bytes: offsets and sizes are kept
-/// below the sign bit, since implementations differ on it. **Source:** Linux
-/// include/linux/nfs_fs.h, `NFS_OFFSET_MAX` for version 2.
+/// Largest file a v2 client can address, in bytes: offsets and sizes stay below the sign bit, since
+/// implementations differ on it. **Source:** Linux include/linux/nfs_fs.h, `NFS_OFFSET_MAX` for
+/// version 2.
 pub const FILE_BYTES_MAX: u32 = i32::MAX as u32;

@@ -1,9 +1,8 @@
 //! NFS version 3: all 22 procedures, calls and replies, in both directions.
 //!
-//! [`Call`] and [`Reply`] are views: names, link targets, payloads and directory entries stay
-//! where they were received. [`Procedure`] names what is called. WRITE calls and READ replies can
-//! be encoded without their payload, which then travels as a vector element of its own.
-//! **Source:** RFC 1813.
+//! [`Call`] and [`Reply`] are views: names, link targets, payloads and directory entries are not
+//! copied. [`Procedure`] is the procedure number. WRITE calls and READ replies can be encoded
+//! without their payload, which is then sent as a separate vector element. **Source:** RFC 1813.
 
 mod attributes;
 mod call;
@@ -30,7 +29,7 @@ pub use types::{Device, FileHandle, FileType, StableHow, Time, Verifier};
 pub const PROGRAM: u32 = 100_003;
 /// The version of NFS in this module. **Source:** RFC 1813 section 2.1.
 pub const VERSION: u32 = 3;
-/// The port of NFS where the portmapper is not queried. **Source:** RFC 1813 section 2.1.
+/// The port of NFS if the portmapper is not queried. **Source:** RFC 1813 section 2.1.
 pub const PORT: u16 = 2049;
 
 /// Bits of an ACCESS call and reply. **Source:** RFC 1813 section 3.3.4.

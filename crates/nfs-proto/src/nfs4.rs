@@ -1,10 +1,10 @@
 //! NFS version 4.0, 4.1 and 4.2: compounds and their operations, in both directions.
 //!
 //! [`Op`] and [`OpResult`] are views, decoded one by one from a [`Compound`] and a
-//! [`CompoundReply`]; builders write them straight into the buffer that is sent. Operations of
-//! pNFS and of directory delegations are known by number only. WRITE arguments and READ results
-//! can be encoded without their payload.
-//! **Source:** RFC 7530 and 7531 (v4.0), RFC 8881 and 5662 (v4.1), RFC 7862, 7863 and 8276 (v4.2).
+//! [`CompoundReply`]; builders write them straight into the send buffer. Operations of pNFS and of
+//! directory delegations are known by number only. WRITE arguments and READ results can be encoded
+//! without their payload. **Source:** RFC 7530 and 7531 (v4.0), RFC 8881 and 5662 (v4.1), RFC 7862,
+//! 7863 and 8276 (v4.2).
 
 mod attributes;
 mod bitmap;
@@ -59,8 +59,7 @@ use crate::xdr::{Reader, Writer};
 
 /// The program number of NFS. **Source:** RFC 7531.
 pub const PROGRAM: u32 = 100_003;
-/// The version of NFS in this module; the minor version stands in each compound.
-/// **Source:** RFC 7531.
+/// The version of NFS in this module; the minor version is in each compound. **Source:** RFC 7531.
 pub const VERSION: u32 = 4;
 
 /// A call of the program.
@@ -68,7 +67,7 @@ pub const VERSION: u32 = 4;
 pub enum Call<'a> {
     /// Does nothing at all.
     Null,
-    /// Carries out operations.
+    /// Executes operations.
     Compound(Compound<'a>),
 }
 
@@ -81,7 +80,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Reads the arguments of a procedure, or returns `None` for an unknown one.
+    /// Decodes the arguments of a procedure, or returns `None` for an unknown one.
     ///
     /// # Errors
     /// [`DecodeError`]; the server answers GARBAGE_ARGS.

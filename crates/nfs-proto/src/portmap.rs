@@ -1,7 +1,7 @@
-//! Portmap version 2: which port a program listens on.
+//! Portmap version 2: the port a program listens on.
 //!
-//! [`Call`] covers all six procedures; [`Reply`] has no results for CALLIT, which no server of ours
-//! passes on. **Source:** RFC 1833 section 3.
+//! [`Call`] covers all six procedures; [`Reply`] has no results for CALLIT, which our servers do
+//! not forward. **Source:** RFC 1833 section 3.
 
 use crate::error::DecodeError;
 use crate::limits::TRANSFER_BYTES_MAX;
@@ -34,7 +34,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A call to be passed on to another program, as CALLIT, BCAST and INDIRECT carry it.
+    /// A call to be forwarded to another program, as in CALLIT, BCAST and INDIRECT.
     pub struct RemoteCall<'a> {
         /// Number of the program.
         program: u32,
@@ -56,11 +56,11 @@ numbered_calls! {
         1 => Set(mapping: Mapping),
         /// Removes a registration.
         2 => Unset(mapping: Mapping),
-        /// Asks for a port; the port in the mapping is ignored.
+        /// Queries a port; the port in the mapping is ignored.
         3 => Getport(mapping: Mapping),
-        /// Asks for all registrations.
+        /// Requests all registrations.
         4 => Dump,
-        /// Passes a call on to another program.
+        /// Forwards a call to another program.
         5 => Callit(call: RemoteCall<'a>),
     }
 }
@@ -74,28 +74,29 @@ pub enum Reply<'a> {
     Set(bool),
     /// Whether the registration was removed.
     Unset(bool),
-    /// The port, or 0 when the program is not registered.
+    /// The port, or 0 if the program is not registered.
     Getport(u32),
     /// All registrations of the server.
     Dump(&'a [Mapping]),
 }
 
 impl Reply<'_> {
-    /// Reads the port in the results of GETPORT.
+    /// Decodes the port in the results of GETPORT.
     ///
     /// # Errors
-    /// [`DecodeError`] when the results are not one port number.
+    /// [`DecodeError`] if the results are not one port number.
     pub fn decode_getport(mut reader: Reader<'_>) -> Result<u16, DecodeError> {
         let value = reader.u32()?;
         reader.finish()?;
-        // The field has 32 bits and a port 16: more is a fault of the server, never cut off here.
+        // The field has 32 bits and a port 16: a larger number is the server's error and is never
+        // truncated.
         u16::try_from(value).map_err(|_| DecodeError::BadValue { what: "port", value })
     }
 
     /// Calls `each` for every registration in the results of DUMP.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
+    /// [`DecodeError`] if the list is malformed; earlier elements have been passed on.
     pub fn decode_dump(reader: Reader<'_>, each: impl FnMut(Mapping)) -> Result<(), DecodeError> {
         decode_each(reader, each)
     }
@@ -116,8 +117,8 @@ pub(crate) fn decode_each<'a, T: Wire<'a>>(
     mut reader: Reader<'a>,
     mut each: impl FnMut(T),
 ) -> Result<(), DecodeError> {
-    // XDR writes a list of unknown length as nested optionals: a word 1 before each element, and 0
-    // where the list ends. Nothing announces its length, so that it can only be walked.
+    // XDR encodes a list of unknown length as nested optionals: a word 1 before each element, and 0
+    // at the end. Its length is not announced, so it can only be walked.
     while reader.bool("element_follows")? {
         each(T::decode(&mut reader)?);
     }

@@ -1,9 +1,9 @@
-//! The procedures of NFS v2 and v3, which number them one after the other.
+//! The procedures of NFS v2 and v3, which are numbered consecutively.
 //!
-//! One macro makes both enums, so that number, name and order of a procedure stand on one line.
+//! One macro makes both enums, so that number, name and order of a procedure are on one line.
 
-/// Makes `Procedure` from what it is and lines of number, name and `ONCE_ONLY` where it
-/// applies; the numbers must be positions, from 0 on.
+/// Makes `Procedure` from a doc comment and lines of number, name and `ONCE_ONLY` if it applies;
+/// the numbers must be consecutive, starting with 0.
 macro_rules! procedures {
     ($what:literal: $($(#[$doc:meta])* $name:ident = $number:literal,
         $shown:literal $(, $once_only:ident)?;)+) => {
@@ -23,7 +23,7 @@ macro_rules! procedures {
                 Self::ALL.get(number as usize).copied()
             }
 
-            /// Returns the number on the wire, from 0 on without a gap.
+            /// Returns the number on the wire, from 0 without gaps.
             pub const fn number(self) -> u32 {
                 self as u32
             }
@@ -35,9 +35,9 @@ macro_rules! procedures {
                 }
             }
 
-            /// Tells whether a server has to keep the reply for a retransmission, since the call
-            /// must not be carried out twice. WRITE may: the same data at the same place changes
-            /// nothing. **Source:** RFC 1813 section 4.4.
+            /// Returns true if a server has to keep the reply for a retransmission, since the call
+            /// must not be executed twice. WRITE may be: writing the same data at the same offset
+            /// changes nothing. **Source:** RFC 1813 section 4.4.
             pub const fn is_once_only(self) -> bool {
                 // The word in the table becomes this constant: `false || ONCE_ONLY`.
                 const ONCE_ONLY: bool = true;

@@ -1,7 +1,7 @@
 //! The programs of this crate behind one call and one reply type.
 //!
-//! [`Call`] says which program and procedure an RPC goes to, and [`Reply`] is what comes back from
-//! a server. [`Offered`] says what a server has, and so how it refuses what it has not.
+//! [`Call`] is a call of any program and procedure, and [`Reply`] is a server's answer. [`Offered`]
+//! lists the programs of a server, and so how it refuses all others.
 
 use crate::error::DecodeError;
 use crate::rpc::ProcedureId;
@@ -15,7 +15,7 @@ pub enum Call<'a> {
     Nfs2(nfs2::Call<'a>),
     /// NFS version 3.
     Nfs3(nfs3::Call<'a>),
-    /// NFS version 4; the minor version stands in the compound.
+    /// NFS version 4; the minor version is in the compound.
     Nfs4(nfs4::Call<'a>),
     /// MOUNT version 1.
     Mount1(mount1::Call<'a>),
@@ -57,7 +57,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Reads the arguments of a procedure of one of the `offered` programs.
+    /// Decodes the arguments of a procedure of one of the `offered` programs.
     ///
     /// # Errors
     /// The [`RpcError`] to answer with: unknown program, version or procedure, or bad arguments.
@@ -68,8 +68,8 @@ impl<'a> Call<'a> {
         arguments: Reader<'a>,
     ) -> Result<Self, RpcError> {
         let ProcedureId { program, version, procedure } = id;
-        // The calls that are measured go straight through: they are some hundred bytes long, and
-        // each step between moves them again.
+        // Measured calls take a shortcut: they are a few hundred bytes long, and each step in
+        // between would move them again.
         if offered.nfs3 && (program, version) == (nfs3::PROGRAM, nfs3::VERSION) {
             let procedure = nfs3::Procedure::from_number(procedure);
             return match nfs3::Call::decode(
@@ -149,7 +149,7 @@ impl Offered {
         rpcbind: true,
     };
 
-    /// No program at all; to be filled in.
+    /// No programs; to be filled in.
     pub const NONE: Self = Self {
         nfs2: false,
         nfs3: false,
@@ -160,7 +160,7 @@ impl Offered {
         rpcbind: false,
     };
 
-    /// Returns every program and version known here, and whether it is offered.
+    /// Returns all programs and versions of this crate, and whether they are offered.
     pub const fn table(self) -> [(u32, u32, bool); 8] {
         [
             (nfs2::PROGRAM, nfs2::VERSION, self.nfs2),
@@ -174,15 +174,15 @@ impl Offered {
         ]
     }
 
-    /// Tells whether a version of a program is offered.
+    /// Checks that a version of a program is offered.
     ///
     /// # Errors
-    /// [`RpcError::ProgramMismatch`] with the lowest and the highest version that is offered, or
-    /// [`RpcError::ProgramUnavailable`] when there is none.
+    /// [`RpcError::ProgramMismatch`] with the lowest and the highest version offered, or
+    /// [`RpcError::ProgramUnavailable`] if there is none.
     pub fn check(self, program: u32, version: u32) -> Result<(), RpcError> {
-        // PROG_MISMATCH names the lowest and the highest version that is there, so that a client
-        // can choose another one; versions between may be missing. PROG_UNAVAIL is the answer only
-        // where no version is there. RFC 5531 section 9.
+        // PROG_MISMATCH contains the lowest and the highest version available, so that a client can
+        // choose another one; versions in between may be missing. PROG_UNAVAIL is the answer only
+        // if no version is available. RFC 5531 section 9.
         let mut range: Option<(u32, u32)> = None;
         for (known, found, offered) in self.table() {
             if known != program || !offered {

@@ -1,17 +1,17 @@
-//! Bytes over a stream without RPC: what the network and TCP alone can do.
+//! Bytes over a stream without RPC, to measure what the network and TCP can do by themselves.
 //!
 //! A connection whose first word is [`MAGIC`] with a kind is one of these. Each request is a
-//! [`Frame`]: nothing, `len` bytes to the server, or `len` bytes wanted from it; it is answered by
-//! a frame with the same tag, in order. Nothing is looked up, checked or kept, so the same bytes in
-//! the same steps as those of READ and WRITE cost what the stream costs, and nothing else. No RPC
-//! can be mistaken for it: as a record mark the word announces 1.6 GiB, beyond every limit.
+//! [`Frame`]: empty, with `len` bytes to the server, or asking for `len` bytes from it; it is
+//! answered by a frame with the same tag, in order. Nothing is looked up, checked or stored, so
+//! moving the same bytes in the same steps as READ and WRITE costs only what the stream costs. It
+//! can't be mistaken for RPC: as a record mark the word announces 1.6 GiB, beyond every limit.
 
 use crate::limits::RECORD_BYTES_MAX;
 
-/// Bytes of a frame.
+/// Size of a frame in bytes.
 pub const FRAME_BYTES: usize = 16;
 
-/// Most bytes behind one frame.
+/// Maximum number of bytes after one frame.
 pub const RAW_BYTES_MAX: u32 = 16 << 20;
 
 /// The first three bytes of each frame; the fourth is its kind.
@@ -19,10 +19,10 @@ pub const MAGIC: u32 = 0x6466_7300;
 
 const _: () = assert!(MAGIC as usize > RECORD_BYTES_MAX);
 
-/// The meaning of a frame.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A request for an answer and nothing else.
+    /// A request for an empty answer.
     Ping,
     /// Bytes follow the request.
     Put,
@@ -40,18 +40,18 @@ impl Kind {
     }
 }
 
-/// A request or an answer, without the bytes behind it.
+/// A request or an answer, without the bytes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Meaning of the frame.
+    /// Kind of the frame.
     pub kind: Kind,
-    /// Bytes that follow it, or its answer.
+    /// Number of bytes after it, or after its answer.
     pub len: u32,
     /// Tag that the answer repeats.
     pub tag: u64,
 }
 
-/// The error that bytes are no frame.
+/// Error: the bytes are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the received bytes are not a frame")]
 pub struct NoFrame;
@@ -69,9 +69,9 @@ impl Frame {
     /// Decodes a frame.
     ///
     /// # Errors
-    /// When it is none, or announces more than [`RAW_BYTES_MAX`].
+    /// If it is not one, or announces more than [`RAW_BYTES_MAX`].
     pub fn from_bytes(bytes: [u8; FRAME_BYTES]) -> Result<Self, NoFrame> {
-        // Sixteen bytes are one integer: kind, length and tag are cut out of it by shifts.
+        // The sixteen bytes are read as one integer: shifts extract kind, length and tag.
         let whole = u128::from_be_bytes(bytes);
         let (word, len, tag) = ((whole >> 96) as u32, (whole >> 64) as u32, whole as u64);
         let kinds = [Kind::Ping, Kind::Put, Kind::Get];
@@ -80,7 +80,7 @@ impl Frame {
         if fits { Ok(Self { kind, len, tag }) } else { Err(NoFrame) }
     }
 
-    /// Says whether a connection that begins with these bytes is one of frames.
+    /// Returns true if a connection that starts with these bytes uses frames.
     pub fn begins(bytes: &[u8]) -> bool {
         let head = MAGIC.to_be_bytes();
         bytes.len() >= 4 && bytes[..3] == head[..3] && (1..=3).contains(&bytes[3])
@@ -112,7 +112,7 @@ mod tests {
         }
         let ping = Frame { kind: Kind::Ping, len: 1, tag: 0 }.to_bytes();
         assert_eq!(Frame::from_bytes(ping), Err(NoFrame));
-        // A record mark of RPC, as calls begin.
+        // An RPC record mark, as at the start of a call.
         assert!(!Frame::begins(&[0x80, 0, 0, 40]));
     }
 }

@@ -1,9 +1,8 @@
 //! ONC RPC version 2: call and reply headers, AUTH_NONE and AUTH_SYS.
 //!
 //! [`CallHeader`] and [`ReplyHeader`] are views of the start of a message; what follows belongs to
-//! the program. A refusal of any kind is an [`RpcError`], in both directions. Other flavors of
-//! credential are passed over, not understood.
-//! **Source:** RFC 5531 sections 8, 9 and appendix A.
+//! the program. A refusal of any kind is an [`RpcError`], in both directions. Other credential
+//! flavors are skipped, not decoded. **Source:** RFC 5531 sections 8, 9 and appendix A.
 
 use crate::error::DecodeError;
 pub use crate::error::RpcError;
@@ -11,7 +10,7 @@ use crate::limits::{AUTH_BYTES_MAX, GROUPS_MAX, MACHINE_NAME_BYTES_MAX};
 use crate::wire::Wire;
 use crate::xdr::{Reader, Writer, opaque_bytes};
 
-/// The three numbers that name a remote procedure. **Source:** RFC 5531 section 8.
+/// The three numbers that identify a remote procedure. **Source:** RFC 5531 section 8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProcedureId {
     /// Number of the program, such as 100003 for NFS.
@@ -28,13 +27,13 @@ impl ProcedureId {
         Self { program, version, procedure }
     }
 
-    /// Names the procedure that does nothing, which each version of each program has.
+    /// Names the procedure that does nothing, which every version of every program has.
     pub const fn null(program: u32, version: u32) -> Self {
         Self::new(program, version, 0)
     }
 }
 
-/// The RPC version spoken here. **Source:** RFC 5531 section 9.
+/// The RPC version used here. **Source:** RFC 5531 section 9.
 pub const RPC_VERSION: u32 = 2;
 
 // The discriminants of rpc_msg and reply_body. RFC 5531 section 9.
@@ -48,10 +47,10 @@ pub const AUTH_NONE: u32 = 0;
 /// The flavor number of AUTH_SYS. **Source:** RFC 5531 section 8.2.
 pub const AUTH_SYS: u32 = 1;
 
-/// The flavor number of AUTH_TLS, of a NULL call that asks for TLS. **Source:** RFC 9289
+/// The flavor number of AUTH_TLS, used in a NULL call that asks for TLS. **Source:** RFC 9289
 /// section 4.1.
 pub const AUTH_TLS: u32 = 7;
-/// Body of the verifier that answers it where TLS may begin. **Source:** RFC 9289 section 4.1.
+/// Verifier body in the answer if TLS may start. **Source:** RFC 9289 section 4.1.
 pub const STARTTLS: &[u8; 8] = b"STARTTLS";
 
 /// `auth_stat` of a credential that can't be decoded. **Source:** RFC 5531 section 9.
@@ -59,12 +58,12 @@ pub const AUTH_BAD_CREDENTIAL: u32 = 1;
 /// `auth_stat` of a credential that is too weak. **Source:** RFC 5531 section 9.
 pub const AUTH_TOO_WEAK: u32 = 5;
 
-/// Tells whether a message says of itself that it is a reply.
+/// Returns true if a message is marked as a reply.
 pub(crate) fn is_reply(record: &[u8]) -> bool {
     record.get(4..8) == Some(&MESSAGE_REPLY.to_be_bytes())
 }
 
-/// Supplementary group ids, at most sixteen, held inline.
+/// Supplementary group ids, at most sixteen, stored inline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Groups {
     ids: [u32; GROUPS_MAX],
@@ -94,7 +93,7 @@ impl Groups {
 /// The body of an AUTH_SYS credential. **Source:** RFC 5531 appendix A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthSys<'a> {
-    /// An arbitrary id of the client's.
+    /// An arbitrary id chosen by the client.
     pub stamp: u32,
     /// The client's name, at most 255 bytes.
     pub machine_name: &'a [u8],
@@ -112,8 +111,8 @@ impl<'a> Wire<'a> for AuthSys<'a> {
         let machine_name = reader.opaque(MACHINE_NAME_BYTES_MAX)?;
         let uid = reader.u32()?;
         let gid = reader.u32()?;
-        // Sixteen groups are the limit of the protocol and not of this crate: a call with more is
-        // malformed, and never cut, which would change what its user may do.
+        // Sixteen groups are the limit of the protocol, not of this crate: a call with more is
+        // malformed, and is never truncated, which would change the user's permissions.
         let len = reader.u32()?;
         if len as usize > GROUPS_MAX {
             return Err(DecodeError::TooLong { len, max: GROUPS_MAX as u32 });
@@ -139,19 +138,19 @@ impl<'a> Wire<'a> for AuthSys<'a> {
 
 impl AuthSys<'_> {
     fn encoded_len(&self) -> usize {
-        // Stamp, uid, gid and the count of the groups are a word each.
+        // Stamp, uid, gid and the number of groups are one word each.
         4 * 4 + opaque_bytes(self.machine_name.len()) + 4 * self.groups.as_slice().len()
     }
 }
 
-/// Who makes a call.
+/// The caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential<'a> {
     /// AUTH_NONE: an anonymous caller.
     None,
     /// AUTH_SYS: a user and groups, as claimed.
     Sys(AuthSys<'a>),
-    /// A flavor that is not understood here.
+    /// A flavor that is not supported here.
     Other {
         /// The flavor's number.
         flavor: u32,
@@ -159,18 +158,18 @@ pub enum Credential<'a> {
 }
 
 impl<'a> Credential<'a> {
-    /// Reads flavor and body.
+    /// Decodes flavor and body.
     ///
     /// # Errors
-    /// [`DecodeError`] when the body is too long or is no AUTH_SYS body though it says so.
+    /// [`DecodeError`] if the body is too long, or is not a valid AUTH_SYS body for that flavor.
     pub fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let flavor = reader.u32()?;
         let body = reader.opaque(AUTH_BYTES_MAX)?;
         match flavor {
             AUTH_NONE => Ok(Self::None),
             AUTH_SYS => {
-                // The body is an opaque of its own: what is wrong in it must not be read from the
-                // bytes behind it, and nothing may be left over.
+                // The body is an opaque of its own: a malformed body must not extend into the bytes
+                // after it, and nothing may be left over.
                 let mut reader = Reader::new(body);
                 let sys = AuthSys::decode(&mut reader)?;
                 reader.finish()?;
@@ -180,7 +179,7 @@ impl<'a> Credential<'a> {
         }
     }
 
-    /// Appends flavor and body; a flavor that is not understood has an empty body.
+    /// Appends flavor and body; an unsupported flavor gets an empty body.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         match self {
             Self::None => writer.raw(&[0; 8]),
@@ -210,22 +209,22 @@ pub struct CallHeader<'a> {
     pub version: u32,
     /// The procedure number.
     pub procedure: u32,
-    /// Who calls, or `Err` when the credential can't be decoded.
+    /// The caller, or `Err` if the credential can't be decoded.
     pub credential: Result<Credential<'a>, DecodeError>,
 }
 
 impl<'a> CallHeader<'a> {
-    /// Reads a call's header. Where the RPC version is not 2 only xid and version are meaningful.
+    /// Decodes a call's header. If the RPC version is not 2, only xid and version are meaningful.
     ///
     /// # Errors
-    /// [`DecodeError`] when this is no call, or ends within the header.
+    /// [`DecodeError`] if this is not a call, or ends within the header.
     pub fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let xid = reader.u32()?;
         match reader.u32()? {
             MESSAGE_CALL => {}
             value => return Err(DecodeError::BadValue { what: "RPC message type", value }),
         }
-        // Of another RPC version only the first three words are known to mean the same. They are
+        // In another RPC version only the first three words are known to mean the same. They are
         // enough for the answer, RPC_MISMATCH, which needs the xid.
         let rpc_version = reader.u32()?;
         if rpc_version != RPC_VERSION {
@@ -236,9 +235,9 @@ impl<'a> CallHeader<'a> {
         let version = reader.u32()?;
         let procedure = reader.u32()?;
         let credential = Credential::decode(reader);
-        // The verifier of a call proves something under RPCSEC_GSS only; for AUTH_NONE and AUTH_SYS
-        // it is empty. It is passed over, whatever its flavor. A credential that can't be read
-        // leaves the reader within its body, so that nothing behind it has a place any more.
+        // The verifier of a call has a meaning only with RPCSEC_GSS; with AUTH_NONE and AUTH_SYS it
+        // is empty. It is skipped, whatever its flavor. If the credential can't be decoded, the
+        // reader is somewhere in its body, so nothing after it can be located.
         if credential.is_ok() {
             reader.u32()?;
             reader.opaque(AUTH_BYTES_MAX)?;
@@ -259,7 +258,7 @@ impl<'a> CallHeader<'a> {
     }
 }
 
-/// The header of a reply; the results follow where it was accepted.
+/// The header of a reply; if the call was accepted, the results follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyHeader {
     /// The transaction id of the call.
@@ -269,18 +268,18 @@ pub struct ReplyHeader {
 }
 
 impl ReplyHeader {
-    /// Reads a reply's header.
+    /// Decodes a reply's header.
     ///
     /// # Errors
-    /// [`DecodeError`] when this is no reply, has an unknown state, or ends within the header.
+    /// [`DecodeError`] if this is not a reply, has an unknown state, or ends within the header.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let xid = reader.u32()?;
         match reader.u32()? {
             MESSAGE_REPLY => {}
             value => return Err(DecodeError::BadValue { what: "RPC message type", value }),
         }
-        // Accepted means that the credential was; whether the call was carried out is stated by the
-        // accept state behind the verifier. A denial has no verifier and no results.
+        // Accepted refers to the credential; whether the call was executed is given by the accept
+        // state after the verifier. A denial has no verifier and no results.
         let result = match reader.u32()? {
             REPLY_ACCEPTED => decode_accepted(reader)?,
             REPLY_DENIED => Err(decode_denied(reader)?),
@@ -321,7 +320,7 @@ impl ReplyHeader {
 
 fn encode_accepted(writer: &mut Writer<'_>, accept_stat: u32) {
     writer.u32(REPLY_ACCEPTED);
-    // Credential and verifier have one encoding, opaque_auth: flavor and body.
+    // Credential and verifier have the same encoding, opaque_auth: flavor and body.
     Credential::None.encode(writer);
     writer.u32(accept_stat);
 }

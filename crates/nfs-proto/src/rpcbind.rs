@@ -1,8 +1,8 @@
-//! Rpcbind versions 3 and 4: at which address, over which transport, a program listens.
+//! Rpcbind versions 3 and 4: the addresses and transports a program listens on.
 //!
-//! [`Call`] covers every procedure of both versions, [`Reply`] the results of those that a server
-//! of ours gives. Addresses are text ("universal addresses"), see [`UniversalAddress`]; transports
-//! have names, see [`NetId`]. Version 4 has all procedures of version 3 and more.
+//! [`Call`] covers every procedure of both versions, [`Reply`] the results of those that our
+//! servers support. Addresses are text ("universal addresses"), see [`UniversalAddress`];
+//! transports have names, see [`NetId`]. Version 4 has all procedures of version 3 and more.
 //! **Source:** RFC 1833 section 2.
 
 mod address;

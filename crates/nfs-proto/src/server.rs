@@ -1,10 +1,9 @@
 //! The server's side of a connection: from stream bytes to requests, from replies to bytes.
 //!
-//! [`Session`] assembles records and decodes [`Request`]s in place. What no program has to see (an
-//! unknown program, version or procedure, garbage, a broken credential) it answers itself. Replies
-//! are appended to a vector of the caller's by free functions, since one reply may overtake
-//! another; the payload of a READ can be sent from where it is.
-//! **Source:** RFC 5531 sections 9 and 11.
+//! [`Session`] assembles records and decodes [`Request`]s in place. It answers requests itself that
+//! no program needs to see (an unknown program, version or procedure, garbage, a bad credential).
+//! Free functions append replies to the caller's vector, since one reply may overtake another; the
+//! payload of a READ can be sent from where it is. **Source:** RFC 5531 sections 9 and 11.
 
 use crate::error::{DecodeError, StreamError};
 use crate::limits::RECORD_BYTES_MAX;
@@ -24,15 +23,15 @@ use crate::xdr::{Reader, Writer, pad_len};
 pub struct Request<'a> {
     /// The transaction id to reply with.
     pub xid: u32,
-    /// The caller, as claimed; none where the request was refused for its credential.
+    /// The caller, as claimed; none if the request was refused because of its credential.
     pub credential: Credential<'a>,
-    /// The call, or why the session refused it; a refusal is already answered.
+    /// The call, or why the session refused it; a refusal has already been answered.
     pub body: Result<Call<'a>, RpcError>,
     /// The whole call as received, without fragment marks.
     pub record: &'a [u8],
 }
 
-/// A message of a connection's peer.
+/// A message from the peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
     /// A request to answer.
@@ -43,7 +42,7 @@ pub enum Message<'a> {
 
 /// The receiving half of one connection.
 ///
-/// The way of the bytes: [`Session::free_space`], receive into it, [`Session::mark_filled`], then
+/// To feed it: get [`Session::free_space`], receive into it, call [`Session::mark_filled`], then
 /// [`Session::next_request`] until it returns `None`.
 ///
 /// # Examples
@@ -90,17 +89,17 @@ impl Session {
         Self::with_record_limit(offered, RECORD_BYTES_MAX)
     }
 
-    /// Creates a session that closes on records above `record_bytes_max` bytes.
+    /// Creates a session that closes the connection on records above `record_bytes_max` bytes.
     pub fn with_record_limit(offered: Offered, record_bytes_max: usize) -> Self {
         Self { inbox: Inbox::without_buffer(record_bytes_max), offered }
     }
 
-    /// Returns the length of the buffer held.
+    /// Returns the length of the current buffer.
     pub fn capacity(&self) -> usize {
         self.inbox.capacity()
     }
 
-    /// Returns how long a buffer the record that is arriving needs; see [`Inbox::bytes_needed`].
+    /// Returns the buffer size needed for the current record; see [`Inbox::bytes_needed`].
     pub fn bytes_needed(&self) -> usize {
         self.inbox.bytes_needed()
     }
@@ -110,7 +109,7 @@ impl Session {
         self.inbox.adopt_buffer(buffer);
     }
 
-    /// Gives the buffer away where little waits in it; see [`Inbox::release_buffer`].
+    /// Gives the buffer away if little is in it; see [`Inbox::release_buffer`].
     pub fn release_buffer(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
         self.inbox.release_buffer(keep_bytes_max)
     }
@@ -120,17 +119,17 @@ impl Session {
         self.inbox.free_space(min)
     }
 
-    /// States that `len` bytes of [`Session::free_space`] were received.
+    /// Reports that `len` bytes of [`Session::free_space`] were received.
     pub fn mark_filled(&mut self, len: usize) {
         self.inbox.mark_filled(len);
     }
 
-    /// Takes bytes that were received elsewhere; copies them.
+    /// Copies bytes that were received elsewhere.
     pub fn handle_input(&mut self, bytes: &[u8]) {
         self.inbox.push(bytes);
     }
 
-    /// Returns the next request, or `None` when more bytes are needed. The answer to a refused
+    /// Returns the next request, or `None` if more bytes are needed. The answer to a refused
     /// request is appended to `out`.
     ///
     /// # Errors
@@ -147,8 +146,8 @@ impl Session {
         }
     }
 
-    /// Returns the next message, or `None` when more bytes are needed: a request as
-    /// [`Session::next_request`] does, or a reply to a call of the server.
+    /// Returns the next message, or `None` if more bytes are needed: a request as in
+    /// [`Session::next_request`], or a reply to a call of the server.
     ///
     /// # Errors
     /// [`StreamError`]: close the connection.
@@ -158,9 +157,9 @@ impl Session {
         let Some(record) = self.inbox.next_record()? else { return Ok(None) };
         let request = match decode_request(record, offered) {
             Ok(request) => request,
-            // Only a record that is no call is looked at again: both directions of a connection of
-            // v4.1 may carry calls, and the second word tells them from replies (RFC 8881 section
-            // 2.10.3.1).
+            // Only a record that is not a call is looked at again: on a v4.1 connection both
+            // directions may carry calls, and the second word distinguishes them from replies (RFC
+            // 8881 section 2.10.3.1).
             Err(_) if is_reply(record) => return Ok(Some(Message::Reply(record))),
             Err(error) => return Err(StreamError::NotRpc(error)),
         };
@@ -170,12 +169,12 @@ impl Session {
         Ok(Some(Message::Request(request)))
     }
 
-    /// Returns how many fragments were received.
+    /// Returns the number of fragments received.
     pub fn fragments(&self) -> u64 {
         self.inbox.fragments()
     }
 
-    /// Tells whether the connection stands in the middle of a record.
+    /// Returns true if the connection is in the middle of a record.
     pub fn is_partial(&self) -> bool {
         self.inbox.is_partial()
     }
@@ -184,7 +183,7 @@ impl Session {
 /// Decodes one record, or one datagram, as a request; a refusal is in its body.
 ///
 /// # Errors
-/// [`DecodeError`] when it is no call, so that there is nothing to answer.
+/// [`DecodeError`] if it is not a call, so that there is nothing to answer.
 #[inline]
 pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, DecodeError> {
     let mut reader = Reader::new(record);
@@ -194,9 +193,9 @@ pub fn decode_request(record: &[u8], offered: Offered) -> Result<Request<'_>, De
         let credential = Credential::None;
         Ok(Request { xid, credential, body: Err(error), record })
     };
-    // Refusals go from the outside in, as RFC 5531 section 9 orders them: the version of RPC, the
-    // credential, then program, version and procedure. Bytes that are no call at all have no xid to
-    // answer to, and end the connection.
+    // Refusals are checked from the outside in, in the order of RFC 5531 section 9: the version of
+    // RPC, the credential, then program, version and procedure. Bytes that are not a call have no
+    // xid to answer to, and end the connection.
     if header.rpc_version != RPC_VERSION {
         return refuse(RpcError::RpcMismatch { low: RPC_VERSION, high: RPC_VERSION });
     }
@@ -216,15 +215,15 @@ pub fn encode_reply(out: &mut Vec<u8>, xid: u32, reply: &Reply<'_>) {
     record::end(out, mark, 0);
 }
 
-/// Begins a framed reply in `out`, up to its results: the caller appends them, then calls
-/// [`end_reply`] with the mark that is returned. So a compound's results are written in place.
+/// Starts a framed reply in `out`, up to its results: the caller appends them, then calls
+/// [`end_reply`] with the returned mark. That allows writing a compound's results in place.
 pub fn begin_reply(out: &mut Vec<u8>, xid: u32) -> usize {
     let mark = record::begin(out);
     ReplyHeader { xid, result: Ok(()) }.encode(&mut Writer::new(out));
     mark
 }
 
-/// Ends a framed reply of which `external_bytes`, padding included, are sent from elsewhere.
+/// Ends a framed reply of which `external_bytes`, including padding, are sent separately.
 pub fn end_reply(out: &mut [u8], mark: usize, external_bytes: usize) {
     record::end(out, mark, external_bytes);
 }
@@ -236,14 +235,13 @@ pub fn encode_nfs3_reply(out: &mut Vec<u8>, xid: u32, reply: &nfs3::Reply<'_>) {
     end_reply(out, mark, 0);
 }
 
-/// Appends the framed answer to an AUTH_TLS probe: whatever follows it is TLS.
-/// **Source:** RFC 9289 section 4.1.
+/// Appends the framed answer to an AUTH_TLS probe: everything after it is TLS. **Source:** RFC 9289
+/// section 4.1.
 pub fn encode_starttls_reply(out: &mut Vec<u8>, xid: u32) {
     let mark = record::begin(out);
     let mut writer = Writer::new(out);
-    // A client recognizes TLS by the verifier's body alone, which is why this reply is not written
-    // by `ReplyHeader`.
-    // Reply, accepted, a verifier of AUTH_NONE with the token, success.
+    // A client recognizes TLS only by the verifier's body, which is why this reply is not written
+    // by `ReplyHeader`. Reply, accepted, a verifier of AUTH_NONE with the token, success.
     for word in [xid, 1, 0, AUTH_NONE] {
         writer.u32(word);
     }
@@ -252,7 +250,7 @@ pub fn encode_starttls_reply(out: &mut Vec<u8>, xid: u32) {
     record::end(out, mark, 0);
 }
 
-/// Appends a framed refusal to `out`; for planned faults too, such as SYSTEM_ERR.
+/// Appends a framed refusal to `out`; also for planned faults, such as SYSTEM_ERR.
 pub fn encode_refusal(out: &mut Vec<u8>, xid: u32, refusal: RpcError) {
     let mark = record::begin(out);
     ReplyHeader { xid, result: Err(refusal) }.encode(&mut Writer::new(out));

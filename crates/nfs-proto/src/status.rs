@@ -1,10 +1,10 @@
-//! The status that a reply of any NFS version starts with.
+//! The status at the start of replies of all NFS versions.
 //!
-//! The versions number their errors alike: what v2 and v3 define, v4 keeps or leaves unused.
-//! [`Status`] is therefore one type for all, and only its name has the prefix of the version that
-//! was spoken. It keeps numbers it does not know, so that a reply of a newer or broken server is
-//! counted under its own number and not lost.
-//! **Source:** RFC 1094 section 2.3.1, RFC 1813 section 2.6, RFC 5662, RFC 7863, RFC 8276.
+//! The versions number their errors alike: numbers of v2 and v3 are kept or left unused by v4. So
+//! [`Status`] is one type for all, and only its name has the prefix of the version in use. It keeps
+//! unknown numbers, so that a reply of a newer or broken server is counted under its own number and
+//! not lost. **Source:** RFC 1094 section 2.3.1, RFC 1813 section 2.6, RFC 5662, RFC 7863, RFC
+//! 8276.
 
 use crate::error::{DecodeError, RpcError};
 use crate::version::ProtocolVersion;
@@ -13,7 +13,7 @@ use crate::xdr::{Reader, Writer};
 
 macro_rules! statuses {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal;)*) => {
-        /// The outcome of an operation as the server states it.
+        /// The outcome of an operation as reported by the server.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Status {
             $($(#[$doc])* $variant,)*
@@ -72,7 +72,7 @@ statuses! {
     Perm = 1, "PERM";
     /// No such file or directory.
     NoEnt = 2, "NOENT";
-    /// A hard error of the device.
+    /// A hard device error.
     Io = 5, "IO";
     /// No such device or address.
     NxIo = 6, "NXIO";
@@ -104,7 +104,7 @@ statuses! {
     NotEmpty = 66, "NOTEMPTY";
     /// The quota is exceeded.
     DQuot = 69, "DQUOT";
-    /// The handle refers to nothing any more.
+    /// The handle no longer refers to anything.
     Stale = 70, "STALE";
     /// Too many levels of remote in the path; v3.
     Remote = 71, "REMOTE";
@@ -112,7 +112,7 @@ statuses! {
     WFlush = 99, "WFLUSH";
     /// The handle fails the server's checks.
     BadHandle = 10001, "BADHANDLE";
-    /// SETATTR found another change time than its guard; v3.
+    /// The ctime did not match the guard of SETATTR; v3.
     NotSync = 10002, "NOT_SYNC";
     /// The directory cookie is stale.
     BadCookie = 10003, "BAD_COOKIE";
@@ -126,7 +126,7 @@ statuses! {
     BadType = 10007, "BADTYPE";
     /// Try again later; v4 calls it DELAY.
     Jukebox = 10008, "JUKEBOX";
-    /// NVERIFY found the attributes the same.
+    /// NVERIFY found the attributes equal.
     Same = 10009, "SAME";
     /// The lock is held by another owner.
     Denied = 10010, "DENIED";
@@ -154,7 +154,7 @@ statuses! {
     MinorVersMismatch = 10021, "MINOR_VERS_MISMATCH";
     /// The server does not know the client id (any more).
     StaleClientId = 10022, "STALE_CLIENTID";
-    /// The stateid is of an earlier instance of the server.
+    /// The stateid is from an earlier instance of the server.
     StaleStateid = 10023, "STALE_STATEID";
     /// The stateid is not the newest of its kind.
     OldStateid = 10024, "OLD_STATEID";
@@ -284,7 +284,7 @@ statuses! {
     DelegRevoked = 10087, "DELEG_REVOKED";
     /// The other server does not support the copy.
     PartnerNotSupp = 10088, "PARTNER_NOTSUPP";
-    /// The other server does not authorise the copy.
+    /// The other server does not authorize the copy.
     PartnerNoAuth = 10089, "PARTNER_NO_AUTH";
     /// This arm of a union is not supported.
     UnionNotSupp = 10090, "UNION_NOTSUPP";
@@ -303,10 +303,10 @@ statuses! {
 }
 
 impl Status {
-    /// NFS4ERR_DELAY, the name that v4 gives to the number of [`Status::Jukebox`].
+    /// NFS4ERR_DELAY, the v4 name of [`Status::Jukebox`].
     pub const DELAY: Self = Self::Jukebox;
 
-    /// Returns the name in the RFC of `version`; one name stands for all unknown numbers.
+    /// Returns the name in the RFC of `version`; all unknown numbers share one name.
     pub const fn name_in(self, version: ProtocolVersion) -> &'static str {
         match (version, self) {
             (ProtocolVersion::V2, Self::Ok) => "NFS_OK",
@@ -321,7 +321,7 @@ impl Status {
         }
     }
 
-    /// Returns the name in v3, or in v4 where v3 has no such status.
+    /// Returns the name in v3, or in v4 if v3 has no such status.
     pub const fn name(self) -> &'static str {
         // Numbers up to 10008 were defined by v3 with the meaning that v4 kept. Above, the names
         // are those of v4 and its minor versions.
@@ -330,7 +330,7 @@ impl Status {
         self.name_in(if is_v3 { ProtocolVersion::V3 } else { ProtocolVersion::V4_0 })
     }
 
-    /// Returns what prints the name in `version` and the number.
+    /// Returns a value that prints the name in `version` and the number.
     pub const fn spoken(self, version: ProtocolVersion) -> Spoken {
         Spoken { status: self, version }
     }
@@ -342,7 +342,7 @@ impl std::fmt::Display for Status {
     }
 }
 
-/// A status with the version that it was spoken in, for messages.
+/// A status with the version it was received in, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spoken {
     /// Status of the answer.
@@ -369,10 +369,10 @@ impl Status {
         }
     }
 
-    /// Reads the results of success where this status says that they are there.
+    /// Decodes the results of success if this status is a success.
     ///
     /// # Errors
-    /// [`DecodeError`] when they are malformed.
+    /// [`DecodeError`] if they are malformed.
     #[inline]
     pub(crate) fn decode_ok<'a, T: Wire<'a>>(
         self,
@@ -394,7 +394,7 @@ impl Wire<'_> for Status {
     }
 }
 
-/// A status, and after that of success the results: all replies of v2 have this shape.
+/// A status, followed by the results on success: the shape of all v2 replies.
 impl<'a, T: Wire<'a>> Wire<'a> for Result<T, Status> {
     #[inline]
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -410,7 +410,7 @@ impl<'a, T: Wire<'a>> Wire<'a> for Result<T, Status> {
     }
 }
 
-/// Tells how one call failed.
+/// How a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The server answered with an NFS error.
@@ -422,7 +422,7 @@ pub enum CallError {
     /// The reply could not be decoded.
     #[error("the reply is malformed: {0}")]
     Malformed(DecodeError),
-    /// The connection broke before the reply; whether the call was done is not known.
+    /// The connection broke before the reply; it is unknown whether the call was executed.
     #[error("the connection was lost before the reply")]
     Lost,
 }

@@ -1,6 +1,6 @@
-//! The versions of NFS that this crate speaks. **Source:** RFC 1094, 1813, 7530, 8881, 7862.
+//! The NFS versions supported by this crate. **Source:** RFC 1094, 1813, 7530, 8881, 7862.
 //!
-//! [`ProtocolVersion`] orders them as they were published, so that "v4.1 or later" is a comparison.
+//! [`ProtocolVersion`] orders them by publication, so that "v4.1 or later" is a comparison.
 
 /// A version of NFS, minor version included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,17 +50,17 @@ impl ProtocolVersion {
         }
     }
 
-    /// Tells whether files are opened and closed, and clients known to the server: v4.
+    /// Returns true if the server keeps state for opens and clients: v4.
     pub fn is_stateful(self) -> bool {
         self >= Self::V4_0
     }
 
-    /// Tells whether a WRITE may be unstable until a COMMIT; in v2 each is durable.
+    /// Returns true if a WRITE may be unstable until a COMMIT; in v2 each is durable.
     pub fn has_commit(self) -> bool {
         self >= Self::V3
     }
 
-    /// Tells whether every compound belongs to a session: v4.1 and later.
+    /// Returns true if every compound belongs to a session: v4.1 and later.
     pub fn has_sessions(self) -> bool {
         self >= Self::V4_1
     }
@@ -83,7 +83,7 @@ impl std::fmt::Display for ProtocolVersion {
     }
 }
 
-/// The text names no version of NFS.
+/// The text is not a version of NFS.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no version of NFS; there are 2, 3, 4.0, 4.1 and 4.2")]
 pub struct UnknownVersion(pub String);

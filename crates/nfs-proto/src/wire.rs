@@ -1,7 +1,7 @@
 //! Layouts of values on the wire, written down once for both directions.
 //!
-//! [`Wire`] reads and writes one value. The macros below make it from a list of fields, in the
-//! order of the RFC, so that encoder and decoder can't differ. Lists are in [`crate::lists`].
+//! [`Wire`] decodes and encodes one value. The macros below implement it from a list of fields, in
+//! the order of the RFC, so that encoder and decoder can't differ. Lists are in [`crate::lists`].
 //! **Source:** RFC 4506 section 4.
 
 use crate::error::DecodeError;
@@ -9,27 +9,27 @@ use crate::xdr::{Reader, Writer};
 
 /// A value with one layout on the wire.
 pub trait Wire<'a>: Sized {
-    /// Reads the value.
+    /// Decodes the value.
     ///
     /// # Errors
-    /// [`DecodeError`] when it is not all there or not allowed.
+    /// [`DecodeError`] if it is incomplete or not valid.
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
 
     /// Appends the value.
     fn encode(&self, writer: &mut Writer<'_>);
 }
 
-/// A value that begins with its length, which a message may bound: `where len <= MAX` in the
-/// tables that the macros take.
+/// A value that starts with its length, which a message may limit: `where len <= MAX` in the tables
+/// passed to the macros.
 pub trait BoundedWire<'a>: Wire<'a> {
-    /// Reads the value.
+    /// Decodes the value.
     ///
     /// # Errors
-    /// [`DecodeError`] when it is longer than `max` bytes or not all there.
+    /// [`DecodeError`] if it is longer than `max` bytes or incomplete.
     fn decode_up_to(reader: &mut Reader<'a>, max: u32) -> Result<Self, DecodeError>;
 }
 
-/// Reads one field of a table, with its limit where it has one.
+/// Decodes one field of a table, with its limit if it has one.
 macro_rules! read_field {
     ($reader:expr) => {
         $crate::wire::Wire::decode($reader)?
@@ -39,7 +39,7 @@ macro_rules! read_field {
     };
 }
 
-/// Makes a struct whose fields are read and written in order.
+/// Makes a struct whose fields are decoded and encoded in order.
 macro_rules! wire_struct {
     (
         $(#[$meta:meta])*
@@ -71,7 +71,7 @@ macro_rules! wire_struct {
     (@type $given:lifetime $name:ident <$life:lifetime>) => { $name<$given> };
 }
 
-/// Makes an enum of numbers, all others being an error that names `$what`.
+/// Makes an enum of numbers; all others are an error that mentions `$what`.
 macro_rules! wire_enum {
     (
         $(#[$meta:meta])*
@@ -90,7 +90,7 @@ macro_rules! wire_enum {
             /// Returns the value of this number.
             ///
             /// # Errors
-            /// [`crate::DecodeError::BadValue`] when the RFC defines no such value.
+            /// [`crate::DecodeError::BadValue`] if the RFC defines no such value.
             pub const fn from_number(number: u32) -> Result<Self, $crate::error::DecodeError> {
                 Ok(match number {
                     $($number => Self::$variant,)*
@@ -123,7 +123,7 @@ macro_rules! wire_enum {
 }
 
 /// Makes a union whose discriminant is the first word of its encoding: `number => variant(fields)`.
-/// All other numbers are an error that names `$what`.
+/// All other numbers are an error that mentions `$what`.
 macro_rules! wire_choice {
     (
         $(#[$meta:meta])*
@@ -169,7 +169,7 @@ macro_rules! wire_choice {
     (@type $given:lifetime $name:ident <$life:lifetime>) => { $name<$given> };
 }
 
-/// Takes the special form where there is one.
+/// Uses the special form if there is one.
 macro_rules! special_or {
     ([] $usual:expr) => {
         $usual
@@ -179,9 +179,9 @@ macro_rules! special_or {
     };
 }
 
-/// Makes an enum with one variant for each code of `$code`, whose fields are its body; the code
-/// itself is read by the caller. What no list of fields can say is written in a module of its own
-/// with `decode` and `encode`: `by module`.
+/// Makes an enum with one variant per code of `$code`, whose fields are its body; the code itself
+/// is decoded by the caller. Bodies that are not a plain list of fields are written in a module of
+/// their own with `decode` and `encode`: `by module`.
 macro_rules! by_code {
     (
         $(#[$meta:meta])*
@@ -201,14 +201,14 @@ macro_rules! by_code {
         }
 
         impl<'a> $name<'a> {
-            /// Returns what the body belongs to.
+            /// Returns the code of the body.
             pub const fn $code_name(&self) -> $code {
                 match self {
                     $(Self::$variant { .. } => $code::$variant,)*
                 }
             }
 
-            /// Reads what follows the code, or returns `None` for a code without a variant.
+            /// Decodes everything after the code, or returns `None` for a code without a variant.
             #[inline]
             pub(crate) fn decode_body(
                 code: $code,
@@ -228,7 +228,7 @@ macro_rules! by_code {
                 }))
             }
 
-            /// Appends what follows the code.
+            /// Appends everything after the code.
             #[allow(unused_variables, reason = "a special form takes the whole variant")]
             pub(crate) fn encode_body(&self, writer: &mut $crate::xdr::Writer<'_>) {
                 match self {
@@ -268,8 +268,8 @@ macro_rules! numbered_calls {
                 }
             }
 
-            /// Reads the arguments of a procedure, which must be all that is left, or returns
-            /// `None` when there is no such procedure.
+            /// Decodes the arguments of a procedure, which must be all that is left, or returns
+            /// `None` if there is no such procedure.
             ///
             /// # Errors
             /// [`crate::DecodeError`]; the server answers GARBAGE_ARGS.
@@ -363,7 +363,7 @@ impl<const N: usize> Wire<'_> for [u8; N] {
     }
 }
 
-/// A counted opaque, bounded by the message that it stands in.
+/// A counted opaque, limited by the message that contains it.
 impl<'a> Wire<'a> for &'a [u8] {
     #[inline]
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
@@ -384,8 +384,8 @@ impl<'a> BoundedWire<'a> for &'a [u8] {
 }
 
 // XDR's optional data (`*T`) and an array of at most one element (`T<1>`) have the same encoding: a
-// word that is 0 or 1, then the value. The attributes of v3, which may be absent, and the optional
-// arrays of v4.1 are therefore one type here. RFC 4506 section 4.19.
+// word that is 0 or 1, then the value. So the optional attributes of v3 and the optional arrays of
+// v4.1 are the same type here. RFC 4506 section 4.19.
 impl<'a, T: Wire<'a>> Wire<'a> for Option<T> {
     #[inline]
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {

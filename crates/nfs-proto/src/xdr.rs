@@ -1,26 +1,27 @@
 //! XDR: big-endian words, padded opaques.
 //!
-//! [`Reader`] walks a slice and hands out views of it; [`Writer`] appends to a vector the caller
-//! owns and reuses, so that a warm encoder allocates nothing. A length is always compared with the
-//! bytes that are there before anything is taken. Padding is skipped on input and zero on output.
-//! The small functions are `#[inline]`: every other module is made of them.
+//! [`Reader`] walks a slice and returns views of it; [`Writer`] appends to a vector that the caller
+//! owns and reuses, so that a warm encoder does not allocate. A length is always compared with the
+//! available bytes before anything is taken. Padding is skipped when decoding and zero when
+//! encoding. The small functions are `#[inline]`: every other module is built from them.
 //! **Source:** RFC 4506.
 
 use crate::error::DecodeError;
 
-/// Returns how many zero bytes follow an opaque of `len` bytes. **Source:** RFC 4506 section 4.10.
+/// Returns the number of zero bytes after an opaque of `len` bytes. **Source:** RFC 4506 section
+/// 4.10.
 pub const fn pad_len(len: usize) -> usize {
-    // Two's complement: -len modulo 4 is what is missing to the next multiple of four, and 0 for a
-    // multiple itself, without a branch.
+    // Two's complement: -len modulo 4 is the distance to the next multiple of four, and 0 for a
+    // multiple, without a branch.
     len.wrapping_neg() & 3
 }
 
-/// Returns the bytes of a counted opaque of `len` bytes: its count, itself and its padding.
+/// Returns the size of a counted opaque of `len` bytes: count, content and padding.
 pub const fn opaque_bytes(len: usize) -> usize {
     4 + len + pad_len(len)
 }
 
-/// Reads XDR values from a slice.
+/// Decodes XDR values from a slice.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -33,13 +34,13 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// Returns the bytes that were not read yet.
+    /// Returns the unread bytes.
     #[inline]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Returns the number of bytes that were not read yet.
+    /// Returns the number of unread bytes.
     #[inline]
     pub const fn remaining(&self) -> usize {
         self.rest.len()
@@ -48,7 +49,7 @@ impl<'a> Reader<'a> {
     /// Takes exactly `N` bytes, which should be a multiple of four.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] when fewer are left.
+    /// [`DecodeError::Truncated`] if fewer are left.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
         let Some((head, rest)) = self.rest.split_first_chunk::<N>() else {
@@ -61,7 +62,7 @@ impl<'a> Reader<'a> {
     /// Takes an unsigned 32-bit integer.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] when fewer than four bytes are left.
+    /// [`DecodeError::Truncated`] if fewer than four bytes are left.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, DecodeError> {
         self.array::<4>().map(|bytes| u32::from_be_bytes(*bytes))
@@ -70,20 +71,20 @@ impl<'a> Reader<'a> {
     /// Takes an unsigned 64-bit integer.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] when fewer than eight bytes are left.
+    /// [`DecodeError::Truncated`] if fewer than eight bytes are left.
     #[inline]
     pub fn u64(&mut self) -> Result<u64, DecodeError> {
         self.array::<8>().map(|bytes| u64::from_be_bytes(*bytes))
     }
 
-    /// Takes a boolean; `what` names the field in the error.
+    /// Takes a boolean; `what` is the field in the error.
     ///
     /// # Errors
-    /// [`DecodeError`] when nothing is left or the word is neither 0 nor 1.
+    /// [`DecodeError`] if nothing is left or the word is neither 0 nor 1.
     #[inline]
     pub fn bool(&mut self, what: &'static str) -> Result<bool, DecodeError> {
-        // RFC 4506 section 4.4 defines the two values. A word such as 2 is the sign of a decoder
-        // that has lost its place, and is refused rather than taken for true.
+        // RFC 4506 section 4.4 defines the two values. A word such as 2 indicates a decoder that
+        // has lost its position, and is refused rather than taken for true.
         match self.u32()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -94,7 +95,7 @@ impl<'a> Reader<'a> {
     /// Takes `len` bytes and skips their padding.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] when the bytes or their padding are not all there.
+    /// [`DecodeError::Truncated`] if the bytes or their padding are incomplete.
     #[inline]
     pub fn fixed(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         // A length near the top of `usize` must not wrap around to a small one.
@@ -110,11 +111,10 @@ impl<'a> Reader<'a> {
     /// Takes a counted opaque of at most `max` bytes and skips its padding.
     ///
     /// # Errors
-    /// [`DecodeError`] when it is longer than `max` or not all there.
+    /// [`DecodeError`] if it is longer than `max` or incomplete.
     #[inline]
     pub fn opaque(&mut self, max: u32) -> Result<&'a [u8], DecodeError> {
-        // The limit goes first, so that the error names it; the bytes that are there bound the
-        // rest.
+        // Check the limit first, so that the error mentions it; the available bytes limit the rest.
         let len = self.u32()?;
         if len > max {
             return Err(DecodeError::TooLong { len, max });
@@ -125,10 +125,10 @@ impl<'a> Reader<'a> {
     /// Takes `N` unsigned 32-bit integers at once.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] when they are not all there.
+    /// [`DecodeError::Truncated`] if they are incomplete.
     #[inline]
     pub fn words<const N: usize>(&mut self) -> Result<[u32; N], DecodeError> {
-        // One comparison with the length for all of them, and no branch between two: a block of
+        // One comparison with the length for all of them, and no branch in between: a block of
         // attributes is the longest part of most replies.
         let bytes = self.fixed(4 * N)?;
         let mut words = [0; N];
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
     /// Ends the message.
     ///
     /// # Errors
-    /// [`DecodeError::Trailing`] when bytes are left.
+    /// [`DecodeError::Trailing`] if bytes are left.
     #[inline]
     pub fn finish(self) -> Result<(), DecodeError> {
         match self.rest.len() {
@@ -158,7 +158,7 @@ pub struct Writer<'b> {
 }
 
 impl<'b> Writer<'b> {
-    /// Appends after what `out` already holds.
+    /// Appends after the current content of `out`.
     #[inline]
     pub fn new(out: &'b mut Vec<u8>) -> Self {
         Self { out }
@@ -185,8 +185,8 @@ impl<'b> Writer<'b> {
     /// Appends unsigned 32-bit integers at once.
     #[inline]
     pub fn words<const N: usize>(&mut self, words: [u32; N]) {
-        // The words are put in order on the stack and copied in one piece: to append them one by
-        // one would check the capacity before each.
+        // The words are converted on the stack and copied in one piece: appending them one by one
+        // would check the capacity before each.
         self.raw(words.map(u32::to_be_bytes).as_flattened());
     }
 
@@ -194,13 +194,13 @@ impl<'b> Writer<'b> {
     /// was not known yet.
     ///
     /// # Panics
-    /// When there are not four bytes at that position.
+    /// If there are not four bytes at that position.
     #[inline]
     pub fn set_u32(&mut self, position: usize, value: u32) {
         self.out[position..position + 4].copy_from_slice(&value.to_be_bytes());
     }
 
-    /// Undoes what was appended since [`Writer::position`] was `position`.
+    /// Removes everything appended since [`Writer::position`] was `position`.
     pub fn truncate_to(&mut self, position: usize) {
         self.out.truncate(position);
     }
@@ -221,15 +221,15 @@ impl<'b> Writer<'b> {
     #[inline]
     pub fn fixed(&mut self, bytes: &[u8]) {
         self.raw(bytes);
-        // Receivers must not look at padding, but some compare whole messages (a server that looks
-        // for repeated calls by checksum): it is always zero.
+        // Receivers must ignore padding, but some compare whole messages (a server that detects
+        // repeated calls by checksum), so it is always zero.
         self.raw(&[0; 3][..pad_len(bytes.len())]);
     }
 
     /// Appends a counted opaque, padded to a multiple of four.
     ///
     /// # Panics
-    /// When `bytes` has 4 GiB or more, which no message of this crate can hold.
+    /// If `bytes` has 4 GiB or more, which no message of this crate can contain.
     #[inline]
     pub fn opaque(&mut self, bytes: &[u8]) {
         self.u32(u32::try_from(bytes.len()).expect("an opaque below 4 GiB"));

@@ -88,7 +88,7 @@ fn the_inbox_takes_thousands_of_fragments_a_byte_at_a_time() {
 const EMPTY: [u8; 4] = Mark { len: 0, last: false }.to_bytes();
 const TOO_MANY_EMPTY: StreamError = StreamError::EmptyFragments { max: EMPTY_FRAGMENTS_MAX };
 
-/// A record whose first fragments are empty, as many as may be.
+/// A record that begins with as many empty fragments as are allowed.
 fn with_empty_fragments(record: &[u8]) -> Vec<u8> {
     [EMPTY.repeat(EMPTY_FRAGMENTS_MAX as usize), framed(record, 10)].concat()
 }

@@ -1,5 +1,5 @@
-//! Golden vectors: every procedure of NFS v3 against bytes laid out by hand from RFC 1813, field
-//! by field, in both directions.
+//! Golden vectors: every procedure of NFS v3 against bytes written by hand from RFC 1813, field by
+//! field, in both directions.
 
 mod common;
 

@@ -1,5 +1,6 @@
-//! Differential tests: what this crate writes, the independent `nfs3_types` reads, writes again
-//! with the same bytes, and sees with the same values where the shape alone would not tell.
+//! Differential tests: the independent `nfs3_types` reads what this crate writes, writes it again
+//! with the same bytes, and sees the same values in cases where equal bytes alone would not show
+//! it.
 
 mod common;
 

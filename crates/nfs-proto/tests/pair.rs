@@ -80,7 +80,7 @@ struct Pair {
     server: server::Session,
     to_server: Pipe,
     to_client: Pipe,
-    /// Replies that the server holds back.
+    /// Replies that the server delays.
     held: Vec<Vec<u8>>,
     issued: Vec<(Expected, u64)>,
     done: Vec<u32>,

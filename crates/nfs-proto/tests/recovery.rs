@@ -261,8 +261,9 @@ fn a_call_that_waits_can_be_given_up() {
     assert!(!session.wants_write() && session.in_flight() == 0);
 }
 
-/// Makes so many calls through a link that takes a millisecond for each and has room for eight;
-/// returns when the last one ended, in milliseconds, and how many datagrams were sent again.
+/// Makes the given number of calls through a link that takes a millisecond for each and has room
+/// for eight. Returns when the last one ended, in milliseconds, and how many datagrams were sent
+/// again.
 fn through_a_narrow_link(udp_window: UdpWindow, calls: u32) -> (u64, u64) {
     const ROOM: usize = 8;
     let retry = Retry { timeo_ns: 100 * MS, udp_window, ..Retry::default() };

@@ -1,4 +1,4 @@
-//! Rpcbind, portmap and MOUNT v1 on the wire: golden bytes laid out by hand from RFC 1833 and RFC
+//! Rpcbind, portmap and MOUNT v1 on the wire: golden bytes written by hand from RFC 1833 and RFC
 //! 1094, truncation, and properties.
 
 mod common;

@@ -1,8 +1,8 @@
-//! Addresses that may talk to the server.
+//! Access control by network address.
 //!
-//! A [`Network`] is an address and the length of its prefix; [`AllowList`] is what every accepted
-//! connection and every datagram is held against. An IPv4 address that arrives as IPv6 is judged
-//! as IPv4. This is a fence against accidents and not authentication.
+//! A [`Network`] is an address with a prefix length; an [`AllowList`] is checked for every accepted
+//! connection and every datagram. An IPv4 address that arrives mapped into IPv6 is treated as IPv4.
+//! This guards against accidents; it is not authentication.
 //!
 //! **Source:** RFC 4632 section 3.1 (prefixes), RFC 4291 section 2.5.5.2 (mapped addresses).
 
@@ -19,20 +19,20 @@ pub struct Network {
     prefix_bits: u8,
 }
 
-/// A text is no range of addresses.
+/// The text is not a range of addresses.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("`{0}` is no address range; write an address or a range such as 192.168.1.0/24")]
 pub struct NetworkError(pub String);
 
 impl Network {
     /// Makes the range of all addresses that share the first `prefix_bits` bits with `address`;
-    /// bits beyond the length of the address (32 or 128) count nothing.
+    /// bits beyond the length of the address (32 or 128) are ignored.
     pub fn new(address: IpAddr, prefix_bits: u8) -> Self {
         let address = address.to_canonical();
         Self { address, prefix_bits: prefix_bits.min(width_bits(address)) }
     }
 
-    /// Tells whether an address lies in the range.
+    /// Returns true if the address is in the range.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -73,16 +73,16 @@ impl fmt::Display for Network {
     }
 }
 
-/// Who is let in.
+/// The peers that are let in.
 #[derive(Clone, Debug)]
 pub(crate) struct AllowList {
     pub(crate) networks: Vec<Network>,
-    /// Whether loopback is let in without being in a network of the list.
+    /// Whether loopback is let in even if no network on the list contains it.
     pub(crate) loopback: bool,
 }
 
 impl AllowList {
-    /// Tells whether a peer is let in.
+    /// Returns true if the peer is let in.
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
         let own = self.loopback && peer.to_canonical().is_loopback();
         own || self.networks.iter().any(|network| network.contains(peer))

@@ -1,8 +1,9 @@
-//! The way from the server to a client: calls over a connection that the client has made.
+//! Calls from the server to a client, over a connection that the client made.
 //!
-//! A [`CallbackLine`] belongs to its connection and lives as long as it; sessions keep weak
-//! references, and find the connection gone that way. It hands framed calls to the loop that serves
-//! the connection, and remembers which session each of them was made for until its reply comes.
+//! A [`CallbackLine`] belongs to its connection and lives as long as it does; sessions keep weak
+//! references, which is how they notice that the connection is gone. It hands framed calls to the
+//! loop that serves the connection, and remembers which session each call was made for until its
+//! reply arrives.
 //!
 //! **Source:** RFC 8881 section 2.10.3.1.
 
@@ -19,7 +20,7 @@ pub(crate) struct CallbackLine {
     calls: Mutex<Calls>,
 }
 
-/// The calls that wait for their replies: at most one of each session.
+/// The calls waiting for their replies: at most one per session.
 #[derive(Debug, Default)]
 struct Calls {
     last_xid: u32,
@@ -27,12 +28,12 @@ struct Calls {
 }
 
 impl CallbackLine {
-    /// Makes the line of the connection that has `token` in the loop of `mailbox`.
+    /// Makes the line of the connection with `token` in the loop of `mailbox`.
     pub(crate) fn new(mailbox: Arc<Mailbox>, token: u64) -> Self {
         Self { mailbox, token, calls: Mutex::default() }
     }
 
-    /// Sends the call that `encode` makes for its xid, on behalf of a session; returns the xid.
+    /// Sends the call that `encode` builds for its xid, on behalf of a session; returns the xid.
     pub(crate) fn call(&self, session: [u8; 16], encode: impl FnOnce(u32) -> Vec<u8>) -> u32 {
         let mut calls = sync::lock(&self.calls);
         calls.last_xid = calls.last_xid.wrapping_add(1);

@@ -1,8 +1,8 @@
-//! The bytes of a connection, plain or under TLS.
+//! The byte stream of a connection, plain or over TLS.
 //!
-//! A [`Channel`] receives into a buffer and sends vectors, and never waits. Under TLS it may have
-//! input while its socket has none, and output that its owner has handed over already; it tells
-//! both. A stream that TLS can't go on with is an error, and counted.
+//! A [`Channel`] receives into a buffer, sends vectors and never blocks. With TLS it may have input
+//! although its socket has none, and output that its owner has already handed over; it reports
+//! both. A stream that TLS cannot continue is an error, and is counted.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ pub(crate) struct Channel {
 #[derive(Debug)]
 struct Tls {
     session: ServerConnection,
-    /// Decrypted bytes that are not read yet.
+    /// Decrypted bytes that have not been read yet.
     input_bytes: usize,
     greeted: bool,
 }
@@ -38,33 +38,32 @@ impl Channel {
         Self { stream, tls: None }
     }
 
-    /// Begins TLS; the next bytes of the peer are its handshake.
+    /// Starts TLS; the next bytes from the peer are its handshake.
     ///
     /// # Errors
-    /// Where the configuration can't serve, which the start has checked.
+    /// If the configuration cannot serve, which startup has already checked.
     pub(crate) fn begin_tls(&mut self, tls: &TlsServer) -> Result<(), rustls::Error> {
         let session = ServerConnection::new(tls.shared_config())?;
         self.tls = Some(Box::new(Tls { session, input_bytes: 0, greeted: false }));
         Ok(())
     }
 
-    /// Whether there is input that makes no socket ready.
+    /// Whether there is input that does not make the socket ready.
     pub(crate) fn has_input(&self) -> bool {
         matches!(&self.tls, Some(tls) if tls.input_bytes > 0)
     }
 
-    /// Whether there is output that its owner has handed over.
+    /// Whether there is output left to send that the owner has already handed over.
     pub(crate) fn has_output(&self) -> bool {
         matches!(&self.tls, Some(tls) if tls.session.wants_write())
     }
 
-    /// Whether TLS has begun and not got through yet.
+    /// Whether TLS has started and its handshake is not complete.
     pub(crate) fn is_handshaking(&self) -> bool {
         matches!(&self.tls, Some(tls) if tls.session.is_handshaking())
     }
 
-    /// Returns the mark of the record that is next in the socket, which keeps it. Under TLS it is
-    /// not to be seen.
+    /// Returns the next record mark in the socket without consuming it. With TLS it is not visible.
     pub(crate) fn peek_mark(&self) -> Option<Mark> {
         let mut mark = [0; MARK_BYTES];
         if self.tls.is_some() {
@@ -74,10 +73,10 @@ impl Channel {
         (count == MARK_BYTES).then(|| Mark::from_bytes(mark))
     }
 
-    /// Receives bytes; 0 means that no more will come.
+    /// Receives bytes; 0 means end of stream.
     ///
     /// # Errors
-    /// `AGAIN` where there are none now; else the connection is over.
+    /// `AGAIN` if there are none now; any other error ends the connection.
     pub(crate) fn receive(
         &mut self,
         buffer: &mut [u8],
@@ -89,8 +88,8 @@ impl Channel {
             return Ok(count);
         };
         // Decrypted bytes first: the socket may have nothing more, and then nothing would wake this
-        // connection for them. Only when there are none is the socket read, once for each turn of
-        // the loop, until a whole TLS record has come or the socket is empty.
+        // connection for them. Only if there are none do we read the socket, once per turn of the
+        // loop, until a whole TLS record has arrived or the socket is empty.
         loop {
             match tls.session.reader().read(buffer) {
                 Ok(count) => {
@@ -104,7 +103,7 @@ impl Channel {
             counters.wire_in_bytes.add(count as u64);
             let Ok(state) = tls.session.process_new_packets() else {
                 counters.tls_failures.add(1);
-                // rustls has queued an alert with the reason: send what the socket takes.
+                // rustls has queued an alert with the reason: send as much as the socket takes.
                 let _ = tls.session.write_tls(&mut self.stream);
                 return Err(Errno::PROTO);
             };
@@ -122,7 +121,7 @@ impl Channel {
     /// Hands bytes over and returns how many were taken.
     ///
     /// # Errors
-    /// `AGAIN` where the socket takes none now; else the connection is over.
+    /// `AGAIN` if the socket takes none now; any other error ends the connection.
     pub(crate) fn send(
         &mut self,
         vectors: &[IoSlice<'_>],
@@ -134,9 +133,9 @@ impl Channel {
             counters.wire_out_bytes.add(sent as u64);
             return Ok(sent);
         };
-        // rustls takes plaintext up to its own buffer limit and encrypts it at once. What it took
-        // is sent from the owner's point of view: it must not be handed over again, also where the
-        // socket is full. `has_output` keeps the connection waiting for the socket then.
+        // rustls takes plaintext up to its own buffer limit and encrypts it at once. To the owner,
+        // whatever it took has been sent and must not be handed over again, even if the socket is
+        // full. `has_output` then keeps the connection waiting for the socket.
         let taken =
             tls.session.writer().write_vectored(vectors).map_err(|error| errno_of(&error))?;
         while tls.session.wants_write() {

@@ -1,7 +1,7 @@
 //! The one place where the server reads a clock.
 //!
 //! File times come from `ServerConfig::clock`, whose default is [`wall`]; timers of planned faults
-//! run on [`monotonic_ns`]; [`new_boot_id`] makes each start distinct.
+//! run on [`monotonic_ns`]; [`new_boot_id`] makes each server start distinct.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
-/// Time of day.
+/// Current time of day.
 pub fn wall() -> FileTime {
     let time = clock_gettime(ClockId::Realtime);
     FileTime(nanoseconds(time.tv_sec, time.tv_nsec))
@@ -25,7 +25,7 @@ pub fn monotonic_ns() -> u64 {
     nanoseconds(time.tv_sec, time.tv_nsec)
 }
 
-/// Nanoseconds as the kernel takes them.
+/// Converts nanoseconds to the kernel's type.
 pub fn timespec(time_ns: u64) -> Timespec {
     Timespec {
         tv_sec: (time_ns / NANOSECONDS_PER_SECOND).cast_signed(),
@@ -33,7 +33,7 @@ pub fn timespec(time_ns: u64) -> Timespec {
     }
 }
 
-/// A number that no other start has: time of day, process and count of starts, mixed.
+/// Returns a number that no other server start has: time of day, process id and start count, mixed.
 pub fn new_boot_id() -> u64 {
     let count = STARTS.fetch_add(1, Ordering::Relaxed);
     let process = u64::from(std::process::id());

@@ -1,4 +1,4 @@
-//! The configuration that a server is started with.
+//! Configuration of a server.
 //!
 //! A `ServerConfig` is plain data with defaults for every field; `Server::start` checks it.
 
@@ -10,10 +10,10 @@ use crate::fault::FaultPlan;
 use crate::fs::{FileTime, Permissions, StoreMode};
 use crate::tls::TlsConfig;
 
-/// The place where the portmapper program is answered.
+/// Where the portmapper program is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Portmap {
-    /// It is not answered.
+    /// Not at all.
     #[default]
     Off,
     /// On the port of NFS and MOUNT.
@@ -22,19 +22,20 @@ pub enum Portmap {
     Port(u16),
 }
 
-/// The delegations that clients get.
+/// Delegations granted to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delegations {
-    /// To read, as kernels' servers grant them.
+    /// Read delegations, as kernel servers grant them.
     #[default]
     Read,
-    /// To read, even to clients that ask for none, as a server may (RFC 8881 section 18.16.3).
+    /// Read delegations, even to clients that did not ask for any, as a server may (RFC 8881
+    /// section 18.16.3).
     Unasked,
-    /// None at all.
+    /// None.
     Off,
 }
 
-/// Versions of NFS that are offered; a call of another one is refused with the range.
+/// NFS versions offered; a call of another version is refused, with the supported range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one switch for each version")]
 pub struct Versions {
@@ -51,9 +52,9 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// All of them.
+    /// All versions.
     pub const ALL: Self = Self { v2: true, v3: true, v4_0: true, v4_1: true, v4_2: true };
-    /// None of them, to add to.
+    /// No versions, as a starting point.
     pub const NONE: Self = Self { v2: false, v3: false, v4_0: false, v4_1: false, v4_2: false };
 
     /// Whether any version is offered.
@@ -62,13 +63,13 @@ impl Versions {
     }
 }
 
-/// Everything a server needs to know; `ServerConfig::default()` serves `/export` on loopback.
+/// All settings of a server; `ServerConfig::default()` serves `/export` on loopback.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Address to listen on; loopback by default.
     pub listen: IpAddr,
-    /// Who may call, besides loopback. Off loopback the list must not be empty. Others are closed
-    /// as they connect, and their datagrams are ignored.
+    /// Networks that may call, besides loopback. Must not be empty unless the server listens on
+    /// loopback. Connections from anyone else are closed at once, and their datagrams are ignored.
     pub allowed: Vec<Network>,
     /// Whether loopback may call without being on the list.
     pub loopback_allowed: bool,
@@ -78,38 +79,39 @@ pub struct ServerConfig {
     pub tcp: bool,
     /// Whether UDP is served: v2, v3, MOUNT and the portmapper.
     pub udp: bool,
-    /// RPC over TLS on TCP, where it is offered.
+    /// RPC over TLS on TCP, if offered.
     pub tls: Option<TlsConfig>,
     /// Versions of NFS offered.
     pub versions: Versions,
-    /// Whether modes and owners decide what a caller may do.
+    /// Whether mode bits and owners are enforced.
     pub permissions: Permissions,
-    /// Delegations that clients of v4.1 and later get where they can be called back.
+    /// Delegations granted to clients of v4.1 and later that can be called back.
     pub delegations: Delegations,
-    /// The place where the portmapper program is answered.
+    /// Where the portmapper program is served.
     pub portmap: Portmap,
-    /// Directories that can be mounted, each an absolute path; they are made at the start.
+    /// Directories that can be mounted, as absolute paths; created at startup.
     pub exports: Vec<String>,
-    /// The way in which file data is kept.
+    /// How file data is stored.
     pub store: StoreMode,
-    /// Bound in bytes on all that clients can make the server hold. Files get the part that
-    /// `model::server_memory::file_bytes` returns; connections and the state of clients share the
-    /// rest. Beyond it files get NOSPC, long calls wait in the kernel's buffers, connections are
-    /// closed, and clients of v4 are put off; `ServerCounters` has how often. The process itself
-    /// comes on top, with a buffer for a call and its reply for each thread. A single call is
-    /// always taken, even where the memory is smaller.
+    /// Limit in bytes on everything that clients can make the server hold. Files get the part that
+    /// `model::server_memory::file_bytes` returns; connections and client state share the rest.
+    /// Past the limit, files get NOSPC, long calls wait in the kernel's buffers, connections are
+    /// closed, and v4 clients are put off; `ServerCounters` reports how often. The process itself
+    /// comes on top, with one buffer per thread for a call and its reply. A single call is always
+    /// accepted, even if the memory is smaller.
     pub memory_limit_bytes: u64,
-    /// Event loops, each a thread; 0 means one per core.
+    /// Number of event loops, one thread each; 0 means one per core.
     pub threads: usize,
-    /// Connections served at once; more are closed as they come. Each takes a descriptor, and the
-    /// process's soft limit (RLIMIT_NOFILE) less `limits::DESCRIPTORS_RESERVED` bounds it too, and
-    /// so does the memory limit.
+    /// Maximum number of connections served at once; further ones are closed on arrival. Each needs
+    /// a descriptor, so the process's soft limit (RLIMIT_NOFILE) less
+    /// `limits::DESCRIPTORS_RESERVED` also bounds it, as does the memory limit.
     pub clients_max: usize,
-    /// Time in which a record that was begun must arrive, in nanoseconds; else the connection is
-    /// closed. It is looked at every half second.
+    /// Time in which a started record must arrive completely, in nanoseconds; otherwise the
+    /// connection is closed. Checked every half second.
     pub partial_record_timeout_ns: u64,
-    /// Replies kept for repeated calls of v2, v3 and v4.0 that must not be carried out twice; 0
-    /// keeps none. Each takes at most `limits::CACHED_REPLY_BYTES_MAX`.
+    /// Maximum number of cached replies to non-idempotent calls of v2, v3 and v4.0, sent again if
+    /// the call is repeated; 0 disables the cache. Each takes at most
+    /// `limits::CACHED_REPLY_BYTES_MAX`.
     pub cached_replies_max: usize,
     /// Lease of a v4 client, in seconds.
     pub lease_s: u32,
@@ -119,10 +121,10 @@ pub struct ServerConfig {
     pub write_bytes_max: u32,
     /// Preferred size of a READDIR reply, in bytes (dtpref).
     pub directory_bytes_preferred: u32,
-    /// Congestion control requested for the sockets, such as `cubic`; what the system refuses is
-    /// ignored, and `Server::congestion_control` reports what is effective.
+    /// Congestion control requested for the sockets, such as `cubic`. If the system refuses it, it
+    /// is ignored; `Server::congestion_control` reports which one is in effect.
     pub congestion_control: Option<String>,
-    /// The faults that are planned.
+    /// Planned faults.
     pub faults: FaultPlan,
     /// Source of file times.
     pub clock: fn() -> FileTime,

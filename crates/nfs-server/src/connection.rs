@@ -1,10 +1,10 @@
 //! One connection: bytes in, requests answered, replies out.
 //!
-//! It belongs to one event loop and is only touched when its socket is ready, a reply held back
-//! is ready, or the loop checks its time-outs. Memory is bounded: input by the record limit of the
-//! session, output by `OUTBOX_BYTES_MAX` plus one reply; past that, requests stay unread until the
-//! peer has received its replies. Buffers are lent by the loop's resources and returned, and what
-//! is kept is charged ([`HeldMemory`]).
+//! It belongs to one event loop and runs only when its socket is ready, a held-back reply is due,
+//! or the loop checks time-outs. Memory is bounded: input by the record limit of the session,
+//! output by `OUTBOX_BYTES_MAX` plus one reply; past that, requests stay unread until the peer has
+//! received its replies. Buffers are borrowed from the loop's resources and returned; whatever the
+//! connection keeps is charged ([`HeldMemory`]).
 
 use std::io::IoSlice;
 
@@ -36,7 +36,7 @@ use crate::service::Service;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
-/// How a connection stands.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Requests are read and answered.
@@ -45,11 +45,11 @@ enum Phase {
     Securing,
     /// Replies in the queue are sent, then the connection is closed.
     Ending,
-    /// Nothing is read or answered any more, by plan.
+    /// Nothing is read or answered any more: a planned fault.
     Hung,
 }
 
-/// Activity since the connection was last checked, and for how many checks there was none.
+/// Activity since the last check, and the number of checks without any.
 #[derive(Debug, Default)]
 struct Activity {
     called: bool,
@@ -57,7 +57,7 @@ struct Activity {
     received: bool,
     idle_sweeps: u32,
     stuck_sweeps: u32,
-    /// Checks during which it held room that others waited for, and received nothing.
+    /// Checks during which it held room that others were waiting for, and received nothing.
     hoarding_sweeps: u32,
 }
 
@@ -65,32 +65,32 @@ struct Activity {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) channel: Channel,
-    /// Events that are registered with epoll.
+    /// Events registered with epoll.
     pub(crate) interest: EventFlags,
     token: u64,
     origin: Origin,
     session: Session,
-    /// Frames in the place of RPC, where the peer began so.
+    /// Frames instead of RPC, if the peer started that way.
     raw: Option<Box<Raw>>,
-    /// Nothing has come yet.
+    /// Whether nothing has arrived yet.
     is_new: bool,
     outbox: Outbox,
     memory: HeldMemory,
     faults: Option<Box<FaultState>>,
     delayed_bytes: usize,
-    /// Memory of the replies that are held back; payload belongs to the store.
+    /// Memory of the held-back replies; their payload belongs to the store.
     delayed_heads: usize,
-    /// Replies that leave in drops, by plan; their bytes count as delayed.
+    /// Replies that are trickled out, by a planned fault; their bytes count as delayed.
     trickled: Outbox,
     phase: Phase,
     activity: Activity,
 }
 
-// What is charged for a connection covers it, its line for calls back and its place in tables.
+// The amount charged for a connection covers it, its callback line and its entries in tables.
 const _: () =
     assert!(size_of::<Connection>() + size_of::<CallbackLine>() + 64 <= CONNECTION_BYTES as usize);
 
-/// How many drops a second there are of what trickles out, where each has a byte at least.
+/// Chunks per second of a trickled reply; each has at least one byte.
 const DROPS_PER_S: u64 = 10;
 
 impl Connection {
@@ -122,17 +122,18 @@ impl Connection {
         }
     }
 
-    /// Makes the connection fall silent.
+    /// Makes the connection go silent.
     pub(crate) fn stop_answering(&mut self) {
         self.phase = Phase::Hung;
     }
 
-    /// The events to wait for as things stand.
+    /// Returns the events to wait for in the current state.
     pub(crate) fn wanted_events(&self) -> EventFlags {
         let mut wanted = EventFlags::empty();
         wanted.set(EventFlags::IN, self.wants_input());
         wanted.set(EventFlags::OUT, self.has_unsent());
-        // A silent connection reads nothing, so only this tells that its peer has left.
+        // A silent connection reads nothing, so this is the only way to notice that its peer has
+        // left.
         wanted.set(EventFlags::RDHUP, self.phase == Phase::Hung);
         wanted
     }
@@ -146,13 +147,13 @@ impl Connection {
         if ready.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP) {
             return Err(Closed);
         }
-        // Output first: it frees room in the outbox, without which input is not read.
+        // Output first: it frees room in the outbox, and without room no input is read.
         self.borrow_outbox(resources);
         if ready.contains(EventFlags::OUT) {
             self.flush_outbox(&resources.service)?;
             self.answer_and_send(resources)?;
         }
-        // What TLS has decrypted already makes no socket ready.
+        // Data that TLS has already decrypted does not make the socket ready.
         if ready.contains(EventFlags::IN) || self.channel.has_input() {
             // RECEIVES_PER_TURN bounds how long one busy connection keeps the others of its thread
             // waiting. Decrypted input is an exception: nothing would report it again.
@@ -163,8 +164,8 @@ impl Connection {
                 }
                 let filled = self.receive_bytes(resources)?;
                 self.answer_and_send(resources)?;
-                // A system call to hear that there is no more would be one in three of a turn; in
-                // the middle of a record more is likely to be there.
+                // Asking the socket again just to learn that it is empty would be one in three
+                // system calls of a turn; in the middle of a record, more data is likely.
                 if !filled && !self.is_mid_record() && !self.channel.has_input() {
                     break;
                 }
@@ -175,7 +176,7 @@ impl Connection {
         self.check_end()
     }
 
-    /// Goes on if there is room by now for the long call that it waits with; returns whether there
+    /// Continues if there is now room for the long call it is waiting with; returns whether there
     /// is.
     pub(crate) fn resume(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
         if !self.memory.is_waiting() {
@@ -189,7 +190,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// The name under which its loop knows it.
+    /// The token under which the loop finds it.
     pub(crate) fn token(&self) -> u64 {
         self.token
     }
@@ -215,8 +216,8 @@ impl Connection {
         self.check_end()
     }
 
-    /// Sends a framed call to the client, behind the replies that wait. A connection that is about
-    /// to end, or silent by plan, carries none any more.
+    /// Sends a framed call to the client, behind the queued replies. A connection that is about to
+    /// end, or that was silenced by a planned fault, sends none any more.
     pub(crate) fn send_call(
         &mut self,
         call: &[u8],
@@ -233,7 +234,7 @@ impl Connection {
         self.check_end()
     }
 
-    /// Sends the next drop of what trickles out.
+    /// Sends the next chunk of the trickled replies.
     pub(crate) fn send_trickle(&mut self, resources: &mut Resources) -> Result<(), Closed> {
         let Some(bytes_per_s) = resources.service.shared.faults.trickle_bytes_per_s else {
             return Ok(());
@@ -249,7 +250,7 @@ impl Connection {
         self.check_end()
     }
 
-    /// Has the next drop sent in time, where there is one.
+    /// Schedules the next chunk, if there is one.
     fn schedule_trickle(&self, bytes_per_s: u64, resources: &mut Resources) {
         if self.trickled.bytes() > 0 {
             let drops_per_s = bytes_per_s.clamp(1, DROPS_PER_S);
@@ -257,7 +258,7 @@ impl Connection {
         }
     }
 
-    /// Puts a reply where it leaves from: at once, or in drops.
+    /// Queues a reply to be sent at once, or trickled.
     fn queue_reply(&mut self, reply: Outbox, resources: &mut Resources) {
         let Some(bytes_per_s) = resources.service.shared.faults.trickle_bytes_per_s else {
             return self.outbox.append(reply);
@@ -271,19 +272,19 @@ impl Connection {
         }
     }
 
-    /// Notes that time has passed: a connection that is idle for long may be closed by plan, and
-    /// one that leaves a record half sent or replies unread is closed.
+    /// Handles the passing of time: a connection that has been idle for long may be closed by a
+    /// planned fault, and one that leaves a record half sent or replies unread is closed.
     pub(crate) fn check_timeouts(&mut self, service: &Service) -> Result<(), Closed> {
         let Activity { called, sent, .. } = self.activity;
-        // Two things end a connection that holds memory for a peer that does not act: a record that
-        // was begun and is not continued, and replies that are not taken. A peer that does either
-        // is alive, however slowly, so one sign of life starts the count again.
+        // Two things end a connection that holds memory for a passive peer: a record that was
+        // started and is not continued, and replies that are not received. A peer that does either
+        // is alive, however slow, so any sign of life restarts the count.
         let waits = self.has_unsent() || self.delayed_bytes > 0;
         let is_begun = self.is_mid_record() || self.memory.is_waiting();
         let half = self.phase == Phase::Open && self.has_room() && is_begun;
         let stuck = (half && !called) || (self.has_unsent() && !sent && !called);
         let idle = !(called || waits || self.phase == Phase::Hung);
-        // A call that does not go on must not keep those of others from being received.
+        // A call that makes no progress must not keep other clients' calls from being received.
         let others_wait = self.memory.has_reserved() && self.memory.server().has_waiting();
         let hoards = others_wait && !self.activity.received;
         self.activity = Activity {
@@ -312,21 +313,21 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a record, or a handshake, is half through.
+    /// Whether a record, or a handshake, is incomplete.
     fn is_mid_record(&self) -> bool {
         let raw = self.raw.as_ref();
         let is_partial = raw.map_or(self.session.is_partial(), |raw| raw.is_partial());
         is_partial || self.channel.is_handshaking()
     }
 
-    /// Borrows the warm outbox, where nothing waits in the own one.
+    /// Borrows the loop's warm outbox if nothing is waiting in our own.
     fn borrow_outbox(&mut self, resources: &mut Resources) {
         if self.outbox.bytes() == 0 {
             resources.lend_outbox(&mut self.outbox);
         }
     }
 
-    /// Gives buffers back that are not needed until the next turn, and charges what is kept.
+    /// Returns buffers that are not needed until the next turn, and charges what is kept.
     fn return_buffers(&mut self, resources: &mut Resources) -> Result<(), Closed> {
         if self.outbox.bytes() == 0 {
             resources.return_outbox(&mut self.outbox);
@@ -349,8 +350,8 @@ impl Connection {
         settled.map_err(|_| refuse_memory(&resources.service))
     }
 
-    /// Reserves room for the call that is arriving, where it is long. Returns false where the
-    /// connection has to wait for that.
+    /// Reserves room for the call that is arriving, if it is long. Returns false if the connection
+    /// has to wait for room.
     fn reserve_input(&mut self, resources: &mut Resources) -> bool {
         let needed = self.input_needed(&resources.service);
         let is_short = needed <= self.memory.unreserved_max(INPUT_BYTES_START);
@@ -361,18 +362,18 @@ impl Connection {
         false
     }
 
-    /// Bytes of buffer that the call which is arriving needs.
+    /// Bytes of buffer needed for the call that is arriving.
     fn input_needed(&self, service: &Service) -> usize {
         let needed = self.session.bytes_needed();
         if needed > 0 || !self.memory.server().is_tight() {
             return needed;
         }
-        // Where memory is tight, a connection that has to wait must not hold even the first bytes
-        // of its call: many of them would be a lot. The call's mark is looked at in its socket.
+        // If memory is tight, a waiting connection must not hold even the first bytes of its call:
+        // with many connections that would add up. So we peek at the call's mark in the socket.
         let Some(mark) = self.channel.peek_mark() else { return 0 };
         let record_bytes_max = service.shared.record_bytes_max;
         match mark {
-            // It will be refused when it is received.
+            // It will be refused once it is received.
             Mark { len, .. } if len > record_bytes_max => 0,
             Mark { len, last: true } => MARK_BYTES + len,
             Mark { .. } => record_bytes_max,
@@ -396,7 +397,7 @@ impl Connection {
         if self.phase == Phase::Ending && idle { Err(Closed) } else { Ok(()) }
     }
 
-    /// Receives once; true where the socket may hold more.
+    /// Receives once; returns true if the socket may hold more.
     fn receive_bytes(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
         if let Some(raw) = &mut self.raw {
             if raw.needs_buffer() {
@@ -410,8 +411,8 @@ impl Connection {
             }
             return self.note_received(received, space_bytes);
         }
-        // An idle connection owns no buffer. One that was lent is kept by the session only while a
-        // record is half received (`return_buffers`).
+        // An idle connection owns no buffer. The session keeps a borrowed one only while a record
+        // is half received (`return_buffers`).
         if self.session.capacity() < INPUT_BYTES_START {
             let mut buffer = resources.lend_buffer();
             self.session.adopt_buffer(&mut buffer);
@@ -419,15 +420,15 @@ impl Connection {
         }
         let mut space = self.session.free_space(RECEIVE_BYTES_MIN);
         if !self.memory.has_reserved() {
-            // What a long call brings before room for it is reserved has to be kept meanwhile.
+            // Bytes of a long call that arrive before room is reserved have to be kept meanwhile.
             let most = self.memory.unreserved_max(space.len()).min(space.len());
             space = &mut space[..most];
         }
         let space_bytes = space.len();
         let received = self.channel.receive(space, &resources.service.counters);
         if let Ok(count @ 1..) = received {
-            // A stream of frames differs from RPC in its very first bytes, which no record mark of
-            // a sane length can be; after that the connection keeps its kind.
+            // A stream of frames differs from RPC in its very first bytes, which cannot be a record
+            // mark of a sane length; after that the connection keeps its kind.
             let is_raw = self.is_new && self.origin.transport == Transport::Tcp;
             self.is_new = false;
             if is_raw && Frame::begins(&space[..count]) {
@@ -439,7 +440,7 @@ impl Connection {
         self.note_received(received, space_bytes)
     }
 
-    /// Says whether the socket may hold more after a receive.
+    /// Returns whether the socket may hold more after a receive.
     fn note_received(
         &mut self,
         received: Result<usize, Errno>,
@@ -447,7 +448,7 @@ impl Connection {
     ) -> Result<bool, Closed> {
         match received {
             Ok(0) => {
-                // A half-closed peer still reads: its replies are sent before the socket is closed.
+                // A half-closed peer still reads: send its replies before closing the socket.
                 self.phase = Phase::Ending;
                 Ok(false)
             }
@@ -460,7 +461,7 @@ impl Connection {
         }
     }
 
-    /// Answers what was received and sends, until input or room runs out.
+    /// Answers received requests and sends, until input or room runs out.
     fn answer_and_send(&mut self, resources: &mut Resources) -> Result<(), Closed> {
         loop {
             let all_answered = self.answer_received(resources)?;
@@ -471,7 +472,7 @@ impl Connection {
         }
     }
 
-    /// Answers requests as long as there is room; true where none is left.
+    /// Answers requests while there is room; returns true if none is left.
     fn answer_received(&mut self, resources: &mut Resources) -> Result<bool, Closed> {
         if let Some(raw) = &mut self.raw {
             self.activity.called = true;
@@ -481,7 +482,7 @@ impl Connection {
             };
             return Ok(all_answered);
         }
-        // Requests are taken one by one until the outbox is full. The rest is left in the input
+        // Requests are taken one by one until the outbox is full. The rest stays in the input
         // buffer: reading on would let a client that sends and never receives grow the queue
         // without bound.
         while self.phase == Phase::Open {
@@ -500,7 +501,7 @@ impl Connection {
                     continue;
                 }
                 Ok(None) => return Ok(true),
-                // No RPC at all, or the reply to a call that was never made.
+                // Not RPC at all, or a reply to a call that was never made.
                 Ok(Some(Message::Reply(_))) | Err(_) => {
                     resources.service.counters.broken_streams.add(1);
                     return Err(Closed);
@@ -515,8 +516,8 @@ impl Connection {
                 resources.service.answer(&request, &self.origin, &mut self.outbox);
                 self.outbox.seal();
             } else {
-                // The reply goes into an outbox of its own, since it may be held, doubled or cut;
-                // what `next_request` wrote (a refusal) is sealed before it to keep the order.
+                // The reply gets an outbox of its own, since it may be held, duplicated or cut;
+                // whatever `next_request` wrote (a refusal) is sealed before it to keep the order.
                 self.outbox.seal();
                 let handled = handle_request(
                     &mut resources.service,
@@ -530,7 +531,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Does with a reply what the planned faults say.
+    /// Applies planned faults to a reply and queues it.
     fn queue_handled(&mut self, handled: Handled, resources: &mut Resources) {
         let (reply, hold_ns, twice) = match handled {
             Handled::Reply { reply, hold_ns, twice, closes } => {
@@ -551,7 +552,8 @@ impl Connection {
 
     fn hold_or_queue(&mut self, reply: Outbox, hold_ns: u64, resources: &mut Resources) {
         if hold_ns > 0 {
-            // Held replies count against the outbox's limit, or a long delay would be a way around.
+            // Held-back replies count against the outbox's limit, or a long delay would be a way
+            // around it.
             self.delayed_bytes += reply.bytes();
             self.delayed_heads += reply.head_capacity();
             let target = ReplyTarget::Connection(self.token);
@@ -579,7 +581,7 @@ impl Connection {
         if self.phase == Phase::Securing { self.begin_tls(service) } else { Ok(()) }
     }
 
-    /// Begins TLS: the answer that promises it has left.
+    /// Starts TLS, now that the reply that promises it has been sent.
     fn begin_tls(&mut self, service: &Service) -> Result<(), Closed> {
         // Bytes sent before the reply to the probe belong to no handshake (RFC 9289 section 4.1).
         if self.session.is_partial() {
@@ -595,13 +597,13 @@ impl Connection {
     }
 }
 
-/// Counts a connection that is closed for want of memory.
+/// Counts a connection that is closed because memory ran out.
 fn refuse_memory(service: &Service) -> Closed {
     service.counters.connections_out_of_memory.add(1);
     Closed
 }
 
-/// Whether a request is the probe that begins TLS. **Source:** RFC 9289 section 4.1.
+/// Returns true if a request is the probe that starts TLS. **Source:** RFC 9289 section 4.1.
 fn asks_for_tls(request: &Request<'_>, service: &Service, transport: Transport) -> bool {
     // Checked for every call, so the cheapest test comes first: few credentials are of this flavor.
     if request.credential != (Credential::Other { flavor: AUTH_TLS }) {

@@ -1,7 +1,7 @@
-//! Orders to all loops at once: to stall, or to restart.
+//! Orders to all loops at once: stall, or restart.
 //!
-//! A restart has three steps: each loop closes its connections and says so, then the state is
-//! forgotten while no loop answers, then all go on.
+//! A restart has three steps: each loop closes its connections and reports it, then the state is
+//! forgotten while no loop answers, then all continue.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::sync;
 pub(crate) struct Controls {
     shared: Arc<Shared>,
     mailboxes: Vec<Arc<Mailbox>>,
-    /// One restart at a time.
+    /// Only one restart at a time.
     turn: Mutex<()>,
 }
 
@@ -47,7 +47,7 @@ impl Controls {
         // Each loop holds a clone of `closed` and drops it when its connections are closed; the
         // channel ends with the last. No state is touched before that, so no reply of the old start
         // can be built from state of the new one. A loop that has ended already drops its orders,
-        // and with them its clone, so this can't wait for ever.
+        // and with them its clone, so this can't wait forever.
         let _ = all_closed.recv();
         self.shared.forget_state();
         drop(held);

@@ -22,9 +22,9 @@ const NFS2_PROCEDURES: usize = nfs2::Procedure::ALL.len();
 /// Operations of NFS v4 are numbered from 3 on without a gap, except for ILLEGAL, which has no
 /// counter.
 const NFS4_OPERATIONS: usize = OpCode::ALL.len() - 1 + 3;
-/// Statuses of all versions lie below this number, or less than it above `STATUS_EXTRA`.
+/// Statuses of all versions are below this number, or less than it above `STATUS_EXTRA`.
 const STATUS_RANGE: u32 = 128;
-/// Further statuses begin here. **Source:** RFC 1813 section 2.6, RFC 8881 section 15.1.
+/// Start of the second range of statuses. **Source:** RFC 1813 section 2.6, RFC 8881 section 15.1.
 const STATUS_EXTRA: u32 = 10_000;
 /// The last slot is for numbers outside of both ranges.
 const STATUSES: usize = 2 * STATUS_RANGE as usize + 1;
@@ -34,10 +34,10 @@ const STATUSES: usize = 2 * STATUS_RANGE as usize + 1;
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds; only the owning thread may.
+    /// Adds; only the owning thread may call it.
     pub(crate) fn add(&self, amount: u64) {
-        // No read-modify-write: the block has one writer, so a locked instruction would cost for
-        // nothing. A reader on another thread sees some recent value, which is all it needs.
+        // No read-modify-write: the block has one writer, so a locked instruction would be wasted.
+        // A reader on another thread sees some recent value, which is all it needs.
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
@@ -85,15 +85,15 @@ macro_rules! counted {
             /// NFS v4 operations by number.
             pub nfs4_operations: [u64; NFS4_OPERATIONS],
             /// Errors of all versions of NFS, planned ones included; numbers that no version
-            /// defines are together.
+            /// defines are counted together.
             pub errors: BTreeMap<Status, u64>,
             /// Planned faults by kind; see [`ServerCounters::faults_of`].
             pub faults: [u64; FAULT_KINDS],
             /// Connections open now.
             pub connections_open: u64,
-            /// Calls of v4 that were put off or refused because the memory for clients was used up.
+            /// Calls of v4 that were put off or refused because the memory for clients ran out.
             pub clients_out_of_memory: u64,
-            /// Delegations that clients got.
+            /// Delegations granted.
             pub delegations_granted: u64,
             /// Delegations that were recalled, each counted once.
             pub delegations_recalled: u64,
@@ -150,29 +150,29 @@ counted! {
     wire_out_bytes,
     /// Connections that were accepted.
     connections_accepted,
-    /// Connections closed at once because of `clients_max`, or for want of descriptors.
+    /// Connections closed at once because of `clients_max` or a lack of descriptors.
     connections_turned_away,
-    /// Connections closed, or not served at all, because the memory for connections was used up.
+    /// Connections closed, or not served at all, because the memory for connections ran out.
     connections_out_of_memory,
-    /// Connections closed because their stream made no sense.
+    /// Connections closed because their stream was not valid RPC.
     broken_streams,
-    /// Connections closed because a record that was begun did not arrive in time.
+    /// Connections closed because a started record did not arrive in time.
     stalled_records,
-    /// Connections closed and datagrams ignored for their sender's address.
+    /// Connections closed and datagrams ignored because of their sender's address.
     peers_refused,
     /// Datagrams received from peers that are let in.
     datagrams_in,
     /// Datagrams that were sent.
     datagrams_out,
-    /// Datagrams that made no sense, or were cut; they are not answered.
+    /// Datagrams that were malformed or truncated; they are not answered.
     datagrams_broken,
-    /// Replies that the system did not take, or that fit no datagram.
+    /// Replies that the system did not accept, or that do not fit a datagram.
     datagrams_unsent,
     /// Repeated calls that were answered from the cache of replies.
     cache_hits,
     /// Calls that were looked up in the cache of replies and were new.
     cache_misses,
-    /// Repeated calls that were ignored, the first one being at work.
+    /// Repeated calls that were ignored because the first one is still in progress.
     cache_busy,
     /// TLS handshakes completed.
     tls_handshakes,
@@ -210,7 +210,7 @@ impl ThreadCounters {
         self.statuses[slot as usize].add(1);
     }
 
-    /// Counts what a planned fault did.
+    /// Counts a planned fault that struck.
     pub(crate) fn fault(&self, kind: FaultKind) {
         self.faults[kind as usize].add(1);
     }
@@ -222,7 +222,7 @@ fn add_all(sums: &mut [u64], counters: &[Counter]) {
     }
 }
 
-/// The status that a slot counts.
+/// The status counted in a slot.
 fn status_of_slot(slot: usize) -> Status {
     Status::from_number(match slot as u32 {
         low if low < STATUS_RANGE => low,
@@ -243,8 +243,8 @@ impl ServerCounters {
                 *self.errors.entry(status_of_slot(slot)).or_default() += counter.get();
             }
         }
-        // The two counters are read one after the other while the thread goes on, so the difference
-        // of a busy thread could be negative for a moment.
+        // The two counters are read one after the other while the thread keeps running, so the
+        // difference of a busy thread could be negative for a moment.
         let accepted = thread.connections_accepted.get();
         self.connections_open += accepted.saturating_sub(thread.connections_closed.get());
         self.merge_plain(thread);
@@ -285,7 +285,8 @@ impl ServerCounters {
         self.faults[kind as usize]
     }
 
-    /// All planned faults but those that only set the pace: service times and the bandwidth cap.
+    /// All planned faults except those that only slow replies down: service times and the bandwidth
+    /// cap.
     pub fn planned_faults(&self) -> u64 {
         let mut sum = 0;
         for kind in FaultKind::ALL {

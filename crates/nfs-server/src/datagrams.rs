@@ -1,11 +1,11 @@
 //! UDP: calls in datagrams, each answered by a datagram.
 //!
-//! Each thread has a socket of its own on the one port; the kernel always hands a peer to the same
-//! of them. Replies gather from the store as on a stream, without the record mark. What the
-//! system does not take at once waits in a bounded queue, and no call is read meanwhile.
+//! Each thread has its own socket on the shared port; the kernel always hands a given peer to the
+//! same one. Replies gather from the store as on a stream, without the record mark. Replies that
+//! the system does not accept at once wait in a bounded queue, and no call is read meanwhile.
 //!
-//! Listening on a wildcard address of a host with several, the system chooses the address that a
-//! reply comes from. **Source:** RFC 5531 section 10, RFC 768.
+//! On a wildcard address of a host with several addresses, the system chooses the source address of
+//! a reply. **Source:** RFC 5531 section 10, RFC 768.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -33,7 +33,7 @@ use crate::service::Service;
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     pub(crate) socket: UdpSocket,
-    /// Events that are registered with epoll.
+    /// Events registered with epoll.
     pub(crate) interest: EventFlags,
     token: u64,
     offered: Offered,
@@ -42,7 +42,7 @@ pub(crate) struct Datagrams {
     queue: VecDeque<(SocketAddr, Outbox)>,
     queued_bytes: usize,
     delayed_bytes: usize,
-    /// The memory of both; payload belongs to the store.
+    /// Memory of queued and held-back replies; their payload belongs to the store.
     waiting_heads: usize,
     charge: Charge,
 }
@@ -62,7 +62,7 @@ impl Datagrams {
             token,
             offered,
             faults,
-            // One byte more than a datagram can have, so that none is cut unseen.
+            // One byte more than a datagram can have, so that truncation is noticed.
             buffer: vec![0; DATAGRAM_BYTES_MAX + 1],
             queue: VecDeque::new(),
             queued_bytes: 0,
@@ -72,7 +72,7 @@ impl Datagrams {
         }
     }
 
-    /// The events to wait for as things stand.
+    /// Returns the events to wait for in the current state.
     pub(crate) fn wanted_events(&self) -> EventFlags {
         let mut wanted = EventFlags::empty();
         wanted.set(EventFlags::IN, self.has_room());
@@ -80,11 +80,11 @@ impl Datagrams {
         wanted
     }
 
-    /// Sends what waits, then answers some datagrams.
+    /// Sends waiting replies, then answers some datagrams.
     pub(crate) fn handle_ready(&mut self, resources: &mut Resources) {
         self.flush_queue(&resources.service);
-        // The socket's buffer holds the rest; what does not fit there the kernel drops, as UDP may,
-        // and clients retransmit.
+        // The rest stays in the socket's buffer. The kernel drops whatever does not fit there, as
+        // UDP may, and clients retransmit.
         for _ in 0..DATAGRAMS_PER_TURN {
             if !self.has_room() {
                 return;
@@ -105,14 +105,14 @@ impl Datagrams {
         self.send_reply(peer, reply, &resources.service);
     }
 
-    /// Forgets whatever is on its way.
+    /// Drops everything that is queued or held back.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
         (self.queued_bytes, self.delayed_bytes) = (0, 0);
         self.uncharge(self.waiting_heads);
     }
 
-    /// Charges a reply that has to wait; false where there is no room for it.
+    /// Charges a reply that has to wait; returns false if there is no room for it.
     fn charge_reply(&mut self, reply: &Outbox) -> bool {
         let heads = self.waiting_heads + reply.head_capacity();
         let most_bytes = self.charge.budget().limit_bytes();
@@ -189,7 +189,7 @@ impl Datagrams {
         }
     }
 
-    /// Sends a framed reply without its mark, or queues it; gives the empty outbox back.
+    /// Sends a framed reply without its mark, or queues it; returns the empty outbox.
     fn send_reply(
         &mut self,
         peer: SocketAddr,
@@ -202,7 +202,7 @@ impl Datagrams {
         if self.queue.is_empty() && send_datagram(&self.socket, peer, &mut reply, service) {
             return Some(reply);
         }
-        // A datagram may be lost, and its client sends the call again.
+        // A datagram may be lost; its client will send the call again.
         if !self.charge_reply(&reply) {
             service.counters.datagrams_unsent.add(1);
             return None;
@@ -225,8 +225,8 @@ impl Datagrams {
     }
 }
 
-/// Sends one datagram and empties its outbox; false where it has to wait. One that the system
-/// refuses is lost, as datagrams may be.
+/// Sends one datagram and empties its outbox; returns false if it has to wait. If the system
+/// refuses a datagram, it is lost, as datagrams may be.
 fn send_datagram(
     socket: &UdpSocket,
     peer: SocketAddr,

@@ -1,7 +1,7 @@
-//! Tasks that one thread does later: sending replies held back by plan, checking connections.
+//! Tasks that a thread does later: sending held-back replies, checking connections.
 //!
-//! A queue ordered by scheduled time and one kernel timer, set to the earliest. Nothing waits in a
-//! thread: the timer is one more descriptor of the event loop.
+//! A queue ordered by scheduled time and one kernel timer, set to the earliest. No thread ever
+//! waits for it: the timer is just another descriptor of the event loop.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,34 +16,34 @@ use rustix::time::{
 use crate::clock::{monotonic_ns, timespec};
 use crate::outbox::Outbox;
 
-/// Whom a reply is for.
+/// Recipient of a reply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ReplyTarget {
     /// A connection, by its token.
     Connection(u64),
-    /// A peer, by way of the datagram socket with this token.
+    /// A peer, through the datagram socket with this token.
     Peer(u64, SocketAddr),
 }
 
-/// A task that is to be done at some time.
+/// A task scheduled for later.
 #[derive(Debug)]
 pub(crate) enum Task {
-    /// A reply is sent.
+    /// Send a reply.
     Reply(ReplyTarget, Outbox),
-    /// The next bytes of what trickles out on the connection with this token are sent.
+    /// Send the next chunk of the trickled replies of the connection with this token.
     Trickle(u64),
-    /// Connections are looked through for those that are idle or stuck.
+    /// Look for connections that are idle or stuck.
     Sweep,
-    /// Connections that wait for memory look for it again.
+    /// Let connections that wait for memory try again.
     FindRoom,
 }
 
-/// All that one thread has to do later.
+/// All scheduled tasks of one thread.
 #[derive(Debug)]
 pub(crate) struct Delays {
     timer: OwnedFd,
-    // The key is the scheduled time and a running number: tasks of one time keep their order, which
-    // held replies of one connection need where every one waits equally long.
+    // The key is the scheduled time and a running number: tasks with the same time keep their
+    // order. Held replies of one connection rely on that if they all wait equally long.
     queue: BTreeMap<(u64, u64), Task>,
     count: u64,
     armed_ns: Option<u64>,
@@ -62,7 +62,7 @@ impl Delays {
         &self.timer
     }
 
-    /// Puts something off for `delay_ns` from now.
+    /// Schedules a task `delay_ns` from now.
     pub(crate) fn add_after(&mut self, delay_ns: u64, task: Task) {
         self.count += 1;
         let scheduled_ns = monotonic_ns().saturating_add(delay_ns);
@@ -83,17 +83,17 @@ impl Delays {
         self.queue.retain(|_, task| matches!(task, Task::Sweep | Task::FindRoom));
     }
 
-    /// Forgets the replies for a connection that is gone, and the memory that they take.
+    /// Drops the replies for a connection that is gone, and frees their memory.
     pub(crate) fn drop_replies_to(&mut self, connection: u64) {
         self.queue.retain(|_, task| {
             !matches!(task, Task::Reply(ReplyTarget::Connection(token), _) if *token == connection)
         });
     }
 
-    /// Sets the timer to the earliest, where that changed; call after each turn.
+    /// Sets the timer to the earliest task, if that has changed; call after each turn.
     pub(crate) fn arm_timer(&mut self) -> io::Result<()> {
         let Some((&(scheduled_ns, _), _)) = self.queue.first_key_value() else { return Ok(()) };
-        // Most turns leave the earliest task as it is and save the system call.
+        // On most turns the earliest task is unchanged, which saves the system call.
         if self.armed_ns == Some(scheduled_ns) {
             return Ok(());
         }

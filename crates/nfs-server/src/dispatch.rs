@@ -1,7 +1,7 @@
-//! One request on its way through the planned faults.
+//! Carries one request through the planned faults.
 //!
-//! [`handle_request`] carries a request out and decides on its reply: sent now, later, twice or
-//! never. It is the same for streams and datagrams, which differ only in how a reply is sent.
+//! [`handle_request`] executes a request and decides on its reply: sent now, later, twice or never.
+//! It is the same for streams and datagrams, which differ only in how a reply is sent.
 
 use nfs_proto::server::Request;
 
@@ -26,13 +26,13 @@ pub(crate) enum Handled {
     },
     /// It is not answered.
     Silence,
-    /// The connection falls silent.
+    /// The connection goes silent.
     Hang,
     /// The connection is closed.
     Close,
 }
 
-/// Carries a request out under planned faults.
+/// Executes a request under planned faults.
 pub(crate) fn handle_request(
     service: &mut Service,
     faults: &mut Option<Box<FaultState>>,
@@ -55,10 +55,10 @@ pub(crate) fn handle_request(
             return Handled::Close;
         }
     };
-    // The counters of payload belong to this thread, so their growth is this call's payload.
+    // The payload counters belong to this thread, so their growth is the payload of this call.
     let payload_before = payload_bytes(service);
     let mut reply = Outbox::default();
-    // The state goes with the service meanwhile: each operation of a compound draws from it.
+    // The service owns the fault state meanwhile: each operation of a compound draws from it.
     service.faults = faults.take();
     service.answer(request, origin, &mut reply);
     *faults = service.faults.take();
@@ -85,10 +85,10 @@ pub(crate) fn handle_request(
             counters.fault(kind);
         }
     }
-    // The pipe carries replies while they are served, so the longer of the two times counts, not
-    // their sum.
+    // The pipe transmits replies while they are being served, so the longer of the two times
+    // counts, not their sum.
     let hold_ns = service_time_ns.saturating_add(delay_ns).max(pipe_ns);
-    // A retransmission must not be answered from the cache before the reply it repeats is sent.
+    // A retransmission must not be answered from the cache before the original reply has been sent.
     if hold_ns > 0 {
         service.hold_repeats(hold_ns);
     }

@@ -1,4 +1,4 @@
-//! The reasons why a server may not start.
+//! Reasons why a server may not start.
 //!
 //! [`ServerError`] names the setting, export, address or system call; nothing is left running.
 
@@ -22,7 +22,7 @@ pub enum ServerError {
         /// The accepted values.
         expected: &'static str,
     },
-    /// An export could not be made.
+    /// An export could not be created.
     #[error("can't make the export {path}: {source}")]
     Export {
         /// Path of the export.
@@ -44,7 +44,7 @@ pub enum ServerError {
     /// The system refused something an event loop needs.
     #[error("can't {action}: {source}")]
     System {
-        /// The action that was tried.
+        /// The action that failed.
         action: &'static str,
         /// The system's reason.
         source: io::Error,
@@ -52,7 +52,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// Builds the conversion of a system error that names what was tried.
+    /// Returns a function that converts a system error and adds the action that failed.
     pub(crate) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System { action, source: source.into() }
     }

@@ -1,9 +1,9 @@
 //! One thread's loop over its sockets.
 //!
 //! The first loop also listens and deals connections out, round robin, through each loop's
-//! `Mailbox`; each has its own datagram sockets. A loop waits in `epoll_wait` and, stalled by
-//! plan, for orders; requests are answered where they are found, without a task or a lock of
-//! their own.
+//! `Mailbox`; every loop has its own datagram sockets. A loop waits in `epoll_wait`, or only for
+//! orders while a planned stall lasts; requests are answered on the spot, without a task or a lock
+//! of their own.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -36,7 +36,7 @@ use crate::slots::Slots;
 
 const TOKEN_WAKE: u64 = 0;
 const TOKEN_TIMER: u64 = 1;
-/// Listeners follow from here, then datagram sockets, then connections.
+/// Token of the first listener; those of datagram sockets follow, then those of connections.
 const TOKEN_LISTENER: u64 = 2;
 const TOKEN_DATAGRAMS: u64 = TOKEN_LISTENER + LISTENERS_MAX as u64;
 const TOKEN_CONNECTION: u64 = TOKEN_DATAGRAMS + LISTENERS_MAX as u64;
@@ -48,17 +48,17 @@ pub(crate) struct Listener {
     pub(crate) offered: Offered,
 }
 
-/// The sockets that a loop starts with.
+/// The sockets a loop starts with.
 #[derive(Debug, Default)]
 pub(crate) struct Sockets {
     pub(crate) listeners: Vec<Listener>,
     pub(crate) datagrams: Vec<(UdpSocket, Offered)>,
 }
 
-/// The connections, of those that wait for memory, that are asked to look for it.
+/// Which of the connections waiting for memory get to try again.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    /// The first ones, until one finds none.
+    /// The first ones, until one finds no memory.
     Front,
     All,
 }
@@ -73,12 +73,12 @@ pub(crate) struct EventLoop {
     datagrams: Vec<Datagrams>,
     connections: Slots<Connection>,
     resources: Resources,
-    /// Until when a planned stall lasts, on the monotonic clock.
+    /// End of a planned stall, on the monotonic clock.
     stalled_until_ns: Option<u64>,
     sweep_ns: u64,
     sweeping: bool,
     finding_room: bool,
-    /// Given up for a moment where descriptors run out, to turn a caller away.
+    /// Released for a moment when descriptors run out, to turn a caller away.
     spare: Option<OwnedFd>,
 }
 
@@ -101,7 +101,7 @@ impl EventLoop {
         let mut datagrams = Vec::new();
         for (token, (socket, offered)) in (TOKEN_DATAGRAMS..).zip(sockets.datagrams) {
             add(&socket, token)?;
-            // Connections are numbered from below, sockets from above.
+            // Connections are numbered from the bottom, sockets from the top.
             let number = u64::MAX - (index * LISTENERS_MAX + datagrams.len()) as u64;
             let faults = service.shared.faults.start_on(number);
             let memory = &service.shared.memory;
@@ -131,7 +131,7 @@ impl EventLoop {
         let mailbox = Arc::clone(&self.loops.mailboxes[self.index]);
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
         // The wait has no time-out: orders come through the mailbox's descriptor and delayed work
-        // through the timer's, so whatever has to be done makes a descriptor ready.
+        // through the timer's, so anything there is to do makes a descriptor ready.
         while !mailbox.is_stopped() {
             if let Some(until_ns) = self.stalled_until_ns {
                 self.wait_out_stall(&mailbox, until_ns)?;
@@ -143,13 +143,13 @@ impl EventLoop {
                 Err(error) => return Err(error.into()),
             }
             // One reading of the clock for all calls of a turn: at most EVENTS_MAX events with
-            // RECEIVES_PER_TURN receives each. Two changes of one file still differ in ctime.
+            // RECEIVES_PER_TURN receives each. Two changes of one file still get different ctimes.
             self.resources.service.now = (self.resources.service.shared.clock)();
             for event in &events {
                 self.handle_event({ event.data }.u64(), event.flags, &mailbox);
             }
             self.find_room(Asked::Front);
-            // Tasks were added by any of the events, so the timer is set once, after all of them.
+            // Any of the events may have added tasks, so the timer is set once, after all of them.
             self.resources.delays.arm_timer()?;
         }
         Ok(())
@@ -167,7 +167,7 @@ impl EventLoop {
         }
     }
 
-    /// Lets a connection do something, then follows what it wants, or closes it.
+    /// Runs `act` on a connection, then updates its interest or closes it.
     fn run_connection(
         &mut self,
         token: u64,
@@ -175,8 +175,8 @@ impl EventLoop {
     ) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let mut outcome = act(connection, &mut self.resources);
-        // Level-triggered: input that was left for fairness is reported again, and a full outbox
-        // stops the reports by taking IN out of the interest.
+        // Level-triggered: input left for fairness is reported again, and a full outbox stops the
+        // reports by removing IN from the interest.
         let wanted = connection.wanted_events();
         if outcome.is_ok() && wanted != connection.interest {
             connection.interest = wanted;
@@ -188,14 +188,15 @@ impl EventLoop {
             if connection.has_delayed() {
                 self.resources.delays.drop_replies_to(token);
             }
-            // Closing the socket takes it out of the epoll set.
+            // Closing the socket removes it from the epoll set.
             self.connections.remove(token);
             self.count_closed(1);
         }
     }
 
-    /// Lets connections go on that wait for memory, as far as there is some: those at the front
-    /// after each turn, all of them now and then, since short calls need not wait for long ones.
+    /// Lets connections that wait for memory continue, as far as there is any: those at the front
+    /// after each turn, and all of them now and then, since short calls need not wait for long
+    /// ones.
     fn find_room(&mut self, asked: Asked) {
         for _ in 0..self.resources.waiting.len() {
             let Some(token) = self.resources.waiting.pop_front() else { break };
@@ -219,13 +220,13 @@ impl EventLoop {
         }
     }
 
-    /// Lets a datagram socket do something, then follows what it wants.
+    /// Runs `act` on a datagram socket, then updates its interest.
     fn run_datagrams(&mut self, token: u64, act: impl FnOnce(&mut Datagrams, &mut Resources)) {
         let datagrams = &mut self.datagrams[(token - TOKEN_DATAGRAMS) as usize];
         act(datagrams, &mut self.resources);
         let wanted = datagrams.wanted_events();
         let data = EventData::new_u64(token);
-        // Should the system refuse, the old interest is kept, and this is tried again.
+        // If the system refuses, the old interest stays and we try again later.
         if wanted != datagrams.interest
             && epoll::modify(&self.epoll, &datagrams.socket, data, wanted).is_ok()
         {
@@ -239,7 +240,7 @@ impl EventLoop {
     }
 
     fn run_tasks(&mut self) {
-        // Cleared before the tasks are taken: one that becomes ready meanwhile sets it again.
+        // Cleared before the tasks are taken: a task that becomes ready meanwhile sets it again.
         self.resources.delays.clear_timer();
         let now_ns = monotonic_ns();
         while let Some(task) = self.resources.delays.pop_ready(now_ns) {
@@ -290,7 +291,7 @@ impl EventLoop {
 
     fn accept_connections(&mut self, token: u64) {
         let which = (token - TOKEN_LISTENER) as usize;
-        // All that wait are accepted at once; the backlog bounds how many.
+        // Accept everything that is waiting; the backlog bounds how many.
         loop {
             let Listener { socket, offered } = &self.listeners[which];
             match socket.accept() {
@@ -307,8 +308,8 @@ impl EventLoop {
         }
     }
 
-    /// Closes one new connection for want of descriptors. The kernel reports that even where none
-    /// is left waiting, so only `epoll_wait` can tell whether to accept again.
+    /// Closes one new connection because descriptors ran out. The kernel reports that even if no
+    /// connection is waiting, so only `epoll_wait` can tell whether to accept again.
     fn reject_connection(&mut self, which: usize) {
         self.spare = None;
         if self.listeners[which].socket.accept().is_ok() {
@@ -324,14 +325,14 @@ impl EventLoop {
         }
         let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
         // Counted before the check, as several loops close connections at the same time; a refused
-        // one is taken off again. Only this loop accepts, so the limit is never passed.
+        // one is subtracted again. Only this loop accepts, so the limit is never exceeded.
         let open = self.loops.open.fetch_add(1, Ordering::Relaxed);
         if ready.is_err() || open >= self.loops.clients_max {
             self.loops.open.fetch_sub(1, Ordering::Relaxed);
             return counters.connections_turned_away.add(1);
         }
-        // The number picks the loop, round robin, and seeds the planned faults: the same order of
-        // connections meets the same faults, whatever the number of threads.
+        // The number picks the loop, round robin, and seeds the planned faults: connections
+        // arriving in the same order meet the same faults, whatever the number of threads.
         let number = self.loops.accepted.fetch_add(1, Ordering::Relaxed);
         let hung = shared.faults.hang_from_clients.is_some_and(|clients| open >= clients);
         let connection = NewConnection { stream, peer, offered, number, hung };
@@ -359,14 +360,14 @@ impl EventLoop {
                     self.count_event(FaultKind::Restart);
                     drop(closed);
                     // Blocks this loop until the state is forgotten: it must not accept or answer
-                    // anything before. Ends when `Controls::restart` drops the other half.
+                    // anything before that. Returns when `Controls::restart` drops the other half.
                     let _ = released.recv();
                 }
             }
         }
     }
 
-    /// Counts an event of the whole server once, in the first of its loops.
+    /// Counts a server-wide event once, in the first loop.
     fn count_event(&self, kind: FaultKind) {
         if self.index == 0 {
             self.resources.service.counters.fault(kind);
@@ -387,9 +388,9 @@ impl EventLoop {
             self.stalled_until_ns = None;
             return Ok(());
         }
-        // Sockets are not even looked at during a stall, so clients see what they would of a host
-        // that hangs: connections stay open and the kernel's buffers fill. Only orders get through,
-        // or a stalled server could not be stopped.
+        // Sockets are not even looked at during a stall, so clients see what a hung host would show
+        // them: connections stay open and the kernel's buffers fill. Only orders get through, or a
+        // stalled server could not be stopped.
         let mut wake = [PollFd::new(mailbox.descriptor(), PollFlags::IN)];
         match poll(&mut wake, Some(&timespec(left_ns))) {
             Ok(0) | Err(Errno::INTR) => Ok(()),
@@ -432,7 +433,7 @@ impl EventLoop {
     }
 }
 
-/// A descriptor with no other use than to be closed.
+/// Opens a descriptor that exists only to be closed later.
 fn reserve_descriptor() -> Option<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC).ok()
 }

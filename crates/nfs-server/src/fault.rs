@@ -1,10 +1,10 @@
 //! Planned faults: what the server does wrong on purpose, and when.
 //!
-//! A [`FaultPlan`] is plain data. Each connection, and each UDP socket, walks through it with a
-//! `FaultState` of its own, seeded by the plan's seed and the connection's number, so the faults
-//! one connection sees depend on the calls it makes and on nothing else. Without a plan no
-//! connection has a state, and each call pays one test of an `Option`. Whatever strikes is counted
-//! by its [`FaultKind`].
+//! A [`FaultPlan`] is plain data. Each connection, and each UDP socket, walks through it with its
+//! own `FaultState`, seeded by the plan's seed and the connection's number, so the faults one
+//! connection sees depend only on the calls it makes. Without a plan no connection has a state, and
+//! each call costs one test of an `Option`. Every fault that strikes is counted by its
+//! [`FaultKind`].
 
 mod bandwidth;
 mod damage;
@@ -26,10 +26,10 @@ pub use self::damage::Damage;
 pub(crate) use self::damage::{Damaged, damage};
 pub(crate) use self::state::{CallOutcome, CallPart, FaultState};
 
-/// The calls that a fault befalls.
+/// The calls affected by a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultedCalls {
-    /// Every call of NFS but NULL; of v4 every compound.
+    /// Every NFS call except NULL; for v4, every compound.
     All,
     /// One procedure of v2, by number. **Source:** RFC 1094 section 2.2.
     V2(u32),
@@ -39,69 +39,69 @@ pub enum FaultedCalls {
     V4(u32),
 }
 
-/// A status to answer with instead of carrying out the call.
+/// An error returned instead of executing the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFault {
-    /// The calls that are affected. `All` meets a v4 compound at its first op after SEQUENCE.
+    /// The calls affected. `All` strikes a v4 compound at its first op after SEQUENCE.
     pub calls: FaultedCalls,
-    /// The status that is answered, whether or not the version spoken knows it.
+    /// The status returned, whether or not the protocol version defines it.
     pub status: Status,
-    /// Share of the calls that are affected.
+    /// Share of the calls affected.
     pub share: PartsPerMillion,
 }
 
-/// A service time for some calls only.
+/// A service time for certain calls only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallServiceTime {
-    /// The calls that it holds for; a v4 compound takes the longest among its operations.
+    /// The calls it applies to; a v4 compound takes the longest among its operations.
     pub calls: FaultedCalls,
-    /// The time instead of the general one.
+    /// The service time that replaces the general one.
     pub time: ServiceTime,
 }
 
-/// A share of the replies that comes late.
+/// Replies that are sent late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DelayFault {
     /// Share of the replies that are late.
     pub share: PartsPerMillion,
-    /// How late, in nanoseconds, on top of the service time.
+    /// Extra delay in nanoseconds, on top of the service time.
     pub delay_ns: u64,
 }
 
-/// A rate that all clients share. Calls are carried out at once, and their replies wait as if
-/// they left through a pipe of this rate, one after the other.
+/// A rate that all clients share. Calls are executed at once, but replies wait as if they left
+/// through a pipe of this rate, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BandwidthCap {
     /// Bytes per second; 0 counts as 1.
     pub bytes_per_s: u64,
-    /// The bytes that are counted.
+    /// Which bytes are counted.
     pub counts: CappedBytes,
-    /// Bytes that pass freely before the rate applies, as with burst credits; they are not
-    /// earned again.
+    /// Bytes that pass freely before the rate applies, as with burst credits; they do not
+    /// replenish.
     pub burst_bytes: u64,
 }
 
 /// An event that concerns the whole server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// Nothing is read or answered for so many nanoseconds.
+    /// Nothing is read or answered for a while.
     Stall {
-        /// How long, in nanoseconds.
+        /// Duration in nanoseconds.
         duration_ns: u64,
     },
     /// All connections are closed; the write verifier changes, and clients, sessions, opens and
-    /// cached replies are forgotten. File handles remain valid and data is kept, but for
+    /// cached replies are forgotten. File handles remain valid and data is kept, except as
     /// [`FaultPlan::lose_unstable`], [`FaultPlan::lose_committed`] and
-    /// [`FaultPlan::lose_last_writes`].
+    /// [`FaultPlan::lose_last_writes`] say.
     Restart,
 }
 
 /// An event and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduledEvent {
-    /// When, in nanoseconds after the start.
+    /// Time in nanoseconds after the start.
     pub after_ns: u64,
-    /// The event at that time.
+    /// The event.
     pub event: ServerEvent,
 }
 
@@ -110,74 +110,76 @@ pub struct ScheduledEvent {
 pub struct FaultPlan {
     /// Seed of all random choices.
     pub seed: u64,
-    /// Time that each reply of NFS is held back; the call is carried out at once.
+    /// How long each NFS reply is held back; the call is executed at once.
     pub service_time: Option<ServiceTime>,
-    /// Service times of some calls, instead of the general one; the first that fits counts.
+    /// Service times of certain calls, instead of the general one; the first match wins.
     pub service_times: Vec<CallServiceTime>,
     /// Rate that all clients share.
     pub bandwidth: Option<BandwidthCap>,
-    /// Largest READ granted, in bytes, where below the configured one.
+    /// Largest READ granted, in bytes, if below the configured one.
     pub read_bytes_max: Option<u32>,
-    /// Largest WRITE granted, in bytes, where below the configured one.
+    /// Largest WRITE granted, in bytes, if below the configured one.
     pub write_bytes_max: Option<u32>,
-    /// Errors to answer with; the first that strikes counts.
+    /// Errors to return; the first that strikes wins.
     pub errors: Vec<ErrorFault>,
-    /// MNT is refused to calls from ports of 1024 and above, as Linux does without `insecure`.
+    /// MNT is refused to calls from ports 1024 and up, as Linux does without `insecure`.
     pub reserved_ports_only: bool,
-    /// Every MNT is answered with this.
+    /// Status returned for every MNT.
     pub refuse_mount: Option<MountStatus>,
-    /// How often a call is carried out and never answered.
+    /// How often a call is executed but never answered.
     pub drop_reply: PartsPerMillion,
     /// How often a reply is late.
     pub delay_reply: DelayFault,
     /// How often a reply is sent twice.
     pub duplicate_reply: PartsPerMillion,
-    /// How often a READ of two bytes or more brings at most the first half of what it asks for.
+    /// How often a READ of two bytes or more returns at most the first half of the requested data.
     pub short_read: PartsPerMillion,
-    /// How often a WRITE of two bytes or more takes only the first half of its data, and says so.
+    /// How often a WRITE of two bytes or more stores only the first half of its data, and reports
+    /// that.
     pub short_write: PartsPerMillion,
-    /// How often the data of a WRITE within the size of its file is dropped, though the reply says
-    /// that it was stored.
+    /// How often the data of a WRITE within the file's current size is dropped, although the reply
+    /// reports it as stored.
     pub lose_write: PartsPerMillion,
-    /// The stability that replies of WRITE claim, whatever the client requested.
+    /// The stability that WRITE replies claim, whatever the client requested.
     pub write_stability: Option<StableHow>,
     /// Stalls and restarts, in any order.
     pub schedule: Vec<ScheduledEvent>,
     /// A restart loses data that was written UNSTABLE and not committed.
     pub lose_unstable: bool,
-    /// A restart loses that, and of each file what was answered as stable last: by the last
-    /// COMMIT, or the last WRITE that was not UNSTABLE. No server that obeys its RFC does.
+    /// A restart loses uncommitted data and, for each file, whatever was most recently acknowledged
+    /// as stable: by the last COMMIT, or the last WRITE that was not UNSTABLE. No server that
+    /// follows its RFC does this.
     pub lose_committed: bool,
-    /// A restart loses so many of the last WRITEs, whatever was promised of them; it takes the
-    /// place of `lose_unstable` and `lose_committed`.
+    /// Number of the latest WRITEs that a restart loses, whatever was promised for them; replaces
+    /// `lose_unstable` and `lose_committed`.
     pub lose_last_writes: u32,
-    /// Nanoseconds after a restart in which clients of v4 may reclaim what they had open, and
-    /// no client may open or lock anything else.
+    /// Length of the grace period after a restart, in nanoseconds: v4 clients may reclaim the state
+    /// they had, and may not open or lock anything else.
     pub grace_ns: Option<u64>,
-    /// Connections open beyond which further ones are accepted and never answered.
+    /// Number of open connections beyond which further ones are accepted but never answered.
     pub hang_from_clients: Option<usize>,
-    /// Calls answered on a connection before it falls silent, staying open.
+    /// Calls answered on a connection before it goes silent but stays open.
     pub hang_after_calls: Option<u64>,
     /// Calls answered on a connection before it is closed.
     pub close_after_calls: Option<u64>,
-    /// Nanoseconds without a call after which a connection is closed, up to half a
-    /// second late.
+    /// Nanoseconds without a call after which a connection is closed, with up to half a second of
+    /// extra delay.
     pub close_idle_after_ns: Option<u64>,
-    /// Rate at which replies leave on each connection of TCP, in bytes per second.
+    /// Rate at which replies are trickled out on each TCP connection, in bytes per second.
     pub trickle_bytes_per_s: Option<u64>,
     /// How replies are damaged on their way out.
     pub damage: Damage,
-    /// The calls that change the write verifier.
+    /// Calls that change the write verifier.
     pub changing_verifier: Option<ChangingVerifier>,
-    /// Most slots granted to a session of v4.1 and later.
+    /// Maximum number of slots granted to a session of v4.1 and later.
     pub session_slots_max: Option<u32>,
-    /// Faults of the file system.
+    /// Faults in the file system.
     pub quirks: Quirks,
 }
 
 macro_rules! fault_kinds {
     ($($(#[$doc:meta])* $kind:ident => $name:literal,)*) => {
-        /// The kind of a fault that struck, for counting.
+        /// The kind of a fault, for counting.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum FaultKind {
             $($(#[$doc])* $kind,)*
@@ -187,7 +189,7 @@ macro_rules! fault_kinds {
             /// All kinds, in the order of their numbers.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
 
-            /// Names the fault as tables do.
+            /// Returns the name of the fault as shown in tables.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => $name,)*
@@ -212,43 +214,43 @@ fault_kinds! {
     Delay => "delayed reply",
     /// A reply was sent twice.
     Duplicate => "duplicated reply",
-    /// A READ brought less than it asked for.
+    /// A READ returned less than requested.
     ShortRead => "short read",
-    /// A WRITE took less than it was given.
+    /// A WRITE stored less than it was given.
     ShortWrite => "short write",
     /// The data of a WRITE was dropped.
     LostWrite => "lost write",
-    /// A connection fell silent.
+    /// A connection went silent.
     Hang => "hung connection",
     /// A connection was closed.
     Close => "closed connection",
-    /// A connection was closed for being idle.
+    /// A connection was closed because it was idle.
     CloseIdle => "closed idle connection",
     /// The server stalled.
     Stall => "stall",
     /// The server restarted.
     Restart => "restart",
-    /// A reply left in drops.
+    /// A reply was trickled out.
     Trickle => "trickled reply",
-    /// A reply bore the xid of no call.
+    /// A reply had an xid that belongs to no call.
     WrongXid => "wrong xid",
     /// A reply ended in the middle.
     Cut => "cut reply",
-    /// A reply announced a record that is too large.
+    /// A reply announced a record that is too long.
     Oversized => "oversized record",
     /// The write verifier changed.
     NewVerifier => "changed verifier",
 }
 
 impl FaultKind {
-    /// Whether it only makes replies later, and says nothing wrong.
+    /// Whether the fault only delays replies and returns nothing wrong.
     pub const fn is_pace(self) -> bool {
         matches!(self, Self::ServiceTime | Self::Bandwidth | Self::Trickle)
     }
 }
 
 impl FaultPlan {
-    /// Whether calls have to be looked at one by one.
+    /// Whether the plan has faults that are drawn for each call.
     fn touches_calls(&self) -> bool {
         self.service_time.is_some()
             || !self.service_times.is_empty()
@@ -266,10 +268,10 @@ impl FaultPlan {
             || !self.damage.is_none()
     }
 
-    /// Makes the state of connection `number`, where there is anything to do.
+    /// Makes the state of connection `number`, or `None` if no fault concerns calls.
     pub(crate) fn start_on(&self, number: u64) -> Option<Box<FaultState>> {
-        // Without faults of calls there is no state, so that a connection pays one test of an
-        // `Option` for each call and holds no memory.
+        // Without faults of calls there is no state: a connection pays one test of an `Option` per
+        // call and holds no memory.
         if !self.touches_calls() {
             return None;
         }

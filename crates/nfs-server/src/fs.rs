@@ -1,12 +1,13 @@
 //! The in-memory file system: everything an NFS server needs below the wire.
 //!
 //! [`FileSystem`] is shared by all threads. Locking in one paragraph: an operation that changes
-//! names holds the one namespace mutex from start to end; every operation locks at most one
-//! inode at a time, so nothing can deadlock; READ and WRITE never touch the namespace mutex.
-//! Modes and owners decide what a caller may do (`permission`), as under `no_root_squash`, unless
-//! that is off. The time of each change is an argument.
+//! names holds the single namespace mutex from start to end; every operation locks at most one
+//! inode at a time, so nothing can deadlock; READ and WRITE never touch the namespace mutex. Mode
+//! bits and owners are enforced (`permission`), as under `no_root_squash`, unless that is off. The
+//! time of each change is an argument.
 //!
-//! **Source:** RFC 1813 section 3.3; error choices of the Linux server where the RFC is open.
+//! **Source:** RFC 1813 section 3.3; where the RFC leaves the error open, we follow the Linux
+//! server.
 
 mod block;
 mod budget;
@@ -67,17 +68,17 @@ use self::quirks::QuirkState;
 use self::table::InodeTable;
 use crate::sync;
 
-/// Who asks, and when: goes with each operation that changes something or reads data. The default
-/// is the server itself.
+/// The caller and the time of an operation that changes something or reads data. The default is the
+/// server itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context {
-    /// The caller, who is the owner of what is made.
+    /// The caller, who becomes the owner of new objects.
     pub caller: Caller,
     /// Time of the operation.
     pub now: FileTime,
 }
 
-/// Mode of the root and of exports: all may make names, and remove their own, as in `/tmp`.
+/// Mode of the root and of exports: everyone may create names and remove their own, as in `/tmp`.
 const OPEN_DIRECTORY_MODE: u32 = 0o1777;
 
 /// The file system; see the module.
@@ -90,14 +91,14 @@ pub struct FileSystem {
     boot_id: u64,
     root: InodeId,
     quirks: QuirkState,
-    /// What the last writes changed, the latest one last; empty unless a loss is planned.
+    /// Undo data of the last writes, latest last; empty unless a loss is planned.
     last_writes: Mutex<VecDeque<(InodeId, Stable)>>,
 }
 
 impl FileSystem {
     /// Makes a file system with an empty root directory. `limit_bytes` bounds file data, names and
-    /// inodes together; `boot_id` must differ from that of every earlier start, so that old
-    /// handles are recognised.
+    /// inodes together; `boot_id` must differ from that of every earlier start, so that old handles
+    /// are recognized.
     pub fn new(mode: StoreMode, limit_bytes: u64, boot_id: u64, now: FileTime) -> Self {
         let budget = Budget::new(limit_bytes);
         let table = Arc::new(InodeTable::new());
@@ -124,17 +125,17 @@ impl FileSystem {
         self.root
     }
 
-    /// Number of this start: in every handle, and the write and cookie verifier.
+    /// Number of this start: part of every handle, and used as write and cookie verifier.
     pub fn boot_id(&self) -> u64 {
         self.boot_id
     }
 
-    /// Writes the handle of an inode.
+    /// Encodes the handle of an inode.
     pub fn handle(&self, id: InodeId) -> [u8; HANDLE_BYTES] {
         handle::encode(self.handle_epoch(), id)
     }
 
-    /// Reads a handle that a client sent; the inode may be gone by now.
+    /// Decodes a handle that a client sent; the inode may be gone by now.
     ///
     /// # Errors
     /// `BadHandle` or `Stale`.
@@ -146,12 +147,12 @@ impl FileSystem {
         }
     }
 
-    /// Memory charged at this moment, in bytes: data, names, inodes, and data being sent.
+    /// Memory currently charged, in bytes: data, names, inodes, and data being sent.
     pub fn memory_bytes(&self) -> u64 {
         self.budget.used_bytes()
     }
 
-    /// Whether an inode is there.
+    /// Checks that an inode exists.
     ///
     /// # Errors
     /// `Stale` or `BadHandle`.
@@ -168,7 +169,7 @@ impl FileSystem {
         Ok(self.table.get(id)?.attributes())
     }
 
-    /// Serialises whatever changes names.
+    /// Serializes all changes of names.
     fn lock_names(&self) -> MutexGuard<'_, ()> {
         sync::lock(&self.namespace)
     }

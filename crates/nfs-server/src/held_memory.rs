@@ -1,10 +1,10 @@
 //! The memory that one connection holds between its turns.
 //!
-//! During its turn a connection works in buffers of its thread. What it keeps after that, a call
-//! half received or replies half sent, is charged to the buffers of all connections. Room for a
-//! long call is reserved before it is received, all of it, so that every call that was begun can
-//! end; where there is none, the connection waits and its bytes stay in the kernel's buffers.
-//! Short calls don't wait for long ones.
+//! During its turn a connection works in buffers of its thread. Anything it keeps after that, such
+//! as a half-received call or half-sent replies, is charged to the budget shared by all
+//! connections. Room for a long call is reserved in full before it is received, so that every call
+//! that was started can be completed; if there is no room, the connection waits and its bytes stay
+//! in the kernel's buffers. Short calls don't wait for long ones.
 
 use std::sync::Arc;
 
@@ -23,16 +23,16 @@ pub(crate) struct HeldMemory {
     buffers: Charge,
     /// Room reserved for a long call.
     call: Charge,
-    /// The call that room was reserved for was received whole.
+    /// Whether the call that room was reserved for has been received completely.
     is_over: bool,
     waiting: Option<Waiting>,
 }
 
 impl HeldMemory {
-    /// Takes what a new connection needs.
+    /// Charges the memory of a new connection.
     ///
     /// # Errors
-    /// `NoSpace` where there are as many connections as the memory can have.
+    /// `NoSpace` if there are already as many connections as the memory allows.
     pub(crate) fn take(memory: &Arc<Memory>) -> Result<Self, FsError> {
         Ok(Self {
             connection: Charge::take(&memory.connections, CONNECTION_BYTES)?,
@@ -44,7 +44,7 @@ impl HeldMemory {
         })
     }
 
-    /// Takes what the state of TLS needs.
+    /// Charges the memory of the TLS state.
     ///
     /// # Errors
     /// `NoSpace` as for [`HeldMemory::take`].
@@ -67,12 +67,12 @@ impl HeldMemory {
         self.call.bytes() > 0
     }
 
-    /// Reserves a buffer for a call of `bytes` that is being received. Returns false, and has the
-    /// connection wait, where there is no room for it now.
+    /// Reserves a buffer for a call of `bytes` that is being received. If there is no room now,
+    /// returns false and makes the connection wait.
     pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
         let bytes = buffer_len(bytes) as u64;
         // The last quarter is for calls that fit the smallest buffer, so that these never wait for
-        // a long one that does not go on.
+        // a long call that makes no progress.
         let limit_bytes = self.call.budget().limit_bytes();
         let is_short = is_short(bytes);
         let most_bytes = if is_short { limit_bytes } else { limit_bytes / 4 * 3 };
@@ -86,15 +86,16 @@ impl HeldMemory {
         is_reserved
     }
 
-    /// Notes that a call was received whole.
+    /// Records that a call was received completely.
     pub(crate) fn note_call(&mut self) {
         self.is_over = true;
     }
 
-    /// Makes the connection wait for its next call if the one that it reserved room for is over and
-    /// others wait; returns whether it has to. A connection with many calls under way would keep
-    /// the room forever otherwise. Short calls have room of their own, so they yield to short ones
-    /// only: else a few connections with long calls that never end would slow down all others.
+    /// Makes the connection wait for its next call if the call it reserved room for is complete and
+    /// others are waiting; returns whether it has to. Otherwise a connection with many calls in
+    /// flight would keep the room forever. Short calls have their own room, so they yield only to
+    /// short ones: else a few connections with long calls that never end would slow all others
+    /// down.
     pub(crate) fn yield_room(&mut self) -> bool {
         if !self.is_over || !self.has_reserved() {
             return false;
@@ -109,9 +110,9 @@ impl HeldMemory {
         others_wait
     }
 
-    /// Gives the room for a long call back.
+    /// Returns the room reserved for a long call.
     pub(crate) fn release_call(&mut self) {
-        // Most connections have none, and the budget is not touched.
+        // Most connections have none; then the budget is not touched.
         if self.has_reserved() {
             self.call.force_to(0);
         }
@@ -121,13 +122,13 @@ impl HeldMemory {
         self.waiting.get_or_insert_with(|| Waiting::begin(&self.memory, is_short));
     }
 
-    /// Charges what the connection holds after its turn: `input` bytes of a call that is half
-    /// received, and `others`.
+    /// Charges what the connection holds after its turn: `input` bytes of a half-received call, and
+    /// `others`.
     ///
     /// # Errors
-    /// `NoSpace` where there is no room for that.
+    /// `NoSpace` if there is no room.
     pub(crate) fn settle(&mut self, input: usize, others: usize) -> Result<(), FsError> {
-        // Mostly nothing is held and nothing has changed, and the budget is not touched.
+        // Usually nothing is held and nothing has changed; then the budget is not touched.
         let beyond = (input as u64).saturating_sub(self.call.bytes());
         let most_bytes = self.buffers.budget().limit_bytes();
         self.buffers.resize_in_turn(beyond + others as u64, most_bytes)
@@ -139,7 +140,7 @@ impl HeldMemory {
     }
 }
 
-/// Returns true if a call fits the smallest buffer.
+/// Returns true if a call fits into the smallest buffer.
 const fn is_short(bytes: u64) -> bool {
     bytes <= INPUT_BYTES_START as u64
 }
@@ -150,7 +151,7 @@ mod tests {
 
     const CALL: usize = 1 << 20;
 
-    /// A server's memory with 2 MiB and some for long calls, and connections.
+    /// A server's memory with a little over 2 MiB for long calls, and some connections.
     fn connections(count: usize) -> (Arc<Memory>, Vec<HeldMemory>) {
         let memory = Arc::new(Memory::new(56 << 20, 1));
         assert!((2 << 20..3 << 20).contains(&memory.long_calls.limit_bytes()));

@@ -1,13 +1,13 @@
 //! The perfect server: an in-memory file system behind NFS v2 to v4.2, over TCP, TLS and UDP.
 //!
-//! [`Server`] is the principal type, [`ServerConfig`] says what it serves, [`FaultPlan`] what it
+//! [`Server`] is the main type, [`ServerConfig`] configures it, and [`FaultPlan`] lists what it
 //! does wrong on purpose. It exists to be the known half of a measurement: no disk, no kernel file
-//! system, nothing copied that can be sent from where it is, one event loop per thread. Wire
+//! system, no copies of data that can be sent from where it is, one event loop per thread. Wire
 //! formats come from `nfs-proto`; this crate owns sockets, threads, timers and the store.
 //!
-//! Invariants: memory is bounded; bytes of a peer never panic a loop; data handed to a socket
+//! Invariants: memory is bounded; bytes from a peer never panic a loop; data handed to a socket
 //! never changes. It listens on loopback unless configured otherwise. Mode bits and owners decide
-//! what a caller may do; who calls is believed, as AUTH_SYS has it.
+//! what a caller may do; the caller's identity is taken on trust, as usual with AUTH_SYS.
 //!
 //! **Source:** RFC 1094, 1813, 7530, 8881 and 7862 (NFS), RFC 5531 (RPC), RFC 9289 (RPC over TLS),
 //! RFC 1833 (portmapper).
@@ -47,7 +47,7 @@ mod slots;
 mod sync;
 mod tls;
 
-/// The protocol of the calls that are counted and fail by plan.
+/// Protocol types that appear in counters and fault plans.
 pub use nfs_proto as proto;
 
 pub use crate::access::{Network, NetworkError};

@@ -1,6 +1,6 @@
-//! Every bound of the server in one place, with the relations that must hold between them.
+//! Every limit of the server in one place, with the relations between them.
 //!
-//! Sizes that a user sets are in `ServerConfig`; these hold for every server.
+//! Sizes that a user sets are in `ServerConfig`; these apply to every server.
 
 use nfs_proto::limits::{
     MOUNT_NAME_BYTES_MAX, MOUNT_PATH_BYTES_MAX, RECORD_BYTES_MAX, RECORD_OVERHEAD_BYTES,
@@ -10,65 +10,66 @@ use nfs_proto::limits::{
 /// Smallest transfer size that can be configured, in bytes.
 pub const TRANSFER_BYTES_MIN: u32 = 512;
 
-/// A connection with more than this many bytes of replies unsent is read no further.
+/// Bytes of unsent replies beyond which no more requests are read from a connection.
 pub const OUTBOX_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The same where memory is tight: connections then have one reply in turn.
+/// The same if memory is tight: each connection then has about one reply at a time.
 pub const OUTBOX_BYTES_TIGHT: usize = 64 * 1024;
 
-/// Sent bytes of encoded headers that are kept before the buffer is moved together.
+/// Sent header bytes that may remain in the buffer before it is compacted.
 pub const HEAD_SLACK_BYTES: usize = 64 * 1024;
 
-/// Capacity that an idle connection's header buffer may keep.
+/// Capacity of the header buffer that an idle connection may keep.
 pub const HEAD_KEEP_BYTES: usize = 64 * 1024;
 
-/// Vectors handed to one `sendmsg`: ten replies of 1 MiB. **Source:** the kernel allows 1024.
+/// Vectors per `sendmsg`: ten replies of 1 MiB. **Source:** the kernel allows 1024.
 pub const VECTORS_MAX: usize = 64;
 
-/// Free space that a session's buffer has to have before each receive, in bytes.
+/// Free space required in a session's buffer before each receive, in bytes.
 pub const RECEIVE_BYTES_MIN: usize = 4 * 1024;
 
-/// Receives from one connection before the others of its thread get their turn.
+/// Receives from one connection before the others on its thread get their turn.
 pub const RECEIVES_PER_TURN: usize = 4;
 
-/// Datagrams answered before the others of a thread get their turn.
+/// Datagrams answered before the other sockets of a thread get their turn.
 pub const DATAGRAMS_PER_TURN: usize = 64;
 
 /// Buffer requested for each datagram socket and direction, in bytes: 64 calls of the largest size.
 pub const DATAGRAM_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bytes of a record half through for which a connection keeps a buffer of just their size.
+/// Largest part of a half-received record for which a connection keeps only a buffer of just that
+/// size.
 pub const INPUT_KEEP_BYTES: usize = 4 * 1024;
 
-/// Input buffers that a thread keeps for its next connections; each has grown to what its records
-/// needed.
+/// Maximum number of input buffers that a thread keeps for its next connections; each has grown to
+/// the size its records needed.
 pub const SPARE_BUFFERS_MAX: usize = 16;
 
-/// Memory charged for a connection that is idle, in bytes: its state and its place in tables.
+/// Memory charged for an idle connection, in bytes: its state and its entries in tables.
 pub const CONNECTION_BYTES: u64 = 1024;
 
-/// Memory charged for the state of TLS on a connection, in bytes: that of rustls 0.23 and the 4 KiB
-/// in which it receives.
+/// Memory charged for the TLS state of a connection, in bytes: that of rustls 0.23 and its 4 KiB
+/// receive buffer.
 pub const TLS_BYTES: u64 = 8 * 1024;
 
-/// Memory charged for encrypted bytes that a socket has not taken. **Source:** rustls 0.23,
+/// Memory charged for encrypted bytes that a socket has not yet accepted. **Source:** rustls 0.23,
 /// `DEFAULT_BUFFER_LIMIT`.
 pub const TLS_UNSENT_BYTES: usize = 64 * 1024;
 
-/// Time after which a connection that waits for room to receive looks for it again, in nanoseconds.
+/// Time after which a connection waiting for room to receive tries again, in nanoseconds.
 pub const ROOM_RETRY_NS: u64 = 5_000_000;
 
-/// Time for which a long call that is half received may bring nothing while other connections wait
-/// for its memory, in nanoseconds.
+/// Time without progress after which a half-received long call is dropped if other connections are
+/// waiting for its memory, in nanoseconds.
 pub const IDLE_CALL_NS_MAX: u64 = 1_000_000_000;
 
 /// Longest time between two checks of the connections' time-outs, in nanoseconds.
 pub const SWEEP_NS_MAX: u64 = 500_000_000;
 
-/// Shortest time between two such checks, where time-outs are short.
+/// Shortest time between two such checks, if time-outs are short.
 pub const SWEEP_NS_MIN: u64 = 5_000_000;
 
-/// Ports of one server: that of NFS, and that of the portmapper.
+/// Ports of one server: one for NFS, one for the portmapper.
 pub const LISTENERS_MAX: usize = 2;
 
 /// Events taken from the kernel at once.
@@ -77,100 +78,102 @@ pub const EVENTS_MAX: usize = 256;
 /// Length of the queue of connections not yet accepted.
 pub const BACKLOG: i32 = 4096;
 
-/// Descriptors of the process that are not for connections: loops, listeners, other open files.
+/// Descriptors of the process reserved for other purposes than connections: loops, listeners, other
+/// open files.
 pub const DESCRIPTORS_RESERVED: u64 = 64;
 
-/// Largest reply kept for a repeated call, in bytes; a call with a larger one is carried out again.
+/// Largest reply kept for a repeated call, in bytes; a call with a larger one is executed again.
 pub const CACHED_REPLY_BYTES_MAX: usize = 4 * 1024;
 
-/// Largest READ and WRITE granted over UDP, in bytes, so that call and reply fit a datagram.
+/// Largest READ and WRITE granted over UDP, in bytes, so that call and reply fit into a datagram.
 pub const DATAGRAM_TRANSFER_BYTES_MAX: u32 = 56 * 1024;
 
-/// Largest payload of a datagram over IPv4, in bytes. **Source:** RFC 768 and RFC 791: 65,535
-/// less both headers.
+/// Largest payload of a datagram over IPv4, in bytes. **Source:** RFC 768 and RFC 791: 65,535 minus
+/// both headers.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 
-/// Lines that MOUNT's DUMP keeps; further mounts are granted and not listed.
+/// Lines that MOUNT's DUMP keeps; further mounts are granted but not listed.
 pub const MOUNTS_MAX: usize = 2048;
 
-/// Most clients of NFS v4 known by name, for v4.0 and for later versions each.
+/// Maximum number of NFS v4 clients known by name, separately for v4.0 and for later versions.
 pub const NFS4_CLIENTS_MAX: usize = 65_536;
 
-/// Most sessions of NFS v4.1 at once.
+/// Maximum number of NFS v4.1 sessions at once.
 pub const NFS4_SESSIONS_MAX: usize = 131_072;
 
-/// Most slots granted to one session.
+/// Maximum number of slots per session.
 pub const NFS4_SESSION_SLOTS_MAX: u32 = 16_384;
 
-/// Most slots of all sessions together.
+/// Maximum number of slots in all sessions together.
 pub const NFS4_SLOTS_MAX: usize = 1 << 20;
 
 /// Longest reply kept on a slot, in bytes.
 pub const NFS4_KEPT_REPLY_BYTES_MAX: u32 = 2048;
 
-/// Most operations in one compound.
+/// Maximum number of operations in a compound.
 pub const NFS4_OPERATIONS_MAX: u32 = 128;
 
 /// Longest reply to a compound, in bytes, without the record mark.
 pub const NFS4_REPLY_BYTES_MAX: usize = RECORD_BYTES_MAX;
 
-/// Room that the result of an operation which changes something may need, in bytes.
+/// Largest result of an operation that changes something, in bytes.
 pub const NFS4_CHANGE_RESULT_BYTES: usize = 128;
 
-/// Smallest requests and replies that a session can do with, in bytes: SEQUENCE and little more.
+/// Smallest request and reply sizes that a session can work with, in bytes: SEQUENCE and little
+/// more.
 pub const NFS4_SESSION_BYTES_MIN: u32 = 256;
 
 /// Longest name of a client or owner, in bytes. **Source:** RFC 7530, NFS4_OPAQUE_LIMIT.
 pub const NFS4_OWNER_BYTES_MAX: usize = 1024;
 
-/// Bytes that one COPY copies at most; clients go on from there.
+/// Maximum number of bytes copied by one COPY; clients continue from there.
 pub const NFS4_COPY_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Runs of data and holes in one READ_PLUS.
+/// Maximum number of data and hole segments in one READ_PLUS.
 pub const NFS4_SEGMENTS_MAX: usize = 64;
 
-/// Memory charged for a client of v4 besides its name, which is held twice, in bytes.
+/// Memory charged for a v4 client besides its name, which is stored twice, in bytes.
 pub const NFS4_CLIENT_BYTES: u64 = 640;
 
 /// Memory charged for a session besides its slots, in bytes.
 pub const NFS4_SESSION_BYTES: u64 = 512;
 
-/// Memory charged for a slot besides the reply kept on it, in bytes.
+/// Memory charged for a slot besides its cached reply, in bytes.
 pub const NFS4_SLOT_BYTES: u64 = 64;
 
-/// Memory charged for an owner of opens or locks besides its name and last reply, in bytes.
+/// Memory charged for an open or lock owner besides its name and last reply, in bytes.
 pub const NFS4_OWNER_BYTES: u64 = 256;
 
-/// Memory charged for an open, a delegation or a state of locks, with its place in all tables and
-/// the entry of its file, in bytes.
+/// Memory charged for an open, a delegation or a lock state, including its entries in all tables
+/// and that of its file, in bytes.
 pub const NFS4_STATE_BYTES: u64 = 640;
 
 /// Memory charged for a locked range, in bytes.
 pub const NFS4_RANGE_BYTES: u64 = 64;
 
-/// Memory charged for a reply kept for a repeat besides its bytes, in bytes.
+/// Memory charged for a reply kept for repeated calls besides its bytes, in bytes.
 pub const CACHED_REPLY_BYTES: u64 = 256;
 
-/// Most opens and states of locks of all clients together.
+/// Maximum number of opens and lock states of all clients together.
 pub const NFS4_STATES_MAX: usize = 1 << 19;
 
-/// Most delegations of all clients together; they count as states, too.
+/// Maximum number of delegations of all clients together; they also count as states.
 pub const NFS4_DELEGATIONS_MAX: usize = 1 << 16;
 
-/// Most owners of opens, and of locks, that one client can have.
+/// Maximum number of open owners, and of lock owners, per client.
 pub const NFS4_OWNERS_MAX: usize = 16_384;
 
-/// Most locked ranges in one file, and in all files together.
+/// Maximum number of locked ranges in one file.
 pub const NFS4_FILE_RANGES_MAX: usize = 16_384;
-/// The limit of ranges of all clients together; see `NFS4_FILE_RANGES_MAX`.
+/// Maximum number of locked ranges of all clients together.
 pub const NFS4_RANGES_MAX: usize = 1 << 20;
 
-// One reply of the largest READ must fit, or a connection that waits for room would wait for ever.
+// A reply to the largest READ must fit, or a connection waiting for room would wait forever.
 const _: () = assert!(OUTBOX_BYTES_MAX >= TRANSFER_BYTES_MAX as usize);
-// A whole call without payload is received at once.
+// A whole call without payload can be received at once.
 const _: () = assert!(RECEIVE_BYTES_MIN >= RECORD_OVERHEAD_BYTES);
 const _: () = assert!(VECTORS_MAX <= 1024);
-// A datagram can't be cut, so header and payload have to fit together.
+// A datagram can't be split, so header and payload have to fit together.
 const _: () =
     assert!(DATAGRAM_TRANSFER_BYTES_MAX as usize + RECORD_OVERHEAD_BYTES <= DATAGRAM_BYTES_MAX);
 // Three words frame each line of DUMP.

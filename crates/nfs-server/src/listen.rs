@@ -1,7 +1,7 @@
-//! Opening the sockets that a server answers on.
+//! Opens the sockets that a server answers on.
 //!
-//! TCP and UDP share a port: where the system chooses it, TCP asks first and UDP follows, and
-//! both are tried again where another has taken that one. Each loop has a UDP socket of its own.
+//! TCP and UDP share a port: if the system chooses it, TCP asks first and UDP follows; if another
+//! process already has that UDP port, both try again. Each loop has its own UDP socket.
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -19,17 +19,17 @@ use crate::error::ServerError;
 use crate::event_loop::{Listener, Sockets};
 use crate::limits::{BACKLOG, DATAGRAM_BUFFER_BYTES};
 
-/// Tries for a port that is free for both transports.
+/// Attempts at finding a port that is free for both transports.
 const PORT_ATTEMPTS: usize = 64;
 
 /// All sockets of a server.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// For each loop its own; listeners are the first one's.
+    /// Per loop; only the first loop has listeners.
     pub(crate) sockets: Vec<Sockets>,
-    /// Address where NFS and MOUNT are answered.
+    /// Address where NFS and MOUNT are served.
     pub(crate) address: SocketAddr,
-    /// Address where the portmapper is answered, where it is.
+    /// Address of the portmapper, if it is served.
     pub(crate) portmap_address: Option<SocketAddr>,
 }
 
@@ -57,15 +57,15 @@ pub(crate) fn open(config: &ServerConfig, threads: usize) -> Result<Opened, Serv
 /// The portmapper's programs.
 const PORTMAPPER: Offered = Offered { portmap: true, rpcbind: true, ..Offered::NONE };
 
-/// The programs that a port answers.
+/// The programs served on a port.
 #[derive(Clone, Copy, Debug)]
 struct Programs {
     tcp: Offered,
     udp: Offered,
 }
 
-/// Returns the programs behind the port of NFS: v4 has no place in datagrams.
-/// **Source:** RFC 7530 section 3.1.
+/// Returns the programs on the NFS port: v4 is not served over UDP. **Source:** RFC 7530 section
+/// 3.1.
 fn offered_programs(config: &ServerConfig) -> Programs {
     let (v2, v3) = (config.versions.v2, config.versions.v3);
     let base = match config.portmap {
@@ -107,7 +107,7 @@ fn open_port(
 type Port = (SocketAddr, Option<TcpListener>, Vec<UdpSocket>);
 
 fn try_port(config: &ServerConfig, wanted: SocketAddr, threads: usize) -> Result<Port, Errno> {
-    // With port 0 the first socket gets a port from the system, and the others ask for that one.
+    // With port 0 the first socket gets a port from the system, and the others use the same one.
     let mut address = wanted;
     let mut listener = None;
     if config.tcp {
@@ -132,7 +132,7 @@ fn open_listener(
     let socket = open_socket(address, SocketType::STREAM)?;
     set_socket_reuseaddr(&socket, true)?;
     if let Some(name) = congestion_control {
-        // Refused or unknown: `Server::congestion_control` reports what is effective.
+        // If it is refused or unknown, `Server::congestion_control` reports which one is in effect.
         let _ = set_tcp_congestion(&socket, name);
     }
     bind(&socket, &address)?;
@@ -140,11 +140,11 @@ fn open_listener(
     Ok(TcpListener::from(socket))
 }
 
-/// Opens a datagram socket that shares its port with those of the other loops: a server of one loop
-/// thereby fails where another process has the port already.
+/// Opens a datagram socket that shares its port with those of the other loops. With a single loop
+/// it does not share, so it fails if another process already has the port.
 fn open_datagrams(address: SocketAddr, loops: usize) -> rustix::io::Result<UdpSocket> {
     let socket = open_socket(address, SocketType::DGRAM)?;
-    // The system grants less where its limit is lower.
+    // The system grants less if its limit is lower.
     let _ = set_socket_recv_buffer_size(&socket, DATAGRAM_BUFFER_BYTES);
     let _ = set_socket_send_buffer_size(&socket, DATAGRAM_BUFFER_BYTES);
     set_socket_reuseport(&socket, loops > 1)?;

@@ -1,7 +1,7 @@
-//! How loops hear from others: connections to take over, and orders.
+//! How loops hear from other threads: connections to take over, and orders.
 //!
 //! A [`Mailbox`] wakes its loop through a descriptor. Orders come from `Controls`, from the loop
-//! that accepts connections, and from any thread that has to call a client back.
+//! that accepts connections, and from any thread that needs to call a client back.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +22,7 @@ pub(crate) struct NewConnection {
     pub(crate) peer: SocketAddr,
     pub(crate) offered: Offered,
     pub(crate) number: u64,
-    /// It is never answered, by plan.
+    /// Never answer it: a planned fault.
     pub(crate) hung: bool,
 }
 
@@ -33,9 +33,10 @@ pub(crate) enum Order {
     Serve(NewConnection),
     /// Send this framed call to the client of the connection with this token.
     CallBack(u64, Vec<u8>),
-    /// Do nothing until this time of the monotonic clock.
+    /// Do nothing until this time on the monotonic clock.
     StallUntil(u64),
-    /// Close all connections, drop the first, then wait until the second is dropped too.
+    /// Close all connections, drop the sender, then wait until the other half of the receiver is
+    /// dropped, too.
     Restart(Sender<()>, Receiver<()>),
 }
 
@@ -53,7 +54,7 @@ impl Mailbox {
         Ok(Self { wake, stop: AtomicBool::new(false), orders: Mutex::default() })
     }
 
-    /// The descriptor that becomes readable when there is something new.
+    /// The descriptor that becomes readable when there are new orders.
     pub(crate) fn descriptor(&self) -> &OwnedFd {
         &self.wake
     }
@@ -64,12 +65,12 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Whether the loop is to stop.
+    /// Whether the loop should stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Gives an order.
+    /// Sends an order.
     pub(crate) fn send(&self, order: Order) {
         sync::lock(&self.orders).push(order);
         self.wake();
@@ -78,19 +79,19 @@ impl Mailbox {
     /// Takes all orders.
     pub(crate) fn take(&self) -> Vec<Order> {
         let mut count = [0; 8];
-        // An empty counter is no failure: this loop was woken twice.
+        // An empty counter is not an error: this loop was woken twice.
         let _ = rustix::io::read(&self.wake, &mut count);
         std::mem::take(&mut sync::lock(&self.orders))
     }
 
     fn wake(&self) {
-        // Orders are pushed before the write and read after the wake-up, so none is missed. This
-        // fails only where the counter is full, and then the loop is awake already.
+        // Orders are pushed before the write and read after the wake-up, so none is missed. The
+        // write fails only if the counter is full, and then the loop has already been woken.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 }
 
-/// The mailboxes by which the loops know each other.
+/// The mailboxes of all loops, and state they share.
 #[derive(Debug)]
 pub(crate) struct Loops {
     pub(crate) mailboxes: Vec<Arc<Mailbox>>,

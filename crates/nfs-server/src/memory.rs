@@ -1,10 +1,10 @@
-//! The memory of a server, divided among those who use it.
+//! The memory of a server, divided among its users.
 //!
 //! Files have most of it ([`model::server_memory`]). The rest is divided into budgets of fixed
 //! size, so that none can starve another: many clients leave room for connections, and long calls
-//! leave room for small ones. What is left over is for buffers that the threads keep warm, and for
-//! copies that pass the limit of the files for a moment. A thread's own buffer, in which one call
-//! at a time is received and answered, belongs to the thread and is not counted.
+//! leave room for small ones. The remainder is for buffers that the threads keep warm, and for
+//! copies that exceed the files' limit for a moment. A thread's own buffer, in which one call at a
+//! time is received and answered, belongs to the thread and is not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,29 +14,29 @@ use model::server_memory::file_bytes;
 use crate::fs::{Budget, COPY_SHARE, Charge};
 use crate::limits::{OUTBOX_BYTES_MAX, OUTBOX_BYTES_TIGHT};
 
-/// The budgets besides that of the files.
+/// The budgets other than that of the files.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// What every connection holds, if only its socket.
+    /// Memory that every connection needs, even if it is only a socket.
     pub(crate) connections: Arc<Budget>,
-    /// Long calls that are being received, each as a whole.
+    /// Long calls that are being received, each charged in full.
     pub(crate) long_calls: Arc<Budget>,
-    /// The first bytes of other calls, and replies half sent.
+    /// The first bytes of other calls, and half-sent replies.
     pub(crate) buffers: Arc<Budget>,
-    /// Clients of v4 and what they have, and replies kept for repeats.
+    /// v4 clients and their state, and replies kept for repeated calls.
     pub(crate) clients: Arc<Budget>,
     /// Bytes of buffers that each thread may keep for its next connections.
     pub(crate) spare_bytes_max: usize,
-    /// Number of connections that wait for room to receive a call, and those of them whose call
-    /// is short.
+    /// Number of connections waiting for room to receive a call, and how many of them have a short
+    /// call.
     waiting: AtomicUsize,
     waiting_short: AtomicUsize,
-    /// How often a client did not get what it wanted for want of memory.
+    /// How often a client was refused because memory ran out.
     clients_refused: AtomicU64,
 }
 
 impl Memory {
-    /// Divides what `memory_bytes` leaves beside the files.
+    /// Divides the part of `memory_bytes` that is not for files.
     pub(crate) fn new(memory_bytes: u64, threads: usize) -> Self {
         let files = file_bytes(memory_bytes);
         let sixteenth = (memory_bytes - files).saturating_sub(files / COPY_SHARE) / 16;
@@ -52,7 +52,7 @@ impl Memory {
         }
     }
 
-    /// Takes memory for a client, or counts that there is none.
+    /// Takes memory for a client, or counts a refusal.
     pub(crate) fn take_for_client(&self, bytes: u64) -> Option<Charge> {
         let taken = Charge::take(&self.clients, bytes).ok();
         if taken.is_none() {
@@ -61,44 +61,44 @@ impl Memory {
         taken
     }
 
-    /// Counts that a client did not get what it wanted.
+    /// Counts a refused client.
     pub(crate) fn note_client_refused(&self) {
         self.clients_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often a client did not get what it wanted.
+    /// How often a client was refused because memory ran out.
     pub(crate) fn clients_refused(&self) -> u64 {
         self.clients_refused.load(Ordering::Relaxed)
     }
 
-    /// Bytes charged at this moment.
+    /// Bytes currently charged.
     pub(crate) fn used_bytes(&self) -> u64 {
         let budgets = [&self.connections, &self.long_calls, &self.buffers, &self.clients];
         budgets.iter().map(|budget| budget.used_bytes()).sum()
     }
 
-    /// Whether so much of the buffers is in use that connections get small ones.
+    /// Whether so much buffer memory is in use that connections get small buffers.
     pub(crate) fn is_tight(&self) -> bool {
         self.buffers.used_bytes() > self.buffers.limit_bytes() / 2
     }
 
-    /// Bytes of unsent replies beyond which a connection is read no further.
+    /// Bytes of unsent replies beyond which no more requests are read from a connection.
     pub(crate) fn outbox_bytes_max(&self) -> usize {
         if self.is_tight() { OUTBOX_BYTES_TIGHT } else { OUTBOX_BYTES_MAX }
     }
 
-    /// Whether connections wait for room to receive a call.
+    /// Whether connections are waiting for room to receive a call.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether connections wait for room to receive a short call.
+    /// Whether connections are waiting for room to receive a short call.
     pub(crate) fn has_waiting_short(&self) -> bool {
         self.waiting_short.load(Ordering::Relaxed) > 0
     }
 }
 
-/// A connection among those that wait, until it is dropped.
+/// Counts a connection as waiting until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     memory: Arc<Memory>,
@@ -106,7 +106,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Counts one more connection that waits with a call that is short or long.
+    /// Counts one more waiting connection, with a short or a long call.
     pub(crate) fn begin(memory: &Arc<Memory>, is_short: bool) -> Self {
         memory.waiting.fetch_add(1, Ordering::Relaxed);
         memory.waiting_short.fetch_add(usize::from(is_short), Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The origin of a request: its sender and its transport.
 //!
-//! The transport decides which sizes are granted, whether TLS is missing, and how a reply can be
-//! damaged by plan.
+//! The transport decides which sizes are granted, whether TLS is missing, and how planned damage
+//! can affect a reply.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::callback_line::CallbackLine;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
     Tcp,
-    /// TCP under TLS.
+    /// TCP with TLS.
     Tls,
     Udp,
 }
@@ -22,6 +22,6 @@ pub(crate) enum Transport {
 pub(crate) struct Origin {
     pub(crate) peer: SocketAddr,
     pub(crate) transport: Transport,
-    /// The way back to the sender, which a datagram has not.
+    /// The callback line to the sender; datagrams have none.
     pub(crate) line: Option<Arc<CallbackLine>>,
 }

@@ -1,9 +1,9 @@
-//! Replies of one connection that wait to be sent.
+//! Replies of one connection waiting to be sent.
 //!
-//! Encoded bytes gather in one reused buffer, the head; payload remains where the store has it. The
-//! order of both is a queue of segments that becomes the vectors of a `sendmsg`, so payload is
-//! never copied in user space. Positions in the head are absolute: they keep counting while the
-//! buffer is moved together.
+//! Encoded bytes are collected in one reused buffer, the head; payload stays in the store. A queue
+//! of segments keeps both in order and becomes the vectors of a `sendmsg`, so payload is never
+//! copied in user space. Positions in the head are absolute: compacting the buffer does not change
+//! them.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -13,9 +13,9 @@ use crate::limits::{HEAD_KEEP_BYTES, HEAD_SLACK_BYTES};
 
 #[derive(Clone, Debug)]
 enum Segment {
-    /// Head bytes from one absolute position to another.
+    /// Head bytes between two absolute positions.
     Head(u64, u64),
-    /// Bytes of the store.
+    /// Bytes from the store.
     Payload(Piece),
 }
 
@@ -32,39 +32,39 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Bytes that wait, sealed ones only.
+    /// Number of waiting bytes, sealed ones only.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Memory of the encoded bytes that wait; payload belongs to the store.
+    /// Memory of the encoded bytes; payload belongs to the store.
     pub(crate) fn head_capacity(&self) -> usize {
         self.head.capacity()
     }
 
-    /// Gives memory back that encoded bytes don't need.
+    /// Frees memory that encoded bytes don't need.
     pub(crate) fn shrink(&mut self) {
         self.head.shrink_to_fit();
     }
 
-    /// Whether it has buffers to use again.
+    /// Whether it has buffers that can be reused.
     pub(crate) fn is_warm(&self) -> bool {
         self.head.capacity() > 0
     }
 
-    /// The buffer to append encoded bytes to; [`Outbox::seal`] follows.
+    /// The buffer to append encoded bytes to; call [`Outbox::seal`] afterwards.
     pub(crate) fn head(&mut self) -> &mut Vec<u8> {
         &mut self.head
     }
 
-    /// Puts what was appended to the head since the last time into the queue.
+    /// Queues the bytes appended to the head since the last call.
     pub(crate) fn seal(&mut self) {
         let end = self.base + self.head.len() as u64;
         if end == self.sealed {
             return;
         }
         self.bytes += (end - self.sealed) as usize;
-        // Replies without payload follow each other in one segment, and so in one vector.
+        // Consecutive replies without payload share one segment, and so one vector.
         match self.segments.back_mut() {
             Some(Segment::Head(_, last)) => *last = end,
             _ => self.segments.push_back(Segment::Head(self.sealed, end)),
@@ -72,7 +72,7 @@ impl Outbox {
         self.sealed = end;
     }
 
-    /// Puts payload into the queue, after what the head holds.
+    /// Queues payload, after the current content of the head.
     pub(crate) fn push(&mut self, piece: Piece) {
         self.seal();
         self.bytes += piece.bytes().len();
@@ -91,7 +91,7 @@ impl Outbox {
         self.consume(moved);
     }
 
-    /// Moves everything of another outbox to the end of this one.
+    /// Moves the content of another outbox to the end of this one.
     pub(crate) fn append(&mut self, other: Self) {
         for segment in other.segments {
             match segment {
@@ -123,7 +123,7 @@ impl Outbox {
         }
     }
 
-    /// Fills vectors from the front of the queue and returns how many.
+    /// Fills vectors from the front of the queue and returns their number.
     pub(crate) fn vectors<'a>(&'a self, vectors: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         for (vector, segment) in vectors.iter_mut().zip(&self.segments) {
@@ -133,7 +133,7 @@ impl Outbox {
         count
     }
 
-    /// Takes `sent` bytes from the front of the queue.
+    /// Removes `sent` bytes from the front of the queue.
     pub(crate) fn consume(&mut self, mut sent: usize) {
         self.bytes -= sent;
         while sent > 0 {
@@ -160,7 +160,7 @@ impl Outbox {
 
     /// Frees the part of the head that was sent.
     fn reclaim(&mut self) {
-        // The first head segment that waits is the first byte still needed; segments are in order.
+        // The first waiting head segment marks the first byte still needed; segments are in order.
         let mut needed = self.sealed;
         for segment in &self.segments {
             if let Segment::Head(start, _) = segment {
@@ -169,8 +169,8 @@ impl Outbox {
             }
         }
         let free = (needed - self.base) as usize;
-        // An empty head costs nothing to clear. Otherwise bytes are moved only once there are many
-        // to gain, so that each byte is moved a bounded number of times.
+        // An empty head costs nothing to clear. Otherwise compact only if that frees many bytes, so
+        // that each byte is moved a bounded number of times.
         if free == self.head.len() {
             self.head.clear();
             self.head.shrink_to(HEAD_KEEP_BYTES);

@@ -1,9 +1,9 @@
-//! A connection without RPC: frames in, frames out, for what TCP alone can do.
+//! A connection without RPC: frames in, frames out, to measure plain TCP.
 //!
-//! [`Raw`] is the input of such a connection. Bytes come in pieces of any size, and answers go
-//! into the outbox: bytes that come are dropped, bytes that are wanted are zeros. Nothing is
-//! allocated for a length that was only announced; what waits is bounded by the outbox, as for
-//! replies of RPC.
+//! [`Raw`] is the input of such a connection. Bytes arrive in pieces of any size, and answers go
+//! into the outbox: bytes that are put are dropped, bytes that are requested are zeros. Nothing is
+//! allocated for a length that was only announced; waiting bytes are bounded by the outbox, as for
+//! RPC replies.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use crate::fs::{Piece, ZEROS};
 use crate::limits::OUTBOX_BYTES_MAX;
 use crate::outbox::Outbox;
 
-/// Bytes that are received at once: what a large WRITE is received in, too.
+/// Bytes received at once, the same as for a large WRITE.
 const INPUT_BYTES: usize = 256 * 1024;
 
-/// A connection of frames: what has come and is not answered yet, and where the stream stands.
+/// A connection of frames: unanswered input and the position in the stream.
 #[derive(Debug)]
 pub(crate) struct Raw {
     reflector: Reflector,
@@ -25,7 +25,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Takes over a connection that began with these bytes.
+    /// Takes over a connection that started with these bytes.
     pub(crate) fn starting_with(bytes: &[u8]) -> Self {
         Self { reflector: Reflector::default(), input: bytes.to_vec(), waiting: 0..bytes.len() }
     }
@@ -41,7 +41,7 @@ impl Raw {
         self.input = buffer;
     }
 
-    /// Gives the buffer away where at most `keep_bytes_max` bytes wait in it.
+    /// Gives the buffer away if at most `keep_bytes_max` bytes are waiting in it.
     pub(crate) fn release_buffer(&mut self, keep_bytes_max: usize) -> Option<Vec<u8>> {
         if self.input.len() < INPUT_BYTES || self.waiting.len() > keep_bytes_max {
             return None;
@@ -56,24 +56,24 @@ impl Raw {
         self.input.len()
     }
 
-    /// Room to receive into; empty as long as something waits.
+    /// Room to receive into; empty as long as input is waiting.
     pub(crate) fn input_space(&mut self) -> &mut [u8] {
         if self.waiting.is_empty() { &mut self.input } else { &mut [] }
     }
 
-    /// Notes that so many bytes were received.
+    /// Records that `count` bytes were received.
     pub(crate) fn note_received(&mut self, count: usize) {
         self.waiting = 0..count;
     }
 
-    /// Answers what has come; true where nothing waits any more.
+    /// Answers received frames; returns true if nothing is waiting any more.
     pub(crate) fn answer_frames(&mut self, outbox: &mut Outbox) -> Result<bool, NoFrame> {
         let taken = self.reflector.take_bytes(&self.input[self.waiting.clone()], outbox)?;
         self.waiting.start += taken;
         Ok(self.waiting.is_empty())
     }
 
-    /// Whether a frame, or what follows it, is half through.
+    /// Whether a frame, or the data after it, is incomplete.
     pub(crate) fn is_partial(&self) -> bool {
         self.reflector.is_partial()
     }
@@ -84,13 +84,13 @@ impl Raw {
 struct Reflector {
     head: [u8; FRAME_BYTES],
     head_bytes: usize,
-    /// The request whose bytes are coming, and how many are still to come.
+    /// The request whose data is arriving, and the number of bytes still to come.
     put: Option<(Frame, u32)>,
 }
 
 impl Reflector {
-    /// Takes bytes of the stream and answers what they complete; gives how many were taken, which
-    /// are all unless the outbox is full.
+    /// Takes bytes of the stream and answers the frames they complete; returns how many were taken,
+    /// which is all of them unless the outbox is full.
     fn take_bytes(&mut self, bytes: &[u8], outbox: &mut Outbox) -> Result<usize, NoFrame> {
         let mut taken = 0;
         while taken < bytes.len() && outbox.bytes() < OUTBOX_BYTES_MAX {
@@ -100,8 +100,8 @@ impl Reflector {
     }
 
     fn take_step(&mut self, bytes: &[u8], outbox: &mut Outbox) -> Result<usize, NoFrame> {
-        // The bytes of a Put are dropped as they come and answered once all are there, so a length
-        // of 4 GiB in a header allocates nothing.
+        // The bytes of a Put are dropped as they arrive and answered once all have, so a length of
+        // 4 GiB in a header allocates nothing.
         if let Some((frame, left)) = self.put {
             let taken = (left as usize).min(bytes.len());
             let left = left - taken as u32;

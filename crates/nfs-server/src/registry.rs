@@ -1,9 +1,9 @@
-//! A table of shared objects by number: inodes, sessions, and states of opens and locks.
+//! A table of shared objects by number: inodes, sessions, opens and lock states.
 //!
-//! A number is a slot and the slot's generation, so finding takes one short read lock and no hash,
-//! and the number of something that is gone is never mistaken for its successor's. Slots are
-//! spread over shards, each with its own lock, so threads that look up different numbers seldom
-//! meet. Removing an object frees its slot; an operation that holds the `Arc` may finish with it.
+//! A number is a slot and the slot's generation, so a lookup takes one short read lock and no hash,
+//! and the number of an object that is gone is never mistaken for its successor's. Slots are spread
+//! over shards, each with its own lock, so threads that look up different numbers seldom meet.
+//! Removing an object frees its slot; an operation that holds the `Arc` may finish with it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
@@ -63,14 +63,14 @@ impl<T> Registry<T> {
         (index / SHARDS) < shard.slots.len() as u32
     }
 
-    /// Puts in what `make` builds for its number; `None` where the table is full.
+    /// Inserts the object that `make` builds for its number; `None` if the table is full.
     pub(crate) fn insert(&self, make: impl FnOnce(u64) -> T) -> Option<Arc<T>> {
         // Counted before the check, so that two threads can't both take the last slot.
         if self.len.fetch_add(1, Ordering::Relaxed) >= self.limit {
             self.len.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        // Round robin over the shards keeps them equally long.
+        // Round robin keeps the shards equally long.
         let shard_index = (self.turn.fetch_add(1, Ordering::Relaxed) % u64::from(SHARDS)) as u32;
         let mut shard = sync::write(&self.shards[shard_index as usize]);
         let row = shard.free.pop().unwrap_or_else(|| {
@@ -85,7 +85,7 @@ impl<T> Registry<T> {
         Some(object)
     }
 
-    /// Takes an object out, where it is there.
+    /// Removes an object, if it exists, and returns it.
     pub(crate) fn remove(&self, key: u64) -> Option<Arc<T>> {
         let (index, generation) = (key as u32, (key >> 32) as u32);
         let mut shard = sync::write(&self.shards[(index % SHARDS) as usize]);
@@ -98,11 +98,11 @@ impl<T> Registry<T> {
         slot.generation = slot.generation.wrapping_add(1).max(1);
         shard.free.push(row);
         self.len.fetch_sub(1, Ordering::Relaxed);
-        // The caller drops the object after the lock: freeing a large file takes long.
+        // The caller drops the object after the lock is released: freeing a large file takes long.
         Some(object)
     }
 
-    /// All objects, in no order.
+    /// All objects, in no particular order.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         let mut all = Vec::new();
         for shard in &self.shards {

@@ -1,12 +1,13 @@
-//! Replies kept for calls that come again.
+//! Duplicate request cache: replies kept for calls that are sent again.
 //!
-//! A client that hears nothing repeats its call, and REMOVE done twice would answer NOENT. So the
-//! replies to what must not be done twice are kept for repeats. A call is known by its sender,
-//! xid, procedure and the sum of its first bytes, since some clients restart their xids on the
-//! same port. A repeat of one at work, or whose reply is held back by plan, is ignored.
+//! A client that gets no reply repeats its call, and executing REMOVE twice would return NOENT. So
+//! the replies to non-idempotent calls are kept for repeats. A call is identified by its sender,
+//! xid, procedure and a checksum of its first bytes, since some clients restart their xids on the
+//! same port. A repeat of a call that is still in progress, or whose reply is held back by a
+//! planned fault, is ignored.
 //!
-//! Bounded in entries, the oldest leaving first, and in bytes: a reply that is larger, or without
-//! memory, is not kept, and its call is carried out again. v4.1 has sessions for that.
+//! Bounded in entries, oldest evicted first, and in bytes: a reply that is too large, or for which
+//! there is no memory, is not kept, and its call is executed again. v4.1 has sessions for that.
 //!
 //! **Source:** RFC 1813 section 4.4; Juszczak, "Improving the Performance and Correctness of an NFS
 //! Server", USENIX 1989.
@@ -22,10 +23,10 @@ use crate::fs::{Budget, Charge};
 use crate::limits::{CACHED_REPLY_BYTES, CACHED_REPLY_BYTES_MAX};
 use crate::sync;
 
-/// Parts with a lock each, so that threads seldom meet.
+/// Number of parts with their own lock, so that threads seldom meet.
 const SHARDS: usize = 16;
 
-/// The properties that tell one call from all others.
+/// The properties that distinguish a call from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CallKey {
     pub(crate) peer: SocketAddr,
@@ -35,31 +36,31 @@ pub(crate) struct CallKey {
     pub(crate) sum: u32,
 }
 
-/// The knowledge about a call.
+/// The result of looking up a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// Nothing: it is to be carried out, and [`Replies::keep`] or [`Replies::forget`] follows.
+    /// Not known: execute it, then call [`Replies::keep`] or [`Replies::forget`].
     New,
-    /// It is at work.
+    /// It is in progress.
     Busy,
-    /// It was answered with this.
+    /// It was answered with this reply.
     Answered(Vec<u8>),
 }
 
 #[derive(Debug)]
 struct Kept {
-    /// Empty while the call is at work.
+    /// Empty while the call is in progress.
     reply: Vec<u8>,
-    /// Until when the reply is held back, on the monotonic clock.
+    /// Time until which the reply is held back, on the monotonic clock.
     held_until_ns: u64,
-    /// The memory of the reply.
+    /// The charge for the reply's memory.
     charge: Option<Charge>,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
     kept: HashMap<CallKey, Kept>,
-    /// Keys in the order of arrival; those of forgotten calls remain until they are the oldest.
+    /// Keys in order of arrival; those of forgotten calls remain until they are the oldest.
     order: VecDeque<CallKey>,
 }
 
@@ -73,8 +74,8 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// Makes an empty cache of about `entries_max`, and fewer where a quarter of the budget holds
-    /// no more; 0 keeps nothing.
+    /// Makes an empty cache for about `entries_max` replies, or fewer if a quarter of the budget
+    /// holds fewer; 0 keeps nothing.
     pub(crate) fn new(entries_max: usize, budget: &Arc<Budget>) -> Self {
         let affordable = (budget.limit_bytes() / 4 / CACHED_REPLY_BYTES) as usize;
         let entries_max = entries_max.min(affordable.max(SHARDS));
@@ -87,24 +88,25 @@ impl Replies {
         }
     }
 
-    /// Whether it keeps anything at all.
+    /// Whether it keeps any replies at all.
     pub(crate) fn is_on(&self) -> bool {
         self.shard_entries_max > 0
     }
 
-    /// Looks a call up, and notes it as being at work where it is new.
+    /// Looks up a call, and records a new one as in progress.
     pub(crate) fn begin(&self, key: CallKey, now_ns: u64) -> Known {
         let mut shard = self.lock(&key);
-        // While the first call is at work, or its reply is held back, a repeat is dropped: the
-        // client will get the one reply. Answering it would be a second reply under one xid.
+        // While the first call is in progress, or its reply is held back, a repeat is dropped: the
+        // client will get that reply. Answering the repeat would mean a second reply with the same
+        // xid.
         if let Some(kept) = shard.kept.get(&key) {
             if kept.reply.is_empty() || now_ns < kept.held_until_ns {
                 return Known::Busy;
             }
             return Known::Answered(kept.reply.clone());
         }
-        // `order` and not `kept` is bounded: a key whose reply was too large to keep is in `order`
-        // alone until its turn, and both have to stay within the limit.
+        // `order`, not `kept`, is bounded: a key whose reply was too large to keep stays in `order`
+        // until its turn, and both have to stay within the limit.
         if shard.order.len() >= self.shard_entries_max
             && let Some(oldest) = shard.order.pop_front()
         {
@@ -115,7 +117,7 @@ impl Replies {
         Known::New
     }
 
-    /// Keeps the reply of a call that was new, as far as it isn't too large.
+    /// Keeps the reply of a new call, unless it is too large.
     pub(crate) fn keep(&self, key: CallKey, reply: Vec<u8>) {
         let bytes = CACHED_REPLY_BYTES + reply.capacity() as u64;
         let charge = Charge::take(&self.budget, bytes).ok();
@@ -127,7 +129,7 @@ impl Replies {
         }
     }
 
-    /// Notes until when a reply is held back.
+    /// Records until when a reply is held back.
     pub(crate) fn hold(&self, key: CallKey, until_ns: u64) {
         if let Some(kept) = self.lock(&key).kept.get_mut(&key) {
             kept.held_until_ns = until_ns;
@@ -194,7 +196,7 @@ mod tests {
             assert!(budget.used_bytes() <= 64 << 10);
         }
         assert!(budget.used_bytes() > 0);
-        // One that has no room is not kept, and its call is carried out again.
+        // A reply for which there is no memory is not kept, and its call is executed again.
         let _full = Charge::force(&budget, 64 << 10);
         replies.begin(key(20_000), 0);
         replies.keep(key(20_000), vec![1]);

@@ -1,8 +1,8 @@
-//! Buffers that one thread lends to the connection that it serves at the moment.
+//! Buffers that a thread lends to the connection it is currently serving.
 //!
-//! A connection that is idle owns no buffer: it borrows one to receive into and one to answer
-//! into, and gives them back unless a record or a reply is half through. So ten thousand
-//! connections cost little, and the buffers in use stay warm.
+//! An idle connection owns no buffer: it borrows one to receive into and one to answer into, and
+//! returns them unless a record or a reply is incomplete. So ten thousand connections cost little,
+//! and the buffers in use stay warm.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,9 +19,9 @@ use crate::service::Service;
 pub(crate) struct Resources {
     pub(crate) service: Service,
     pub(crate) delays: Delays,
-    /// Connections that wait for room to receive a long call, by their tokens; some may be gone.
+    /// Connections waiting for room to receive a long call, by token; some may be gone.
     pub(crate) waiting: VecDeque<u64>,
-    /// One is the thread's own; together the others are bounded.
+    /// One is the thread's own; the others are bounded in total.
     buffers: Vec<Vec<u8>>,
     outbox: Outbox,
 }
@@ -35,11 +35,11 @@ impl Resources {
 
     /// Lends a buffer to receive into.
     pub(crate) fn lend_buffer(&mut self) -> Vec<u8> {
-        // The last one returned is most likely still in the processor's cache.
+        // The last one returned is most likely still in the CPU's cache.
         self.buffers.pop().unwrap_or_else(|| vec![0; INPUT_BYTES_START])
     }
 
-    /// Takes a buffer back, or frees it where there are enough, or where it is a small one.
+    /// Takes a buffer back, or frees it if there are enough or it is small.
     pub(crate) fn return_buffer(&mut self, buffer: Vec<u8>) {
         if buffer.len() < INPUT_BYTES_START {
             return;
@@ -51,13 +51,13 @@ impl Resources {
         }
     }
 
-    /// Lends the warm outbox to one that is empty.
+    /// Lends the warm outbox to a connection whose own is empty.
     pub(crate) fn lend_outbox(&mut self, outbox: &mut Outbox) {
         debug_assert!(outbox.bytes() == 0, "only when nothing waits");
         std::mem::swap(&mut self.outbox, outbox);
     }
 
-    /// Takes an outbox back that is empty by now; frees it where the own one is still here.
+    /// Takes back an outbox that is now empty; frees it if the warm one is still here.
     pub(crate) fn return_outbox(&mut self, outbox: &mut Outbox) {
         debug_assert!(outbox.bytes() == 0, "only when nothing waits");
         let returned = std::mem::take(outbox);

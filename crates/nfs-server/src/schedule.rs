@@ -1,6 +1,6 @@
 //! Planned events of the whole server, each at its time after the start.
 //!
-//! A thread of its own waits for them, only where there are any; stopping it interrupts the wait.
+//! If there are any, a thread of its own waits for them; stopping the schedule interrupts the wait.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Starts the clock for `events`; `None` where there are none.
+    /// Starts the clock for `events`; `None` if there are none.
     pub(crate) fn start(
         events: &[ScheduledEvent],
         controls: Arc<Controls>,
@@ -33,8 +33,8 @@ impl Schedule {
         let (stop, stopped) = mpsc::channel::<()>();
         let start_ns = monotonic_ns();
         let run = move || {
-            // Each wait is computed from the start, so that late events don't shift those after
-            // them. The channel carries nothing: its end interrupts the wait when the server is
+            // Each wait is computed from the start, so that a late event does not shift later ones.
+            // The channel carries nothing: closing it interrupts the wait when the server is
             // stopped.
             for ScheduledEvent { after_ns, event } in events {
                 let scheduled_ns = start_ns.saturating_add(after_ns);
@@ -57,7 +57,7 @@ impl Drop for Schedule {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It only gives orders; a panic there is a bug that its own message tells.
+            // It only sends orders; a panic there is a bug, and its message has been printed.
             let _ = thread.join();
         }
     }

@@ -1,6 +1,6 @@
-//! Starting, asking and stopping a server.
+//! Starting, querying and stopping a server.
 //!
-//! [`Server`] owns the threads; dropping it stops and joins them. Everything it tells is read
+//! [`Server`] owns the threads; dropping it stops and joins them. Everything it reports is read
 //! from shared state without disturbing the loops.
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 ///
 /// # Examples
 ///
-/// Serves an empty export `/export` on loopback, until it is stopped:
+/// Serves an empty export `/export` on loopback until it is stopped:
 /// ```
 /// use nfs_server::{Server, ServerConfig};
 ///
@@ -69,18 +69,18 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server; it listens when this returns.
+    /// Starts a server; when this returns, it is listening.
     ///
     /// # Errors
-    /// [`ServerError`] where a setting is out of range or the system refuses; nothing is left
-    /// running then.
+    /// [`ServerError`] if a setting is out of range or the system refuses something; then nothing
+    /// is left running.
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
         check_config(&config)?;
         let fs = file_system(&config)?;
         let tls = config.tls.as_ref().map(|tls| TlsServer::new(tls, config.listen)).transpose()?;
         let threads = thread_count(config.threads);
         let Opened { sockets, address, portmap_address } = listen::open(&config, threads)?;
-        // Accepted sockets inherit it, so the listener's own setting is theirs.
+        // Accepted sockets inherit it from the listener.
         let listener = sockets[0].listeners.first();
         let congestion_control =
             listener.and_then(|listener| tcp_congestion(&listener.socket).ok());
@@ -117,12 +117,12 @@ impl Server {
         self.address
     }
 
-    /// Address of the portmapper, where it is answered.
+    /// Address of the portmapper, if it is served.
     pub fn portmap_address(&self) -> Option<SocketAddr> {
         self.portmap_address
     }
 
-    /// Congestion control that is effective on the sockets, where the system reports it.
+    /// Congestion control in effect on the sockets, if the system reports it.
     pub fn congestion_control(&self) -> Option<&str> {
         self.congestion_control.as_deref()
     }
@@ -147,23 +147,23 @@ impl Server {
         &self.thread_ids
     }
 
-    /// Memory charged to files at this moment, in bytes: data, names, inodes, and data being sent.
+    /// Memory currently charged to files, in bytes: data, names, inodes, and data being sent.
     pub fn memory_bytes(&self) -> u64 {
         self.shared.fs.memory_bytes()
     }
 
-    /// Memory charged at this moment to all else, in bytes: connections, calls half received,
-    /// replies half sent, and what clients of v4 have.
+    /// Memory currently charged to everything else, in bytes: connections, half-received calls,
+    /// half-sent replies, and the state of v4 clients.
     pub fn client_memory_bytes(&self) -> u64 {
         self.shared.memory.used_bytes()
     }
 
-    /// Verifier of WRITE and COMMIT: another one after each start.
+    /// Verifier of WRITE and COMMIT: different after each start.
     pub fn write_verifier(&self) -> [u8; 8] {
         self.shared.verifier().0
     }
 
-    /// The file system itself, to prepare or inspect it without the wire.
+    /// The file system itself, to prepare or inspect it without going through NFS.
     pub fn file_system(&self) -> &FileSystem {
         &self.shared.fs
     }
@@ -179,24 +179,24 @@ impl Server {
         Some(attributes.size)
     }
 
-    /// Names in a directory, in the order in which they were made.
+    /// Names in a directory, in order of creation.
     pub fn list_directory(&self, path: &str) -> Option<Vec<String>> {
         let names = self.shared.fs.list_path(path).ok()?;
         Some(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
-    /// Certificates of the server as PEM, where it offers TLS: for clients that have to trust it.
+    /// Certificates of the server as PEM if it offers TLS, for clients that need to trust it.
     pub fn certificate_pem(&self) -> Option<&str> {
         let tls = self.shared.tls.as_ref()?;
         Some(tls.chain_pem.as_str())
     }
 
-    /// Restarts as [`crate::ServerEvent::Restart`] says; returns when it is done.
+    /// Restarts as described in [`crate::ServerEvent::Restart`]; returns when it is done.
     pub fn restart_now(&self) {
         self.controls.restart();
     }
 
-    /// Stalls for a while as [`crate::ServerEvent::Stall`] says; returns at once.
+    /// Stalls for a while as described in [`crate::ServerEvent::Stall`]; returns at once.
     pub fn stall_now(&self, duration: Duration) {
         self.controls.stall(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
     }
@@ -224,7 +224,7 @@ impl Server {
                 .map_err(ServerError::system("prepare an event loop"))?;
             let (sender, receiver) = mpsc::channel();
             let run = move || {
-                // The starter waits for this, so the send can't fail.
+                // The thread that starts it waits for this, so the send can't fail.
                 let _ = sender.send(rustix::thread::gettid().as_raw_nonzero().get());
                 event_loop.run().expect("waiting for events works");
             };
@@ -247,7 +247,7 @@ impl Drop for Server {
             mailbox.stop();
         }
         for thread in self.threads.drain(..) {
-            // A loop that panicked is a bug; it is passed on, but not out of another panic.
+            // A loop that panicked is a bug; pass the panic on, but not during another panic.
             if let Err(panic) = thread.join()
                 && !thread::panicking()
             {
@@ -327,7 +327,7 @@ fn shared_state(
         tls,
         allowed: AllowList { networks: config.allowed, loopback: config.loopback_allowed },
         partial_record_timeout_ns: config.partial_record_timeout_ns,
-        // A client of v2 may write 8192 bytes whatever is granted.
+        // A v2 client may write 8192 bytes whatever is granted.
         record_bytes_max: config.write_bytes_max.max(V2_TRANSFER_BYTES_MAX) as usize
             + RECORD_OVERHEAD_BYTES,
         pipe: Pipe::default(),
@@ -340,7 +340,7 @@ fn shared_state(
     }
 }
 
-/// Returns the portmapper's registrations for the sockets of one loop, which has one of each port.
+/// Returns the portmapper's registrations for the sockets of one loop, which has one for each port.
 fn registered_programs(sockets: &Sockets) -> Vec<Registered> {
     let mut registered = Vec::new();
     for Listener { socket, offered } in &sockets.listeners {
@@ -356,11 +356,11 @@ fn registered_programs(sockets: &Sockets) -> Vec<Registered> {
     registered
 }
 
-/// Connections that the process's descriptors allow, and at least one.
+/// Number of connections that the process's descriptors allow, at least one.
 fn clients_max(configured: usize) -> usize {
     // Running out of descriptors in `accept` leaves connections in the backlog that can be neither
-    // served nor refused, so the limit is kept before that. The soft limit counts: the process may
-    // have lowered it for other descriptors.
+    // served nor refused, so stay below that. The soft limit counts: the process may have lowered
+    // it for other descriptors.
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let room = usize::try_from(limit.saturating_sub(DESCRIPTORS_RESERVED)).unwrap_or(usize::MAX);
     configured.min(room).max(1)

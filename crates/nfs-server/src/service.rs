@@ -1,10 +1,10 @@
 //! From a decoded request to an encoded reply.
 //!
-//! A [`Service`] belongs to one thread: it holds that thread's scratch space and counters, and
-//! shares everything else. Nothing here knows sockets: a request comes with its [`Origin`], and
-//! the reply goes into an [`Outbox`], READ payload as pieces of the store. Each version of NFS is
-//! a module with one way in, `answer_nfs3` and its like. Whatever writes data does it through
-//! [`Service::write_data`], so that planned faults and verifiers hold for all versions alike.
+//! A [`Service`] belongs to one thread: it has that thread's scratch space and counters, and shares
+//! everything else. It has no access to sockets: a request comes with its [`Origin`], and the reply
+//! goes into an [`Outbox`], with READ payload as pieces of the store. Each NFS version is a module
+//! with one entry point, such as `answer_nfs3`. All code that writes data goes through
+//! [`Service::write_data`], so that planned faults and verifiers apply to all versions alike.
 
 mod by_handle;
 mod convert;
@@ -47,10 +47,10 @@ use crate::outbox::Outbox;
 use crate::replies::{CallKey, Replies};
 use crate::tls::TlsServer;
 
-/// Owner of what a caller without a name makes. **Source:** Linux, DEFAULT_OVERFLOWUID.
+/// Owner of objects made by anonymous callers. **Source:** Linux, DEFAULT_OVERFLOWUID.
 const ANONYMOUS_ID: u32 = 65_534;
 
-/// Transfer sizes in bytes that one transport is granted.
+/// Transfer sizes granted to a transport, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Granted {
     pub(crate) read_bytes_max: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// The same, cut so that each call and reply fits a datagram.
+    /// The same, reduced so that each call and reply fits into a datagram.
     fn in_datagrams(self) -> Self {
         Self {
             read_bytes_max: self.read_bytes_max.min(DATAGRAM_TRANSFER_BYTES_MAX),
@@ -75,7 +75,7 @@ impl Granted {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) fs: FileSystem,
-    /// What the files leave of the memory.
+    /// The memory that is not for files.
     pub(crate) memory: Arc<Memory>,
     pub(crate) exports: Vec<String>,
     pub(crate) versions: Versions,
@@ -83,7 +83,7 @@ pub(crate) struct Shared {
     pub(crate) delegations: Delegations,
     pub(crate) lease_s: u32,
     pub(crate) granted: Granted,
-    /// Longest call taken: a WRITE of the configured size, though a fault may grant less.
+    /// Longest call accepted: a WRITE of the configured size, even if a fault grants less.
     pub(crate) record_bytes_max: usize,
     pub(crate) partial_record_timeout_ns: u64,
     pub(crate) allowed: AllowList,
@@ -93,7 +93,7 @@ pub(crate) struct Shared {
     pub(crate) clock: fn() -> FileTime,
     /// The portmapper's registrations.
     pub(crate) registrations: Vec<Registered>,
-    /// Host and path of each MNT without an UMNT.
+    /// Host and path of each MNT without UMNT.
     pub(crate) mounts: Mutex<BTreeSet<(String, String)>>,
     /// Replies kept for repeated calls.
     pub(crate) replies: Replies,
@@ -101,17 +101,17 @@ pub(crate) struct Shared {
     pub(crate) nfs4: Tables,
     /// Planned restarts so far.
     pub(crate) restarts: AtomicU64,
-    /// How often the write verifier changed without a restart, by plan.
+    /// How often the write verifier changed without a restart: a planned fault.
     pub(crate) verifier_changes: AtomicU64,
 }
 
 impl Shared {
-    /// Tells clients when the server may have lost their unstable writes: changes at each start
-    /// and each planned restart.
+    /// Verifier that tells clients when the server may have lost their unstable writes: changes at
+    /// each start and each planned restart.
     pub(crate) fn verifier(&self) -> Verifier {
-        // The first start has the boot id itself; each restart, and each planned change without
-        // one, mixes a count into it. Two restarts never lead back to an earlier value in practice:
-        // `mix` is a bijection of 64 bits.
+        // The first start uses the boot id itself; each restart, and each planned change without
+        // one, mixes a count into it. In practice two restarts never produce the same value: `mix`
+        // is a bijection of 64 bits.
         let restarts = self.restarts.load(Ordering::Acquire);
         let boot_id = self.fs.boot_id();
         let mut value = if restarts == 0 { boot_id } else { mix(boot_id ^ restarts) };
@@ -122,8 +122,8 @@ impl Shared {
         Verifier(value.to_be_bytes())
     }
 
-    /// Takes another verifier, where that is planned for a call that `changes` it, and says
-    /// whether it did.
+    /// Changes the verifier if that is planned for a call that `changes` it, and returns whether it
+    /// did.
     fn change_verifier(&self, changes: ChangingVerifier) -> bool {
         let is_planned = self.faults.changing_verifier >= Some(changes);
         if is_planned {
@@ -132,23 +132,24 @@ impl Shared {
         is_planned
     }
 
-    /// Verifier of directory cookies: they stay good as long as the store lives.
+    /// Verifier of directory cookies: they stay valid as long as the store lives.
     pub(crate) fn cookie_verifier(&self) -> Verifier {
         Verifier(self.fs.boot_id().to_be_bytes())
     }
 
-    /// Time between two checks of the connections' time-outs, in nanoseconds: half the shortest.
+    /// Time between two checks of the connections' time-outs, in nanoseconds: half of the shortest
+    /// one.
     pub(crate) fn sweep_ns(&self) -> u64 {
         let idle_ns = self.faults.close_idle_after_ns.unwrap_or(u64::MAX);
         let shortest_ns = idle_ns.min(self.partial_record_timeout_ns);
         (shortest_ns / 2).clamp(SWEEP_NS_MIN, SWEEP_NS_MAX)
     }
 
-    /// Forgets what a restart forgets; no loop serves anybody meanwhile.
+    /// Forgets the state that a restart loses; no loop serves anyone meanwhile.
     pub(crate) fn forget_state(&self) {
         // Data is lost before the verifier changes: a WRITE that reads the new verifier can only
         // store data after the loss. No loop answers meanwhile, so the order matters only to
-        // callers that read the file system without the wire.
+        // callers that use the file system directly.
         self.replies.clear();
         if self.faults.lose_last_writes > 0 {
             self.fs.lose_last_writes();
@@ -163,31 +164,31 @@ impl Shared {
     }
 }
 
-/// The outcome of writing data.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub(crate) change: Change,
-    /// Bytes taken, perhaps fewer than given.
+    /// Bytes written, possibly fewer than given.
     pub(crate) count: u32,
     pub(crate) verifier: Verifier,
 }
 
-/// One thread's way of answering; see the module.
+/// The request handler of one thread; see the module.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) shared: Arc<Shared>,
     pub(crate) counters: Arc<ThreadCounters>,
-    /// Time of the calls at hand: read once for each turn of the event loop.
+    /// Time of the current calls: read once per turn of the event loop.
     pub(crate) now: FileTime,
-    /// The planned faults of the caller at hand, where there are any.
+    /// The planned faults of the current caller, if any.
     pub(crate) faults: Option<Box<FaultState>>,
-    /// The limits that the transport at hand is granted.
+    /// The limits granted to the current transport.
     granted: Granted,
-    /// Whether a delegation of another client makes the call at hand wait.
+    /// Whether the current call has to wait if another client has a delegation.
     waits_for_recalls: bool,
-    /// Length in bytes of the call at hand.
+    /// Length of the current call in bytes.
     call_bytes: usize,
-    /// The call at hand, where its reply is kept for repeats.
+    /// The current call, if its reply is kept for repeats.
     repeatable: Option<CallKey>,
     pieces: Vec<Piece>,
     page: Vec<u8>,
@@ -211,8 +212,8 @@ impl Service {
         }
     }
 
-    /// Carries a request out and puts its reply, framed as a record, into `out`. A request that
-    /// the session refused is answered already and only counted.
+    /// Executes a request and puts its reply, framed as a record, into `out`. A request that the
+    /// session refused has already been answered and is only counted.
     pub(crate) fn answer(&mut self, request: &Request<'_>, origin: &Origin, out: &mut Outbox) {
         let xid = request.xid;
         self.call_bytes = request.record.len();
@@ -239,7 +240,7 @@ impl Service {
         }
     }
 
-    /// Carries out a call of which nothing is kept.
+    /// Executes a call whose reply is not kept.
     fn carry_out(
         &mut self,
         call: &program::Call<'_>,
@@ -259,8 +260,8 @@ impl Service {
                     encode_reply(out.head(), xid, &program::Reply::Nfs2(reply));
                 } else {
                     let context = Context { caller, now: self.now };
-                    // v2 has no status that means "later" (RFC 1094 section 2.3.1): its calls are
-                    // carried out while the delegation is recalled.
+                    // v2 has no status for "try again later" (RFC 1094 section 2.3.1): its calls
+                    // are executed while the delegation is being recalled.
                     self.waits_for_recalls = false;
                     self.answer_nfs2(call, &context, xid, out);
                     self.waits_for_recalls = true;
@@ -292,7 +293,7 @@ impl Service {
         out.seal();
     }
 
-    /// Whether a call lacks the TLS that it must have; the portmapper is open to all.
+    /// Returns true if a call lacks the TLS that is required; the portmapper is open to everyone.
     fn lacks_tls(&self, call: &program::Call<'_>, origin: &Origin) -> bool {
         let open = matches!(
             call,
@@ -305,14 +306,14 @@ impl Service {
     }
 
     /// Draws the planned faults of a procedure, or of an operation of a compound, before it is
-    /// carried out; a status is to be answered instead.
+    /// executed; returns the status to answer with instead, if one strikes.
     pub(crate) fn planned_error(&mut self, called: FaultedCalls, part: CallPart) -> Option<Status> {
         let status = self.faults.as_mut()?.draw_error(&self.shared.faults, called, part)?;
         self.counters.fault(FaultKind::Error);
         Some(status)
     }
 
-    /// Returns how many bytes a READ may bring at most: the RFCs allow fewer than it asks for.
+    /// Maximum number of bytes that a READ may return: the RFCs allow fewer than requested.
     pub(crate) fn granted_read(&mut self, count: u32) -> u32 {
         let granted = count.min(self.granted.read_bytes_max);
         if let Some(faults) = &mut self.faults
@@ -325,8 +326,8 @@ impl Service {
         granted
     }
 
-    /// Writes to a file, never more than is granted: the RFCs allow to answer with less.
-    /// Unstable data may be lost in a planned restart until it is committed.
+    /// Writes to a file, never more than is granted: the RFCs allow short writes. A planned restart
+    /// may lose unstable data until it is committed.
     pub(crate) fn write_data(
         &mut self,
         id: InodeId,
@@ -338,9 +339,9 @@ impl Service {
         if self.shared.change_verifier(ChangingVerifier::EveryWrite) {
             self.counters.fault(FaultKind::NewVerifier);
         }
-        // The verifier is read before the data is stored. Should a restart lose the data after
-        // that, the client sees the old verifier here and the new one in its COMMIT, and writes
-        // again. In the other order it would take lost data for safe (RFC 1813 section 3.3.7).
+        // Read the verifier before storing the data. If a restart loses the data after that, the
+        // client sees the old verifier here and the new one in its COMMIT, and writes again. In the
+        // other order it would believe that lost data is safe (RFC 1813 section 3.3.7).
         let verifier = self.shared.verifier();
         let mut data = &data[..data.len().min(self.granted.write_bytes_max as usize)];
         if let Some(faults) = &mut self.faults
@@ -351,7 +352,7 @@ impl Service {
             self.counters.fault(FaultKind::ShortWrite);
         }
         let unstable = stable == StableHow::Unstable;
-        // Undo data costs memory, so it is kept only where a planned restart will need it.
+        // Undo data costs memory, so it is kept only if a planned restart will need it.
         if let Some(faults) = &mut self.faults
             && self.shared.faults.lose_write.0 > 0
             && offset.saturating_add(data.len() as u64) <= self.shared.fs.attributes(id)?.size
@@ -378,20 +379,20 @@ impl Service {
         Ok(Written { change, count: count as u32, verifier })
     }
 
-    /// Returns the stability that the reply of a WRITE claims.
+    /// Returns the stability that a WRITE reply claims.
     pub(crate) fn claimed_stability(&self, requested: StableHow) -> StableHow {
         self.shared.faults.write_stability.unwrap_or(requested)
     }
 
-    /// Makes data that was written unstably safe from a planned restart, and gives the verifier
-    /// that says so.
+    /// Makes unstably written data safe from a planned restart, and returns the verifier.
     pub(crate) fn commit_data(&self, id: InodeId) -> Result<Verifier, FsError> {
         // The verifier tells the client whether the server lost unstable data since its WRITEs. A
         // planned change makes it send them again, as after a crash (RFC 1813 section 3.3.21).
         if self.shared.change_verifier(ChangingVerifier::EveryCommit) {
             self.counters.fault(FaultKind::NewVerifier);
         }
-        // Read before, as for a write: should a restart come between, the client writes again.
+        // Read before committing, as for a write: if a restart comes in between, the client writes
+        // again.
         let verifier = self.shared.verifier();
         let Shared { fs, faults, .. } = &*self.shared;
         let is_regular = fs.attributes(id)?.kind == FileKind::Regular;
@@ -404,7 +405,7 @@ impl Service {
     }
 }
 
-/// Who calls; `None` for a flavor that is not understood.
+/// Returns the caller; `None` for an unsupported flavor.
 fn caller_of(credential: &Credential<'_>, permissions: Permissions) -> Option<Caller> {
     match credential {
         Credential::Sys(sys) => Some(Caller::new(sys.uid, sys.gid, sys.groups, permissions)),

@@ -1,9 +1,9 @@
 //! A loop's connections, by token.
 //!
-//! A token is a slot and how often it was given out before, so that an event or a held reply
-//! meant for a connection that is gone finds none, and finding one costs an index.
+//! A token is a slot and its generation, so an event or a held-back reply for a connection that is
+//! gone finds nothing, and a lookup costs an index.
 
-/// Connections in slots; `T` is the connection.
+/// Connections in slots; `T` is the connection type.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     slots: Vec<Slot<T>>,
@@ -20,7 +20,7 @@ struct Slot<T> {
 const GENERATION_SHIFT: u32 = 32;
 
 impl<T> Slots<T> {
-    /// Makes an empty set whose tokens begin at `first_token`.
+    /// Makes an empty set whose tokens start at `first_token`.
     pub(crate) fn new(first_token: u64) -> Self {
         Self { slots: Vec::new(), free: Vec::new(), first_token }
     }
@@ -30,7 +30,7 @@ impl<T> Slots<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// The token that the next connection gets.
+    /// The token of the next connection.
     pub(crate) fn next_token(&self) -> u64 {
         let (index, generation) = match self.free.last() {
             Some(index) => (*index, self.slots[*index as usize].generation),
@@ -39,7 +39,7 @@ impl<T> Slots<T> {
         self.first_token + ((u64::from(generation) << GENERATION_SHIFT) | u64::from(index))
     }
 
-    /// Takes a connection in, under [`Slots::next_token`].
+    /// Adds a connection under [`Slots::next_token`].
     pub(crate) fn insert(&mut self, content: T) {
         let content = Some(Box::new(content));
         match self.free.pop() {
@@ -58,7 +58,7 @@ impl<T> Slots<T> {
         slot.content.as_deref_mut()
     }
 
-    /// Drops a connection that [`Slots::get_mut`] finds.
+    /// Drops a connection by its token.
     pub(crate) fn remove(&mut self, token: u64) {
         if self.get_mut(token).is_some() {
             let index = (token - self.first_token) as u32;
@@ -67,7 +67,7 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Drops those that `keep` does not want, and returns how many.
+    /// Drops the connections for which `keep` returns false, and returns their number.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) -> usize {
         let before = self.free.len();
         for (index, slot) in (0..).zip(&mut self.slots) {

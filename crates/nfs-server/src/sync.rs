@@ -1,7 +1,7 @@
-//! Locks whose poison is ignored.
+//! Locks that ignore poisoning.
 //!
 //! A thread that panics in the server is a bug that ends the whole server when it is joined; until
-//! then the other threads go on with the state as it is, rather than panic one after the other.
+//! then the other threads continue with the state as it is, rather than panic one after the other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -1,7 +1,7 @@
-//! Configuration of RPC over TLS at a server.
+//! Configuration of RPC over TLS on the server.
 //!
-//! [`TlsConfig`] is what the user says, [`TlsServer`] what connections are made from. TLS 1.3
-//! alone, as the RFC asks, and the application protocol `sunrpc` where the peer names any.
+//! [`TlsConfig`] is the user's configuration, [`TlsServer`] is used to set up connections. Only TLS
+//! 1.3, as the RFC requires, and the application protocol `sunrpc` if the peer uses ALPN.
 //!
 //! **Source:** RFC 9289 sections 4 and 5.
 
@@ -22,13 +22,13 @@ const ALPN_SUNRPC: &[u8] = b"sunrpc";
 /// The source of the server's certificate.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Certificate {
-    /// Made at the start, for `localhost` and the address listened on; `Server::certificate_pem`
-    /// gives it to those who have to trust it.
+    /// Made at startup, for `localhost` and the listening address; `Server::certificate_pem`
+    /// returns it for clients that need to trust it.
     #[default]
     SelfSigned,
     /// Given as PEM.
     Pem {
-        /// The server's certificate, then those that vouch for it.
+        /// The server's certificate, followed by its issuers.
         chain: String,
         /// The private key: PKCS #8, PKCS #1 or SEC 1.
         key: String,
@@ -40,16 +40,17 @@ pub enum Certificate {
 pub struct TlsConfig {
     /// The server's certificate and key.
     pub certificate: Certificate,
-    /// Calls of NFS and MOUNT without TLS are refused with AUTH_TOOWEAK, and those over UDP with
-    /// them; else TLS is offered and clients that do not request it are served without.
+    /// NFS and MOUNT calls without TLS are refused with AUTH_TOOWEAK, including all over UDP;
+    /// otherwise TLS is offered and clients that do not request it are served without.
     pub required: bool,
-    /// Certificates (PEM) of those who vouch for clients: each client must show one then.
+    /// Certificates (PEM) of authorities for clients; if set, each client must present a
+    /// certificate.
     pub client_authorities: Option<String>,
 }
 
 impl std::fmt::Debug for Certificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A key has no place in a log.
+        // A key must not end up in a log.
         f.write_str(match self {
             Self::SelfSigned => "SelfSigned",
             Self::Pem { .. } => "Pem",
@@ -57,7 +58,7 @@ impl std::fmt::Debug for Certificate {
     }
 }
 
-/// The configuration that connections under TLS are made from.
+/// The TLS configuration used to set up connections.
 #[derive(Debug)]
 pub(crate) struct TlsServer {
     config: Arc<ServerConfig>,
@@ -68,10 +69,10 @@ pub(crate) struct TlsServer {
 }
 
 impl TlsServer {
-    /// Reads or makes the certificate.
+    /// Reads or creates the certificate.
     ///
     /// # Errors
-    /// `ServerError::Tls` where certificate, key or authorities can't be used.
+    /// `ServerError::Tls` if certificate, key or authorities are not usable.
     pub(crate) fn new(config: &TlsConfig, listen: IpAddr) -> Result<Self, ServerError> {
         let (chain_pem, key_pem) = match &config.certificate {
             Certificate::SelfSigned => self_signed(listen)?,
@@ -105,7 +106,7 @@ impl TlsServer {
         Ok(Self { config: Arc::new(server), chain_pem, required: config.required })
     }
 
-    /// The configuration of one more connection.
+    /// The configuration for one more connection.
     pub(crate) fn shared_config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config)
     }
@@ -127,7 +128,7 @@ fn parse_certificates(
     Ok(all)
 }
 
-/// Makes a certificate for this host and its key, both as PEM.
+/// Creates a certificate for this host and its key, both as PEM.
 fn self_signed(listen: IpAddr) -> Result<(String, String), ServerError> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if !listen.is_unspecified() && !listen.is_loopback() {

@@ -1,6 +1,6 @@
 //! A server whose process has run out of file descriptors.
 //!
-//! The limit belongs to the whole process, so this test has one of its own.
+//! The limit applies to the whole process, so this test has a process of its own.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -35,7 +35,7 @@ fn callers_are_turned_away_and_the_others_served() {
     let mut first = TcpStream::connect(server.address()).unwrap();
     null_call(&mut first).unwrap();
 
-    // Leave one descriptor: the next caller takes it, and the server has none to accept with.
+    // Leave one descriptor: the next caller takes it, and the server has none left to accept with.
     let next = File::open("/dev/null").unwrap().as_raw_fd();
     let limit = getrlimit(Resource::Nofile);
     let one_more = Rlimit { current: Some(next as u64 + 1), maximum: limit.maximum };

@@ -39,7 +39,7 @@ fn flags_of(text: &str) -> Vec<(String, String)> {
 const OF_CAMPAIGNS: [(&str, &str); 3] =
     [("trials", "5"), ("discard", "cached"), ("backend", "posix")];
 
-/// Says whether a code can be raised in a run at all.
+/// Returns true if a code can be raised in a run at all.
 fn can_be_raised(code: CaveatCode, run: &RunSpec) -> bool {
     match code {
         // Our workers are watched; those of other programs are not.
@@ -60,7 +60,7 @@ fn check(target: &TargetArg, run: &RunSpec, flag: &str, value: &str, place: &str
     let setting = Setting::from_key(&flag.replace('-', "_"));
     let setting = setting.unwrap_or_else(|| panic!("{place}: --{flag} is no setting"));
     assert!(setting.applies(run), "{place}: the run does not depend on --{flag}");
-    // Where the words name no value, the one that the run has will do.
+    // If the text names no value, the one in the run will do.
     if !setting.words().contains(&value) && value != "true" {
         return;
     }

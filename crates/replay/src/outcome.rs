@@ -24,7 +24,7 @@ const BEHIND_TIMES: u64 = 10;
 /// than this multiple of the trace's. Less can be the network between the server and a capture on
 /// it.
 const SLOW_TIMES: u64 = 2;
-/// Fewer operations of a kind have no median worth naming.
+/// Minimum number of operations of a kind for a meaningful median.
 const MEDIAN_OPS_MIN: u64 = 10;
 
 /// How a replay went; the first that applies.
@@ -441,7 +441,7 @@ impl Outcome {
         self.kinds.iter().map(|kind| kind.unexpected_errors).sum()
     }
 
-    /// Says how the replay went.
+    /// Returns how the replay went.
     pub fn verdict(&self) -> Verdict {
         match self.behind {
             _ if self.not_started > 0 => Verdict::Interrupted,

@@ -12,7 +12,7 @@ use trace::Entry;
 
 use crate::action::{Action, Creation, DIRECTORY, REGULAR, SYMLINK};
 
-/// Number that stands for no object, name or slot.
+/// Number meaning no object, name or slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// An operation with its reply, from which a tree learns.

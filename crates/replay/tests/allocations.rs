@@ -26,7 +26,7 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that is ending has no thread-local any more, and is not watched.
+    // A thread that is ending has no thread-local any more, and is not counted.
     let _ = WATCHED.try_with(|watched| {
         if watched.get() {
             ALLOCATIONS.set(ALLOCATIONS.get() + 1);

@@ -1,5 +1,5 @@
-//! Replays in a directory: what a trace does is done there by system calls, nothing outside is
-//! touched, and what has no counterpart is named.
+//! Replays in a directory: system calls there do what the trace does, nothing outside is touched,
+//! and operations without a counterpart are reported.
 
 mod common;
 
@@ -150,7 +150,7 @@ fn a_trace_is_done_by_system_calls_as_it_was() {
 #[test]
 fn an_error_that_the_trace_does_not_have_is_named() {
     let folder = TempDir::new().unwrap();
-    // Something that no trace has made stands where it makes a file.
+    // Something that is not from a trace already exists where it creates a file.
     fs::create_dir_all(folder.path().join("tree/d0/0000000000000a/in-the-way")).unwrap();
     let ops = [
         Op { name: 0xa, result: 11, how: 2, ..op(CREATE, 10) },
@@ -238,7 +238,7 @@ fn opens_of_v4_are_opens_of_the_directory() {
     assert!(outcome.is_faithful(), "{outcome:#?}");
     // One open, one read, one close, and no other call.
     assert_eq!((outcome.calls_sent, outcome.own_calls), (3, 0));
-    // The same where the client opens a file that it knows by its handle.
+    // The same if the client opens a file by its handle.
     (made[0].ops[0].name, made[0].ops[0].file, made[0].ops[0].result) = (0, 11, 0);
     let Replayed { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Data);
     assert!(outcome.is_faithful(), "{outcome:#?}");

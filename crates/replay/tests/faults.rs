@@ -73,7 +73,7 @@ fn an_error_that_the_trace_does_not_have_is_named() {
     let Problem { kind, origin, ended, count } = &outcome.problems[0];
     assert_eq!((kind.as_str(), origin.as_str(), *count), ("READ", "success", 20));
     assert_eq!(ended, Status::Io.name_in(ProtocolVersion::V3));
-    // The same where the trace has it.
+    // The same if it is in the trace.
     let mut failed = reads(20);
     for call in &mut failed {
         call.ops[0].status = Some(Status::Io.number());

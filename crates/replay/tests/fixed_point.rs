@@ -1,8 +1,8 @@
-//! The fixed point of a replay: a trace that is captured from it is the one that was replayed.
+//! The fixed point of a replay: a trace captured from a replay equals the trace that was replayed.
 //!
-//! A load is captured on one server of ours, replayed on another, and captured there: the
+//! A load is captured on one of our servers, replayed on another, and captured there: the
 //! operations of each client are the same, in the same order, with the same sizes, offsets and
-//! results. How fast the machine is has no part in it.
+//! results. The speed of the machine does not matter.
 
 mod common;
 
@@ -17,7 +17,7 @@ use nfs_client::proto::nfs3::{Procedure, StableHow};
 use replay::{Fill, Outcome, Pace, ReplayPlan, ReplaySettings, Replayer, TargetKind};
 use trace::{Call, Op, Version};
 
-/// Works on a tree of two directories, as one client; what `old` holds was there before.
+/// Works on a tree of two directories, as one client; the content of `old` existed before.
 fn work(mount: &mut Mount, number: u64) {
     let (root, stable) = (mount.root(), StableHow::Unstable);
     let dir = mount.mkdir(root, &format!("dir{number}")).unwrap();

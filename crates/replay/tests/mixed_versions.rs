@@ -16,7 +16,7 @@ use nfs_proto::rpc::{CallHeader, Credential, ProcedureId, RPC_VERSION};
 use nfs_proto::xdr::Writer;
 use replay::{Fill, Outcome, Pace, ReplayPlan, ReplaySettings, Replayer, TargetKind};
 
-/// Sends a compound of v4.0 over a connection of its own and waits for its reply.
+/// Sends a v4.0 compound over its own connection and waits for its reply.
 fn send_compound(port: u16, ops: &[Op<'_>]) {
     let ProcedureId { program, version, procedure } = ProcedureId::new(nfs4::PROGRAM, 4, 1);
     let (xid, rpc_version, credential) = (7, RPC_VERSION, Ok(Credential::None));

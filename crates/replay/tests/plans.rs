@@ -1,5 +1,5 @@
-//! Plans of traces that are written by hand: which tree they take for granted, which steps they
-//! have, and one error for what can't be planned.
+//! Plans of traces written by hand: which tree they assume, which steps they have, and one error
+//! for what can't be planned.
 
 mod common;
 
@@ -72,10 +72,10 @@ fn names_and_sizes_are_those_from_before_the_first_change() {
     let plan = plan(&trace(&[
         lookup(10, 0xa, 11, DIRECTORY, 4096),
         lookup(11, 0xb, 12, REGULAR, 5000),
-        // Its own writes don't count, nor does what shows their size.
+        // Its own writes don't count, nor do replies that show their size.
         Op { offset: 5000, length: 100, count: 100, size: Some(5100), ..op(WRITE, 12) },
         Op { size: Some(5100), file_type: REGULAR, ..op(GETATTR, 12) },
-        // Used by its handle alone: at the top, as large as what was read of it.
+        // Used only by its handle: at the top, and as large as what was read of it.
         Op { offset: 8192, length: 4096, count: 1000, ..op(READ, 13) },
         // Made by the trace: no part of the tree.
         Op { name: 0xc, result: 14, flags: op_flag::CREATES, ..op(CREATE, 11) },

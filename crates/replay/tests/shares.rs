@@ -1,5 +1,5 @@
-//! A trace whose clients wait for one another, shared by two hosts: what one creates, the other
-//! finds, and nothing is done before what it needs.
+//! A trace with clients that wait for one another, shared by two hosts: what one creates, the other
+//! finds, and nothing is done before its dependencies.
 
 mod common;
 
@@ -20,7 +20,7 @@ const VERSION: ProtocolVersion = ProtocolVersion::V3;
 /// Rounds in which each client works on what the other one has made.
 const ROUNDS: u64 = 30;
 
-/// Two clients in turn: one writes a file, the other one reads and removes it.
+/// Two clients: one writes a file, then the other one reads and removes it.
 fn captured() -> Vec<u8> {
     let origin = Recorded::start();
     let connect = || Mount::connect(&origin.options(VERSION)).unwrap();

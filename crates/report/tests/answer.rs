@@ -23,7 +23,7 @@ fn answer(campaign: &Campaign) -> Vec<String> {
     let lines = lines.take_while(|line| !line.starts_with("| ") && !line.starts_with("## "));
     let lines = lines.filter(|line| !line.is_empty()).map(|line| line.replace('\\', ""));
     let (lead, mut sentences): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with("> "));
-    // How far it may be trusted is the last of the three sentences above it.
+    // How far it can be trusted is the last of the three sentences above it.
     let trust = lead.last().unwrap().trim_start_matches("> ");
     match sentences.last_mut() {
         Some(remark) if !remark.starts_with("- ") => remark.extend([" ", trust]),
@@ -32,7 +32,7 @@ fn answer(campaign: &Campaign) -> Vec<String> {
     sentences
 }
 
-/// The sentences on stream reads after the figures.
+/// The sentences about stream reads below the results.
 fn of_reads(campaign: &Campaign) -> String {
     let answer = answer(campaign);
     let line = answer.iter().find_map(|line| line.strip_prefix("- stream read: ")).unwrap();
@@ -53,7 +53,7 @@ fn stream(target: &str, workers: u32) -> RunSpec {
     RunBuilder::from(spec).workers(workers).durability(Durability::Sync).build()
 }
 
-/// One target with so many workers, each at its speed.
+/// One target with the given numbers of workers, each at its speed.
 fn over_workers(speeds: &[(u32, u64)], trials: u32) -> Campaign {
     let run = |(workers, speed): &(u32, u64)| (stream("nfs", *workers), *speed, trials);
     made(speeds.iter().map(run).collect())
@@ -297,7 +297,7 @@ fn three_sentences_say_what_counts() {
     );
     assert_eq!(
         sentences[1],
-        // Of the streams one was cached, and one did not wait for stable storage.
+        // Of the streams, one was cached, and one did not wait for stable storage.
         "mixed: posix and uring are 3.3x to 3.4x nfs; no measurable difference in one other pair."
     );
     assert!(sentences[2].starts_with("15 of 20 results are clean"), "{}", sentences[2]);

@@ -1,4 +1,4 @@
-//! Comparisons and factors of campaigns with known figures.
+//! Comparisons and factors of campaigns with known results.
 
 mod campaigns;
 
@@ -11,7 +11,7 @@ use report::{
 };
 use stats::Outcome;
 
-/// Runs of a stream over NFS with so many workers, each at its speed.
+/// Runs of a stream over NFS with the given numbers of workers, each at its speed.
 fn stream(speeds: &[(u32, u64)], trials: u32) -> Campaign {
     let spec = |workers| {
         RunBuilder::from(spec("nfs", BackendKind::Nfs, Workload::Stream)).workers(workers).build()
@@ -23,7 +23,7 @@ fn outcome(pair: &RowPair) -> Outcome {
     pair.figures[0].comparison.outcome()
 }
 
-/// Nothing may get worse by more than so much.
+/// Nothing may get worse by more than this.
 fn bounded(measures: &[Measure], share: f64) -> ComparisonRules {
     let bounds = measures.iter().map(|measure| Bound { measure: *measure, share }).collect();
     ComparisonRules { bounds, ..ComparisonRules::default() }

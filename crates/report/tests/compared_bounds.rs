@@ -1,4 +1,4 @@
-//! Which rows belong together, and what a bound does to them: the rules that a build trusts.
+//! Which rows belong together, and what a bound does to them: the rules that a build relies on.
 
 mod campaigns;
 
@@ -18,7 +18,7 @@ fn over(version: NfsVersion, proto: Proto) -> RunSpec {
     spec
 }
 
-/// A mix of so many trials.
+/// A mix of the given number of trials.
 fn mix(speed: u64, trials: u32) -> Campaign {
     made(vec![(over(NfsVersion::V3, Proto::Tcp), speed, trials)])
 }
@@ -45,7 +45,7 @@ fn bounds(bounds: &[(Measure, f64)]) -> ComparisonRules {
     ComparisonRules { bounds, ..ComparisonRules::default() }
 }
 
-/// Makes every time of a campaign so many times as long, and leaves its rates.
+/// Multiplies every time of a campaign by a factor, and keeps its rates.
 fn delayed(mut campaign: Campaign, factor: u64) -> Campaign {
     let trials = campaign.runs.iter_mut().flat_map(|run| &mut run.trials);
     for kind in trials.flat_map(|trial| &mut trial.passes).flat_map(|pass| &mut pass.kinds) {
@@ -113,7 +113,7 @@ fn a_slowdown_is_a_regression_though_the_rate_stands() {
     let both = [(Measure::ResponseP50, 0.5), (Measure::ResponseP99, 0.5)];
     assert_eq!(past(bounds(&both)), ["p50", "p99"]);
     assert_eq!(past(bounds(&[(Measure::ResponseP99, 1.1)])), [""; 0]);
-    // Faster is no regression, and a rate that rises none either.
+    // Getting faster is not a regression, and neither is a rate that rises.
     let back = whole(&after, &before, bounds(&both));
     assert_eq!((back.regressions().count(), back.is_undecided()), (0, false));
 }
@@ -209,7 +209,7 @@ fn wide_interval_leaves_a_bound_undecided() {
     assert_eq!((compared.has_lost(), compared.is_undecided()), (false, true));
     let text = compared.render(Format::Table).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("further apart than either is wide"), "{text}");
-    // A loss far beyond the scatter is one all the same.
+    // A loss far beyond the scatter is still a loss.
     let far = scattered(mix(10, 5), [400, 600, 440, 560, 480]);
     assert!(whole(&before, &far, bounds(&[(Measure::Rate, 0.05)])).has_lost());
     // Without the caveat, a difference of the same size decides.
@@ -273,7 +273,7 @@ fn sides_measured_apart_are_reported() {
     assert!(notes(&whole(&mix(10, 5), &later, ComparisonRules::default())));
 }
 
-/// What the schema of Surefire asks of a report, as (failures, errors, skipped).
+/// What the schema of Surefire requires of a report, as (failures, errors, skipped).
 fn checked(text: &str) -> [usize; 3] {
     let document = roxmltree::Document::parse(text).unwrap();
     let root = document.root_element();

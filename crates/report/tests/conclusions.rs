@@ -1,4 +1,4 @@
-//! Sentences that a plan declares, judged by figures that are known.
+//! Claims that a plan declares, judged by known results.
 
 mod campaigns;
 

@@ -93,7 +93,7 @@ fn text(campaign: &Campaign) -> String {
     render_contenders(campaign, None, Format::Table, Screen::default()).unwrap().text
 }
 
-/// Returns the sentences before the first table, each word one blank apart.
+/// Returns the sentences before the first table, with single spaces between words.
 fn lead(campaign: &Campaign) -> String {
     let text = text(campaign);
     let lead = text.split("\ncontender ").next().unwrap();
@@ -107,7 +107,7 @@ fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
     lines.find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"))
 }
 
-/// The rows below "What was kept" that begin with a name, their words one blank apart.
+/// The rows below "What was kept" that begin with a name, with single spaces between words.
 fn words_of_rows(kept: &str, name: &str) -> Vec<String> {
     let section = kept.split("\nRatios to ").next().unwrap_or_default();
     let mut rows = Vec::new();
@@ -135,7 +135,7 @@ fn the_ways_of_each_contender_are_listed_with_the_one_that_was_taken() {
     let expected = |nfs: &str, fuse: &str, again: &str| serde_json::json!({ "nfs": nfs, "mount": "none", "fuse": fuse, "re-export": again });
     assert_eq!(ways(1), expected("used", "available", "available"));
     assert_eq!(ways(2), expected("none", "available", "used"));
-    // What the site has set up says nothing of other ways.
+    // What the site has set up says nothing about other ways.
     let lab = campaign.runs[0].spec.lab.as_mut().unwrap();
     (lab.own_client, lab.system) = (false, None);
     let (kind, source) = ("lustre".to_owned(), "a:/b".to_owned());
@@ -194,10 +194,10 @@ fn a_ratio_to_a_weaker_promise_says_so() {
     assert!(!lead.contains("kill"), "{lead}");
     let kept = text.split("What was kept").nth(1).unwrap();
     assert_eq!(words_of_rows(kept, "safe"), ["safe power-cut kept 7 ns"], "{kept}");
-    // Of the two measurements of one contender the latest stands there.
+    // If a contender has two measurements, the latest is shown.
     let quick = ["quick power-cut LOST 4 of 9 ops 7 ns", "quick power-cut sync 0 B 0 ns 4 missing"];
     assert_eq!(words_of_rows(kept, "quick"), quick, "{kept}");
-    // The strongest promise stands first, whatever is fastest.
+    // The strongest promise comes first, whichever is fastest.
     let below = text.split("Ratios to safe").nth(1).unwrap();
     assert!(below.find("\nsafe") < below.find("\nquick"), "{below}");
     let other = json(&campaign, Some("quick"));
@@ -240,7 +240,7 @@ fn what_differs_besides_the_system_is_named() {
     let text = text(&campaign);
     let line = row(&text, "What differs besides the system", "durability");
     assert!(line.contains("sync") && line.contains("none"), "{line}");
-    // What differs and is no factor keeps no figures apart.
+    // A difference that is not a factor does not separate the results.
     assert_eq!(json(&campaign, None)["works"].as_array().unwrap().len(), 2);
 }
 
@@ -266,7 +266,7 @@ fn counter(name: &str, risen: u64) -> Metric {
     Metric { name: name.into(), kind: MetricKind::Counter, values: vec![7, 7 + risen] }
 }
 
-/// One second of processor time, in nanoseconds.
+/// One second of CPU time, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 fn watched(host: &str, metrics: Vec<Metric>) -> Telemetry {
@@ -302,7 +302,7 @@ fn plant_cost(campaign: &mut Campaign) -> u64 {
                     counter("system.client_cpu_ns", SECOND / 2),
                 ],
             ),
-            // A host that takes no part, such as one whose counters are watched besides.
+            // A host that takes no part, such as one that is only watched.
             watched("other", vec![counter("net.eth0.sent_bytes", bytes)]),
         ];
     }
@@ -313,13 +313,13 @@ fn plant_cost(campaign: &mut Campaign) -> u64 {
 fn the_cost_of_a_figure_is_what_clients_servers_disks_and_networks_did() {
     let mut campaign = campaign();
     let bytes = plant_cost(&mut campaign);
-    // What was written in a trial that is no part of the figure is no part of its cost.
+    // What was written in a trial that does not count for the result does not count for its cost.
     let wrong = &mut campaign.runs[0].trials[1].passes[0];
     wrong.telemetry[0].metrics.push(counter("disk.vdb.write_bytes", 50 * bytes));
     wrong.caveats.push(CaveatCode::Accounting.because("planted"));
     let found = json(&campaign, None);
     let figures = &found["works"][0]["figures"];
-    // Disks that lie on others are not counted twice, and what a bridge passes on neither.
+    // Disks on top of other disks are not counted twice, nor is what a bridge forwards.
     assert_eq!(figures[0]["disk_bytes_per_byte"], 3.0);
     assert_eq!(figures[0]["network_bytes_per_byte"], 4.0);
     let gib = bytes as f64 / (1_u64 << 30) as f64;
@@ -412,7 +412,7 @@ fn what_differs_in_one_workload_keeps_its_figures_together() {
         along(&[&|run| run.lab.as_mut().unwrap().invalidation = Invalidation::None, &|run| {
             run.lab.as_mut().unwrap().invalidation = Invalidation::Remount;
         }]);
-    // Names are looked up by each in its own way, which is no factor there.
+    // Each looks up names in its own way, which is not a factor there.
     let mut names = campaign.runs[..3].to_vec();
     for (number, run) in names.iter_mut().enumerate() {
         run.index = 6 + number as u32;
@@ -433,7 +433,7 @@ fn what_differs_in_one_workload_keeps_its_figures_together() {
     assert_eq!(of_names, 3, "{found}");
 }
 
-/// Returns a function that gives a run so many client hosts.
+/// Returns a function that gives a run the given number of client hosts.
 fn with_hosts(count: usize) -> impl Fn(&mut RunSpec) {
     move |run: &mut RunSpec| {
         for number in 0..count {

@@ -44,7 +44,7 @@ fn text(report: &DurabilityReport) -> String {
     render_durability(std::slice::from_ref(report), Format::Table, Screen::new(100, Extent::Whole))
 }
 
-/// A server that lies under its strongest promise.
+/// A server that gives false answers under its strongest promise.
 const LIAR: [(Durability, u64); 4] =
     [(Durability::None, 9), (Durability::Close, 0), (Durability::Sync, 0), (Durability::Osync, 4)];
 

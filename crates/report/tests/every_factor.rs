@@ -1,4 +1,5 @@
-//! No format may lose a factor: each setting is varied alone, and every format is searched for it.
+//! No format may lose a factor: each setting is varied separately, and every format is searched for
+//! it.
 
 mod campaigns;
 
@@ -10,7 +11,7 @@ use model::{
 };
 use report::{Format, render};
 
-/// Runs that between them depend on every setting.
+/// Runs that together depend on every setting.
 fn bases() -> Vec<RunSpec> {
     let mut bases = Vec::new();
     for workload in Workload::ALL.iter().copied().filter(|workload| !workload.is_external()) {
@@ -26,7 +27,7 @@ fn bases() -> Vec<RunSpec> {
                 nfs.settings.proto = Proto::Udp;
             }
             bases.push(run.clone());
-            // Delegations are there since v4.1.
+            // Delegations exist since v4.1.
             if let Target::Nfs(nfs) = &mut run.target {
                 (nfs.settings.proto, nfs.settings.version) = (Proto::Tcp, NfsVersion::V4_1);
             }
@@ -41,13 +42,13 @@ fn bases() -> Vec<RunSpec> {
         run.lab = Some(Box::new(lab.clone()));
         bases.push(run);
     }
-    // A system has settings of its own.
+    // A system has its own settings.
     let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
     let recipe = model::system::Recipe::default();
     let system = model::System { source: "s".to_owned(), recipe, ..model::System::default() };
     run.lab = Some(Box::new(LabSpec { system: Some(Box::new(system)), ..lab.clone() }));
     bases.push(run);
-    // An array that is encrypted has chunks and a cipher.
+    // An encrypted array has chunks and a cipher.
     let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
     (lab.storage.raid, lab.storage.crypt) = (Raid::Raid5, true);
     run.lab = Some(Box::new(lab));

@@ -5,7 +5,7 @@ mod campaigns;
 use model::{Campaign, Metric, MetricKind, Telemetry};
 use report::{Format, render};
 
-/// A campaign whose first pass was watched on two hosts.
+/// A campaign with a first pass that was watched on two hosts.
 fn watched() -> Campaign {
     let counter = |name: &str, values: [u64; 2]| Metric {
         name: name.to_owned(),

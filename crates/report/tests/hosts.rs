@@ -1,4 +1,5 @@
-//! Campaigns whose hosts were set up: where their targets are, and which settings were effective.
+//! Campaigns with hosts that were set up: where their targets are, and which settings were
+//! effective.
 
 mod campaigns;
 
@@ -8,7 +9,7 @@ use model::{
 };
 use report::{Format, render};
 
-/// Two runs on hosts, by two ways and with two mounts.
+/// Two runs on hosts, in two ways and with two mounts.
 fn on_hosts() -> Campaign {
     let mut campaign = campaigns::quick();
     campaign.runs.truncate(1);
@@ -128,7 +129,7 @@ fn hosts_stand_beside_each_other_and_the_slow_ones_are_named() {
         (&slow["response_time_max_ns"], &slow["trials_stood_still"]),
         (&3_000.into(), &0.into())
     );
-    // One straggler has one figure, in its caveat and beside its host.
+    // One straggler has one number, in its caveat and next to its host.
     let caveat = json["figures"][0]["caveats"].as_array().unwrap().iter();
     let caveat = caveat.filter(|caveat| caveat["code"] == "straggler").collect::<Vec<_>>();
     let evidence = caveat[0]["evidence"].as_str().unwrap();

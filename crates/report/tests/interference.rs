@@ -84,7 +84,7 @@ fn rate_per_processor_time_stands_with_its_spread() {
         trial.passes[0].caveats.push(CaveatCode::ProcessorContention.because("they waited"));
     }
     let text = unwrapped(&render(&campaign, Format::Table));
-    // Three quarters of a processor were used: the rate is a third higher than by the clock.
+    // Three quarters of a CPU were used: the rate is a third higher than by the clock.
     let judged = &stats::judge::run(&campaign.runs[0])[0];
     let (rate, per_cpu) = (judged.rate.unwrap(), judged.rate_per_cpu.unwrap());
     assert!((per_cpu.median / rate.median - 4.0 / 3.0).abs() < 0.02, "{rate:?} {per_cpu:?}");
@@ -94,7 +94,7 @@ fn rate_per_processor_time_stands_with_its_spread() {
         judged.shown(rate.median)
     );
     assert!(text.contains(&line) && text.contains(&by_clock), "{text}");
-    // Processor time that varies more than the rate says nothing.
+    // CPU time that varies more than the rate shows nothing.
     for trial in &mut campaign.runs[0].trials {
         trial.passes[0].client_cpu_ns *= 1 + u64::from(trial.index % 3);
     }

@@ -1,4 +1,4 @@
-//! Several campaigns as one set of runs: what differs between them is a factor, noise is none.
+//! Several campaigns as one set of runs: what differs between them is a factor, but noise is not.
 
 mod campaigns;
 
@@ -127,7 +127,7 @@ fn a_fact_of_two_hosts_is_named_by_its_host_where_they_differ() {
     assert_eq!(factors(&by).len(), 2);
 }
 
-/// Two campaigns of either kernel that differ by a fifth among themselves.
+/// Two campaigns of each kernel that differ by a fifth among themselves.
 #[test]
 fn campaigns_that_scatter_widen_the_interval_of_what_differs_between_them() {
     let of = |speed, kernel| campaign(speed, &[("kernel", kernel)]);
@@ -219,7 +219,7 @@ fn rows_of_joined_campaigns_are_identified_by_the_campaign_that_measured_them() 
         let of_second = text.lines().filter(|line| line.contains(campaign)).count();
         let of_first = text.lines().filter(|line| line.contains(&campaign.replace("57", "41")));
         assert!(of_second > 0, "{text}");
-        // OpenMetrics has lines about the campaign itself, which stand for the set.
+        // OpenMetrics has lines about the campaign itself, which represent the set.
         let of_rows = of_first.filter(|line| line.contains(pass)).count();
         let of_rows_of_second =
             text.lines().filter(|line| line.contains(campaign) && line.contains(pass)).count();

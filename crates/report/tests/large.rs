@@ -1,4 +1,4 @@
-//! Campaigns of many runs: every form of the report holds them.
+//! Campaigns of many runs: every form of the report contains them.
 
 mod campaigns;
 
@@ -9,12 +9,12 @@ use report::{
     render, render_joined,
 };
 
-/// A campaign with a factor that has a level of its own in every run, and three with a few.
+/// A campaign with a factor that has a different level in every run, and three with a few levels.
 fn campaign(runs: u32) -> Campaign {
     with_last_at(runs, None)
 }
 
-/// The same, whose last run may have a speed of its own.
+/// The same, but the last run may have a different speed.
 fn with_last_at(runs: u32, speed: Option<u64>) -> Campaign {
     let specs = (0..runs).map(|index| {
         let spec = campaigns::spec("posix", BackendKind::Posix, Workload::Mixed);
@@ -59,11 +59,11 @@ fn every_form_holds_thousands_of_runs() {
     }
 }
 
-/// Processor time that forms of these facts may take: it is a few seconds, and minutes if each fact
-/// is looked for among all.
+/// CPU time that forms of these facts may take: it is a few seconds, and minutes if each fact is
+/// looked for among all.
 const CPU_MAX_NS: u64 = 60_000_000_000;
 
-/// Processor time of this thread so far, which does not depend on what else runs.
+/// The CPU time of this thread so far, which does not depend on what else runs.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()

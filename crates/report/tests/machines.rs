@@ -1,4 +1,4 @@
-//! What programs read of a report: JSON that fits its schema, OpenMetrics that fits its standard;
+//! What programs read from a report: JSON that fits its schema, OpenMetrics that fits its standard;
 //! and the tables that line up with those of old reports.
 
 mod campaigns;
@@ -104,7 +104,8 @@ fn metrics_while_a_campaign_runs_fit_the_standard_and_have_all_heads_at_once() {
     assert!(idle["dfsbench_live_bytes_per_second"].samples.is_empty());
 }
 
-/// Splits a point of the line protocol at a character that no backslash and no quote hides.
+/// Splits a point of the line protocol at a character that is not escaped by a backslash or inside
+/// quotes.
 fn split_point(text: &str, at: char) -> Vec<String> {
     let (mut parts, mut part) = (Vec::new(), String::new());
     let (mut escaped, mut quoted) = (false, false);

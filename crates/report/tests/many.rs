@@ -8,7 +8,7 @@ use campaigns::{many, matrix};
 use model::Workload;
 use report::{FactorEffects, Format, render};
 
-/// A page that browsers open at once.
+/// The size of a page that browsers open without delay.
 const PAGE_BYTES_MAX: usize = 5_000_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tables of four old reports, made from their own figures: ours have the same lines.
+//! Tables of four old reports, made from their own numbers: ours have the same lines.
 
 mod campaigns;
 
@@ -11,7 +11,7 @@ const SECOND: u64 = 1_000_000_000;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A run over NFS on one file of so many MiB.
+/// A run over NFS on one file of the given size in MiB.
 fn on_file(workload: Workload, version: NfsVersion, proto: Proto, mib: u64) -> RunSpec {
     let mut run = RunBuilder::from(spec("nfs", BackendKind::Nfs, workload))
         .files(1)
@@ -24,7 +24,7 @@ fn on_file(workload: Workload, version: NfsVersion, proto: Proto, mib: u64) -> R
     run
 }
 
-/// Plants times: those of each run, for each of its trials the time of its passes.
+/// Plants times: for each run, the time of the passes of each of its trials.
 fn plant_times(campaign: &mut Campaign, times_ms: &[&[u64]]) {
     for (run, times_ms) in campaign.runs.iter_mut().zip(times_ms) {
         let bytes = run.spec.set_bytes();
@@ -172,7 +172,7 @@ fn rates_by_options_are_counted_as_in_the_report_of_2007() {
 }
 
 /// **Source:** "A Comparison of Various NFS Configurations" (2009): its settings and the titles of
-/// its pictures. It prints no figures; these are planted.
+/// its pictures. It prints no numbers; these are invented.
 #[test]
 fn sizes_of_ops_stand_across_under_the_titles_of_the_report_of_2009() {
     let mut runs = Vec::new();
@@ -233,7 +233,7 @@ fn sizes_of_ops_stand_across_under_the_titles_of_the_report_of_2009() {
     assert!(!text.contains("Single Threaded Tests (") && text.contains("*: the best"), "{text}");
 }
 
-/// Files below one MiB are of different sizes, and compared with their like.
+/// Files below one MiB have different sizes, and are compared with files of similar size.
 #[test]
 fn small_files_have_sizes_of_their_own() {
     let mut runs = Vec::new();

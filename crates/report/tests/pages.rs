@@ -1,4 +1,4 @@
-//! How pages are laid out: titles, the order and number of their sections, what is drawn of them.
+//! How pages are laid out: titles, the order and number of their sections, which of them are drawn.
 
 mod campaigns;
 
@@ -29,7 +29,7 @@ fn quick_has_seven_sections() {
     let page = page(&quick());
     let expected = ["answer", "rates", "figures", "times", "caveats", "conditions", "trials"];
     assert_eq!(sections(&page), expected);
-    // What was requested stands with the conditions, and each target once.
+    // What was requested is listed with the conditions, and each target once.
     let conditions = page.split("<h2 id=\"conditions\">").nth(1).unwrap();
     for term in ["workload stream", "target nfs", "altogether"] {
         assert_eq!(page.matches(&format!("<dt>{term}</dt>")).count(), 1, "{term}");
@@ -70,7 +70,7 @@ fn titles_have_target_and_date() {
             assert!(page.contains(&tag), "{tag} is not in {}", &page[..2_000]);
         }
     }
-    // Others have the name alone, beside a line with the date.
+    // Others have only the name, next to a line with the date.
     assert!(render(&quick(), Format::Markdown).starts_with("# dfsbench: quick\n"));
 }
 

@@ -61,7 +61,7 @@ fn curve(points: Vec<Planted>) -> Campaign {
     campaign(Question::Curve(CurveRequest::default()), &runs)
 }
 
-/// The loads of a search, each borne.
+/// The loads of a search, each sustained.
 fn ramp(first_limited: u32) -> Campaign {
     let mut runs = Vec::new();
     for clients in [1, 2, 4, 8] {
@@ -275,7 +275,7 @@ fn a_campaign_in_the_making_runs_and_one_that_was_killed_does_not() {
     for others in [&[][..], &[campaign.id + 1]] {
         assert!(page(others).contains("not finished, started 2025-11-21"));
     }
-    // A campaign that is complete has no more to come, whatever holds its file.
+    // A complete campaign will get no more trials, whatever locks its file.
     let complete = ViewPages { version: 1, running: vec![7] }.campaign(&campaigns::quick());
     assert!(complete.contains("complete, started 2025-11-21"));
 }

@@ -62,13 +62,14 @@ fn the_rates_of_many_factors_stand_side_by_side() {
     let begin = table.find("stream write, median").unwrap_or_else(|| panic!("{table}"));
     let end = table.find("How to read it").unwrap();
     insta::assert_snapshot!(&table[begin..end]);
-    // What can't be is a row with its reason, without caveats on figures that it does not have.
+    // What is impossible is a row with its reason, without caveats about results that it does not
+    // have.
     assert_eq!(table.matches("not possible: v4.1 runs over TCP only").count(), 8);
     assert_eq!(table.matches("not possible: transfer too large for a UDP datagram").count(), 4);
     assert!(table.contains("transfer_size 256 KiB (granted 64 KiB)"), "{table}");
 }
 
-/// A client that did so many ops of 4 KiB, each of them in this time.
+/// A client that did the given number of ops of 4 KiB, each of them in this time.
 fn client(client: u32, ops: u64, time_ns: u64) -> ClientResult {
     let mut record = ClientRecord::default();
     let op = Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
@@ -292,7 +293,7 @@ fn never_suggests_resume_that_is_refused() {
         let interrupted = model::CampaignState::Interrupted;
         let mut campaign = Campaign { question, state: interrupted, ..sweep() };
         assert_eq!(NextStep::from_campaign(&campaign), Some(step), "{:?}", campaign.question);
-        // A process is making it.
+        // A process is running it.
         campaign.state = model::CampaignState::Running;
         assert_eq!(
             NextStep::from_campaign(&campaign),
@@ -303,8 +304,8 @@ fn never_suggests_resume_that_is_refused() {
     }
 }
 
-/// A campaign of so many trials each, which take turns at two rates: half the interval is so many
-/// percent of the median.
+/// A campaign with the given number of trials, which alternate between two rates: half the interval
+/// is the given percentage of the median.
 fn alternating(trials: u32, percent: u64) -> Campaign {
     let mut campaign = sweep();
     for run in &mut campaign.runs {
@@ -313,7 +314,7 @@ fn alternating(trials: u32, percent: u64) -> Campaign {
         for index in 0..trials {
             let mut trial = first.clone();
             trial.index = index;
-            // No two neighbours are alike, and none is an outlier.
+            // No two neighbours are equal, and none is an outlier.
             for pass in &mut trial.passes {
                 let way = if index % 2 == 0 { 100 + percent } else { 100 - percent };
                 pass.window_ns = 10_000_000_000_000 / way / 10;

@@ -1,4 +1,4 @@
-//! The sentences of old reports, as the presets declare them, judged by the figures of the reports
+//! The sentences of old reports, as the presets declare them, judged by the numbers of the reports
 //! themselves: what their authors could know, and what a repetition has to settle.
 
 mod campaigns;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const KIB: f64 = 1_024.0;
 
-/// The runs of a preset, none of them made.
+/// The runs of a preset, none of them done.
 fn preset(text: &str) -> Campaign {
     let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
     let plan = Plan::resolve(&RawPlan::parse(text, "preset").unwrap(), &around).unwrap();
@@ -20,7 +20,7 @@ fn preset(text: &str) -> Campaign {
     campaign
 }
 
-/// Says whether a run has settings that are written as tables show them.
+/// Returns true if a run has settings as tables show them.
 fn has(run: &RunSpec, wanted: &[(&str, &str)]) -> bool {
     let settings = run.settings();
     wanted.iter().all(|(name, value)| settings.iter().any(|(n, v)| n == name && v == value))
@@ -62,7 +62,7 @@ fn plant(campaign: &mut Campaign, wanted: &[(&str, &str)], rates: &[(Pass, f64)]
     });
 }
 
-/// The outcome of each sentence that begins so, and what the figures show.
+/// The outcome of each sentence with this beginning, and what the results show.
 fn judged(campaign: &Campaign) -> Vec<(String, String, String)> {
     let json: Value = serde_json::from_str(&render(campaign, Format::Json)).unwrap();
     let mut judged = Vec::new();

@@ -1,7 +1,7 @@
-//! Lists the contents of a results file: campaigns with their tags and notes, and sizes.
+//! Lists the contents of a results file: campaigns with their tags, notes and sizes.
 //!
-//! [`Store::list`] is the way in. Notes and tags are all that people write into a
-//! results file; they are added and never replace others, so a slip loses nothing.
+//! See [`Store::list`]. Notes and tags are the only user-written content of a results file; adding
+//! one never replaces another, so a typo loses nothing.
 
 use model::CampaignLine;
 use rusqlite::{Connection, params};
@@ -12,16 +12,16 @@ use crate::row::{count, header, rows, whole};
 use crate::store::Store;
 use crate::tree::{ROOT, Table, Tree};
 
-/// Characters of a tag, at most.
+/// Maximum length of a tag in characters.
 pub const TAG_LENGTH_MAX: usize = 64;
 
-/// Characters of a note, at most: a note is no file.
+/// Maximum length of a note in characters, so that nobody stores whole files as notes.
 pub const NOTE_LENGTH_MAX: usize = 10_000;
 
-/// Runs of a campaign that are measured for its size, at least, where it has as many.
+/// Minimum number of runs used for estimating the size of a campaign, if it has that many.
 const SIZED_RUNS_MIN: i64 = 500;
 
-/// A note that a user wrote beside a campaign.
+/// A note that a user attached to a campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// When, in milliseconds since 1970 UTC.
@@ -34,7 +34,7 @@ impl Store {
     /// Lists the campaigns, oldest first.
     ///
     /// # Errors
-    /// When the file is locked by another process or damaged.
+    /// If the file is locked by another process or damaged.
     pub fn list(&self) -> Result<Vec<CampaignLine>, StoreError> {
         let mut lines = self.explain(read_lines(&self.connection))?;
         for line in &mut lines {
@@ -43,20 +43,20 @@ impl Store {
         Ok(lines)
     }
 
-    /// The campaign that was begun last; `None` when there is none.
+    /// Returns the most recently started campaign; `None` if there is none.
     ///
     /// # Errors
-    /// As [`Store::list`].
+    /// Same as [`Store::list`].
     pub fn latest(&self) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT max(id) FROM campaigns";
         self.explain(self.connection.query_row(sql, [], |row| row.get(0)))
     }
 
-    /// Estimates how many bytes of the file a campaign takes: its values without what SQLite adds.
-    /// Of a campaign of thousands of runs a sample is measured, and stands for the others.
+    /// Estimates how many bytes of the file a campaign takes, not counting SQLite's overhead. For a
+    /// campaign with thousands of runs, only a sample is measured and extrapolated.
     ///
     /// # Errors
-    /// As [`Store::list`].
+    /// Same as [`Store::list`].
     pub fn size_bytes(&self, campaign_id: i64) -> Result<u64, StoreError> {
         self.explain(measure_size(&self.connection, campaign_id))
     }
@@ -64,16 +64,16 @@ impl Store {
     /// Returns the notes of a campaign, oldest first.
     ///
     /// # Errors
-    /// As [`Store::list`].
+    /// Same as [`Store::list`].
     pub fn notes(&self, campaign_id: i64) -> Result<Vec<Note>, StoreError> {
         self.explain(read_notes(&self.connection, campaign_id))
     }
 
-    /// Writes a note beside a campaign, below those that are there.
+    /// Adds a note to a campaign, after the existing ones.
     ///
     /// # Errors
-    /// When there is no such campaign, the note is empty or too long, or the file can't be written
-    /// to; nothing is changed then.
+    /// If there is no such campaign, the note is empty or too long, or the file can't be written
+    /// to; then nothing is changed.
     pub fn add_note(&mut self, campaign_id: i64, note: &Note) -> Result<(), StoreError> {
         self.check_campaign(campaign_id)?;
         let length = note.text.chars().count();
@@ -89,12 +89,12 @@ impl Store {
         })
     }
 
-    /// Adds tags to a campaign and removes others; a tag that is there already, or is not there, is
-    /// no error.
+    /// Adds tags to a campaign and removes others. Adding an existing tag, or removing a missing
+    /// one, is not an error.
     ///
     /// # Errors
-    /// When there is no such campaign, a tag can't be one, or the file can't be written to; nothing
-    /// is changed then.
+    /// If there is no such campaign, a tag is not valid, or the file can't be written to; then
+    /// nothing is changed.
     pub fn set_tags(
         &mut self,
         campaign_id: i64,
@@ -123,7 +123,7 @@ impl Store {
     /// Returns the line of one campaign in the list.
     ///
     /// # Errors
-    /// When there is none with this number.
+    /// If there is no campaign with this number.
     pub fn line(&self, campaign_id: i64) -> Result<CampaignLine, StoreError> {
         for line in self.list()? {
             if line.id == campaign_id {
@@ -141,7 +141,7 @@ impl Store {
 
     /// Makes the error for a campaign that is not in the file.
     pub(crate) fn no_campaign(&self, id: i64) -> StoreError {
-        // The last campaign is only a hint, so an error of that query is dropped.
+        // The latest campaign is only a hint, so ignore an error of that query.
         let latest = self.latest().unwrap_or(None);
         StoreError::NoCampaign { path: self.path.clone(), id, latest }
     }
@@ -151,7 +151,7 @@ impl Store {
 fn measure_size(connection: &Connection, campaign_id: i64) -> rusqlite::Result<u64> {
     let sql = "SELECT count(*) FROM runs WHERE campaign_id = ?1";
     let runs: i64 = connection.query_row(sql, [campaign_id], |row| row.get(0))?;
-    // Every n-th run is measured, and what hangs on it counts n times.
+    // Every n-th run is measured, and the rows below it count n times.
     let every = (runs / SIZED_RUNS_MIN).max(1);
     let sampled = format!("campaign_id = ?1 AND run_index % {every} = 0");
     let tree = Tree::known();
@@ -163,7 +163,7 @@ fn measure_size(connection: &Connection, campaign_id: i64) -> rusqlite::Result<u
             continue;
         };
         sum += sum_values(connection, table, &of_runs, campaign_id)? * every;
-        // Rows that may hang on a run and do not, such as facts of the host: none is left out.
+        // Rows whose link to a run is NULL, such as facts about the host: count all of them.
         for key in &table.columns {
             if key.is_loose() {
                 let loose = format!("{below} AND {} IS NULL", key.name);
@@ -174,7 +174,7 @@ fn measure_size(connection: &Connection, campaign_id: i64) -> rusqlite::Result<u
     Ok(sum.unsigned_abs())
 }
 
-/// Sums the bytes of the values in the rows of a table of which a condition is true.
+/// Sums the bytes of the values in the rows of a table that match a condition.
 fn sum_values(
     connection: &Connection,
     table: &Table,
@@ -225,7 +225,8 @@ fn read_notes(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Vec
     })
 }
 
-/// A tag stands in lists, on command lines and in file names: one word of harmless characters.
+/// A tag appears in lists, on command lines and in file names, so it has to be one word of harmless
+/// characters.
 fn check_tag(tag: &str) -> Result<(), String> {
     // A leading `-` would be an option, and a leading `=` a formula in a spreadsheet.
     let begins_well = tag.starts_with(char::is_alphanumeric);

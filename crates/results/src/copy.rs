@@ -1,19 +1,20 @@
-//! Copies the rows of one table from the attached file, with the keys that they get here.
+//! Copies the rows of one table from the attached file and converts their keys.
 //!
-//! [`copy_table`] is the entry. Numbers of rows mean nothing outside their file: [`Key`] says what
-//! they become, and what has been copied so far says it for the tables that refer to it.
+//! See [`copy_table`]. Row numbers are only valid within their file: a [`Key`] describes the
+//! conversion for one table, and the list of tables copied so far gives it for the tables that
+//! refer to them.
 
 use rusqlite::Connection;
 
 use crate::row::damaged;
 use crate::tree::Table;
 
-/// How the keys of a table change on their way here.
+/// How the keys of a table change when copied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Key {
-    /// They grow by so much.
+    /// Add this offset.
     Shifted(i64),
-    /// They become those of the run with the same index: of campaign `here`, from campaign `from`.
+    /// Use the key of the run with the same index: in campaign `here` for one in campaign `from`.
     SameRun { here: i64, from: i64 },
 }
 
@@ -30,10 +31,10 @@ impl Key {
     }
 }
 
-/// The keys of the tables that have been copied so far, by the names of the tables.
+/// The key conversions of the tables copied so far, by table name.
 pub(crate) type Keys<'a> = Vec<(&'a str, Key)>;
 
-/// Copies the rows of a table of which the condition is true, behind those that are here; how many
+/// Copies the rows of a table that match the condition, after the existing ones; returns how many
 /// there were.
 pub(crate) fn copy_table<'a>(
     connection: &Connection,
@@ -74,7 +75,7 @@ fn find_key(keys: &Keys<'_>, name: &str) -> Option<Key> {
     None
 }
 
-/// By how much the keys of a table grow, so that they follow those that are here.
+/// Returns the offset for the keys of a table, so that they follow the existing ones.
 fn key_shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::Result<i64> {
     if table.columns.iter().all(|column| column.name != "id") {
         return Ok(0);
@@ -85,7 +86,7 @@ fn key_shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::R
                 (SELECT coalesce(min(id), 1) FROM other.{name} WHERE {below})"
     );
     let keys: (i64, i64) = connection.query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    // The smallest key of the other file becomes the one after the largest here.
+    // The smallest key of the other file becomes the one after the largest key here.
     if let Some(next) = keys.0.checked_add(1)
         && let Some(shift) = next.checked_sub(keys.1)
     {

@@ -1,7 +1,6 @@
-//! Stores and reads what the contenders of a campaign were found to keep.
+//! Stores and reads the results of durability tests of a campaign's contenders.
 //!
-//! Such a measurement is added to a campaign that is there: it says what the figures of a contender
-//! are worth.
+//! Such a result is added to an existing campaign: it shows what the contender's numbers are worth.
 
 use model::durability::StoredDurability;
 use rusqlite::{Connection, params};
@@ -11,10 +10,10 @@ use crate::row::{count, from_json, rows, to_json, whole};
 use crate::store::Store;
 
 impl Store {
-    /// Adds what a contender of a campaign was found to keep.
+    /// Adds the result of a contender's durability test.
     ///
     /// # Errors
-    /// When there is no such campaign, or the file can't be written to; nothing is changed then.
+    /// If there is no such campaign, or the file can't be written to; then nothing is changed.
     pub fn add_durability(
         &mut self,
         campaign_id: i64,
@@ -31,7 +30,7 @@ impl Store {
     }
 }
 
-/// Reads the measurements of a campaign, the latest last.
+/// Reads the results of a campaign, latest last.
 pub(crate) fn read(
     connection: &Connection,
     campaign_id: i64,

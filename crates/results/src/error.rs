@@ -1,7 +1,7 @@
-//! The errors of a results file, each in one sentence with a hint.
+//! The errors of a results file, each one sentence with a hint.
 //!
-//! [`StoreError`] is the type; [`explain`] turns SQLite's codes into it. The path stands in every
-//! message, because a person may have several results files.
+//! [`StoreError`] is the type; [`explain`] converts SQLite's codes to it. Every message contains
+//! the path, because a person may have several results files.
 //!
 //! **Source:** the result codes of SQLite, <https://www.sqlite.org/rescode.html>.
 
@@ -12,18 +12,18 @@ use rusqlite::ErrorCode;
 /// Why a results file could not be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error(
         "there is no results file `{}` (hint: measure first, or name another file)", .0.display()
     )]
     Missing(PathBuf),
-    /// The directory that should hold the file does not exist.
+    /// The directory of the file does not exist.
     #[error(
         "the folder `{}` of the results file does not exist (hint: make it first, or name a file \
          elsewhere)", .0.parent().unwrap_or(.0).display()
     )]
     DirectoryMissing(PathBuf),
-    /// The path leads to something that is not a regular file.
+    /// The path is not a regular file.
     #[error("`{}` is not a file (hint: name a file, such as dfsbench.db)", .0.display())]
     NotAFile(PathBuf),
     /// The file is not an SQLite database.
@@ -54,7 +54,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Its schema version.
         found: i64,
-        /// The newest schema version that is known here.
+        /// The newest supported schema version.
         known: i64,
     },
     /// Another process holds a lock on the file.
@@ -63,7 +63,7 @@ pub enum StoreError {
          shell has an open transaction (hint: wait, or close it; `fuser` names it)", .0.display()
     )]
     Locked(PathBuf),
-    /// Another process makes the campaign.
+    /// Another process is running the campaign.
     #[error(
         "campaign {campaign_id} of `{}` is being made by {holder} (hint: wait for it or stop it; \
          another campaign may be made meanwhile)", path.display()
@@ -76,19 +76,19 @@ pub enum StoreError {
         /// The holder of the lock: `process 4711`.
         holder: String,
     },
-    /// The file, or the directory that it is in, can't be written to.
+    /// The file or its directory can't be written to.
     #[error(
         "`{}` can't be written to (hint: check the permissions of the file and of its directory)",
         .0.display()
     )]
     ReadOnly(PathBuf),
-    /// The file, or the directory that it is in, can't be read.
+    /// The file or its directory can't be read.
     #[error(
         "`{}` or its journal can't be opened (hint: check the permissions of the file and of its \
          directory)", .0.display()
     )]
     Denied(PathBuf),
-    /// A crash cut off a transaction, and rolling it back needs write access.
+    /// A crash interrupted a transaction, and rolling it back requires write access.
     #[error(
         "`{}` was left in the middle of a write, and can't be repaired where it is (hint: copy it \
          together with its -journal file to where you may write)", .0.display()
@@ -103,7 +103,7 @@ pub enum StoreError {
          full or failing, or a quota or a limit of file sizes is reached)", .0.display()
     )]
     Refused(PathBuf),
-    /// A write failed while a campaign was being made.
+    /// A write failed while a campaign was running.
     #[error(
         "{cause}; campaign {campaign_id} keeps the trials that were stored before (`dfsbench \
          report {campaign_id} --results {}` shows them, and how to go on)", path.display()
@@ -116,27 +116,27 @@ pub enum StoreError {
         /// Why the write failed.
         cause: Box<StoreError>,
     },
-    /// The content is not what this program writes.
+    /// The content was not written by this program.
     #[error("`{}` is damaged: {what} (hint: restore it from a copy)", path.display())]
     Damaged {
         /// The results file.
         path: PathBuf,
-        /// The mismatch that was found.
+        /// The mismatch.
         what: String,
     },
-    /// The file holds no such campaign.
+    /// The file has no such campaign.
     #[error(
         "`{}` holds no campaign {id} (hint: {})", path.display(), describe_latest(*latest)
     )]
     NoCampaign {
         /// The results file.
         path: PathBuf,
-        /// The key that was requested.
+        /// The requested key.
         id: i64,
-        /// The key of the last one that it holds.
+        /// The key of the latest campaign in the file.
         latest: Option<i64>,
     },
-    /// The file holds something that would be lost in a merge.
+    /// The file contains a table that would be lost in a merge.
     #[error(
         "`{}` has a table `{table}` that this dfsbench does not know and would lose (hint: use a \
          newer dfsbench)", path.display()
@@ -147,46 +147,46 @@ pub enum StoreError {
         /// The name of the table.
         table: String,
     },
-    /// Something that can't be kept, such as a path that is not UTF-8.
+    /// Something that can't be stored, such as a path that is not UTF-8.
     #[error("the results can't be stored in `{}`: {what}", path.display())]
     NotStorable {
         /// The results file.
         path: PathBuf,
-        /// The reason of the refusal.
+        /// The reason.
         what: String,
     },
-    /// Another user placed the file, or a link to it, where root trusts its own only.
+    /// Another user created the file, or a link to it, and root only trusts its own.
     #[error(
         "`{}` is not written to: `{}` belongs to user {owner} and not to root (hint: name a file \
          in a folder of your own)", path.display(), placed.display()
     )]
     Placed {
-        /// The file as it was named.
+        /// The path given by the user.
         path: PathBuf,
-        /// The link or file on the way.
+        /// The link or file in question.
         placed: PathBuf,
-        /// User number of its owner.
+        /// User id of its owner.
         owner: u32,
     },
-    /// A tag or a note that can't be one.
+    /// A tag or a note is not valid.
     #[error("{what} (`{}` is unchanged)", path.display())]
     Remark {
         /// The results file.
         path: PathBuf,
-        /// The reason of the refusal.
+        /// The reason.
         what: String,
     },
-    /// The file was to be imported into itself.
+    /// The file would be imported into itself.
     #[error(
         "`{}` can't be imported into itself (hint: name the other file)", .0.display()
     )]
     IntoItself(PathBuf),
-    /// The path can't be handed to SQLite.
+    /// The path can't be passed to SQLite.
     #[error(
         "`{}` can't be imported: its path is not UTF-8 (hint: rename it)", .0.display()
     )]
     PathNotText(PathBuf),
-    /// The file could not be inspected.
+    /// The file's metadata could not be read.
     #[error("`{}` can't be opened: {source}", path.display())]
     Io {
         /// The results file.
@@ -205,8 +205,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns true if the system could not write what there was to store: the file is sound, and
-    /// the request was, too.
+    /// Returns true if the system failed to store a valid request in a valid file.
     pub const fn is_failed_write(&self) -> bool {
         matches!(self, Self::DiskFull(_) | Self::Refused(_) | Self::WhileMeasuring { .. })
     }
@@ -219,13 +218,13 @@ fn describe_latest(latest: Option<i64>) -> String {
     }
 }
 
-/// Turns an error of SQLite into a sentence.
+/// Converts an SQLite error to a message.
 pub fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => StoreError::NotSqlite(path),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(path),
-        // A hot journal makes a file that can't be written to one that can't be read either.
+        // With a hot journal, a file that can't be written to can't be read, either.
         Some(ErrorCode::ReadOnly) if is_rollback(&error) => StoreError::Unrepairable(path),
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
         Some(ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => StoreError::Denied(path),
@@ -240,7 +239,7 @@ pub fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Explains errors that SQLite itself does not know: values that don't fit their types.
+/// Explains errors that do not come from SQLite itself: values that don't fit their types.
 fn explain_data(path: PathBuf, error: rusqlite::Error) -> StoreError {
     match error {
         rusqlite::Error::ToSqlConversionFailure(cause) => {
@@ -258,14 +257,14 @@ fn explain_data(path: PathBuf, error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Says whether it was a write, or what makes writes last, that failed.
+/// Returns true if a write, or making it durable, failed.
 fn is_write(error: &rusqlite::Error) -> bool {
     use rusqlite::ffi::{SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE};
     let Some(found) = error.sqlite_error() else { return false };
     [SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC, SQLITE_IOERR_TRUNCATE].contains(&found.extended_code)
 }
 
-/// Says whether a transaction that a crash cut off stands in the way of reading.
+/// Returns true if reading is blocked by a transaction that a crash interrupted.
 pub fn is_rollback(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
 }

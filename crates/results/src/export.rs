@@ -1,9 +1,9 @@
-//! Campaigns as files of other programs: one file per table, as Parquet, CSV or JSON.
+//! Exports campaigns for other programs: one file per table, as Parquet, CSV or JSON.
 //!
-//! [`Store::export`] is the way in. The tables are those of the results file (`docs/results.md`)
-//! without what only we can read: histograms become the table `buckets`, and the view `figures`
-//! is included, for readers that want rates at once. All files come from one state of the results,
-//! and the directory appears when it is complete or not at all.
+//! See [`Store::export`]. The tables are those of the results file (`docs/results.md`) without
+//! content that only this program can read: histograms become the table `buckets`, and the view
+//! `figures` is included, for readers who want rates right away. All files reflect one state of the
+//! results, and the directory appears only when it is complete.
 
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -25,7 +25,7 @@ use crate::tree::{Column, ROOT, Table, Tree};
 
 pub use tables::{ExportCell, ExportColumn, TableFiles};
 
-/// Rows that are held in memory at once, and that make one row group of a Parquet file.
+/// Maximum number of rows held in memory, which also form one row group of a Parquet file.
 const ROWS_MAX: usize = 20_000;
 
 /// The format of the exported files.
@@ -33,14 +33,14 @@ const ROWS_MAX: usize = 20_000;
 pub enum ExportFormat {
     /// Apache Parquet, compressed with Snappy.
     Parquet,
-    /// Comma-separated values with a line of names.
+    /// Comma-separated values with a header line.
     Csv,
-    /// One array of objects, an object a line.
+    /// One array of objects, one object per line.
     Json,
 }
 
 impl ExportFormat {
-    /// How the names of its files end.
+    /// Returns the file extension.
     pub const fn file_extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -59,7 +59,7 @@ pub struct Exported {
     pub rows: u64,
 }
 
-/// Why nothing was exported.
+/// Reason why nothing was exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The program was built without the feature `parquet`.
@@ -71,7 +71,7 @@ pub enum ExportError {
     /// The results can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is something where the directory should be.
+    /// The target already exists.
     #[error("`{}` exists already (hint: name a directory that does not)", .0.display())]
     Exists(PathBuf),
     /// The directory can't be written.
@@ -92,7 +92,7 @@ enum Sink {
 }
 
 impl Sink {
-    /// Begins the file of a table in a directory.
+    /// Creates the file of a table in a directory.
     fn open(directory: &Path, table: &Table, format: ExportFormat) -> io::Result<Self> {
         let path = &directory.join(format!("{}.{}", table.name, format.file_extension()));
         Ok(match format {
@@ -122,7 +122,7 @@ impl Sink {
     }
 }
 
-/// An error while one table is exported.
+/// An error while exporting a table.
 enum Trouble {
     Read(rusqlite::Error),
     Write(io::Error),
@@ -141,10 +141,10 @@ impl From<io::Error> for Trouble {
 }
 
 impl Store {
-    /// Writes campaigns, or all of them where none is named, as files in a new directory.
+    /// Exports campaigns, or all if none are given, as files in a new directory.
     ///
     /// # Errors
-    /// When there is no such campaign, the directory exists or can't be written, or the results are
+    /// If there is no such campaign, the directory exists or can't be written, or the results are
     /// damaged; no directory is left behind.
     pub fn export(
         &self,
@@ -164,7 +164,8 @@ impl Store {
             Ok(tables) => return Ok(tables),
             Err(trouble) => trouble,
         };
-        // The error is what counts; a part that can't be removed has a name that shows what it is.
+        // Report the original error; if the partial directory can't be removed, its name shows what
+        // it is.
         let _ = fs::remove_dir_all(&part);
         match trouble {
             Trouble::Read(error) => Err(explain(&self.path, error).into()),
@@ -226,8 +227,8 @@ impl Store {
     }
 }
 
-/// Returns the name of a directory until it is complete; refuses one that is there already. The
-/// caller has removed a slash at its end, behind which the part would have another name.
+/// Returns the name used for a directory until it is complete; refuses an existing directory. The
+/// caller has removed a trailing slash, which would put the partial directory elsewhere.
 fn name_part(directory: &Path) -> Result<PathBuf, ExportError> {
     if directory.symlink_metadata().is_ok() {
         return Err(ExportError::Exists(directory.to_owned()));
@@ -237,7 +238,7 @@ fn name_part(directory: &Path) -> Result<PathBuf, ExportError> {
     Ok(PathBuf::from(part))
 }
 
-/// The campaigns as SQL; keys are numbers, so nothing can be smuggled in.
+/// The campaigns as SQL; keys are numbers, so injection is impossible.
 fn campaign_list(campaigns: &[i64]) -> String {
     if campaigns.is_empty() {
         return "SELECT id FROM campaigns".to_owned();
@@ -286,7 +287,7 @@ fn figures_table() -> Table {
     )
 }
 
-/// The histograms of the table `kinds`: how many times lie from `from_ns` to the next bucket.
+/// The histograms of the table `kinds`: number of times between `from_ns` and the next bucket.
 fn buckets_table() -> Table {
     make_table(
         "buckets",
@@ -299,7 +300,7 @@ fn buckets_table() -> Table {
     )
 }
 
-/// Writes the rows of a table in pieces and returns how many they were.
+/// Writes the rows of a table in pieces and returns their number.
 fn copy_rows(
     connection: &Connection,
     table: &Table,
@@ -307,7 +308,7 @@ fn copy_rows(
     sink: Sink,
 ) -> Result<u64, Trouble> {
     let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
-    // Tables with a key are written in its order, so that equal results make equal files.
+    // Tables with a key are written in key order, so that equal results produce equal files.
     let order = if names[0] == "id" { " ORDER BY id" } else { "" };
     let sql = format!("SELECT {} FROM {} WHERE {below}{order}", names.join(", "), table.name);
     let mut statement = connection.prepare(&sql)?;
@@ -323,7 +324,7 @@ fn copy_rows(
     Ok(pieces.close()?)
 }
 
-/// A cell of the kind that the column says; anything else is damage.
+/// Reads a cell of the type required by the column; anything else is damage.
 fn read_cell(row: &Row<'_>, at: usize, column: &Column) -> rusqlite::Result<Value> {
     let value: Value = row.get(at)?;
     let fits = value.data_type() == column.kind || value == Value::Null && column.may_be_null;
@@ -356,7 +357,7 @@ fn unpack_buckets(connection: &Connection, below: &str, sink: Sink) -> Result<u6
     Ok(pieces.close()?)
 }
 
-/// A buffer of rows on their way into a file: memory holds [`ROWS_MAX`] of them at most.
+/// A buffer of at most [`ROWS_MAX`] rows to be written to a file.
 struct Pieces {
     sink: Sink,
     rows: Vec<Vec<Value>>,

@@ -1,11 +1,12 @@
-//! Locks on campaigns: one process at a time makes one, while others may make others in the file.
+//! Locks on campaigns: one process at a time may run a campaign, while others may run other
+//! campaigns in the same file.
 //!
-//! [`Hold`] is the principal type: a locked file beside the results file, named for the campaign
-//! and removed with the hold. The system drops the lock with the process, kill -9 included; what
-//! is left of the file then means nothing and [`remove_abandoned`] removes it. SQLite's own
-//! locks are held for one transaction only and know no campaigns, so they can't do this.
+//! [`Hold`] is the main type: a locked file next to the results file, named after the campaign and
+//! removed with the hold. The system releases the lock when the process ends, even by kill -9; the
+//! remaining file is then meaningless and [`remove_abandoned`] removes it. SQLite's own locks last
+//! for one transaction and don't distinguish campaigns, so they can't do this.
 //!
-//! **Source:** flock(2), also for what it means on NFS.
+//! **Source:** flock(2), also for its semantics on NFS.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -17,25 +18,25 @@ use rustix::fs::OFlags;
 
 use crate::error::StoreError;
 
-/// How often a lock is tried again that may be held only to remove its file, and how long is
-/// waited before each: two seconds in all, where removing takes microseconds.
+/// Number and interval of retries for a lock that may be held only to remove its file: two seconds
+/// in total, although removing takes microseconds.
 const RETRIES_MAX: u32 = 200;
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 
-/// The right to add to a campaign, until it is dropped.
+/// The right to add to a campaign, until dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
     pub campaign_id: i64,
     path: PathBuf,
-    /// Locked; the lock ends when it is closed.
+    /// Locked; closing it releases the lock.
     _file: File,
 }
 
 impl Hold {
-    /// Takes a campaign of a results file that exists.
+    /// Takes a campaign of an existing results file.
     ///
     /// # Errors
-    /// When another process has it, or no file can be made beside the results.
+    /// If another process has it, or no file can be created next to the results.
     pub fn take(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
         let path = match lock_path_of(results, campaign_id) {
             Ok(path) => path,
@@ -45,10 +46,10 @@ impl Hold {
         loop {
             match try_lock(&path) {
                 Ok(Attempt::Locked(file)) => return Ok(Self { campaign_id, path, _file: file }),
-                // The holder removed the file between the opening and the locking.
+                // The holder removed the file between our open and our lock.
                 Ok(Attempt::Removed) => {}
-                // A process that removes abandoned files locks each for a moment, and the number in
-                // it is that of a process that is gone.
+                // A process that removes abandoned files locks each for a moment; the process id in
+                // such a file belongs to a process that is gone.
                 Ok(Attempt::Held(holder)) if retries < RETRIES_MAX && !is_running(holder) => {
                     retries += 1;
                     std::thread::park_timeout(RETRY_AFTER);
@@ -67,28 +68,28 @@ impl Hold {
 }
 
 fn lock_path_of(results: &Path, campaign_id: i64) -> io::Result<PathBuf> {
-    // One file may have several names; SQLite follows links, too.
+    // One file may have several names; SQLite also follows links.
     let mut path = fs::canonicalize(results)?.into_os_string();
     path.push(format!("-campaign-{campaign_id}.lock"));
     Ok(PathBuf::from(path))
 }
 
-/// Says whether a process makes a campaign now; no file is made or changed for that.
+/// Returns true if a process is running a campaign; does not create or change any file.
 pub fn is_held(results: &Path, campaign_id: i64) -> bool {
     let Ok(path) = lock_path_of(results, campaign_id) else { return false };
     let Ok(file) = open_with(OpenOptions::new().read(true), &path) else { return false };
-    // A shared lock, dropped at once: a process that takes the campaign meanwhile tries again, as
-    // it does where a file is locked to be removed.
+    // A shared lock, released at once: a process that takes the campaign at this moment tries
+    // again, as it does if a file is locked for removal.
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// The result of one try to lock a file.
+/// The result of one attempt to lock a file.
 enum Attempt {
-    /// It is locked here, and holds the number of this process.
+    /// We have locked it, and it contains our process id.
     Locked(File),
-    /// It is locked by the process whose number stands in it, if that has been written.
+    /// It is locked by the process whose id it contains, if that has been written yet.
     Held(Option<u32>),
-    /// It was locked after its holder had removed it: another one may be at its path.
+    /// It was locked after its holder removed it: another file may be at its path.
     Removed,
 }
 
@@ -109,16 +110,16 @@ fn try_lock(path: &Path) -> io::Result<Attempt> {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Removed while it is locked: no other process's file can be at that path.
+        // Removed while locked: no other process's file can be at that path.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Removes the lock files of a results file that no process holds, and returns how many: each was
-/// left by a process that was killed. What can't be removed does no harm.
+/// Removes the lock files of a results file that no process holds, and returns their number: each
+/// was left by a killed process. Failing to remove one does no harm.
 ///
-/// A file is removed only while its lock is held here: one that another process is just taking is
-/// either locked by it, and kept, or is found gone by it and made again.
+/// A file is removed only while we hold its lock: if another process is just taking it, either that
+/// process has locked it and we keep it, or it finds the file gone and creates it again.
 pub fn remove_abandoned(results: &Path) -> usize {
     let mut removed = 0;
     let Ok(real) = fs::canonicalize(results) else { return 0 };
@@ -151,20 +152,20 @@ fn open_lock_file(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true).write(true).create(true).truncate(false), path)
 }
 
-/// Opens a lock file, and nothing that another user placed under its name: it is emptied, so
-/// neither a link nor another name of a file will do.
+/// Opens a lock file, and refuses anything that another user may have placed under its name: the
+/// file is truncated, so neither a symbolic link nor a hard link is acceptable.
 fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
     let found = file.metadata()?;
-    // None is left where its holder removed it after it was opened here.
+    // The link count is 0 if its holder removed it after we opened it.
     if !found.is_file() || found.nlink() > 1 {
         return Err(io::Error::other("it is no lock file of dfsbench (hint: remove it)"));
     }
     Ok(file)
 }
 
-/// Reads the number of the process that the holder wrote, if it has written it yet.
+/// Reads the process id written by the holder, if it has been written yet.
 fn read_holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     let _ = file.take(20).read_to_string(&mut text);
@@ -178,12 +179,12 @@ fn describe_holder(holder: Option<u32>) -> String {
     }
 }
 
-/// Says whether a process of this host has the number. A holder on another host may be taken for
-/// one that is gone, which costs a wait and nothing else.
+/// Returns true if a process with this id exists on this host. A holder on another host may seem to
+/// be gone, which only costs a wait.
 fn is_running(pid: Option<u32>) -> bool {
     let Some(Ok(pid)) = pid.map(i32::try_from) else { return false };
     let Some(pid) = rustix::process::Pid::from_raw(pid) else { return false };
-    // EPERM: it runs, and belongs to another user.
+    // EPERM: it exists, but belongs to another user.
     matches!(rustix::process::test_kill_process(pid), Ok(()) | Err(rustix::io::Errno::PERM))
 }
 
@@ -216,7 +217,7 @@ mod tests {
         let error = Hold::take(&path, 3).unwrap_err().to_string();
         let holder = format!("campaign 3 of `{}` is being made by process", path.display());
         assert!(error.starts_with(&format!("{holder} {}", std::process::id())), "{error}");
-        // The same file by another name is no way around it.
+        // A different name for the same file does not bypass the lock.
         let link = directory.path().join("link.db");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(matches!(Hold::take(&link, 3), Err(StoreError::Held { .. })));
@@ -277,7 +278,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(&path, lock_path(&path, 5)).unwrap();
         assert_eq!(remove_abandoned(&path), 3);
-        // The results, the lock that is held, the link, and the files of other programs.
+        // The results, the held lock, the link, and the files of other programs.
         assert_eq!(files(&path), 3 + others.len());
         assert!(lock_path(&path, 4).exists());
         assert_eq!(remove_abandoned(&path), 0);
@@ -310,7 +311,7 @@ mod tests {
                     }
                 });
             }
-            // Each time a process that is gone has left the file.
+            // Each time, a process that is gone has left the file.
             let pid = std::process::id().to_string();
             let mut failures = 0;
             for _ in 0..300 {
@@ -349,7 +350,7 @@ mod tests {
         assert!(is_held(&path, 1) && !is_held(&path, 2));
         drop(hold);
         assert!(!is_held(&path, 1));
-        // What a killed process left is locked by none.
+        // Nobody holds the lock of a killed process.
         fs::write(lock_path(&path, 1), "4194304").unwrap();
         assert!(!is_held(&path, 1) && Hold::take(&path, 1).is_ok());
     }

@@ -1,11 +1,11 @@
-//! Stores and reads the results of each host in a pass that several hosts made together.
+//! Stores and reads the results of individual hosts in a pass by several hosts.
 
 use model::{HostResult, Work};
 use rusqlite::{Row, Transaction, params};
 
 use crate::row::{count, read_client_times, whole};
 
-/// Adds what one host did of a pass.
+/// Adds one host's results for a pass.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     pass_id: i64,

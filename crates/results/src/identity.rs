@@ -1,7 +1,7 @@
-//! Identifies a campaign wherever it is stored: files are copied and merged, and the number within
-//! a file says nothing elsewhere.
+//! Identifies a campaign across files: files are copied and merged, and the number within a file is
+//! meaningless elsewhere.
 //!
-//! A campaign is given a random UUID when it begins.
+//! A campaign gets a random UUID when it starts.
 //!
 //! **Source:** RFC 9562, 5.4.
 
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use rusqlite::{Connection, params};
 
-/// Gives a campaign a random identity.
+/// Assigns a random UUID to a campaign.
 pub(crate) fn give_random(connection: &Connection, campaign_id: i64) -> rusqlite::Result<()> {
     let bytes: [u8; 16] = connection.query_row("SELECT randomblob(16)", [], |row| row.get(0))?;
     let sql = "INSERT INTO identities (campaign_id, uuid) VALUES (?1, ?2)";
@@ -17,13 +17,13 @@ pub(crate) fn give_random(connection: &Connection, campaign_id: i64) -> rusqlite
     Ok(())
 }
 
-/// Returns the identity of a campaign.
+/// Returns the UUID of a campaign.
 pub(crate) fn read_uuid(connection: &Connection, campaign_id: i64) -> rusqlite::Result<String> {
     let sql = "SELECT uuid FROM identities WHERE campaign_id = ?1";
     connection.query_row(sql, [campaign_id], |row| row.get(0))
 }
 
-/// Formats random bytes as a UUID; six bits are its version and variant.
+/// Formats random bytes as a UUID; six bits are the version and variant.
 fn format_uuid(mut bytes: [u8; 16]) -> String {
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;

@@ -1,9 +1,9 @@
-//! Merges the campaigns of another results file into this one, each whole or not at all.
+//! Merges the campaigns of another results file into this one, each completely or not at all.
 //!
-//! [`Store::import`] is the way in. Keys are shifted, the rest is copied by SQLite itself, so
-//! nothing is rounded or left out; the other file is read first as for a report, which rules out
-//! what is damaged. A campaign that is here already is known by its identity and not taken twice;
-//! what its copy has gained elsewhere is joined to it (`join`).
+//! See [`Store::import`]. Keys are shifted, and SQLite itself copies the rest, so nothing is
+//! rounded or left out; the other file is first read as for a report, which rules out damage. A
+//! campaign that already exists here is recognized by its UUID and not copied twice; anything its
+//! copy has gained elsewhere is added to it (`join`).
 
 use std::path::Path;
 
@@ -20,34 +20,34 @@ use crate::write::next_campaign;
 /// The outcome for one campaign of the other file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The campaign as it stands in the other file.
+    /// The campaign in the other file.
     pub from: CampaignLine,
-    /// How it stands here.
+    /// The campaign in this file.
     pub to: Merged,
 }
 
-/// How an imported campaign stands in the file that took it.
+/// The result of importing a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// It was copied and has this number here.
     New(i64),
-    /// It was here already.
+    /// It already existed.
     Known {
         /// Its number here.
         id: i64,
-        /// The additions to a campaign that was here already.
+        /// What was added to a campaign that already existed.
         gained: Gained,
     },
 }
 
 impl Store {
-    /// Copies the campaigns of another results file that are not here yet, and joins what is new
-    /// to those that are; a second import of the same file changes nothing.
+    /// Copies the campaigns of another results file that do not exist here, and adds new content to
+    /// those that do; importing the same file again changes nothing.
     ///
     /// # Errors
-    /// When the other file is this one, is no results file, is damaged, or has content that this
-    /// dfsbench does not know; when a campaign of both is being made here; or when this file can't
-    /// be written to. Campaigns that were copied before are kept.
+    /// If the other file is this one, is not a results file, is damaged, or has content unknown to
+    /// this version; if a campaign in both files is being run here; or if this file can't be
+    /// written to. Campaigns copied before that are kept.
     pub fn import(&mut self, other: &Path) -> Result<Vec<Imported>, StoreError> {
         if let (Ok(ours), Ok(theirs)) = (self.path.canonicalize(), other.canonicalize())
             && ours == theirs
@@ -57,7 +57,8 @@ impl Store {
         let source = Self::open_existing(other)?;
         source.refuse_unknown()?;
         let lines = source.list()?;
-        // Each campaign is read once as for a report, which finds damage before anything is copied.
+        // Each campaign is first read as for a report, which finds damage before anything is
+        // copied.
         for line in &lines {
             source.load(line.id)?;
         }
@@ -68,7 +69,7 @@ impl Store {
             return Err(explain(other, error));
         }
         let merged = self.merge_all(lines, other);
-        // Detached also after an error; that error is the one to report.
+        // Detach even after an error, but report that error.
         let detached = self.connection.execute_batch("DETACH DATABASE other");
         let merged = merged?;
         self.explain(detached)?;
@@ -88,11 +89,11 @@ impl Store {
         Ok(merged)
     }
 
-    /// Refuses a file with a table that this program does not know: its rows would be lost.
+    /// Refuses a file with an unknown table, whose rows would be lost.
     fn refuse_unknown(&self) -> Result<(), StoreError> {
         for made in self.explain(tree::made(&self.connection))? {
             let is_known = tree::all_made().iter().any(|known| known.name == made.name);
-            // Indexes and views hold nothing of their own.
+            // Indexes and views contain no data of their own.
             if !is_known && !made.is_view && made.sql.starts_with("CREATE TABLE") {
                 let path = self.path.clone();
                 return Err(StoreError::UnknownTable { path, table: made.name });
@@ -106,7 +107,7 @@ impl Store {
         if let Some(here) = &known {
             self.hold(here.id)?;
         }
-        // A whole campaign may be larger than memory; a kill meanwhile is rolled back.
+        // A whole campaign may be larger than memory; if we are killed, it is rolled back.
         self.explain(self.connection.pragma_update(None, "cache_spill", true))?;
         let copied = self.transact(|transaction| match &known {
             None => Ok(Merged::New(copy_campaign(transaction, &from)?)),
@@ -119,7 +120,7 @@ impl Store {
         if let Some(here) = &known {
             self.release(here.id);
         }
-        // Rows that don't fit come from the other file, so the error names that one.
+        // Invalid rows come from the other file, so the error mentions that one.
         let what = match copied {
             Ok(to) => return Ok(Imported { from, to }),
             Err(StoreError::Sqlite { source, .. })

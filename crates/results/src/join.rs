@@ -1,36 +1,36 @@
-//! Adds to a campaign what a copy of it gained that was continued elsewhere.
+//! Adds to a campaign what a copy of it gained when it was continued elsewhere.
 //!
-//! [`join`] is the way in: it takes the runs and trials that are missing, and the notes and tags.
-//! Nothing that is here is changed, with two exceptions: an interrupted trial is replaced by
-//! the same one that was made to its end, and a campaign that has become complete says so. What is
-//! the same in both is left alone, so a second join changes nothing.
+//! See [`join`]: it takes missing runs and trials, and notes and tags. Nothing here is changed,
+//! with two exceptions: an interrupted trial is replaced by the completed one, and a campaign that
+//! has become complete is marked as such. Content that is the same in both is left alone, so
+//! joining again changes nothing.
 
 use rusqlite::Connection;
 
 use crate::copy::{Key, Keys, copy_table};
 use crate::tree::{ROOT, Table, Tree};
 
-/// The additions to a campaign from its copy.
+/// What was added to a campaign from its copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gained {
     /// Number of runs.
     pub runs: usize,
-    /// Trials, those of new runs among them.
+    /// Number of trials, including those of new runs.
     pub trials: usize,
     /// Number of notes.
     pub notes: usize,
     /// Number of tags.
     pub tags: usize,
-    /// Trials that both have and that are not the same: those that are here stay.
+    /// Number of trials that exist in both but differ: those here are kept.
     pub differ: usize,
 }
 
-/// Pairs of both campaigns: every trial with its run.
+/// Pairs of trials from both campaigns, with their runs.
 const PAIRS: &str = "main.trials h JOIN main.runs hr ON hr.id = h.run_id
      JOIN other.runs fr ON fr.run_index = hr.run_index
      JOIN other.trials f ON f.run_id = fr.id AND f.trial_index = h.trial_index";
 
-/// Joins the campaign `from` of the attached file to the campaign `here`, which is the same one.
+/// Joins the campaign `from` of the attached file to the same campaign `here`.
 pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<Gained> {
     let tree = Tree::known();
     // First, so that the trials that replace them count as missing.
@@ -58,7 +58,8 @@ pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::R
             }
         }
     }
-    // From here on a run is known by its index: some were here, some have just been copied.
+    // From here on a run is identified by its index: some already existed, some have just been
+    // copied.
     keys.retain(|(name, _)| *name != "runs");
     keys.push(("runs", Key::SameRun { here, from }));
     for (table, rows) in of_trials {
@@ -70,13 +71,13 @@ pub(crate) fn join(connection: &Connection, here: i64, from: i64) -> rusqlite::R
     Ok(gained)
 }
 
-/// Returns the condition for a table's rows that hang on the chosen rows of `root`.
+/// Returns the condition for the rows of a table that belong to the chosen rows of `root`.
 fn chosen_rows(tree: &Tree, table: &Table, root: &str) -> Option<String> {
     let chosen = format!("id IN (SELECT id FROM temp.chosen_{root})");
     tree.below(table, root, &chosen, "other.")
 }
 
-/// Removes the trials that were stopped here and made to their end there.
+/// Removes trials that were interrupted here but completed there.
 fn remove_interrupted(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
     let stopped = format!(
         "id IN (SELECT h.id FROM {PAIRS} WHERE hr.campaign_id = {here} AND fr.campaign_id = {from}
@@ -85,7 +86,7 @@ fn remove_interrupted(connection: &Connection, here: i64, from: i64) -> rusqlite
     Tree::known().delete(connection, "trials", &stopped, &[])
 }
 
-/// Writes down which runs and trials are missing here, before any of them comes.
+/// Records which runs and trials are missing here, before any are copied.
 fn choose_missing(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "CREATE TEMP TABLE chosen_runs AS
@@ -100,7 +101,7 @@ fn choose_missing(connection: &Connection, here: i64, from: i64) -> rusqlite::Re
     ))
 }
 
-/// How many trials have the same place in both and were made at different times.
+/// Counts the trials that have the same position in both but were run at different times.
 fn count_different(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<usize> {
     let sql = format!(
         "SELECT count(*) FROM {PAIRS} WHERE hr.campaign_id = {here} AND fr.campaign_id = {from}
@@ -109,7 +110,7 @@ fn count_different(connection: &Connection, here: i64, from: i64) -> rusqlite::R
     connection.query_row(&sql, [], |row| Ok(row.get::<_, u32>(0)? as usize))
 }
 
-/// Adds the rows beside a campaign that are not here, whatever their keys; how many there were.
+/// Adds a campaign's missing rows, ignoring their keys; returns how many there were.
 fn unite_rows(
     connection: &Connection,
     table: &Table,
@@ -121,7 +122,7 @@ fn unite_rows(
         let name = column.name.as_str();
         if !matches!(name, "id" | "campaign_id") {
             columns.push(name);
-            // IS, since NULL = NULL is not true in SQL.
+            // IS, because NULL = NULL is not true in SQL.
             same.push(format!("h.{name} IS f.{name}"));
         }
     }
@@ -137,7 +138,7 @@ fn unite_rows(
     )
 }
 
-/// Says of the campaign what its copy knows: how it ended, and the tool's own ceiling.
+/// Updates the campaign from its copy: how it ended, and the tool's own ceiling.
 fn update_campaign(connection: &Connection, here: i64, from: i64) -> rusqlite::Result<()> {
     let sql = format!(
         "UPDATE main.campaigns SET

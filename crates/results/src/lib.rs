@@ -1,15 +1,15 @@
 //! The results file: one SQLite database with everything that campaigns measured.
 //!
-//! [`Store`] is the principal type: it opens or creates the file, takes one trial per
-//! transaction, and loads whole campaigns exactly as they were stored. The schema stands in
-//! `schema.sql`; explicit columns and two views (`figures`, `failures`) serve people with an
-//! `sqlite3` shell.
+//! [`Store`] is the main type: it opens or creates the file, writes one trial per transaction, and
+//! loads whole campaigns exactly as they were stored. The schema is in `schema.sql`; explicit
+//! columns and two views (`figures`, `failures`) are for people with an `sqlite3` shell.
 //!
-//! Journal: rollback (`DELETE`) with `synchronous = FULL`. At rest there is one file, which can
-//! be copied and mailed; write-ahead logging would leave two more after a kill, needs shared
-//! memory that network file systems lack, and gains nothing at one small write per trial. After
-//! `kill -9` the file is whole but for the trial being written, which the next opening rolls
-//! back. **Source:** <https://www.sqlite.org/lockingv3.html>, <https://www.sqlite.org/wal.html>.
+//! Journal: rollback (`DELETE`) with `synchronous = FULL`. At rest there is one file, which can be
+//! copied and mailed; write-ahead logging would leave two more after a kill, needs shared memory,
+//! which network file systems lack, and gains nothing with one small write per trial. After `kill
+//! -9` the file is complete except for the trial being written, which is rolled back when the file
+//! is next opened. **Source:** <https://www.sqlite.org/lockingv3.html>,
+//! <https://www.sqlite.org/wal.html>.
 
 mod catalog;
 mod copy;

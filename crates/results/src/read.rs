@@ -1,8 +1,8 @@
-//! Reading a results file: whole campaigns as they were stored.
+//! Reads whole campaigns as they were stored.
 //!
-//! A load sees one state of the file even while a campaign adds to it. What does not fit the
-//! types (an unknown pass, a broken histogram) is reported as damage, never guessed. A caller that
-//! needs verdicts only reads an outline, without the large parts.
+//! A load sees one state of the file even while a campaign adds to it. Values that do not fit their
+//! types (an unknown pass, a broken histogram) are reported as damage, never guessed. Callers that
+//! only need verdicts read an outline, without the large parts.
 
 use std::collections::HashMap;
 
@@ -19,20 +19,20 @@ use crate::store::Store;
 use crate::{durability, host_results, soak, telemetry};
 
 impl Store {
-    /// Loads a campaign exactly as it was stored; if it is stored as running and no process makes
-    /// it, it is interrupted.
+    /// Loads a campaign exactly as it was stored. If it is stored as running but no process is
+    /// running it, it is returned as interrupted.
     ///
     /// # Errors
-    /// When there is no such campaign, or the file is locked or damaged.
+    /// If there is no such campaign, or the file is locked or damaged.
     pub fn load(&self, id: i64) -> Result<Campaign, StoreError> {
         self.read(id, Depth::Whole)
     }
 
-    /// Loads as much of a campaign as its verdicts and its conditions follow from: amounts, samples
-    /// and caveats, without histograms and without the results of hosts, clients and telemetry.
+    /// Loads the parts of a campaign needed for its verdicts and conditions: amounts, samples and
+    /// caveats, without histograms and without the results of hosts, clients and telemetry.
     ///
     /// # Errors
-    /// As [`Store::load`].
+    /// Same as [`Store::load`].
     pub fn outline(&self, id: i64) -> Result<Campaign, StoreError> {
         self.read(id, Depth::Outline)
     }
@@ -97,15 +97,15 @@ fn read_campaign(
         Depth::Outline => read_amounts(connection, &mut passes)?,
         Depth::Whole => read_details(connection, &mut passes)?,
     }
-    // From the leaves to the root: each level is complete before it moves into its parents.
+    // From the leaves to the root: each level is complete before it is moved into its parents.
     passes.move_to_parents(|trial, pass| trials.values[trial].passes.push(pass));
     trials.move_to_parents(|run, trial| runs[run].trials.push(trial));
     campaign.runs = runs;
     Ok(Some(campaign))
 }
 
-/// Reads of what stands below passes as much as every verdict needs, each table at once: a campaign
-/// may have a hundred thousand.
+/// Reads the parts below passes that every verdict needs, each table at once: a campaign may have a
+/// hundred thousand passes.
 fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
     for_each_child(connection, ChildTable::of_passes("samples"), ids, |at, row| {
@@ -118,7 +118,7 @@ fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
     })
 }
 
-/// Reads what was done of each kind, without its histograms.
+/// Reads the amounts by kind, without histograms.
 fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
     let columns = "pass_id, id, kind, issued, done, bytes";
     let below = ChildTable::of_passes("kinds");
@@ -223,7 +223,7 @@ impl<T> Level<T> {
     }
 }
 
-/// A table whose rows belong to rows of another one.
+/// A table whose rows belong to rows of another table.
 #[derive(Clone, Copy)]
 struct ChildTable {
     name: &'static str,
@@ -245,10 +245,10 @@ impl ChildTable {
     }
 }
 
-/// Reads the rows of a table that belong to some parents, with the place of the parent among them.
+/// Reads the rows of a table that belong to the given parents, with the index of the parent.
 ///
-/// The keys of a campaign lie close together. So all rows between the smallest and the largest are
-/// read along the index, in its order, and those of other campaigns are passed over.
+/// The keys of a campaign are close together. So all rows between the smallest and the largest are
+/// read along the index, in its order, and those of other campaigns are skipped.
 fn for_each_child(
     connection: &Connection,
     table: ChildTable,
@@ -258,7 +258,7 @@ fn for_each_child(
     each_of(connection, table, "*", parents, read)
 }
 
-/// The same with some columns of it, among which are both keys.
+/// The same with selected columns, which must include both keys.
 fn each_of(
     connection: &Connection,
     table: ChildTable,
@@ -295,7 +295,7 @@ fn index_keys(keys: &[i64]) -> HashMap<i64, usize> {
     indices
 }
 
-/// Reads the question of a campaign; one that only asks for figures has none.
+/// Reads the question of a campaign; one that is only about figures has none.
 fn read_question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<Question> {
     let sql = "SELECT question_json FROM questions WHERE campaign_id = ?1";
     let json: Option<String> =
@@ -306,7 +306,7 @@ fn read_question(connection: &Connection, campaign_id: i64) -> rusqlite::Result<
     }
 }
 
-/// Reads the facts of a campaign, each with the place of its trial.
+/// Reads the facts of a campaign, each with the index of its trial.
 fn read_facts(
     connection: &Connection,
     campaign_id: i64,
@@ -323,7 +323,7 @@ fn read_facts(
             None => None,
             Some(key) => match indices.get(&key) {
                 Some(index) => Some(*index),
-                // A fact whose trial is not in the file belongs to no trial.
+                // Ignore a fact whose trial is not in the file.
                 None => continue,
             },
         };

@@ -1,7 +1,7 @@
 //! Removes a campaign from a results file.
 //!
-//! [`Store::remove`] is the way in. All of it goes in one transaction or nothing does; its number
-//! is not given to another one, so that a script that names it never reads other figures.
+//! See [`Store::remove`]. Everything is removed in one transaction or nothing is; its number is not
+//! reused, so that a script that uses it never reads other results.
 
 use rusqlite::params;
 
@@ -10,15 +10,14 @@ use crate::store::Store;
 use crate::tree::{ROOT, Tree};
 
 impl Store {
-    /// Removes a campaign and everything that hangs on it. The file keeps its size until
-    /// [`Store::compact`].
+    /// Removes a campaign with all its rows. The file keeps its size until [`Store::compact`].
     ///
     /// # Errors
-    /// When there is no such campaign, another process makes it, or the file can't be written to;
-    /// nothing is changed then.
+    /// If there is no such campaign, another process is running it, or the file can't be written
+    /// to; then nothing is changed.
     pub fn remove(&mut self, campaign_id: i64) -> Result<(), StoreError> {
         let line = self.line(campaign_id)?;
-        // A campaign that is being made would add to rows that are gone.
+        // A running campaign would add to rows that are gone.
         self.hold(campaign_id)?;
         let removed = self.transact(|transaction| {
             let sql = "INSERT INTO removed (id, uuid, name) VALUES (?1, ?2, ?3)";
@@ -29,11 +28,11 @@ impl Store {
         removed
     }
 
-    /// Gives the space of what was removed back to the file system.
+    /// Returns the space of removed campaigns to the file system.
     ///
     /// # Errors
-    /// When the disk has no room for the copy that SQLite makes meanwhile, or another process uses
-    /// the file; it is unchanged then.
+    /// If there is no space for the copy that SQLite makes, or another process uses the file; then
+    /// it is unchanged.
     pub fn compact(&mut self) -> Result<(), StoreError> {
         self.explain(self.connection.execute_batch("VACUUM"))
     }

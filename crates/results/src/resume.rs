@@ -1,8 +1,7 @@
 //! Continues a campaign that was stopped or killed.
 //!
-//! [`Store::reopen`] is the way in: it removes the trials that were interrupted, since they
-//! are to be made again, and returns the trials that are stored. Done and failed trials are never
-//! touched.
+//! See [`Store::reopen`]: it removes interrupted trials, which will be repeated, and returns the
+//! stored ones. Completed and failed trials are never changed.
 
 use rusqlite::{Transaction, params};
 
@@ -15,7 +14,7 @@ use crate::tree::Tree;
 pub struct Standing {
     /// Key of the run, for [`Store::add_trial`].
     pub run_id: i64,
-    /// Its trials, in the order in which they were made: number within the run, and whether it
+    /// Its trials in the order in which they were run: number within the run, and whether it
     /// failed.
     pub trials: Vec<(u32, bool)>,
 }
@@ -24,15 +23,15 @@ impl Store {
     /// Marks a campaign as running, and returns the stored trials of each of its runs.
     ///
     /// # Errors
-    /// When another process makes the campaign, the file can't be written to, is locked, or the
-    /// disk is full; nothing is changed then.
+    /// If another process is running the campaign, the file can't be written to, is locked, or the
+    /// disk is full; then nothing is changed.
     pub fn reopen(&mut self, campaign_id: i64) -> Result<Vec<Standing>, StoreError> {
         self.hold(campaign_id)?;
         self.transact(|transaction| {
             remove_interrupted(transaction, campaign_id)?;
             let sql = "UPDATE campaigns SET state = 'running' WHERE id = ?1";
             transaction.execute(sql, [campaign_id])?;
-            // After the removal: interrupted trials are to be made again.
+            // After the removal: interrupted trials will be repeated.
             read_standing(transaction, campaign_id)
         })
     }

@@ -1,8 +1,8 @@
-//! Values and rows of SQLite as the types of this program, in both directions.
+//! Converts SQLite values and rows to the types of this program and back.
 //!
-//! What writes and reads the tables uses these functions, so that numbers and names are stored in
-//! one way: counts as signed integers that are never negative, kinds by name. A value that doesn't
-//! fit is reported as damage ([`damaged`]), never guessed.
+//! Code that writes or reads tables uses these functions, so that numbers and names are stored in
+//! one way: counts as nonnegative signed integers, kinds by name. A value that doesn't fit is
+//! reported as damage ([`damaged`]), never guessed.
 
 use std::str::FromStr;
 
@@ -60,7 +60,7 @@ pub(crate) fn rows<T>(
     connection.prepare_cached(sql)?.query_map(params, read)?.collect()
 }
 
-/// Converts a value into JSON that is stored in a column.
+/// Converts a value to JSON, to be stored in a column.
 pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
     match serde_json::to_string(value) {
         Ok(json) => Ok(json),
@@ -68,7 +68,7 @@ pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
     }
 }
 
-/// Reads JSON of a column; `what` names it in the error.
+/// Parses JSON from a column; `what` is the name used in errors.
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: &str) -> rusqlite::Result<T> {
     match serde_json::from_str(json) {
         Ok(value) => Ok(value),
@@ -81,7 +81,7 @@ pub(crate) fn damaged(what: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
 }
 
-/// Reads a column that holds a count.
+/// Reads a count from a column.
 pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     match maybe_count(row, column)? {
         Some(count) => Ok(count),
@@ -89,12 +89,12 @@ pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     }
 }
 
-/// Reads a column that holds a count or nothing.
+/// Reads a count or NULL from a column.
 pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
     let Some(value) = row.get::<_, Option<i64>>(column)? else { return Ok(None) };
     match u64::try_from(value) {
         Ok(count) => Ok(Some(count)),
-        // SQLite knows signed integers only, and this program stores none below zero.
+        // SQLite has only signed integers, and this program never stores negative ones.
         Err(_) => Err(damaged(format!("{column} is {value}"))),
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn read_client_times(row: &Row<'_>, column: &str) -> rusqlite::Result
     }
 }
 
-/// Reads a column that holds one of our names, which `find` looks up.
+/// Reads one of our names from a column; `find` looks it up.
 pub(crate) fn named<T>(
     row: &Row<'_>,
     column: &str,
@@ -121,7 +121,7 @@ pub(crate) fn named<T>(
     }
 }
 
-/// Converts a count into SQLite's signed integer; one that does not fit is refused.
+/// Converts a count to SQLite's signed integer; refuses one that does not fit.
 pub(crate) fn whole(value: u64) -> rusqlite::Result<i64> {
     if let Ok(signed) = i64::try_from(value) {
         return Ok(signed);

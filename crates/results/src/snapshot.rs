@@ -1,7 +1,7 @@
-//! Reading beside a campaign that writes: has the file changed, and a copy to read at leisure.
+//! Reading while a campaign writes: detects changes, and copies the file for reading at leisure.
 //!
-//! A reader of a results file keeps the writer from its commit, and the writer waits two seconds
-//! and no more. To read a large campaign takes longer, to copy the file does not.
+//! A reader of a results file blocks the writer's commit, and the writer waits only two seconds.
+//! Reading a large campaign takes longer, but copying the file does not.
 //!
 //! **Source:** <https://www.sqlite.org/backup.html>, <https://www.sqlite.org/pragma.html>
 //! (`data_version`).
@@ -16,32 +16,32 @@ use crate::error::StoreError;
 use crate::store::Store;
 
 impl Store {
-    /// A number that is another one each time after others have changed the file; it means
-    /// something within this store only.
+    /// Returns a number that changes whenever other connections change the file; it is only
+    /// meaningful within this store.
     ///
     /// # Errors
-    /// When the file is locked by another process or damaged.
+    /// If the file is locked by another process or damaged.
     pub fn data_version(&self) -> Result<i64, StoreError> {
         self.explain(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))
     }
 
-    /// Copies the file as it is at this moment; what stands at the other path is overwritten.
+    /// Copies the current state of the file, overwriting the other path.
     ///
     /// # Errors
-    /// When the file is locked or damaged, or the copy has no room.
+    /// If the file is locked or damaged, or there is no space for the copy.
     pub fn copy_to(&self, path: &Path) -> Result<(), StoreError> {
         self.explain(copy_database(&self.connection, path))
     }
 }
 
 fn copy_database(from: &Connection, path: &Path) -> rusqlite::Result<()> {
-    /// All pages in one step: no process can write between two.
+    /// All pages in one step: no process can write in between.
     const ALL: i32 = i32::MAX;
     let mut copy = Connection::open(path)?;
     let backup = Backup::new(from, &mut copy)?;
     match backup.step(ALL)? {
         StepResult::Done | StepResult::More => Ok(()),
-        // The step waits for no lock: the caller reports it, and tries again.
+        // The step does not wait for locks: the caller reports that, and tries again.
         _ => Err(rusqlite::Error::SqliteFailure(Error::new(SQLITE_BUSY), None)),
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::{Row, Transaction, params};
 
 use crate::row::{count, maybe_count, named, whole};
 
-/// Adds the statistics of each interval of a pass, and the faults of hosts meanwhile.
+/// Adds the statistics of each interval of a pass, and the fault events on its hosts.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     pass_id: i64,

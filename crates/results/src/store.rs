@@ -1,8 +1,8 @@
 //! Opens a results file: checks its application id, its schema version and its locks.
 //!
-//! [`Store`] is the principal type. Opening for reading never creates or changes a file, with one
-//! exception: a transaction that a crash cut off is rolled back, without which SQLite can't
-//! read. Nothing is written before the file is known to be ours or empty.
+//! [`Store`] is the main type. Opening for reading never creates or changes a file, with one
+//! exception: a transaction that a crash interrupted is rolled back, since SQLite can't read
+//! otherwise. Nothing is written before the file is known to be ours or empty.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -25,23 +25,22 @@ use crate::{tree, trust};
 /// **Source:** <https://www.sqlite.org/fileformat2.html>, 1.3 (application id at offset 68).
 pub const APPLICATION_ID: i64 = 0x6466_7362;
 
-/// Statements that bring a file from one version of the schema to the next; the first makes version
-/// 2 of version 1. `schema.sql` is the newest version.
+/// Statements that migrate a file from each schema version to the next; the first migrates version
+/// 1 to 2. `schema.sql` is the newest version.
 const MIGRATIONS: [&str; (SCHEMA_VERSION - 1) as usize] = [];
 
-/// Version of the schema, kept as `user_version`.
+/// Schema version, stored as `user_version`.
 pub const SCHEMA_VERSION: i64 = 1;
 
-/// How long the lock of another process is waited for: a report reads in milliseconds, so a
-/// longer lock is that of a forgotten shell.
+/// How long to wait for another process's lock: a report reads in milliseconds, so a longer lock
+/// belongs to a forgotten shell.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Steps of SQLite's virtual machine between two looks at how many there were.
+/// Steps of SQLite's virtual machine between two checks of the limit.
 const STEPS_PER_LOOK: u16 = 1000;
 
-/// Maximum number of steps that reading a file may take, and how many more for each of its bytes.
-/// Loading a campaign takes two or three for each byte; a damaged or crafted file can lead SQLite
-/// round in circles.
+/// Maximum number of steps for reading a file, and the additional number per byte. Loading a
+/// campaign takes two or three per byte; a damaged or crafted file can make SQLite loop.
 const STEPS_MAX: u64 = 10_000_000;
 const STEPS_PER_BYTE_MAX: u64 = 200;
 
@@ -50,11 +49,11 @@ const STEPS_PER_BYTE_MAX: u64 = 200;
 pub struct Store {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
-    /// Bytes that transactions wrote to the file and its journal.
+    /// Bytes written by transactions to the file and its journal.
     written_bytes: u64,
-    /// Steps of reading since the last [`Store::renew_budget`].
+    /// Steps used for reading since the last [`Store::renew_budget`].
     steps: Arc<AtomicU64>,
-    /// The campaigns that this process makes.
+    /// The campaigns that this process is running.
     holds: Vec<Hold>,
 }
 
@@ -67,21 +66,21 @@ struct FileHead {
     tables: i64,
 }
 
-/// The kind of an SQLite file.
+/// Whose file it is.
 enum Owner {
-    /// Ours, in the schema that we know.
+    /// Ours, with a known schema.
     Ours,
-    /// It has no content yet.
+    /// It is empty.
     Empty,
 }
 
 impl Store {
-    /// Opens a results file to add to it; makes it where there is none. Lock files that a process
-    /// left when it was killed are removed.
+    /// Opens a results file for adding to it; creates it if it does not exist. Removes lock files
+    /// left by killed processes.
     ///
     /// # Errors
-    /// When the file is not ours, can't be written to, is locked by another process, or was placed
-    /// by another user where root trusts its own only.
+    /// If the file is not ours, can't be written to, is locked by another process, or was created
+    /// by another user and root only trusts its own.
     pub fn open_or_create(path: &Path) -> Result<Self, StoreError> {
         check_place(path, Absent::IsMade)?;
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
@@ -91,7 +90,7 @@ impl Store {
         }
         let mut store = Self::connect_at(checked.as_deref().unwrap_or(path), path, flags)?;
         let owner = store.owner()?;
-        // SQLite opens a file without write access silently for reading.
+        // Without write access, SQLite silently opens a file read-only.
         if store.explain(store.connection.is_readonly("main"))? {
             return Err(StoreError::ReadOnly(path.to_owned()));
         }
@@ -109,10 +108,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a results file to read it; it must exist and is not changed.
+    /// Opens a results file for reading; it must exist and is not changed.
     ///
     /// # Errors
-    /// When the file is missing, empty, not ours, or locked by another process.
+    /// If the file is missing, empty, not ours, or locked by another process.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
         check_place(path, Absent::IsRefused)?;
         let mut store = Self::connect_at(path, path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -134,13 +133,12 @@ impl Store {
         }
     }
 
-    /// Gives further reading the whole number of steps again; for a process that reads a file again
-    /// and again as long as it runs.
+    /// Resets the step limit, for a process that keeps reading a file as long as it runs.
     pub fn renew_budget(&self) {
         self.steps.store(0, Relaxed);
     }
 
-    /// Ends reading that takes more steps than the size of the file explains.
+    /// Aborts reading if it takes more steps than the size of the file explains.
     fn bound_steps(&mut self) -> Result<(), StoreError> {
         let (steps, path) = (Arc::clone(&self.steps), self.path.clone());
         let look = u64::from(STEPS_PER_LOOK);
@@ -155,8 +153,8 @@ impl Store {
         self.explain(bounded)
     }
 
-    /// Refuses a file that lacks one of our tables, or has something else by its name, such as an
-    /// endless view.
+    /// Refuses a file in which one of our tables is missing, or replaced by something else of the
+    /// same name, such as an endless view.
     fn check_schema(&self) -> Result<(), StoreError> {
         match self.explain(tree::find_wrong_table(&self.connection))? {
             Some(what) => Err(StoreError::Damaged { path: self.path.clone(), what }),
@@ -169,17 +167,17 @@ impl Store {
         &self.path
     }
 
-    /// Returns the bytes that were written to the file and its journal since it was opened; 0 on
+    /// Returns the number of bytes written to the file and its journal since it was opened; 0 on
     /// kernels without task I/O accounting.
     pub const fn written_bytes(&self) -> u64 {
         self.written_bytes
     }
 
-    /// Makes sure that no other process adds to a campaign, until it is finished or the store is
-    /// dropped; a process that dies holds nothing. Does nothing where this store has it already.
+    /// Makes sure that no other process adds to a campaign until it is finished or the store is
+    /// dropped; the hold ends with the process. Does nothing if this store already has it.
     ///
     /// # Errors
-    /// When another process makes it.
+    /// If another process is running it.
     pub fn hold(&mut self, campaign_id: i64) -> Result<(), StoreError> {
         if self.holds.iter().all(|hold| hold.campaign_id != campaign_id) {
             self.holds.push(Hold::take(&self.path, campaign_id)?);
@@ -187,14 +185,14 @@ impl Store {
         Ok(())
     }
 
-    /// Says whether a process makes a campaign now. One that is not finished and not made was
-    /// killed.
+    /// Returns true if a process is running a campaign. If it is neither finished nor running, it
+    /// was killed.
     pub fn is_made(&self, campaign_id: i64) -> bool {
         is_held(&self.path, campaign_id)
     }
 
-    /// Returns the state of a campaign: one that is stored as running, and that no process makes,
-    /// was killed, or could not store its end.
+    /// Returns the state of a campaign: one that is stored as running, but that no process is
+    /// running, was killed or could not store its end.
     pub(crate) fn state_now(&self, campaign_id: i64, stored: CampaignState) -> CampaignState {
         match stored {
             CampaignState::Running if !self.is_made(campaign_id) => CampaignState::Interrupted,
@@ -207,7 +205,7 @@ impl Store {
         self.holds.retain(|hold| hold.campaign_id != campaign_id);
     }
 
-    /// Runs several writes as one transaction: all of them are kept, or none.
+    /// Runs several writes as one transaction: either all of them are stored, or none.
     pub(crate) fn transact<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -227,7 +225,7 @@ impl Store {
         }
     }
 
-    /// Turns an error of SQLite into one that names the file.
+    /// Converts an SQLite error to one that mentions the file.
     pub(crate) fn explain<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
         match result {
             Ok(value) => Ok(value),
@@ -235,8 +233,8 @@ impl Store {
         }
     }
 
-    /// Connects to the file at `real_path`, which messages call by its `path`; neither is ever read
-    /// as a `file:` address.
+    /// Connects to the file at `real_path`, called `path` in messages; neither is ever treated as a
+    /// `file:` URI.
     fn connect_at(real_path: &Path, path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
         match open_connection(real_path, flags) {
             Ok(connection) => Ok(Self {
@@ -254,7 +252,7 @@ impl Store {
         self.check_head(self.explain(self.owner_raw())?)
     }
 
-    /// Reads what the head of the file says of its owner.
+    /// Reads the file's application id and schema version.
     fn owner_raw(&self) -> rusqlite::Result<FileHead> {
         let query = "SELECT (SELECT application_id FROM pragma_application_id),
                             (SELECT user_version FROM pragma_user_version),
@@ -281,8 +279,8 @@ impl Store {
         }
     }
 
-    /// `cache_spill = OFF` keeps every change in memory until the commit, so that the time in
-    /// which a kill leaves something to roll back is a few milliseconds per trial.
+    /// `cache_spill = OFF` keeps every change in memory until the commit, so that a kill leaves
+    /// something to roll back only during a few milliseconds per trial.
     fn prepare_to_write(&self) -> Result<(), StoreError> {
         self.explain(self.connection.pragma_update(None, "journal_mode", "DELETE"))?;
         self.explain(self.connection.pragma_update(None, "synchronous", "FULL"))?;
@@ -290,8 +288,8 @@ impl Store {
         self.explain(self.connection.pragma_update(None, "cache_spill", false))
     }
 
-    /// Makes the schema and marks the file as ours, in one transaction: a kill leaves an empty
-    /// file. Another process may have been faster; then there is nothing to do.
+    /// Creates the schema and marks the file as ours, in one transaction: a kill leaves an empty
+    /// file. If another process was faster, there is nothing to do.
     fn create(&mut self) -> Result<(), StoreError> {
         self.transact(|transaction| {
             let tables: i64 =
@@ -303,13 +301,13 @@ impl Store {
             }
             Ok(())
         })?;
-        // What another process made first may be a file of a newer dfsbench.
+        // Another process may have created a file of a newer version.
         self.owner()?;
         Ok(())
     }
 }
 
-/// Brings a file to the newest version of the schema.
+/// Migrates a file to the newest schema version.
 fn migrate(transaction: &Transaction<'_>, migrations: &[&str]) -> rusqlite::Result<()> {
     let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     for (version, sql) in (1..).zip(migrations) {
@@ -321,9 +319,10 @@ fn migrate(transaction: &Transaction<'_>, migrations: &[&str]) -> rusqlite::Resu
     Ok(())
 }
 
-/// Returns the bytes that this thread has handed to write(2); 0 if the kernel does not count them.
+/// Returns the number of bytes that this thread has passed to write(2); 0 if the kernel does not
+/// count them.
 ///
-/// SQLite writes in the thread that commits, and spills nothing before.
+/// SQLite writes in the thread that commits, and never before that.
 ///
 /// **Source:** `proc_pid_io(5)`, `wchar`.
 fn thread_written_bytes() -> u64 {
@@ -337,12 +336,12 @@ fn open_connection(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // The schema has no triggers: those of a file from elsewhere do nothing here.
+    // Our schema has no triggers; ignore those in files from elsewhere.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     Ok(connection)
 }
 
-/// Does the work in a transaction that holds the write lock from its start: one that requests it
+/// Does the work in a transaction that has the write lock from the start: one that requests it
 /// later could find that another process has written since it read.
 fn commit_work<T>(
     connection: &mut Connection,
@@ -354,24 +353,24 @@ fn commit_work<T>(
     Ok(value)
 }
 
-/// Checks that a results file can be at this path; none is made.
+/// Checks that a results file could be at this path, without creating it.
 ///
 /// # Errors
-/// When its folder does not exist, or something else has the path.
+/// If its directory does not exist, or the path is something else.
 pub fn check_results_path(path: &Path) -> Result<(), StoreError> {
     check_place(path, Absent::IsMade)
 }
 
-/// How a missing or empty file is handled.
+/// How to treat a missing or empty file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absent {
-    /// It is made.
+    /// Create it.
     IsMade,
-    /// It can't be read.
+    /// Refuse it.
     IsRefused,
 }
 
-/// Rules out what SQLite would report vaguely, or create.
+/// Rejects paths for which SQLite would report a vague error, or create something.
 fn check_place(path: &Path, absent: Absent) -> Result<(), StoreError> {
     let may_create = absent == Absent::IsMade;
     let named = path.to_owned();
@@ -381,7 +380,7 @@ fn check_place(path: &Path, absent: Absent) -> Result<(), StoreError> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             match path.parent() {
-                // The parent of a bare name is empty, and means the current directory.
+                // The parent of a bare name is empty, which means the current directory.
                 Some(directory) if !directory.as_os_str().is_empty() && !directory.is_dir() => {
                     Err(StoreError::DirectoryMissing(named))
                 }
@@ -394,7 +393,7 @@ fn check_place(path: &Path, absent: Absent) -> Result<(), StoreError> {
     }
 }
 
-/// Has SQLite undo a transaction that a crash cut off.
+/// Makes SQLite roll back a transaction that a crash interrupted.
 fn roll_back(path: &Path) -> Result<(), StoreError> {
     let store = Store::connect_at(path, path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     store.owner()?;
@@ -434,7 +433,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("dfsbench.db");
         let mut store = Store::open_or_create(&path).unwrap();
-        // SQLite clamps the limit to the size of the file: not a page more.
+        // SQLite raises the limit to the size of the file: not one more page.
         store.connection.execute_batch("PRAGMA max_page_count = 1").unwrap();
         let error = store.transact(|transaction| {
             let sql = "INSERT INTO campaigns VALUES (1, 'n', 0, '', '', ?1, '0', 'running', 0, 0)";

@@ -1,14 +1,14 @@
-//! Stores and reads the telemetry of hosts during a pass.
+//! Stores and reads host telemetry of a pass.
 //!
-//! Series are JSON arrays in a row for each metric, which `json_each` takes apart in queries; a row
-//! for each reading would make most of a file of short passes.
+//! Series are JSON arrays, one row per metric, which queries take apart with `json_each`; with one
+//! row per reading, these would be most of a file with short passes.
 
 use model::telemetry::{Metric, MetricKind, Telemetry};
 use rusqlite::{Row, Transaction, params};
 
 use crate::row::{from_json, named, to_json, whole};
 
-/// Adds what one host did during a pass.
+/// Adds the telemetry of one host during a pass.
 pub(crate) fn insert(
     transaction: &Transaction<'_>,
     pass_id: i64,
@@ -22,7 +22,7 @@ pub(crate) fn insert(
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = transaction.prepare_cached(sql)?;
     for metric in &telemetry.metrics {
-        // A counter's rise is kept beside its series, for queries; a gauge has none.
+        // The increase of a counter is stored next to its series, for queries; a gauge has none.
         let risen = match metric.kind {
             MetricKind::Counter => Some(whole(metric.risen())?),
             MetricKind::Gauge => None,
@@ -33,7 +33,7 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// Reads one host that was watched, without its metrics.
+/// Reads the telemetry of one host, without its metrics.
 pub(crate) fn read_host(row: &Row<'_>) -> rusqlite::Result<Telemetry> {
     let times_ns = from_json(&row.get::<_, String>("times_json")?, "times_json")?;
     Ok(Telemetry { host: row.get("host")?, times_ns, metrics: Vec::new() })

@@ -1,8 +1,8 @@
-//! The tables of a campaign as a tree: each table and its parents, read from the schema itself.
+//! The tables of a campaign as a tree: each table and its parents, taken from the schema itself.
 //!
-//! [`Tree`] is the principal type. Removing, merging and exporting walk it, so that a table that is
-//! added to the schema is removed, merged and exported without another line. The schema that is
-//! read is the one of this program, made in memory; names in another file never enter SQL.
+//! [`Tree`] is the main type. Removing, merging and exporting walk it, so that a table added to the
+//! schema is handled without further code. The schema is the one of this program, created in
+//! memory; names from another file never end up in SQL.
 
 use std::sync::LazyLock;
 
@@ -14,10 +14,10 @@ use crate::row::rows;
 /// The schema of a new file.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
-/// The table on which all others hang.
+/// The root table, to which all others belong.
 pub(crate) const ROOT: &str = "campaigns";
 
-/// All tables that hang on a campaign, each behind those that it hangs on.
+/// All tables that belong to a campaign, each after its parents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
     pub tables: Vec<Table>,
@@ -36,18 +36,18 @@ pub(crate) struct Column {
     pub name: String,
     pub kind: Type,
     pub may_be_null: bool,
-    /// The table whose key it holds.
+    /// The table it refers to.
     pub parent: Option<String>,
 }
 
 impl Column {
-    /// Says whether it holds the key of another row, or none.
+    /// Returns true if it refers to another row or is NULL.
     pub fn is_loose(&self) -> bool {
         self.may_be_null && self.parent.is_some()
     }
 }
 
-/// A statement that makes something of the schema.
+/// A statement that creates an object of the schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Made {
     pub name: String,
@@ -55,7 +55,7 @@ pub(crate) struct Made {
     pub is_view: bool,
 }
 
-/// The objects that the schema of this program creates, in the order of their creation.
+/// The objects created by this program's schema, in order of creation.
 static KNOWN: LazyLock<(Tree, Vec<Made>)> =
     LazyLock::new(|| read_own_schema().expect("the schema in this program is well-formed"));
 
@@ -65,7 +65,7 @@ fn read_own_schema() -> rusqlite::Result<(Tree, Vec<Made>)> {
     Ok((Tree::read(&memory)?, made(&memory)?))
 }
 
-/// Everything that stands in a file's schema, but for what SQLite keeps for itself.
+/// Returns all objects in a file's schema, except SQLite's internal ones.
 pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
     let sql = "SELECT name, sql, type FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
     rows(connection, sql, [], |row| {
@@ -86,7 +86,7 @@ pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Opti
         }
     }
     for found in all_found {
-        // SQLite does not distinguish upper and lower case in names.
+        // Names in SQLite are case-insensitive.
         let is_ours = |table: &&&Made| table.name.eq_ignore_ascii_case(&found.name);
         let Some(table) = ours.iter().find(is_ours) else { continue };
         let name = &table.name;
@@ -105,7 +105,7 @@ pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Opti
     Ok(None)
 }
 
-/// Returns the objects that the schema of this program creates.
+/// Returns the objects created by this program's schema.
 pub(crate) fn all_made() -> &'static [Made] {
     &KNOWN.1
 }
@@ -129,9 +129,9 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The condition that is true of a table's rows that hang on the rows of `root` of which
-    /// `condition` is true; `None` for a table that does not hang on `root`. `database` leads the
-    /// names of tables: `main.` or that of an attached file.
+    /// Builds a WHERE clause that selects the rows of a table that belong to the rows of `root`
+    /// matching `condition`; `None` if the table does not belong to `root`. `database` is the
+    /// prefix of table names: `main.` or that of an attached file.
     pub fn below(
         &self,
         table: &Table,
@@ -142,7 +142,7 @@ impl Tree {
         if table.name == root {
             return Some(condition.to_owned());
         }
-        // A key that must be there leads to all rows; one that may be missing does not.
+        // A non-null key leads to all rows; a nullable one may not.
         let mut columns: Vec<&Column> = table.columns.iter().collect();
         columns.sort_by_key(|column| column.may_be_null);
         for column in columns {
@@ -160,7 +160,7 @@ impl Tree {
         None
     }
 
-    /// Deletes rows of `root` of which the condition is true, with everything that hangs on them.
+    /// Deletes the rows of `root` that match the condition, with all rows that belong to them.
     pub fn delete(
         &self,
         connection: &Connection,
@@ -168,7 +168,7 @@ impl Tree {
         condition: &str,
         params: &[&dyn ToSql],
     ) -> rusqlite::Result<()> {
-        // The last table first: foreign keys refuse to delete a row that others hang on.
+        // The last table first: foreign keys prevent deleting a row that others refer to.
         for table in self.tables.iter().rev() {
             if let Some(rows) = self.below(table, root, condition, "") {
                 let sql = format!("DELETE FROM {} WHERE {rows}", table.name);

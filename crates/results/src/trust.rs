@@ -1,8 +1,8 @@
 //! Decides which results files root may write: none that a link of another user leads to, and none
-//! of another user in a folder that all users may write to.
+//! of another user in a world-writable directory.
 //!
-//! [`check`] is the way in. A user who places a link by the name of a results file would else
-//! choose which file root changes. Other users can be led to their own files only.
+//! See [`check`]. Otherwise a user could place a link under the name of a results file and choose
+//! which file root changes. Other users can only be led to their own files.
 //!
 //! **Source:** the kernel's `Documentation/admin-guide/sysctl/fs.rst` (`protected_symlinks`,
 //! `protected_regular`), which may be off.
@@ -14,22 +14,22 @@ use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
 
-/// Links that are followed at most.
+/// Maximum number of links to follow.
 ///
 /// **Source:** path_resolution(7).
 const LINKS_MAX: u32 = 40;
 
-/// Sticky, and writable for all users, as /tmp is.
+/// Sticky and world-writable, as /tmp is.
 ///
 /// **Source:** inode(7), `S_ISVTX` and `S_IWOTH`.
 const SHARED_FOLDER: u32 = 0o1002;
 
-/// Checks a results file that is to be written to, there already or not. For root it returns the
-/// path without any link, which is to be opened without following one: no user can place a link
+/// Checks a results file that will be written to, whether or not it exists. For root, returns the
+/// path without any links, which must be opened without following links: no user can place one
 /// after the check.
 ///
 /// # Errors
-/// When it was placed by another user and this is root.
+/// If it was created by another user and this is root.
 pub fn check(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     let user = rustix::process::geteuid();
     if !user.is_root() {
@@ -44,7 +44,7 @@ pub fn check(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     Ok(Some(folder.join(name)))
 }
 
-/// Follows the links at the end of a path; returns where the last one leads.
+/// Follows the links at the end of a path; returns the target of the last one.
 fn check_for(user: u32, path: &Path) -> Result<PathBuf, StoreError> {
     let mut at = path.to_owned();
     for _ in 0..LINKS_MAX {
@@ -63,7 +63,7 @@ fn check_for(user: u32, path: &Path) -> Result<PathBuf, StoreError> {
             return Ok(at);
         }
         match fs::read_link(&at) {
-            // `join` replaces the folder where the link is absolute.
+            // `join` replaces the directory if the link is absolute.
             Ok(target) => at = folder.join(target),
             Err(source) => return Err(StoreError::Io { path: at, source }),
         }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    /// The user that runs the tests.
+    /// The user running the tests.
     fn us() -> u32 {
         rustix::process::geteuid().as_raw()
     }
@@ -104,7 +104,7 @@ mod tests {
             let error = check_for(us() + 1, path).unwrap_err().to_string();
             assert!(error.contains(&format!("belongs to user {}", us())), "{error}");
         }
-        // A file that another user has in a folder of their own is theirs by intent.
+        // A file that another user owns in their own directory is there on purpose.
         fs::write(&file, "").unwrap();
         check_for(us() + 1, &file).unwrap();
     }

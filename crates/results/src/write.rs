@@ -1,7 +1,7 @@
-//! Adding to a results file: campaigns, runs and trials.
+//! Adds to a results file: campaigns, runs and trials.
 //!
-//! Each call is one transaction. Counts and times that exceed a signed 64-bit integer are
-//! refused, never wrapped.
+//! Each call is one transaction. Counts and times that exceed a signed 64-bit integer are refused,
+//! never wrapped.
 
 use model::{
     Campaign, CampaignState, Ceiling, ClientResult, Fact, KindResult, PassResult, Question,
@@ -17,11 +17,10 @@ use crate::{host_results, identity, soak, telemetry};
 
 impl Store {
     /// Adds a campaign's header and facts and returns its key; its runs are added one by one, so
-    /// `campaign.runs` and `campaign.id` are ignored. It is held from here on, see
-    /// [`Store::hold`].
+    /// `campaign.runs` and `campaign.id` are ignored. It is held from here on, see [`Store::hold`].
     ///
     /// # Errors
-    /// When the file can't be written to, is locked, or the disk is full.
+    /// If the file can't be written to, is locked, or the disk is full.
     pub fn begin_campaign(&mut self, campaign: &Campaign) -> Result<i64, StoreError> {
         let id = self.transact(|transaction| {
             let ceiling = campaign.ceiling;
@@ -56,7 +55,7 @@ impl Store {
     /// Adds a run without trials and returns its key; `index` is its position in the matrix.
     ///
     /// # Errors
-    /// As [`Store::begin_campaign`]; also when a path in the settings is not UTF-8.
+    /// Same as [`Store::begin_campaign`]; also if a path in the settings is not UTF-8.
     pub fn add_run(
         &mut self,
         campaign_id: i64,
@@ -89,10 +88,10 @@ impl Store {
         })
     }
 
-    /// Adds a whole trial in one transaction and returns its key.
+    /// Adds a complete trial in one transaction and returns its key.
     ///
     /// # Errors
-    /// As [`Store::begin_campaign`]; then nothing of the trial is kept.
+    /// Same as [`Store::begin_campaign`]; then nothing of the trial is stored.
     pub fn add_trial(&mut self, run_id: i64, trial: &Trial) -> Result<i64, StoreError> {
         self.transact(|transaction| {
             let (state, reason) = match &trial.state {
@@ -113,7 +112,7 @@ impl Store {
                 ],
             )?;
             let id = transaction.last_insert_rowid();
-            // Facts name their campaign, too, so that those of a campaign are found at once.
+            // Facts also contain their campaign, so that those of a campaign are found quickly.
             let campaign_id = transaction.query_row(
                 "SELECT campaign_id FROM runs WHERE id = ?1",
                 [run_id],
@@ -130,7 +129,7 @@ impl Store {
     /// Stores the tool's own ceiling once it has been measured.
     ///
     /// # Errors
-    /// As [`Store::begin_campaign`].
+    /// Same as [`Store::begin_campaign`].
     pub fn set_ceiling(&mut self, campaign_id: i64, ceiling: Ceiling) -> Result<(), StoreError> {
         self.transact(|transaction| {
             transaction.execute(
@@ -149,7 +148,7 @@ impl Store {
     /// Stores how the campaign ended, and allows other processes to continue it.
     ///
     /// # Errors
-    /// As [`Store::begin_campaign`].
+    /// Same as [`Store::begin_campaign`].
     pub fn finish(&mut self, campaign_id: i64, state: CampaignState) -> Result<(), StoreError> {
         self.transact(|transaction| {
             let sql = "UPDATE campaigns SET state = ?2 WHERE id = ?1";
@@ -161,7 +160,7 @@ impl Store {
     }
 }
 
-/// The number of the next campaign; those of removed ones are not given again.
+/// Returns the number of the next campaign; those of removed campaigns are not reused.
 pub(crate) fn next_campaign(connection: &Connection) -> rusqlite::Result<i64> {
     let sql = "SELECT 1 + max(coalesce((SELECT max(id) FROM campaigns), 0),
                               coalesce((SELECT max(id) FROM removed), 0))";
@@ -176,7 +175,7 @@ const fn state_name(state: CampaignState) -> &'static str {
     }
 }
 
-/// Keeps what the campaign is to find out, where that is more than figures.
+/// Stores the question of a campaign, if it is more than figures.
 fn insert_question(
     transaction: &Transaction<'_>,
     campaign_id: i64,
@@ -328,7 +327,7 @@ fn insert_kind(
              response_time_p99_ns, response_time_max_ns, service_time, response_time)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
-    // Quantiles are kept beside the histograms, which only this program can read, for queries.
+    // Quantiles are stored next to the histograms, which only this program can read, for queries.
     let (service, response) = (&kind.service_time, &kind.response_time);
     insert.execute(params![
         pass_id,

@@ -1,4 +1,4 @@
-//! Exports: what other programs read of a results file is what stands in it.
+//! Exports: other programs read from an export what the results file contains.
 
 mod material;
 

@@ -10,7 +10,7 @@ use model::{Campaign, CampaignState, Durability};
 use results::{Gained, Merged, Note, Store, StoreError};
 use rusqlite::Connection;
 
-/// A file with two campaigns, of which the second has tags and notes, beside another file.
+/// A file with two campaigns, the second of which has tags and notes, next to another file.
 fn other(directory: &Path) -> PathBuf {
     let path = directory.join("other.db");
     let mut store = Store::open_or_create(&path).unwrap();
@@ -83,7 +83,7 @@ fn every_row_of_every_table_comes_along() {
     let db = Connection::open(&path).unwrap();
     let broken = "SELECT count(*) FROM pragma_foreign_key_check";
     assert_eq!(db.query_row(broken, [], |row| row.get(0)), Ok(0));
-    // What was merged can be gone on with, and added to.
+    // A merged file can be resumed and extended.
     assert_eq!(store.reopen(3).unwrap().len(), 3);
     assert_eq!(keep(&mut store, &campaign()), 4);
 }

@@ -1,5 +1,5 @@
-//! The results file as its users meet it: what goes in comes out, and what is not a results file
-//! is refused with a sentence that says so, and left as it was.
+//! The results file as its users see it: what is written can be read back. A file that is not a
+//! results file is refused with a message that says so, and is not changed.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn names(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Both ways of opening refuse the file with these words and leave it and its directory alone.
+/// Both ways of opening refuse the file with this message, and change neither it nor its directory.
 fn refused(path: &Path, words: &str) {
     let before = (fs::read(path).ok(), names(path.parent().unwrap()));
     for error in [Store::open_existing(path).unwrap_err(), Store::open_or_create(path).unwrap_err()]

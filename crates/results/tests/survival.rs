@@ -22,8 +22,8 @@ const FILE: &str = "DFSBENCH_TEST_FILE";
 /// How often the writer is killed.
 const KILLS: u64 = 100;
 
-/// Writes as fast as it can and says after each commit what it has done, until it is killed
-/// or it can't go on. A test only in name: it does nothing unless the others start it.
+/// Writes as fast as it can and reports what it has done after each commit, until it is killed or a
+/// write fails. It is not a real test: it does nothing unless the other tests start it.
 #[test]
 fn writer() {
     let Ok(path) = env::var(FILE) else { return };
@@ -142,7 +142,7 @@ fn a_bound_on_the_file_is_one_sentence_and_nothing_is_half_written() {
     let removed = 6 * words.iter().filter(|what| *what == "removed").count();
     assert!(written > 0, "{words:?}");
     assert_eq!(trials(&path), written - removed);
-    // With room again it goes on.
+    // With free space it continues.
     keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
 }
 

@@ -1,9 +1,9 @@
 //! What load that comes and goes does to intervals and comparisons, which assume that trials are
 //! independent: the numbers of `docs/design/statistics.md`, "Simulations".
 //!
-//! The rate is that of a target whose machine has other work to do. How much follows an
-//! autoregressive process from trial to trial, so that neighbours are alike. Each number comes from
-//! a fixed seed.
+//! The rate is that of a target on a machine with other work to do. The amount of other work
+//! follows an autoregressive process from trial to trial, so that neighbouring trials are alike.
+//! Each number comes from a fixed seed.
 
 use model::random::SplitMix64;
 use stats::criteria::{BOOTSTRAP_SEED, DRIFT_SHARE_MIN, EFFECT_MIN, HALF_WIDTH_SHARE_MAX};
@@ -41,7 +41,7 @@ impl Busy {
         100.0 * (self.deviation * self.load).exp()
     }
 
-    /// Makes two equal sides, one after the other, or with their trials in turns.
+    /// Makes two equal sides, one after the other or with alternating trials.
     fn sides(&mut self, in_turns: bool) -> [Vec<f64>; 2] {
         // Other pairs are made on other days.
         self.load = normal(&mut self.random);

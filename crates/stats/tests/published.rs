@@ -1,8 +1,8 @@
-//! Statistics held to figures that others published or computed, each with its source.
+//! Statistics compared with numbers that others published or computed, each with its source.
 //!
-//! R's figures are those that its manual prints; where it prints none, SciPy 1.17.1 and
-//! statsmodels 0.15.0 computed them from the same data. Tests beside the code add properties and
-//! cases by hand; `docs/design/statistics.md` lists them.
+//! R's numbers are those that its manual prints; where it prints none, SciPy 1.17.1 and statsmodels
+//! 0.15.0 computed them from the same data. Tests next to the code add properties and cases by
+//! hand; `docs/design/statistics.md` lists them.
 
 use stats::{
     Effects, Observation, compare, effects, median, modified_z_scores, rank_test, summary,

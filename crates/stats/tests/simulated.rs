@@ -1,6 +1,6 @@
-//! What intervals and outliers promise, held to noise whose true value is known.
+//! What intervals and outliers promise, checked with noise around a known true value.
 //!
-//! Each count comes from a fixed seed, so that a test repeats itself exactly.
+//! Each count comes from a fixed seed, so that a test gives the same result each time.
 
 use model::random::SplitMix64;
 use model::{Discard, Interference, InterferenceSource};
@@ -57,8 +57,8 @@ fn sample(noise: Noise, n: usize, random: &mut SplitMix64) -> Vec<f64> {
     (0..n).map(|_| noise.draw(random)).collect()
 }
 
-/// The share of samples of `n` trials, some of which a rule leaves out, whose interval holds the
-/// true median.
+/// The share of samples of `n` trials, some of which a rule leaves out, with an interval that
+/// contains the true median.
 fn coverage(noise: Noise, n: usize, rule: Discard) -> f64 {
     const SAMPLES: u32 = 4_000;
     let mut random = SplitMix64::new(n as u64);
@@ -89,8 +89,8 @@ fn intervals_hold_the_true_median_as_often_as_they_say() {
     }
 }
 
-/// A trial on a machine whose hypervisor takes a tenth to two fifths of one trial in four, and less
-/// than a hundredth of the others: its rate, and whether it is set aside unless most are.
+/// A trial on a machine whose hypervisor takes 10 % to 40 % of one trial in four, and less than 1 %
+/// of the others. Returns its rate, and whether it is excluded unless most trials are.
 fn disturbed_trial(noise: Noise, random: &mut SplitMix64) -> (f64, bool) {
     let stolen = if unit(random) < 0.25 { 0.1 + 0.3 * unit(random) } else { 0.01 * unit(random) };
     let permille = (stolen * 1e3).round() as u64;

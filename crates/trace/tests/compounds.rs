@@ -1,4 +1,4 @@
-//! Compounds of v4: which file each operation is about, and what stands behind a payload.
+//! Compounds of v4: which file each operation refers to, and what follows a payload.
 
 mod common;
 
@@ -46,7 +46,7 @@ fn sizes(scratch: &mut Vec<u8>, size: u64) -> Fattr<'_> {
     attributes.to_fattr(Bitmap::of(&[attribute::SIZE]), scratch)
 }
 
-/// Captures compounds with their replies, each in segments of so many bytes.
+/// Captures compounds with their replies, each in segments of the given number of bytes.
 fn exchange(messages: &[(Vec<u8>, Vec<u8>)], segment_bytes: usize) -> Vec<Frame> {
     let mut tcp = Tcp::default();
     let mut frames = tcp.connect(0);
@@ -244,7 +244,7 @@ fn eof_and_counts_of_reads_are_kept_also_where_the_payload_is_not() {
     let [_, op, last] = read.calls[0].ops[..] else { panic!("{:?}", read.calls) };
     assert_eq!((op.offset, op.length, op.count), (1 << 40, 262_144, 200_000));
     assert_eq!((op.flags & op_flag::EOF, last.result), (op_flag::EOF, 1));
-    // Longer than what is kept of a record: the payload is not, and is no damage.
+    // Longer than what is kept of a record: the payload is not kept, and that is not damage.
     assert_eq!((read.counters.messages_cut, read.counters.messages_malformed), (0, 0));
 }
 

@@ -1,4 +1,4 @@
-//! Descriptions of traces whose load is known.
+//! Descriptions of traces with a known load.
 
 mod common;
 

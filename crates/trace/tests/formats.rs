@@ -130,7 +130,7 @@ fn traces_that_are_none_have_one_error_each() {
     let mut newer = file.clone();
     newer[8] = 2;
     assert!(message(&newer).contains("has format 2; this release reads up to 1"));
-    // Whatever its length, a file that was cut is known by its missing end.
+    // A file that was cut is detected by its missing end, whatever its length.
     for len in 8..file.len() {
         let error = read(&file[..len]).unwrap_err();
         assert!(matches!(error, TraceError::Cut { .. }), "{len}: {error}");

@@ -1,4 +1,4 @@
-//! Packets made by hand, in every shape in which captures show NFS.
+//! Packets made by hand, in every form in which captures show NFS.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn offsets(read: &Read) -> Vec<u64> {
     offsets
 }
 
-/// Three READs and their replies, each in a segment of its own.
+/// Three READs and their replies, each in its own segment.
 fn three_reads(tcp: &mut Tcp) -> Vec<Frame> {
     let mut frames = tcp.connect(0);
     for number in 0..3_u32 {

@@ -1,7 +1,7 @@
-//! Bare systems of Debian, in which a package is tried: no Rust, no compiler, no network.
+//! Minimal Debian systems for trying a package: no Rust, no compiler, no network.
 //!
-//! Principal type: [`BareRoot`]. Its commands run in namespaces of their own: what they mount and
-//! start ends with them, and their only network is loopback.
+//! Main type: [`BareRoot`]. Its commands run in their own namespaces: whatever they mount and start
+//! ends with them, and their only network is loopback.
 //!
 //! **Source:** mmdebstrap(1), unshare(1).
 
@@ -16,17 +16,17 @@ use tempfile::TempDir;
 
 use crate::proc;
 
-/// The most that a root may take to be made; where others build it takes ten.
+/// Time limit for making a root; with other builds running it takes ten minutes.
 const MAKE_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// Packages of every root: what reads pages, completes commands and checks units.
+/// Packages of every root: for reading pages, completing commands and checking units.
 const INCLUDED: &str = "man-db,bash-completion,systemd";
 
-/// Folders that dpkg, man, apt and systemd change with any package.
+/// Directories that dpkg, man, apt and systemd change with any package.
 const NOT_COMPARED: [&str; 5] =
     ["/run/", "/var/cache/", "/var/log/", "/var/lib/apt/", "/var/lib/dpkg/triggers/"];
 
-/// The root of a system that nothing was installed in yet.
+/// The root of a system without additional packages.
 pub struct BareRoot {
     folder: TempDir,
 }
@@ -35,7 +35,7 @@ impl BareRoot {
     /// Makes the root of a suite such as `trixie`.
     ///
     /// # Errors
-    /// Where mmdebstrap fails.
+    /// If mmdebstrap fails.
     pub fn make(suite: &str) -> Result<Self> {
         let folder = TempDir::with_prefix(format!("dfsbench-{suite}-"))?;
         let mut make = Command::new("mmdebstrap");
@@ -53,10 +53,10 @@ impl BareRoot {
         self.folder.path().join(name)
     }
 
-    /// Runs lines of the shell inside, and returns what they print.
+    /// Runs shell lines inside, and returns their output.
     ///
     /// # Errors
-    /// Where one of them fails; the message has the end of stderr.
+    /// If one of them fails; the message has the end of stderr.
     pub fn run(&self, what: &str, lines: &str) -> Result<String> {
         let mut command = enter(self.folder.path());
         command.args(["sh", "-euc", lines]);
@@ -66,13 +66,13 @@ impl BareRoot {
     /// Lists the paths of the root, without those that every package changes.
     ///
     /// # Errors
-    /// Where find fails.
+    /// If find fails.
     pub fn list(&self) -> Result<BTreeSet<String>> {
         let listed = self.run("find", "find / -xdev")?;
         let mut paths = BTreeSet::new();
         for path in listed.lines() {
             let is_compared = !NOT_COMPARED.iter().any(|folder| path.starts_with(folder));
-            // `status-old` and such: the state before the last change.
+            // `status-old` and the like: the state before the last change.
             if is_compared && !path.ends_with("-old") {
                 paths.insert(path.to_owned());
             }
@@ -81,7 +81,7 @@ impl BareRoot {
     }
 }
 
-/// Returns the command that enters a root, without the words that are run there.
+/// Returns the command that enters a root, without the command to run there.
 fn enter(root: &Path) -> Command {
     let inside = "ip link set lo up; mount -t proc proc \"$0/proc\"; \
                   mount --rbind /dev \"$0/dev\"; \

@@ -1,8 +1,8 @@
-//! `cargo xtask dist --check`: the artefacts, used as people would.
+//! `cargo xtask dist --check`: uses the artifacts like a user would.
 //!
-//! The package is installed into bare roots of Debian 12 and 13, used, and removed without a trace;
-//! Fedora's package into an empty root; the image is started by runc. Nothing here is judged by its
-//! time, which is only printed.
+//! The Debian package is installed into bare roots of Debian 12 and 13, used, and removed without a
+//! trace; the RPM into an empty root; the image is started with runc. Times are printed but not
+//! judged.
 //!
 //! **Source:** OCI runtime specification 1.0, config.md.
 
@@ -27,7 +27,7 @@ const SUITES: [&str; 2] = ["bookworm", "trixie"];
 /// A quick campaign, shortened.
 const QUICK: [&str; 6] = ["run", "quick", "--scale", "5%", "--trials", "2"];
 
-/// Prints what a shell would complete behind `dfsbench ru`, loaded as an interactive one does.
+/// Prints the completions of `dfsbench ru`, loaded as in an interactive shell.
 const COMPLETE: &str = r#"bash -c '
 . /usr/share/bash-completion/bash_completion
 _comp_load dfsbench 2>/dev/null || _completion_loader dfsbench || true
@@ -36,14 +36,14 @@ COMP_WORDS=(dfsbench ru); COMP_CWORD=1
 _dfsbench dfsbench ru dfsbench
 echo "${COMPREPLY[@]}"'"#;
 
-/// Formats each page as a reader sees it, and prints what groff has to say about it.
+/// Formats each page as for a reader, and prints groff's warnings.
 const FORMAT_PAGES: &str = "\
 for page in /usr/share/man/man1/dfsbench*; do man --warnings -l $page 2>&1 >/dev/null; done";
 
-/// Uses all artefacts of a folder.
+/// Uses all artifacts in a directory.
 ///
 /// # Errors
-/// Where one doesn't work; the message names the step.
+/// If one doesn't work; the message names the step.
 pub fn run(release: &Release, folder: &Path) -> Result<()> {
     let begun = Instant::now();
     setup::install_packages(&["mmdebstrap", "debian-archive-keyring", "iproute2", "runc"])?;
@@ -68,7 +68,7 @@ pub fn run(release: &Release, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs, uses and removes Debian's package in a bare root.
+/// Installs, uses and removes the Debian package in a bare root.
 fn try_deb(release: &Release, deb: &Path, suite: &str) -> Result<()> {
     let begun = Instant::now();
     let root = BareRoot::make(suite)?;
@@ -86,7 +86,7 @@ fn try_deb(release: &Release, deb: &Path, suite: &str) -> Result<()> {
     Ok(())
 }
 
-/// Uses what a package installed: the program, its pages, completions, and its unit.
+/// Uses an installed package: the program, its pages, completions, and its unit.
 fn use_installed(release: &Release, root: &BareRoot) -> Result<()> {
     let version = root.run("dfsbench --version", "dfsbench --version")?;
     ensure!(version.contains(&release.version), "the program is `{version}`");
@@ -103,7 +103,7 @@ fn use_installed(release: &Release, root: &BareRoot) -> Result<()> {
     let verified =
         root.run("systemd-analyze verify", &format!("systemd-analyze verify {unit} 2>&1"))?;
     ensure!(!verified.contains("dfsbench"), "the unit has errors:\n{verified}");
-    // 0 is a service that may do nothing, 10 one that may do all.
+    // 0 is a service that may do nothing, 10 one that may do everything.
     let exposure = "systemd-analyze security --offline=true --threshold=20";
     root.run(exposure, &format!("{exposure} {unit}"))?;
     Ok(())
@@ -115,7 +115,7 @@ fn check_report(report: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails where a path is left over or missing.
+/// Fails if a path is left over or missing.
 fn compare_lists(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Result<()> {
     let left: Vec<&str> = after.difference(before).map(String::as_str).collect();
     let lost: Vec<&str> = before.difference(after).map(String::as_str).collect();
@@ -124,7 +124,7 @@ fn compare_lists(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Result<
     Ok(())
 }
 
-/// Installs the package of Fedora and its kin into an empty root, runs its program, removes it.
+/// Installs the RPM into an empty root, runs its program, and removes it.
 fn try_rpm(package: &Path) -> Result<()> {
     let begun = Instant::now();
     let root = TempDir::with_prefix("dfsbench-rpm-")?;
@@ -134,7 +134,7 @@ fn try_rpm(package: &Path) -> Result<()> {
         proc::capture_text(&mut command)
     };
     let file = package.to_str().context("the path of the package")?;
-    // Nothing has to be there: the package requires what each system has, or nothing.
+    // The root may be empty: the package requires nothing beyond a basic system.
     rpm(&["--install", "--nodeps", "--nosignature", file])?;
     rpm(&["--verify", "--nodeps", "dfsbench"])?;
     let mut version = Command::new("chroot");
@@ -143,7 +143,7 @@ fn try_rpm(package: &Path) -> Result<()> {
     rpm(&["--erase", "dfsbench"])?;
     let usr = root.path().join("usr");
     if usr.exists() {
-        // Folders that other packages would own may stay, and the list of packages itself.
+        // Directories that other packages would own may stay, and so may the package database.
         let mut find = Command::new("find");
         find.args([".", "-not", "-type", "d", "-or", "-name", "dfsbench*"]).current_dir(&usr);
         let left = proc::capture_text(&mut find)?;
@@ -167,7 +167,7 @@ fn try_image(archive: &Path) -> Result<()> {
     let layer = image::read_blob(&layout, &manifest["layers"][0])?;
     let mut layer = tar::Archive::new(zstd::Decoder::new(layer.as_slice())?);
     layer.set_preserve_permissions(true);
-    // As the archive has it, and not as this process would make files.
+    // With the permissions in the archive, not those of new files of this process.
     layer.set_mask(0);
     layer.unpack(bundle.join("rootfs"))?;
     let container = describe_container(&config["config"]);
@@ -181,7 +181,7 @@ fn try_image(archive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Describes a container without rights or network, which runs a quick campaign.
+/// Describes a container without privileges or network that runs a quick campaign.
 fn describe_container(config: &Value) -> Value {
     let mut args = config["Entrypoint"].as_array().cloned().unwrap_or_default();
     args.extend(QUICK.map(Value::from));

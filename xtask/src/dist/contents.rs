@@ -1,7 +1,7 @@
-//! The files of a package, each at the place where distributions look for it.
+//! The files of a package, at the paths where distributions look for them.
 //!
-//! Packages, image and archive are made of one [`Tree`]. What only one kind of package has is added
-//! by that kind.
+//! Packages, image and archive are made from one [`Tree`]. Each kind of package adds the files that
+//! only it has.
 //!
 //! **Source:** Filesystem Hierarchy Standard 3.0; Debian Policy 4.7, chapter 12.
 
@@ -15,17 +15,17 @@ use super::program::Program;
 use super::tree::{Tree, gzip, xz};
 use super::{Release, list_files, notices, read, sbom};
 
-/// Folder of the pages that no manual has.
+/// Directory of the documentation other than manual pages.
 pub const DOC: &str = "usr/share/doc/dfsbench";
-/// The unit that starts the server.
+/// The systemd unit of the server.
 const UNIT: &str = "dfsbench-serve.service";
-/// Folders of plans and such that are installed as they are, where the repository has them.
+/// Directories of plans and similar files that are installed unchanged, if the repository has them.
 const DATA: [&str; 2] = ["presets", "systems"];
 
-/// Puts every file at its place.
+/// Puts every file in its place.
 ///
 /// # Errors
-/// Where one is missing.
+/// If one is missing.
 pub fn stage(
     release: &Release,
     program: &Program,
@@ -54,7 +54,7 @@ pub fn stage(
     for name in ["README.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         tree.add_file(&format!("{DOC}/{name}"), read(sources, name)?);
     }
-    // Debian's name for it, which apt and other tools know.
+    // The name used by Debian, which apt and other tools expect.
     tree.add_file(&format!("{DOC}/changelog.gz"), gzip(&read(sources, "CHANGELOG.md")?)?);
     let text = notices::render(linked, sources)?;
     tree.add_file(&format!("{DOC}/THIRD-PARTY.txt.gz"), gzip(text.as_bytes())?);
@@ -75,17 +75,17 @@ fn completion_path(shell: &str) -> &'static str {
 /// Writes the archive for systems without packages.
 ///
 /// # Errors
-/// Where it can't be packed or written.
+/// If it can't be packed or written.
 pub fn write_archive(release: &Release, tree: &Tree, folder: &Path) -> Result<()> {
     let archive = archive(release, tree)?;
     fs::write(folder.join(format!("{}.tar.xz", release.stem())), archive)?;
     Ok(())
 }
 
-/// Packs the same files for systems without packages: unpacked at `/usr/local` or anywhere.
+/// Packs the same files for systems without packages, to be unpacked at `/usr/local` or anywhere.
 ///
 /// # Errors
-/// Where a path is too long for the format.
+/// If a path is too long for the format.
 fn archive(release: &Release, tree: &Tree) -> Result<Vec<u8>> {
     let mut archive = Tree::default();
     for (path, bytes) in tree.files() {

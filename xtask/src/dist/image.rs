@@ -1,7 +1,7 @@
-//! The image for containers: one layer with the program, its plans and its licences.
+//! The container image: one layer with the program, its plans and its licenses.
 //!
 //! Written as an OCI layout in one tar archive, which `podman load`, `docker load`, `skopeo copy`
-//! and `ctr image import` read; no daemon is needed to make it.
+//! and `ctr image import` can read; making it needs no daemon.
 //!
 //! **Source:** OCI image format 1.1: image-layout, image index, manifest, configuration.
 
@@ -15,9 +15,9 @@ use super::program::Program;
 use super::tree::{Tree, zstd};
 use super::{Release, sha256};
 
-/// Folder where a container works: results are written there.
+/// Working directory of a container: results are written there.
 const RESULTS: &str = "results";
-/// Folders of a package that an image has, too.
+/// Directories of a package that an image also has.
 const KEPT: [&str; 3] = ["usr/bin/", "usr/share/dfsbench/", "usr/share/doc/"];
 
 /// Returns the name of the image's file.
@@ -28,7 +28,7 @@ pub fn name(release: &Release) -> String {
 /// Writes the image.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it can't be written.
 pub fn write(release: &Release, program: &Program, tree: &Tree, folder: &Path) -> Result<()> {
     let layer = layer(release, program, tree)?;
     let image = layout(release, &layer)?;
@@ -113,7 +113,7 @@ fn describe(media_type: &str, blob: &[u8]) -> Value {
     })
 }
 
-/// Returns what Go calls the architecture of this machine, which images use.
+/// Returns Go's name for this machine's architecture, which images use.
 fn architecture() -> Result<&'static str> {
     match std::env::consts::ARCH {
         "x86_64" => Ok("amd64"),
@@ -122,10 +122,10 @@ fn architecture() -> Result<&'static str> {
     }
 }
 
-/// Reads a blob of an image that was unpacked, and proves its hash.
+/// Reads a blob of an unpacked image, and verifies its hash.
 ///
 /// # Errors
-/// Where it is missing or has other bytes than the reference says.
+/// If it is missing or differs from its reference.
 pub fn read_blob(image: &Path, reference: &Value) -> Result<Vec<u8>> {
     let digest = reference["digest"].as_str().unwrap_or_default();
     let Some(hash) = digest.strip_prefix("sha256:") else { bail!("`{digest}` is no digest") };

@@ -1,8 +1,9 @@
-//! Finds what the program is linked with: crates, SQLite, the C library, Rust's own library.
+//! Finds everything the program is linked with: crates, SQLite, the C library, Rust's standard
+//! library.
 //!
-//! Principal type: [`Linked`]. `cargo tree` says which crates, because only it knows the features
-//! of this very build; `cargo metadata` says where their sources are and what their licences are.
-//! Crates that run during the build only (macros, build scripts) are not among them.
+//! Main type: [`Linked`]. `cargo tree` lists the crates, because only it considers the features of
+//! this very build; `cargo metadata` has their source directories and licenses. Crates that only
+//! run during the build (macros, build scripts) are not included.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,47 +18,47 @@ use crate::{portable, proc, repo};
 /// Everything that the program is linked with.
 #[derive(Default)]
 pub struct Linked {
-    /// Crates from outside, in order of name and version.
+    /// External crates, sorted by name and version.
     pub crates: Vec<Crate>,
-    /// Libraries that are no crates.
+    /// Libraries that are not crates.
     pub native: Vec<Native>,
-    /// Crates that ours use themselves, as in [`Crate::uses`].
+    /// Crates used directly by ours, as in [`Crate::uses`].
     pub direct: BTreeSet<String>,
 }
 
-/// One crate from outside.
+/// One external crate.
 #[derive(Clone, Debug, Default)]
 pub struct Crate {
     /// Name of the crate.
     pub name: String,
     /// Version of the crate.
     pub version: String,
-    /// The SPDX expression of its licence; empty where it declares none.
+    /// SPDX expression of its license; empty if it declares none.
     pub license: String,
     /// Names of its authors.
     pub authors: Vec<String>,
-    /// Folder of its sources.
+    /// Directory of its sources.
     pub folder: PathBuf,
-    /// SHA-256 of its archive, which the lock file has.
+    /// SHA-256 of its archive, from the lock file.
     pub sha256: String,
     /// Crates that it uses, each as its [`Crate::key`].
     pub uses: BTreeSet<String>,
 }
 
 impl Crate {
-    /// Returns name and version as package URLs have them.
+    /// Returns name and version as in package URLs.
     pub fn key(&self) -> String {
         format!("{}@{}", self.name, self.version)
     }
 }
 
-/// Something that is linked and is no crate.
+/// Something linked that is not a crate.
 pub struct Native {
     /// Name of the library.
     pub name: &'static str,
     /// Version of the library.
     pub version: String,
-    /// The SPDX expression of its licence.
+    /// SPDX expression of its license.
     pub license: &'static str,
 }
 
@@ -97,7 +98,7 @@ struct Use {
 
 #[derive(Deserialize)]
 struct UseKind {
-    /// `None` for what is linked.
+    /// `None` for a normal dependency.
     kind: Option<String>,
 }
 
@@ -113,10 +114,10 @@ struct Locked {
     checksum: Option<String>,
 }
 
-/// Finds everything that the program of these sources is linked with.
+/// Finds everything that the program built from these sources is linked with.
 ///
 /// # Errors
-/// Where cargo fails, or a crate is not in the lock file.
+/// If cargo fails, or a crate is not in the lock file.
 pub fn find(sources: &Path) -> Result<Linked> {
     let listed = list_crates(sources)?;
     let metadata = read_metadata(sources)?;
@@ -151,7 +152,7 @@ pub fn find(sources: &Path) -> Result<Linked> {
     Ok(linked)
 }
 
-/// Lists the crates from outside that are linked, each as its [`Crate::key`].
+/// Lists the linked external crates, each as its [`Crate::key`].
 fn list_crates(sources: &Path) -> Result<BTreeSet<String>> {
     let mut tree = repo::cargo();
     tree.args(["tree", "--package", "dfsbench", "--features", "parquet", "--locked"]);
@@ -159,7 +160,7 @@ fn list_crates(sources: &Path) -> Result<BTreeSet<String>> {
     tree.args(["--target", &portable::target()]).current_dir(sources);
     let mut listed = BTreeSet::new();
     for line in proc::capture_text(&mut tree)?.lines() {
-        // `serde v1.0.229`, and a folder behind it where it is ours; `(*)` where it stood before.
+        // `serde v1.0.229`, followed by a directory if it is ours; `(*)` if it was listed before.
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, version, rest @ ..] = words.as_slice() else { continue };
         if !rest.first().is_some_and(|word| word.starts_with("(/")) {
@@ -191,7 +192,7 @@ fn read_sums(sources: &Path) -> Result<BTreeMap<String, String>> {
     Ok(sums)
 }
 
-/// Returns the linked crates from outside that a node of the graph uses.
+/// Returns the linked external crates that a node of the graph uses.
 fn uses_of(
     node: &Node,
     by_id: &BTreeMap<String, Package>,
@@ -210,7 +211,7 @@ fn uses_of(
     uses
 }
 
-/// Finds the versions of what is linked and is no crate.
+/// Finds the versions of linked libraries that are not crates.
 fn find_native(crates: &[Crate]) -> Result<Vec<Native>> {
     let glibc = proc::capture_text(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
     let rustc = proc::capture_text(Command::new("rustc").arg("--version"))?;
@@ -240,7 +241,7 @@ mod tests {
         for name in ["rustls", "ring", "libsqlite3-sys", "parquet", "clap_builder"] {
             assert!(names.contains(&name), "{name} is missing among {names:?}");
         }
-        // Of tests, of macros, of build scripts, and ours.
+        // From tests, macros, build scripts, and ours.
         for name in ["proptest", "serde_derive", "cc", "model", "dfsbench"] {
             assert!(!names.contains(&name), "{name} is not linked");
         }

@@ -1,14 +1,14 @@
 //! The notes of a release: its section of the changelog.
 //!
-//! A version without a section gets what is not released yet, so that artefacts can be made before
-//! the release is written down.
+//! A version without a section gets the unreleased section, so that artifacts can be made before
+//! the changelog is updated.
 
 use anyhow::{Result, bail};
 
-/// Returns the section of a version, or of what is not released yet where it has none.
+/// Returns the section of a version, or the unreleased section if it has none.
 ///
 /// # Errors
-/// Where the changelog has neither.
+/// If the changelog has neither.
 pub fn find(changelog: &str, version: &str) -> Result<String> {
     for title in [version, "Unreleased"] {
         let section = section(changelog, title);
@@ -19,13 +19,13 @@ pub fn find(changelog: &str, version: &str) -> Result<String> {
     bail!("CHANGELOG.md has no section of {version}, and none of what is unreleased")
 }
 
-/// Returns the lines below a title of the second level, up to the next one.
+/// Returns the lines below a second-level heading, up to the next one.
 fn section(changelog: &str, title: &str) -> String {
     let mut lines = Vec::new();
     let mut is_inside = false;
     for line in changelog.lines() {
         if let Some(heading) = line.strip_prefix("## ") {
-            // A date may stand behind the version.
+            // The version may be followed by a date.
             is_inside = heading.split_whitespace().next() == Some(title);
         } else if is_inside {
             lines.push(line);

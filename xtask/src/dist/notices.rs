@@ -1,8 +1,8 @@
-//! The licences of everything that is linked, as one text.
+//! The licenses of everything linked, as one text.
 //!
-//! Each crate's own files are taken, because their lines of copyright have to be kept; a text that
-//! several have is printed once. A crate without a file gets the text that its expression names. A
-//! crate with neither is an error: the text is complete, or there is none.
+//! Each crate's own files are used, because their copyright lines have to be kept; identical texts
+//! are printed once. A crate without a file gets the text of its license expression. A crate with
+//! neither is an error: the text is complete, or there is none.
 //!
 //! **Source:** SPDX License List 3.27 for the texts of MIT and Apache-2.0.
 
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use super::linked::{Crate, Linked};
 use super::read;
 
-/// Beginnings of the names of files that have to be passed on, in capitals.
+/// Prefixes of the names of files that have to be passed on, in capitals.
 const NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
 const INTRODUCTION: &str = "\
@@ -32,10 +32,10 @@ distribution that built the program, and `cargo xtask dist` links dfsbench with 
 /// Renders the list and the texts.
 ///
 /// # Errors
-/// Where the licence of a crate isn't known.
+/// If the license of a crate isn't known.
 pub fn render(linked: &Linked, sources: &Path) -> Result<String> {
     let mut page = INTRODUCTION.to_owned();
-    // The crates by the text that they have; texts that differ in blanks are one.
+    // The crates by license text; texts that differ only in whitespace are the same.
     let mut texts: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     let mut add = |name: &str, text: String| {
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -67,7 +67,7 @@ pub fn render(linked: &Linked, sources: &Path) -> Result<String> {
     Ok(page)
 }
 
-/// Returns the texts of a crate's files, or those that its expression names.
+/// Returns the texts of a crate's files, or those of its license expression.
 fn texts_of(it: &Crate, sources: &Path) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(&it.folder).with_context(|| it.folder.display().to_string())? {
@@ -90,7 +90,7 @@ fn texts_of(it: &Crate, sources: &Path) -> Result<Vec<String>> {
     }
     if it.license.contains("MIT") {
         let ours = read_text(sources, "LICENSE-MIT")?;
-        // A title, our own line of copyright, and the terms.
+        // A title, our own copyright line, and the terms.
         let terms = ours.splitn(3, "\n\n").nth(2).context("LICENSE-MIT is too short")?;
         return Ok(vec![format!("Copyright (c) {}\n\n{terms}", it.authors.join(", "))]);
     }

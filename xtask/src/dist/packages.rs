@@ -1,7 +1,7 @@
-//! The packages of Debian and of Fedora, by the tools that their distributions make theirs with.
+//! The Debian and RPM packages, made with the tools of their distributions.
 //!
-//! Neither has a script that runs when it is installed or removed, and neither depends on anything:
-//! what is removed is what was installed. The service is not enabled.
+//! Neither has install or removal scripts, and neither depends on anything: exactly what was
+//! installed is removed. The service is not enabled.
 //!
 //! **Source:** deb-control(5), dpkg-deb(1); rpm-spec(5), rpmbuild(8).
 
@@ -18,13 +18,13 @@ use super::tree::Tree;
 use super::{Release, read};
 use crate::proc;
 
-/// Folder that zsh looks at, and the one that Debian's zsh does.
+/// Directory where zsh looks, and the one where Debian's zsh does.
 const ZSH: [&str; 2] = ["usr/share/zsh/site-functions/", "usr/share/zsh/vendor-completions/"];
 
-/// Returns what Debian calls the architecture of this machine.
+/// Returns Debian's name for this machine's architecture.
 ///
 /// # Errors
-/// Where releases aren't built for it.
+/// If releases aren't built for it.
 pub fn debian_architecture() -> Result<&'static str> {
     match std::env::consts::ARCH {
         "x86_64" => Ok("amd64"),
@@ -33,23 +33,23 @@ pub fn debian_architecture() -> Result<&'static str> {
     }
 }
 
-/// Returns the name of Debian's package.
+/// Returns the name of the Debian package.
 ///
 /// # Errors
-/// As [`debian_architecture`].
+/// Same as [`debian_architecture`].
 pub fn deb_name(release: &Release) -> Result<String> {
     Ok(format!("dfsbench_{}-1_{}.deb", release.version, debian_architecture()?))
 }
 
-/// Returns the name of the package of Fedora and its kin.
+/// Returns the name of the RPM.
 pub fn rpm_name(release: &Release) -> String {
     format!("dfsbench-{}-1.{}.rpm", release.version, std::env::consts::ARCH)
 }
 
-/// Writes Debian's package.
+/// Writes the Debian package.
 ///
 /// # Errors
-/// Where dpkg-deb fails.
+/// If dpkg-deb fails.
 pub fn write_deb(release: &Release, tree: &Tree, sources: &Path, folder: &Path) -> Result<()> {
     let mut tree = tree.clone();
     tree.move_files(ZSH[0], ZSH[1]);
@@ -72,16 +72,16 @@ pub fn write_deb(release: &Release, tree: &Tree, sources: &Path, folder: &Path) 
     let mut build = Command::new("dpkg-deb");
     build.args(["--root-owner-group", "-Zxz", "-z9", "--build"]).arg(&root);
     build.arg(folder.join(deb_name(release)?));
-    // More threads would divide what is packed differently.
+    // More threads would split the data differently.
     build.env("DPKG_DEB_THREADS_MAX", "1").env("SOURCE_DATE_EPOCH", release.epoch.to_string());
     proc::capture_stdout(&mut build)?;
     Ok(())
 }
 
-/// Writes the package of Fedora and its kin.
+/// Writes the RPM.
 ///
 /// # Errors
-/// Where rpmbuild fails.
+/// If rpmbuild fails.
 pub fn write_rpm(release: &Release, tree: &Tree, sources: &Path, folder: &Path) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let staged = scratch.path().join("staged");
@@ -110,7 +110,7 @@ pub fn write_rpm(release: &Release, tree: &Tree, sources: &Path, folder: &Path) 
     Ok(())
 }
 
-/// Lists what the package owns: its files, and the folders that are named after it.
+/// Lists what the package owns: its files, and the directories named after it.
 fn list_owned(tree: &Tree) -> String {
     let mut lines = BTreeSet::new();
     for (path, _) in tree.files() {
@@ -130,7 +130,7 @@ fn list_owned(tree: &Tree) -> String {
     list
 }
 
-/// Puts version and architecture into a template.
+/// Inserts version and architecture into a template.
 fn fill_in(release: &Release, name: &str, template: &[u8]) -> Result<String> {
     let template = std::str::from_utf8(template).with_context(|| format!("packaging/{name}"))?;
     let filled = template.replace("@VERSION@", &release.version);

@@ -1,7 +1,7 @@
-//! Divides a built program into what is run and what a debugger reads.
+//! Splits a built program into the executable and its debug symbols.
 //!
-//! Principal type: [`Program`]. The stripped program names its file of symbols, by name and CRC, so
-//! that gdb finds it in the same folder or below `/usr/lib/debug`.
+//! Main type: [`Program`]. The stripped program refers to its symbol file by name and CRC, so that
+//! gdb finds it in the same directory or below `/usr/lib/debug`.
 //!
 //! **Source:** objcopy(1), `--only-keep-debug`; GDB's manual, "Debugging Information in Separate
 //! Files".
@@ -16,19 +16,19 @@ use crate::proc;
 
 /// The program of a release.
 pub struct Program {
-    /// Its file, without symbols.
+    /// The executable without symbols.
     pub stripped: Vec<u8>,
     /// The manual pages, by name, such as `dfsbench-run.1`.
     pub pages: Vec<(String, Vec<u8>)>,
-    /// Scripts of completion, by shell.
+    /// Completion scripts by shell.
     pub completions: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Program {
-    /// Writes the symbols of a built program into a folder, and asks the program for its pages.
+    /// Writes the symbols of a built program to a directory, and gets the pages from the program.
     ///
     /// # Errors
-    /// Where objcopy or the program fails.
+    /// If objcopy or the program fails.
     pub fn split(built: &Path, stem: &str, folder: &Path) -> Result<Self> {
         let symbols = folder.join(format!("{stem}.debug"));
         let mut keep = Command::new("objcopy");

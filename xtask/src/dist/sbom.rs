@@ -1,4 +1,5 @@
-//! The bill of materials: what is linked, with versions, hashes and licences, for machines.
+//! The bill of materials (SBOM): everything linked, with versions, hashes and licenses, for
+//! machines.
 //!
 //! **Source:** CycloneDX 1.5, JSON; package URLs of the type `cargo`.
 
@@ -8,10 +9,10 @@ use serde_json::{Value, json};
 use super::Release;
 use super::linked::{Crate, Linked, Native};
 
-/// Renders the bill of a release.
+/// Renders the bill of materials of a release.
 ///
 /// # Errors
-/// Where the time of the commit can't be written.
+/// If the time of the commit can't be formatted.
 pub fn render(release: &Release, linked: &Linked) -> Result<String> {
     let program = format!("pkg:cargo/dfsbench@{}", release.version);
     let (mut components, mut dependencies) = (Vec::new(), Vec::new());

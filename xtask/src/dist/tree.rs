@@ -1,10 +1,10 @@
-//! Files that are packed: the same bytes for the same files, whatever made them.
+//! Packed files: the same bytes for the same files, however they were made.
 //!
-//! Principal type: [`Tree`], files by path in order. An archive of it has the entries of their
-//! folders, one owner, and one time.
+//! Main type: [`Tree`], files sorted by path. Its archive has entries for their directories, one
+//! owner, and one time.
 //!
-//! **Source:** POSIX.1-2017, pax, "ustar Interchange Format"; RFC 1952 for the header of gzip,
-//! RFC 8878 for zstd.
+//! **Source:** POSIX.1-2017, pax, "ustar Interchange Format"; RFC 1952 for the header of gzip, RFC
+//! 8878 for zstd.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,42 +18,42 @@ use flate2::{Compression, GzBuilder};
 
 use crate::proc;
 
-/// The highest level that needs no more memory to be unpacked than 8 MiB.
+/// The highest level that needs at most 8 MiB of memory for unpacking.
 const ZSTD_LEVEL: i32 = 19;
-/// The mode of a folder that has no entry of its own.
+/// Mode of a directory without its own entry.
 const FOLDER_MODE: u32 = 0o755;
 
-/// A file or a folder.
+/// A file or a directory.
 #[derive(Clone)]
 struct Entry {
-    /// `None` for a folder.
+    /// `None` for a directory.
     bytes: Option<Vec<u8>>,
     mode: u32,
 }
 
-/// Files and folders by path, such as `usr/bin/dfsbench`.
+/// Files and directories by path, such as `usr/bin/dfsbench`.
 #[derive(Clone, Default)]
 pub struct Tree {
     entries: BTreeMap<String, Entry>,
 }
 
 impl Tree {
-    /// Adds a file that everybody may read.
+    /// Adds a file that everyone may read.
     pub fn add_file(&mut self, path: &str, bytes: impl Into<Vec<u8>>) {
         self.entries.insert(path.to_owned(), Entry { bytes: Some(bytes.into()), mode: 0o644 });
     }
 
-    /// Adds a file that everybody may run.
+    /// Adds a file that everyone may execute.
     pub fn add_program(&mut self, path: &str, bytes: impl Into<Vec<u8>>) {
         self.entries.insert(path.to_owned(), Entry { bytes: Some(bytes.into()), mode: 0o755 });
     }
 
-    /// Adds a folder with a mode of its own.
+    /// Adds a directory with its own mode.
     pub fn add_folder(&mut self, path: &str, mode: u32) {
         self.entries.insert(path.to_owned(), Entry { bytes: None, mode });
     }
 
-    /// Gives the files of one folder's path another one.
+    /// Moves the files below one directory to another.
     pub fn move_files(&mut self, from: &str, to: &str) {
         for (path, entry) in std::mem::take(&mut self.entries) {
             let path = match path.strip_prefix(from) {
@@ -64,16 +64,16 @@ impl Tree {
         }
     }
 
-    /// Lists the files with their bytes, in order of their paths.
+    /// Lists the files with their bytes, sorted by path.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let entries = self.entries.iter();
         entries.filter_map(|(path, entry)| Some((path.as_str(), entry.bytes.as_deref()?)))
     }
 
-    /// Writes the files below a folder, for the tools that make packages.
+    /// Writes the files below a directory, for the packaging tools.
     ///
     /// # Errors
-    /// Where one can't be written.
+    /// If one can't be written.
     pub fn write_below(&self, folder: &Path) -> Result<()> {
         for (path, entry) in self.with_folders() {
             let at = folder.join(&path);
@@ -87,10 +87,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Packs the files as a tar archive; `epoch` is the time of each of them.
+    /// Packs the files as a tar archive; `epoch` is the time of all of them.
     ///
     /// # Errors
-    /// Where a path is too long for the format.
+    /// If a path is too long for the format.
     pub fn to_tar(&self, epoch: u64) -> Result<Vec<u8>> {
         let mut archive = tar::Builder::new(Vec::new());
         for (path, entry) in self.with_folders() {
@@ -110,7 +110,7 @@ impl Tree {
         Ok(archive.into_inner()?)
     }
 
-    /// Returns all entries, and one for each folder that has none of its own, folders first.
+    /// Returns all entries, and one for each directory without its own, directories first.
     fn with_folders(&self) -> Vec<(String, Entry)> {
         let mut folders = BTreeSet::new();
         for path in self.entries.keys() {
@@ -129,7 +129,7 @@ impl Tree {
     }
 }
 
-/// Packs bytes by gzip without a name or a time.
+/// Compresses bytes with gzip, without a name or a time.
 ///
 /// # Errors
 /// Never: it writes to memory.
@@ -139,7 +139,7 @@ pub fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(packed.finish()?)
 }
 
-/// Packs bytes as layers of images are: gzip would take a fifth more.
+/// Compresses bytes like image layers: gzip would need a fifth more.
 ///
 /// # Errors
 /// Never: it writes to memory.
@@ -147,15 +147,15 @@ pub fn zstd(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(zstd::encode_all(bytes, ZSTD_LEVEL)?)
 }
 
-/// Packs bytes by the program that every distribution has.
+/// Compresses bytes with the xz program, which every distribution has.
 ///
 /// # Errors
-/// Where xz fails.
+/// If xz fails.
 pub fn xz(bytes: &[u8]) -> Result<Vec<u8>> {
     let scratch = tempfile::tempdir()?;
     let file = scratch.path().join("archive");
     fs::write(&file, bytes)?;
-    // More threads would divide what is packed differently.
+    // More threads would split the data differently.
     proc::capture_stdout(Command::new("xz").args(["-9", "--threads=1", "--stdout"]).arg(&file))
 }
 

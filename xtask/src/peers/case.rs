@@ -1,7 +1,7 @@
 //! One comparison: our side and one or more rivals, measured in rounds.
 //!
-//! Principal types: [`Case`] goes in, [`Row`]s come out. Who begins changes with every round. A
-//! side that fails makes rows that say so; it never stops the other comparisons.
+//! Main types: [`Case`] goes in, [`Row`]s come out. The order alternates with every round. If a
+//! side fails, its rows say so; other comparisons still run.
 
 use anyhow::{Context, Result};
 
@@ -10,58 +10,58 @@ use anyhow::{Context, Result};
 pub struct Figure {
     /// Ops or bytes per second.
     pub rate: f64,
-    /// Processor time for each op or byte that the rate counts, in nanoseconds, where it is known.
+    /// CPU time per op or byte counted in the rate, in nanoseconds, if known.
     pub cpu_ns_each: Option<f64>,
 }
 
 /// Makes one measurement.
 pub type Measure<'a> = Box<dyn FnMut() -> Result<Figure> + 'a>;
 
-/// Whom we are compared with, and what we claim.
+/// A competitor, and our claim.
 pub struct Rival<'a> {
     /// The peer and how it was run.
     pub name: String,
-    /// The least ratio of rates, ours to theirs.
+    /// Minimum ratio of rates, ours to theirs.
     pub rate_target: f64,
-    /// The least ratio of processor time per op or byte, theirs to ours, where one is claimed.
+    /// Minimum ratio of CPU time per op or byte, theirs to ours, if claimed.
     pub cpu_target: Option<f64>,
     /// Measures the rival once.
     pub measure: Measure<'a>,
 }
 
-/// A comparison of us with one or several rivals.
+/// A comparison with one or several rivals.
 pub struct Case<'a> {
-    /// Name of the work, such as "4 KiB random reads".
+    /// Name of the workload, such as "4 KiB random reads".
     pub name: String,
     /// Unit of the rates.
     pub unit: Unit,
     /// Measures our side once.
     pub ours: Measure<'a>,
-    /// The rivals that are compared.
+    /// The rivals to compare with.
     pub rivals: Vec<Rival<'a>>,
 }
 
-/// The unit of a figure.
+/// The unit of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Ops per second.
     Ops,
     /// Bytes per second.
     Bytes,
-    /// Nanoseconds of processor time per op.
+    /// Nanoseconds of CPU time per op.
     CpuPerOp,
-    /// Nanoseconds of processor time per byte.
+    /// Nanoseconds of CPU time per byte.
     CpuPerByte,
     /// Bytes of memory.
     Memory,
-    /// The same, where it is little.
+    /// The same, for small amounts.
     SmallMemory,
 }
 
-/// Median, least and greatest of some rounds.
+/// Median, minimum and maximum of some rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The middle one; of an even number the mean of the two in the middle.
+    /// The middle value; for an even number, the mean of the two in the middle.
     pub median: f64,
     /// The smallest value.
     pub min: f64,
@@ -70,12 +70,12 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Returns that of a single value.
+    /// Returns the spread of a single value.
     pub const fn of_one(value: f64) -> Self {
         Self { median: value, min: value, max: value }
     }
 
-    /// Summarises values; `None` of none.
+    /// Summarizes values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -93,35 +93,35 @@ impl Spread {
 pub struct Row {
     /// The claim about the ratio.
     pub claim: String,
-    /// Whom it is claimed against.
+    /// The peer of the claim.
     pub peer: String,
-    /// Unit of both figures.
+    /// Unit of both results.
     pub unit: Unit,
-    /// The least ratio that is claimed.
+    /// Minimum ratio claimed.
     pub target: f64,
-    /// The outcome; the text says why there is none.
+    /// The outcome, or the reason why there is none.
     pub outcome: Result<Outcome, String>,
 }
 
-/// The figures of one row.
+/// The results of one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// Spread of our figures.
+    /// Spread of our results.
     pub ours: Spread,
-    /// Spread of the peer's figures.
+    /// Spread of the peer's results.
     pub peer: Spread,
-    /// Spread of the rounds' ratios; above 1 we are better.
+    /// Spread of the ratios of the rounds; above 1 we are better.
     pub ratio: Spread,
 }
 
 impl Row {
-    /// Tells whether the claim holds: the median ratio reaches the target.
+    /// Returns true if the claim is met: the median ratio reaches the target.
     pub fn holds(&self) -> bool {
         self.outcome.as_ref().is_ok_and(|outcome| outcome.ratio.median >= self.target)
     }
 
-    /// Tells whether rounds fell on both sides of a claim to be no worse: it is missed by less than
-    /// they differ by.
+    /// Returns true if, for a claim to be no worse, rounds are on both sides: it is missed by less
+    /// than their spread.
     pub fn is_tie(&self) -> bool {
         match &self.outcome {
             Ok(outcome) => !self.holds() && self.target <= 1.0 && outcome.ratio.max >= self.target,
@@ -130,7 +130,7 @@ impl Row {
     }
 }
 
-/// Makes all rounds of a case.
+/// Runs all rounds of a case.
 pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
     let measured = Measured(measure(&mut case, rounds));
     let cpu_unit = if case.unit == Unit::Bytes { Unit::CpuPerByte } else { Unit::CpuPerOp };
@@ -155,7 +155,7 @@ pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
     rows
 }
 
-/// One round: our figure and each rival's.
+/// One round: our result and each rival's.
 struct Round {
     ours: Figure,
     rivals: Vec<Figure>,
@@ -186,7 +186,7 @@ fn measure(case: &mut Case<'_>, rounds: u32) -> Result<Vec<Round>> {
 struct Measured(Result<Vec<Round>>);
 
 impl Measured {
-    /// Compares our figures with those of one rival.
+    /// Compares our results with those of one rival.
     fn outcome(
         &self,
         rival: usize,

@@ -1,9 +1,9 @@
-//! fio as a peer: random reads of one job, and what its JSON says about them.
+//! fio as a peer: random reads of one job, and its JSON output.
 //!
-//! Principal type: [`Job`]. Options that make fio faster without changing the work are on for it:
-//! threads instead of processes, no map of what was read, no repeatable seed. Its own figure for
-//! processor time leaves out the kernel's io_uring workers, so the whole process is counted
-//! instead, less what a run of one op takes.
+//! Main type: [`Job`]. Options that make fio faster without changing the work are enabled: threads
+//! instead of processes, no random map, no repeatable seed. Its own CPU time leaves out the
+//! kernel's io_uring workers, so the whole process is counted instead, minus that of a run with one
+//! op.
 //!
 //! **Source:** fio 3.33, HOWTO, "I/O engine" and "JSON output"; `fio_getrusage` in its `libfio.c`
 //! asks for `RUSAGE_THREAD`.
@@ -23,11 +23,11 @@ pub struct Job<'a> {
     pub engine: &'a str,
     /// Ops in flight.
     pub depth: u32,
-    /// The file to read; `null` needs none.
+    /// The file to read; not needed for `null`.
     pub file: Option<&'a Path>,
     /// Size of the file in bytes.
     pub size_bytes: u64,
-    /// Whether the page cache is passed by.
+    /// Whether to bypass the page cache.
     pub direct: bool,
     /// How long it runs, in seconds.
     pub seconds: u32,
@@ -56,7 +56,7 @@ impl Job<'_> {
     /// Runs it once.
     ///
     /// # Errors
-    /// Where fio fails or read nothing.
+    /// If fio fails or read nothing.
     pub fn run(&self, folder: &Path) -> Result<Figure> {
         let before = proc::children_cpu_ns()?;
         let read = self.measure_reads(folder, &["--time_based"])?;
@@ -74,7 +74,7 @@ impl Job<'_> {
         command.args(["--rw=randread", "--bs=4k", "--norandommap", "--randrepeat=0"]);
         command.arg("--invalidate=0").args(until);
         command.arg(format!("--runtime={}", self.seconds));
-        // An engine's own options are known only after the engine.
+        // An engine's own options must come after the engine.
         command.arg(format!("--ioengine={}", self.engine)).args(self.extra);
         command.arg(format!("--iodepth={}", self.depth));
         command.arg(format!("--size={}", self.size_bytes));
@@ -87,7 +87,7 @@ impl Job<'_> {
 }
 
 fn parse_reads(json: &[u8]) -> Result<Direction> {
-    // fio puts its warnings before the document.
+    // fio prints its warnings before the document.
     let start = json.iter().position(|byte| *byte == b'{').context("fio printed no JSON")?;
     let output: Output = serde_json::from_slice(&json[start..]).context("fio's JSON")?;
     let job = output.jobs.into_iter().next().context("fio ran no job")?;

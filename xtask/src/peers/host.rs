@@ -1,6 +1,6 @@
-//! Facts about the machine that a reader of the table needs.
+//! Facts about the machine for readers of the table.
 //!
-//! Lines of text for people; nothing is decided by them.
+//! Lines of text for people; nothing depends on them.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::proc;
 
-/// The sysctl that names the congestion control of new sockets.
+/// The sysctl with the congestion control of new sockets.
 const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// Returns the facts, one sentence each.
@@ -26,7 +26,7 @@ pub fn collect_facts() -> Vec<String> {
     ]
 }
 
-/// Returns the congestion control that a socket gets that selects no other.
+/// Returns the default congestion control of sockets.
 pub fn default_congestion() -> String {
     read_words(CONGESTION, 1)
 }

@@ -1,7 +1,8 @@
-//! The programs that make NFS load: our example `load`, libnfs, and what has no protocol at all.
+//! The programs that generate NFS load: our example `load`, libnfs, and a program without any
+//! protocol.
 //!
-//! Principal type: [`Load`], one amount of work that all of them can do. Each prints one line of
-//! JSON, [`Done`].
+//! Main type: [`Load`], a workload that all of them support. Each prints one line of JSON,
+//! [`Done`].
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use checks::libnfs::Export;
 
 /// Congestion control that `dfsbench serve` and the clients set on their sockets.
 pub const CONGESTION: &str = "cubic";
-/// The file that `load` makes.
+/// The file created by `load`.
 const FILE: &str = "load";
 
 /// The same operation again and again.
@@ -30,17 +31,17 @@ pub struct Load {
     pub version: &'static str,
     /// `tcp` or `udp`.
     pub proto: &'static str,
-    /// Clients, each with its own connection.
+    /// Number of clients, each with its own connection.
     pub clients: u32,
     /// Operations in flight for each of them.
     pub depth: u32,
-    /// Bytes of each operation.
+    /// Size of each operation in bytes.
     pub bytes: u32,
-    /// Whether payload is compared, not discarded.
+    /// Whether payload is compared instead of discarded.
     pub keep: bool,
 }
 
-/// The figures that a program prints at its end.
+/// The results printed at the end.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Done {
     ops: f64,
@@ -60,24 +61,24 @@ impl Done {
         Ok(done)
     }
 
-    /// Operations per second, or bytes where some were moved.
+    /// Operations per second, or bytes per second if any were transferred.
     pub fn figure(self) -> Figure {
         let counted = if self.bytes > 0.0 { self.bytes } else { self.ops };
         let cpu_ns_each = Some(self.cpu_s * 1e9 / counted);
         Figure { rate: counted / self.seconds, cpu_ns_each }
     }
 
-    /// Memory that each of so many clients took, in bytes.
+    /// Memory per client, in bytes.
     pub fn memory_per_client_bytes(self, clients: u32) -> f64 {
         (self.memory_after - self.memory_before).max(0.0) / f64::from(clients)
     }
 }
 
 impl Load {
-    /// Has our client do it.
+    /// Generates the load with our client.
     ///
     /// # Errors
-    /// Where the program fails.
+    /// If the program fails.
     pub fn by_us(&self, export: &Export, seconds: u32) -> Result<Done> {
         let Self { op, version, proto, clients, depth, bytes, keep } = self;
         let Export { port, mount_port, path } = export;
@@ -93,10 +94,10 @@ impl Load {
         Done::read(&proc::capture_stdout(&mut command)?)
     }
 
-    /// Has libnfs do it, over v3, on the file that our client made.
+    /// Generates the load with libnfs, over v3, on the file that our client created.
     ///
     /// # Errors
-    /// Where the program fails, or can't be built.
+    /// If the program fails, or can't be built.
     pub fn by_libnfs(&self, export: &Export, seconds: u32) -> Result<Done> {
         let mut command = Command::new(native::libnfs_load()?);
         command.arg(export.for_libnfs(FILE)).arg(self.op);
@@ -107,7 +108,7 @@ impl Load {
     }
 }
 
-/// How long the messages of an exchange are, in bytes.
+/// Sizes of the messages of an exchange, in bytes.
 #[derive(Clone, Copy)]
 pub struct MessageBytes {
     /// From the client.
@@ -116,10 +117,10 @@ pub struct MessageBytes {
     pub reply: u32,
 }
 
-/// Exchanges messages of these lengths without any protocol.
+/// Exchanges messages of these sizes without any protocol.
 ///
 /// # Errors
-/// Where the program fails, or can't be built.
+/// If the program fails, or can't be built.
 pub fn by_echo(load: &Load, lengths: MessageBytes, seconds: u32) -> Result<Done> {
     let mut command = Command::new(native::tcp_echo()?);
     for number in [load.clients, load.depth, seconds, lengths.request, lengths.reply] {
@@ -128,16 +129,16 @@ pub fn by_echo(load: &Load, lengths: MessageBytes, seconds: u32) -> Result<Done>
     Done::read(&proc::capture_stdout(&mut command)?)
 }
 
-/// Sends one TCP stream as fast as it goes.
+/// Sends one TCP stream at full speed.
 ///
 /// # Errors
-/// Where iperf3 fails.
+/// If iperf3 fails.
 pub fn by_iperf3(seconds: u32) -> Result<Figure> {
     let port = proc::free_port()?;
     let mut server = Command::new("iperf3");
     server.args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string(), "--forceflush"]);
     server.stderr(Stdio::null());
-    // It speaks once it listens; a connection made to find out would use up its one test.
+    // It prints a line once it listens; a probe connection would use up its only test.
     let (_server, _line) = Background::start_with_first_line(&mut server, Duration::from_secs(10))?;
     let (port, seconds) = (port.to_string(), seconds.to_string());
     let mut client = Command::new("iperf3");

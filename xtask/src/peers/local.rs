@@ -1,6 +1,6 @@
 //! Comparisons with fio on this machine: the tool's own ceiling, system calls, io_uring.
 //!
-//! Both sides read a file of the same size on the same file system, written in full before.
+//! Both sides read a file of the same size on the same file system, fully written before.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::{noise, repo};
 const FILE_BYTES: u64 = 256 << 20;
 const URING: &str = "io_uring";
 
-/// The null backend against fio's null engine: what the tools themselves cost.
+/// The null backend against fio's null engine: the overhead of the tools themselves.
 pub fn compare_null(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     for depth in [1, 32] {
@@ -55,7 +55,7 @@ pub fn compare_posix(setting: &Setting) -> Vec<Row> {
     compare(setting, &disk, &against, &claim)
 }
 
-/// io_uring, on a file in memory and on one on disk past the page cache.
+/// io_uring, on a file in memory and on one on disk, bypassing the page cache.
 pub fn compare_uring(setting: &Setting) -> Vec<Row> {
     let (backend, engine, depth) = ("uring", URING, 32);
     let memory = Against { backend, engine, depth, direct: false };
@@ -88,19 +88,19 @@ struct Claim {
     cpu: Option<f64>,
 }
 
-/// A folder for the files of both sides, and fio's file in it.
+/// A directory for the files of both sides, with fio's file.
 struct Disk {
     folder: TempDir,
     file: PathBuf,
 }
 
 impl Disk {
-    /// Makes the files on tmpfs.
+    /// Creates the files on tmpfs.
     fn in_memory() -> Result<Self> {
         Self::in_folder(Path::new("/dev/shm"))
     }
 
-    /// Makes the files beside the build directory.
+    /// Creates the files next to the build directory.
     fn on_disk() -> Result<Self> {
         Self::in_folder(&repo::target_folder())
     }
@@ -141,7 +141,7 @@ fn made(disk: &Result<Disk>) -> Result<&Disk> {
     disk.as_ref().map_err(|error| anyhow::anyhow!("{error:#}"))
 }
 
-/// Measures fio once; which of its options are faster is found out the first time.
+/// Measures fio once; the first time, determines which of its options are faster.
 fn measure_fio(
     setting: &Setting,
     disk: &Result<Disk>,
@@ -149,7 +149,7 @@ fn measure_fio(
     fastest: &mut Option<Extra>,
 ) -> Result<Figure> {
     let (file, folder) = (&made(disk)?.file, setting.folder.path());
-    // Chosen once: the best of two in every round would be luck as well as speed.
+    // Chosen once: the best of two in every round would measure luck as well as speed.
     let extra = match *fastest {
         Some(extra) => extra,
         None => *fastest.insert(faster_of_fio(setting, file, against)?),
@@ -157,10 +157,10 @@ fn measure_fio(
     fio_job(setting, file, against, extra).run(folder)
 }
 
-/// Options beyond fio's plain ones.
+/// Options in addition to fio's plain ones.
 type Extra = &'static [&'static str];
 
-/// io_uring with what it can register beforehand, as ours does.
+/// io_uring with everything it can register in advance, like ours.
 const REGISTERED: Extra = &["--registerfiles", "--fixedbufs"];
 
 fn fio_job<'a>(setting: &Setting, file: &'a Path, against: &'a Against, extra: Extra) -> Job<'a> {
@@ -175,7 +175,7 @@ fn fio_job<'a>(setting: &Setting, file: &'a Path, against: &'a Against, extra: E
     }
 }
 
-/// Finds out whether fio's io_uring is faster plain or registered.
+/// Determines whether fio's io_uring is faster plain or registered.
 fn faster_of_fio(setting: &Setting, file: &Path, against: &Against) -> Result<Extra> {
     if against.engine != URING {
         return Ok(&[]);

@@ -1,6 +1,6 @@
-//! How much memory the quick campaign takes: bare `dfsbench`, as a new user runs it.
+//! Memory usage of the quick campaign: bare `dfsbench`, as a new user runs it.
 //!
-//! The kernel's own high-water mark is read while it runs; the limit stands in for a peer.
+//! The kernel's high-water mark is read while it runs; the limit takes the place of a peer.
 
 use std::fs;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use super::case::{Outcome, Row, Spread, Unit};
 use super::ours::OURS;
 use crate::proc::Background;
 
-/// The server of the quick plan may hold 400 MiB of files; the rest is the program's own.
+/// The server of the quick plan may hold 400 MiB of files; the rest is for the program itself.
 const LIMIT_BYTES: f64 = 512.0 * 1_048_576.0;
 const PATIENCE: Duration = Duration::from_secs(300);
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -45,7 +45,7 @@ fn peak_bytes(setting: &Setting) -> Result<f64> {
     command.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut campaign = Background::start(&mut command)?;
     let (mut peak, started) = (0_u64, Instant::now());
-    // The mark only rises, so the last one seen before the end is the peak, or close below it.
+    // The mark only rises, so the last one seen before the end is the peak, or just below it.
     while let Some(mark) = high_water_mark_bytes(campaign.id()) {
         peak = peak.max(mark);
         ensure!(started.elapsed() < PATIENCE, "the quick campaign runs for over 300 s");

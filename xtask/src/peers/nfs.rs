@@ -1,9 +1,9 @@
 //! Comparisons over NFS: our client with libnfs and iperf3, our server with nfs-ganesha, many
 //! clients with few, datagrams with a stream.
 //!
-//! The server stands in a process of its own and is the same for both clients. iperf3 shows what
-//! one TCP stream can carry here at all, a bare echo what a small call costs without a protocol;
-//! both under the same congestion control.
+//! The server is a separate process and the same for both clients. iperf3 shows the maximum of one
+//! TCP stream here, a bare echo the cost of a small call without a protocol; both with the same
+//! congestion control.
 
 use anyhow::{Result, anyhow};
 
@@ -17,10 +17,10 @@ use checks::ours::Serve;
 /// Room for the file of each comparison.
 const MEMORY: &str = "1600MiB";
 const MIB: u32 = 1 << 20;
-/// Lengths of a GETATTR call and its reply over v3, with their marks, in bytes: a handle of 32
-/// bytes and a machine name of 8.
+/// Sizes of a GETATTR call and its reply over v3, with their marks, in bytes: a handle of 32 bytes
+/// and a machine name of 8.
 const GETATTR_BYTES: MessageBytes = MessageBytes { request: 116, reply: 116 };
-/// How much a client of 10,000 may take, in bytes.
+/// Maximum memory per client with 10,000 clients, in bytes.
 const CLIENT_BYTES_MAX: f64 = 32.0 * 1024.0;
 const CROWD: u32 = 10_000;
 
@@ -29,7 +29,7 @@ const READ: Load =
 const WRITE: Load = Load { op: "write", ..READ };
 const GETATTR: Load = Load { op: "getattr", clients: 64, depth: 16, bytes: 4096, ..READ };
 
-/// A server that may have failed to start; every row has the reason.
+/// A server that may have failed to start; then every row has the reason.
 type Started<T> = Result<T, String>;
 
 fn started<T>(server: Result<T>) -> Started<T> {
@@ -40,7 +40,7 @@ fn start_ours() -> Started<Serve> {
     started(OURS.serve(MEMORY, &[]))
 }
 
-/// Returns a server that has started.
+/// Returns a server if it has started.
 fn running<T>(server: &Started<T>) -> Result<&T> {
     server.as_ref().map_err(|error| anyhow!("{error}"))
 }
@@ -57,10 +57,10 @@ fn by_libnfs(server: &Started<Serve>, load: &Load, setting: &Setting) -> Result<
     Ok(load.by_libnfs(&running(server)?.export, setting.seconds)?.figure())
 }
 
-/// One of the two stores of our server, and whether targets are judged on it.
+/// One of the two stores of our server, and whether targets are judged with it.
 ///
-/// iperf3 sends and drops one small buffer, always warm in the cache. Its match is the store that
-/// discards; with the one that keeps, each byte comes from or goes to memory.
+/// iperf3 sends and drops one small buffer, which is always in the cache. The comparable store is
+/// the one that discards data; with the one that keeps it, each byte comes from or goes to memory.
 #[derive(Clone, Copy)]
 struct Store {
     name: &'static str,
@@ -69,7 +69,7 @@ struct Store {
 }
 
 impl Store {
-    /// Returns a target where the rival does the same work, else none.
+    /// Returns the target if the rival does the same work, otherwise none.
     const fn target(&self, least: f64) -> f64 {
         if self.judged { least } else { 0.0 }
     }
@@ -77,10 +77,10 @@ impl Store {
 
 const KEEP: Store = Store { name: "keep", flags: &[], judged: false };
 const DISCARD: Store = Store { name: "discard", flags: &["--discard"], judged: true };
-/// Bytes can be verified only where they are kept.
+/// Data can be verified only if it is kept.
 const VERIFIED: Store = Store { judged: true, ..KEEP };
 
-/// One stream that is compared.
+/// One stream to compare.
 struct Stream {
     what: &'static str,
     load: Load,
@@ -134,7 +134,7 @@ fn compare_stream(stream: &Stream, setting: &Setting) -> Vec<Row> {
     case::run(case, setting.rounds)
 }
 
-/// A whole run of `dfsbench`, as its users see it: 1 GiB read by one worker.
+/// A complete run of `dfsbench`, as its users see it: 1 GiB read by one worker.
 pub fn compare_whole_run(setting: &Setting) -> Vec<Row> {
     let server = start_ours();
     let case = Case {
@@ -186,10 +186,10 @@ pub fn compare_small_calls(setting: &Setting) -> Vec<Row> {
     rows
 }
 
-/// Our server against nfs-ganesha's memory, under our client.
+/// Our server against nfs-ganesha's memory export, with our client.
 pub fn compare_servers(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
-    // Its files end at 1 MiB without being stored beyond; READ is of what there is.
+    // It does not store files beyond 1 MiB; READ stays within that.
     for (load, target) in [(GETATTR, 5.0), (Load { bytes: 64 << 10, ..READ }, 2.0)] {
         let (server, ganesha) = (start_ours(), started(Ganesha::start()));
         let unit = if load.op == "read" { Unit::Bytes } else { Unit::Ops };
@@ -212,7 +212,7 @@ pub fn compare_servers(setting: &Setting) -> Vec<Row> {
     rows
 }
 
-/// 10,000 clients: what each takes, and how they keep up with 100, as bare connections do.
+/// 10,000 clients: memory of each, and their speed compared with 100, next to bare connections.
 pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
     let server = start_ours();
     let few = Load { clients: 100, depth: 1, ..GETATTR };
@@ -236,7 +236,7 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
         },
         setting.rounds,
     );
-    // Sockets that no cache holds cost the kernel the same, whatever is sent.
+    // With sockets that don't fit into any cache, the kernel's cost is the same, whatever is sent.
     let bare = Case {
         name: "TCP echo, 10,000 connections".to_owned(),
         unit: Unit::Ops,
@@ -273,7 +273,7 @@ fn figure_by_echo(load: &Load, setting: &Setting) -> Result<Figure> {
     Ok(load::by_echo(load, GETATTR_BYTES, setting.seconds)?.figure())
 }
 
-/// 8 KiB over datagrams beside a stream: nothing is claimed, both are shown.
+/// 8 KiB over datagrams next to a stream: nothing is claimed, both are shown.
 pub fn compare_datagrams(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     for version in ["2", "3"] {

@@ -1,7 +1,7 @@
-//! Our side of the comparisons: one `dfsbench run`, and what its JSON report says.
+//! Our side of the comparisons: one `dfsbench run`, and its JSON report.
 //!
-//! The command lines are those of [`checks::ours`]; the shape of the report is known here
-//! only.
+//! The command lines are those of [`checks::ours`]; only this module depends on the structure of
+//! the report.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -13,27 +13,27 @@ use crate::proc;
 use crate::repo::Profile;
 use checks::ours::{Ours, Run};
 
-/// The build that is measured.
+/// The measured build.
 pub const OURS: Ours = Ours::new(Profile::Release);
 
-/// Random reads of 4 KiB by one worker.
+/// Random reads of 4 KiB with one worker.
 pub struct Reads<'a> {
-    /// A folder, or `null`.
+    /// A directory, or `null`.
     pub target: &'a str,
     /// Name of the backend.
     pub backend: &'a str,
     /// Ops in flight.
     pub depth: u32,
-    /// Whether the page cache is passed by.
+    /// Whether to bypass the page cache.
     pub direct: bool,
-    /// How long, in seconds.
+    /// Duration in seconds.
     pub seconds: u32,
 }
 
 /// Measures random reads once: ops per second.
 ///
 /// # Errors
-/// Where the run fails, or its report has no such figures.
+/// If the run fails, or its report has no such results.
 pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
     let (depth, duration) = (reads.depth.to_string(), format!("{}s", reads.seconds));
     #[rustfmt::skip]
@@ -42,7 +42,7 @@ pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
         "--file-size", "256MiB", "--workers", "1", "--read-percent", "100",
         "--duration", &duration, "--trials", "1",
     ];
-    // dfsbench refuses a setting that nothing depends on.
+    // dfsbench refuses a setting without effect.
     if reads.backend != "posix" {
         flags.extend(["--queue-depth", &depth]);
     }
@@ -55,7 +55,7 @@ pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
 /// Measures one sequential read of a file of 1 GiB over NFS: bytes per second.
 ///
 /// # Errors
-/// As [`random_reads`].
+/// Same as [`random_reads`].
 pub fn stream_read(target: &str, setting: &Setting) -> Result<Figure> {
     #[rustfmt::skip]
     let flags = [
@@ -68,7 +68,7 @@ pub fn stream_read(target: &str, setting: &Setting) -> Result<Figure> {
 /// Measures one pass of a run with these flags: bytes per second.
 ///
 /// # Errors
-/// As [`random_reads`].
+/// Same as [`random_reads`].
 pub fn bytes_of_pass(
     target: &str,
     flags: &[&str],
@@ -82,17 +82,17 @@ pub fn bytes_of_pass(
 /// Measures one pass of a run with these flags: ops per second.
 ///
 /// # Errors
-/// As [`random_reads`].
+/// Same as [`random_reads`].
 pub fn ops_of_pass(target: &str, flags: &[&str], name: &str, setting: &Setting) -> Result<Figure> {
     let pass = measure_pass(target, flags, name, setting)?;
     Ok(pass.figure(pass.ops))
 }
 
-/// Makes transactions, and the pool before and after them: transactions per second of all three
-/// passes, and what they were made of.
+/// Runs transactions, and creates and removes the pool: transactions per second over all three
+/// passes, and their composition.
 ///
 /// # Errors
-/// As [`random_reads`].
+/// Same as [`random_reads`].
 pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(Figure, Made)> {
     let passes = run_trial(target, flags, setting)?;
     let made = passes.iter().find(|pass| pass.name == "transactions");
@@ -115,7 +115,7 @@ pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(
     Ok((figure, made))
 }
 
-/// Parts of the transactions that were made.
+/// Composition of the transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made {
     /// Number of files created.
@@ -124,11 +124,11 @@ pub struct Made {
     pub removed: u64,
     /// Number of files read.
     pub read: u64,
-    /// Files appended to.
+    /// Number of appends.
     pub appended: u64,
 }
 
-/// One pass of one trial, as the report has it.
+/// One pass of one trial in the report.
 #[derive(Deserialize)]
 struct Pass {
     #[serde(rename = "pass")]
@@ -177,7 +177,7 @@ struct Report {
 
 impl Pass {
     fn figure(&self, counted: f64) -> Figure {
-        // A program that tells no processor time has taken some all the same.
+        // A program that reports no CPU time has still used some.
         let cpu_ns_each = (self.client_cpu_ns > 0.0).then(|| self.client_cpu_ns / counted);
         Figure { rate: counted * 1e9 / self.window_ns, cpu_ns_each }
     }

@@ -1,9 +1,9 @@
-//! Transactions beside PostMark: one pool, from its first file to its last.
+//! Transactions next to PostMark: one pool, from its first file to its last.
 //!
-//! PostMark prints whole seconds, so its run is timed from outside; its processor time is that of
-//! its process. Both sides read and write each file with one call (`strace -c` shows as many calls
-//! of each kind for a transaction), and what both made of their transactions has to lie within the
-//! spread of the coin that decides. PostMark skips appends to files that are full; ours reads then.
+//! PostMark prints whole seconds, so its run is timed from outside; its CPU time is that of its
+//! process. Both sides read and write each file with one call (`strace -c` shows the same number of
+//! calls of each kind per transaction), and the composition of both sides' transactions has to be
+//! within the spread of a fair coin. PostMark skips appends to full files; we read instead.
 //!
 //! **Source:** PostMark 1.51, `help` and its report; what strace saw of it.
 
@@ -21,17 +21,17 @@ use super::ours::{self, Made};
 use super::workloads::AGREES;
 use crate::proc;
 
-/// Files that the pool begins with.
+/// Initial number of files in the pool.
 const FILES: &str = "1000";
-/// How many transactions are made; their processor time is far above a tick of the clock.
+/// Number of transactions; their CPU time is far above a clock tick.
 const TRANSACTIONS: u32 = 100_000;
 
 impl Made {
-    /// Checks that each half of the transactions fell as a fair coin does.
+    /// Checks that each half of the transactions is within the spread of a fair coin.
     ///
     /// # Errors
-    /// Where a count is further from the half than five standard deviations, or one in a hundred of
-    /// the transactions: as many appends find a full file.
+    /// If a count differs from half by more than five standard deviations, or one percent of the
+    /// transactions: that many appends find a full file.
     pub fn check(&self) -> Result<()> {
         let half = f64::from(TRANSACTIONS) / 2.0;
         let most = 5.0 * f64::from(TRANSACTIONS).sqrt() / 2.0 + f64::from(TRANSACTIONS) / 100.0;
@@ -86,7 +86,7 @@ fn measure_postmark() -> Result<Figure> {
     Ok(Figure { rate: count / taken.as_secs_f64(), cpu_ns_each: Some(cpu_ns as f64 / count) })
 }
 
-/// Returns PostMark's commands: sizes and biases are its own by default.
+/// Returns PostMark's commands: sizes and biases are its defaults.
 fn write_commands(pool: &Path) -> String {
     let pool = pool.display();
     format!(
@@ -95,7 +95,7 @@ fn write_commands(pool: &Path) -> String {
     )
 }
 
-/// Reads what the transactions were made of.
+/// Parses the composition of the transactions.
 fn parse_report(printed: &str) -> Result<Made> {
     let mixed = find_numbers(printed, "Mixed with transactions:", " files");
     let read = find_numbers(printed, "", " read (");
@@ -108,7 +108,7 @@ fn parse_report(printed: &str) -> Result<Made> {
     Ok(Made { created, removed, read, appended })
 }
 
-/// Returns the numbers of all lines that have one between two texts.
+/// Returns the numbers between two texts, from all lines that have one.
 fn find_numbers(printed: &str, before: &str, after: &str) -> Vec<u64> {
     let mut numbers = Vec::new();
     for line in printed.lines() {

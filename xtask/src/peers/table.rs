@@ -1,6 +1,6 @@
 //! Writes the comparisons as a Markdown page.
 //!
-//! Every figure has its unit; a claim that wasn't measured says why, in its own row.
+//! Every result has its unit; the row of a claim that wasn't measured contains the reason.
 
 use std::fmt::Write as _;
 

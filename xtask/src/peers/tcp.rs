@@ -1,9 +1,8 @@
-//! The layer of TCP without RPC against the programs that people take for it: iperf3 for a stream,
-//! qperf for a round trip.
+//! Plain TCP without RPC against the usual programs: iperf3 for a stream, qperf for a round trip.
 //!
-//! Both ends of each are processes of their own on loopback. qperf tells the time of one way; a
-//! round trip is two. Round trips are made on one processor: over two they are as fast as the
-//! scheduler's choice of where the ends run, which differs tenfold from one run to the next.
+//! Both ends of each are separate processes on loopback. qperf reports the one-way time; a round
+//! trip is two. Round trips run on one CPU: on two their speed depends on where the scheduler
+//! places the ends, which differs tenfold from one run to the next.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -21,7 +20,7 @@ use checks::ours::Serve;
 
 const MEMORY: &str = "1600MiB";
 
-/// Bytes of each message of a round trip: those of a frame of ours (`nfs_proto::raw`).
+/// Message size of a round trip in bytes: that of our frame (`nfs_proto::raw`).
 const MESSAGE_BYTES: &str = "16";
 
 /// A stream, and one message at a time.
@@ -31,7 +30,7 @@ pub fn compare_raw_tcp(setting: &Setting) -> Vec<Row> {
     rows
 }
 
-/// Our server, or why it did not start.
+/// Our server, or the reason why it did not start.
 type Started = Result<Serve, String>;
 
 fn start_server() -> Started {
@@ -60,7 +59,7 @@ fn compare_stream(setting: &Setting) -> Vec<Row> {
 }
 
 fn compare_calls(setting: &Setting) -> Vec<Row> {
-    // All programs that are started from here on inherit it.
+    // All programs started from here on inherit it.
     let _one = OneProcessor::new();
     let server = start_server();
     case::run(
@@ -83,7 +82,7 @@ fn compare_calls(setting: &Setting) -> Vec<Row> {
     )
 }
 
-/// Writes a plan for a server of ours, and returns its path.
+/// Writes a plan for our server, and returns its path.
 fn write_plan(work: &str, server: &Started, setting: &Setting) -> Result<String> {
     let server = server.as_ref().map_err(|error| anyhow!("{error}"))?;
     let at = setting.folder.path().join("tcp.toml");
@@ -92,7 +91,7 @@ fn write_plan(work: &str, server: &Started, setting: &Setting) -> Result<String>
     Ok(at.display().to_string())
 }
 
-/// Has this thread, and what it starts, on the first of its processors as long as it lives.
+/// Keeps this thread, and everything it starts, on its first CPU until dropped.
 struct OneProcessor(Option<CpuSet>);
 
 impl OneProcessor {
@@ -103,7 +102,7 @@ impl OneProcessor {
         {
             let mut one = CpuSet::new();
             one.set(first);
-            // Where this is refused, both sides run on any processor.
+            // If that is refused, both sides run on any CPU.
             let _ = sched_setaffinity(None, &one);
         }
         Self(before)
@@ -118,7 +117,7 @@ impl Drop for OneProcessor {
     }
 }
 
-/// Sends a message to and fro.
+/// Sends a message back and forth.
 fn by_qperf(seconds: u32) -> Result<Figure> {
     let port = proc::free_port()?;
     let mut server = Command::new("qperf");
@@ -132,17 +131,17 @@ fn by_qperf(seconds: u32) -> Result<Figure> {
     Ok(Figure { rate: 1e9 / (2.0 * way_ns), cpu_ns_each: None })
 }
 
-/// The latency that `qperf -uu` prints: in nanoseconds, for one way.
+/// The latency printed by `qperf -uu`: one way, in nanoseconds.
 fn one_way_ns(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix("latency"))?;
     let number = line.trim_start_matches([' ', '=']).strip_suffix("ns")?;
     number.trim().replace(',', "").parse().ok().filter(|ns| *ns > 0.0)
 }
 
-/// Ours counts and times each MiB and has it answered; iperf3 does neither.
+/// Ours counts, times and acknowledges each MiB; iperf3 does none of that.
 const STREAM_RATIO: f64 = 0.7;
 
-/// Ours asks the kernel whether anything has come before it waits, and times every call.
+/// Ours polls before it waits, and times every call.
 const CALLS_RATIO: f64 = 0.7;
 
 const ONE: [&str; 4] = ["--trials", "1", "--workers", "1"];

@@ -1,12 +1,12 @@
-//! Comparisons of whole passes with the tools that made them known: fio, iozone, bonnie++.
+//! Comparisons of complete passes with well-known tools: fio, iozone, bonnie++.
 //!
-//! Both sides are runs of dfsbench with the same settings on one tmpfs; the peer's is made by its
-//! adapter, so its figures are its own. Like figures are what is claimed, with no more processor
-//! time: a ratio far above 1 says as much against a comparison as one far below.
+//! Both sides are runs of dfsbench with the same settings on one tmpfs; the peer's uses its
+//! adapter, so its results are its own. We claim similar results with no more CPU time: a ratio far
+//! above 1 discredits a comparison as much as one far below.
 //!
-//! Both sides meet pages with the same past. iozone writes a file twice before it reads it,
-//! requested or not (`-i 0`), and so do we beside it: the kernel moves a page to its active ones
-//! when it is used for the second time, which would else be in our reads and in iozone's rewrite.
+//! Both sides use pages with the same history. iozone writes a file twice before it reads it,
+//! requested or not (`-i 0`), so we do the same next to it: the kernel moves a page to its active
+//! list on the second use, which would otherwise be in our reads and in iozone's rewrite.
 //!
 //! **Source:** `folio_mark_accessed` in the kernel's `mm/swap.c`; what strace saw of iozone 3.489.
 
@@ -17,21 +17,20 @@ use super::Setting;
 use super::case::{self, Case, Figure, Rival, Row, Unit};
 use super::ours;
 
-/// Below this ratio figures don't agree: what rounds on a shared machine differ by.
+/// Minimum ratio of results that agree: rounds on a shared machine differ by that much.
 pub(super) const AGREES: f64 = 0.9;
 
-/// One pass, and who makes it beside us.
+/// One pass, and the tool that runs it next to us.
 struct Compared {
-    /// Workload of ours.
+    /// Our workload.
     ours: &'static str,
-    /// Workload that is the peer's adapter.
+    /// The workload of the peer's adapter.
     peer: &'static str,
-    /// The pass that is compared.
+    /// The pass to compare.
     pass: &'static str,
     /// All passes of a trial.
     passes: &'static str,
-    /// bonnie++ reports nothing of what takes less than half a second, nor of a processor less
-    /// used.
+    /// bonnie++ reports nothing that takes less than half a second, nor a CPU that was used less.
     file_size: &'static str,
 }
 
@@ -84,9 +83,9 @@ fn compare_pass(compared: &Compared, setting: &Setting) -> Vec<Row> {
     case::run(case, setting.rounds)
 }
 
-/// Measures one side. iozone and bonnie++ write one buffer again and again, which remains in a
-/// cache; beside them ours writes zeros, which do, too. Random data, which nothing on the way can
-/// make smaller, costs more: the row of fio has it.
+/// Measures one side. iozone and bonnie++ write one buffer over and over, which stays in the cache;
+/// next to them we write zeros, which do, too. Random data, which can't be compressed on the way,
+/// costs more: see the row of fio.
 fn measure_side(compared: &Compared, workload: &str, setting: &Setting) -> Result<Figure> {
     let folder = TempDir::new_in("/dev/shm")?;
     let target = folder.path().to_string_lossy();

@@ -1,8 +1,7 @@
-//! The table of layers of `docs/design/architecture.md`, parsed.
+//! Parses the layers table of `docs/design/architecture.md`.
 //!
-//! Principal type: [`Architecture`]. The page is the only place where the allowed dependencies are
-//! written; a row that can't be understood is an error, so that a typing slip there can't allow a
-//! dependency.
+//! Main type: [`Architecture`]. The page is the only place where allowed dependencies are listed; a
+//! row that can't be parsed is an error, so that a typo there can't allow a dependency.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +15,18 @@ const PAGE: &str = "architecture.md";
 /// The crates that a crate may depend on.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Uses {
-    /// Every crate of the table.
+    /// Every crate in the table.
     All,
-    /// These and no others.
+    /// Only these.
     Only(BTreeSet<String>),
 }
 
 /// One row of the table.
 #[derive(Debug)]
 pub struct CrateRow {
-    /// Number of the layer; dependencies lead to lower layers, or within one where the table lists
-    /// them.
+    /// Number of the layer; dependencies go to lower layers, or within one if the table lists them.
     pub layer: u8,
-    /// Whether it must hold no clock, socket, file, environment or thread.
+    /// Whether it must not use a clock, socket, file, environment or thread.
     pub pure: bool,
     /// The crates that it may use.
     pub uses: Uses,
@@ -42,10 +40,10 @@ pub struct Architecture {
 }
 
 impl Architecture {
-    /// Reads the table of layers out of the page.
+    /// Parses the layers table of the page.
     ///
     /// # Errors
-    /// Where there is no such table, or a row names an unknown crate or no layer.
+    /// If there is no such table, or a row has an unknown crate or no layer.
     pub fn parse(page: &str) -> Result<Self> {
         let Some(rows) = doctable::find_table(page, &COLUMNS) else {
             bail!("{PAGE} has no table of layers");
@@ -65,7 +63,7 @@ impl Architecture {
         Ok(architecture)
     }
 
-    /// Tells whether a crate is marked pure.
+    /// Returns true if a crate is marked pure.
     pub fn is_pure(&self, krate: &str) -> bool {
         self.crates.get(krate).is_some_and(|row| row.pure)
     }
@@ -91,7 +89,7 @@ impl Uses {
         }
     }
 
-    /// Tells whether the table lists the dependency on `krate`.
+    /// Returns true if the table lists the dependency on `krate`.
     pub fn allow(&self, krate: &str) -> bool {
         match self {
             Self::All => true,

@@ -1,17 +1,17 @@
-//! Rule: the modules of a crate don't use each other in circles.
+//! Rule: the modules of a crate don't depend on each other cyclically.
 //!
-//! A module is a file. It uses another where its code outside `#[cfg(test)]` names a path that
-//! begins with `crate::` or `super::`, in a `use` or in place; the path counts for the deepest
-//! module that it names. A module and one that it contains may use each other, and a name that is
-//! re-exported further up counts for the module that re-exports it. A circle is a largest group of
-//! modules of which each reaches all others.
+//! A module is a file. It uses another if its code outside `#[cfg(test)]` contains a path that
+//! starts with `crate::` or `super::`, in a `use` or in place; the path counts for the deepest
+//! module in it. A module and one that it contains may use each other, and a name that is
+//! re-exported further up counts for the module that re-exports it. A cycle is a maximal group of
+//! modules that can all reach each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use super::files::SourceFile;
 
-/// The modules that each module uses; names are paths from the root, which is the empty string.
+/// The modules used by each module; names are paths from the root, which is the empty string.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Checks all files of one crate.
@@ -44,7 +44,7 @@ fn module_uses(files: &[&SourceFile]) -> Uses {
     uses
 }
 
-/// Returns the module that a file below `src` holds, `None` for a file of tests or examples.
+/// Returns the module in a file below `src`, `None` for a file of tests or examples.
 fn module_name(file: &SourceFile) -> Option<String> {
     if file.is_test {
         return None;
@@ -55,13 +55,13 @@ fn module_name(file: &SourceFile) -> Option<String> {
     Some(if path == "lib" || path == "main" { String::new() } else { path.replace('/', "::") })
 }
 
-/// Tells whether a module is another one or holds it, at any depth.
+/// Returns true if a module is another one or contains it, at any depth.
 fn contains(outer: &str, inner: &str) -> bool {
     outer.is_empty()
         || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// Returns every path of a file that begins with `crate` or `super`, groups taken apart.
+/// Returns every path in a file that starts with `crate` or `super`, with groups expanded.
 fn relative_paths(file: &SourceFile) -> Vec<Vec<String>> {
     let mut text = String::new();
     for (line, code) in file.source.code.iter().enumerate() {
@@ -76,7 +76,7 @@ fn relative_paths(file: &SourceFile) -> Vec<Vec<String>> {
     reader.found
 }
 
-/// Reads paths and groups of paths out of code.
+/// Parses paths and groups of paths in code.
 struct PathReader<'a> {
     text: &'a [char],
     at: usize,
@@ -96,7 +96,7 @@ impl PathReader<'_> {
         }
     }
 
-    /// Reads what follows the first segments of a path: more segments, or a group in braces.
+    /// Parses the rest of a path after its first segments: more segments, or a group in braces.
     fn read_rest(&mut self, mut path: Vec<String>) {
         while self.skip_separator() {
             self.skip_spaces();
@@ -110,13 +110,13 @@ impl PathReader<'_> {
             }
             path.push(word);
         }
-        // `crate` alone is the visibility `pub(crate)`.
+        // A single `crate` is from the visibility `pub(crate)`.
         if path.len() > 1 {
             self.found.push(path);
         }
     }
 
-    /// Reads the paths of a group up to its closing brace; each continues `prefix`.
+    /// Parses the paths of a group up to its closing brace; each continues `prefix`.
     fn read_group(&mut self, prefix: &[String]) {
         while let Some(character) = self.text.get(self.at) {
             if *character == '}' {
@@ -153,7 +153,7 @@ impl PathReader<'_> {
         }
     }
 
-    /// Steps over `::`, and tells whether it stood here.
+    /// Skips `::`, and returns whether it was there.
     fn skip_separator(&mut self) -> bool {
         let is_here = self.text[self.at..].starts_with(&[':', ':']);
         if is_here {
@@ -163,7 +163,7 @@ impl PathReader<'_> {
     }
 }
 
-/// Resolves the leading `crate` or `super` of a path that stands in a module.
+/// Resolves the leading `crate` or `super` of a path in a module.
 fn absolute_path(module: &str, path: &[String]) -> Vec<String> {
     let mut absolute: Vec<String> = Vec::new();
     let mut rest = path;
@@ -183,7 +183,7 @@ fn absolute_path(module: &str, path: &[String]) -> Vec<String> {
     absolute
 }
 
-/// Returns the deepest module on the way of a path.
+/// Returns the deepest module along a path.
 fn deepest_module(modules: &BTreeSet<String>, mut path: Vec<String>) -> String {
     loop {
         let name = path.join("::");
@@ -194,7 +194,7 @@ fn deepest_module(modules: &BTreeSet<String>, mut path: Vec<String>) -> String {
     }
 }
 
-/// Returns the groups of two and more modules of which each reaches all others.
+/// Returns the groups of two or more modules that can all reach each other.
 fn circles(uses: &Uses) -> Vec<Vec<String>> {
     let mut reached = BTreeMap::new();
     for module in uses.keys() {

@@ -1,8 +1,8 @@
-//! Rule: dependencies between the crates are those of the table of layers.
+//! Rule: dependencies between the crates are those of the layers table.
 //!
-//! A dependency must be listed in the table, and must not lead to a higher layer whatever the table
-//! lists; one within a layer is allowed where it is listed. Dev-dependencies are free, but the
-//! crates must form no cycle with them.
+//! A dependency must be listed in the table, and must not go to a higher layer even if listed; one
+//! within a layer is allowed if it is listed. Dev-dependencies are not restricted, but the crates
+//! must not form a cycle with them.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use super::Finding;
 use super::architecture::Architecture;
 use super::metadata::{Kind, Member};
 
-/// Crates outside of the layers that use no crate of them.
+/// Crates outside the layers that use none of their crates.
 const INDEPENDENT: [&str; 2] = ["xtask", "checks"];
-/// The crate outside of the layers that may use all of them.
+/// The crate outside the layers that may use all of them.
 const FUZZ: &str = "fuzz";
 
 /// Checks every member of the workspace against the table.
@@ -65,10 +65,10 @@ fn check_layer(architecture: &Architecture, member: &Member) -> Vec<Finding> {
     findings
 }
 
-/// Finds a cycle among the members, dev-dependencies included.
+/// Finds a cycle among the members, including dev-dependencies.
 ///
-/// A crate may use itself in its tests. Crates that use none of those left are removed until no
-/// more can be: whatever remains then is on a cycle or depends on one.
+/// A crate may use itself in its tests. Crates that use none of the remaining ones are removed
+/// until no more can be: the rest is on a cycle or depends on one.
 fn find_cycle(members: &[Member]) -> Option<Finding> {
     let mut uses: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for member in members {

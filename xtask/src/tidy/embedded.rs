@@ -1,22 +1,22 @@
-//! Rule: what a crate embeds lies within its folder.
+//! Rule: files embedded by a crate are in its directory.
 //!
-//! A package of crates.io has the files of its crate only: a text that is taken in from elsewhere
-//! builds here and nowhere else. Tests are not built from packages and may read what they like. A
-//! link within the crate is followed when it is packed.
+//! A crates.io package has only the files of its crate: a text included from elsewhere builds only
+//! here. Tests are not built from packages and may read anything. A link within the crate is
+//! followed when it is packaged.
 //!
 //! **Source:** The Cargo book, "Publishing on crates.io".
 
 use super::Finding;
 use super::files::SourceFile;
 
-/// Macros that take a file in.
+/// Macros that include a file.
 const MACROS: [&str; 2] = ["include_str!(", "include_bytes!("];
 
 /// Checks one file.
 pub fn check(file: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Some(below) = file.path.strip_prefix("crates/") else { return findings };
-    // Without the crate's own folder and the file's name.
+    // Not counting the crate's own directory and the file name.
     let depth = below.split('/').count().saturating_sub(2);
     for (number, line) in file.source.lines.iter().enumerate() {
         if file.is_test || file.source.in_tests(number) {
@@ -54,7 +54,7 @@ mod tests {
         let parts = "include_bytes!(concat!(\"../../presets/\", $name, \".toml\"))\n";
         assert_eq!(count("crates/x/src/a.rs", parts), 1);
         assert_eq!(count("crates/x/src/a.rs", "include_str!(\"../presets/a.toml\")\n"), 0);
-        // Tests, and what is never published.
+        // Tests, and unpublished code.
         assert_eq!(count("crates/x/tests/a.rs", text), 0);
         assert_eq!(count("xtask/src/a.rs", text), 0);
         let test = format!("#[cfg(test)]\nmod tests {{\n{text}}}\n");

@@ -1,7 +1,7 @@
-//! Finds the source files that the rules read.
+//! Finds the source files for the rules.
 //!
-//! Principal type: [`SourceFile`]. Looks at `crates/`, `checks/`, `xtask/` and `fuzz/`; what is
-//! built or vendored is never entered.
+//! Main type: [`SourceFile`]. Looks in `crates/`, `checks/`, `xtask/` and `fuzz/`; build output and
+//! vendored code are never entered.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +13,10 @@ use super::source::Source;
 
 const FOLDERS: [&str; 4] = ["crates", "checks", "xtask", "fuzz"];
 
-/// Folders beside a manifest that hold what was built, or what a fuzzer found.
+/// Directories next to a manifest with build output, or with a fuzzer's findings.
 const SKIPPED: [&str; 3] = ["target", "regressions", "artifacts"];
 
-/// Folders of nothing but test code.
+/// Directories that contain only test code.
 const TESTS: [&str; 3] = ["tests", "benches", "fuzz_targets"];
 
 /// One source file of the repository.
@@ -27,12 +27,12 @@ pub struct SourceFile {
     pub krate: String,
     /// Whether all of it is test code (`tests/`, `benches/`, `tests.rs` ...).
     pub is_test: bool,
-    /// Its text, and what of it is code.
+    /// Its text, and which parts are code.
     pub source: Source,
 }
 
 impl SourceFile {
-    /// Takes a text as the file at `path`.
+    /// Makes the file at `path` from a text.
     pub fn new(path: &str, text: &str) -> Self {
         let mut parts = path.split('/');
         let krate = match parts.next() {
@@ -47,10 +47,10 @@ impl SourceFile {
     }
 }
 
-/// Returns every `.rs` file of ours, in order of path.
+/// Returns all our `.rs` files, sorted by path.
 ///
 /// # Errors
-/// Where a folder or file can't be read.
+/// If a directory or file can't be read.
 pub fn sources(root: &Path) -> Result<Vec<SourceFile>> {
     let mut paths = Vec::new();
     for folder in FOLDERS {
@@ -78,10 +78,10 @@ pub fn product_code_by_crate(files: &[SourceFile]) -> BTreeMap<&str, Vec<&Source
     crates
 }
 
-/// Returns the paths from the root of the pages that people read.
+/// Returns the paths, from the root, of pages for people.
 ///
 /// # Errors
-/// Where a folder can't be read.
+/// If a directory can't be read.
 pub fn pages(root: &Path) -> Result<Vec<String>> {
     let mut pages = vec!["CONTRIBUTING.md".to_owned(), "README.md".to_owned()];
     for folder in ["docs", "docs/design", "docs/tutorial"] {
@@ -96,10 +96,10 @@ pub fn pages(root: &Path) -> Result<Vec<String>> {
     Ok(pages)
 }
 
-/// Collects the `.rs` files below a folder.
+/// Collects the `.rs` files below a directory.
 ///
-/// A folder of one of the names of [`SKIPPED`] is skipped only where cargo or a fuzzer makes it: at
-/// the root of a package or workspace. Elsewhere it is a module, such as `engine`'s `target`.
+/// A directory with a name in [`SKIPPED`] is skipped only where cargo or a fuzzer creates it: at
+/// the root of a package or workspace. Elsewhere it is a module, such as `target` in `engine`.
 fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>) -> Result<()> {
     if !folder.exists() {
         return Ok(());

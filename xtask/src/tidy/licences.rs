@@ -1,4 +1,4 @@
-//! Rule: nothing that the workspace draws in is copyleft.
+//! Rule: no dependency of the workspace is copyleft.
 //!
 //! Reads the SPDX expressions: `OR` (and the old `/`) lets us choose, `AND` binds both. A package
 //! must have one.
@@ -8,11 +8,11 @@
 use super::Finding;
 use super::metadata::Package;
 
-/// Beginnings of the identifiers of licences that reach into what is linked with them.
+/// Prefixes of the identifiers of licenses that affect linked code.
 const COPYLEFT: [&str; 10] =
     ["GPL", "LGPL", "AGPL", "MPL", "EPL", "CDDL", "EUPL", "SSPL", "OSL", "CC-BY-SA"];
 
-/// Checks each package from outside.
+/// Checks each external package.
 pub fn check(packages: &[Package]) -> Vec<Finding> {
     packages.iter().filter_map(one).collect()
 }
@@ -28,7 +28,7 @@ fn one(package: &Package) -> Option<Finding> {
     }
 }
 
-/// Tells whether the expression leaves us a choice without copyleft.
+/// Returns true if the expression leaves us a choice without copyleft.
 fn permits(expression: &str) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let tokens: Vec<&str> = spaced.split_whitespace().collect();
@@ -62,7 +62,7 @@ fn term(tokens: &[&str], at: &mut usize) -> bool {
         *at += 1;
         return permitted;
     }
-    // `WITH some-exception` only ever permits more.
+    // `WITH some-exception` only ever adds permissions.
     if tokens.get(*at) == Some(&"WITH") {
         *at += 2;
     }

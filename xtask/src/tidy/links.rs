@@ -1,4 +1,4 @@
-//! Rule: a link of a page leads to a file of the repository, and to a heading that it has.
+//! Rule: a link in a page leads to a file of the repository, and to a heading in it.
 //!
 //! Links to other hosts are not followed: a check that needs the network fails by chance. Every
 //! page of `docs/` is listed in `docs/SUMMARY.md`, from which the book is made. The files that the
@@ -25,7 +25,7 @@ pub const FURTHER_PAGES: [&str; 6] = [
     "python/README.md",
 ];
 
-/// Finds links of one page, at its path from the root, that lead nowhere.
+/// Finds broken links in one page, given its path from the root.
 pub fn check(root: &Path, path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, target) in links(text) {
@@ -43,7 +43,7 @@ pub fn check(root: &Path, path: &str, text: &str) -> Vec<Finding> {
         if !file.exists() {
             findings.push(Finding::new(place, format!("`{target}` doesn't exist")));
         } else if !heading.is_empty() {
-            // A file that is no text has no heading.
+            // A file that is not text has no headings.
             let page = fs::read_to_string(&file).unwrap_or_default();
             let page = if led_to == Path::new(path) { text } else { &page };
             if !headings(page).iter().any(|name| name == heading) {
@@ -73,7 +73,7 @@ pub fn check_paths(root: &Path, path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Finds pages of the book that its contents don't list.
+/// Finds pages of the book that are missing in its table of contents.
 pub fn check_contents(summary: &str, pages: &[String]) -> Vec<Finding> {
     let mut listed = BTreeSet::new();
     for (_, target) in links(summary) {
@@ -89,7 +89,7 @@ pub fn check_contents(summary: &str, pages: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// Lists the targets of links, `[text](target)`, outside of code, each with the number of its line.
+/// Lists the targets of links, `[text](target)`, outside code, each with its line number.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_code = false;
@@ -115,7 +115,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Returns the path from the root that a link of a page leads to; `None` above the root.
+/// Returns the path, from the root, of the target of a link in a page; `None` above the root.
 fn resolve(page: &str, target: &str) -> Option<PathBuf> {
     if target.is_empty() {
         return Some(PathBuf::from(page));
@@ -131,7 +131,7 @@ fn resolve(page: &str, target: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Lists the names by which headings are linked: words in lower case with `-` between them.
+/// Lists the anchors of headings: words in lower case with `-` between them.
 fn headings(text: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut in_code = false;
@@ -150,7 +150,7 @@ fn headings(text: &str) -> Vec<String> {
                 _ => {}
             }
         }
-        // The second of a name is `name-1`.
+        // The second heading with the same name is `name-1`.
         let known = names.iter().filter(|known| **known == name).count();
         names.push(if known > 0 { format!("{name}-{known}") } else { name });
     }

@@ -1,6 +1,6 @@
-//! Reads `cargo metadata`: the members of the workspace and the licences of all they draw in.
+//! Reads `cargo metadata`: the members of the workspace and the licenses of all dependencies.
 //!
-//! Principal types: [`Member`] and [`Package`]. The raw JSON is used in this file only.
+//! Main types: [`Member`] and [`Package`]. Only this file uses the raw JSON.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -25,18 +25,18 @@ pub struct Member {
     pub name: String,
     /// The crates of the workspace that it uses.
     pub uses: Vec<(String, Kind)>,
-    /// The crates from outside that it uses.
+    /// The external crates that it uses.
     pub outside: Vec<String>,
 }
 
-/// One package of the whole graph, with its licence.
+/// One package of the whole graph, with its license.
 #[derive(Debug, Deserialize)]
 pub struct Package {
     /// Name of the package.
     pub name: String,
     /// Version of the package.
     pub version: String,
-    /// The SPDX expression, where it declares one.
+    /// The SPDX expression, if it declares one.
     pub license: Option<String>,
     source: Option<String>,
     #[serde(default)]
@@ -58,16 +58,16 @@ struct Metadata {
 /// Returns the members of the workspace.
 ///
 /// # Errors
-/// Where cargo fails or its JSON has changed.
+/// If cargo fails or its JSON has changed.
 pub fn members() -> Result<Vec<Member>> {
     Ok(metadata(&["--no-deps"])?.into_iter().map(Member::from).collect())
 }
 
-/// Returns every package from outside that the workspace draws in, directly or not, each release
+/// Returns every external package that the workspace depends on, directly or not, each version
 /// once.
 ///
 /// # Errors
-/// As [`members`].
+/// Same as [`members`].
 pub fn graph() -> Result<Vec<Package>> {
     let mut packages = metadata(&[])?;
     packages.retain(|package| package.source.is_some());
@@ -84,7 +84,7 @@ fn metadata(extra: &[&str]) -> Result<Vec<Package>> {
     Ok(metadata.packages)
 }
 
-/// Returns the name that a crate of ours has in the sources; it is published with a prefix.
+/// Returns the name of one of our crates in the sources; it is published with a prefix.
 fn short_name(name: &str) -> String {
     name.strip_prefix("dfsbench-").unwrap_or(name).to_owned()
 }
@@ -94,7 +94,7 @@ impl From<Package> for Member {
         let mut member =
             Self { name: short_name(&package.name), uses: Vec::new(), outside: Vec::new() };
         for dependency in package.dependencies {
-            // What has a source is no crate of the workspace.
+            // A dependency with a source is not a crate of the workspace.
             if dependency.source.is_some() {
                 member.outside.push(dependency.name);
                 continue;

@@ -1,7 +1,8 @@
-//! Rule: every crate from outside has a row in `docs/design/dependencies.md`, and no other has.
+//! Rule: every external crate has a row in `docs/design/dependencies.md`, and there are no other
+//! rows.
 //!
-//! A crate from outside is one that a member draws in. What the root manifest lists and no
-//! member uses is an error too.
+//! An external crate is one that a member depends on. Crates in the root manifest that no member
+//! uses are an error, too.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ const PAGE: &str = "docs/design/dependencies.md";
 /// Compares the root manifest and the members with the page.
 ///
 /// # Errors
-/// Where the manifest is no TOML or the page has no table.
+/// If the manifest is not valid TOML or the page has no table.
 pub fn check(manifest: &str, page: &str, members: &[Member]) -> Result<Vec<Finding>> {
     let mut used = BTreeSet::new();
     for member in members {
@@ -50,7 +51,7 @@ fn read_manifest(manifest: &str) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// Names of all tables of the page that have the columns, one row a crate.
+/// Returns the names in all tables of the page with these columns, one row per crate.
 fn read_page(page: &str) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for section in page.split("\n## ") {

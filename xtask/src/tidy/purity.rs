@@ -1,8 +1,8 @@
-//! Rule: a crate marked pure holds no clock, socket, file, environment or thread.
+//! Rule: a crate marked pure uses no clock, socket, file, environment or thread.
 //!
-//! Looks for the modules of `std` that give them, written out (`std::fs::`) or imported, also from
-//! a group (`use std::{fs, net}`). Addresses (`std::net::IpAddr`) are values and may be used;
-//! tests may do what they like.
+//! Looks for the modules of `std` that provide them, written out (`std::fs::`) or imported,
+//! including from a group (`use std::{fs, net}`). Addresses (`std::net::IpAddr`) are values and may
+//! be used; tests are not restricted.
 
 use super::Finding;
 use super::files::SourceFile;
@@ -47,7 +47,7 @@ fn impurities(code: &str) -> Vec<String> {
     found
 }
 
-/// Judges a path that follows `std::`.
+/// Judges a path after `std::`.
 fn impure(path: &str) -> Option<String> {
     let mut words: Vec<&str> = path.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     words.retain(|word| !word.is_empty());
@@ -63,7 +63,7 @@ fn impure(path: &str) -> Option<String> {
     }
 }
 
-/// Tells whether what follows `net` names addresses only.
+/// Returns true if only addresses follow `net`.
 fn only_values(path: &str, names: &[&str]) -> bool {
     let is_group = path.trim_start().starts_with("net::{");
     let count = if is_group { names.len() } else { 1 };

@@ -1,17 +1,17 @@
 //! Splits Rust text into code, comments and literals, well enough to count and to search.
 //!
-//! Principal type: [`Source`]. `code` is the text with the insides of comments, strings and
-//! characters blanked, line for line, so braces in it are braces. A parser would know more, but
-//! would add a dependency to learn what one pass over the bytes tells; what it can't see is listed
-//! here: braces made by macros, and code in doc comments.
+//! Main type: [`Source`]. `code` is the text with the content of comments, strings and characters
+//! blanked, line by line, so braces in it are real braces. A parser would be more precise, but
+//! would add a dependency to learn what one pass over the bytes can tell. Limitations: braces
+//! produced by macros, and code in doc comments.
 
 use std::ops::RangeInclusive;
 
 /// A text and its parts.
 pub struct Source {
-    /// The lines as they are.
+    /// The original lines.
     pub lines: Vec<String>,
-    /// The same lines, with comments and the insides of literals blanked.
+    /// The same lines, with comments and the content of literals blanked.
     pub code: Vec<String>,
     /// 0-based line ranges of `#[cfg(test)]` items.
     tests: Vec<RangeInclusive<usize>>,
@@ -26,15 +26,15 @@ impl Source {
         Self { lines, code, tests }
     }
 
-    /// Tells whether a line (0-based) lies in a `#[cfg(test)]` item.
+    /// Returns true if a line (0-based) is in a `#[cfg(test)]` item.
     pub fn in_tests(&self, line: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&line))
     }
 }
 
-/// Returns the 0-based line where the block that opens at or after `line`, `column` ends.
+/// Returns the 0-based last line of the block that opens at or after `line`, `column`.
 ///
-/// `None` where a `;` comes before any `{`: there is no body.
+/// `None` if a `;` comes before any `{`: there is no body.
 fn end_of_block(code: &[String], line: usize, column: usize) -> Option<usize> {
     let (mut depth, mut parens) = (0_usize, 0_usize);
     for (number, text) in code.iter().enumerate().skip(line) {
@@ -59,13 +59,13 @@ fn test_items(code: &[String]) -> Vec<RangeInclusive<usize>> {
     for (number, text) in code.iter().enumerate() {
         let Some(at) = text.find("#[cfg(test)]") else { continue };
         let end = end_of_block(code, number, at + "#[cfg(test)]".len());
-        // Without a body it is `mod tests;` or a `use`: the next two lines at most.
+        // Without a body it is `mod tests;` or a `use`: at most the next two lines.
         ranges.push(number..=end.unwrap_or(number + 1));
     }
     ranges
 }
 
-/// Blanks comments and the insides of literals; newlines stay.
+/// Blanks comments and the content of literals; newlines stay.
 fn mask(text: &str) -> String {
     let mut masker = Masker { rest: text.chars().collect(), at: 0, out: String::new() };
     masker.out.reserve(text.len());
@@ -111,7 +111,8 @@ impl Masker {
         }
     }
 
-    /// Tells whether the character before is part of a word other than the prefixes `b` and `c`.
+    /// Returns true if the previous character is part of a word other than the prefixes `b` and
+    /// `c`.
     fn after_word(&self) -> bool {
         let mut before = self.rest[..self.at].iter().rev();
         match before.next() {
@@ -174,7 +175,7 @@ impl Masker {
         }
     }
 
-    /// Tells whether a quote with as many hashes is next.
+    /// Returns true if a quote with the same number of hashes is next.
     fn closes_raw_string(&self, hashes: usize) -> bool {
         self.peek(0) == '"' && (1..=hashes).all(|ahead| self.peek(ahead) == '#')
     }

@@ -1,14 +1,15 @@
 //! Rule: in the binary, few files write to the terminal.
 //!
-//! Text from servers, hosts and files is made printable in `output.rs`. A file that gets hold of
-//! stdout or stderr by itself could print such text as it is, so those that may are listed here.
+//! Text from servers, hosts and files is made printable in `output.rs`. A file that writes to
+//! stdout or stderr directly could print such text unchanged, so the files that may are listed
+//! here.
 
 use super::Finding;
 use super::files::SourceFile;
 
 const BINARY: &str = "crates/dfsbench/src/";
 
-/// Files that write bytes of a protocol or a file, JSON that is escaped, or what they have cleaned.
+/// Files that write bytes of a protocol or a file, escaped JSON, or text they have sanitized.
 const OWNERS: [&str; 6] = [
     "agent_command.rs",
     "output.rs",
@@ -20,7 +21,7 @@ const OWNERS: [&str; 6] = [
 
 const STREAMS: [&str; 4] = ["io::stdout()", "io::stderr()", "anstream::", "ProgressBar"];
 
-/// The one file that draws a bar.
+/// The only file that draws a progress bar.
 const BAR: &str = "progress/bar.rs";
 
 /// Checks one file.

@@ -1,12 +1,12 @@
-//! Rule: the line of dashes below the heading of a table stands alone.
+//! Rule: the line of dashes below the header of a table is a line by itself.
 //!
-//! What breaks lines at a width makes text of a table, which no tool reports.
+//! Tools that wrap lines turn a table into text, which no other tool reports.
 //!
 //! **Source:** GitHub Flavored Markdown 0.29, "Tables (extension)".
 
 use super::Finding;
 
-/// Finds tables of a page whose rows were put into one line.
+/// Finds tables of a page whose rows were joined into one line.
 pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut in_code = false;

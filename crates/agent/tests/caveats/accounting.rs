@@ -1,4 +1,4 @@
-//! Every workload is accounted for exactly, by every cross-check source there is.
+//! Every workload is accounted for exactly, by every cross-check source.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -239,7 +239,7 @@ fn several_directories_share_the_files() {
         let entries = std::fs::read_dir(place.path().join(&work)).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        // Beside the mark by which the working directory is known.
+        // Next to the mark that identifies the working directory.
         names.retain(|name| !name.ends_with(".campaign"));
         names.sort();
         names
@@ -248,7 +248,7 @@ fn several_directories_share_the_files() {
     assert_eq!(names(&places[1]), ["f00000001"]);
 }
 
-/// What backends and recorder say of a pass on a target that loses every third op.
+/// What backends and recorder report about a pass on a target that loses every third op.
 fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, CrossCheckSources) {
     let config = TargetConfig {
         work_name: String::new(),

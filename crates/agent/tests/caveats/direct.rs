@@ -39,7 +39,7 @@ fn direct_io_on_tmpfs_is_reported_or_refused() {
     }
 }
 
-/// Says whether the file system opens files with `O_DIRECT`; fails for any error but EINVAL.
+/// Returns true if the file system opens files with `O_DIRECT`; fails for any error except EINVAL.
 fn opens_direct(directory: &std::path::Path) -> bool {
     let mut dd = std::process::Command::new("dd");
     dd.env("LC_ALL", "C").args(["if=/dev/zero", "of=probe", "oflag=direct", "bs=64k", "count=1"]);

@@ -36,7 +36,7 @@ impl DrivenAgent {
         Self::with(None, Arc::new(SystemClock::new()))
     }
 
-    /// An agent with a clock of its own.
+    /// An agent with its own clock.
     pub fn on(clock: Arc<dyn Clock>) -> Self {
         Self::with(None, clock)
     }

@@ -1,4 +1,4 @@
-//! Caveats that are a rule over the figures of a pass, at both sides of their bound.
+//! Caveats that are a rule over the results of a pass, on both sides of their limit.
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ fn a_server_on_this_host_is_noted() {
     assert!(!raises_code(&far, &result(), CaveatCode::SharedHost));
 }
 
-/// A second in which so many ops of each kind were done, of 4 KiB each.
+/// A second in which the given number of ops of each kind were done, of 4 KiB each.
 fn done(pass: Pass, kinds: &[(OpKind, u64)]) -> PassResult {
     let kind = |(kind, ops): &(OpKind, u64)| KindResult {
         kind: *kind,
@@ -122,7 +122,7 @@ fn shares_that_are_off_raise_a_caveat() {
     // Of a million ops chance moves 0.15 points.
     assert!(off(&spec, Pass::OpMix, 517_000, 483_000));
     assert!(!off(&spec, Pass::OpMix, 516_000, 484_000));
-    // Of a hundred 15, beside which 10 are nothing.
+    // 15 of a hundred, compared with which 10 are nothing.
     assert!(!off(&spec, Pass::OpMix, 60, 40));
     spec.read_percent = 70;
     assert!(off(&spec, Pass::Mix, 600_000, 400_000));

@@ -83,7 +83,7 @@ fn names_reads_and_writes_without_calls() {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].evidence.contains("written to the server of /mnt with 0 WRITE calls"));
     }
-    // The client found the server on its host only after the first calls.
+    // The client detected that the server is on its host only after the first calls.
     let late = Moved { read_bytes: 16 * MIB, read_calls: 50, ..Moved::default() };
     assert_eq!(codes_of_read(V4, late), [CaveatCode::Localio]);
 }

@@ -47,7 +47,7 @@ fn read_pass(counters: &[(&str, u64)]) -> PassResult {
     }
 }
 
-/// One program serves FUSE mounts, for which storage read so much.
+/// One program that serves FUSE mounts, for which storage read the given amount.
 fn served(stored_bytes: u64) -> ReadSources {
     let fuse = FuseReads { names: vec!["bindfs (7)".to_owned()], stored_bytes, is_complete: true };
     ReadSources { own_stored_bytes: 0, fuse: Some(fuse) }

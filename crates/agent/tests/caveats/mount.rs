@@ -113,7 +113,7 @@ fn reports_short_reads_of_mounts() {
     assert_eq!(codes_of_read(&writes), ["short-transfers"]);
 }
 
-/// A run over NFS, and one in a directory that is no mount.
+/// A run over NFS, and one in a directory that is not a mount.
 fn served_and_local() -> [RunSpec; 2] {
     let served = RunBuilder::new(Workload::Stream)
         .target(Target::Nfs(NfsTarget::new("server", "/export")))
@@ -123,12 +123,12 @@ fn served_and_local() -> [RunSpec; 2] {
     [served, local]
 }
 
-/// Returns the evidence about so many segments, of which some were sent again.
+/// Returns the evidence about the given number of segments, of which some were sent again.
 fn segments(spec: &RunSpec, sent: u64, again: u64) -> Option<String> {
     segments_arrived(spec, sent, again, 0)
 }
 
-/// Returns the evidence where some of the segments that were sent again arrived twice.
+/// Returns the evidence if some of the segments that were sent again arrived twice.
 fn segments_arrived(spec: &RunSpec, sent: u64, again: u64, twice: u64) -> Option<String> {
     let counters = [
         ("segments_sent", sent),
@@ -256,7 +256,7 @@ fn the_limit_of_sending_is_a_fact_where_much_was_sent() {
 
 const MIB: u64 = 1 << 20;
 
-/// What is stated of a pass that read a set of 64 MiB, on a host that has so many MiB of memory.
+/// What is stated about a pass that read a set of 64 MiB, on a host with the given MiB of memory.
 fn read_back(spec: &RunSpec, host_mib: u64) -> Option<String> {
     let spec = RunSpec { file_size_bytes: 64 * MIB, files: 1, ..spec.clone() };
     let read = KindResult {

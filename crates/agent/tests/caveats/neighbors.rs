@@ -8,7 +8,7 @@ use nfs_server::ServerConfig;
 
 use crate::driven_agent::{DrivenAgent, evidence, nfs, server, stream};
 
-/// Makes a pass and returns what it says of other campaigns.
+/// Makes a pass and returns what it says about other campaigns.
 fn neighbors(agent: &mut DrivenAgent) -> Option<String> {
     let PassEnd { result, broken, .. } = agent.run(Pass::Write);
     assert_eq!(broken, None);
@@ -51,7 +51,7 @@ fn campaigns_on_one_export_name_each_other() {
     let stated = neighbors(&mut other).expect("concurrent-campaign");
     assert!(stated.contains("/.dfsbench-one-"), "{stated}");
     assert!(stated.ends_with("it was changed meanwhile"), "{stated}");
-    // It stands still now.
+    // It no longer changes.
     assert_eq!(neighbors(&mut other), None);
 }
 

@@ -13,13 +13,13 @@ fn faulty(faults: FaultPlan) -> Server {
     server(ServerConfig { faults, ..ServerConfig::default() })
 }
 
-/// A server that answers each call so much later, as one that is far away or slow.
+/// A server that delays each answer by the given time, like one that is far away or slow.
 fn slow(time_ns: u64) -> Server {
     let service_time = Some(ServiceTime::Fixed { time_ns });
     faulty(FaultPlan { service_time, ..FaultPlan::default() })
 }
 
-/// What is stated of a pass with this code.
+/// What is stated about a pass with this code.
 fn stated(spec: &RunSpec, pass: Pass, code: CaveatCode) -> Option<String> {
     let mut agent = DrivenAgent::new();
     agent.begin(spec);

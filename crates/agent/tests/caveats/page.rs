@@ -16,7 +16,7 @@ fn line<const CELLS: usize>(page: &'static str, code: CaveatCode) -> [&'static s
     cells.try_into().unwrap_or_else(|cells| panic!("{code}: {cells:?}"))
 }
 
-/// Says whether a cell names a test that there is, such as `agent/tests/cached.rs::name`.
+/// Returns true if a cell names an existing test, such as `agent/tests/cached.rs::name`.
 fn is_test(cell: &str) -> bool {
     let Some((file, test)) = cell.trim_matches('`').split_once("::") else { return false };
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);

@@ -1,5 +1,5 @@
-//! A panic in the midst of a trial: what was ordered fails with its message, the other workers
-//! stop, the target is removed, and the agent goes on with the next trial.
+//! A panic in the middle of a trial: the order fails with its message, the other workers stop, the
+//! target is removed, and the agent continues with the next trial.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -44,7 +44,7 @@ impl Clock for Trap {
     }
 }
 
-/// Three workers that would go on for an hour.
+/// Three workers that would run for an hour.
 fn endless(directory: &std::path::Path) -> RunSpec {
     RunSpec {
         workload: Workload::Mixed,
@@ -67,7 +67,7 @@ fn fails_of_a_panic(report: &Report, sentence: &str) {
 #[test]
 fn a_worker_that_panics_fails_its_pass_stops_the_others_and_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    // At its start, and in the midst of its work.
+    // At its start, and in the middle of its work.
     for looks in [1, 200] {
         let mut agent = DrivenAgent::on(Trap::for_thread("worker-1", looks));
         let spec = endless(directory.path());

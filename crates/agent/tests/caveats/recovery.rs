@@ -1,4 +1,4 @@
-//! Causes planted on the way between client and server, which the client makes good.
+//! Causes planted on the way between client and server, from which the client recovers.
 
 use fleet::PassEnd;
 use model::{Caveat, CaveatCode, NfsSettings, NfsVersion, Pass, Proto, RunSpec, Target};

@@ -66,7 +66,7 @@ fn few_losses_that_cost_time_are_named() {
                  out of order (tcpi_rcv_ooopack) and 0 that were sent again in vain \
                  (tcpi_dsack_dups); 38 ops waited 3.8";
     assert!(caveat.evidence.starts_with(start), "{}", caveat.evidence);
-    // Timers of a few milliseconds alone: a third of the time.
+    // Only timers of a few milliseconds: a third of the time.
     let probed = pass(8_000, &[(8 * MS, LOST_MIN + 7)]);
     assert!(check(&probed, own(LOST_MIN, 0, 0)).is_some());
     assert!(check(&probed, own(LOST_MIN - 1, 0, 0)).is_none());
@@ -78,7 +78,8 @@ fn losses_of_the_server_are_named() {
     assert!(check(&timed_out(), own(0, 0, 18)).is_some());
     assert!(check(&timed_out(), own(0, 0, TIMEOUTS_MIN)).is_some());
     assert!(check(&timed_out(), own(0, 0, TIMEOUTS_MIN - 1)).is_none());
-    // An answer of one segment: the call is sent again, too, for want of its acknowledgement.
+    // An answer of one segment: the call is sent again as well, because its acknowledgement is
+    // missing.
     assert!(check(&timed_out(), own(0, 18, 0)).is_some());
     assert!(check(&timed_out(), own(0, TIMEOUTS_MIN, 0)).is_some());
     assert!(check(&timed_out(), own(0, TIMEOUTS_MIN - 1, 0)).is_none());
@@ -106,7 +107,7 @@ fn losses_that_cost_little_are_not_named() {
 #[test]
 fn slow_ops_without_losses_are_not_named() {
     assert!(check(&timed_out(), own(0, 0, 0)).is_none());
-    // Probes on loopback while the server stands still or waits for a processor.
+    // Probes on loopback while the server does nothing or waits for a CPU.
     let stalled = pass(100_000, &[(30 * MS, 60), (1_800 * MS, 8)]);
     assert!(check(&stalled, own(0, 66, 0)).is_none());
     assert!(check(&stalled, own(0, 66, TIMEOUTS_MIN - 1)).is_none());

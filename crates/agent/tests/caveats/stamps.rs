@@ -33,8 +33,7 @@ fn on_directory(backend: BackendKind, path: &Path) -> RunSpec {
     RunSpec { backend, queue_depth: 4, ..verified(stream(path)) }
 }
 
-/// Writes, has the data altered, reads, and returns what the caveat says; `None` where there is
-/// none.
+/// Writes, has the data altered, reads, and returns what the caveat says; `None` if there is none.
 fn found(spec: &RunSpec, alter: impl FnOnce(&str)) -> Option<String> {
     let mut agent = DrivenAgent::new();
     let work_name = agent.begin(spec);
@@ -202,7 +201,7 @@ fn writes_that_overlap_are_no_mismatch() {
         [(BackendKind::Posix, false), (BackendKind::Uring, false), (BackendKind::Uring, true)]
     {
         let spec = contended(RunSpec { direct, ..on_directory(backend, folder.path()) });
-        // One block that all workers read and write at once.
+        // One block that all workers read and write at the same time.
         let hot = RunSpec { files: 1, file_size_bytes: 8 << 10, ..spec.clone() };
         for spec in [spec, hot] {
             let mut agent = DrivenAgent::new();

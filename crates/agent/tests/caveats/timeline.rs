@@ -1,5 +1,5 @@
-//! Causes planted during a pass: a server that stands still, processors that others
-//! take, a worker that lags, a clock that is set; and a clean pass, which is silent.
+//! Causes planted during a pass: a server that stops answering, CPUs that others use, a worker that
+//! lags, a clock that is set; and a clean pass, which has no caveat.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,7 +43,8 @@ fn await_reads(server: &Server) {
     assert!(waited, "no reader");
 }
 
-/// A mix over NFS, in which the server stands still for a time, half a second after its start.
+/// A mix over NFS, during which the server stops answering for a time, half a second after its
+/// start.
 fn mixed(spec: &RunSpec, server: &Server, stall: Option<Duration>) -> PassResult {
     let mut agent = DrivenAgent::new();
     agent.begin(spec);
@@ -100,7 +101,7 @@ fn a_pass_at_an_even_pace_is_steady_and_has_no_stalls() {
     let server = server(ServerConfig::default());
     let load = Load { bytes_per_s: 500 * 4096, ..Load::default() };
     let spec = RunSpec { workers: 2, ..mix(nfs(&server), 6_300, load) };
-    // A machine that stands still for a second stalls the workers, and one attempt proves nothing.
+    // A machine that stops for a second stalls the workers, so one attempt proves nothing.
     let is_even = |_| {
         let found = mixed(&spec, &server, None);
         let has_stalls = evidence(&found.caveats, CaveatCode::Stalled).is_some();
@@ -111,7 +112,7 @@ fn a_pass_at_an_even_pace_is_steady_and_has_no_stalls() {
     assert!((0..10).any(is_even));
 }
 
-/// Says whether a stream of writes that are synced at the end is not steady; the server takes
+/// Returns true if a stream of writes that are synced at the end is not steady; the server accepts
 /// `burst_bytes` at any rate, and then 2 MB a second.
 fn is_unsteady_beyond(burst_bytes: u64) -> bool {
     let cap = BandwidthCap { bytes_per_s: 2_000_000, counts: CappedBytes::Payload, burst_bytes };
@@ -255,7 +256,7 @@ fn processors_that_others_take_are_missed() {
         drop(hogs);
         agent.end();
         let target = &spec.target;
-        // Such a trial is set aside, if most others are not disturbed.
+        // Such a trial is excluded, if most others are not disturbed.
         let disturbed = stats::interference::disturbance(&scope.interference);
         let source = disturbed.map(|disturbance| disturbance.source);
         let sources = [InterferenceSource::Programs, InterferenceSource::Steal];
@@ -271,8 +272,8 @@ fn processors_that_others_take_are_missed() {
         assert!(stated.contains("(/proc/stat)"), "{stated}");
         assert!(evidence(&caveats, CaveatCode::ClientSaturated).is_none(), "{caveats:?}");
     }
-    // A thread that pauses gets a processor when it asks for one; on a machine that is busy anyway
-    // not always.
+    // A thread that pauses gets a CPU when it requests one, but not always on a machine that is
+    // busy anyway.
     let load = Load { think_time_ns: 50_000_000, ..Load::default() };
     let quiet = mix(on_directory, 300, load);
     let is_silent = |_| {
@@ -294,7 +295,7 @@ fn waits_within_a_tenth_are_no_caveat() {
     assert!(caveated(101_000_000) && !caveated(100_000_000));
 }
 
-/// A system clock whose time of day is off.
+/// A system clock with a wrong time of day.
 struct Shifted {
     clock: SystemClock,
     ahead_ns: AtomicI64,
@@ -351,7 +352,7 @@ fn a_clean_pass_raises_no_caveat() {
     let server = server(ServerConfig::default());
     let load = Load { bytes_per_s: 100 * 4096, ..Load::default() };
     let spec = RunSpec { workers: 2, ..mix(nfs(&server), 1_000, load) };
-    // A machine that is busy anyway may take its processors from it.
+    // A machine that is busy anyway may take its CPUs from it.
     let is_clean = |_| {
         let caveats = mixed(&spec, &server, None).caveats;
         caveats.iter().all(|caveat| caveat.code.severity() == Severity::Note)

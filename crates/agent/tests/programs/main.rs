@@ -1,6 +1,6 @@
-//! Programs that work in our place: their figures, their failures, and what they leave behind.
+//! Programs that do the work for us: their results, their failures, and what they leave behind.
 //!
-//! They keep the machine busy, so they have a test program of their own: others take times.
+//! They keep the machine busy, so they have their own test program: other tests measure times.
 
 #[path = "../agent_thread/mod.rs"]
 mod agent_thread;
@@ -32,7 +32,7 @@ fn tool(path: &Path, workload: Workload, passes: &[Pass]) -> RunSpec {
     RunSpec { workload, passes, file_size_bytes: 8 << 20, timeout_ms, ..stream(path) }
 }
 
-/// The reason for which the trial of an app could not go on.
+/// The reason why the trial of an app could not continue.
 fn reason(end: &PassEnd) -> &str {
     let Some(Broken::Failed(reason)) = &end.broken else { panic!("{:?}", end.broken) };
     reason

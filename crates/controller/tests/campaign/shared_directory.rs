@@ -12,7 +12,7 @@ use plan::Plan;
 
 use crate::campaign;
 
-/// A plan on this directory whose runs are made by so many hosts.
+/// A plan on this directory with runs that are made by the given number of hosts.
 pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
     let head = format!(
         "name = \"t\"\nseed = 3\norder = \"sequential\"\ntrials = 1\n[[target]]\nname = \"d\"\n\
@@ -53,7 +53,7 @@ pub fn run(
     (campaign, times)
 }
 
-/// Nothing is wrong with what was counted in a pass, and its hosts add up to it.
+/// Asserts that the counts of a pass are right, and that those of its hosts add up to them.
 pub fn assert_counted(pass: &PassResult, hosts: usize) {
     let bad = [CaveatCode::Accounting, CaveatCode::Errors, CaveatCode::Interrupted];
     let wrong = pass.caveats.iter().find(|caveat| bad.contains(&caveat.code));

@@ -1,5 +1,5 @@
 //! The controller's walk over hosts that are set up, each played by a script: what is applied and
-//! undone in which order, what is redone between runs, and what becomes of failures and losses.
+//! undone in which order, what is redone between runs, and what happens after failures and losses.
 
 mod bugs;
 #[path = "../campaign/mod.rs"]
@@ -16,7 +16,7 @@ use model::{
 
 use scripted_hosts::{Script, ScriptedHosts, reported};
 
-/// A server with so many threads that a client mounts.
+/// A server with the given number of threads, which a client mounts.
 fn network(threads: u32) -> LabSpec {
     let address = |name: &str| Host { address: Some(name.to_owned()), ..Host::here(name) };
     let mut lab = LabSpec::new(address("s"), address("c"));
@@ -25,7 +25,7 @@ fn network(threads: u32) -> LabSpec {
     lab
 }
 
-/// The same with a file system of its own, which is mounted after the server has started.
+/// The same with its own file system, which is mounted after the server has started.
 fn on_a_device(threads: u32) -> LabSpec {
     let mut lab = network(threads);
     lab.storage.file_system = FileSystem::Ext4;
@@ -90,7 +90,7 @@ fn a_further_client_changes_exports_and_mounts_alone() {
     let lines = ["s + format", "s + nfsd", "s + mount", "s + export", "c + nfs-mount"];
     assert_eq!(lines.map(count), [1, 1, 1, 3, 3]);
     assert_eq!(["d + nfs-mount", "d - nfs-mount", "c - nfs-mount"].map(count), [1, 1, 3]);
-    // The server goes on until the clients have left.
+    // The server keeps running until the clients have left.
     let last = |line: &str| log.iter().rposition(|other| other == line).unwrap();
     assert!(last("c - nfs-mount") < last("s - export") && last("s - export") < last("s - nfsd"));
 }
@@ -188,7 +188,7 @@ fn hosts_are_waited_for_before_a_trial_and_work_that_does_not_end_is_a_caveat() 
             assert!(found.iter().all(|evidence| evidence.ends_with(expected)), "{found:?}");
         }
     }
-    // A plan that does not say so waits for none.
+    // A plan that does not request it does not wait.
     let hosts = ScriptedHosts::new(Script::default());
     hosts.run(&[network(8)]);
     assert!(!hosts.log().iter().any(|step| step.contains("rests")));
@@ -243,7 +243,7 @@ fn a_server_that_is_lost_while_it_is_measured_ends_the_trial() {
     assert_eq!(left, [""; 0]);
     let why = "write: host s: it died".to_owned();
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Failed(why));
-    // The client is left, so that its agent puts it back, and then serves again.
+    // The client is abandoned, so that its agent restores it, and then serves again.
     assert_eq!(hosts.log()[5..], ["c trial", "c left", "c open", "c trial"]);
     assert_eq!(campaign.runs[1].trials[0].state, TrialState::Done);
 }
@@ -266,7 +266,7 @@ fn what_can_not_be_undone_is_reported_and_the_other_hosts_are_restored() {
     let (campaign, left) = hosts.run(&[network(8)]);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
     assert_eq!(left, ["host s: export is busy"]);
-    // Its agent tries again when it is left.
+    // Its agent tries again when it is abandoned.
     let end = ["c trial", "c - nfs-mount", "s ! export", "s undo all", "s left"];
     assert_eq!(hosts.log()[5..], end);
 }

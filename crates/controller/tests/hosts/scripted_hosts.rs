@@ -1,4 +1,4 @@
-//! Hosts that are played by a script, and a campaign over them.
+//! Hosts played by a script, and a campaign over them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -18,22 +18,22 @@ use plan::Plan;
 
 use crate::campaign;
 
-/// What goes otherwise than it should; names of hosts and of actions.
+/// What goes wrong; names of hosts and of actions.
 #[derive(Default)]
 pub struct Script {
-    /// An action fails so many times.
+    /// An action that fails the given number of times.
     pub refused: Vec<(&'static str, &'static str, u32)>,
-    /// An action ends with something else than was requested.
+    /// An action ends with a result other than the requested one.
     pub differing: Option<(&'static str, &'static str)>,
     /// A host is gone once a line is in the log.
     pub dies_at: Option<(&'static str, &'static str)>,
-    /// It is reached again once it was tried so many times; without it never.
+    /// It is reached again after it was tried this many times; without a number, never.
     pub returns_after: Option<u32>,
     /// A host has no agent.
     pub unreachable: Option<&'static str>,
     /// An action can't be undone.
     pub sticking: Option<(&'static str, &'static str)>,
-    /// A host's clock runs so many times as fast.
+    /// A host with a clock that runs this many times as fast.
     pub clock: Option<(&'static str, u64)>,
     /// What a host does while it is watched.
     pub seen: Telemetry,
@@ -58,7 +58,7 @@ struct World {
     script: RefCell<Script>,
     log: RefCell<Vec<String>>,
     now_ns: Cell<u64>,
-    /// How often an agent was wanted of a host that had died.
+    /// How often an agent was requested on a host that had died.
     tries: Cell<u32>,
     stop: Arc<AtomicBool>,
 }
@@ -88,7 +88,7 @@ impl World {
         ClockReading { mono_ns: now_ns * rate, wall_ns: now_ns }
     }
 
-    /// A try to reach a host that had died fails.
+    /// An attempt to reach a host that had died fails.
     fn tries_in_vain(&self, host: &str) -> bool {
         if !self.is_dead(host) {
             return false;
@@ -125,7 +125,7 @@ impl ScriptedHosts {
         self.world.log.borrow().clone()
     }
 
-    /// How often an agent was wanted of a host that had died.
+    /// How often an agent was requested on a host that had died.
     pub fn tries(&self) -> u32 {
         self.world.tries.get()
     }
@@ -327,7 +327,7 @@ impl Drop for Played {
     }
 }
 
-/// What a trial was reported of a host.
+/// What a trial reported about a host.
 pub fn reported<'a>(trial: &'a Trial, host: &str, name: &str) -> Option<&'a str> {
     let fact = trial.facts.iter().find(|fact| fact.scope == host && fact.name == name)?;
     Some(&fact.value)

@@ -1,4 +1,4 @@
-//! Several agents in this process, each in a thread and with a clock of its own.
+//! Several agents in this process, each in a thread and with its own clock.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use plan::Plan;
 
 use crate::{agent_thread, shared_directory};
 
-/// What becomes of an agent: its host, and the order with which it is gone.
+/// How an agent dies: its host, and the order at which it is gone.
 pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
 
 /// Runs a campaign. Returns what is stored, and how long each trial took.
 pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     let threads: RefCell<Vec<JoinHandle<Vec<String>>>> = RefCell::default();
     let ran = shared_directory::run(plan, &mut |host: &Host| {
-        // Every agent's clock began at another instant.
+        // Every agent's clock began at a different time.
         std::thread::park_timeout(Duration::from_millis(3));
         let clock = Arc::new(SystemClock::new());
         let (way, thread) = agent_thread::start(clock, Arc::default(), None);

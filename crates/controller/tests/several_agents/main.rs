@@ -1,5 +1,5 @@
-//! Trials that several agents make at one moment, each a real one with a clock of its own: what
-//! they count together, when they start, and what becomes of one that is lost.
+//! Trials that several agents make at the same time, each a real one with its own clock: what they
+//! count together, when they start, and what happens if one is lost.
 
 #[path = "../../../agent/tests/agent_thread/mod.rs"]
 mod agent_thread;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use fleet::Order;
 use model::{Pass, TrialState};
 
-/// Says at which order an agent dies.
+/// Returns true at the order at which an agent dies.
 type Dies = fn(&Order) -> bool;
 
 use agent_threads::run;
@@ -40,14 +40,14 @@ fn every_byte_is_written_once_and_neighbours_read_it() {
     assert_eq!(trial.passes.len(), 2);
     for pass in &trial.passes {
         assert_counted(pass, 3);
-        // Files 0 to 6 belong to workers 0 to 5 in turn: the first worker has two.
+        // Files 0 to 6 are dealt to workers 0 to 5 in order: the first worker has two.
         let mut bytes: Vec<u64> = pass.hosts.iter().map(|host| host.bytes >> 20).collect();
         if pass.pass == Pass::Read {
             // Each reads what the next one wrote.
             bytes.rotate_right(1);
         }
         assert_eq!((pass.bytes(), bytes), (7 << 20, vec![3, 2, 2]), "{}", pass.pass);
-        // None starts before its time, but for what its clock may be wrong by.
+        // None starts before its time, except for the error of its clock.
         for host in &pass.hosts {
             assert!(host.start_ns >= -(host.error_ns.cast_signed()), "{host:?}");
         }
@@ -100,7 +100,7 @@ fn an_agent_that_is_lost_at_any_step_is_named_and_the_others_are_cleaned() {
             if matches!(step, "account" | "end") {
                 plan.runs[0].duration_ms = 200;
             }
-            // What the others make without it goes on.
+            // Runs that don't need the lost agent continue.
             plan.runs[1].placement.hosts.retain(|host| host.name != lost);
             let (campaign, times) = run(&plan, Some((lost, dies)));
             let TrialState::Failed(why) = &only(&campaign, 0).state else {

@@ -21,14 +21,16 @@ use rustix::time::{ClockId, clock_gettime};
 use stats::HostsCompared;
 use world::{CrossCheck, Nature, OP_BYTES, Simulated, World};
 
-/// A campaign of one trial by all agents of a world: its pass, and what really was done.
+/// Makes a campaign of one trial with all agents of a world: returns its pass, and what really was
+/// done.
 fn made(nature: Nature) -> (PassResult, Vec<CrossCheck>) {
     let (mut trial, cross_checks) = trial(nature);
     assert_eq!(trial.state, TrialState::Done);
     (trial.passes.remove(0), cross_checks)
 }
 
-/// A campaign of one trial by all agents of a world: all that is stored, and what really was done.
+/// Makes a campaign of one trial with all agents of a world: returns all that is stored, and what
+/// really was done.
 fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     println!("{nature:?}");
     let world = World::new(nature);
@@ -50,19 +52,19 @@ fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     (campaign.runs.remove(0).trials.remove(0), world.cross_checks())
 }
 
-/// Returns the processor time that this thread has taken so far.
+/// Returns the CPU time that this thread has used so far.
 fn processor_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Between the smallest and the largest.
+/// The difference between the smallest and the largest.
 fn spread(all: impl Iterator<Item = u64> + Clone) -> u64 {
     all.clone().max().unwrap() - all.min().unwrap()
 }
 
-/// Holds what is reported of a pass against what was done; clocks may be wrong by their bounds and
-/// no more.
+/// Compares what is reported about a pass with what was done; clocks may be wrong by at most their
+/// error bounds.
 fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert_eq!(pass.hosts.len(), cross_checks.len());
     // What counts adds up exactly.
@@ -105,7 +107,7 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert!(pass.first_done_ops.abs_diff(at_first_end) <= unsure, "{}", pass.first_done_ops);
 }
 
-/// The caveats that say that hosts fell out of step.
+/// The caveats that say that hosts got out of step.
 fn skewed(pass: &PassResult) -> Vec<&str> {
     let skewed = pass.caveats.iter().filter(|caveat| caveat.code == CaveatCode::Skew);
     skewed.map(|caveat| caveat.evidence.as_str()).collect()

@@ -27,15 +27,15 @@ pub const OP_BYTES: u64 = 4_096;
 pub struct Nature {
     pub seed: u64,
     pub agents: usize,
-    /// One message in so many is lost once; 0 is none.
+    /// One message in this many is lost once; 0 means none.
     pub lost_one_in: u64,
-    /// Of so many agents each one is slow.
+    /// One agent in this many is slow.
     pub slow_one_in: usize,
-    /// This one never removes what it made, and lives.
+    /// This agent never removes what it created, and stays alive.
     pub never_ends: Option<usize>,
 }
 
-/// What an agent really did, by the controller's clock in nanoseconds.
+/// What an agent really did, in nanoseconds of the controller's clock.
 #[derive(Clone, Debug, Default)]
 pub struct CrossCheck {
     pub start_ns: u64,
@@ -57,11 +57,11 @@ pub struct World {
 
 /// One agent.
 struct Agent {
-    /// What its clock showed when the controller's showed nothing.
+    /// What its clock showed when the controller's clock showed zero.
     offset_ns: u64,
     /// How its clock runs, in millionths of the controller's beyond 1.
     rate_off: i64,
-    /// What each direction takes at least: there, back.
+    /// What each direction takes at least: to the agent, and back.
     delay_ns: (u64, u64),
     /// When the last message arrived at either end, which none overtakes.
     arrived_ns: (u64, u64),
@@ -134,7 +134,7 @@ impl World {
         self.agents.borrow().iter().map(|agent| agent.cross_check.clone()).collect()
     }
 
-    /// Lets time pass until the next message comes; a while, where none is in flight.
+    /// Lets time pass until the next message arrives, or for a while if none is in flight.
     fn pass(&self) {
         let next = self.in_flight.borrow_mut().pop();
         let Some(Reverse((at_ns, _, index))) = next else {
@@ -213,7 +213,7 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
     (report, soon_ns)
 }
 
-/// What an agent tells of its pass, by its own clock.
+/// What an agent reports about its pass, by its own clock.
 fn reported(agent: &Agent) -> PassEnd {
     let CrossCheck { start_ns, end_ns, ops, op_ns, .. } = agent.cross_check;
     let mut times = Histogram::sparse();

@@ -1,4 +1,5 @@
-//! Agents in processes of their own, over pipes: obeyed orders, and every way to lose each other.
+//! Agents in their own processes, over pipes: obeyed orders, and every way in which the connection
+//! is lost.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -38,7 +39,7 @@ fn sh(words: &str) -> Command {
     command
 }
 
-/// A greeting as printf(1) takes it.
+/// A greeting as printf(1) accepts it.
 fn octal(greeting: &Greeting) -> String {
     greeting.to_bytes().iter().fold(String::new(), |text, byte| text + &format!("\\{byte:03o}"))
 }
@@ -73,7 +74,7 @@ fn mix(remote: &mut Remote) -> Result<Report, Gone> {
     }
 }
 
-/// A mix on a directory, for as long as that.
+/// A mix on a directory, for the given duration.
 fn a_mix(directory: &Path, duration_ms: u64) -> Order {
     let spec = RunBuilder::new(Workload::Mixed)
         .target(Target::Directory { path: directory.to_owned() })
@@ -172,13 +173,13 @@ fn an_agent_that_answers_nothing_after_a_stop_request_is_left_and_restores_its_h
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
     let (pass, share) = (Pass::Mix, Share::whole(1));
     assert_eq!(ask(&mut remote, Order::Prepare(pass)), Ok(Report::Prepared));
-    // Its workers wait to start: it is there, and has nothing to say for ever.
+    // Its workers wait to start: it is running, and never has anything to send.
     assert_eq!(ask(&mut remote, Order::Arm { pass, share }), Ok(Report::Armed));
     stop.store(true, Relaxed);
     let gone = remote.receive().unwrap_err().to_string();
     assert!(gone.starts_with("host h: no answer for 10 s after the request to stop; "), "{gone}");
     assert!(gone.contains(fleet::LEFT_TO_AGENT), "{gone}");
-    // It was not killed: it removes what it made.
+    // It was not killed: it removes what it created.
     drop(remote);
     within(SOON, "cleaning up", || cli.target().read_dir().unwrap().next().is_none());
 }
@@ -246,7 +247,7 @@ fn garbage_from_an_agent_is_one_error() {
     assert!(of_one.starts_with("host h: 1 bytes are no message: "), "{of_one}");
 }
 
-/// An agent whose controller this test plays by hand.
+/// An agent with a controller that this test plays.
 fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
     let mut child = agent().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -264,7 +265,7 @@ fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
     (child, stdin)
 }
 
-/// What becomes of a controller; what it still holds.
+/// What happens to a controller; returns what it still holds.
 type Way = fn(ChildStdin) -> Option<ChildStdin>;
 
 #[test]

@@ -1,13 +1,13 @@
-//! The pages under `docs`: what they tell to type can be typed, and what they point at is there.
+//! The pages under `docs`: the commands that they show work, and their links lead somewhere.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::{Cli, Served};
 
-/// The pages whose commands are made, one after the other.
+/// The pages with commands that are run, one after the other.
 const TUTORIALS: [&str; 2] = ["tutorial/laptop.md", "tutorial/server.md"];
 
-/// What stands for a directory.
+/// What replaces a directory.
 const DIRECTORIES: [&str; 3] = ["DIR", "/mnt/data", "/mnt/nfs"];
 
 fn docs() -> PathBuf {
@@ -110,7 +110,7 @@ fn every_command_of_the_pages_is_one() {
     assert!(tried > 60, "{tried} commands");
 }
 
-/// Says whether a command can be tried here: plans of the reader's own, and their devices, can't.
+/// Returns true if a command can be tried here: the reader's own plans, and their devices, can't.
 fn has_its_file(words: &[String]) -> bool {
     words.iter().all(|word| !word.contains(".toml") && !word.starts_with("/dev/"))
 }

@@ -1,10 +1,10 @@
-//! Runs the program in a folder of its own.
+//! Runs the program in its own directory.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A folder with a target directory, and the program in it.
+/// A directory with a target directory, and the program in it.
 pub struct Cli {
     folder: tempfile::TempDir,
 }
@@ -37,7 +37,7 @@ impl Cli {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dfsbench"));
         command.current_dir(self.folder()).args(args).stdin(Stdio::null());
-        // The defaults of the user who runs the tests are none of theirs.
+        // The defaults of the user who runs the tests do not apply to them.
         command.env("XDG_CONFIG_HOME", self.folder().join("config")).env_remove("DFSBENCH_RESULTS");
         command.env("XDG_STATE_HOME", self.folder().join("state"));
         command
@@ -96,7 +96,7 @@ impl End {
     }
 }
 
-/// The in-memory server, or the pages of a results file, in a process of its own.
+/// The in-memory server, or the pages of a results file, in its own process.
 pub struct Served {
     child: Child,
     pub url: String,
@@ -117,7 +117,7 @@ impl Served {
         Self { child, url: url.trim().to_owned() }
     }
 
-    /// The most memory that it had so far, in MiB. **Source:** proc(5), `VmHWM`.
+    /// The most memory that it has used so far, in MiB. **Source:** proc(5), `VmHWM`.
     pub fn peak_memory_mib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

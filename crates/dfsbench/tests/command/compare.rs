@@ -25,7 +25,7 @@ fn slow_down(cli: &Cli, from: &str, to: &str) {
 fn a_loss_ends_with_1_and_none_with_0() {
     let cli = Cli::new();
     campaign(&cli, "fast.db", &[]);
-    // All trials as fast as each other, since a busy machine makes the row a wide one.
+    // All trials are equally fast, since a busy machine widens the row's interval.
     let db = Connection::open(cli.folder().join("fast.db")).unwrap();
     assert_eq!(db.execute("UPDATE passes SET window_ns = ops * 1000", []).unwrap(), 4);
     drop(db);
@@ -94,7 +94,7 @@ fn tells_how_to_compare_curves_of_other_loads() {
     cli.refused(&["compare", "a.db", "b.db"], 2, &words);
 }
 
-/// Makes the trials of a copy last so much longer, in percent, one after the other.
+/// Makes the trials of a copy last longer by the given percentages, one after the other.
 fn scatter(cli: &Cli, to: &str, percents: [u32; 4]) {
     let path = cli.folder().join(to);
     std::fs::copy(cli.folder().join("same.db"), &path).unwrap();
@@ -110,7 +110,7 @@ fn scatter(cli: &Cli, to: &str, percents: [u32; 4]) {
 fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
     let cli = Cli::new();
     campaign(&cli, "same.db", &[]);
-    // All trials as fast as each other, then each as slow as is planted.
+    // All trials equally fast, then each as slow as planted.
     let db = Connection::open(cli.folder().join("same.db")).unwrap();
     assert_eq!(db.execute("UPDATE passes SET window_ns = ops * 1000", []).unwrap(), 4);
     drop(db);
@@ -126,7 +126,7 @@ fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
     assert!(words.contains("Inconclusive: null mixed: rate changed by "), "{words}");
     assert!(words.contains(" trials per side would decide it."), "{words}");
     assert_eq!(compare("noisy.db", &["--inconclusive", "ok"]).code, 0);
-    // More trials don't help a row whose trials scatter so much.
+    // More trials don't help a row whose trials scatter this much.
     let wide = compare("wide.db", &[]);
     assert!(wide.code == 4 && wide.stdout.contains("with `wide-interval` the sides"), "{wide:?}");
     // Without a cause nothing is inconclusive.
@@ -149,7 +149,7 @@ fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
         let sql = "SELECT count(DISTINCT json_extract(scope_json, '$.offered.scheduled_ops')) FROM scopes";
         let different: u32 = db.query_row(sql, [], |row| row.get(0)).unwrap();
         assert!(different > 1, "all trials of {results} have the same schedule");
-        // A busy machine may not sustain all in time, and that is not what is looked at here.
+        // A busy machine may not sustain all in time, and that is not tested here.
         let sustained = "UPDATE scopes SET scope_json = json_set(scope_json, '$.offered.late_ops', 0, \
                        '$.offered.scheduled_ops', (SELECT ops FROM passes WHERE id = pass_id))";
         assert_eq!(db.execute(sustained, []).unwrap(), 4);
@@ -275,7 +275,7 @@ fn figures_that_may_not_be_used_give_no_factors_and_no_comparison() {
     assert_eq!(end.code, 4, "{end:?}");
     cli.refused(&["factors"], 2, &["stream write: no result may be used", "dfsbench report"]);
     cli.refused(&["compare", "1", "1"], 2, &["invalid: errors", "dfsbench report"]);
-    // One trial of each of two settings tells nothing of either.
+    // One trial of each of two settings shows nothing about either.
     let mixes = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--quiet"];
     let once = ["--trials", "1", "--queue-depth", "1,2", "--results", "once.db"];
     assert_eq!(cli.run(&[&mixes[..], &once].concat()).code, 0);

@@ -6,7 +6,7 @@ use crate::cli::{Cli, End, Served};
 /// sustains 250 op/s.
 const QUEUE: [&str; 2] = ["--fault", "service_time exponential 4ms"];
 
-/// Reads one after the other, so that nothing else stands in the queue.
+/// Reads one after the other, so that nothing else is in the queue.
 const READS: [&str; 12] = [
     "--workload",
     "mixed",
@@ -39,7 +39,8 @@ fn more_than_a_server_can_do_is_not_sustained() {
     let served = Served::start(&cli, &QUEUE);
     let lines =
         ["Load that it sustains", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
-    // 40 op/s are a sixth of what it does, and 400 can't be done; what stands between is chance.
+    // 40 op/s are a sixth of what it does, and 400 can't be done; results in between depend on
+    // chance.
     let is_drawn = Cli::unless_limited(|| {
         let end = curve(&cli, &served.url, &["--max-load", "400", "--duration", "1500ms"]);
         assert!([0, 4].contains(&end.code) && end.stderr.is_empty(), "{end:?}");
@@ -64,7 +65,7 @@ fn more_than_a_server_can_do_is_not_sustained() {
     assert!((30.0..300.0).contains(&peak), "{peak}");
     let overall_ms = curve["overall_response_time_ns"].as_f64().unwrap() / 1e6;
     assert!((1.0..1_000.0).contains(&overall_ms), "{overall_ms}");
-    // The sentences stand in the report, and a year later, too.
+    // The sentences are in the report, and a year later as well.
     let again = cli.run(&["report"]).stdout;
     for line in lines {
         assert!(again.contains(line), "{line}: {again}");
@@ -141,7 +142,7 @@ fn the_heaviest_load_is_found_where_none_is_named() {
 /// Draws a curve of a server with this service time into a file of its own.
 fn drawn(cli: &Cli, results: &str, service_time: &str) {
     let served = Served::start(cli, &["--fault", &format!("service_time {service_time}")]);
-    // The same instants for all: how many calls are scheduled at once is no matter of chance.
+    // The same times for all: how many calls are scheduled at once is not left to chance.
     let same = ["--seed", "5", "--results", results];
     let flags = ["--max-load", "200", "--duration", "1500ms", same[0], same[1], same[2], same[3]];
     let end = curve(cli, &served.url, &flags);
@@ -163,7 +164,7 @@ fn draw_all(cli: &Cli) {
 fn a_slower_server_is_reported_and_the_same_server_twice_is_not() {
     let (cli, bounds) = (Cli::new(), ["--max-loss", "20%", "--max-slowdown", "50%"]);
     let bounds = [&["compare", "one.db", "slow.db"], &bounds[..]].concat();
-    // Where others take the processors a curve may have no load point that was sustained: that is
+    // If other processes use the CPUs, a curve may have no load point that was sustained: that is
     // its answer then, and it is drawn again.
     for _ in 0..3 {
         draw_all(&cli);

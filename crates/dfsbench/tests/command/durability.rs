@@ -257,7 +257,7 @@ fn a_directory_that_is_damaged_shows_how_each_op_was_lost() {
     let [zeros, torn, reordered] = ["zeros", "torn", "reordered"].map(|key| number(&large[key]));
     assert_eq!((zeros, torn, reordered), (1, 1, 6), "{large}");
     cli.assert_target_is_empty();
-    // The same directory, left alone.
+    // The same directory, not changed.
     let flags = damaged(&cli, "true");
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let report = measured(&cli, 0, &flags);
@@ -325,7 +325,7 @@ fn a_file_that_stays_unreadable_while_others_are_read_is_lost() {
     assert_eq!(tier(&report, "sync"), "none");
     assert_eq!(tier(&report, "osync"), "survives server crash");
     cli.assert_target_is_empty();
-    // Where no file can be read, the target is not back.
+    // If no file can be read, the target is not back.
     let flags = damaged(&cli, "for file in *; do rm $file && mkdir $file; done");
     let mut all = vec!["durability", "--quiet"];
     all.extend(flags.iter().map(String::as_str));
@@ -344,7 +344,7 @@ fn a_table_names_tiers_and_csv_has_every_kind() {
     for words in [
         "Tier of sync, dsync and osync: survives server crash.",
         "Tier of none and close: none.",
-        // The rest of the cell stands in the line below: the table takes 80 columns.
+        // The rest of the cell is in the line below: the table is 80 columns wide.
         "lost (not  ",
         "Lost, by kind of work",
         "old data back",
@@ -415,7 +415,7 @@ fn what_a_killed_measurement_leaves_is_removed_by_clean() {
     cli.assert_target_is_empty();
 }
 
-/// Makes a program `ssh` in a folder: a host whose boot id is in a file, and which sysrq resets.
+/// Makes a program `ssh` in a directory: a host with its boot id in a file, which sysrq resets.
 fn make_ssh(cli: &Cli, on_reset: &str) -> PathBuf {
     let folder = cli.folder().join("bin");
     std::fs::create_dir(&folder).unwrap();
@@ -477,7 +477,7 @@ fn a_server_that_does_not_come_back_takes_what_no_other_one_has() {
     let kept = measured(&cli, 0, &[&load[..], &lose, &["true"]].concat());
     assert_eq!(tier(&kept, "sync"), "survives loss of a server");
     assert_eq!(kept["events"][0]["event"], "lose-server");
-    // As on a server that alone had the small files.
+    // As on a server that was the only one with the small files.
     let command = format!("find '{target}' -name 'sync-small-file-*' -delete");
     let taken = measured(&cli, 4, &[&load[..], &lose, &[&command]].concat());
     assert_eq!(tier(&taken, "sync"), "none");
@@ -567,7 +567,7 @@ fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
     );
     refused(&["--kill-server", "--allow-destroy", "/dev/x"], &["the plan formats no `/dev/x`"]);
     refused(&["--kill-server", "--campaign", "last"], &["results"]);
-    // The recipe of a path is read, too.
+    // The recipe of a path is read as well.
     let by_path = plan.replace("system = \"dfsbench\"", "system = \"./none.toml\"");
     std::fs::write(cli.folder().join("plan.toml"), by_path).unwrap();
     refused(&["--kill-server"], &["none.toml", "No such file"]);
@@ -612,8 +612,8 @@ fn what_a_contender_keeps_stands_beside_its_figures() {
         let report: Value = serde_json::from_str(&report.stdout).unwrap();
         report["contenders"][0]["tier"].as_str().unwrap().to_owned()
     };
-    // The least of both promises that its runs ask for, by the latest measurement.
-    // One without any risk does not hide the one before it.
+    // The weaker of both promises that its runs request, by the latest measurement. One without any
+    // risk does not hide the one before it.
     let unstable = ["--fault", "lose-unstable"];
     for fault in [&unstable[..], &[]] {
         let end = cli.run(&[&load[..], &["none,sync"], &kept[..], &["nfs"], fault].concat());

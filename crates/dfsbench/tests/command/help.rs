@@ -62,7 +62,7 @@ fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
             assert!(text.contains("[default: embedded]"), "{command} {help}: {text}");
         }
     }
-    // No heading reaches beyond its own options.
+    // No heading is wider than its options.
     let long = cli.run(&["run", "--help"]).stdout;
     let job = &long[long.find("Hosts of a job:").unwrap()..];
     assert!(!job[..job.find("Output:").unwrap()].contains("--dry-run"), "{job}");

@@ -1,5 +1,5 @@
-//! Servers that break the protocol: each ends a run in bounded time, with one clear sentence, and
-//! none of them is deaf to ctrl-C.
+//! Servers that break the protocol: each ends a run in bounded time with one clear message, and
+//! ctrl-C works with all of them.
 //!
 //! The servers are ours, with a planned fault each; `timeout` is short, so that they end soon. All
 //! rows of a table run at once: they mostly wait.
@@ -14,10 +14,10 @@ use crate::interruption;
 
 /// How long any of them may take, on a machine that others use, too.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a run may go on after one ctrl-C.
+/// How long a run may continue after one ctrl-C.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
-/// A server that breaks the protocol, and what a run on it comes to.
+/// A server that breaks the protocol, and how a run on it ends.
 #[derive(Clone, Copy)]
 struct Hostile {
     fault: &'static str,
@@ -25,7 +25,7 @@ struct Hostile {
     timeout: &'static str,
     work: Work,
     code: i32,
-    /// What stands in the error or in the report, whatever lines it is broken into.
+    /// The text of the error or the report, however it is broken into lines.
     sentence: &'static str,
 }
 
@@ -34,7 +34,8 @@ struct Hostile {
 enum Work {
     /// A small file is written and read.
     Data,
-    /// A larger one, a call at a time: more ops than can fail one after the other within the limit.
+    /// A larger one, one call at a time: more ops than can fail one after the other within the
+    /// limit.
     OneByOne,
     /// Files in directories in directories.
     Names,
@@ -106,14 +107,14 @@ const TABLE: [Hostile; 23] = [
 
 /// A running `dfsbench run` on a server with a fault.
 struct Running {
-    /// Its folder is there as long as the run.
+    /// Its directory exists as long as the run.
     _rig: Cli,
     served: Served,
     child: Child,
 }
 
 impl Running {
-    /// Starts both; several faults have a semicolon between them.
+    /// Starts both; several faults are separated by semicolons.
     fn start(faults: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
         let cli = Cli::new();
         let faults = faults.split("; ").flat_map(|fault| ["--fault", fault]);
@@ -148,7 +149,7 @@ impl Running {
         kill_process(Pid::from_raw(self.child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     }
 
-    /// Waits for the end and says how the run ended; it may take so long and no longer.
+    /// Waits for the end and returns how the run ended; it may take at most the given time.
     fn end_within(mut self, limit: Duration, what: &str) -> End {
         let from = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
@@ -230,7 +231,8 @@ fn a_second_ctrl_c_ends_at_once_and_says_what_is_left() {
     }
     running.let_it_hang();
     running.interrupt();
-    // The first one has to be seen as one: two that come together are one to a process.
+    // The first one has to be received separately: a process receives two that arrive together as
+    // one.
     std::thread::park_timeout(Duration::from_millis(300));
     running.interrupt();
     let end = running.end_within(Duration::from_secs(5), "a second ctrl-C");

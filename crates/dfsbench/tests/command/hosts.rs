@@ -1,4 +1,5 @@
-//! Plans whose hosts are set up: what a dry run tells of them, and what is refused at once.
+//! Plans with hosts that are set up: what a dry run says about them, and what is refused
+//! immediately.
 
 use crate::cli::Cli;
 
@@ -63,7 +64,7 @@ fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
     assert!(old[export].contains("async") && old[export].contains("192.0.2.2"), "{old:?}");
     let mount = old.iter().position(|line| line.contains("vers=3,proto=tcp")).unwrap();
     assert!(mount > export && old[mount].starts_with("client: mount -t nfs "), "{old:?}");
-    // Only the mount differs: everything else stands.
+    // Only the mount differs: everything else stays.
     let new = state(&output, 3);
     assert!(new.iter().skip(2).all(|line| !line.starts_with("server: ")), "{new:?}");
     assert!(new.iter().any(|line| line.starts_with("client: undo ") && line.contains("vers=3")));
@@ -128,9 +129,9 @@ fn a_dry_run_tells_who_works_and_that_a_further_client_costs_no_file_system() {
 fn a_dry_run_tells_what_another_order_costs() {
     let blocks = dry_run(PLAN, &["--order", "blocks", "--trials", "4"]);
     let last = blocks.iter().find(|line| line.starts_with("order ")).unwrap();
-    // Twelve trials, of which neighbours may be alike where two blocks meet.
+    // Twelve trials, in which neighbours may be equal where two blocks meet.
     assert!(last.ends_with("times; order grouped needs 3"), "{last}");
-    // Plans that leave hosts alone say nothing of them.
+    // Plans that do not set up hosts say nothing about them.
     let null = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n";
     assert!(dry_run(&format!("{null}[[workload]]\nkind = \"stream\"\n"), &[]).is_empty());
 }
@@ -155,7 +156,7 @@ fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     assert_eq!(rows("runs over TCP only"), 4 * 2);
     assert_eq!(rows("none: file too large for v2"), 4 * 2);
     assert_eq!(rows("write, read"), 1 + 4 * (2 + 2));
-    // The VPN of the report carries packets; ports would carry TCP alone.
+    // The VPN of the report carries packets; ports would only carry TCP.
     let ports = cli.run(&["run", "seed-001", "--dry-run", "--tunnel-forwards", "ports"]);
     let of_ports =
         ports.stdout.lines().filter(|line| line.contains("a tunnel of ports carries TCP"));
@@ -164,7 +165,7 @@ fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     assert!(end.stdout.contains("order grouped: hosts are set up 17 times"), "{}", end.stdout);
 }
 
-/// An ssh that says what a host would: its argument is the words for the host's shell.
+/// An ssh that prints what a host would: its argument is the command line for the host's shell.
 const NO_SSH: &str = r#"#!/bin/sh
 for words; do :; done
 case "$words" in

@@ -1,4 +1,5 @@
-//! Plans from pipes, and what is no plan; the words and codes of what is not found.
+//! Plans from pipes, and input that is not a plan; the messages and exit codes if something is not
+//! found.
 
 use std::fs;
 use std::io::Write as _;
@@ -24,7 +25,7 @@ fn piped(cli: &Cli, args: &[&str], plan: &[u8]) -> End {
     let mut command = cli.command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // The program closes its end where it reads no further.
+    // The program closes its end if it reads no further.
     let _ = child.stdin.take().unwrap().write_all(plan);
     End::of(child.wait_with_output().unwrap())
 }
@@ -72,7 +73,7 @@ fn what_is_no_plan_is_named_and_not_waited_for() {
         let words = ["`folder.toml`", "it is a directory"];
         cli.refused(&[command, &["folder.toml"]].concat(), 2, &words);
     }
-    // What a mix is taken from is opened in the same way.
+    // The source of a mix is opened in the same way.
     let plan = "name = 'mix'\n[[target]]\nname = 'here'\npath = 'target'\n\
                 [[workload]]\nkind = 'op_mix'\nmix_from = 'plan.toml'\n";
     fs::write(cli.folder().join("mix.toml"), plan).unwrap();
@@ -97,7 +98,7 @@ fn a_word_that_is_nearly_a_preset_is_no_directory() {
         cli.refused(&["run", word, "--dry-run"], 2, &words);
     }
     cli.refused(&["run", "elsewhere"], 2, &["directory `elsewhere` does not exist"]);
-    // Where there is such a directory, it is meant.
+    // If such a directory exists, it is used.
     fs::create_dir(cli.folder().join("quik")).unwrap();
     assert_eq!(cli.run(&["run", "quik", "--dry-run"]).code, 0);
 }

@@ -11,11 +11,11 @@ use nfs_client::{Mount, MountOptions};
 
 use crate::cli::{Cli, End, Served};
 
-/// Waits until a campaign is in a trial, as the names in its target tell; what it printed where it
-/// ends before that.
+/// Waits until a campaign is in a trial, as the names in its target show; returns what it printed
+/// if it ends before that.
 fn in_a_trial(mut campaign: Child, names: impl Fn() -> Vec<String>) -> Child {
     let begun = Instant::now();
-    // The first directory is that of the preflight, which is gone in a moment.
+    // The first directory is that of the preflight, which disappears quickly.
     while !names().iter().any(|name| !name.contains("check")) {
         if campaign.try_wait().unwrap().is_some() || begun.elapsed() > Duration::from_secs(60) {
             let _ = campaign.kill();
@@ -32,7 +32,7 @@ fn entries(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
 
-/// Starts a campaign, signals it a while after its working directory appeared, and waits.
+/// Starts a campaign, signals it some time after its working directory appeared, and waits.
 fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Cli, End) {
     let cli = Cli::new();
     let args: Vec<&str> = ["run", "target", "--quiet"].iter().chain(args).copied().collect();
@@ -98,7 +98,7 @@ fn by_the_signals_of_timers_and_batch_systems() {
     }
 }
 
-/// Lock files of campaigns beside the results.
+/// Lock files of campaigns next to the results.
 fn locks(cli: &Cli) -> Vec<String> {
     let mut locks = entries(cli.folder());
     locks.retain(|name| name.contains("-campaign-"));
@@ -117,7 +117,7 @@ fn what_a_killed_campaign_left_locked_is_removed_by_the_next_one() {
         let end = cli.run(args);
         assert!(end.code == 0 && locks(&cli).is_empty(), "{args:?}: {end:?} {:?}", locks(&cli));
     }
-    // Reading changes nothing.
+    // Reading does not change anything.
     std::fs::write(cli.folder().join("dfsbench.db-campaign-9.lock"), "4194304").unwrap();
     assert_eq!(cli.run(&["list"]).code, 0);
     assert_eq!(locks(&cli), ["dfsbench.db-campaign-9.lock"]);
@@ -206,7 +206,7 @@ struct DeadMount<'a> {
 }
 
 impl<'a> DeadMount<'a> {
-    /// `None` where this host may not mount it.
+    /// `None` if this host may not mount it.
     fn over(point: &'a Path) -> Option<Self> {
         let script = "exec 9<>/dev/fuse && mount -i -t fuse \
                       -o fd=9,rootmode=40000,user_id=0,group_id=0 none \"$0\" && echo && \
@@ -241,7 +241,7 @@ fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut child = in_a_trial(child, || entries(&target));
     std::thread::park_timeout(Duration::from_millis(300));
-    // What is open remains so; but the directory can't be removed any more, nor even be looked for.
+    // What is open remains so; but the directory can no longer be removed, nor even be looked up.
     let Some(mount) = DeadMount::over(&target) else {
         let _ = child.kill();
         let _ = child.wait();
@@ -262,7 +262,8 @@ fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
     assert!(end.stderr.contains("gave up: file I/O of this process does not end"), "{end:?}");
 }
 
-/// A server that takes so long for each REMOVE that the removal of some hundred files can be seen.
+/// A server that takes long enough for each REMOVE that the removal of some hundred files is
+/// visible.
 pub fn slow_to_remove(cli: &Cli) -> Served {
     Served::start(cli, &["--fault", "service-time 20ms on REMOVE"])
 }
@@ -271,7 +272,7 @@ pub fn slow_to_remove(cli: &Cli) -> Served {
 pub const SOME_NAMES: [&str; 6] =
     ["--workload", "metadata", "--small-files", "400", "--trials", "1"];
 
-/// Waits until most of these files are there.
+/// Waits until most of these files exist.
 pub fn wait_for_names(served: &Served) {
     let begun = Instant::now();
     let count = || {
@@ -286,7 +287,7 @@ pub fn wait_for_names(served: &Served) {
     }
 }
 
-/// A run that was told to stop once, and has said that it removes its files.
+/// A run that was told to stop once, and has reported that it removes its files.
 fn removing_slowly(cli: &Cli, served: &Served) -> (Child, Pid, String) {
     let mut command = cli.command(&[&["run", &served.url, "--quiet"], &SOME_NAMES[..]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -331,7 +332,7 @@ fn keeps_record_of_what_a_server_does_not_remove() {
     }
 }
 
-/// Starts a command whose set-up never ends, interrupts it during that, and waits.
+/// Starts a command with an endless set-up, interrupts it during the set-up, and waits.
 fn interrupt_set_up(cli: &Cli, args: &[&str], is_setting_up: impl Fn() -> bool) -> End {
     let mut command = cli.command(args);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -394,7 +395,7 @@ fn runs_that_overlap_keep_both_pages() {
     assert!(end.stdout.contains("page:    dfsbench-1.html\n"), "{end:?}");
     assert!(read("dfsbench-1.html").contains(", campaign 1<"));
     assert_eq!(read("dfsbench.html"), page);
-    // One that overlaps with no other takes the usual place.
+    // One that does not overlap with another takes the usual place.
     let end = cli.run(&short);
     assert!(end.stdout.contains("page:    dfsbench.html\n"), "{end:?}");
     assert_ne!(read("dfsbench.html"), page);

@@ -1,4 +1,5 @@
-//! Hosts that a job brings, and what schedulers are given: agents that come over TCP by hand.
+//! Hosts that a job provides, and what schedulers are given: agents that the test starts and that
+//! connect over TCP.
 
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader};
@@ -23,7 +24,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789a
 /// Generous, because the machine may be busy.
 const SOON: Duration = Duration::from_secs(90);
 
-/// A controller that waits for agents, and the address that it tells.
+/// A controller that waits for agents, and the address that it prints.
 fn waiting(
     cli: &Cli,
     count: &str,
@@ -93,7 +94,7 @@ fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
         "error: 1 of 2 agents connected within 5 s: rank 1 is missing; refused: 127.0.0.1: its \
          token is not that of the campaign"
     );
-    // The other one leaves by itself.
+    // The other one exits by itself.
     assert_eq!(end_of(good).code, 0);
     assert!(!cli.folder().join("dfsbench.db").exists());
 }

@@ -1,4 +1,4 @@
-//! Campaigns of a job that are gone on with, and searches on the hosts of one.
+//! Campaigns of a job that are resumed, and searches on the hosts of a job.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
@@ -67,7 +67,7 @@ fn report(cli: &Cli) -> serde_json::Value {
     serde_json::from_str(&json).unwrap()
 }
 
-/// How many trials of the only run are stored, and how many of them are made.
+/// How many trials of the only run are stored, and how many of them have been made.
 fn trials(cli: &Cli) -> (usize, usize) {
     let document = report(cli);
     let trials = document["runs"][0]["trials"].as_array().unwrap().clone();

@@ -39,7 +39,7 @@ fn a_campaign_is_tagged_noted_and_found_again() {
     assert_eq!(json["campaigns"].as_array().unwrap().len(), 2);
     let shown = cli.run(&["show"]);
     assert!(shown.stdout.starts_with("campaign  2 run\n"), "{shown:?}");
-    // A note moves no cursor.
+    // A note does not move the cursor.
     assert!(shown.stdout.contains("disk <b>7</b>\u{fffd}[31m was replaced"), "{shown:?}");
     let plan = cli.run(&["show", "2", "--plan"]).stdout;
     std::fs::write(cli.folder().join("again.toml"), plan).unwrap();
@@ -136,7 +136,7 @@ fn events_are_written_for_programs_line_by_line() {
     let last = lines.last().unwrap();
     assert_eq!((&last["event"], &last["exit_code"]), (&"campaign_ended".into(), &0.into()));
     assert_eq!((&last["campaign"], &last["state"]), (&1.into(), &"complete".into()));
-    // On stderr there is nothing else then.
+    // Then stderr contains nothing else.
     let end = cli.run(&["run", "null", "--duration", "100ms", "--json-progress", "-"]);
     assert!(end.stderr.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
     cli.refused(&[&RUN[..], &["--json-progress", "no/such/p"]].concat(), 3, &["no/such/p"]);
@@ -174,7 +174,7 @@ fn a_reader_of_events_that_stalls_does_not_stall_the_campaign() {
     assert!(end.stdout.contains("complete"), "{end:?}");
 }
 
-/// Runs the program with a bound on the size of files, as a full disk would have it.
+/// Runs the program with a limit on the size of files, which acts like a full disk.
 fn bounded(cli: &Cli, kib: u32, args: &[&str]) -> crate::cli::End {
     let program = env!("CARGO_BIN_EXE_dfsbench");
     // Blocks of 512 bytes; a process that ignores the signal gets an error of the write.

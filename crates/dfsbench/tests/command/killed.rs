@@ -1,7 +1,7 @@
-//! What kill -9 leaves at a target, and who takes it away.
+//! What kill -9 leaves at a target, and who removes it.
 //!
-//! Each kill comes at a random moment of a run, drawn from a seed that is printed.
-//! `DFSBENCH_KILLS` asks for more of them than the few that are always made.
+//! Each kill comes at a random moment of a run, drawn from a seed that is printed. `DFSBENCH_KILLS`
+//! requests more of them than the few that are always made.
 #![allow(clippy::print_stderr, reason = "a failed test is repeated by its seed")]
 
 use std::path::Path;
@@ -30,7 +30,7 @@ const RUN: [&str; 10] = [
     "--timeout",
 ];
 
-/// Where a run says how it goes.
+/// The file to which a run reports its progress.
 const PROGRESS: &str = "progress.jsonl";
 
 /// Kills are made between the start of the program and well into its trials.
@@ -40,7 +40,7 @@ fn kills() -> u64 {
     std::env::var("DFSBENCH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
-/// Starts a run on a target, which may have flags behind it.
+/// Starts a run on a target, which may be followed by flags.
 fn start_run(cli: &Cli, target: &str) -> Child {
     let mut args = vec!["run"];
     args.extend(target.split(' '));
@@ -85,7 +85,7 @@ fn kill_runs(cli: &Cli, target: &str, mut check: impl FnMut(u64)) {
     }
 }
 
-/// Says how many records of runs lie beside the results.
+/// Returns how many records of runs are next to the results.
 fn records(cli: &Cli) -> usize {
     let entries = std::fs::read_dir(cli.folder()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -120,8 +120,8 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
     }
 }
 
-/// Kills runs on the target until one leaves files there: a trial may end, and take its directory
-/// away, between the look and the kill.
+/// Kills runs on the target until one leaves files there: a trial may end, and remove its
+/// directory, between the check and the kill.
 fn leave_files(cli: &Cli) {
     let target = cli.target();
     for _ in 0..20 {
@@ -139,7 +139,7 @@ fn leave_files(cli: &Cli) {
 fn clean_finds_leftovers_without_results_file() {
     let cli = Cli::new();
     leave_files(&cli);
-    // From a folder that holds neither the results nor a record.
+    // From a directory that contains neither the results nor a record.
     let elsewhere = tempfile::tempdir().unwrap();
     let clean = || End::of(cli.command(&["clean"]).current_dir(&elsewhere).output().unwrap());
     let end = clean();
@@ -217,7 +217,7 @@ fn clean_removes_what_killed_runs_left_over_nfs() {
             assert_eq!(list_export(&served.url), [""; 0], "{end:?}");
         });
     }
-    // A server that is gone can't be cleaned: it is kept on record, and that is reported.
+    // A server that is gone can't be cleaned: its record is kept, and that is reported.
     kill_a_run(&cli, &served.url, Duration::from_millis(800));
     let before = records(&cli);
     drop(served);
@@ -230,7 +230,7 @@ fn clean_removes_the_tree_of_a_replay_that_was_killed() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
-    // The tree is there, and its maker waits for the answer.
+    // The tree exists, and its maker waits for the answer.
     let slow = ["MKDIR", "CREATE"].map(|call| format!("service_time 1500ms on {call}"));
     let served = Served::start(&cli, &["--fault", &slow[0], "--fault", &slow[1]]);
     let records = || match std::fs::read_dir(cli.folder().join("state/dfsbench")) {
@@ -244,7 +244,7 @@ fn clean_removes_the_tree_of_a_replay_that_was_killed() {
             assert!(replay.try_wait().unwrap().is_none(), "it ended before it was seen");
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Its own record is locked: a clean beside it leaves the tree alone.
+        // Its own record is locked: a clean at the same time does not touch the tree.
         let beside = cli.run(&["clean", "--results", "r.db"]);
         assert!(!beside.stdout.contains("removed: "), "{beside:?}");
         replay.kill().unwrap();

@@ -1,4 +1,4 @@
-//! What `dfsbench k8s` writes, held to the fields that Kubernetes publishes.
+//! The output of `dfsbench k8s`, checked against the fields that Kubernetes publishes.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn types() -> Types {
     serde_json::from_value(all["types"].clone()).unwrap()
 }
 
-/// Holds a value to a type; with what is wrong, and where.
+/// Checks a value against a type; returns what is wrong, and where.
 fn check(types: &Types, value: &Value, wanted: &str, at: &str, wrong: &mut Vec<String>) {
     if let Some(inner) = wanted.strip_prefix("list of ") {
         match value.as_array() {
@@ -87,7 +87,7 @@ fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
             assert_eq!(wrong(object), [""; 0]);
         }
     }
-    // What is wrong would be found.
+    // An error would be found.
     let mut job = written(&cli, &[])[3].clone();
     job["spec"]["template"]["spec"]["containers"][0]["cmd"] = job["spec"]["completions"].clone();
     job["spec"]["completions"] = "3".into();
@@ -147,7 +147,7 @@ fn one_lost_agent_ends_no_other_and_is_not_started_again() {
     for rule in spec["podFailurePolicy"]["rules"].as_array().unwrap() {
         assert_eq!(rule["action"], "FailIndex", "{rule}");
     }
-    // The controller is one pod, which is not started again either.
+    // The controller is one pod, which is not restarted either.
     assert_eq!(objects[2]["spec"]["backoffLimit"], 0);
 }
 

@@ -1,4 +1,4 @@
-//! `dfsbench ladder`: limits are planted, and it must name each.
+//! `dfsbench ladder`: the tests plant limits, and it must name each.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::cli::{Cli, End, Served};
 /// Short trials that show a planted limit clearly.
 const SHORT: [&str; 4] = ["--trials", "3", "--file-size", "8MiB"];
 
-/// Ops of which many are needed.
+/// Ops that are needed in large numbers.
 const SMALL_OPS: [&str; 2] = ["--io-size", "64KiB"];
 
 /// A server in memory with a fault.

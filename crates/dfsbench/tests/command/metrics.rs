@@ -89,7 +89,7 @@ const RUN: [&str; 10] = [
 #[test]
 fn a_campaign_serves_its_progress_and_ends_in_spite_of_a_reader_that_reads_nothing() {
     let cli = Cli::new();
-    // The trials wait for each other, not for us: an open loop has a length of its own.
+    // The trials wait for each other, not for us: an open loop has its own length.
     let mut serving = Serving::start(&cli, &[&RUN[..], &["--name", "observed"]].concat());
     let slow = TcpStream::connect(&serving.address).unwrap();
     let text = serving.scrape();

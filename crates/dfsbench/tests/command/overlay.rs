@@ -1,11 +1,11 @@
-//! A file system of which the kernel doesn't tell how much was read from storage.
+//! A file system for which the kernel does not report how much was read from storage.
 
 use std::process::Command;
 
 use crate::cli::{Cli, End};
 
-/// Mounts an overlay in namespaces of its own, on what the first command makes of the folder, and
-/// runs what follows there.
+/// Mounts an overlay in its own namespaces, on what the first command makes of the directory, and
+/// runs the following command there.
 const SCRIPT: &str = "set -e; base=$1; shift; [ $base = storage ] || mount -t tmpfs none target; \
     cd target; mkdir lower upper work target; \
     mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none target; exec \"$@\"";
@@ -20,7 +20,7 @@ const READ: [&str; 7] = [
     "--quiet",
 ];
 
-/// As root in a namespace of its own; `None` where the machine refuses that to who is not root.
+/// As root in its own namespace; `None` if the machine does not allow that without root.
 fn on_an_overlay(base: &str, program: &str, args: &[&str]) -> Option<End> {
     let target = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::fs::create_dir(target.path().join("target")).unwrap();

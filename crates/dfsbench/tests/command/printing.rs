@@ -1,4 +1,4 @@
-//! Nothing from outside steers the terminal: each source of text, on stdout, stderr and the bar.
+//! No outside text controls the terminal: each source of text, on stdout, stderr and the bar.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -14,7 +14,7 @@ use crate::watching::Terminal;
 /// to be found again.
 const STEERING: &str = "PLANTED\x1b]0;t\x07\x1b[2J\r\u{7f}\u{9b}31m\u{202e}\u{2066}";
 
-/// Checks that a planted text arrived, and that nothing in the output steers a terminal.
+/// Checks that a planted text arrived, and that nothing in the output controls a terminal.
 fn assert_printable(what: &str, end: &End) {
     let output = format!("{}{}", end.stdout, end.stderr);
     assert!(output.contains("PLANTED"), "{what}: {output:?}");
@@ -86,7 +86,7 @@ fn prints_texts_of_results_files() {
         let is_json = args.iter().any(|arg| arg.ends_with("json"));
         assert!(!is_json || serde_json::from_str::<Value>(&end.stdout).is_ok(), "{end:?}");
     }
-    // A file is shown by other programs.
+    // Files are displayed by other programs.
     assert_eq!(cli.run(&["report", "-o", "table.txt", "--format", "table"]).code, 0);
     let stdout = std::fs::read_to_string(cli.folder().join("table.txt")).unwrap();
     assert_printable("-o", &End { code: 0, stdout, stderr: String::new() });
@@ -113,7 +113,7 @@ fn prints_names_of_files() {
     }
 }
 
-/// A plan whose command fails with a text on stderr.
+/// A plan with a command that fails with a text on stderr.
 fn write_failing_plan(cli: &Cli) {
     std::fs::write(cli.folder().join("words"), STEERING).unwrap();
     let plan = "name = \"app\"\ntrials = 1\n[[target]]\nname = \"d\"\npath = \".\"\n[[workload]]\n\
@@ -130,7 +130,7 @@ fn prints_output_of_other_programs() {
         assert_eq!(end.code, 4, "{end:?}");
         assert_printable(&flags.join(" "), &end);
     }
-    // On a terminal there is a bar, and the failure stands above it.
+    // On a terminal there is a bar, and the failure is printed above it.
     let terminal = Terminal::open();
     let child = terminal.start(&cli, &["run", "app.toml"]);
     let end = End::of(child.wait_with_output().unwrap());

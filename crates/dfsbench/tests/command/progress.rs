@@ -3,7 +3,7 @@
 use crate::cli::{Cli, End};
 use crate::watching::Terminal;
 
-/// A matrix of four runs on nothing.
+/// A matrix of four runs on the null target.
 const MATRIX: [&str; 13] = [
     "run",
     "null",
@@ -61,7 +61,7 @@ fn the_reason_of_failures_is_printed_once() {
         assert!(end.stderr.contains(part), "{part}: {}", end.stderr);
     }
     assert!(end.stderr.contains("giving up on d posix app after 2 failed trials"), "{end:?}");
-    // Nobody can name the step that repairs it.
+    // Nobody can name the step that fixes it.
     assert!(!end.stdout.contains("next:"), "{}", end.stdout);
 }
 

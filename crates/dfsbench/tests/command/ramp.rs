@@ -41,7 +41,7 @@ fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
     assert!(report.contains("nfs mixed: hangs with 40 clients: "), "{report}");
     let page = cli.run(&["report", "--format", "html"]).stdout;
     assert_eq!(page.matches(">breaks at 40<").count(), 2, "throughput and response times");
-    // A search is not gone on with.
+    // A search can't be resumed.
     let resumed = cli.run(&["resume"]);
     assert_eq!(resumed.code, 2, "{resumed:?}");
 }
@@ -59,7 +59,7 @@ fn an_offered_load_rises_until_the_server_falls_behind() {
         let (search, sentence) = found(&cli);
         let Some(at) = search["gave_in_at"].as_u64() else { return (sentence, false) };
         assert!(sentence.contains(&format!(" with {at} op/s: ")), "{sentence}");
-        // Where it falls behind, the load that it bears is known to 2 %.
+        // If it falls behind, the load that it sustains is known to 2 %.
         let borne = search["borne"].as_u64().unwrap();
         let is_narrow = search["way"] != "falls-behind" || at - borne <= (borne / 50).max(1);
         assert!(is_narrow, "{search}");

@@ -21,7 +21,7 @@ fn await_that(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// How often the program of the plan was started.
+/// How many times the program of the plan was started.
 fn starts(folder: &Path) -> usize {
     fs::read_to_string(folder.join("started")).unwrap_or_default().lines().count()
 }

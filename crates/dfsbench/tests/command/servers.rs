@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::{Cli, End, Served};
 
-/// What anything here may take on a machine that does a tenth of its usual work.
+/// The most time that anything here may take on a machine at a tenth of its usual speed.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn run_against(cli: &Cli, url: &str, args: &[&str]) -> End {
@@ -80,7 +80,7 @@ fn a_server_stays_within_its_memory() {
         }
         streams.push(stream);
     }
-    // It serves others meanwhile.
+    // It serves others in the meantime.
     let args = ["--workload", "stream", "--file-size", "4MiB", "--io-size", "32KiB"];
     let end = run_against(&cli, &served.url, &args);
     assert_eq!(end.code, 0, "{end:?}");
@@ -93,7 +93,7 @@ fn a_server_that_goes_away_in_the_middle() {
     let cli = Cli::new();
     let mut served = Served::start(&cli, &[]);
     let url = served.url.clone();
-    // A small file is prepared at once, so that the mix runs when the server goes.
+    // A small file is prepared quickly, so that the mix runs when the server stops.
     let args = ["--workload=mixed", "--file-size=1MiB", "--duration=20s", "--timeout=2s"];
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run_against(&cli, &url, &args));

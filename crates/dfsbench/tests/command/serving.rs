@@ -91,7 +91,7 @@ fn a_planned_fault_is_met() {
     let end = cli.run(&[&["run", &served.url], &stream[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("ENOSPC") || end.stdout.contains("NOSPC"), "{}", end.stdout);
-    // The same words in a plan make the embedded server do the same.
+    // The same settings in a plan make the embedded server do the same.
     let plan = "name = \"p\"\ntrials = 1\n[server.faults]\nrefuse_mount = true\n\
                 [[target]]\nname = \"n\"\nembedded = true\n[[workload]]\nkind = \"stream\"\n";
     std::fs::write(cli.folder().join("p.toml"), plan).unwrap();

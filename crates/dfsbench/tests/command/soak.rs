@@ -35,7 +35,7 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.starts_with("soak: complete, "), "{}", end.stdout);
     assert!(end.stdout.contains("It survives: "), "{}", end.stdout);
-    // When it began is reported, which is later than planned where others take the processors.
+    // The report contains its actual start, which is later than planned if others use the CPUs.
     let mut lines = end.stdout.lines().filter(|line| line.contains("  server-stall at "));
     assert!(lines.any(|line| line.contains(" s: noticed within ")), "{}", end.stdout);
     let found = answer(&cli);
@@ -114,7 +114,7 @@ fn a_session_that_the_server_forgot_is_created_again_and_no_op_fails() {
     assert_eq!((number(&figures["kept"]["lost"]), number(&figures["lost_state"])), (0, 0));
 }
 
-/// A server that loses what it acknowledged as safe, by COMMIT or at once.
+/// A server that loses what it acknowledged as safe, by COMMIT or immediately.
 fn liar(flags: &[&str]) {
     let cli = Cli::new();
     let fault = ["--fault", "lose-committed", "--disturb", "server-restart at 2s"];
@@ -217,7 +217,7 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
     refused(&["--disturb", "drop 1%"], &["`drop` is a fault", "--fault 'drop ...'"]);
 }
 
-/// Two agents of this very host that share a folder; `lines` are further ones of the plan.
+/// Two agents on this host that share a directory; `lines` are further lines of the plan.
 fn shared(cli: &Cli, lines: &str) -> String {
     let path = cli.folder().join("shared.toml");
     let text = format!(
@@ -252,7 +252,7 @@ fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written(
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Damages the data of a soak that runs in a directory once a time, as soon as it has any.
+/// Damages the data of a soak that runs in a directory once, as soon as it has any.
 fn damaged(cli: &Cli, flags: &[&str], file: &str, damage: fn(&std::fs::File)) -> End {
     let mut command = cli.command(&[&SHORT[..], &["100ms"], flags].concat());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -284,7 +284,7 @@ fn a_directory_that_loses_what_was_synced_is_caught() {
     let target = cli.target().display().to_string();
     let flags = ["--duration", "4s", "--segment", "4s", "--disturb", "none", &target];
     let end = damaged(&cli, &flags, "f00000003", |file| {
-        // Every block, so that none is written over by chance before it is read.
+        // Every block, so that none is overwritten by chance before it is read.
         (0..64).for_each(|block| file.write_all_at(b"damage", block * 4096).unwrap());
     });
     assert_eq!(end.code, 4, "{end:?}");
@@ -300,7 +300,7 @@ fn two_hosts_that_share_a_folder_make_one_timeline_and_a_loss_of_either_is_caugh
     let cli = Cli::new();
     let plan = shared(&cli, "");
     let flags = ["--duration", "4s", "--segment", "4s", &plan];
-    // Of eight files dealt to two workers in turn the fourth is the second one's.
+    // Eight files are dealt to two workers alternately, so the fourth belongs to the second.
     let end = damaged(&cli, &flags, "f00000003", |file| file.set_len(0).unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     let figures = &answer(&cli)["figures"];

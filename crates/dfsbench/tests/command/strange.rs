@@ -1,5 +1,5 @@
-//! Results files with strange content, and files that are none: every command that reads them, and
-//! every page, shows them or says in one sentence why not.
+//! Results files with strange content, and files that are not results files: every command that
+//! reads them, and every page, shows them or says in one sentence why not.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -236,7 +236,7 @@ fn a_page_that_can_not_be_served_or_kept_is_one_sentence() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     cli.refused(&["view", "--no-open", "--port", &port], 3, &[&port, "--port 0"]);
-    // No user, not even root, makes files there.
+    // No user, not even root, can create files there.
     let page = ["report", "--format", "html", "--output", "/proc/page.html"];
     cli.refused(&page, 3, &["/proc/page.html", "hint"]);
     cli.refused(&["report", "--pictures", "/proc/pictures"], 3, &["/proc/pictures", "hint"]);

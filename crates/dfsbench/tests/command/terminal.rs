@@ -24,14 +24,14 @@ const MATRIX: [&str; 14] = [
     "1,8",
 ];
 
-/// Writes down what a command prints in terminals of each width, and checks that it fits.
+/// Records what a command prints in terminals of each width, and checks that it fits.
 fn expect_fits(cli: &Cli, args: &[&str]) {
     for columns in WIDTHS {
         let end = End::of(cli.command(args).env("COLUMNS", columns).output().unwrap());
         assert!([0, 1, 4].contains(&end.code), "{args:?}: {end:?}");
         assert!(end.stdout.lines().count() > 2, "{args:?}: {end:?}");
         for line in end.stdout.lines() {
-            // What is copied stands in one line.
+            // What is copied is on one line.
             let is_copied = line.starts_with("command ") || line.starts_with("uuid ");
             let width = line.chars().count();
             assert!(is_copied || width <= columns.parse().unwrap(), "{args:?} {columns}: {line}");
@@ -100,7 +100,7 @@ fn traces_replays_and_promises_fit_the_terminal() {
 fn the_matrix_of_a_dry_run_fits_the_terminal() {
     let cli = Cli::new();
     expect_fits(&cli, &[&MATRIX[..], &["--dry-run"]].concat());
-    // Nine settings have no room in columns, and stand above each run.
+    // Nine settings do not fit in columns, and are printed above each run.
     let many = [
         &["run", "embedded", "--dry-run", "--workload", "mixed", "--files", "4,8"][..],
         &["--file-size", "1MiB"],
@@ -111,7 +111,7 @@ fn the_matrix_of_a_dry_run_fits_the_terminal() {
     .concat();
     expect_fits(&cli, &many);
     let end = End::of(cli.command(&many).env("COLUMNS", "80").output().unwrap());
-    // Words may stand on two lines.
+    // Text may be split over two lines.
     let printed = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for word in ["transfer_size 64 KiB", "read_percent 50", "nconnect 2", " 512 mix "] {
         assert!(printed.contains(word), "{word}: {}", end.stdout);

@@ -1,5 +1,5 @@
 //! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: traces, and one clear error for
-//! what is none.
+//! files that are not traces.
 
 use crate::cli::{Cli, Served};
 
@@ -48,8 +48,8 @@ fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
     assert_eq!(quiet.stdout[..8], file[..8]);
 }
 
-/// Writes a pcap file with TCP segments of NULL calls: one call, so many joined, and one again.
-/// `snap` bytes of each packet are kept; 0 keeps all, as tcpdump has it.
+/// Writes a pcap file with TCP segments of NULL calls: one call, the given number joined, and one
+/// again. `snap` bytes of each packet are kept; 0 keeps all, as in tcpdump.
 fn write_joined_pcap(path: &std::path::Path, joined: u32, snap: usize) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
     // A record mark of 40 bytes, then the call.
@@ -127,7 +127,7 @@ fn several_captures_and_stdin_are_one_trace() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     let whole = std::fs::read(cli.folder().join("nfs.pcap")).unwrap();
-    // The call and its reply in a file each, both with the header.
+    // The call and its reply in one file each, both with the header.
     let call_end = 24 + 16 + 68;
     let file = |name: &str, bytes: &[u8]| std::fs::write(cli.folder().join(name), bytes).unwrap();
     file("first.pcap", &whole[..call_end]);
@@ -166,7 +166,7 @@ fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
     }
     cli.refused(&["capture", "nfs.pcap", "-o", "target"], 2, &["`target`: it is a directory"]);
     cli.refused(&["capture", "nfs.pcap"], 2, &["--output"]);
-    // What was cut off is read up to there, and that is reported.
+    // The part before the cut is read, and that is reported.
     file("cut", &whole[..whole.len() - 1]);
     let end = cli.run(&["capture", "cut", "-o", "nfs.dfst"]);
     assert_eq!(end.code, 0, "{end:?}");
@@ -196,7 +196,7 @@ fn a_trace_is_described_in_each_form_and_becomes_a_plan() {
     assert_eq!(dry.code, 0, "{dry:?}");
 }
 
-/// A trace, `nfs.dfst`, beside files that are none.
+/// A trace, `nfs.dfst`, next to files that are not traces.
 fn beside_bad_traces() -> Cli {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
@@ -261,7 +261,7 @@ fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compare
 #[test]
 fn failed_replay_says_so_first() {
     let cli = Cli::new();
-    // READ of 4 bytes at the begin of a file, which succeeds in the trace.
+    // READ of 4 bytes at the start of a file, which succeeds in the trace.
     let (arguments, results) = ([8, 1, 2, 0, 0, 4], [0, 0, 4, 1, 4, 0]);
     write_pcap_of(&cli.folder().join("nfs.pcap"), 6, &arguments, &results);
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);

@@ -1,5 +1,5 @@
-//! What short help says can be typed: examples are made, and each option of `run` and of the
-//! questions is tried with each value that its sentence names.
+//! The examples of the short help work: they are run, and each option of `run` and of the questions
+//! is tried with each value that its sentence names.
 
 use crate::book::{replaced, words};
 use crate::cli::{Cli, Served};
@@ -25,11 +25,11 @@ const REFUSED: [(&str, &str); 13] = [
 /// An option of the short help.
 #[derive(Debug, Default)]
 struct Described {
-    /// The heading that it stands below.
+    /// The heading above it.
     heading: String,
     /// `--io-size`.
     flag: String,
-    /// `<SIZE>`; empty where it takes none.
+    /// `<SIZE>`; empty if it takes none.
     value: String,
     /// What it says.
     sentence: String,
@@ -202,7 +202,7 @@ fn each_option_of_a_ladder_takes_what_it_names_or_says_why_not() {
 fn examples(help: &str) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
     let (_, examples) = help.split_once("\nExamples:\n").expect("every help has examples");
-    // A line that goes on in the next one ends with a backslash.
+    // A line that continues on the next one ends with a backslash.
     for line in examples.replace("\\\n", "").lines() {
         let Some(line) = line.strip_prefix("  dfsbench ") else { continue };
         let Some(end) = line.find("  ").filter(|end| !line[*end..].trim_start().starts_with("--"))
@@ -215,7 +215,7 @@ fn examples(help: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// A folder with all files that examples name: a trace, plans, results of four campaigns.
+/// A directory with all files that examples name: a trace, plans, results of four campaigns.
 fn rig_of_examples() -> Cli {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
@@ -236,18 +236,18 @@ fn rig_of_examples() -> Cli {
     cli
 }
 
-/// What an example is refused for on a machine without its servers, hosts or packets.
+/// Why an example is refused on a machine without its servers, hosts or packets.
 const ABSENT: [(&str, &str); 14] = [
     ("factors 3 4 7", "holds no campaign 7"),
     // All campaigns here are of one kernel.
     ("factors old.db new.db:2", "makes no difference"),
     ("report old.db new.db", "are one campaign"),
-    // The trace of the tests is of NULL calls alone.
+    // The trace of the tests only contains NULL calls.
     ("replay nfs.dfst target", "has no operation that can be replayed"),
     ("soak plan.toml", "it needs a host that the plan sets up"),
     ("replay nfs.dfst nfs://a/export", "the host name `a` does not resolve"),
     ("replay nfs.dfst nfs://b/export", "the host name `b` does not resolve"),
-    // Only where it names hosts that ssh does not know.
+    // Only if it names hosts that ssh does not know.
     ("replay nfs.dfst nfs://127.", "host h1: it can't be reached"),
     ("compare a.json b.json", "can't read replay `a.json`"),
     ("capture ring_*.pcapng", "can't read capture `ring_*.pcapng`"),
@@ -292,7 +292,7 @@ fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
             let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
             let end = cli.run(&typed);
             let line = typed.join(" ");
-            // Bounds that are exceeded or inconclusive are answers, too.
+            // Bounds that are exceeded or inconclusive are answers as well.
             if end.code == 0 || end.code == 1 || end.code == 4 {
                 made += 1;
                 assert!(!end.stdout.is_empty() || line.contains("-o"), "{line}: {end:?}");
@@ -318,7 +318,7 @@ fn the_examples_of_the_short_help_are_made() {
     let mut made = 0;
     for line in examples.lines() {
         let Some(line) = line.strip_prefix("  dfsbench ") else { continue };
-        // What explains it stands further right, or below.
+        // Its explanation is further right, or below.
         let line = line.split("  ").next().unwrap();
         let typed = words(&format!("dfsbench {line}"));
         let typed = replaced(&typed, &served.port().to_string());

@@ -1,4 +1,4 @@
-//! `dfsbench run --until-broken`: with how many clients a server gives in, and how.
+//! `dfsbench run --until-broken`: with how many clients a server breaks, and how.
 
 use crate::cli::{Cli, End, Served};
 
@@ -8,7 +8,7 @@ fn searched(cli: &Cli, url: &str, flags: &[&str]) -> End {
     cli.run(&[&["run", url], &short[..], flags].concat())
 }
 
-/// Returns the sentence of the search that the results file holds.
+/// Returns the sentence of the search in the results file.
 fn found_sentence(cli: &Cli) -> String {
     let json = cli.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -44,7 +44,7 @@ fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
         assert_eq!(end.code, 0, "{end:?}");
         let sentence = found_sentence(&cli);
         let supports = sentence.starts_with("nfs mixed: supports 4 clients, the largest load");
-        // Where other processes take the processors, one client may not get all of the rate.
+        // If other processes use the CPUs, one client may not get all of the rate.
         let from =
             ["1 client", "2 clients"].map(|from| format!("mix is saturated from {from} on ("));
         let is_saturated = from.iter().any(|words| sentence.contains(words));

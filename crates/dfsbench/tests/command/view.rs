@@ -1,4 +1,4 @@
-//! `dfsbench view` over its socket: who gets what, and that a slow client holds up no other.
+//! `dfsbench view` over its socket: who gets what, and that a slow client does not block others.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -8,11 +8,11 @@ use rusqlite::Connection;
 
 use crate::cli::{Cli, Served};
 
-/// Nothing here takes as long.
+/// Nothing here takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const HOSTILE: &str = "<script>alert(1)</script>";
 
-/// A view of a file with a campaign whose name is markup.
+/// A view of a file with a campaign that has markup as its name.
 struct View {
     _served: Served,
     cli: Cli,
@@ -39,7 +39,7 @@ impl View {
         stream
     }
 
-    /// Sends a head as it is; the whole answer.
+    /// Sends a head as it is; returns the whole answer.
     fn raw(&self, head: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(head.as_bytes()).unwrap();

@@ -17,7 +17,7 @@ use crate::interruption;
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
-/// A terminal whose end we hold, with all that was ever drawn on it.
+/// A terminal that the test controls, with everything that was ever drawn on it.
 pub struct Terminal {
     ours: File,
     theirs: File,
@@ -40,7 +40,7 @@ impl Terminal {
         let ours = File::from(ours);
         let drawn = Arc::new(Mutex::new(Vec::new()));
         let (mut reader, kept) = (ours.try_clone().unwrap(), Arc::clone(&drawn));
-        // Ends with the terminal; what is left at the end of the test ends with it.
+        // It ends with the terminal, or at the end of the test at the latest.
         std::thread::spawn(move || {
             let mut bytes = [0; 4_096];
             while let Ok(read @ 1..) = reader.read(&mut bytes) {
@@ -75,7 +75,7 @@ impl Terminal {
         child.spawn().unwrap()
     }
 
-    /// Runs the program on it; types the keys once a text stands there.
+    /// Runs the program on it; types the keys once a text is shown.
     fn run(&self, cli: &Cli, args: &[&str], (text, keys): (&str, &[u8])) -> End {
         let child = self.start(cli, args);
         self.wait_for(text);
@@ -83,20 +83,20 @@ impl Terminal {
         End::of(child.wait_with_output().unwrap())
     }
 
-    /// Runs the program on it; sends it signals once its screen has figures.
+    /// Runs the program on it; sends it signals once its screen shows results.
     fn run_until(&self, cli: &Cli, signals: &[Signal]) -> End {
         let child = self.start(cli, &LONG);
         self.wait_for("highest ");
         let process = Pid::from_child(&child);
         for signal in signals {
-            // A program that has ended already was ended by the one before.
+            // A program that has already ended was ended by the previous signal.
             let _ = kill_process(process, *signal);
             std::thread::park_timeout(Duration::from_millis(50));
         }
         End::of(child.wait_with_output().unwrap())
     }
 
-    /// The lines that were printed, broken as the terminal does it, without what steers it.
+    /// The lines that were printed, broken as the terminal does it, without control sequences.
     pub fn lines(&self) -> Vec<String> {
         let text = self.text();
         let mut pieces = text.split("\x1b[");
@@ -116,7 +116,7 @@ impl Terminal {
         lines
     }
 
-    /// What every drawing of the screen had, line by line, without what steers the terminal.
+    /// The content of every drawing of the screen, line by line, without control sequences.
     fn drawings(&self) -> Vec<Vec<String>> {
         let text = self.text();
         let screens = text.split("\x1b[H").skip(1);

@@ -118,7 +118,7 @@ fn a_report_fits_the_terminal_and_ends_with_the_next_step() {
         let widest = end.stdout.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= columns.parse().unwrap(), "{widest} of {columns}: {}", end.stdout);
         assert!(!end.stdout.contains('\u{1b}'), "{}", end.stdout);
-        // One trial has no interval; a busy machine may add caveats of its own.
+        // One trial has no interval; a busy machine may add other caveats.
         let last = end.stdout.lines().last().unwrap();
         assert!(last.starts_with("next:    --") && last.contains(" to settle "), "{last}");
     }

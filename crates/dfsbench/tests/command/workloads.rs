@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::cli::{Cli, End};
 
-/// The figures of a run that must have given some, with name, rate and reason of each.
+/// The results of a run that must have produced some, with name, rate and reason of each.
 fn figures(end: &End) -> Vec<(String, Option<f64>, String)> {
     let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
     let figure = |figure: &Value| {
@@ -15,12 +15,12 @@ fn figures(end: &End) -> Vec<(String, Option<f64>, String)> {
     json["figures"].as_array().unwrap().iter().map(figure).collect()
 }
 
-/// Runs a built-in plan with these flags, one trial of each run; says how many figures it gave.
+/// Runs a built-in plan with these flags, one trial of each run; returns how many results it gave.
 fn shortened(plan: &str, flags: &[&str]) -> usize {
     shortened_in(&Cli::new(), plan, flags)
 }
 
-/// Does so in a folder that may hold the plan.
+/// The same in a directory that may contain the plan.
 fn shortened_in(cli: &Cli, plan: &str, flags: &[&str]) -> usize {
     let common = ["--trials", "1", "--quiet", "--format", "json"];
     let mut command = cli.command(&[&["run", plan], flags, &common].concat());
@@ -33,7 +33,7 @@ fn shortened_in(cli: &Cli, plan: &str, flags: &[&str]) -> usize {
     figures.len()
 }
 
-/// Runs the matrix of seed-004 so, with five temporary directories in place of its disks.
+/// Runs the matrix of seed-004 in this way, with five temporary directories instead of its disks.
 fn shortened_raid_matrix(flags: &[&str]) -> usize {
     let cli = Cli::new();
     let preset = cli.run(&["preset", "seed-004"]).stdout;
@@ -91,7 +91,7 @@ fn bonnie_prints_the_table_that_bonnie_printed() {
     let lines: Vec<&str> = end.stdout.lines().collect();
     assert!(lines[0].starts_with("              -------Sequential Output--------"), "{end:?}");
     assert!(lines[3].starts_with("local       1 "), "{end:?}");
-    // Six figures with their share of a processor.
+    // Six results with their share of a CPU.
     assert_eq!(lines[3].split_whitespace().count(), 2 + 12, "{end:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Agents in processes of their own, one of which comes to harm.
+//! Agents in their own processes, one of which is harmed.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,41 +19,43 @@ use crate::shared_directory;
 pub enum Harm {
     /// It is killed.
     Kill,
-    /// It is stopped, and never goes on.
+    /// It is stopped, and never continues.
     Stop,
-    /// Nothing comes through to it or from it any more, as where a network is cut; it works on.
+    /// Nothing reaches it or comes from it any more, as if a network were cut; it continues to
+    /// work.
     Cut,
     /// It is stopped for a while, then again and again for a shorter one, running between the
     /// stops, until its pass has ended.
     Doze { first: Duration, then: Duration, awake: Duration },
-    /// Its machine comes to harm, by this.
+    /// The function is called to harm its machine.
     ToMachine(fn()),
 }
 
 /// One harm, once.
 #[derive(Clone, Copy)]
 pub struct Fault {
-    /// Whom it comes to.
+    /// The host that it happens to.
     pub host: &'static str,
-    /// It comes with the order that is this.
+    /// Returns true for the order at which it happens.
     pub at: fn(&Order) -> bool,
-    /// So long after it is sent; a harm that comes at once comes right before it.
+    /// The delay after the order is sent; without a delay it happens right before the order.
     pub after: Duration,
     pub harm: Harm,
 }
 
-/// An agent that is reached by way of two programs that hand on what comes, one for each direction;
-/// that they stand still is what its host sees of a cut.
+/// An agent that is reached through two programs that forward the data, one for each direction; if
+/// they stop, its host sees a cut.
 const BY_WIRE: &str = "cat | \"$0\" agent --stdio | cat";
 
-/// How long an agent whose controller is gone may take to leave: 5 s of silence, and the work.
+/// The most time that an agent may take to exit when its controller is gone: 5 s of silence, and
+/// the work.
 const LEAVING: Duration = Duration::from_secs(60);
 
 /// Agents, and the harm that is planned for one of them.
 pub struct AgentProcesses {
     fault: Option<Fault>,
     processes: Vec<u32>,
-    /// The wires of an agent, which stand still once they were cut.
+    /// The wires of an agent, which are stopped once they were cut.
     wires: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -81,7 +83,7 @@ impl AgentProcesses {
         })
     }
 
-    /// Waits until an agent that was cut off has left by itself, and removes its wires.
+    /// Waits until an agent that was cut off has exited by itself, and removes its wires.
     pub fn await_left(&self) {
         let wires = std::mem::take(&mut *self.wires.lock().unwrap());
         assert!(wires.len() == 3, "the wires and the agent between: {wires:?}");
@@ -95,7 +97,7 @@ impl AgentProcesses {
         }
     }
 
-    /// Sees that no agent is left.
+    /// Asserts that no agent is left.
     pub fn assert_left(&self) {
         for process in &self.processes {
             assert!(!Path::new(&format!("/proc/{process}")).exists(), "process {process} is left");
@@ -103,18 +105,18 @@ impl AgentProcesses {
     }
 }
 
-/// A way to an agent that may come to harm.
+/// A connection to an agent that may be harmed.
 struct Mortal {
     agent: Remote,
     fault: Option<Fault>,
     /// What is being done to it, until it is over.
     doing: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
-    /// Where those wait that were stopped to cut it off.
+    /// The stopped wires that cut it off.
     wires: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Mortal {
-    /// Does it harm, at once or in a while.
+    /// Harms it, immediately or after a delay.
     fn harm(&mut self, fault: Fault) {
         let process = self.agent.process_id().expect("it was started here");
         if fault.after.is_zero() && !matches!(fault.harm, Harm::Doze { .. }) {
@@ -177,7 +179,7 @@ fn children(process: u32) -> Vec<u32> {
     ids.split_whitespace().map(|id| id.parse().unwrap()).collect()
 }
 
-/// What a process is called; nothing once it is gone, or nothing but a line in a table.
+/// The name of a process; nothing once it is gone, or only an entry in a table.
 fn name_of(process: u32) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let Some((_, named)) = stat.split_once('(') else { return String::new() };

@@ -1,6 +1,6 @@
-//! What becomes of a trial whose disk is full all of a sudden, at each of its steps.
+//! What happens to a trial if the disk suddenly becomes full, at each of its steps.
 //!
-//! Needs a small file system to itself, which [`PLACE`] names: `cargo xtask real disk` mounts one.
+//! Needs a separate small file system, which [`PLACE`] names: `cargo xtask real disk` mounts one.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
@@ -14,14 +14,14 @@ use crate::agent_processes::{AgentProcesses, Fault, Harm};
 use crate::shared_directory::{only, plan};
 use crate::{At, STEPS};
 
-/// Names the folder that lies on the small file system.
+/// Names the directory on the small file system.
 const PLACE: &str = "DFSBENCH_SMALL_DISK";
 
-/// Reads and writes of what is there already.
+/// Reads and writes of existing data.
 const MIX: &str = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\n\
                    file_size = \"64KiB\"\nduration = \"500ms\"\n";
 
-/// Writes what is not there yet, a file by each agent.
+/// Writes what does not exist yet, one file per agent.
 const STREAM: &str = "[[workload]]\nkind = \"stream\"\nworkers = 1\nfiles = 3\n\
                       file_size = \"1MiB\"\npasses = [\"write\"]\n";
 
@@ -33,7 +33,7 @@ fn hog() -> PathBuf {
     place().join("hog")
 }
 
-/// Takes all room that is left.
+/// Fills all free space.
 fn fill() {
     let mut hog = File::create(hog()).unwrap();
     let block = vec![1; 1 << 16];
@@ -45,7 +45,7 @@ fn fill() {
     assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
 }
 
-/// The first trial of a campaign of three agents, whose disk is full from a step on.
+/// The first trial of a campaign of three agents, with a disk that is full from a step on.
 fn made(text: &str, at: At, after_ms: u64) -> Trial {
     let target = place().join("work");
     fs::create_dir(&target).unwrap();
@@ -56,7 +56,7 @@ fn made(text: &str, at: At, after_ms: u64) -> Trial {
     assert!(hog().exists(), "the disk was never full");
     fs::remove_file(hog()).unwrap();
     agents.assert_left();
-    // What was made is removed without any room for it.
+    // What was created can be removed without any free space.
     fs::remove_dir(&target).unwrap();
     only(&campaign, 0).clone()
 }

@@ -1,5 +1,5 @@
-//! Trials that agents in processes of their own make together, and what becomes of them when one of
-//! the processes is killed, stands still, is cut off or has no room left: at each step of a trial.
+//! Trials that agents in their own processes make together, and what happens when one of the
+//! processes is killed, stopped, cut off or out of space: at each step of a trial.
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 #![allow(clippy::print_stdout, reason = "what many agents took is printed where that fails")]
 
@@ -22,7 +22,7 @@ use fleet::{Order, remote};
 use model::{CaveatCode, Pass, TrialState};
 use shared_directory::{assert_counted, only, plan};
 
-/// Says which order a fault comes with.
+/// Returns true for the order at which a fault happens.
 type At = fn(&Order) -> bool;
 
 /// The steps of a trial: the request to the agent at which its fault begins, and how long after it.
@@ -36,7 +36,7 @@ const STEPS: [(&str, At, u64); 7] = [
     ("end", |order| matches!(order, Order::End { .. }), 0),
 ];
 
-/// What a machine that does other things may add to the time in which a lost agent is noticed.
+/// What a busy machine may add to the time until a lost agent is noticed.
 const BUSY: Duration = Duration::from_secs(12);
 
 /// Two runs of a mix: one of all three agents, and one that may do without the lost one.
@@ -50,8 +50,8 @@ fn two_runs(directory: &Path, step: &str) -> plan::Plan {
     plan
 }
 
-/// A fault at each step: the trial says why it failed, soon; the next is made without the lost one,
-/// and nothing is left.
+/// A fault at each step: the trial soon reports why it failed; the next one is made without the
+/// lost agent, and nothing is left.
 fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
     let mut harmed = Vec::new();
     for (step, at, after_ms) in STEPS {
@@ -119,10 +119,10 @@ fn an_agent_that_is_slow_and_starts_late_gives_its_caveats() {
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\nfile_size = \"64KiB\"\n\
                 duration = \"2s\"\n";
     let plan = plan(target.path(), 3, text);
-    // It sleeps from before the start until after it, and so misses a good part of the pass; and
-    // what it does later it does at another pace, since it stands still now and then. A start is
-    // late by more than five round trips, which take 100 ms and more on a busy machine; after
-    // three seconds of silence an agent would be lost.
+    // It sleeps from before the start until after it, and so misses a good part of the pass. What
+    // it does later it does at a different pace, because it is stopped again and again. A start is
+    // late by more than five round trips, which take 100 ms and more on a busy machine; after three
+    // seconds of silence an agent would be lost.
     let at: At = |order| matches!(order, Order::Go { .. });
     let (first, then) = (Duration::from_millis(1_200), Duration::from_millis(100));
     let harm = Harm::Doze { first, then, awake: then / 6 };

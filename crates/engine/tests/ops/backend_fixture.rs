@@ -1,4 +1,5 @@
-//! Ops written by hand, executed by a backend in a working directory, and another pair of eyes.
+//! Ops written by hand, executed by a backend in a working directory, and an independent check of
+//! the result.
 
 use std::cell::RefCell;
 use std::fs;
@@ -26,7 +27,7 @@ pub const FILE_BYTES: u64 = 20_000;
 pub const IO_BYTES: u32 = 6_000;
 pub const FILES: u32 = 4;
 
-/// A backend at work in a directory of its own.
+/// A backend that works in its own directory.
 pub struct BackendFixture {
     pub pattern: Pattern,
     pub target: TrialTarget,
@@ -107,12 +108,12 @@ impl BackendFixture {
         }
     }
 
-    /// Executes an op that works by number alone.
+    /// Executes an op that identifies its file only by number.
     pub fn name_op(&mut self, kind: OpKind, number: u32) {
         assert_eq!(self.op(kind, number, 0, 0), 0, "{kind}");
     }
 
-    /// Executes ops together, as many at once as the backend takes.
+    /// Executes ops together, as many at once as the backend accepts.
     pub fn all(&mut self, ops: &[Op]) -> Vec<Outcome> {
         let mut ended: Vec<Completion> = Vec::with_capacity(ops.len());
         let mut given = 0;
@@ -133,19 +134,19 @@ impl BackendFixture {
         self.backend.tally()
     }
 
-    /// Says whether the working directory is there.
+    /// Returns true if the working directory exists.
     pub fn is_working_directory_there(&self) -> bool {
         self.eyes.is_work_there()
     }
 
-    /// Ends the trial, and hands over whether the working directory is still there.
+    /// Ends the trial, and calls `look` with whether the working directory still exists.
     pub fn end_and_look(self, look: impl FnOnce(bool)) {
         drop(self.backend);
         self.target.remove().unwrap();
         look(self.eyes.is_work_there());
     }
 
-    /// The content of a file of the working directory; `None` where there is none.
+    /// The content of a file in the working directory; `None` if it does not exist.
     pub fn content(&self, path: &str) -> Option<Vec<u8>> {
         match &self.eyes {
             Eyes::Directory(..) => fs::read(self.local(path)).ok(),
@@ -157,7 +158,7 @@ impl BackendFixture {
         }
     }
 
-    /// Says whether something has this name.
+    /// Returns true if something has this name.
     pub fn is_there(&self, path: &str) -> bool {
         match &self.eyes {
             Eyes::Directory(..) => self.local(path).symlink_metadata().is_ok(),
@@ -274,7 +275,7 @@ fn config() -> TargetConfig {
     }
 }
 
-/// A mix on a few small files in directories of two, all of whose bytes are compared.
+/// A mix on a few small files in directories of two; all their bytes are verified.
 fn mix() -> RunSpec {
     let mut spec = RunBuilder::new(Workload::OpMix)
         .target_name("test".into())

@@ -158,7 +158,7 @@ fn attributes_are_set_and_read_by_name_where_the_version_has_them() {
     let test = |mut fixture: BackendFixture, missing: u32| {
         let failed = Outcome::Failed(OpError(missing));
         let first = fixture.try_op(op(OpKind::GetXattr, 2, 0, 0));
-        // The temporary folder's file system may have none.
+        // The file system of the temporary directory may have none.
         if first == Outcome::Failed(OpError(95)) {
             return;
         }

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 
 use crate::backend_fixture::{BackendFixture, pass_on_directory};
 
-/// A stream of two small files, whose bytes are compared.
+/// A stream of two small files; their bytes are verified.
 fn stream(change: impl FnOnce(&mut RunSpec)) -> RunSpec {
     let mut spec = RunBuilder::new(Workload::Stream)
         .target(Target::Null)

@@ -1,4 +1,5 @@
-//! Agents that come by themselves, over real sockets: those who may, and everybody else.
+//! Agents that connect by themselves, over real sockets: those that are allowed to, and everybody
+//! else.
 #![allow(clippy::disallowed_methods, reason = "sockets are waited for in real time")]
 
 mod meeting;
@@ -31,7 +32,7 @@ fn all_agents_meet_in_whatever_order_they_come_and_obey() {
         // Each tells its rank as the time.
         assert_eq!(clock.mono_ns, u64::from(met.hello.rank));
     }
-    // Agents whose controller goes, go.
+    // Agents exit when their controller is gone.
     drop(gathered);
     for agent in agents {
         assert_eq!(agent.join().unwrap().unwrap(), 1);

@@ -1,4 +1,4 @@
-//! Who is not let in, and what it costs.
+//! Who is refused, and what it costs.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -27,7 +27,7 @@ fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
     refused[0].clone()
 }
 
-/// Says something and hears the answer until it is left.
+/// Sends bytes and reads the answer until the connection is closed.
 fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();
@@ -67,7 +67,7 @@ fn a_handshake_that_is_replayed_is_refused() {
     let (between, recorded) = recorder(address);
     let first = meeting::agent(between, token.clone(), ("a", 0, 2));
     let bytes = recorded.recv_timeout(SOON).unwrap();
-    // The same bytes again; at first as far as the answer, then all.
+    // The same bytes again; at first up to the answer, then all.
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();
     for part in bytes {
@@ -221,7 +221,7 @@ fn a_record_that_is_damaged_on_its_way_ends_the_connection() {
     let _ = agent.join().unwrap();
 }
 
-/// Passes bytes on, and flips a bit of the second record after so many bytes.
+/// Passes bytes on, and flips a bit of the second record after the given number of bytes.
 fn flip(mut from: TcpStream, mut to: TcpStream, handshake: usize) {
     let mut bytes = vec![0; handshake];
     from.read_exact(&mut bytes).unwrap();
@@ -246,7 +246,8 @@ fn strangers_that_hold_the_line_keep_no_agent_out() {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
     let gathering = thread::spawn(move || meeting.gather(2, SOON));
-    // More than there is room for; half of them say the beginning of what an agent says.
+    // More connections than there is room for; half of them send the beginning of what an agent
+    // sends.
     let greeting = Greeting::ours().to_bytes();
     let held: Vec<TcpStream> = (0..1_500)
         .map(|index| {

@@ -1,7 +1,7 @@
-//! What the checks are to do, from the command line.
+//! The settings of the checks, from the command line.
 //!
-//! The address is read here by hand: an example has no parser of plans at hand, and the few words
-//! it takes are those of `dfsbench`.
+//! The address is parsed by hand: an example can't use the plan parser, and its few parameters are
+//! the same as in `dfsbench`.
 
 use nfs_client::proto::client::ProtocolVersion;
 use nfs_client::{MountOptions, Proto, Tls};
@@ -9,22 +9,22 @@ use nfs_client::{MountOptions, Proto, Tls};
 /// The settings of one run.
 #[derive(Debug)]
 pub struct Settings {
-    /// Where and as whom.
+    /// The server, export and identity.
     pub options: MountOptions,
-    /// The version that is to be spoken.
+    /// The version to use.
     pub version: ProtocolVersion,
-    /// How many entries the large directory gets.
+    /// Number of entries in the large directory.
     pub entries: usize,
-    /// Where the sparse file ends, in bytes.
+    /// Size of the sparse file, in bytes.
     pub large_bytes: u64,
-    /// Whether READ_PLUS may find nothing at all.
+    /// Whether READ_PLUS may return nothing at all.
     pub empty_read_plus: bool,
-    /// Makes only the checks whose name contains this.
+    /// Run only the checks whose name contains this.
     pub only: Option<String>,
 }
 
 impl Settings {
-    /// Reads the arguments.
+    /// Parses the arguments.
     pub fn from_arguments(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
         let address = arguments.next().ok_or("an address is missing")?;
         let (options, version) = parse(&address)?;

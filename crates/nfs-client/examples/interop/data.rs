@@ -1,7 +1,7 @@
 //! Checks of data, byte for byte.
 //!
-//! The content of a file depends on the offset alone, so that any part of it can be compared by
-//! itself, and a part at a wrong place is found.
+//! The content of a file depends only on the offset, so any part of it can be compared by itself,
+//! and misplaced data is detected.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::Done;
 use crate::names::same;
 use crate::tested_client::{TestedClient, clock};
 
-/// Size of the pool that data is written from in flight, in bytes: no multiple of anything.
+/// Size of the pool for writes in flight, in bytes: deliberately not a multiple of anything.
 pub const POOL_BYTES: usize = (2 << 20) + 12_347;
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -28,7 +28,7 @@ pub fn content(offset: u64, len: usize) -> Vec<u8> {
     (offset..offset + len as u64).map(byte).collect()
 }
 
-/// Transfers of every size that is odd in some way, several in flight.
+/// Transfers of various odd sizes, several in flight.
 pub fn sizes(client: &mut TestedClient) -> Done {
     let (rsize, wsize) = client.transfer_bytes;
     for (number, len) in [1 << 20, 65_536, 100_001, 32_768, 8_192, 4_097].into_iter().enumerate() {
@@ -49,7 +49,7 @@ pub fn sizes(client: &mut TestedClient) -> Done {
     Ok(())
 }
 
-/// Moves the whole pool in transfers of `len` bytes and compares what is read.
+/// Moves the whole pool in transfers of `len` bytes and compares the data read.
 fn transfer(client: &mut TestedClient, file: &File, len: u32, writing: bool) -> Done {
     let want = content(0, POOL_BYTES);
     let range = |tag: u32| {
@@ -61,7 +61,7 @@ fn transfer(client: &mut TestedClient, file: &File, len: u32, writing: bool) -> 
     let (clock, connection) = (clock(), client.connection());
     let mut scratch = Scratch::new();
     let (mut wrong, mut moved_ns) = (None, 0);
-    // After a difference the answers that are still out are awaited, and no more is requested.
+    // After a mismatch, wait for the remaining answers but request no more.
     while ended < count && (wrong.is_none() || connection.in_flight() > 0) {
         while started < count && connection.free_slots() > 0 && wrong.is_none() {
             let payload = range(started);
@@ -101,7 +101,7 @@ fn transfer(client: &mut TestedClient, file: &File, len: u32, writing: bool) -> 
     wrong.map_or(Ok(()), Err)
 }
 
-/// FILE_SYNC and DATA_SYNC are answered with no less; COMMIT has the verifier of the WRITE.
+/// FILE_SYNC and DATA_SYNC must not be answered with less; COMMIT has the verifier of the WRITE.
 pub fn durability(client: &mut TestedClient) -> Done {
     let file = client.create("durable")?;
     for stable in [StableHow::FileSync, StableHow::DataSync, StableHow::Unstable] {
@@ -120,7 +120,7 @@ pub fn durability(client: &mut TestedClient) -> Done {
     client.close(&file)
 }
 
-/// What was cut off is gone, what is grown is zero.
+/// Truncated data is gone, an extended range is zero.
 pub fn truncation(client: &mut TestedClient) -> Done {
     let file = client.create("cut")?;
     client.write(&file, 0, &content(0, 20_000), StableHow::FileSync)?;
@@ -135,7 +135,7 @@ pub fn truncation(client: &mut TestedClient) -> Done {
     client.close(&file)
 }
 
-/// A few bytes at places that need more than 32 bits, and zeros between; v2 refuses it by itself.
+/// A few bytes at offsets that need more than 32 bits, with zeros in between; v2 has to refuse it.
 pub fn sparse(client: &mut TestedClient) -> Done {
     let file = client.create("sparse")?;
     if client.version == ProtocolVersion::V2 {
@@ -157,7 +157,8 @@ pub fn sparse(client: &mut TestedClient) -> Done {
     client.close(&file)
 }
 
-/// Version 2 can't say an offset beyond 2 GiB; the client says so before it sends anything.
+/// Version 2 can't express an offset beyond 2 GiB; the client reports that before it sends
+/// anything.
 fn too_large(client: &mut TestedClient, file: &File) -> Done {
     let (offset, count) = (1_u64 << 31, 100);
     let begun = client.connection().start(0, 0, &Operation::Read { file, offset, count });
@@ -173,7 +174,7 @@ fn too_large(client: &mut TestedClient, file: &File) -> Done {
     }
 }
 
-/// Tells whether a status says that the server lacks an operation.
+/// Returns true if a status means that the server lacks an operation.
 pub fn is_unsupported(status: Option<Status>) -> bool {
     matches!(status, Some(Status::NotSupp))
 }

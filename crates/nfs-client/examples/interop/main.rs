@@ -1,12 +1,12 @@
-//! One list of checks of this client against a server, of any vendor.
+//! A list of checks of this client against a server of any vendor.
 //!
 //! `cargo run -p dfsbench-nfs-client --example interop --
 //! nfs://HOST/EXPORT?version=3&proto=tcp&port=2049...` The address takes `version`, `proto`,
-//! `port`, `mountport` and, for TLS, `tls_ca`; `--entries N` and `--large BYTES` say how much is
-//! listed and how far a sparse file reaches, `--only NAME` makes one check, `--empty-read-plus`
-//! lets READ_PLUS find nothing. Every check works in a folder of its own below the export and
-//! removes it again. It prints one line for each, then what went over the wire as a line of JSON;
-//! where anything was wrong it exits with 1.
+//! `port`, `mountport` and, for TLS, `tls_ca`; `--entries N` and `--large BYTES` set the size of
+//! the large directory and of the sparse file, `--only NAME` runs a single check,
+//! `--empty-read-plus` accepts an empty READ_PLUS. Every check works in its own directory below the
+//! export and removes it again. Prints one line per check, then the wire counters as a line of
+//! JSON; exits with 1 if anything failed.
 #![allow(clippy::print_stdout, reason = "a tool for tests: its output is its result")]
 
 use std::process::ExitCode;
@@ -21,10 +21,10 @@ mod xattrs;
 use address::Settings;
 use tested_client::TestedClient;
 
-/// What a check returns: nothing, or what was wrong.
+/// Result of a check: nothing, or what was wrong.
 type Done = Result<(), String>;
 
-/// One check: its name, whether a version has what it needs, and what it does.
+/// One check: its name, whether a version supports it, and the function.
 struct Check {
     name: &'static str,
     applies: fn(&TestedClient) -> bool,
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes all checks and returns how many failed.
+/// Runs all checks and returns how many failed.
 fn run(settings: &Settings) -> Result<usize, String> {
     let mut client = TestedClient::connect(settings)?;
     let mut failed = 0;

@@ -1,6 +1,6 @@
 //! Checks of names, attributes, links and listings.
 //!
-//! What is compared are identities, numbers of the protocol and whole sets of names.
+//! They compare identities, protocol numbers and complete sets of names.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use nfs_client::proto::nfs3::{FileType, MknodWhat, Sattr, SetTime, Status, Time}
 use crate::Done;
 use crate::tested_client::{Name, TestedClient};
 
-/// Makes, finds, renames over another, and removes.
+/// Creates, looks up, renames over another file, and removes.
 pub fn life(client: &mut TestedClient) -> Done {
     let dir = client.dir;
     let sub = client.mkdir(&dir, "sub")?;
@@ -35,7 +35,7 @@ pub fn life(client: &mut TestedClient) -> Done {
     client.done(&Operation::Rmdir { dir: &dir, name: b"sub" })
 }
 
-/// Each error by its own number.
+/// Each error has its own number.
 pub fn errors(client: &mut TestedClient) -> Done {
     let dir = client.dir;
     let sub = client.mkdir(&dir, "sub")?;
@@ -57,7 +57,7 @@ pub fn errors(client: &mut TestedClient) -> Done {
     client.fails(&Operation::Getattr { file: &gone }, Status::Stale)
 }
 
-/// Mode, owner, size and times, each by itself.
+/// Mode, owner, size and times, one at a time.
 pub fn attributes(client: &mut TestedClient) -> Done {
     let file = client.create("file")?;
     let before = client.attributes(&file)?;
@@ -121,7 +121,7 @@ pub fn special(client: &mut TestedClient) -> Done {
     Ok(())
 }
 
-/// Every name once and none else, in as many pages as it takes.
+/// Every name exactly once and no others, in as many pages as necessary.
 pub fn listing(client: &mut TestedClient) -> Done {
     let made = make_many(client, client.entries)?;
     let dir = client.dir;
@@ -158,7 +158,7 @@ fn compare(listed: &[Name], made: &HashSet<Vec<u8>>) -> Done {
     if &names == made { Ok(()) } else { Err("the listing has other names".to_owned()) }
 }
 
-/// Compares two values and says what they are of.
+/// Compares two values; `what` describes them.
 pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &T, want: &T) -> Done {
     if got == want { Ok(()) } else { Err(format!("{what}: {got:?}, not {want:?}")) }
 }

@@ -1,6 +1,6 @@
-//! Checks of limits, and of what v4.2 says about space.
+//! Checks of limits, and of v4.2's operations on space.
 //!
-//! A server may lack the operations of v4.2 one by one; then it says so.
+//! A server may lack some of the operations of v4.2; then it has to say so.
 
 use nfs_client::proto::client::{Operation, Outcome, SeekWhat};
 use nfs_client::proto::nfs3::StableHow;
@@ -11,7 +11,7 @@ use crate::names::same;
 use crate::tested_client::TestedClient;
 use crate::{Done, tested_client};
 
-/// Limits that make sense together.
+/// Limits must be consistent.
 pub fn limits(client: &mut TestedClient) -> Done {
     let root = client.dir;
     match client.one(&Operation::Fsstat { root: &root })? {
@@ -31,7 +31,7 @@ pub fn limits(client: &mut TestedClient) -> Done {
     Ok(())
 }
 
-/// ALLOCATE keeps data, DEALLOCATE makes zeros, SEEK and READ_PLUS agree with what is there.
+/// ALLOCATE keeps data, DEALLOCATE makes zeros, SEEK and READ_PLUS agree with the content.
 pub fn holes(client: &mut TestedClient) -> Done {
     let file = client.create("holes")?;
     let len = 256 * 1024;
@@ -70,7 +70,7 @@ pub fn holes(client: &mut TestedClient) -> Done {
     client.close(&file)
 }
 
-/// Puts data and holes together, up to `len` bytes from the start of the file.
+/// Assembles data and holes, up to `len` bytes from the start of the file.
 fn put_together<'a>(pieces: impl Iterator<Item = Segment<'a>>, len: usize) -> Vec<u8> {
     let mut got = Vec::new();
     for piece in pieces {

@@ -1,4 +1,4 @@
-//! The client under test, with one operation at a time or several in flight.
+//! The client under test, with one or several operations in flight.
 //!
 //! [`TestedClient`] holds a mount and one connection, so that every operation of a check goes the
 //! measured way and is counted there. Attributes and handles are taken from the replies as they
@@ -18,20 +18,20 @@ use nfs_client::{Connection, ConnectionOptions, Mount, Scratch};
 use crate::address::Settings;
 use crate::{Done, data};
 
-/// How long an operation may take.
+/// Timeout of an operation.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SLOTS: usize = 8;
-/// Requested in one page of a listing, in bytes.
+/// Size requested for one page of a listing, in bytes.
 const PAGE_BYTES: u32 = 32 * 1024;
 
-/// One name of a directory.
+/// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// The name.
     pub name: Vec<u8>,
     /// The id of the file.
     pub fileid: u64,
-    /// Its attributes, where the listing has them.
+    /// Its attributes, if the listing has them.
     pub attributes: Option<Attributes>,
 }
 
@@ -40,28 +40,28 @@ pub struct TestedClient {
     mount: Mount,
     connection: Connection,
     scratch: Scratch,
-    /// The folder of the check at hand.
+    /// The directory of the current check.
     pub dir: File,
-    /// The version that is spoken.
+    /// The version in use.
     pub version: ProtocolVersion,
     /// Largest READ and WRITE, in bytes.
     pub transfer_bytes: (u32, u32),
-    /// How many entries the large directory gets.
+    /// Number of entries in the large directory.
     pub entries: usize,
-    /// Where the sparse file ends, in bytes.
+    /// Size of the sparse file, in bytes.
     pub large_bytes: u64,
-    /// Whether READ_PLUS may find nothing at all.
+    /// Whether READ_PLUS may return nothing at all.
     pub empty_read_plus: bool,
     /// Payload of the last READ.
     pub payload: Vec<u8>,
 }
 
-/// Tells whether the version has what only v2 lacks.
+/// Returns true if the version has features that only v2 lacks.
 pub fn is_not_v2(client: &TestedClient) -> bool {
     client.version > ProtocolVersion::V2
 }
 
-/// Tells whether the version is 4.2.
+/// Returns true if the version is 4.2.
 pub fn is_v42(client: &TestedClient) -> bool {
     client.version == ProtocolVersion::V4_2
 }
@@ -91,7 +91,7 @@ impl TestedClient {
         })
     }
 
-    /// Makes a folder, runs a check in it, and removes it with whatever the check left.
+    /// Creates a directory, runs a check in it, and removes it with everything the check left.
     pub fn in_own_folder(&mut self, check: fn(&mut Self) -> Done) -> Done {
         let (root, name) = (self.mount.root(), format!(".interop-{}", std::process::id()));
         self.dir = self.mkdir(&root, &name)?;
@@ -104,7 +104,7 @@ impl TestedClient {
         outcome
     }
 
-    /// Unmounts, and returns what went over the wire on the connection.
+    /// Unmounts, and returns the connection's wire counters.
     pub fn end(self) -> Result<String, String> {
         let counters = *self.connection.counters();
         let local =
@@ -112,7 +112,7 @@ impl TestedClient {
         let local = SocketAddr::try_from(local).map_err(|error| error.to_string())?;
         drop(self.connection);
         self.mount.unmount().map_err(|error| error.to_string())?;
-        // On the wire stands whatever was sent, for the first time or again.
+        // Everything that was sent counts, whether for the first time or again.
         let resent = counters.retransmissions + counters.replays;
         let calls = counters.calls_sent + counters.follow_ups + counters.delays + resent;
         let replies = counters.replies;
@@ -124,7 +124,7 @@ impl TestedClient {
         ))
     }
 
-    /// Makes one operation and hands its event over.
+    /// Makes one operation and passes on its event.
     pub fn event<T>(
         &mut self,
         operation: &Operation<'_>,
@@ -145,7 +145,7 @@ impl TestedClient {
         Ok(taken.expect("the loop ended with it"))
     }
 
-    /// Makes one operation; the outer error is of the connection, the inner one the server's.
+    /// Makes one operation; the outer error is the connection's, the inner one the server's.
     pub fn try_one(
         &mut self,
         operation: &Operation<'_>,
@@ -202,14 +202,14 @@ impl TestedClient {
         object.ok_or_else(|| "LOOKUP gave no handle".to_owned())
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     pub fn mkdir(&mut self, dir: &File, name: &str) -> Result<File, String> {
         let attributes = Sattr::with_mode(0o755);
         let made = self.object(&Operation::Mkdir { dir, name: name.as_bytes(), attributes })?;
         self.made(made, dir, name)
     }
 
-    /// Creates a file; in version 4 it is open then.
+    /// Creates a file; in version 4 it is then open.
     pub fn create(&mut self, name: &str) -> Result<File, String> {
         let dir = self.dir;
         let how = CreateHow::Unchecked(Sattr { size: Some(0), ..Sattr::with_mode(0o644) });
@@ -217,19 +217,19 @@ impl TestedClient {
         self.made(made, &dir, name)
     }
 
-    /// Takes the handle of what was made, by LOOKUP where the server doesn't give it.
+    /// Returns the handle of a new object, using LOOKUP if the server didn't return it.
     fn made(&mut self, made: Option<File>, dir: &File, name: &str) -> Result<File, String> {
         made.map_or_else(|| self.lookup(dir, name), Ok)
     }
 
-    /// Opens a file of the check's folder.
+    /// Opens a file in the check's directory.
     pub fn open(&mut self, name: &str) -> Result<File, String> {
         let (dir, access) = (self.dir, OpenAccess::Both);
         let object = self.object(&Operation::Open { dir: &dir, name: name.as_bytes(), access })?;
         object.ok_or_else(|| "OPEN gave no handle".to_owned())
     }
 
-    /// Closes what was opened, where files are opened at all.
+    /// Closes a file, in versions with opens.
     pub fn close(&mut self, file: &File) -> Done {
         if self.version.is_stateful() { self.done(&Operation::Close { file }) } else { Ok(()) }
     }
@@ -243,7 +243,7 @@ impl TestedClient {
         }
     }
 
-    /// Writes all of it, one WRITE after the other.
+    /// Writes all bytes, one WRITE after the other.
     pub fn write(&mut self, file: &File, offset: u64, bytes: &[u8], stable: StableHow) -> Done {
         let mut at = 0;
         while at < bytes.len() {
@@ -258,7 +258,7 @@ impl TestedClient {
         Ok(())
     }
 
-    /// Reads up to `len` bytes, fewer where the file ends.
+    /// Reads up to `len` bytes, fewer if the file ends before that.
     pub fn read(&mut self, file: &File, offset: u64, len: usize) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         while bytes.len() < len {
@@ -317,7 +317,7 @@ impl TestedClient {
         })?
     }
 
-    /// Gives out the connection, for several operations in flight.
+    /// Returns the connection, for several operations in flight.
     pub fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }

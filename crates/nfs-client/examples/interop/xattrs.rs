@@ -1,4 +1,4 @@
-//! Checks of extended attributes, which v4.2 has where its server and file system do.
+//! Checks of extended attributes, which v4.2 has if its server and file system do.
 
 use nfs_client::proto::client::{File, Operation, Outcome};
 use nfs_client::proto::nfs3::Status;
@@ -9,7 +9,7 @@ use crate::data::is_unsupported;
 use crate::names::same;
 use crate::tested_client::TestedClient;
 
-/// Bytes of a reply with names.
+/// Size requested for a list of names, in bytes.
 const LIST_BYTES: u32 = 4096;
 
 /// Sets, reads, lists, replaces and removes attributes of a file.
@@ -63,7 +63,7 @@ fn names_of(client: &mut TestedClient, file: &File) -> Result<Vec<String>, Strin
             }
             Ok((cookie, eof))
         })??;
-        // A list that makes no progress would never end.
+        // Without progress the loop would never end.
         if is_end || all.len() == before {
             all.sort();
             return Ok(all);

@@ -1,10 +1,10 @@
-//! Load from many clients at once, on one thread: what the comparisons with other programs run.
+//! Load from many clients at once, on one thread, for comparisons with other programs.
 //!
-//! `load nfs://HOST:PORT/EXPORT?version=3&mountport=PORT OP CLIENTS DEPTH SECONDS BYTES [keep]`
-//! OP is `getattr`, `read` or `write`; each client has a connection, a name and a user id of its
-//! own and keeps DEPTH operations of BYTES in flight. Opening and preparing are outside the clock.
-//! It prints one line of JSON: operations, bytes, seconds, processor time, and memory before the
-//! first and after the last client was opened. Payload is discarded, or with `keep` compared.
+//! `load nfs://HOST:PORT/EXPORT?version=3&mountport=PORT OP CLIENTS DEPTH SECONDS BYTES [keep]` OP
+//! is `getattr`, `read` or `write`; each client has its own connection, name and user id and keeps
+//! DEPTH operations of BYTES in flight. Opening and preparing are not timed. It prints one line of
+//! JSON: operations, bytes, seconds, CPU time, and memory before the first and after the last
+//! client was opened. Payload is discarded, or with `keep` compared.
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -24,7 +24,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::process::Resource;
 
-/// Size of the file that is read and written, in bytes.
+/// Size of the file, in bytes.
 const FILE_BYTES: u64 = 256 << 20;
 const FILE: &str = "load";
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ enum Op {
     Write,
 }
 
-/// What is requested.
+/// The command line.
 struct Settings {
     options: MountOptions,
     op: Op,
@@ -49,10 +49,10 @@ struct Settings {
     keep: bool,
 }
 
-/// What has to be known to start the next operation and to judge the last.
+/// Everything needed to start the next operation and to check the last.
 struct Work {
     op: Op,
-    /// The file, as each client has opened it.
+    /// The file as opened by each client.
     files: Vec<File>,
     bytes: u32,
     next_offset: u64,
@@ -66,7 +66,7 @@ fn main() -> Result<(), Failure> {
     let settings = settings()?;
     raise_descriptor_limit();
     let mut mount = Mount::connect(&settings.options)?;
-    // Twice the longest transfer, so that a payload can begin anywhere in the first half.
+    // Twice the longest transfer, so that a payload can start anywhere in the first half.
     let pool: Vec<u8> = (0..2 * settings.bytes as usize).map(|at| (at % 251) as u8).collect();
     let pool = Arc::new(pool);
     let file = prepare(&mut mount, &settings, &pool)?;
@@ -166,7 +166,7 @@ fn parse(address: &str) -> Result<MountOptions, Failure> {
     Ok(options)
 }
 
-/// Makes the file, and fills it where it will be read.
+/// Creates the file, and fills it if it will be read.
 fn prepare(mount: &mut Mount, settings: &Settings, pool: &[u8]) -> Result<File, Failure> {
     let root = mount.root();
     let file = mount.create(root, FILE)?;
@@ -179,7 +179,7 @@ fn prepare(mount: &mut Mount, settings: &Settings, pool: &[u8]) -> Result<File, 
     Ok(file)
 }
 
-/// Opens the file for one client: in version 4 an open is its client's own.
+/// Opens the file for one client: in version 4 an open belongs to its client.
 fn open(connection: &mut Connection, dir: &File) -> Result<File, Failure> {
     let access = OpenAccess::Both;
     connection.start(0, 0, &Operation::Open { dir, name: FILE.as_bytes(), access })?;
@@ -195,7 +195,7 @@ fn open(connection: &mut Connection, dir: &File) -> Result<File, Failure> {
 }
 
 impl Work {
-    /// Fills the slots of a connection and sends what was started.
+    /// Fills the slots of a connection and sends the started operations.
     fn fill(
         &mut self,
         (number, connection): (usize, &mut Connection),
@@ -295,15 +295,15 @@ fn many(
     Ok(())
 }
 
-/// Lets this process have as many connections as it may.
+/// Raises the limit on open files as far as allowed.
 fn raise_descriptor_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
-    // Where it is refused, opening the clients says so.
+    // If that is refused, opening the clients will fail with a message.
     let _ = rustix::process::setrlimit(Resource::Nofile, raised);
 }
 
-/// Processor time of this process so far, in seconds.
+/// CPU time of this process so far, in seconds.
 fn processor_s() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

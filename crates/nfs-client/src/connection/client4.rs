@@ -1,11 +1,11 @@
-//! A client of NFS version 4, as its server knows it.
+//! An NFS v4 client as its server sees it.
 //!
-//! [`Client4`] is introduced once; each connection of it then joins: in v4.0 by an owner range of
-//! its own, in v4.1 and later also by a share of the slots of the client's one session (see
-//! `shared_session`). The server forgets a client whose lease is not renewed: whatever a connection
-//! does renews it, and a connection that is idle does so by itself. The unmount destroys session
-//! and client. All of this blocks and belongs to set-up, recovery and the end.
-//! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.4, 2.10 and 18.35 to 18.51.
+//! [`Client4`] is registered once; each of its connections then joins: in v4.0 with an owner range
+//! of its own, in v4.1 and later also with a share of the slots of the client's only session (see
+//! `shared_session`). The server forgets a client whose lease is not renewed: any call on a
+//! connection renews it, and an idle connection renews it by itself. Unmounting destroys session
+//! and client. All of this blocks and is for setup, recovery and shutdown only. **Source:** RFC
+//! 7530 section 9.1, RFC 8881 sections 2.4, 2.10 and 18.35 to 18.51.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -26,20 +26,20 @@ use super::shared_session::{Granted, SessionSize, SessionUser, SharedSession};
 use crate::error::CallFailure;
 use crate::options::TRANSFER_BYTES_DEFAULT;
 
-/// The program of our callbacks, from the range that is free for such use.
+/// The program number of our callbacks, from the range for private use.
 ///
 /// **Source:** RFC 7530 section 18.36.3; Linux uses the same number.
 const CALLBACK_PROGRAM: u32 = 0x4000_0000;
-/// The largest message of a channel: a payload and what surrounds it.
+/// Largest message of a channel: a payload plus overhead.
 const CHANNEL_BYTES: u32 = TRANSFER_BYTES_DEFAULT + RECORD_OVERHEAD_BYTES as u32;
-/// The largest reply that the server must be consulted to keep.
+/// Largest reply that the server is asked to cache.
 const CACHED_BYTES: u32 = 4 * 1024;
-/// The most operations of one of our compounds, generously.
+/// Maximum number of operations in our compounds, with some margin.
 const OPERATIONS: u32 = 16;
-/// Owners that are set apart for each connection.
+/// Owners reserved for each connection.
 const OWNERS_PER_CONNECTION: u64 = 1 << 32;
 
-/// The identity that servers know a client by.
+/// A client's identity at its server.
 #[derive(Debug)]
 pub(crate) struct Client4 {
     version: ProtocolVersion,
@@ -50,21 +50,22 @@ pub(crate) struct Client4 {
     record: Mutex<Record>,
 }
 
-/// The part that changes over the life of a client.
+/// The mutable state of a client.
 #[derive(Debug)]
 struct Record {
     client: ClientId,
     /// Sequence number of the next session.
     sequence: u32,
-    /// Sessions were made before, so the server knows that nothing is to be reclaimed.
+    /// Whether an earlier session sent RECLAIM_COMPLETE, so the server knows that nothing will be
+    /// reclaimed.
     complete: bool,
     connections: u64,
     lease: Duration,
-    /// The session that connections share.
+    /// The session shared by connections.
     shared: Option<SharedSession>,
-    /// Sessions of connections for which the shared one had no slot.
+    /// Sessions of connections for which the shared one had no slots left.
     own_sessions: Vec<OwnSession>,
-    /// Further clients of the same mount, whose connections have identities of their own.
+    /// Other clients of the same mount, for connections with their own identities.
     others: Vec<Arc<Client4>>,
 }
 
@@ -76,14 +77,14 @@ struct OwnSession {
 }
 
 impl Client4 {
-    /// Introduces a client that no server has seen before; its delegations are counted with others.
+    /// Registers a new client; its delegations are counted together with the others.
     pub(crate) fn introduce(
         control: &mut Control,
         machine_name: &str,
         size: SessionSize,
         counters: Arc<DelegationCounters>,
     ) -> Result<Self, CallFailure> {
-        // The name must differ between processes and the verifier between lives of one: the server
+        // The name must differ between processes, and the verifier between runs of one: the server
         // discards all state of a name that comes with another verifier. RFC 8881 section 2.4.
         let random = RandomState::new().hash_one(std::process::id());
         let record = Record {
@@ -110,7 +111,7 @@ impl Client4 {
         Ok(client)
     }
 
-    /// Introduces the client to a server that does not know it (any more).
+    /// Registers the client with a server that does not know it (any more).
     fn introduce_to(&self, control: &mut Control, record: &mut Record) -> Result<(), CallFailure> {
         let owner = ClientOwner { verifier: self.verifier, id: self.name.as_bytes() };
         let (client, sequence) = if self.version.has_sessions() {
@@ -118,46 +119,45 @@ impl Client4 {
         } else {
             (set_client_id(control, owner)?, 0)
         };
-        // EXCHANGE_ID returns the number that the first CREATE_SESSION of this client must bear. A
-        // client that is new to the server may reclaim until it sends RECLAIM_COMPLETE, so that
-        // has to be sent again, too.
+        // EXCHANGE_ID returns the sequence number for this client's first CREATE_SESSION. A client
+        // that is new to the server may reclaim until it sends RECLAIM_COMPLETE, so that has to be
+        // sent again, too.
         (record.client, record.sequence, record.complete) = (client, sequence, false);
-        // A server that has forgotten the client has none of its sessions, and may give their ids
-        // to others.
+        // A server that has forgotten the client has none of its sessions, and may reuse their ids.
         record.own_sessions.clear();
         record.shared = None;
         self.delegations.clear();
         Ok(())
     }
 
-    /// Makes a connection a part of this client, in place of one that belonged to `former` and
-    /// was refused in `session`; what the server has forgotten is made again, once for all
-    /// connections: they take turns here, and the first one finds the session that it had.
+    /// Makes a connection part of this client again, after it belonged to `former` and was refused
+    /// in `session`. State that the server has forgotten is re-created once for all connections:
+    /// they take turns here, and the first one still finds the session it had.
     pub(crate) fn join_again(
         &self,
         control: &mut Control,
         former: ClientId,
         session: SessionId,
     ) -> Result<(), CallFailure> {
-        // The lock is held over the calls below: after a restart of the server all connections
-        // arrive here at once, and only the first of them is to make another client and session.
+        // The lock is held during the calls below: after a server restart all connections arrive
+        // here at once, and only the first of them should create another client and session.
         let mut record = self.lock_record();
         let forgotten = if self.version.has_sessions() {
-            // Only the session that refused this connection is dropped. Another connection may
-            // have made its successor already, and that one is joined.
+            // Drop only the session that refused this connection. Another connection may already
+            // have created its successor, which we then join.
             if record.shared.as_ref().is_some_and(|shared| shared.id == session) {
                 record.shared = None;
             }
-            // BADSESSION alone says that the session is gone and the client is not: a session can
-            // be destroyed by an administrator. Only CREATE_SESSION shows whether the client is
-            // still known; STALE_CLIENTID is the server's answer where it has restarted.
+            // BADSESSION only means that the session is gone, not the client: an administrator can
+            // destroy a session. Only CREATE_SESSION shows whether the client is still known; after
+            // a restart the server returns STALE_CLIENTID.
             match self.join_as(control, &mut record) {
                 Err(failure) if failure.status() == Some(Status::StaleClientId) => true,
                 result => return result.map(drop),
             }
         } else {
-            // In v4.0 the refusal itself says that the client id is stale. Where the id has changed
-            // since, another connection has introduced the client again, and this one only joins.
+            // In v4.0 the refusal itself means that the client id is stale. If the id has changed
+            // since, another connection has registered the client again, and this one only joins.
             record.client == former
         };
         if forgotten {
@@ -166,15 +166,15 @@ impl Client4 {
         self.join_as(control, &mut record).map(drop)
     }
 
-    /// Makes a connection a part of this client.
+    /// Makes a connection part of this client.
     pub(crate) fn join(&self, control: &mut Control) -> Result<Granted, CallFailure> {
         self.join_as(control, &mut self.lock_record())
     }
 
     fn join_as(&self, control: &mut Control, record: &mut Record) -> Result<Granted, CallFailure> {
         record.connections += 1;
-        // Opens of one owner are merged by the server, and in v4.0 its calls take turns. Each
-        // connection numbers its owners from a base of its own, so that none meets another's.
+        // The server merges opens of the same owner, and in v4.0 an owner's calls are serialized.
+        // Each connection numbers its owners from its own base, so that they never coincide.
         let binding = Binding {
             client: record.client,
             owner_base: record.connections * OWNERS_PER_CONNECTION,
@@ -191,14 +191,14 @@ impl Client4 {
             control.session().bind(&binding);
         }
         if self.version.has_sessions() && !record.complete {
-            // The server grants nothing that might conflict with a reclaim before this client has
-            // stated that it has none; without it OPEN would be answered GRACE. RFC 8881 section
+            // The server grants nothing that might conflict with a reclaim until this client has
+            // declared that it has none; without it OPEN would return GRACE. RFC 8881 section
             // 18.51.
             let complete = Op::ReclaimComplete { one_fs: false };
             let result =
                 control.compound(&[complete], |event| check_result(event, OpCode::ReclaimComplete));
             match result {
-                // A client that the server knew already need not say it twice.
+                // The server already knew the client, which then need not send it again.
                 Err(failure) if failure.status() == Some(Status::CompleteAlready) => {}
                 result => result?,
             }
@@ -208,8 +208,8 @@ impl Client4 {
         Ok(granted)
     }
 
-    /// Gives a connection its slots of the client's session, or a session of its own where that
-    /// has none left.
+    /// Gives a connection its slots of the client's session, or its own session if there are none
+    /// left.
     fn join_session(
         &self,
         control: &mut Control,
@@ -245,8 +245,8 @@ impl Client4 {
         &self.delegations
     }
 
-    /// Returns the directions in which calls may go over a connection: the server recalls what it
-    /// delegates.
+    /// Returns the directions in which calls may go over a connection; the server needs one to
+    /// recall delegations.
     fn direction(&self) -> u32 {
         match self.delegations.wanted() {
             Wanted::Read => direction::FORE_OR_BOTH,
@@ -254,21 +254,23 @@ impl Client4 {
         }
     }
 
-    /// Returns how often an idle connection renews the lease.
+    /// Returns the interval at which an idle connection renews the lease.
     pub(crate) fn renewal_interval(&self) -> Duration {
-        // Two renewals may be lost before the lease is: RFC 7530 section 9.5 leaves the rate open.
+        // Two renewals may get lost before the lease does: RFC 7530 section 9.5 leaves the rate
+        // open.
         self.lock_record().lease / 3
     }
 
-    /// Adds a client that is destroyed together with this one, the mount's.
+    /// Adds a client that is destroyed together with this one, which is the mount's.
     pub(crate) fn add_other(&self, client: &Arc<Self>) {
         if self.version.has_sessions() {
             self.lock_record().others.push(Arc::clone(client));
         }
     }
 
-    /// Destroys the sessions of connections that are gone, and the further clients that have no
-    /// other. Servers bound both, so that what a pass leaves would be missing in the next one.
+    /// Destroys the sessions of closed connections, and the additional clients without any
+    /// connection left. Servers limit both, so anything left behind by a pass would be missing in
+    /// the next one.
     pub(crate) fn destroy_unused(&self, control: &mut Control) -> Result<(), CallFailure> {
         let mut record = self.lock_record();
         record.destroy_unused_sessions(control)?;
@@ -283,8 +285,7 @@ impl Client4 {
         Ok(())
     }
 
-    /// Destroys the client where none of its connections is there any more, and says whether it
-    /// did.
+    /// Destroys the client if all its connections are closed, and returns whether it did.
     fn destroy_if_unused(&self, control: &mut Control) -> Result<bool, CallFailure> {
         let mut record = self.lock_record();
         if record.users() > 0 {
@@ -295,7 +296,7 @@ impl Client4 {
     }
 
     /// Destroys the client at the server. While connections are in use the server would refuse
-    /// (CLIENTID_BUSY); it drops the client when its lease has expired.
+    /// (CLIENTID_BUSY); it drops the client when its lease expires.
     pub(crate) fn leave(&self, control: &mut Control) -> Result<(), CallFailure> {
         if !self.version.has_sessions() {
             return Ok(());
@@ -316,7 +317,7 @@ impl Client4 {
 }
 
 impl Record {
-    /// Returns how many connections there are in sessions, that of the mount included.
+    /// Returns the number of connections in sessions, including the mount's.
     fn users(&self) -> u32 {
         let mut users = self.shared.as_ref().map_or(0, SharedSession::users);
         for own in &self.own_sessions {
@@ -325,7 +326,7 @@ impl Record {
         users
     }
 
-    /// Destroys the sessions of connections that are gone.
+    /// Destroys the sessions of closed connections.
     fn destroy_unused_sessions(&mut self, control: &mut Control) -> Result<(), CallFailure> {
         while let Some(index) = self.own_sessions.iter().position(|own| !own.is_used()) {
             destroy_session(control, self.own_sessions[index].session)?;
@@ -334,7 +335,7 @@ impl Record {
         Ok(())
     }
 
-    /// Destroys all sessions, then the client: it is only destroyed once it has none.
+    /// Destroys all sessions, then the client: it can only be destroyed once it has none.
     ///
     /// **Source:** RFC 8881 section 18.50.3.
     fn destroy_all(&mut self, control: &mut Control) -> Result<(), CallFailure> {
@@ -352,9 +353,9 @@ impl OwnSession {
     }
 }
 
-/// Binds a connection to a session, and says whether the server knows the session. A server that
-/// refuses for another reason binds it by itself, with the first SEQUENCE.
-/// **Source:** RFC 8881 sections 2.10.3.1 and 18.34.
+/// Binds a connection to a session, and returns whether the server knows the session. A server that
+/// refuses for another reason binds it implicitly, with the first SEQUENCE. **Source:** RFC 8881
+/// sections 2.10.3.1 and 18.34.
 fn bind_connection(
     control: &mut Control,
     session: SessionId,
@@ -371,8 +372,7 @@ fn bind_connection(
     }
 }
 
-/// Destroys a session. That takes a connection that is bound to it: RFC 8881 sections 18.34 and
-/// 18.37.3.
+/// Destroys a session. That requires a connection bound to it: RFC 8881 sections 18.34 and 18.37.3.
 fn destroy_session(control: &mut Control, session: SessionId) -> Result<(), CallFailure> {
     let is_bound = control.session().session_id() == session;
     if !is_bound && !bind_connection(control, session, direction::FORE)? {
@@ -383,15 +383,15 @@ fn destroy_session(control: &mut Control, session: SessionId) -> Result<(), Call
     }))
 }
 
-/// Destroys a client that has no session any more.
+/// Destroys a client that has no sessions.
 fn destroy_client(control: &mut Control, client: ClientId) -> Result<(), CallFailure> {
     ignore_refusal(control.compound(&[Op::DestroyClientid { client }], |event| {
         check_result(event, OpCode::DestroyClientid)
     }))
 }
 
-/// Passes over a server's refusal to forget something: it has forgotten it already, as after a
-/// restart, or will do so with the lease. A server that does not answer is a failure.
+/// Ignores a server's refusal to forget something: it has already forgotten it, as after a restart,
+/// or will when the lease expires. A server that does not answer is an error.
 fn ignore_refusal(result: Result<(), CallFailure>) -> Result<(), CallFailure> {
     match result {
         Err(failure) if failure.status().is_some() => Ok(()),
@@ -399,7 +399,7 @@ fn ignore_refusal(result: Result<(), CallFailure>) -> Result<(), CallFailure> {
     }
 }
 
-/// Introduces a client in v4.1 and later. **Source:** RFC 8881 section 18.35.
+/// Registers a client in v4.1 and later. **Source:** RFC 8881 section 18.35.
 fn exchange_id(
     control: &mut Control,
     owner: ClientOwner<'_>,
@@ -416,7 +416,7 @@ fn exchange_id(
     })
 }
 
-/// Introduces a client in v4.0. Its callbacks lead nowhere, so no server delegates to it.
+/// Registers a client in v4.0. Its callback address is invalid, so no server delegates to it.
 /// **Source:** RFC 7530 sections 16.33 and 16.34.
 fn set_client_id(control: &mut Control, owner: ClientOwner<'_>) -> Result<ClientId, CallFailure> {
     let op = Op::Setclientid {
@@ -435,15 +435,15 @@ fn set_client_id(control: &mut Control, owner: ClientOwner<'_>) -> Result<Client
     Ok(client)
 }
 
-/// Makes a session; returns it and the limits of its fore channel.
-/// **Source:** RFC 8881 section 18.36.
+/// Creates a session; returns it and the limits of its fore channel. **Source:** RFC 8881 section
+/// 18.36.
 fn create_session(
     control: &mut Control,
     record: &mut Record,
     slots: u32,
 ) -> Result<(SessionId, ChannelAttributes), CallFailure> {
     // The fore channel carries our calls. `cached_bytes_max` bounds the replies that the server has
-    // to keep for a retry: those of READ are never requested to be kept, so they may be larger.
+    // to keep for a retry: we never ask it to keep READ replies, so they may be larger.
     let fore = ChannelAttributes {
         header_pad_bytes: 0,
         request_bytes_max: CHANNEL_BYTES,
@@ -454,7 +454,7 @@ fn create_session(
         rdma_ird: None,
     };
     // The back channel carries recalls of delegations, one at a time. OPEN requests none, but a
-    // server may grant one all the same, and its recall has to be answered.
+    // server may still grant one, and its recall has to be answered.
     let back = ChannelAttributes {
         request_bytes_max: CACHED_BYTES,
         response_bytes_max: CACHED_BYTES,
@@ -476,16 +476,16 @@ fn create_session(
             OpOk::CreateSession { session, fore, .. } => Ok((session, fore)),
             _ => Err(unexpected_result()),
         })?;
-    // CREATE_SESSION has a sequence number of its own for each client, so that a retry makes no
+    // CREATE_SESSION has its own sequence number per client, so that a retry does not create a
     // second session: RFC 8881 section 18.36.4.
     record.sequence += 1;
-    // The number of slots is the server's decision: it may grant fewer than were requested, and one
-    // that grants more gets no more calls in flight than were planned for.
+    // The server decides on the number of slots: it may grant fewer than requested, and if it
+    // grants more, we still keep no more calls in flight than planned.
     granted.requests_max = granted.requests_max.clamp(1, slots);
     Ok((session, granted))
 }
 
-/// Asks for how long the server keeps a client that is silent.
+/// Queries how long the server keeps an idle client.
 fn get_lease(control: &mut Control) -> Result<Duration, CallFailure> {
     let request = Bitmap::of(&[attribute::LEASE_TIME]);
     let seconds =
@@ -498,7 +498,7 @@ fn get_lease(control: &mut Control) -> Result<Duration, CallFailure> {
     Ok(Duration::from_secs(u64::from(seconds.unwrap_or(90).max(3))))
 }
 
-/// Checks that an operation whose result has no fields succeeded.
+/// Checks that an operation without result fields succeeded.
 fn check_result(event: &Event<'_>, code: OpCode) -> Result<(), CallError> {
     event.result_of(code).map(drop)
 }

@@ -1,7 +1,7 @@
-//! One blocking connection for set-up and clean-up.
+//! A blocking connection for setup and cleanup.
 //!
-//! [`Control`] makes one call at a time and waits for it, over any transport. It has a deadline for
-//! each call, so that a server that sends a byte now and then does not hold it for ever.
+//! [`Control`] makes one call at a time and waits for it, over any transport. Each call has a
+//! deadline, so that a server that sends a byte now and then does not block it forever.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::interrupt::POLL_INTERVAL;
 use crate::options::{MountOptions, TRANSFER_BYTES_DEFAULT};
 use crate::scratch::Scratch;
 
-/// A blocking connection to one service.
+/// A blocking connection to a service.
 #[derive(Debug)]
 pub(crate) struct Control {
     connection: Connection,
@@ -33,7 +33,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Connects to a service, whose name is for messages.
+    /// Connects to a service; its name is for messages.
     pub(crate) fn connect(
         service: &'static str,
         server: SocketAddr,
@@ -49,7 +49,7 @@ impl Control {
         Ok(Self::over(connection))
     }
 
-    /// Takes a connection without calls in flight, to make calls one at a time.
+    /// Wraps a connection without calls in flight, to make calls one at a time.
     pub(crate) fn over(connection: Connection) -> Self {
         let target = Arc::clone(connection.target());
         Self { connection, target, scratch: Scratch::new(), started: now() }
@@ -68,7 +68,7 @@ impl Control {
         self.session().free_slots() + self.session().in_flight()
     }
 
-    /// Notes that the connection uses its session from now on.
+    /// Records that the connection uses its session from now on.
     pub(super) fn set_session_user(&mut self, user: Arc<SessionUser>) {
         self.connection.session_user = Some(user);
     }
@@ -85,7 +85,7 @@ impl Control {
         self.finish_returns();
     }
 
-    /// Waits until what is to be returned was: this connection makes one call at a time.
+    /// Waits until all pending delegations are returned: this connection makes one call at a time.
     fn finish_returns(&mut self) {
         if self.connection.has_returns() {
             let started = self.started;
@@ -111,7 +111,7 @@ impl Control {
         &self.connection
     }
 
-    /// Makes a call of any program and has `done` look at its successful end.
+    /// Makes a call of any program and passes a successful result to `done`.
     pub(crate) fn call<T>(
         &mut self,
         call: &Call<'_>,
@@ -122,7 +122,7 @@ impl Control {
         self.finish_call(Kind::of_call(call), started, |event| Ok(done(event)?))
     }
 
-    /// Makes a compound of version 4 and has `done` look at its successful end.
+    /// Makes a v4 compound and passes a successful result to `done`.
     pub(crate) fn compound<T>(
         &mut self,
         ops: &[Op<'_>],
@@ -133,7 +133,7 @@ impl Control {
         self.finish_call(Kind::COMPOUND, started, done)
     }
 
-    /// Does a file operation and has `done` look at its successful end.
+    /// Performs a file operation and passes a successful result to `done`.
     pub(crate) fn operate<T>(
         &mut self,
         operation: &Operation<'_>,
@@ -160,8 +160,8 @@ impl Control {
 
     /// Gets the limits of a file system.
     pub(crate) fn fsinfo(&mut self, root: &File) -> Result<Fsinfo, CallFailure> {
-        // Version 2 has no FSINFO; its one limit is that of the protocol. A server that speaks it
-        // at all answers GETATTR, which shows that the handle is good.
+        // Version 2 has no FSINFO; the protocol itself sets its only limit. Any v2 server answers
+        // GETATTR, which shows that the handle is valid.
         if self.version() == ProtocolVersion::V2 {
             self.operate(&Operation::Getattr { file: root }, |_| Ok(()))?;
             let file_bytes_max = nfs_proto::nfs2::FILE_BYTES_MAX.into();
@@ -198,7 +198,7 @@ impl Control {
             return Err(failure);
         }
         self.finish_returns();
-        // A transfer ends with an event; were there none, the call had no answer.
+        // A transfer ends with an event; if there was none, the call has no answer.
         match answer {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => Err(CallFailure::Answered { call, server, error }),
@@ -206,7 +206,7 @@ impl Control {
         }
     }
 
-    /// Sends what is to be sent and receives until an event was passed on.
+    /// Sends pending data and receives until an event was passed on.
     fn transfer_until_event(
         &mut self,
         call: Kind,
@@ -219,8 +219,8 @@ impl Control {
         let clock = || nanoseconds_since(started);
         let before = *self.connection.counters();
         loop {
-            // The deadline is that of the whole call: a server that sends a byte now and then, or
-            // answers "later" for ever, does not extend it.
+            // The deadline is for the whole call: a server that sends a byte now and then, or
+            // answers "try later" forever, does not extend it.
             let left = deadline.saturating_duration_since(now());
             if left.is_zero() {
                 let silence = silence_since(&before, self.connection.counters());
@@ -258,7 +258,7 @@ fn failure_of(call: Kind, error: ConnectionError) -> CallFailure {
     }
 }
 
-/// Returns the file that a reply named.
+/// Returns the file named in a reply.
 fn named_file(event: &Event<'_>) -> Result<File, DecodeError> {
     match event.file {
         Some(file) => Ok(*file),
@@ -266,7 +266,7 @@ fn named_file(event: &Event<'_>) -> Result<File, DecodeError> {
     }
 }
 
-/// Returns what was received in place of the answer.
+/// Returns what was received instead of the answer.
 fn silence_since(before: &Counters, after: &Counters) -> Silence {
     let put_off = after.delays - before.delays;
     let strays = after.late_replies - before.late_replies;

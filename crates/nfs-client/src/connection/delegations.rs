@@ -1,13 +1,13 @@
-//! Delegations to read: kept and used in place of OPEN where they are wanted, returned in any case.
+//! Read delegations: if wanted, kept and used instead of OPEN; otherwise returned at once.
 //!
-//! [`Delegations`] is what a client of v4.1 and later holds, by the name that each file was opened
-//! by, for all its connections together, as a kernel has it; a [`DelegationUser`] is the part of
-//! one connection: its opens in flight, and what it has to return. Whichever connection gets a
-//! recall returns the delegation. The table is locked for an open by name and for nothing else, and
-//! only where delegations are wanted.
+//! [`Delegations`] are those of a v4.1 client, keyed by the name that each file was opened by, for
+//! all its connections together, as in a kernel; a [`DelegationUser`] is the part of one
+//! connection: its opens in flight, and the delegations it has to return. Whichever connection gets
+//! a recall returns the delegation. The table is locked only when opening by name, and only if
+//! delegations are wanted.
 //!
-//! A server may delegate what no client requested (RFC 8881 section 18.16.3), and counts on it:
-//! such a delegation is returned at once. **Source:** RFC 8881 sections 10.2, 10.4 and 20.2; Linux,
+//! A server may delegate without a request (RFC 8881 section 18.16.3) and rely on it: such a
+//! delegation is returned at once. **Source:** RFC 8881 sections 10.2, 10.4 and 20.2; Linux,
 //! fs/nfs/delegation.c.
 
 use std::collections::hash_map::DefaultHasher;
@@ -28,28 +28,28 @@ use crate::scratch::Scratch;
 /// The tag of a call that returns a delegation.
 pub(super) const RETURN: u32 = u32::MAX - 2;
 
-/// Delegations that a client holds at most. **Source:** Linux, fs/nfs/delegation.c,
+/// Maximum number of delegations that a client keeps. **Source:** Linux, fs/nfs/delegation.c,
 /// `NFS_DEFAULT_DELEGATION_WATERMARK`.
 const HELD_MAX: usize = 5_000;
 
-/// Recalls that are remembered: one may overtake the reply that grants its delegation.
+/// Number of recalls remembered: one may overtake the reply that grants its delegation.
 const RECALLED_MAX: usize = 64;
 
-/// The longest wait for the reply to a return, before the end is looked at again.
+/// Longest wait for the reply to a return before the deadline is checked again.
 const WAIT: Duration = Duration::from_millis(50);
 
 /// Counts of delegations so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DelegationCounts {
-    /// Those that a server granted, requested or not.
+    /// Delegations that a server granted, requested or not.
     pub granted: u64,
-    /// Those that it wanted back.
+    /// Delegations that it recalled.
     pub recalled: u64,
-    /// Those that it has back.
+    /// Delegations that were returned to it.
     pub returned: u64,
 }
 
-/// The [`DelegationCounts`] of a mount, which all of its clients count.
+/// The [`DelegationCounts`] of a mount, shared by all its clients.
 #[derive(Debug, Default)]
 pub(crate) struct DelegationCounters {
     granted: AtomicU64,
@@ -78,14 +78,14 @@ pub(crate) struct Delegations {
 #[derive(Debug, Default)]
 struct Table {
     held: HashMap<u64, Held>,
-    /// The last ones that were recalled.
+    /// The most recently recalled ones.
     recalled: VecDeque<Stateid>,
 }
 
 /// A delegation, with the connection that got it.
 #[derive(Debug)]
 struct Held {
-    /// Its stateid is that of the delegation.
+    /// Contains the delegation's stateid.
     file: File,
     connection: u64,
 }
@@ -94,7 +94,7 @@ impl Delegations {
     pub(crate) fn new(wanted: Wanted, counters: Arc<DelegationCounters>) -> Self {
         let mut table = Table::default();
         if wanted == Wanted::Read {
-            // Room for all, so that none of them allocates while something is measured.
+            // Reserve room for all, so that nothing allocates during the measurement.
             table.held.reserve(HELD_MAX);
             table.recalled.reserve(RECALLED_MAX);
         }
@@ -109,7 +109,7 @@ impl Delegations {
         &self.counters
     }
 
-    /// Forgets all of them, as the server has that does not know the client any more.
+    /// Forgets all delegations, after the server has forgotten the client.
     pub(super) fn clear(&self) {
         self.lock_table().held.clear();
     }
@@ -118,21 +118,21 @@ impl Delegations {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Finds the delegation of a name.
+    /// Finds a delegation by name.
     fn find(&self, key: u64) -> Option<File> {
         Some(self.lock_table().held.get(&key)?.file)
     }
 
-    /// Takes the delegation of a name, to be returned.
+    /// Removes a delegation by name, in order to return it.
     fn take(&self, key: u64) -> Option<File> {
         Some(self.lock_table().held.remove(&key)?.file)
     }
 
-    /// Keeps a delegation that was granted; false where it must be returned.
+    /// Keeps a granted delegation; returns false if it must be returned.
     fn keep(&self, key: u64, file: File, connection: u64) -> bool {
         let mut table = self.lock_table();
         if let Some(index) = table.recalled.iter().position(|known| *known == file.stateid) {
-            // Its recall has overtaken the reply that grants it, and it was returned by now.
+            // Its recall overtook the reply that grants it, and it has already been returned.
             table.recalled.remove(index);
             return true;
         }
@@ -143,7 +143,7 @@ impl Delegations {
         true
     }
 
-    /// Holds a delegation no longer that was recalled.
+    /// Removes a recalled delegation.
     fn drop_recalled(&self, stateid: &Stateid) {
         self.counters.recalled.fetch_add(1, Relaxed);
         let mut table = self.lock_table();
@@ -157,7 +157,7 @@ impl Delegations {
         }
     }
 
-    /// Takes all delegations that a connection got, or those of all connections.
+    /// Removes all delegations granted on a connection, or on all connections.
     fn take_all(&self, connection: Option<u64>, taken: &mut Vec<File>) {
         let mut table = self.lock_table();
         table.held.retain(|_, held| {
@@ -170,7 +170,7 @@ impl Delegations {
     }
 }
 
-/// The part of one connection in the delegations of its client.
+/// The part of one connection in its client's delegations.
 #[derive(Debug)]
 pub(crate) struct DelegationUser {
     shared: Arc<Delegations>,
@@ -178,7 +178,7 @@ pub(crate) struct DelegationUser {
     number: u64,
     /// Opens in flight that may bring a delegation.
     opens: Vec<OpenCall>,
-    /// Delegations that are to be returned; one is at a time.
+    /// Delegations to return, one at a time.
     to_return: Vec<File>,
     is_returning: bool,
 }
@@ -200,18 +200,18 @@ impl DelegationUser {
         self.shared.wanted
     }
 
-    /// Says whether a call is in flight that returns a delegation.
+    /// Returns true if a call that returns a delegation is in flight.
     pub(super) const fn is_returning(&self) -> bool {
         self.is_returning
     }
 
-    /// Says whether anything is left to be returned.
+    /// Returns true if delegations are left to return.
     pub(super) const fn has_returns(&self) -> bool {
         self.is_returning || !self.to_return.is_empty()
     }
 
-    /// Notes an operation that is about to be started: a name that this client itself changes is
-    /// delegated no longer, since no server recalls from the client that changes a file.
+    /// Handles an operation that is about to be started: if this client itself changes a name, its
+    /// delegation is dropped, since no server recalls from the client that makes the change.
     pub(super) fn note_change(&mut self, operation: &Operation<'_>) {
         let (dir, name) = match *operation {
             Operation::Remove { dir, name } | Operation::Create { dir, name, .. } => (dir, name),
@@ -225,21 +225,21 @@ impl DelegationUser {
         self.give_up(key_of(dir, name));
     }
 
-    /// Returns the delegation of a name, where there is one.
+    /// Returns the delegation of a name, if there is one.
     fn give_up(&mut self, key: u64) {
         if let Some(file) = self.shared.take(key) {
             self.to_return.push(file);
         }
     }
 
-    /// Notes an OPEN that was started and may bring a delegation.
+    /// Records an OPEN in flight that may bring a delegation.
     pub(super) fn note_open(&mut self, tag: u32, operation: &Operation<'_>) {
         if let Operation::Open { dir, name, access: OpenAccess::Read } = *operation {
             self.opens.push(OpenCall { tag, key: key_of(dir, name) });
         }
     }
 
-    /// Notes the end of a call: the delegation that it brought is kept or returned.
+    /// Handles the end of a call: keeps or returns the delegation that it brought.
     pub(super) fn note_event(&mut self, event: &Event<'_>) {
         if !matches!(event.kind, Kind::File(OperationKind::Open | OperationKind::Create)) {
             return;
@@ -260,14 +260,14 @@ impl DelegationUser {
         }
     }
 
-    /// Notes a delegation that the server wants back.
+    /// Handles the recall of a delegation.
     pub(super) fn note_recall(&mut self, recall: &Recall) {
         self.shared.drop_recalled(&recall.stateid);
         self.to_return.push(File { stateid: recall.stateid, ..File::from(recall.file) });
     }
 
-    /// Notes the end of a call that returned a delegation. One that the server does not know any
-    /// more is none, and is not counted.
+    /// Handles the end of a call that returned a delegation. If the server no longer knew it, it is
+    /// not counted.
     pub(super) fn note_returned(&mut self, event: &Event<'_>) {
         self.is_returning = false;
         if event.result.is_ok() {
@@ -276,7 +276,7 @@ impl DelegationUser {
     }
 }
 
-/// Names a file by the name that it is opened by.
+/// Returns the key of a file, derived from the name it is opened by.
 fn key_of(dir: &File, name: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     dir.handle.hash(&mut hasher);
@@ -285,8 +285,8 @@ fn key_of(dir: &File, name: &[u8]) -> u64 {
 }
 
 impl Connection {
-    /// Returns the file of this name, where it is delegated to the client of this connection: it
-    /// can be read without an OPEN, and needs no CLOSE.
+    /// Returns the file of this name if it is delegated to this connection's client: it can be read
+    /// without OPEN, and needs no CLOSE.
     pub fn delegated(&self, dir: &File, name: &[u8]) -> Option<File> {
         let user = self.delegations.as_ref()?;
         if user.wanted() == Wanted::Nothing {
@@ -295,17 +295,17 @@ impl Connection {
         user.shared.find(key_of(dir, name))
     }
 
-    /// Returns the delegation of this name, if there is one: the server did not let a call pass
-    /// that relied on it.
+    /// Returns the delegation of this name, if there is one, after the server rejected a call that
+    /// relied on it.
     pub fn give_up_delegation(&mut self, dir: &File, name: &[u8]) {
         if let Some(user) = &mut self.delegations {
             user.give_up(key_of(dir, name));
         }
     }
 
-    /// Returns all delegations that this connection got, and those that are to be returned anyway.
-    /// Blocks until an instant at most, with no call of the caller's in flight: what the server
-    /// does not have back by then it forgets with the lease.
+    /// Returns all delegations that this connection got, and those already due to be returned.
+    /// Blocks until `until` at most; the caller must have no call in flight. The server forgets any
+    /// that are left when the lease expires.
     pub fn return_delegations(
         &mut self,
         scratch: &mut Scratch,
@@ -318,14 +318,14 @@ impl Connection {
         self.finish_returns(scratch, clock, until_ns);
     }
 
-    /// Has the delegations of all connections of the client returned by this one.
+    /// Makes this connection return the delegations of all connections of the client.
     pub(super) fn take_all_delegations(&mut self) {
         if let Some(user) = &mut self.delegations {
             user.shared.take_all(None, &mut user.to_return);
         }
     }
 
-    /// Waits until nothing is left to be returned, but no longer than until an instant.
+    /// Waits until nothing is left to return, or the deadline.
     pub(super) fn finish_returns(
         &mut self,
         scratch: &mut Scratch,
@@ -334,7 +334,7 @@ impl Connection {
     ) {
         while self.has_returns() && !self.is_down() && clock() < until_ns {
             if self.wait(scratch, clock, WAIT, &mut |_| {}).is_err() {
-                // The server forgets them with the lease.
+                // The server forgets them when the lease expires.
                 return;
             }
         }
@@ -344,7 +344,7 @@ impl Connection {
         matches!(&self.delegations, Some(user) if user.has_returns())
     }
 
-    /// Starts the return of a delegation, where one waits and a slot is free.
+    /// Starts to return a delegation, if one is waiting and a slot is free.
     pub(super) fn start_return(&mut self, now_ns: u64) {
         if self.is_down() || self.link.session.is_unbound() {
             return;
@@ -358,7 +358,7 @@ impl Connection {
         }
     }
 
-    /// Takes the recalls that were received.
+    /// Handles received recalls.
     pub(super) fn take_recalls(&mut self) {
         let Some(user) = &mut self.delegations else { return };
         while let Some(recall) = self.link.session.take_recall() {

@@ -1,8 +1,8 @@
-//! Recovery of a connection: reconnects, binds it to another session, renews its lease.
+//! Recovery of a connection: reconnects it, binds it to another session, renews its lease.
 //!
-//! Calls that succeed never pass through here. A lost connection is made again with growing
-//! pauses, within the mount's timeout; to a server that forgot its client, it is introduced again.
-//! **Source:** RFC 7530 section 9.6, RFC 8881 sections 8.3, 8.4 and 2.10.
+//! Successful calls never pass through here. A lost connection is re-established with growing
+//! pauses, within the mount's timeout; if the server has forgotten its client, the client registers
+//! again. **Source:** RFC 7530 section 9.6, RFC 8881 sections 8.3, 8.4 and 2.10.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -19,41 +19,41 @@ use crate::scratch::Scratch;
 use crate::service::{NFS, explain};
 use crate::transport::{Attempt, begin_opening, continue_opening};
 
-/// The tag of calls that are not the caller's.
+/// The tag of our own calls.
 const RENEWAL: u32 = u32::MAX;
-/// Slots that are kept for them.
+/// Slots reserved for them.
 pub(crate) const RENEWAL_SLOTS: usize = 1;
-/// How long one attempt to reconnect may take.
+/// Maximum duration of one attempt to reconnect.
 const ATTEMPT: Duration = Duration::from_secs(1);
-/// The first pause between two attempts to reconnect; each further one is twice as long.
+/// First pause between two attempts to reconnect; each further one is twice as long.
 const PAUSE_NS_MIN: u64 = 20_000_000;
-/// How often an attempt is looked at that is in progress.
+/// How often an attempt in progress is checked.
 const LOOK_NS: u64 = 5_000_000;
 /// The longest pause between two attempts.
 const PAUSE_NS_MAX: u64 = 1_000_000_000;
 
-/// When the lease of a client of version 4 is renewed by an idle connection.
+/// When an idle connection renews the lease of its v4 client.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Renewal {
-    /// 0 where there is no lease.
+    /// 0 if there is no lease.
     pub(super) every_ns: u64,
     pub(super) last_ns: u64,
     pub(super) in_flight: bool,
 }
 
-/// The ends of calls that are not the caller's, among the events of one receive.
+/// The completions of our own calls among the events of one receive.
 #[derive(Debug, Default)]
 struct OwnEnds {
-    /// All of them.
+    /// Number of completions.
     count: usize,
     is_renewed: bool,
-    /// The server does not know the client any more.
+    /// Whether the server no longer knows the client.
     is_refused: bool,
 }
 
 impl OwnEnds {
-    /// Handles an event that ends such a call, and returns whether it was one. An event of the
-    /// caller may bring a delegation.
+    /// Handles the completion of one of our own calls, and returns whether it was one. An event of
+    /// the caller's may bring a delegation.
     fn take_own(&mut self, event: &Event<'_>, user: &mut Option<DelegationUser>) -> bool {
         if let Some(user) = user {
             if event.tag == RETURN {
@@ -77,14 +77,14 @@ impl OwnEnds {
     }
 }
 
-/// A connection that was lost and has brought no reply since.
+/// A connection that was lost and has had no reply since.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trouble {
     pub(super) since_ns: u64,
     /// When to try again; `None` while connected.
     pub(super) next_ns: Option<u64>,
     pub(super) pause_ns: u64,
-    /// When the attempt that is in progress began.
+    /// When the attempt in progress started.
     pub(super) begun_ns: u64,
 }
 
@@ -95,21 +95,21 @@ impl Trouble {
 }
 
 impl Connection {
-    /// Returns when the lease is to be renewed; an operation of a session renews it too.
+    /// Returns when the lease has to be renewed; operations in a session renew it, too.
     pub(super) fn renewal_ns(&self) -> Option<u64> {
         let Renewal { every_ns, last_ns, in_flight } = self.renewal;
         let busy = in_flight || self.link.session.free_slots() == 0;
         if every_ns == 0 || busy || self.is_down() || self.forgotten {
             return None;
         }
-        // In a session every call begins with SEQUENCE, which renews the lease: only an idle one
-        // has to be renewed. Before v4.1 the calls that renew are those with an open's stateid, and
-        // RENEW is sent at its time whatever else is. RFC 8881 section 8.3, RFC 7530 section 9.5.
+        // In a session every call starts with SEQUENCE, which renews the lease: only an idle
+        // session needs more. Before v4.1 only calls with an open's stateid renew it, so RENEW is
+        // sent on schedule regardless. RFC 8881 section 8.3, RFC 7530 section 9.5.
         let has_sessions = self.link.session.version().has_sessions();
         Some(if has_sessions { last_ns.max(self.link.progress_ns) } else { last_ns } + every_ns)
     }
 
-    /// Renews the lease: by a SEQUENCE alone where there are sessions, else by RENEW.
+    /// Renews the lease: with a lone SEQUENCE if there are sessions, otherwise with RENEW.
     /// **Source:** RFC 7530 section 16.28, RFC 8881 section 8.3.
     pub(super) fn renew_lease(&mut self, now_ns: u64) {
         let session = &mut self.link.session;
@@ -119,7 +119,7 @@ impl Connection {
         self.renewal.last_ns = now_ns;
     }
 
-    /// Receives, and passes on all events but those of renewals.
+    /// Receives, and passes on all events except those of renewals.
     pub(super) fn receive_stateful(
         &mut self,
         scratch: &mut Scratch,
@@ -135,11 +135,11 @@ impl Connection {
         });
         self.take_recalls();
         self.note_own(&own);
-        // The session holds operations back that the server refused with BADSESSION or
-        // STALE_CLIENTID: nothing more may be sent before there is another binding. The connection
-        // of the mount itself is made again by its caller.
+        // The session holds back operations that the server refused with BADSESSION or
+        // STALE_CLIENTID: nothing more may be sent before there is another binding. The mount's own
+        // connection is re-established by its caller.
         self.forgotten |= self.client.is_some() && self.link.session.is_unbound();
-        // Calls that are out will be refused too; their replies are worth waiting for.
+        // Calls in flight will be refused, too; wait for their replies.
         if self.forgotten && self.link.session.awaited_calls() == 0 {
             let now_ns = clock();
             let trouble = self.trouble.get_or_insert(Trouble::beginning_at(now_ns));
@@ -148,8 +148,8 @@ impl Connection {
         Ok(count? - own.count)
     }
 
-    /// Passes on the events that wait, without reading from the socket, and keeps what is not the
-    /// caller's: a renewal ends here too, by the loss of its connection.
+    /// Passes on pending events without reading from the socket, and keeps those of our own calls:
+    /// a renewal may also end because its connection is lost.
     pub(super) fn take_events(&mut self, events: &mut dyn FnMut(&Event<'_>)) -> usize {
         let mut own = OwnEnds::default();
         let user = &mut self.delegations;
@@ -167,8 +167,8 @@ impl Connection {
         self.forgotten |= own.is_refused;
     }
 
-    /// Reconnects and makes another session, and another client if need be; the calls that
-    /// were held back go on in it.
+    /// Reconnects and creates another session, and another client if necessary; calls that were
+    /// held back continue in it.
     fn rebind(&mut self, now_ns: u64) -> Result<(), MountError> {
         let Some(client) = self.client.clone() else { return Ok(()) };
         let session = &self.link.session;
@@ -179,9 +179,8 @@ impl Connection {
             identity: self.identity.clone(),
             ..ConnectionOptions::default()
         };
-        // The new session is made on a connection of its own, with blocking calls; then its socket
-        // and its binding replace those of this connection, whose calls in flight are adapted to
-        // it.
+        // The new session is created on a separate connection, with blocking calls; then its socket
+        // and its binding replace ours, and our calls in flight are adapted to it.
         let fresh = Self::connect_to(&self.target, session.version(), &options)?;
         let (former, former_session) = (session.client(), session.session_id());
         let mut control = Control::over(fresh);
@@ -189,21 +188,21 @@ impl Connection {
             .join_again(&mut control, former, former_session)
             .map_err(|failure| explain(NFS, &self.target.options, failure))?;
         let mut fresh = control.into_connection();
-        // The counters of the old socket are read before it goes; they belong to this connection.
+        // Read the counters of the old socket before it is closed; they belong to this connection.
         self.tcp.note_replaced(&self.link.transport);
         std::mem::swap(&mut self.link.transport, &mut fresh.link.transport);
-        // Slots of the former session are of no use, and those of the present one are ours now:
-        // neither is returned when `fresh` goes.
+        // The slots of the old session are useless, and those of the new one are ours now: neither
+        // is returned when `fresh` is dropped.
         self.session_user = fresh.session_user.take();
-        // Calls that the server refused or never got are sent again under the new session. One that
-        // may have been carried out, and is not idempotent, is reported as lost: the reply cache
-        // that would have recognized its retry went with the old session.
+        // Calls that the server refused or never got are sent again in the new session. A call that
+        // may have been executed, and is not idempotent, is reported as lost: the reply cache that
+        // would have recognized its retry is gone with the old session.
         self.link.session.resume(now_ns, &fresh.link.session);
         self.forgotten = false;
         Ok(())
     }
 
-    /// Handles the end of a socket: reconnects, or returns why it can't.
+    /// Handles a broken socket: reconnects, or returns why it can't.
     pub(super) fn handle_loss(
         &mut self,
         broken: Broken,
@@ -211,7 +210,8 @@ impl Connection {
     ) -> Result<(), ConnectionError> {
         let may_recover = match &broken {
             Broken::Garbage(_) => false,
-            // The system reports each datagram that no socket accepted; it is sent again in time.
+            // The system reports each datagram that was sent to a closed port; it will be sent
+            // again.
             Broken::Lost(reason) if self.link.transport.is_datagram() => {
                 if self.reconnect && reason.kind() == ErrorKind::ConnectionRefused {
                     return Ok(());
@@ -223,8 +223,8 @@ impl Connection {
         if !may_recover {
             return Err(self.error_of(broken));
         }
-        // The first attempt is made at once, since most losses are restarts of a moment. Each
-        // further one waits twice as long as the one before.
+        // The first attempt is made at once, since most losses are short restarts. Each further one
+        // waits twice as long as the one before.
         let trouble = self.trouble.get_or_insert(Trouble::beginning_at(now_ns));
         let first = trouble.since_ns == now_ns;
         trouble.next_ns = Some(if first { now_ns } else { now_ns + trouble.pause_ns });
@@ -234,11 +234,11 @@ impl Connection {
         if first { self.reconnect(now_ns) } else { Ok(()) }
     }
 
-    /// Goes on with an attempt to connect, or makes one, and tells whether it has succeeded. It
-    /// does not wait, but for TLS.
+    /// Continues an attempt to connect, or starts one, and returns whether it has succeeded. Blocks
+    /// only for TLS.
     fn advance_attempt(&mut self, now_ns: u64) -> Result<bool, MountError> {
-        // TCP would repeat a lost SYN after 1, 3 and 7 seconds. An attempt that begins again after
-        // a second reaches a server sooner that has just come back.
+        // TCP would repeat a lost SYN after 1, 3 and 7 seconds. Starting over every second reaches
+        // a server sooner once it is back.
         let limit = self.target.options.timeout.min(ATTEMPT);
         let opening = self.target.opening_within(limit);
         let attempt = if let Some(fd) = self.connecting.take() {
@@ -250,8 +250,8 @@ impl Connection {
         match attempt {
             Attempt::Open(transport) => {
                 // The server still knows the client and its session: only the socket is new. In a
-                // session calls are sent again with their slot and sequence number, and the server
-                // answers from its reply cache what it has carried out already.
+                // session calls are resent with their slot and sequence number, and the server
+                // answers those it has already executed from its reply cache.
                 drop(self.replace_transport(transport));
                 self.link.session.reconnected(now_ns);
                 Ok(true)
@@ -271,7 +271,7 @@ impl Connection {
         }
     }
 
-    /// Makes one attempt to connect, or goes on with it.
+    /// Starts an attempt to connect, or continues one.
     pub(super) fn reconnect(&mut self, now_ns: u64) -> Result<(), ConnectionError> {
         let opened = if self.forgotten {
             self.rebind(now_ns).map(|()| true)
@@ -282,9 +282,9 @@ impl Connection {
         let Some(trouble) = &mut self.trouble else { return Ok(()) };
         match opened {
             Ok(true) => {
-                // A socket that connects proves little: a server whose NFS service fails accepts
-                // and closes at once. So the pause grows here as well, and only a reply ends the
-                // trouble (see `Connection::receive`).
+                // A socket that connects proves little: a server whose NFS service has failed
+                // accepts and closes at once. So the pause grows here as well, and only a reply
+                // resets it (see `Connection::receive`).
                 trouble.pause_ns = (2 * trouble.pause_ns).min(PAUSE_NS_MAX);
                 trouble.next_ns = None;
                 self.link.progress_ns = now_ns;
@@ -303,7 +303,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether there was no reply for longer than the mount's timeout.
+    /// Returns true if there was no reply for longer than the mount's timeout.
     fn is_over(&self, now_ns: u64) -> bool {
         let limit_ns = self.target.options.timeout.as_nanos() as u64;
         let Some(trouble) = self.trouble else { return false };

@@ -1,11 +1,11 @@
-//! The session of a client of v4.1 and later, and how its connections share the slots.
+//! The session of a v4.1 client, and how its connections share the slots.
 //!
-//! A slot belongs to one connection at a time, so that its sequence number is the state of one
-//! thread and a call takes no lock. [`SharedSession`] hands slots out to connections that are
-//! opened and gets those of connections that are closed; a slot whose last call had no reply
-//! is not handed out again, since the number of its next call is not known. Each session has a pool
-//! of its own, so that slots of an earlier one go where no connection takes them.
-//! **Source:** RFC 8881 sections 2.10.3 and 2.10.6.1.
+//! A slot belongs to one connection at a time, so its sequence number is the state of one thread
+//! and a call takes no lock. [`SharedSession`] hands out slots to connections when they are opened
+//! and gets them back when they are closed; a slot whose last call had no reply is not reused,
+//! since its next sequence number is unknown. Each session has its own pool, so that slots of an
+//! earlier one go where no connection takes them. **Source:** RFC 8881 sections 2.10.3 and
+//! 2.10.6.1.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,14 +16,14 @@ use nfs_proto::nfs4::{ChannelAttributes, SessionId};
 use super::recovery::RENEWAL_SLOTS;
 use crate::options::SessionPlan;
 
-/// The number of slots that a client requests for its session, and for how many connections.
+/// How many slots a client requests for its session, and for how many connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SessionSize {
-    /// Connections that share what the mount's own leaves.
+    /// Connections that share the slots not used by the mount's own.
     connections: u32,
     /// Slots of the mount's own connection.
     reserved: u32,
-    /// Slots of all.
+    /// Total number of slots.
     pub(super) slots: u32,
 }
 
@@ -62,12 +62,12 @@ impl Granted {
     }
 }
 
-/// Returns the largest payload of a message of a channel; never less than any server can carry.
+/// Returns the largest payload of a channel's messages; at least what any server supports.
 fn payload_bytes(message_bytes: u32) -> u32 {
     message_bytes.saturating_sub(RECORD_OVERHEAD_BYTES as u32).max(4096)
 }
 
-/// The session that the connections of a client share.
+/// The session shared by a client's connections.
 #[derive(Debug)]
 pub(super) struct SharedSession {
     pub(super) id: SessionId,
@@ -76,12 +76,12 @@ pub(super) struct SharedSession {
     pool: Arc<Mutex<Pool>>,
 }
 
-/// The part that connections change when they are opened and closed.
+/// The state that changes when connections are opened and closed.
 #[derive(Debug)]
 struct Pool {
-    /// Connections that have slots of the session.
+    /// Number of connections that have slots of the session.
     users: u32,
-    /// Slots that no connection has.
+    /// Slots that no connection uses.
     free: Vec<SessionSlot>,
 }
 
@@ -93,7 +93,7 @@ impl SharedSession {
         Self { id, granted: Granted::of(channel), slots, pool }
     }
 
-    /// Returns how many connections have slots of the session.
+    /// Returns the number of connections that have slots of the session.
     pub(super) fn users(&self) -> u32 {
         lock_pool(&self.pool).users
     }
@@ -104,12 +104,11 @@ impl SharedSession {
         SessionUser { shared: Some(Arc::clone(&self.pool)) }
     }
 
-    /// Hands slots out to a connection that wants so many: fewer where the server has granted
-    /// fewer than were requested, each connection the same number. `None` where so many are not
-    /// left.
+    /// Hands out `wanted` slots to a connection, or fewer if the server granted fewer than
+    /// requested; then each connection gets the same number. `None` if not enough are left.
     pub(super) fn take_slots(&self, wanted: u32, size: SessionSize) -> Option<Vec<SessionSlot>> {
-        // Where the server granted fewer slots than the plan needs, the first connections would
-        // take all and the last would have none. Each gets the same share instead, at least one.
+        // If the server granted fewer slots than the plan needs, the first connections would take
+        // all and the last would have none. Each gets the same share instead, at least one.
         let mut count = wanted;
         if self.slots < size.slots {
             let share = self.slots.saturating_sub(size.reserved) / size.connections;
@@ -117,26 +116,26 @@ impl SharedSession {
         }
         let mut pool = lock_pool(&self.pool);
         let kept = pool.free.len().checked_sub(count as usize)?;
-        // The pool is a stack that begins with the lowest slot on top. Low slots are used first,
-        // because a server that lowers its limit (`sr_target_highest_slotid`) retires the high
-        // ones: RFC 8881 section 2.10.6.1. Those of a connection ascend, as its table does.
+        // The pool is a stack with the lowest slot on top. Low slots are used first, because a
+        // server that lowers its limit (`sr_target_highest_slotid`) retires the high ones: RFC 8881
+        // section 2.10.6.1. A connection's slots are in ascending order, as its table requires.
         let mut slots = pool.free.split_off(kept);
         slots.reverse();
         Some(slots)
     }
 
-    /// Returns slots as a connection is bound to them.
+    /// Returns slots in the form used for binding a connection to them.
     pub(super) fn share<'a>(&self, slots: &'a [SessionSlot]) -> SlotShare<'a> {
-        // SEQUENCE states the highest slot of the whole session, not that of this share: a server
-        // may free the reply cache of slots above the number that a client states.
+        // SEQUENCE contains the highest slot of the whole session, not of this share: a server may
+        // free the reply cache of slots above that number.
         SlotShare { slots, highest_slot: self.slots - 1 }
     }
 }
 
-/// Proof that a connection uses a session, for as long as it is there.
+/// Marks a connection as a user of a session until it is dropped.
 #[derive(Debug)]
 pub(crate) struct SessionUser {
-    /// The pool of a session that other connections use, too.
+    /// The pool of a session that other connections also use.
     shared: Option<Arc<Mutex<Pool>>>,
 }
 

@@ -1,7 +1,7 @@
-//! Failures of connections of the measured path, with the calls that they leave without a reply.
+//! Failures of connections of the measured path, with the calls left without a reply.
 //!
-//! A failed connection is of no more use; its owner decides whether another one is made, and
-//! whether the calls are repeated on it.
+//! A failed connection is unusable; its owner decides whether to open another one, and whether to
+//! repeat the calls on it.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use nfs_proto::StreamError;
 use nfs_proto::client::Pending;
 
-/// Tells why a connection of the measured path is of no more use.
+/// Reason why a connection of the measured path is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// A call was pending for longer than allowed.
@@ -22,11 +22,11 @@ pub enum ConnectionError {
     CallTimedOut {
         /// Address of the server.
         server: SocketAddr,
-        /// For how long the oldest call has been waiting, in nanoseconds.
+        /// How long the oldest call has been waiting, in nanoseconds.
         waited_ns: u64,
-        /// Replies so far whose xid was that of no call in flight.
+        /// Replies so far whose xid matched no call in flight.
         strays: u64,
-        /// The calls that have no reply.
+        /// The calls without a reply.
         pending: PendingCalls,
     },
     /// The server or the network closed the connection.
@@ -36,7 +36,7 @@ pub enum ConnectionError {
         server: SocketAddr,
         /// The system's error.
         reason: io::Error,
-        /// The calls that have no reply.
+        /// The calls without a reply.
         pending: PendingCalls,
     },
     /// The received bytes are not RPC.
@@ -46,13 +46,13 @@ pub enum ConnectionError {
         server: SocketAddr,
         /// The error in the stream.
         error: StreamError,
-        /// The calls that have no reply.
+        /// The calls without a reply.
         pending: PendingCalls,
     },
 }
 
 impl ConnectionError {
-    /// Returns the calls that have no reply.
+    /// Returns the calls without a reply.
     pub fn pending(&self) -> &[Pending] {
         match self {
             Self::CallTimedOut { pending, .. }

@@ -1,9 +1,9 @@
 //! One question at a time over one transport, each with a deadline.
 //!
-//! [`Asker`] knows no slots and no pipelining, so that it can ask what a session can't: programs
-//! and versions that may not exist, and credentials that are meant to be refused. After a failure
-//! that leaves the connection useless every further question ends at once with the same answer,
-//! so a silent server costs one timeout and not one for each question.
+//! [`Asker`] has no slots and no pipelining, so it can ask what a session can't: programs and
+//! versions that may not exist, and credentials that should be refused. After a failure that makes
+//! the connection unusable, every further question ends at once with the same answer, so a silent
+//! server costs only one timeout.
 //!
 //! **Source:** RFC 5531 sections 9 and 11.
 
@@ -25,11 +25,11 @@ use crate::interrupt::Interrupt;
 use crate::options::Proto;
 use crate::transport::{Route, connect_socket};
 
-/// The largest reply over TCP, in bytes: long lists of registrations and exports.
+/// Largest reply over TCP, in bytes, for long lists of registrations and exports.
 const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The largest datagram, in bytes. **Source:** RFC 768, a length of 16 bits.
+/// Largest datagram, in bytes. **Source:** RFC 768, a length of 16 bits.
 const DATAGRAM_BYTES_MAX: usize = 64 * 1024;
-/// Datagrams are sent this often before there is no answer.
+/// How often a datagram is sent before we give up.
 const DATAGRAM_SENDS: u32 = 3;
 const RECEIVE_BYTES: usize = 64 * 1024;
 
@@ -39,7 +39,7 @@ enum Wire {
     Udp(UdpSocket, Vec<u8>),
 }
 
-/// A connection, or a socket for datagrams, to one port of the server.
+/// A connection, or a datagram socket, to one port of the server.
 #[derive(Debug)]
 pub(super) struct Asker {
     wire: Wire,
@@ -47,12 +47,12 @@ pub(super) struct Asker {
     uid: u32,
     gid: u32,
     xid: u32,
-    /// Why nothing more is queried here.
+    /// Why nothing more is asked here.
     ended: Option<NoAnswer>,
 }
 
 impl Asker {
-    /// Connects; over UDP this only fails for want of a socket.
+    /// Connects; over UDP this only fails if there is no socket.
     pub(super) fn connect(
         proto: Proto,
         server: SocketAddr,
@@ -71,7 +71,7 @@ impl Asker {
         self.xid
     }
 
-    /// Makes a call as the user of the options and has `done` read its results.
+    /// Makes a call as the user in the options and decodes its results with `done`.
     pub(super) fn call<T>(
         &mut self,
         call: &Call<'_>,
@@ -80,7 +80,7 @@ impl Asker {
         self.ask(call.procedure_id(), |writer| call.encode(writer), done)
     }
 
-    /// Makes a call that [`Call`] may not know.
+    /// Makes a call that [`Call`] may not contain.
     pub(super) fn ask<T>(
         &mut self,
         id: ProcedureId,
@@ -97,7 +97,7 @@ impl Asker {
         done(reader).map_err(NoAnswer::Malformed)
     }
 
-    /// Makes a call under any credential and returns the whole reply, header included.
+    /// Makes a call with any credential and returns the whole reply, including the header.
     pub(super) fn exchange(
         &mut self,
         id: ProcedureId,
@@ -107,8 +107,8 @@ impl Asker {
         if let Some(reason) = &self.ended {
             return Err(reason.clone());
         }
-        // A new xid for each question: a reply that arrives after its time is then not taken for
-        // the answer to the next one.
+        // A new xid for each question: a late reply is then not mistaken for the answer to the next
+        // one.
         self.xid = self.xid.wrapping_add(1);
         let credential = Ok(credential);
         let ProcedureId { program, version, procedure } = id;
@@ -168,7 +168,7 @@ impl Wire {
             Self::Udp(socket, buffer) => {
                 let datagram = &message[nfs_proto::limits::MARK_BYTES..];
                 buffer.resize(DATAGRAM_BYTES_MAX, 0);
-                // What is lost is sent again, with the same xid: either copy may be answered.
+                // Lost datagrams are sent again, with the same xid: either copy may be answered.
                 for _ in 0..DATAGRAM_SENDS {
                     let pause = Deadline::after_timeout(timeout / DATAGRAM_SENDS);
                     socket.send(datagram)?;
@@ -195,7 +195,7 @@ fn send_stream(stream: &mut TcpStream, mut rest: &[u8], deadline: &Deadline) -> 
     Ok(())
 }
 
-/// Receives records until one replies to `xid`.
+/// Receives records until one matches `xid`.
 fn receive_stream(
     stream: &mut TcpStream,
     inbox: &mut Inbox,
@@ -218,7 +218,7 @@ fn receive_stream(
     }
 }
 
-/// Receives datagrams until one replies to `xid`.
+/// Receives datagrams until one matches `xid`.
 fn receive_datagram(
     socket: &UdpSocket,
     buffer: &mut [u8],
@@ -242,7 +242,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock)
 }
 
-/// Turns what the system says into why there is no answer.
+/// Converts a system error to the reason for a missing answer.
 fn no_answer_of(error: &io::Error) -> NoAnswer {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => NoAnswer::Silent,
@@ -255,7 +255,7 @@ fn no_answer_of(error: &io::Error) -> NoAnswer {
     }
 }
 
-/// Turns a refusal at the RPC level into why there is no answer.
+/// Converts a refusal at the RPC level to the reason for a missing answer.
 fn no_answer_of_refusal(error: RpcError) -> NoAnswer {
     match error {
         RpcError::ProgramUnavailable => NoAnswer::NoProgram,
@@ -264,7 +264,7 @@ fn no_answer_of_refusal(error: RpcError) -> NoAnswer {
     }
 }
 
-/// The instant at which one question has no answer.
+/// The deadline of one question.
 struct Deadline(Instant);
 
 impl Deadline {
@@ -273,7 +273,7 @@ impl Deadline {
         Self(Instant::now() + timeout)
     }
 
-    /// Returns what is left, or `TimedOut`.
+    /// Returns the remaining time, or `TimedOut`.
     #[expect(clippy::disallowed_methods, reason = "a probe blocks and is never measured")]
     fn time_left(&self) -> io::Result<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());

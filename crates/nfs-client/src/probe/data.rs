@@ -1,7 +1,7 @@
 //! Results of a probe, as plain data.
 //!
 //! [`Probe`] is the whole; every part that can fail by itself is an [`Answer`], so that one
-//! question without an answer never hides the others. Nothing here knows sockets or output.
+//! unanswered question never hides the others. Nothing here deals with sockets or output.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,7 +17,7 @@ pub type Answer<T> = Result<T, NoAnswer>;
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// Nothing was received within the time a question has.
+    /// Nothing was received within the timeout.
     #[error("no answer")]
     Silent,
     /// Nothing listens on the port.
@@ -26,7 +26,7 @@ pub enum NoAnswer {
     /// The server closed the connection instead of answering.
     #[error("closed without an answer")]
     Closed,
-    /// The server has the program, in other versions.
+    /// The server has the program in other versions.
     #[error("version mismatch: {low} to {high}")]
     VersionMismatch {
         /// Lowest version offered.
@@ -34,7 +34,7 @@ pub enum NoAnswer {
         /// Highest version offered.
         high: u32,
     },
-    /// The server has no such program there.
+    /// The server does not have the program there.
     #[error("no such program")]
     NoProgram,
     /// The server refused the call in another way.
@@ -46,76 +46,75 @@ pub enum NoAnswer {
     /// The server answered with an error of MOUNT.
     #[error("{0}")]
     Mount(MountStatus),
-    /// The reply could not be understood.
+    /// The reply could not be decoded.
     #[error("malformed reply: {0}")]
     Malformed(DecodeError),
-    /// The system refused; the text is its own.
+    /// The system refused; the text is from the system.
     #[error("{0}")]
     System(String),
-    /// The question was not put; the text says what was missing for it.
+    /// The question was not asked; the text says what was missing.
     #[error("not requested: {0}")]
     NotRequested(&'static str),
 }
 
-/// All that was found out about one server.
+/// Everything found out about one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// The server as it was named.
+    /// The server as named by the caller.
     pub host: String,
     /// All addresses of that name.
     pub addresses: Vec<IpAddr>,
-    /// The address that was queried.
+    /// The address that was used.
     pub address: IpAddr,
     /// Registrations of portmap version 2.
     pub portmap: Answer<Vec<Registration>>,
-    /// Registrations of rpcbind version 4, or 3 where there is no 4.
+    /// Registrations of rpcbind version 4, or of version 3 if there is no 4.
     pub rpcbind: Answer<Vec<Registration>>,
     /// NFS versions 2, 3 and 4, each over TCP and UDP.
     pub nfs: Vec<Service>,
-    /// Minor versions 4.0, 4.1 and 4.2, over TCP: whether each is spoken.
+    /// Whether each of the minor versions 4.0, 4.1 and 4.2 is supported, over TCP.
     pub minor_versions: Vec<(ProtocolVersion, Answer<bool>)>,
-    /// Status of the compound (PUTROOTFH alone) that each of them was tried with.
+    /// Status of the compound (a lone PUTROOTFH) that each of them was tried with.
     pub minor_replies: Vec<(ProtocolVersion, Answer<Status>)>,
     /// MOUNT versions 1, 2 and 3, each over TCP and UDP.
     pub mount: Vec<Service>,
-    /// The exports, with what was queried about each.
+    /// The exports, with the details of each.
     pub exports: Answer<Vec<Export>>,
-    /// Exports beyond the number that was looked at closely; their `flavors` and `limits` were
-    /// not requested.
+    /// Number of exports beyond the limit; their `flavors` and `limits` were not queried.
     pub exports_not_examined: usize,
-    /// Who has mounted what, as far as the server keeps a list.
+    /// Who has mounted what, if the server keeps a list.
     pub mounted: Answer<Vec<Mounted>>,
-    /// Attributes of the root of NFS v4, where that is spoken.
+    /// Attributes of the NFS v4 root, if v4 is supported.
     pub root: V4Root,
     /// Whether calls must come from a reserved port (mount option `resvport`).
     pub reserved_port: Answer<ReservedPort>,
-    /// Whether the first export has extended attributes, which v4.2 alone knows (RFC 8276).
+    /// Whether the first export has extended attributes, which only v4.2 supports (RFC 8276).
     pub xattrs: Answer<bool>,
-    /// Why the server does not answer any more, where it stopped during the probe.
+    /// Why the server no longer answers, if it stopped during the probe.
     pub stopped: Option<NoAnswer>,
     /// Whether the server offers RPC-over-TLS on its NFS port (RFC 9289).
     pub tls: Answer<bool>,
 }
 
-/// Whether calls must come from a port below 1024, as on exports of Linux without `insecure`.
+/// Whether calls must come from a port below 1024, as for Linux exports without `insecure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReservedPort {
-    /// An export is refused to other ports, and granted to a reserved one.
+    /// An export is refused to other ports, but granted to a reserved one.
     Needed,
     /// Calls from any port are answered.
     NotNeeded,
 }
 
-/// The way in which a version was tried, and its outcome.
+/// How a version was tried, and the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tried {
-    /// The version that was tried.
+    /// The version.
     pub version: ProtocolVersion,
-    /// The call that was made, and over which transport.
+    /// The call, and its transport.
     pub call: String,
     /// The answer, or why there is none.
     pub outcome: String,
-    /// Whether that shows that the version is spoken.
+    /// Whether that shows that the version is supported.
     pub spoken: bool,
 }
 
@@ -124,17 +123,17 @@ pub struct Tried {
 pub struct Registration {
     /// Number of the program.
     pub program: u32,
-    /// The program's usual name, such as `nfs`, where it has one.
+    /// The program's usual name, such as `nfs`, if it has one.
     pub name: Option<&'static str>,
     /// Version of the program.
     pub version: u32,
     /// The transport's name, such as `tcp` or `udp6`.
     pub netid: String,
-    /// The address as text: a universal address, or empty where only the port is known.
+    /// The address as text: a universal address, or empty if only the port is known.
     pub address: String,
-    /// The port, where the address has one.
+    /// The port, if the address has one.
     pub port: Option<u16>,
-    /// Who registered it, where that is stated.
+    /// Who registered it, if known.
     pub owner: String,
 }
 
@@ -145,20 +144,20 @@ pub struct Service {
     pub version: u32,
     /// Transport of the service.
     pub transport: Proto,
-    /// Address where it was queried; `None` where no port is known for it.
+    /// Address where it was queried; `None` if no port is known.
     pub address: Option<SocketAddr>,
-    /// How long NULL took, there and back.
+    /// Round-trip time of NULL.
     pub null: Answer<RoundTrip>,
 }
 
-/// Round trips of several calls, one after the other, on one warm connection.
+/// Round-trip times of several calls, one after the other, on one warm connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// How many calls were answered.
+    /// Number of calls that were answered.
     pub samples: u32,
-    /// The shortest, in nanoseconds.
+    /// Minimum, in nanoseconds.
     pub least_ns: u64,
-    /// The median, in nanoseconds; of an even number the lower of the middle two.
+    /// Median, in nanoseconds; for an even number, the lower of the middle two.
     pub median_ns: u64,
 }
 
@@ -169,11 +168,11 @@ pub struct Export {
     pub path: String,
     /// Who may mount it, as the server writes it; empty means everyone.
     pub groups: Vec<String>,
-    /// The security flavours that MNT of version 3 names.
+    /// The security flavors that MNT of version 3 returns.
     pub flavors: Answer<Vec<Flavor>>,
-    /// The security flavours that NFS v4 names for it (SECINFO).
+    /// The security flavors that NFS v4 returns (SECINFO).
     pub flavors_v4: Answer<Vec<Flavor>>,
-    /// The limits, one for each version that was queried.
+    /// The limits by version.
     pub limits: Vec<(ProtocolVersion, Answer<Limits>)>,
 }
 
@@ -182,46 +181,46 @@ pub struct Export {
 pub struct Limits {
     /// Largest READ, in bytes (rtmax).
     pub read_bytes_max: u64,
-    /// Preferred READ, in bytes (rtpref), where the version tells it.
+    /// Preferred READ, in bytes (rtpref), if the version reports it.
     pub read_bytes_preferred: Option<u64>,
     /// Largest WRITE, in bytes (wtmax).
     pub write_bytes_max: u64,
-    /// Preferred WRITE, in bytes (wtpref), where the version tells it.
+    /// Preferred WRITE, in bytes (wtpref), if the version reports it.
     pub write_bytes_preferred: Option<u64>,
-    /// Preferred READDIR, in bytes (dtpref), where the version tells it.
+    /// Preferred READDIR, in bytes (dtpref), if the version reports it.
     pub directory_bytes_preferred: Option<u64>,
     /// Largest file, in bytes (maxfilesize).
     pub file_bytes_max: u64,
 }
 
-/// Attributes of the root directory of NFS v4, in the lowest minor version that is spoken.
+/// Attributes of the NFS v4 root directory, in the lowest supported minor version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct V4Root {
     /// The limits of the root's file system.
     pub limits: Answer<Limits>,
     /// How long a lease lasts, in seconds.
     pub lease_seconds: Answer<u32>,
-    /// The names in the root: where the exports begin.
+    /// The names in the root, where the exports start.
     pub names: Answer<Vec<String>>,
-    /// The security flavours of the root: SECINFO_NO_NAME, which v4.0 does not have.
+    /// The security flavors of the root: SECINFO_NO_NAME, which v4.0 does not have.
     pub flavors: Answer<Vec<Flavor>>,
 }
 
 /// One line of MOUNT's list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mounted {
-    /// Who has mounted it.
+    /// The client that mounted it.
     pub host: String,
     /// Path of the export.
     pub path: String,
 }
 
-/// A security flavour by its number.
+/// A security flavor by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Flavor(pub u32);
 
 impl Flavor {
-    /// Returns the name as the mount option `sec` has it, where the number has one.
+    /// Returns the name used by the mount option `sec`, if the number has one.
     ///
     /// **Source:** RFC 5531 section 8.2 (0, 1), RFC 2623 section 2.1 (Kerberos), RFC 9289 (TLS).
     pub const fn name(self) -> Option<&'static str> {
@@ -248,20 +247,20 @@ impl std::fmt::Display for Flavor {
 }
 
 impl Probe {
-    /// Returns what was found of one version of NFS over one transport.
+    /// Returns the result for one version of NFS over one transport.
     pub fn nfs_over(&self, version: u32, transport: Proto) -> Option<&Service> {
         let wanted = (version, transport);
         self.nfs.iter().find(|service| (service.version, service.transport) == wanted)
     }
 
-    /// Returns how each version was tried, and with which outcome.
+    /// Returns how each version was tried, and the outcome.
     pub fn tried(&self) -> Vec<Tried> {
         let mut tried = Vec::new();
         for service in &self.nfs {
             let version = match service.version {
                 2 => ProtocolVersion::V2,
                 3 => ProtocolVersion::V3,
-                // Its NULL says nothing about its minor versions.
+                // Its NULL says nothing about minor versions.
                 _ => continue,
             };
             let call = format!("NULL over {}", service.transport);

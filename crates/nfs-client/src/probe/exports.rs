@@ -1,7 +1,7 @@
-//! Exports: who may mount them, how secure, with which limits.
+//! Exports: who may mount them, with which security flavors and limits.
 //!
-//! The list and the mounts come from MOUNT; each export that is looked at closely is mounted and
-//! released, which leaves no line in the server's list.
+//! The list and the mounts come from MOUNT; each export that is examined is mounted and released,
+//! which leaves no line in the server's list.
 //!
 //! **Source:** RFC 1813 sections 3.3.19 and 5, RFC 1094 section 2.2.18 and appendix A.
 
@@ -17,16 +17,16 @@ use super::options::ProbeOptions;
 use super::v4::Conversation;
 use crate::options::Proto;
 
-/// Lines of a list that are kept.
+/// Maximum number of lines kept of a list.
 const LINES_MAX: usize = 65_536;
 
 /// The transport and address where one version of a program answered.
 type Found = Answer<(Proto, SocketAddr)>;
 
-/// Makes a call of MOUNT one of a version.
+/// Converts a MOUNT call to one of a version.
 type Wrap = fn(mount3::Call<'static>) -> Call<'static>;
 
-/// The services over which exports are requested.
+/// The services used to query exports.
 #[derive(Debug)]
 pub(super) struct MountServices {
     pub(super) mount1: Found,
@@ -35,7 +35,7 @@ pub(super) struct MountServices {
     pub(super) nfs3: Found,
 }
 
-/// Returns where a version answered; TCP goes first.
+/// Returns where a version answered, preferring TCP.
 pub(super) fn find_answered(services: &[Service], version: u32) -> Found {
     let mut first_reason = None;
     for service in services {
@@ -51,7 +51,7 @@ pub(super) fn find_answered(services: &[Service], version: u32) -> Found {
     Err(first_reason.unwrap_or(NoAnswer::NotRequested("the version was not looked for")))
 }
 
-/// A reply of another procedure than the one that was called.
+/// A reply of another procedure than the called one.
 const fn other_reply() -> DecodeError {
     DecodeError::BadValue { what: "the procedure of the reply", value: 0 }
 }
@@ -95,7 +95,7 @@ pub(super) fn list_mounted(
     })
 }
 
-/// Asks for the exports and looks at the first ones closely.
+/// Queries the exports and examines the first ones.
 pub(super) fn list_exports(
     services: &MountServices,
     conversation: &mut Answer<Conversation>,
@@ -116,11 +116,11 @@ pub(super) fn list_exports(
     Ok(exports)
 }
 
-/// Asks whether an export is granted to calls from any port, or from reserved ones only.
+/// Determines whether an export is granted to calls from any port, or only from reserved ones.
 ///
 /// # Errors
-/// The refusal of the export where the port is not its reason, and why a reserved port can't be
-/// had where it may be.
+/// The refusal of the export if the port is not the reason, or why a reserved port is not available
+/// if it could be.
 pub(super) fn ask_reserved_port(
     reach: impl Fn(&ProbeOptions) -> Answer<()>,
     options: &ProbeOptions,
@@ -136,7 +136,7 @@ pub(super) fn ask_reserved_port(
     }
 }
 
-/// Reaches an export as v3, or v2, with connections of its own.
+/// Reaches an export with v3, or v2, over its own connections.
 pub(super) fn reach_export(
     services: &MountServices,
     path: &str,
@@ -188,7 +188,7 @@ pub(super) fn names_of(path: &str) -> Vec<&[u8]> {
     names
 }
 
-/// The connections over which exports are queried about.
+/// The connections used to examine exports.
 struct Examiner<'a> {
     mount1: Answer<Asker>,
     mount3: Answer<Asker>,
@@ -250,7 +250,7 @@ impl Examiner<'_> {
     }
 
     fn limits_v3(&mut self, mounted: Answer<(nfs3::FileHandle, Vec<Flavor>)>) -> Answer<Limits> {
-        // Where the version itself is not spoken that is the reason, whatever MOUNT says.
+        // If the version itself is not supported, that is the reason, whatever MOUNT returns.
         let asker = connected(&mut self.nfs3)?;
         let (root, _) = mounted?;
         let call = Call::Nfs3(nfs3::Call::Fsinfo { root: &root });
@@ -285,7 +285,7 @@ impl Examiner<'_> {
             })?;
         let found =
             result.map_err(|status| NoAnswer::Status(status.spoken(ProtocolVersion::V2)))?;
-        // The protocol has no word for the largest transfer but its own limit.
+        // The protocol only has its own fixed limit for the largest transfer.
         let bytes = found.transfer_bytes.min(nfs_proto::limits::V2_TRANSFER_BYTES_MAX).into();
         Ok(Limits {
             read_bytes_max: bytes,

@@ -1,9 +1,8 @@
-//! Notices that a server stops answering in the middle of a probe.
+//! Detects that a server stops answering in the middle of a probe.
 //!
-//! A question without an answer is a result of its own as long as the server answers others.
-//! [`Liveness`] calls NULL again where it had an answer before; where that has none any more,
-//! nothing further is requested, so that a server that dies costs two timeouts and not one for
-//! each question that is left.
+//! An unanswered question is a result as long as the server answers others. [`Liveness`] then calls
+//! NULL again where it was answered before; if it no longer is, nothing further is asked, so a
+//! dying server costs two timeouts and not one for each remaining question.
 
 use std::net::SocketAddr;
 
@@ -16,7 +15,7 @@ use crate::options::Proto;
 
 const STOPPED: NoAnswer = NoAnswer::NotRequested("the server has stopped answering");
 
-/// A version of a program that answered at the beginning.
+/// A version of a program that answered at the start.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     null_call: ProcedureId,
@@ -24,7 +23,7 @@ struct Known {
     address: SocketAddr,
 }
 
-/// Knows whether the server still answers.
+/// Tracks whether the server still answers.
 #[derive(Debug)]
 pub(super) struct Liveness<'a> {
     options: &'a ProbeOptions,
@@ -33,7 +32,7 @@ pub(super) struct Liveness<'a> {
 }
 
 impl<'a> Liveness<'a> {
-    /// Watches the first service of a program that answered, if one did.
+    /// Watches the first service of a program that answered, if any.
     pub(super) fn of(services: &[Service], program: u32, options: &'a ProbeOptions) -> Self {
         let mut known = None;
         for service in services {
@@ -45,20 +44,20 @@ impl<'a> Liveness<'a> {
         Self { options, known, stopped: None }
     }
 
-    /// Puts a question, unless the server has stopped answering.
+    /// Asks a question, unless the server has stopped answering.
     pub(super) fn ask<T>(&mut self, question: impl FnOnce() -> Answer<T>) -> Answer<T> {
         if self.stopped.is_some() {
             return Err(STOPPED);
         }
         let answer = question();
-        // An error is an answer; silence and closed connections are what a dead server has, too.
+        // An error is an answer; silence and closed connections may also mean a dead server.
         if matches!(answer, Err(NoAnswer::Silent | NoAnswer::Refused | NoAnswer::Closed)) {
             self.check();
         }
         answer
     }
 
-    /// Calls NULL where it had an answer before.
+    /// Calls NULL where it was answered before.
     fn check(&mut self) {
         let Some(Known { null_call, transport, address }) = self.known else { return };
         let answered = Asker::connect(transport, address, self.options)
@@ -66,7 +65,7 @@ impl<'a> Liveness<'a> {
         self.stopped = answered.err();
     }
 
-    /// Returns why the server does not answer any more, after a last NULL.
+    /// Returns why the server no longer answers, after a last NULL.
     pub(super) fn finish(mut self) -> Option<NoAnswer> {
         if self.stopped.is_none() {
             self.check();

@@ -1,30 +1,31 @@
 //! Options of a probe.
 //!
-//! [`ProbeOptions`] has usable defaults for all but the server. Every wait is bounded by
-//! [`ProbeOptions::timeout`], every list by a number here or in the module that reads it.
+//! [`ProbeOptions`] has usable defaults for everything except the server. Every wait is bounded by
+//! [`ProbeOptions::timeout`], every list by a limit here or in the module that reads it.
 
 use std::time::Duration;
 
 use nfs_proto::portmap;
 
-/// The server to ask, and how long to wait.
+/// The server to probe, and how long to wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeOptions {
     /// The server: a name or an address.
     pub host: String,
-    /// Port of NFS; `None`: ask the portmapper, and take 2049 where it does not tell.
+    /// Port of NFS; `None`: ask the portmapper, and use 2049 if it does not know.
     pub port: Option<u16>,
-    /// Port of MOUNT; `None`: ask the portmapper, and try the port of NFS where it does not tell.
+    /// Port of MOUNT; `None`: ask the portmapper, and try the NFS port if it does not know.
     pub mount_port: Option<u16>,
     /// Port of the portmapper.
     pub portmap_port: u16,
-    /// How long one question may take: to connect, and again to answer.
+    /// Timeout of one question, for connecting and again for the answer.
     pub timeout: Duration,
-    /// NULL calls for each round trip.
+    /// Number of NULL calls per round-trip measurement.
     pub samples: u32,
-    /// Exports that are looked at closely; further ones are only listed.
+    /// Number of exports to examine; further ones are only listed.
     pub exports_max: usize,
-    /// Whether to call from reserved ports, without which some servers tell little; it takes root.
+    /// Whether to call from reserved ports, without which some servers reveal little; requires
+    /// root.
     pub resvport: bool,
     /// User id of the calls.
     pub uid: u32,
@@ -33,8 +34,7 @@ pub struct ProbeOptions {
 }
 
 impl ProbeOptions {
-    /// Returns the defaults for a server: ports as usual, 2 s for a question, 21 samples, as
-    /// root.
+    /// Returns the defaults for a server: usual ports, 2 s per question, 21 samples, as root.
     pub fn new(host: impl Into<String>) -> Self {
         Self {
             host: host.into(),

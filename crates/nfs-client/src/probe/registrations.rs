@@ -1,7 +1,7 @@
-//! Registrations of the portmapper, and where they lead.
+//! Registrations of the portmapper, and the addresses they lead to.
 //!
-//! Portmap v2 and rpcbind v4 (or v3) are both queried for everything they have. [`Addresses`] then
-//! says where each version of NFS and MOUNT is to be looked for; what was given by hand goes first.
+//! Portmap v2 and rpcbind v4 (or v3) are both queried for all their registrations. [`Addresses`]
+//! then tells where to try each version of NFS and MOUNT; user-supplied ports take precedence.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use super::data::{Answer, NoAnswer, Registration};
 use super::options::ProbeOptions;
 use crate::options::Proto;
 
-/// Registrations kept of one list; a portmapper has some dozens.
+/// Maximum number of registrations kept of one list; a portmapper has a few dozen.
 const REGISTRATIONS_MAX: usize = 4096;
 
 /// Usual names of programs. **Source:** rpc(5) and IANA's "Remote Procedure Call (RPC) Program
@@ -46,7 +46,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Asks over TCP, and over UDP where that brings nothing; TCP's reason is the one to report.
+/// Asks over TCP, and over UDP if that fails; TCP's reason is the one reported.
 fn ask_over_any<T>(
     server: SocketAddr,
     options: &ProbeOptions,
@@ -98,7 +98,7 @@ fn from_mapping(mapping: &portmap::Mapping) -> Registration {
     }
 }
 
-/// Asks rpcbind v4, or v3 where there is no v4, for its list.
+/// Asks rpcbind v4 for its list, or v3 if there is no v4.
 pub(super) fn rpcbind_dump(
     server: SocketAddr,
     options: &ProbeOptions,
@@ -138,11 +138,11 @@ fn from_listed(listed: &rpcbind::Registration<'_>) -> Registration {
     }
 }
 
-/// The addresses at which services are looked for.
+/// The addresses at which services are tried.
 #[derive(Debug)]
 pub(super) struct Addresses<'a> {
     options: &'a ProbeOptions,
-    /// The server, at the port of the portmapper.
+    /// The server, with the portmapper's port.
     server: SocketAddr,
     lists: [&'a [Registration]; 2],
 }
@@ -154,13 +154,13 @@ impl<'a> Addresses<'a> {
         rpcbind: &'a Answer<Vec<Registration>>,
         portmap: &'a Answer<Vec<Registration>>,
     ) -> Self {
-        // Rpcbind goes first: it has the addresses of IPv6 too.
+        // Rpcbind goes first: it also has IPv6 addresses.
         let rpcbind = rpcbind.as_deref().unwrap_or_default();
         let portmap = portmap.as_deref().unwrap_or_default();
         Self { options, server, lists: [rpcbind, portmap] }
     }
 
-    /// Returns the address at which a version of NFS is looked for.
+    /// Returns the address at which a version of NFS is tried.
     pub(super) fn of_nfs(&self, version: u32, transport: Proto) -> SocketAddr {
         if let Some(given) = self.options.port {
             return self.with_port(given);
@@ -170,7 +170,7 @@ impl<'a> Addresses<'a> {
         self.with_port(port.unwrap_or(nfs3::PORT))
     }
 
-    /// Returns the addresses at which a version of MOUNT is looked for, in the order of asking.
+    /// Returns the addresses at which a version of MOUNT is tried, in order.
     pub(super) fn of_mount(&self, version: u32, transport: Proto) -> Vec<SocketAddr> {
         if let Some(given) = self.options.mount_port {
             return vec![self.with_port(given)];
@@ -179,7 +179,7 @@ impl<'a> Addresses<'a> {
         let registered = registered.or(self.find_any_port(mount3::PROGRAM));
         let nfs_port = self.of_nfs(3, transport).port();
         match (self.options.port, registered) {
-            // A server with a port of its own may stand beside another one's portmapper.
+            // A server with its own port may run next to another server's portmapper.
             (Some(given), Some(port)) => vec![self.with_port(given), self.with_port(port)],
             (Some(given), None) => vec![self.with_port(given)],
             (None, port) => vec![self.with_port(port.unwrap_or(nfs_port))],
@@ -193,11 +193,11 @@ impl<'a> Addresses<'a> {
     fn find_port(&self, program: u32, version: u32, transport: Proto) -> Option<u16> {
         let netid = NetId::of(transport == Proto::Udp, self.server.ip()).name();
         for listed in self.lists.into_iter().flatten() {
-            // Portmap v2 knows one kind of address only.
+            // Portmap v2 has only IPv4 addresses.
             let fits = listed.netid == netid
                 || listed.address.is_empty() && listed.netid == transport.name();
             if (listed.program, listed.version) == (program, version) && fits {
-                // Port 0 is how the portmapper says that it does not know.
+                // Port 0 is the portmapper's way of reporting "not registered".
                 return listed.port.filter(|port| *port != 0);
             }
         }
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(v4.of_nfs(3, Proto::Tcp).port(), 2);
         assert_eq!(v6.of_nfs(3, Proto::Tcp).port(), 1);
         assert_eq!(v4.of_nfs(2, Proto::Udp).port(), 4);
-        // Not registered: where any version is.
+        // Not registered: use the port of any other version.
         assert_eq!(v4.of_nfs(4, Proto::Tcp).port(), 1);
         assert_eq!(v4.of_mount(3, Proto::Udp)[0].port(), 3);
         assert_eq!(v4.of_mount(1, Proto::Tcp)[0].port(), 3);

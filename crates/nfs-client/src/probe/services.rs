@@ -18,15 +18,15 @@ use super::registrations::Addresses;
 use crate::options::Proto;
 use crate::transport::offers_starttls;
 
-/// Samples of a round trip at most, whatever is queried.
+/// Maximum number of samples of a round trip, whatever is requested.
 const SAMPLES_MAX: u32 = 10_000;
 
-/// Asks NULL of every version of NFS and MOUNT over both transports, all at the same time.
+/// Calls NULL of every version of NFS and MOUNT over both transports, all in parallel.
 pub(super) fn find_services(
     addresses: &Addresses<'_>,
     options: &ProbeOptions,
 ) -> (Vec<Service>, Vec<Service>) {
-    // What does not answer costs its whole timeout: one after the other that would be half a
+    // A service that does not answer costs its whole timeout: sequentially that would be half a
     // minute.
     std::thread::scope(|scope| {
         let (mut nfs, mut mount) = (Vec::new(), Vec::new());
@@ -53,7 +53,8 @@ fn join_all(threads: Vec<ScopedJoinHandle<'_, Service>>) -> Vec<Service> {
     threads.into_iter().map(join_thread).collect()
 }
 
-/// Asks one version at several addresses until one answers; else the last one counts.
+/// Tries one version at several addresses until one answers; otherwise the last failure is
+/// returned.
 fn ask_null(
     program: u32,
     version: u32,
@@ -86,7 +87,7 @@ fn connect_and_time(
     time_round_trips(&mut asker, null_call, samples)
 }
 
-/// Measures all that answered, one after the other, so that none disturbs another.
+/// Measures all services that answered, one after the other, so that they don't disturb each other.
 pub(super) fn measure_services(
     services: &mut [Service],
     program: u32,
@@ -99,7 +100,7 @@ pub(super) fn measure_services(
             let measured = liveness.ask(|| {
                 connect_and_time(service.transport, address, null, options.samples, options)
             });
-            // It did answer before: only better numbers replace those.
+            // It did answer before: only replace that result by a better one.
             if measured.is_ok() {
                 service.null = measured;
             }
@@ -125,7 +126,7 @@ fn time_round_trips(asker: &mut Asker, null_call: ProcedureId, samples: u32) -> 
     Ok(RoundTrip { samples, least_ns: times[0], median_ns })
 }
 
-/// Asks a version of NFS whether a TLS handshake may follow; none does.
+/// Asks any version of NFS whether a TLS handshake may follow; none is made.
 pub(super) fn offers_tls(
     address: SocketAddr,
     version: u32,

@@ -1,9 +1,9 @@
-//! NFS v4: minor versions, and what the root and the exports say.
+//! NFS v4: minor versions, and what the root and the exports report.
 //!
-//! A compound of PUTROOTFH alone tells whether a minor version is spoken: with sessions it fails
-//! for want of one, without the version it fails with MINOR_VERS_MISMATCH. [`Conversation`] then
-//! asks in the lowest minor version there is, v4.0 without any state, others in a session that is
-//! destroyed at the end.
+//! A compound with only PUTROOTFH shows whether a minor version is supported: with sessions it
+//! fails because it has none, and an unsupported version fails with MINOR_VERS_MISMATCH.
+//! [`Conversation`] then asks in the lowest supported minor version, v4.0 without any state, others
+//! in a session that is destroyed at the end.
 //!
 //! **Source:** RFC 7530 sections 15.2 and 16, RFC 8881 sections 2.10 and 18.
 
@@ -24,11 +24,12 @@ use super::data::{Answer, Flavor, Limits, NoAnswer, V4Root};
 use super::options::ProbeOptions;
 use crate::options::Proto;
 
-/// Names of the root that are kept.
+/// Maximum number of names kept of the root.
 const NAMES_MAX: usize = 256;
-/// Room requested a listing of the root, in bytes.
+/// Size requested for a listing of the root, in bytes.
 const LISTING_BYTES: u32 = 32 * 1024;
-/// Bytes that a channel of the probe's session is requested; few, so that all servers grant it.
+/// Size requested for the channels of the probe's session, in bytes; small, so that all servers
+/// grant it.
 const CHANNEL_BYTES: u32 = 64 * 1024;
 
 /// Kerberos flavors by service number. **Source:** RFC 2623 section 2.1.
@@ -51,7 +52,7 @@ pub(super) fn try_version(
     call_compound(&mut asker, version, &[Op::Putrootfh], |reply| Ok(reply.status))
 }
 
-/// Makes a compound and has `done` look at its reply, whatever its status.
+/// Makes a compound and passes its reply to `done`, whatever its status.
 fn call_compound<T>(
     asker: &mut Asker,
     version: ProtocolVersion,
@@ -87,7 +88,7 @@ struct Session {
 }
 
 impl Conversation {
-    /// Starts to conversation in a version that is spoken.
+    /// Starts a conversation in a supported version.
     pub(super) fn start(
         address: SocketAddr,
         version: ProtocolVersion,
@@ -126,7 +127,7 @@ impl Conversation {
         self.list_flavors(&[Op::Putrootfh, Op::SecinfoNoName { style: 0 }])
     }
 
-    /// Limits of the file system at a path of names, and the lease in seconds where it is stated.
+    /// Limits of the file system at a path of names, and the lease in seconds if reported.
     pub(super) fn limits_at(&mut self, names: &[&[u8]]) -> Answer<(Limits, Option<u32>)> {
         let mut ops = walk_from_root(names);
         ops.push(Op::Getattr { request: LIMITS });
@@ -185,8 +186,8 @@ impl Conversation {
         })
     }
 
-    /// Carries out operations, in the session where there is one, and has `pick` look at each
-    /// result until it finds what was requested.
+    /// Executes operations, in the session if there is one, and passes each result to `pick` until
+    /// it returns a value.
     fn ask_for<T>(
         &mut self,
         ops: &[Op<'_>],
@@ -194,8 +195,8 @@ impl Conversation {
     ) -> Answer<T> {
         let mut all = Vec::with_capacity(ops.len() + 1);
         if let Some(session) = &mut self.session {
-            // One slot, used by one call after the other: its sequence number grows by one with
-            // each, and no reply is kept, since nothing here changes anything.
+            // One slot, used for one call after the other: its sequence number increases by one
+            // with each, and no reply is cached, since nothing here changes anything.
             session.sequence += 1;
             all.push(Op::Sequence {
                 session: session.id,
@@ -263,7 +264,8 @@ impl Conversation {
 }
 
 impl Drop for Conversation {
-    /// Leaves nothing behind; a server that does not take it back forgets it with the lease.
+    /// Leaves nothing behind; a server that does not delete the session forgets it when the lease
+    /// expires.
     fn drop(&mut self) {
         if let Some(session) = self.session.take() {
             let _ = self.ask_for(&[Op::DestroySession { session: session.id }], |_| Ok(Some(())));

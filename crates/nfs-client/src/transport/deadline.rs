@@ -1,4 +1,4 @@
-//! Waits of opening a connection: bounded in time, and ended early where the caller requests it.
+//! Waits while opening a connection: bounded in time, and ended early at the caller's request.
 //!
 //! [`Deadline`] bounds all steps of opening together. Nothing here is in the measured path.
 
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::interrupt::{Interrupt, POLL_INTERVAL};
 
-/// The instant at which opening gives up, unless the caller wants it to before.
+/// When opening gives up, unless the caller interrupts it before.
 pub(crate) struct Deadline {
     at: Instant,
     interrupt: Interrupt,
@@ -24,7 +24,7 @@ impl Deadline {
         Self { at: Instant::now() + timeout, interrupt }
     }
 
-    /// Does something on a socket, waiting for it as often as it takes.
+    /// Repeats an operation on a socket, waiting until it is ready in between.
     #[expect(clippy::disallowed_methods, reason = "opening blocks and is never measured")]
     pub(super) fn retry_until_ready<T>(
         &self,
@@ -48,7 +48,7 @@ impl Deadline {
     }
 }
 
-/// Waits until a socket is ready, or fails with `TimedOut`, also where the caller wants no more.
+/// Waits until a socket is ready, or fails with `TimedOut`, also if the caller interrupts it.
 pub(super) fn wait_for(
     fd: BorrowedFd<'_>,
     flags: PollFlags,
@@ -60,7 +60,7 @@ pub(super) fn wait_for(
     loop {
         let step = left.min(POLL_INTERVAL);
         left -= step;
-        // Short steps, so that an interrupt is noticed within one of them.
+        // Wait in short steps, so that an interrupt is noticed quickly.
         let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(step.subsec_nanos()) };
         match poll(&mut fds, Some(&wait)) {
             Ok(0) if left.is_zero() || interrupt.reason().is_some() => {

@@ -1,8 +1,8 @@
-//! How a socket is opened: from a reserved port where requested, within a limit of time.
+//! Opening a socket: from a reserved port if requested, within a time limit.
 //!
-//! [`open_transport`] gives a [`Transport`] with all options set, under TLS where that was queried;
-//! this is the only place that waits for a peer. [`begin_opening`] and [`continue_opening`] do the
-//! same without waiting, as far as there is no TLS.
+//! [`open_transport`] returns a [`Transport`] with all options set, with TLS if requested; it is
+//! the only function that waits for a peer. [`begin_opening`] and [`continue_opening`] do the same
+//! without blocking, except for TLS.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -24,18 +24,18 @@ use crate::interrupt::Interrupt;
 use crate::options::{MountOptions, Proto};
 use crate::service::{MOUNT, PORTMAPPER, program_of};
 
-/// Ports that only a privileged process may call from and that no service has by custom.
+/// Ports that only a privileged process may call from and that no service conventionally uses.
 ///
 /// **Source:** Linux include/linux/sunrpc/xprtsock.h, `RPC_DEF_MIN_RESVPORT` and its maximum.
 const RESERVED_PORTS: std::ops::RangeInclusive<u16> = 665..=1023;
 
-/// The receive buffer that is requested where replies are datagrams, in bytes.
+/// Receive buffer requested for datagrams, in bytes.
 const DATAGRAM_ROOM_BYTES: usize = 4 * 1024 * 1024;
 
-/// The connection that is to be opened.
+/// The connection to open.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Opening<'a> {
-    /// Its name, for messages.
+    /// Name of the service, for messages.
     pub(crate) service: &'static str,
     pub(crate) server: SocketAddr,
     pub(crate) options: &'a MountOptions,
@@ -43,7 +43,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) timeout: Duration,
 }
 
-/// The way to a server.
+/// Address and options for reaching a server.
 #[derive(Debug, Clone)]
 pub(crate) struct Route {
     pub(crate) server: SocketAddr,
@@ -56,16 +56,16 @@ pub(crate) struct Route {
     pub(crate) interrupt: Interrupt,
 }
 
-/// How far an attempt to open a socket has come.
+/// State of an attempt to open a socket.
 #[derive(Debug)]
 pub(crate) enum Attempt {
     /// It is open.
     Open(Transport),
-    /// The server has not answered yet.
+    /// The connect is still in progress.
     InProgress(OwnedFd),
 }
 
-/// Opens a socket with the options that every connection has.
+/// Opens a socket with the options common to all connections.
 pub(crate) fn open_transport(opening: &Opening<'_>) -> Result<Transport, MountError> {
     match connect_socket(&opening.route_to()) {
         Ok(fd) => configure_socket(fd, opening),
@@ -73,7 +73,7 @@ pub(crate) fn open_transport(opening: &Opening<'_>) -> Result<Transport, MountEr
     }
 }
 
-/// Begins to open a socket, without waiting for the server: but under TLS, whose handshake waits.
+/// Starts to open a socket, without waiting for the server; only a TLS handshake blocks.
 pub(crate) fn begin_opening(opening: &Opening<'_>) -> Result<Attempt, MountError> {
     if opening.options.tls.is_some() {
         return open_transport(opening).map(Attempt::Open);
@@ -85,7 +85,7 @@ pub(crate) fn begin_opening(opening: &Opening<'_>) -> Result<Attempt, MountError
     }
 }
 
-/// Goes on with what [`begin_opening`] has begun.
+/// Continues an attempt started by [`begin_opening`].
 pub(crate) fn continue_opening(fd: OwnedFd, opening: &Opening<'_>) -> Result<Attempt, MountError> {
     match connect_result(&fd, Duration::ZERO, &Interrupt::default()) {
         Ok(()) => configure_socket(fd, opening).map(Attempt::Open),
@@ -119,7 +119,7 @@ impl Opening<'_> {
     }
 }
 
-/// Gives a connected socket its options, and puts it under TLS where that was queried.
+/// Sets the options of a connected socket, and starts TLS if requested.
 fn configure_socket(fd: OwnedFd, opening: &Opening<'_>) -> Result<Transport, MountError> {
     let Opening { service, server, options, .. } = *opening;
     if options.proto == Proto::Udp {
@@ -127,7 +127,7 @@ fn configure_socket(fd: OwnedFd, opening: &Opening<'_>) -> Result<Transport, Mou
         let _ = set_socket_recv_buffer_size(&fd, DATAGRAM_ROOM_BYTES);
         return Ok(Transport::Udp(UdpSocket::from(fd)));
     }
-    // Nagle's algorithm would hold a small call back until the reply to the one before it.
+    // Nagle's algorithm would hold back a small call until the reply to the one before it.
     if let Err(errno) = set_tcp_nodelay(&fd, true) {
         return Err(MountError::Socket { server, reason: errno.into() });
     }
@@ -143,8 +143,8 @@ fn configure_socket(fd: OwnedFd, opening: &Opening<'_>) -> Result<Transport, Mou
     }
 }
 
-/// Puts a stream under TLS. MOUNT may be without: servers in a kernel have theirs in a daemon that
-/// does not know TLS.
+/// Starts TLS on a stream. MOUNT may do without: kernel servers have theirs in a daemon that does
+/// not support TLS.
 fn start_tls(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Transport, MountError> {
     let Opening { service, server, options, timeout } = *opening;
     let (program, version) = program_of(service, options);
@@ -173,7 +173,7 @@ fn start_tls(stream: TcpStream, tls: &Tls, opening: &Opening<'_>) -> Result<Tran
     })
 }
 
-/// Returns a nonblocking socket that is connected.
+/// Returns a connected, nonblocking socket.
 pub(crate) fn connect_socket(route: &Route) -> io::Result<OwnedFd> {
     let (fd, is_connected) = begin_connecting(route)?;
     if !is_connected {
@@ -182,22 +182,22 @@ pub(crate) fn connect_socket(route: &Route) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Waits for the end of a connect, and returns how it ended.
+/// Waits for a connect to complete, and returns its result.
 fn connect_result(fd: &OwnedFd, timeout: Duration, interrupt: &Interrupt) -> io::Result<()> {
-    // A socket that becomes writable has connected or failed; which of both is its SO_ERROR, as
-    // connect(2) describes under EINPROGRESS.
+    // A socket that becomes writable has connected or failed; SO_ERROR tells which, see EINPROGRESS
+    // in connect(2).
     wait_for(fd.as_fd(), PollFlags::OUT, timeout, interrupt)?;
     socket_error(fd)??;
     Ok(())
 }
 
-/// Returns a nonblocking socket that is connected or about to be, and which of both.
+/// Returns a nonblocking socket, and whether it is already connected.
 fn begin_connecting(route: &Route) -> io::Result<(OwnedFd, bool)> {
     if !route.resvport {
         return connect_from(route, None);
     }
     let mut last = io::Error::from(ErrorKind::AddrInUse);
-    // From the top down: services have their ports at the low end.
+    // From the top down: services use ports at the low end.
     for port in RESERVED_PORTS.rev() {
         match connect_from(route, Some(port)) {
             Err(error) if is_taken(&error) => last = error,
@@ -207,7 +207,7 @@ fn begin_connecting(route: &Route) -> io::Result<(OwnedFd, bool)> {
     Err(last)
 }
 
-/// Another socket has this port, or had it with this server a moment ago.
+/// Another socket has this port, or recently had it with this server.
 fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable)
 }

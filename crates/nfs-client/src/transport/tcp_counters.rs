@@ -1,37 +1,37 @@
-//! Counters that the kernel keeps of each TCP connection.
+//! Kernel counters of TCP connections.
 //!
-//! [`TcpMeter`] reads them before and after what is measured, never during it: a reading is a
-//! system call that locks the socket. The kernel appends fields to its structure and never moves
-//! any, so each field is taken from its offset, and a kernel that has not all of them has none.
+//! [`TcpMeter`] reads them before and after a measurement, never during it: reading is a system
+//! call that locks the socket. The kernel appends fields to its structure and never moves any, so
+//! each field is read from its offset; a kernel without all of them is treated as having none.
 //! **Source:** `struct tcp_info` of linux/tcp.h, tcp(7), RFC 4898 (`tcpEStatsPerf`).
 
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 
 use super::Transport;
 
-/// Counts of what TCP did on some connections over the time that was measured.
+/// TCP counters of some connections over the measured time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpCounters {
-    /// Connections whose counters were read.
+    /// Number of connections whose counters were read.
     pub connections: u32,
-    /// Connections whose counters could not be read: their part is missing from the sums.
+    /// Number of connections whose counters could not be read and are missing from the sums.
     pub uncounted: u32,
-    /// Segments sent, those that were sent again included.
+    /// Segments sent, including retransmissions.
     pub segments_sent: u64,
-    /// Segments that were sent again.
+    /// Segments retransmitted.
     pub segments_retransmitted: u64,
-    /// Segments sent again that had arrived already, by the receiver's D-SACKs.
+    /// Segments retransmitted although they had arrived, according to the receiver's D-SACKs.
     pub segments_arrived_twice: u64,
-    /// Segments that arrived out of order, as behind one that the other end sends again; 0 before
-    /// Linux 5.4.
+    /// Segments that arrived out of order, such as those after one that the peer has to resend; 0
+    /// before Linux 5.4.
     pub segments_out_of_order: u64,
-    /// Data that was sent again, in bytes.
+    /// Bytes retransmitted.
     pub bytes_retransmitted: u64,
-    /// Time with data to send or without an acknowledgement, in microseconds.
+    /// Time with data to send or unacknowledged, in microseconds.
     pub busy_us: u64,
-    /// The part of it in which the receiver's window was full.
+    /// Part of it in which the receiver's window was full.
     pub receiver_limited_us: u64,
-    /// The part of it in which the buffer of this end was full.
+    /// Part of it in which our send buffer was full.
     pub send_buffer_limited_us: u64,
 }
 
@@ -51,10 +51,10 @@ impl TcpCounters {
     }
 }
 
-/// Counters of one connection since it was made.
+/// Counters of one connection since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Reading {
-    // Those of 32 bits wrap around.
+    // The 32-bit counters wrap around.
     segments_sent: u32,
     segments_retransmitted: u32,
     segments_arrived_twice: u32,
@@ -65,7 +65,7 @@ struct Reading {
     send_buffer_limited_us: u64,
 }
 
-/// Words of 8 bytes for the structure, with space for fields to come.
+/// Size of the structure in 8-byte words, with space for future fields.
 const WORDS: usize = 40;
 
 // Offsets in `struct tcp_info`, in bytes.
@@ -77,11 +77,11 @@ const SNDBUF_LIMITED_AT: usize = 184;
 const BYTES_RETRANS_AT: usize = 208;
 const DSACK_DUPS_AT: usize = 216;
 const RCV_OOOPACK_AT: usize = 224;
-/// Bytes that a kernel gives which has all of these fields but the last: Linux 4.19 and later.
+/// Size returned by kernels that have all of these fields except the last: Linux 4.19 and later.
 const BYTES_MIN: usize = DSACK_DUPS_AT + 4;
 
 impl Reading {
-    /// Reads the counters of a socket; `None` where it has none.
+    /// Reads the counters of a socket; `None` if it has none.
     fn of_socket(socket: BorrowedFd<'_>) -> Option<Self> {
         let (words, len) = read_tcp_info(socket)?;
         if len < BYTES_MIN {
@@ -91,7 +91,7 @@ impl Reading {
             segments_sent: u32_at(&words, SEGS_OUT_AT),
             segments_retransmitted: u32_at(&words, TOTAL_RETRANS_AT),
             segments_arrived_twice: u32_at(&words, DSACK_DUPS_AT),
-            // Zero where the kernel wrote less: it has no such counter.
+            // Zero if the kernel wrote less: it has no such counter.
             segments_out_of_order: u32_at(&words, RCV_OOOPACK_AT),
             bytes_retransmitted: words[BYTES_RETRANS_AT / 8],
             busy_us: words[BUSY_TIME_AT / 8],
@@ -131,10 +131,10 @@ impl Reading {
     }
 }
 
-/// Counts what TCP does on a connection, and on those that replace it.
+/// Counts TCP events on a connection, and on those that replace it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TcpMeter {
-    /// Counters of the present socket when counting began; zeros where it is younger.
+    /// Counters of the current socket when counting started; zeros if it is newer.
     before: Reading,
     /// Counts of sockets that were replaced.
     replaced: TcpCounters,
@@ -152,14 +152,14 @@ impl TcpMeter {
         Self::begin(transport.as_fd())
     }
 
-    /// Takes note of a socket that is about to be replaced. The kernel keeps the counters of a
-    /// connection that is closed for as long as its descriptor is open.
+    /// Records the counters of a socket that is about to be replaced. The kernel keeps the counters
+    /// of a closed connection as long as its descriptor is open.
     pub(crate) fn note_replaced(&mut self, transport: &Transport) {
         self.replaced = self.counters(transport);
         self.before = Reading::default();
     }
 
-    /// Returns the counts up to now, of which those of the present socket are read.
+    /// Returns the counts so far; reads those of the current socket.
     pub(crate) fn counters(&self, transport: &Transport) -> TcpCounters {
         if transport.is_datagram() {
             return self.replaced;
@@ -167,7 +167,7 @@ impl TcpMeter {
         self.counters_of(transport.as_fd())
     }
 
-    /// Returns the counts up to now of the socket on which counting began. A system call: not for
+    /// Returns the counts so far of the socket on which counting started. A system call: not for
     /// the measured path.
     pub fn counters_of(&self, socket: BorrowedFd<'_>) -> TcpCounters {
         let mut counters = self.replaced;
@@ -179,7 +179,7 @@ impl TcpMeter {
     }
 }
 
-/// Returns a field of 32 bits.
+/// Returns a 32-bit field.
 fn u32_at(words: &[u64; WORDS], at: usize) -> u32 {
     let bytes = words[at / 8].to_ne_bytes();
     let half = if at.is_multiple_of(8) { 0 } else { 4 };
@@ -191,8 +191,8 @@ fn u32_at(words: &[u64; WORDS], at: usize) -> u32 {
 fn read_tcp_info(socket: BorrowedFd<'_>) -> Option<([u64; WORDS], usize)> {
     let mut words = [0_u64; WORDS];
     let mut len = size_of_val(&words) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `len` bytes to `words`, which has as many and for which
-    // every value of them is valid, and the length to `len`; both live through the call.
+    // SAFETY: the kernel writes at most `len` bytes to `words`, which has that size and for which
+    // every bit pattern is valid, and the length to `len`; both outlive the call.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

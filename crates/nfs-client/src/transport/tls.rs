@@ -1,8 +1,8 @@
-//! RPC over TLS: a NULL call that asks for it, the handshake, and then every byte encrypted.
+//! RPC over TLS: a NULL call that asks for it, the handshake, and then everything encrypted.
 //!
-//! [`Tls`] is whom to trust, shared by all connections of a mount; [`TlsStream`] is one stream. The
-//! handshake waits, within a limit; after it nothing does. What is received fills the space that is
-//! given as far as there are bytes, so that less than that means that none are left.
+//! [`Tls`] is the trust configuration, shared by all connections of a mount; [`TlsStream`] is one
+//! stream. The handshake blocks, within a limit; nothing does after it. A receive fills the given
+//! space as long as there are bytes, so a short one means that none are left.
 //!
 //! **Source:** RFC 9289 sections 4 and 5; the application protocol is `sunrpc`.
 
@@ -24,28 +24,28 @@ use super::deadline::Deadline;
 
 /// The application protocol of RPC. **Source:** RFC 9289 section 8.2.
 const ALPN_SUNRPC: &[u8] = b"sunrpc";
-/// Plaintext that waits for the socket at most, in bytes.
+/// Maximum amount of plaintext waiting for the socket, in bytes.
 const BUFFER_BYTES: usize = 256 * 1024;
 /// The longest verifier, in bytes. **Source:** RFC 5531 section 8.2.
 const VERIFIER_BYTES_MAX: u32 = 400;
-/// The longest reply to a NULL call that is listened to, in bytes.
+/// Longest reply to a NULL call that is accepted, in bytes.
 const REPLY_BYTES_MAX: usize = 1024;
 
-/// Whom a client trusts, and what it shows of itself; all files are PEM.
+/// Trusted authorities and client certificate; all files are PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TlsOptions {
-    /// Certificates of those whom a server's certificate may be signed by; `None` trusts those
-    /// that the system trusts.
+    /// Certificates of authorities that may sign a server's certificate; `None` uses those that the
+    /// system trusts.
     pub ca: Option<PathBuf>,
-    /// The client's own certificate, then those that vouch for it, where the server asks for one.
+    /// The client's own certificate followed by its issuers, in case the server asks for one.
     pub cert: Option<PathBuf>,
     /// The private key of `cert`.
     pub key: Option<PathBuf>,
-    /// The name that the server's certificate must be for; `None` takes the host's.
+    /// The name that the server's certificate must be for; `None` uses the host name.
     pub server_name: Option<String>,
 }
 
-/// Whom to trust; read from its files when the first connection needs it.
+/// The trust configuration; read from its files when the first connection needs it.
 #[derive(Clone)]
 pub struct Tls(Arc<Trust>);
 
@@ -54,16 +54,16 @@ struct Trust {
     config: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
-/// Why a stream did not come under TLS.
+/// Reason why TLS could not be started on a stream.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The server does not offer it; the stream can be used without.
+    /// The server does not offer it; the stream can be used without it.
     NotOffered,
     /// The trust configuration can't be used.
     Trust(String),
     /// The server's certificate is not trusted.
     Certificate(rustls::CertificateError),
-    /// It went wrong.
+    /// Another error.
     Failed(io::Error),
 }
 
@@ -74,7 +74,7 @@ impl From<io::Error> for Refused {
 }
 
 impl Tls {
-    /// Trusts and shows what the options say.
+    /// Makes a configuration from options.
     pub fn new(options: TlsOptions) -> Self {
         Self(Arc::new(Trust { options, config: OnceLock::new() }))
     }
@@ -85,7 +85,7 @@ impl Tls {
     }
 
     fn config(&self) -> Result<Arc<ClientConfig>, Refused> {
-        // Read once, by the first connection that needs it, and its failure is kept too.
+        // Read once, by the first connection that needs it; an error is kept as well.
         let config = self.0.config.get_or_init(|| client_config(&self.0.options));
         config.clone().map_err(Refused::Trust)
     }
@@ -115,7 +115,7 @@ impl PartialEq for Tls {
 
 impl Eq for Tls {}
 
-/// A stream under TLS.
+/// A TLS stream.
 #[derive(Debug)]
 pub(crate) struct TlsStream {
     pub(crate) stream: TcpStream,
@@ -123,8 +123,8 @@ pub(crate) struct TlsStream {
 }
 
 impl TlsStream {
-    /// Asks for TLS by a NULL call of this program and version, and shakes hands. Gives the stream
-    /// back with what was wrong.
+    /// Asks for TLS with a NULL call of this program and version, and makes the handshake. On
+    /// failure, returns the stream and the reason.
     pub(super) fn start(
         stream: TcpStream,
         null_call: ProcedureId,
@@ -142,8 +142,8 @@ impl TlsStream {
         }
     }
 
-    /// Takes plaintext, and sends what the socket takes; fails with `WouldBlock` where it could do
-    /// neither.
+    /// Takes plaintext, and sends as much as the socket takes; fails with `WouldBlock` if it could
+    /// do neither.
     pub(crate) fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let taken = self.tls.writer().write_vectored(pieces)?;
         match self.send_encrypted() {
@@ -163,7 +163,7 @@ impl TlsStream {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     match self.receive_encrypted() {
                         Ok(()) => {}
-                        // What is wrong with the stream shows again when there is nothing else.
+                        // A stream error shows up again when there is nothing else to return.
                         Err(_) if filled > 0 => break,
                         Err(error) => return Err(error),
                     }
@@ -175,7 +175,7 @@ impl TlsStream {
         Ok(filled)
     }
 
-    /// Tells whether encrypted bytes wait for the socket.
+    /// Returns true if encrypted bytes are waiting for the socket.
     pub(crate) fn wants_write(&self) -> bool {
         self.tls.wants_write()
     }
@@ -230,8 +230,8 @@ impl TlsStream {
     }
 }
 
-/// Tells whether a peer ended a stream because of our certificate; in TLS 1.3 that shows with the
-/// first answer. **Source:** RFC 8446 section 6.2.
+/// Returns true if a peer closed a stream because of our certificate; in TLS 1.3 that shows up with
+/// the first answer. **Source:** RFC 8446 section 6.2.
 pub(crate) fn refuses_certificate(error: &io::Error) -> bool {
     use rustls::AlertDescription as Alert;
     let Some(inner) = error.get_ref() else { return false };
@@ -250,12 +250,12 @@ pub(crate) fn refuses_certificate(error: &io::Error) -> bool {
     )
 }
 
-/// Tells whether the reply to a NULL call with AUTH_TLS promises TLS; one that denies the
-/// credential does not. `reply` is without its record mark.
+/// Returns true if the reply to a NULL call with AUTH_TLS promises TLS, and false if it denies the
+/// credential. `reply` does not include the record mark.
 pub(crate) fn offers_starttls(reply: &[u8]) -> Result<bool, DecodeError> {
     let mut reader = Reader::new(reply);
     // The xid, the type (1: a reply), the state (0: accepted), then the verifier, whose body is the
-    // promise. The state of a denied credential means that the server knows no AUTH_TLS.
+    // promise. If the state is a denied credential, the server does not support AUTH_TLS.
     reader.u32()?;
     match reader.u32()? {
         1 => {}
@@ -268,7 +268,7 @@ pub(crate) fn offers_starttls(reply: &[u8]) -> Result<bool, DecodeError> {
     Ok(reader.opaque(VERIFIER_BYTES_MAX)? == STARTTLS)
 }
 
-/// Prepares TLS on a stream whose server offers it, up to the handshake.
+/// Prepares TLS, up to the handshake, on a stream whose server offers it.
 fn begin_tls(
     stream: &TcpStream,
     null_call: ProcedureId,
@@ -276,7 +276,7 @@ fn begin_tls(
     host: &str,
     deadline: &Deadline,
 ) -> Result<ClientConnection, Refused> {
-    // The files are read before anything is sent, so that their faults are reported as theirs.
+    // Read the files before sending anything, so that their errors are reported as such.
     let (config, name) = (trust.config()?, trust.server_name(host)?);
     if !request_tls(stream, null_call, deadline)? {
         return Err(Refused::NotOffered);
@@ -286,7 +286,7 @@ fn begin_tls(
     Ok(tls)
 }
 
-/// Makes the NULL call that asks for TLS, and tells whether the server offers it.
+/// Makes the NULL call that asks for TLS, and returns whether the server offers it.
 fn request_tls(
     stream: &TcpStream,
     null_call: ProcedureId,
@@ -312,7 +312,7 @@ fn request_tls(
     }
     let mut inbox = record::Inbox::new(REPLY_BYTES_MAX);
     loop {
-        // Never a byte more than the reply: what follows it belongs to TLS, and this inbox would
+        // Never read a byte more than the reply: what follows belongs to TLS, and this buffer would
         // swallow the start of the handshake.
         let mut byte = [0];
         if deadline.retry_until_ready(stream, PollFlags::IN, || (&mut &*stream).read(&mut byte))?
@@ -345,11 +345,12 @@ fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(config))
 }
 
-/// Reads whom to trust: those in a file, or those of the system.
+/// Reads the trusted certificates from a file, or from the system.
 fn read_trusted(authorities: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let Some(path) = authorities else {
-        // A system without certificates trusts no server, and the handshake fails with that reason.
+        // On a system without certificates no server is trusted, and the handshake fails with that
+        // reason.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         return Ok(roots);
     };
@@ -359,7 +360,7 @@ fn read_trusted(authorities: Option<&Path>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Reads the certificates of a PEM file; there is at least one.
+/// Reads the certificates of a PEM file, at least one.
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut certificates = Vec::new();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|e| file_fault(path, &e))? {

@@ -22,7 +22,7 @@ use nfs_proto::server::{self, Session};
 /// How the server behaves.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Behaviour {
-    /// Answers in fragments of at most so many bytes.
+    /// Answers in fragments of at most the given number of bytes.
     Fragments(usize),
     /// Accepts and never answers.
     Silent,

@@ -1,10 +1,9 @@
-//! Answers what a server of v4.1 calls on the connection of its client.
+//! Answers callbacks that a v4.1 server sends on the connection of its client.
 //!
 //! [`Callbacks`] holds the answers until they are sent, bounded in bytes, and the recalls until the
-//! caller has taken them: it is to return those delegations. This client asks for no layouts or
-//! notices: it accepts what a server may say to any client, and knows none of its operations
-//! about data.
-//! **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
+//! caller takes them in order to return the delegations. This client requests no layouts or
+//! notifications: it accepts the callbacks that a server may send to any client, and supports none
+//! of the data operations. **Source:** RFC 8881 sections 2.10.3.1, 19 and 20.
 
 use super::types::Recall;
 use crate::limits::{CALLBACK_ANSWERS_BYTES_MAX, RECALLS_MAX};
@@ -21,33 +20,33 @@ use crate::xdr::{Reader, Writer};
 #[derive(Debug, Default)]
 pub(super) struct Callbacks {
     answers: Vec<u8>,
-    /// Delegations that are to be returned.
+    /// Delegations to return.
     recalls: Vec<Recall>,
 }
 
 impl Callbacks {
-    /// Returns what is to be sent.
+    /// Returns the bytes to send.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.answers
     }
 
-    /// Forgets what was sent, or can't be sent any more.
+    /// Drops bytes that were sent, or can't be sent any more.
     pub(super) fn clear(&mut self) {
         self.answers.clear();
     }
 
-    /// Takes a delegation that is to be returned.
+    /// Returns the next recalled delegation.
     pub(super) fn take_recall(&mut self) -> Option<Recall> {
         self.recalls.pop()
     }
 
-    /// Appends the answer to a call and returns true, unless it is no call that can be answered or
-    /// too many answers wait for a server that does not read them.
+    /// Appends the answer to a call and returns true, unless it is not a call that can be answered,
+    /// or too many answers are waiting for a server that does not read them.
     pub(super) fn answer_call(&mut self, call: &[u8], session: SessionId) -> bool {
         let mut reader = Reader::new(call);
         let header = CallHeader::decode(&mut reader);
         let Ok(header) = header else { return false };
-        // A server that calls and never reads the answers would make them grow without end.
+        // A server that makes calls and never reads the answers would make them grow without bound.
         if self.answers.len() > CALLBACK_ANSWERS_BYTES_MAX {
             return false;
         }
@@ -84,7 +83,7 @@ fn decode_call<'a>(
     }
 }
 
-/// Carries the operations out, up to the first failure.
+/// Executes the operations, up to the first failure.
 fn carry_out_all<'a>(
     compound: &CallbackCompound<'a>,
     session: SessionId,
@@ -111,8 +110,8 @@ fn carry_out<'a>(
 ) -> CallbackResult<'a> {
     CallbackResult::Ok(match *op {
         CallbackOp::Sequence { session, sequence, slot, highest_slot, .. } => {
-            // A connection belongs to one session here. A callback of another one is answered
-            // BADSESSION, as RFC 8881 section 20.9 has it.
+            // A connection belongs to one session here. A callback of another one gets BADSESSION,
+            // as required by RFC 8881 section 20.9.
             if session != ours {
                 return CallbackResult::Failed(op.code(), Status::BadSession);
             }
@@ -120,7 +119,8 @@ fn carry_out<'a>(
             CallbackOk::Sequence { session, sequence, slot, highest_slot, target_highest_slot }
         }
         CallbackOp::Recall { stateid, file, .. } => {
-            // A caller that takes none would have them grow without end: the server tries again.
+            // A caller that never takes any would make them grow without bound; the server will try
+            // again.
             if recalls.len() >= RECALLS_MAX {
                 return CallbackResult::Failed(op.code(), Status::Jukebox);
             }

@@ -1,42 +1,42 @@
-//! How many datagrams may be out at a time, and how long one may go without a reply.
+//! How many datagrams may be in flight, and how long one may go without a reply.
 //!
-//! Nothing below RPC over UDP slows a sender down: a client that sends all it has overruns the
-//! socket buffers on the way, and then waits for timeouts. [`Congestion`] bounds the calls that are
-//! out by a window, as TCP does for bytes: it grows by one with each reply until something is lost
-//! (slow start), then by one with each window of replies, and is halved by a loss. The time that a
-//! READ or WRITE may go without a reply follows the replies before it; all other calls keep the
-//! fixed time, for a COMMIT may take as long as a disk does.
-//! **Source:** RFC 5681 section 3.1 (window), RFC 6298 section 2 (timeout) and 3 (Karn's rule),
-//! Linux `net/sunrpc/xprt.c` and `timer.c`, whose kinds of calls and least timeout these are.
+//! Nothing below RPC over UDP slows a sender down: a client that sends everything it has overruns
+//! the socket buffers on the way, and then waits for timeouts. [`Congestion`] limits the calls in
+//! flight with a window, as TCP does for bytes: it grows by one with each reply until something is
+//! lost (slow start), then by one per window of replies, and a loss halves it. The timeout of a
+//! READ or WRITE follows the earlier round trips; all other calls keep the fixed timeout, since a
+//! COMMIT may take as long as a disk does. **Source:** RFC 5681 section 3.1 (window), RFC 6298
+//! section 2 (timeout) and 3 (Karn's rule), Linux `net/sunrpc/xprt.c` and `timer.c`, from which the
+//! kinds of calls and the minimum timeout are taken.
 
 use super::operation::{Kind, OperationKind};
 use super::types::UdpWindow;
 
-/// The window is kept in parts of a call, so that it can grow by less than one.
+/// The window is kept in fractions of a call, so that it can grow by less than one.
 const SCALE: u32 = 256;
-/// Calls that may be out before anything is known.
+/// Number of calls in flight allowed at the start.
 const INITIAL_CALLS: u32 = 2;
-/// The least timeout that is estimated: Linux, `RPC_RTO_MIN`.
+/// Minimum estimated timeout: Linux, `RPC_RTO_MIN`.
 const TIMEOUT_NS_MIN: u64 = 100_000_000;
 
 /// The window of a session over datagrams, and the estimates of its round-trip times.
 #[derive(Debug)]
 pub(super) struct Congestion {
     is_adaptive: bool,
-    /// Calls that may be out, in parts of a call.
+    /// Number of calls allowed in flight, in fractions of a call.
     window: u32,
-    /// The window at which slow start ends, in parts of a call.
+    /// The window at which slow start ends, in fractions of a call.
     threshold: u32,
     /// The largest window: all slots.
     window_max: u32,
-    /// The window was last halved then. What was sent before was lost with it.
+    /// When the window was last halved. Anything sent before that counts as lost together.
     halved_ns: u64,
     reads: RoundTrip,
     writes: RoundTrip,
 }
 
 impl Congestion {
-    /// Begins with a small window for a session of so many slots.
+    /// Starts with a small window for a session with `slots` slots.
     pub(super) fn new(mode: UdpWindow, slots: usize) -> Self {
         let window_max = (slots as u32).saturating_mul(SCALE);
         Self {
@@ -50,50 +50,50 @@ impl Congestion {
         }
     }
 
-    /// Says whether one more call may be sent while so many are out.
+    /// Returns true if one more call may be sent while `out` are in flight.
     pub(super) const fn allows_call(&self, out: usize) -> bool {
         !self.is_adaptive || (out as u64) < (self.window / SCALE) as u64
     }
 
-    /// Takes note of a reply to a call that was sent once, so long after it was sent.
+    /// Records a reply to a call that was sent once, `round_trip_ns` after it was sent.
     pub(super) fn note_reply(&mut self, kind: Kind, round_trip_ns: u64) {
         if let Some(estimate) = self.estimate_mut(kind) {
             estimate.add_sample(round_trip_ns);
         }
-        // Slow start: one call more for each reply doubles the window with each round trip. RFC
+        // Slow start: growing by one call per reply doubles the window with each round trip. RFC
         // 5681 section 3.1.
         let grows_by = if self.window < self.threshold {
             SCALE
         } else {
-            // One call for each window of replies.
+            // One call per window of replies.
             SCALE * SCALE / self.window.max(1)
         };
         self.window = (self.window + grows_by.max(1)).min(self.window_max);
     }
 
-    /// Takes note of a datagram that was sent then and had no reply in time.
+    /// Records that a datagram sent at `sent_ns` had no reply in time.
     pub(super) fn timed_out(&mut self, sent_ns: u64, now_ns: u64) {
-        // Several calls of one window are lost together: that is one sign of congestion.
+        // Several calls of one window lost together are one sign of congestion.
         if sent_ns < self.halved_ns {
             return;
         }
-        // Halved, and never below one call: with none out no reply could open it again.
+        // Never below one call: with none in flight, no reply could open it again.
         self.window = (self.window / 2).max(SCALE);
         self.threshold = self.window;
         self.halved_ns = now_ns;
     }
 
-    /// Returns how long a call may go without a reply before it is sent again for the first time;
-    /// never longer than `timeo_ns`, which holds while nothing is known.
+    /// Returns how long a call may go without a reply before it is first retransmitted; at most
+    /// `timeo_ns`, which applies while no estimate exists.
     pub(super) fn timeout_ns(&self, kind: Kind, timeo_ns: u64) -> u64 {
         let estimate = match kind {
             Kind::File(OperationKind::Read) => &self.reads,
             Kind::File(OperationKind::Write) => &self.writes,
             _ => return timeo_ns,
         };
-        // Never below the least timeout, since a server that is busy for some milliseconds has lost
-        // nothing; never above what the user has set, which is the patience with a call whose time
-        // is not known.
+        // Never below the minimum timeout, since a server that is busy for a few milliseconds has
+        // lost nothing; never above the user's setting, which is the limit for calls with unknown
+        // duration.
         match estimate.timeout_ns() {
             Some(estimated_ns) if self.is_adaptive => {
                 estimated_ns.max(TIMEOUT_NS_MIN).min(timeo_ns)
@@ -118,7 +118,7 @@ struct RoundTrip {
     known: Option<Smoothed>,
 }
 
-/// Smoothed figures of round-trip times, in nanoseconds.
+/// Smoothed round-trip time and deviation, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Smoothed {
     mean_ns: u64,
@@ -127,15 +127,14 @@ struct Smoothed {
 
 impl RoundTrip {
     /// Adds a sample with the weights of RFC 6298: an eighth to the mean, a quarter to the
-    /// deviation, which is taken from the mean before this sample.
+    /// deviation, which is computed from the mean before this sample.
     fn add_sample(&mut self, sample_ns: u64) {
         self.known = Some(match self.known {
-            // RFC 6298 section 2.2: half of the first sample stands for a deviation that is not
-            // known yet.
+            // RFC 6298 section 2.2: half of the first sample replaces the unknown deviation.
             None => Smoothed { mean_ns: sample_ns, deviation_ns: sample_ns / 2 },
             Some(Smoothed { mean_ns, deviation_ns }) => {
-                // RFC 6298 section 2.3: the deviation is taken from the mean before this sample, so
-                // that it is updated first.
+                // RFC 6298 section 2.3: the deviation uses the mean before this sample, so update
+                // it first.
                 let off_ns = mean_ns.abs_diff(sample_ns);
                 Smoothed {
                     mean_ns: (7 * mean_ns + sample_ns) / 8,

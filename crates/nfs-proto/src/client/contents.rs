@@ -1,7 +1,7 @@
-//! What is decoded of an event on demand: listings, link targets, data and holes.
+//! Parts of an event that are decoded on demand: listings, link targets, data and holes.
 //!
-//! These are large or rare, so that an [`Event`] holds the bytes of its reply and not the values.
-//! They were checked when the reply was received; here they are decoded again.
+//! These are large or rare, so an [`Event`] contains the bytes of its reply and not the values.
+//! They were checked when the reply was received and are decoded again here.
 
 use super::dialect;
 use super::event::Event;
@@ -13,26 +13,26 @@ use crate::nfs4::Segment;
 use super::event::Outcome;
 
 impl<'a> Event<'a> {
-    /// Decodes the page that an [`Outcome::Listing`] brought.
+    /// Decodes the page of an [`Outcome::Listing`].
     ///
     /// # Errors
-    /// [`DecodeError`] when this is the event of another operation.
+    /// [`DecodeError`] if this is the event of another operation.
     pub fn listing(&self) -> Result<Listing<'a>, DecodeError> {
         dialect::decode_listing(self.version, self.kind, self.body)
     }
 
-    /// Decodes the target of the link that an [`Outcome::Target`] brought.
+    /// Decodes the target of an [`Outcome::Target`].
     ///
     /// # Errors
-    /// [`DecodeError`] when this is the event of another operation.
+    /// [`DecodeError`] if this is the event of another operation.
     pub fn target(&self) -> Result<&'a [u8], DecodeError> {
         dialect::decode_target(self.version, self.kind, self.body)
     }
 
-    /// Decodes the data and the holes that an [`Outcome::Segments`] brought, in their order.
+    /// Decodes the data and holes of an [`Outcome::Segments`], in order.
     ///
     /// # Errors
-    /// [`DecodeError`] when this is the event of another operation.
+    /// [`DecodeError`] if this is the event of another operation.
     pub fn segments(&self) -> Result<impl Iterator<Item = Segment<'a>> + use<'a>, DecodeError> {
         dialect::decode_segments(self.kind, self.body).map(|all| all.iter())
     }

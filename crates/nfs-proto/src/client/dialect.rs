@@ -1,9 +1,9 @@
-//! The versions of NFS as dialects of one vocabulary.
+//! The NFS versions as dialects of one vocabulary.
 //!
-//! [`Dialect`] turns an [`Operation`] into the arguments of a procedure of its version and the
-//! results of that procedure back into an [`Outcome`]. It also finds the payload in a reply to a
-//! READ before the reply is whole. Each version is a module of its own with the same functions;
-//! state that a version keeps between calls lives in the dialect too.
+//! [`Dialect`] encodes an [`Operation`] as the arguments of a procedure of its version and decodes
+//! that procedure's results into an [`Outcome`]. It also finds the payload in a reply to a READ
+//! before the reply is complete. Each version is a module with the same functions; state that a
+//! version keeps between calls is part of the dialect, too.
 
 mod v2;
 mod v3;
@@ -23,34 +23,35 @@ use crate::xdr::{Reader, Writer};
 
 /// The head of a reply to a READ.
 pub(super) enum Prefix {
-    /// A payload of `len` bytes follows, and after it nothing but padding.
+    /// A payload of `len` bytes follows, and then only padding.
     Payload { len: u32, eof: bool },
     /// No payload follows.
     Other,
 }
 
-/// The content of a whole reply: an outcome or a status, unless it is malformed.
+/// The decoded reply: an outcome or a status, unless it is malformed.
 pub(super) type Answer = Result<Result<Outcome, Status>, DecodeError>;
 
-/// Whether a call that is given up may have reached the server.
+/// Whether an abandoned call may have reached the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivery {
     /// No byte of it was sent.
     Unsent,
-    /// It was sent, so that the server may have carried it out.
+    /// It was sent, so the server may have executed it.
     Sent,
 }
 
-/// How it goes on after a reply.
+/// How to proceed after a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The call has ended.
+    /// The call is complete.
     Done,
-    /// The slot's call was rewritten to a further one, to be sent at once; the same event follows.
+    /// The slot's call was rewritten to a further one, to be sent at once; it will end with the
+    /// same event.
     Again,
 }
 
-/// The language of one session, with what it keeps between calls.
+/// The dialect of one session, with its state between calls.
 #[derive(Debug)]
 pub(super) struct Dialect {
     version: ProtocolVersion,
@@ -58,13 +59,13 @@ pub(super) struct Dialect {
 }
 
 impl ProtocolVersion {
-    /// Tells whether it has an operation, by itself or by others that do the same.
+    /// Returns true if it has an operation, directly or through equivalent ones.
     pub fn has(self, kind: OperationKind) -> bool {
         procedure_number(self, kind).is_some()
     }
 }
 
-/// Returns the number of the procedure that does an operation, if a version has one.
+/// Returns the number of the procedure for an operation, if the version has one.
 fn procedure_number(version: ProtocolVersion, kind: OperationKind) -> Option<u32> {
     match version {
         ProtocolVersion::V2 => v2::procedure_of(kind).map(crate::nfs2::Procedure::number),
@@ -75,7 +76,7 @@ fn procedure_number(version: ProtocolVersion, kind: OperationKind) -> Option<u32
 }
 
 impl Dialect {
-    /// Creates the dialect of a session with so many slots.
+    /// Creates the dialect of a session with `slots` slots.
     pub(super) fn new(version: ProtocolVersion, slots: usize) -> Self {
         Self { version, v4: v4::State::new(version, slots) }
     }
@@ -84,62 +85,62 @@ impl Dialect {
         self.version
     }
 
-    /// Returns the number of the procedure that does this operation, if there is one.
+    /// Returns the number of the procedure for this operation, if there is one.
     pub(super) fn procedure_of(&self, kind: OperationKind) -> Result<u32, StartError> {
         let number = procedure_number(self.version, kind);
         number.ok_or(StartError::Unsupported { kind, version: self.version })
     }
 
-    /// Tells whether an operation may be made twice in this version.
+    /// Returns true if an operation may be executed twice in this version.
     pub(super) fn is_idempotent(&self, operation: &Operation<'_>) -> bool {
-        // Before v4 an OPEN is a LOOKUP, which may be made twice.
+        // Before v4 an OPEN is a LOOKUP, which may be executed twice.
         let opens_nothing = !self.version.is_stateful() && operation.kind() == OperationKind::Open;
         operation.is_idempotent() || opens_nothing
     }
 
-    /// Tells whether the server makes a call once, however often it is sent.
+    /// Returns true if the server executes a call once, however often it is sent.
     pub(super) fn is_exactly_once(&self, slot: u32) -> bool {
         self.version.has_sessions() && self.v4.is_exactly_once(slot)
     }
 
-    /// Joins a client of version 4, and a session of it.
+    /// Joins a v4 client, and a session of it.
     pub(super) fn bind(&mut self, binding: &Binding) {
         self.v4.bind(binding);
     }
 
-    /// Takes slots of a session that has other connections, too.
+    /// Takes slots of a session that is shared with other connections.
     pub(super) fn set_share(&mut self, share: &SlotShare<'_>) {
         self.v4.set_share(share);
     }
 
-    /// Returns a slot of the session, if the number of its next call is known.
+    /// Returns a slot of the session, if its next sequence number is known.
     pub(super) fn settled_slot(&self, slot: u32) -> Option<SessionSlot> {
         self.v4.settled_slot(slot)
     }
 
-    /// Takes over the binding of another connection of the same version.
+    /// Takes over the binding of another connection with the same version.
     pub(super) fn adopt_binding(&mut self, fresh: &Self) {
         self.v4.adopt_binding(&fresh.v4);
     }
 
-    /// Adapts a slot's call that was made for an earlier binding to the present one.
+    /// Adapts a slot's call that was encoded for an earlier binding to the current one.
     pub(super) fn rebind_call(&mut self, slot: u32, header: &mut Vec<u8>) {
         if self.version.is_stateful() {
             self.v4.rebind_call(slot, header);
         }
     }
 
-    /// Returns the client that a connection of version 4 belongs to.
+    /// Returns the client of a v4 connection.
     pub(super) const fn client(&self) -> ClientId {
         self.v4.client()
     }
 
-    /// Returns the session that a server calls back in, where it does so on the same connection.
+    /// Returns the session used for callbacks on this connection, if any.
     pub(super) fn callback_session(&self) -> Option<SessionId> {
         self.version.has_sessions().then(|| self.v4.session())
     }
 
-    /// Has opens ask for delegations, or say that they want none.
+    /// Makes opens request delegations, or decline them.
     pub(super) const fn want_delegations(&mut self, wanted: Wanted) {
         self.v4.want_delegations(wanted);
     }
@@ -149,12 +150,12 @@ impl Dialect {
         self.v4.delegation()
     }
 
-    /// Returns the flags of the last SEQUENCE that was answered.
+    /// Returns the flags of the last successful SEQUENCE.
     pub(super) const fn status_flags(&self) -> u32 {
         self.v4.status_flags()
     }
 
-    /// Appends a compound of these operations of version 4, after a SEQUENCE where one belongs.
+    /// Appends a v4 compound of these operations, after a SEQUENCE if one is needed.
     pub(super) fn encode_ops(&mut self, slot: u32, ops: &[Op<'_>], header: &mut Vec<u8>) {
         self.v4.encode_ops(slot, ops, header);
     }
@@ -173,8 +174,8 @@ impl Dialect {
         }
     }
 
-    /// Takes note of the end of a slot's call; `results` is what followed the RPC header, of a READ
-    /// without its payload.
+    /// Processes the reply to a slot's call; `results` is everything after the RPC header, for a
+    /// READ without its payload.
     pub(super) fn note_reply(&mut self, slot: u32, call: &mut Slot, results: &[u8]) -> Next {
         if self.version.is_stateful() {
             self.v4.note_reply(slot, call, results)
@@ -183,14 +184,14 @@ impl Dialect {
         }
     }
 
-    /// Adapts a slot's call that was answered to being sent again.
+    /// Adapts a slot's call that was answered for sending it again.
     pub(super) fn prepare_resend(&mut self, slot: u32, header: &mut Vec<u8>) {
         if self.version.is_stateful() {
             self.v4.prepare_resend(slot, header);
         }
     }
 
-    /// Takes note that the reply to a slot's call will never be seen, if it was sent at all.
+    /// Records that the reply to a slot's call will never be seen, if it was sent at all.
     pub(super) fn abandon_call(&mut self, slot: u32, delivery: Delivery) {
         if self.version.is_stateful() {
             self.v4.abandon_call(slot, delivery);
@@ -200,7 +201,7 @@ impl Dialect {
     /// Looks for the payload in the results of a READ, as far as they have arrived.
     ///
     /// # Errors
-    /// [`DecodeError::Truncated`] when more bytes are needed to tell.
+    /// [`DecodeError::Truncated`] if more bytes are needed to decide.
     pub(super) fn read_prefix(
         &self,
         slot: &Slot,
@@ -213,7 +214,7 @@ impl Dialect {
         }
     }
 
-    /// Decodes the results of an accepted call, which are all that is left; the file of an
+    /// Decodes the results of an accepted call, which must be all that is left; the file of an
     /// [`Outcome::Object`] goes into `object`.
     pub(super) fn decode_outcome(
         &self,
@@ -237,7 +238,7 @@ impl Dialect {
     }
 }
 
-/// Tells how a compound ended that was made as it is; its results are left to the caller.
+/// Returns how a raw compound ended; its results are left to the caller.
 fn compound_outcome(results: Reader<'_>) -> Answer {
     Ok(match CompoundReply::decode(results)?.status {
         Status::Ok => Ok(Outcome::Raw),
@@ -275,7 +276,7 @@ pub(super) fn decode_target(
     }
 }
 
-/// Decodes what READ_PLUS found.
+/// Decodes the segments of a READ_PLUS.
 pub(super) fn decode_segments(
     kind: Kind,
     body: &[u8],
@@ -286,7 +287,7 @@ pub(super) fn decode_segments(
     }
 }
 
-/// The error of decoding what the event does not hold.
+/// The error for decoding something that the event does not contain.
 fn not_a(what: &'static str) -> DecodeError {
     DecodeError::BadValue { what, value: 0 }
 }

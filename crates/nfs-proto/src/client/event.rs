@@ -1,7 +1,7 @@
-//! Events of a client session: one for each call that ended.
+//! Events of a client session: one per completed call.
 //!
-//! [`Event`] carries the instants of its call and an [`Outcome`] that is small and `Copy`, the same
-//! for all versions; what is rare or large is decoded from the event on demand.
+//! [`Event`] has the times of its call and an [`Outcome`] that is small and `Copy`, the same for
+//! all versions; anything rare or large is decoded from the event on demand.
 
 use super::file::File;
 use super::operation::Kind;
@@ -12,23 +12,23 @@ use crate::status::CallError;
 use crate::version::ProtocolVersion;
 use crate::xdr::Reader;
 
-/// The attributes of a file. What a version or a server does not tell is 0.
+/// The attributes of a file. Those that a version or server does not return are 0.
 pub type Attributes = nfs3::Fattr;
 
 /// The result of a successful call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Success, with nothing to tell: NULL, SETATTR, REMOVE, RMDIR, RENAME, LINK, CLOSE, and
-    /// changes of extended attributes.
+    /// Success without a result: NULL, SETATTR, REMOVE, RMDIR, RENAME, LINK, CLOSE, and changes of
+    /// extended attributes.
     Done,
     /// The result of GETATTR.
     Attributes(Attributes),
     /// The result of LOOKUP, OPEN, CREATE, MKDIR, SYMLINK or MKNOD; see [`Event::file`].
     Object {
-        /// The attributes, where the server gave them.
+        /// The attributes, if the server returned them.
         attributes: Option<Attributes>,
     },
-    /// The result of ACCESS: the bits that are granted.
+    /// The result of ACCESS: the granted bits.
     Access(u32),
     /// The result of READ.
     Read {
@@ -39,7 +39,7 @@ pub enum Outcome {
     },
     /// The result of WRITE.
     Written {
-        /// Bytes written, which may be fewer than were sent.
+        /// Bytes written, possibly fewer than sent.
         count: u32,
         /// How durable they are.
         committed: StableHow,
@@ -48,7 +48,7 @@ pub enum Outcome {
     },
     /// The result of COMMIT.
     Committed {
-        /// To be compared with that of the WRITEs.
+        /// Compare it with that of the WRITEs.
         verifier: Verifier,
     },
     /// The result of FSSTAT.
@@ -70,7 +70,7 @@ pub enum Outcome {
         count: u64,
         /// How durable they are.
         committed: StableHow,
-        /// To be compared with that of a COMMIT.
+        /// Compare it with that of a COMMIT.
         verifier: Verifier,
     },
     /// The result of READ_PLUS: see [`Event::segments`].
@@ -89,7 +89,7 @@ pub enum Outcome {
     },
     /// The result of LISTXATTRS; [`Event::result_of`] has the names.
     XattrNames {
-        /// Cookie with which the listing goes on.
+        /// Cookie for continuing the listing.
         cookie: u64,
         /// Whether these are the last names.
         eof: bool,
@@ -98,39 +98,39 @@ pub enum Outcome {
     Raw,
 }
 
-/// The end of one call.
+/// The completion of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// The tag that the call was started with.
+    /// The tag given when the call was started.
     pub tag: u32,
-    /// The call that was made.
+    /// The call.
     pub kind: Kind,
-    /// The version that the session speaks.
+    /// The version used by the session.
     pub version: ProtocolVersion,
     /// When the call was started.
     pub started_ns: u64,
-    /// When the write that sent its first byte began.
+    /// When the write that sent its first byte started.
     pub sent_ns: u64,
-    /// When its last byte was taken.
+    /// When its last byte was received.
     pub done_ns: u64,
     /// How it ended.
     pub result: Result<Outcome, CallError>,
-    /// The results as received, after the RPC header; of a READ what precedes the payload.
+    /// The results as received, after the RPC header; for a READ, the part before the payload.
     pub body: &'a [u8],
-    /// The payload of a READ, where it is kept.
+    /// The payload of a READ, if it is kept.
     pub payload: &'a [u8],
-    /// The file of an [`Outcome::Object`], where the server named it; LOOKUP and OPEN always do.
-    /// It stands apart since it is larger than all the rest.
+    /// The file of an [`Outcome::Object`], if the server returned it; LOOKUP and OPEN always do. It
+    /// is separate because it is larger than everything else.
     pub file: Option<&'a File>,
-    /// The delegation that an OPEN brought, requested or not: it is to be returned some time.
+    /// The delegation granted by an OPEN, requested or not: it has to be returned some time.
     pub delegation: Option<&'a nfs4::Stateid>,
 }
 
 impl<'a> Event<'a> {
-    /// Finds the results of an operation in the compound that this event ended.
+    /// Finds the results of an operation in the compound of this event.
     ///
     /// # Errors
-    /// [`CallError`] when the operation failed, did not come to its turn, or is malformed.
+    /// [`CallError`] if the operation failed, was not executed, or is malformed.
     pub fn result_of(&self, code: nfs4::OpCode) -> Result<nfs4::OpOk<'a>, CallError> {
         let missing = DecodeError::BadValue { what: "missing result", value: code.number() };
         let mut results = nfs4::CompoundReply::decode(Reader::new(self.body))?.results();
@@ -145,7 +145,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// An event before it is taken.
+/// An event before it is taken by the caller.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Completed {
     pub(super) slot: u32,

@@ -1,9 +1,9 @@
-//! The attributes of a file in version 4, as the vocabulary of all versions has them.
+//! Converts v4 attributes of a file to the vocabulary of all versions.
 //!
-//! [`Described`] is read in one pass over the values, without a whole
-//! [`crate::nfs4::Attributes`]: LOOKUP, GETATTR and every entry of a listing go through here.
-//! Owners that are no numbers become the anonymous id of AUTH_SYS, and what a server does not state
-//! is 0. **Source:** RFC 7530 section 5.
+//! [`Described`] is decoded in one pass over the values, without a complete
+//! [`crate::nfs4::Attributes`]: LOOKUP, GETATTR and every entry of a listing use it. Owners that
+//! are not numbers become the anonymous id of AUTH_SYS; anything a server does not return is 0.
+//! **Source:** RFC 7530 section 5.
 
 use super::event::Attributes;
 use crate::error::DecodeError;
@@ -11,10 +11,10 @@ use crate::nfs3;
 use crate::nfs4::{Device, Fattr, FileHandle, FileType, Time, Wire, attribute, owner_number};
 use crate::xdr::Reader;
 
-/// The user and group of an owner who has no number here.
+/// User and group id for owners without a number.
 const UNKNOWN_ID: u32 = 65_534;
 
-/// The attributes that are read of a file or a directory entry.
+/// The attributes decoded for a file or a directory entry.
 pub(super) struct Described {
     pub(super) attributes: Attributes,
     /// Whether there are attributes beyond the id.
@@ -22,7 +22,7 @@ pub(super) struct Described {
     pub(super) handle: Option<FileHandle>,
 }
 
-/// Reads the attributes of a file, and its handle where there is one.
+/// Decodes the attributes of a file, and its handle if there is one.
 pub(super) fn read_described(fattr: &Fattr<'_>) -> Result<Described, DecodeError> {
     let mut handle = None;
     let mut attributes = NOTHING;
@@ -51,7 +51,7 @@ pub(super) fn read_described(fattr: &Fattr<'_>) -> Result<Described, DecodeError
     Ok(Described { attributes, is_whole, handle })
 }
 
-/// Attributes of a file of which a server tells nothing.
+/// Attributes of a file if the server returned none.
 const NOTHING: Attributes = Attributes {
     file_type: FileType::Regular,
     mode: 0,

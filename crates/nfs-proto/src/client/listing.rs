@@ -1,6 +1,6 @@
-//! Directory listings of any version, as a view of the reply that holds them.
+//! Directory listings of any version, as a view of the reply.
 //!
-//! [`Listing`] is iterated; names stay where they were received.
+//! [`Listing`] can be iterated; names are not copied.
 
 use super::event::Attributes;
 use super::file_attributes::read_described;
@@ -11,7 +11,7 @@ use crate::nfs4;
 /// A page of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listing<'a> {
-    /// To be sent with the next page's cookie.
+    /// To be sent with the cookie for the next page.
     pub verifier: Verifier,
     /// Whether the directory ends here.
     pub eof: bool,
@@ -35,11 +35,11 @@ pub struct Entry<'a> {
     pub fileid: u64,
     /// Name of the entry.
     pub name: &'a [u8],
-    /// The cookie with which the listing goes on after this entry.
+    /// Cookie for continuing the listing after this entry.
     pub cookie: u64,
-    /// Its attributes, where they were requested and given.
+    /// Its attributes, if requested and returned.
     pub attributes: Option<Attributes>,
-    /// Its handle, where it was requested and given.
+    /// Its handle, if requested and returned.
     pub handle: Option<FileHandle>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Iterator for EntryIter<'a> {
             }
             Iter::V4(entries) => {
                 let nfs4::Entry { cookie, name, attributes } = entries.next()?;
-                // One entry whose attributes can't be read does not end the page: it keeps its
+                // An entry whose attributes can't be decoded does not end the page: it keeps its
                 // name.
                 let Ok(described) = read_described(&attributes) else {
                     return Some(Entry { fileid: 0, name, cookie, attributes: None, handle: None });

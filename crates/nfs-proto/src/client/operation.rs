@@ -13,7 +13,7 @@ use crate::program::Call;
 use crate::rpc::ProcedureId;
 use crate::{mount3, nfs2, nfs4, portmap};
 
-/// A part of the pool that the socket layer sends WRITE payloads from.
+/// A range of the pool from which the socket layer sends WRITE payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PayloadRange {
     /// Index of the first byte.
@@ -25,9 +25,9 @@ pub struct PayloadRange {
 /// The payload of a WRITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data<'a> {
-    /// These bytes; they are copied.
+    /// These bytes, which are copied.
     Bytes(&'a [u8]),
-    /// This part of the socket layer's pool; it is sent from there.
+    /// This range of the socket layer's pool, which is sent from there.
     Pool(PayloadRange),
 }
 
@@ -42,7 +42,7 @@ impl Data<'_> {
     }
 }
 
-/// The purpose of an OPEN. **Source:** RFC 8881 section 18.16.
+/// The access requested by an OPEN. **Source:** RFC 8881 section 18.16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenAccess {
     /// For reading only.
@@ -53,7 +53,7 @@ pub enum OpenAccess {
     Both,
 }
 
-/// The content that SEEK looks for. **Source:** RFC 7862 section 15.11.
+/// What SEEK looks for. **Source:** RFC 7862 section 15.11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SeekWhat {
     /// The next data.
@@ -62,10 +62,10 @@ pub enum SeekWhat {
     Hole,
 }
 
-/// The place where a listing goes on; the default is its start.
+/// The position at which a listing continues; the default is its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {
-    /// Cookie of the last entry that was seen.
+    /// Cookie of the last entry seen.
     pub cookie: u64,
     /// Verifier of the last page.
     pub verifier: Verifier,
@@ -159,7 +159,7 @@ operations! {
     Setattr { file: &'a File, attributes: Sattr } = "SETATTR" v2 Setattr v3 Setattr v4 Setattr;
     /// Finds a name in a directory.
     Lookup { dir: &'a File, name: &'a [u8] } = "LOOKUP" v2 Lookup v3 Lookup v4 Lookup;
-    /// Asks which bits of [`crate::nfs3::access`] are granted.
+    /// Queries which bits of [`crate::nfs3::access`] are granted.
     Access { file: &'a File, access: u32 } = "ACCESS" v3 Access v4 Access;
     /// Reads a symbolic link.
     Readlink { file: &'a File } = "READLINK" v2 Readlink v3 Readlink v4 Readlink;
@@ -168,7 +168,7 @@ operations! {
     /// Writes `data` at `offset`.
     Write { file: &'a File, offset: u64, stable: StableHow, data: Data<'a> } = "WRITE"
         v2 Write v3 Write v4 Write;
-    /// Creates a file. In version 4 it is open for reading and writing then: close it.
+    /// Creates a file. In version 4 it is then open for reading and writing: close it.
     Create { dir: &'a File, name: &'a [u8], how: CreateHow } = "CREATE" v2 Create v3 Create;
     /// Creates a directory.
     Mkdir { dir: &'a File, name: &'a [u8], attributes: Sattr } = "MKDIR"
@@ -200,22 +200,22 @@ operations! {
     Pathconf { file: &'a File } = "PATHCONF" v3 Pathconf;
     /// Makes `count` bytes from `offset` durable; a count of 0 means to the end.
     Commit { file: &'a File, offset: u64, count: u32 } = "COMMIT" v3 Commit v4 Commit;
-    /// Opens a file that exists; a LOOKUP where files are not opened.
+    /// Opens an existing file; a LOOKUP in versions without opens.
     Open { dir: &'a File, name: &'a [u8], access: OpenAccess } = "OPEN" v4 Open;
     /// Closes an open.
     Close { file: &'a File } = "CLOSE" v4 Close;
     /// Reserves space for a file.
     Allocate { file: &'a File, offset: u64, len: u64 } = "ALLOCATE" v4 Allocate;
-    /// Makes a hole.
+    /// Punches a hole.
     Deallocate { file: &'a File, offset: u64, len: u64 } = "DEALLOCATE" v4 Deallocate;
     /// Finds the next data or hole from `offset` on.
     Seek { file: &'a File, offset: u64, what: SeekWhat } = "SEEK" v4 Seek;
-    /// Reads `count` bytes from `offset`, holes being described and not sent.
+    /// Reads `count` bytes from `offset`; holes are described but not sent.
     ReadPlus { file: &'a File, offset: u64, count: u32 } = "READ_PLUS" v4 ReadPlus;
-    /// Has the server copy `len` bytes; 0 means to the end.
+    /// Makes the server copy `len` bytes; 0 means to the end.
     Copy { from: &'a File, from_offset: u64, to: &'a File, to_offset: u64, len: u64 } = "COPY"
         v4 Copy;
-    /// Gets the value of an extended attribute. Names have no prefix such as `user.` here.
+    /// Gets the value of an extended attribute. Names have no prefix such as `user.`.
     Getxattr { file: &'a File, name: &'a [u8] } = "GETXATTR" v4 Getxattr;
     /// Sets an extended attribute; the value is copied.
     Setxattr { file: &'a File, option: XattrOption, name: &'a [u8], value: &'a [u8] } = "SETXATTR"
@@ -228,15 +228,15 @@ operations! {
 }
 
 impl Operation<'_> {
-    /// Tells whether doing it twice leaves what doing it once leaves, and answers the same.
+    /// Returns true if executing it twice has the same effect and result as executing it once.
     ///
-    /// A guarded or exclusive CREATE, REMOVE, RENAME and the like answer differently the second
-    /// time; OPEN and CLOSE change what the server knows of the client.
+    /// A guarded or exclusive CREATE, REMOVE, RENAME and the like return something else the second
+    /// time; OPEN and CLOSE change the server's state of the client.
     pub const fn is_idempotent(&self) -> bool {
         match self {
-            // A repeated CREATE in exclusive mode succeeds with the same verifier, but only while
-            // the server still has it; counting it as idempotent would turn a lost reply into EXIST
-            // now and then.
+            // Repeating an exclusive CREATE succeeds with the same verifier, but only while the
+            // server still has it; treating it as idempotent would now and then turn a lost reply
+            // into EXIST.
             Self::Create { how, .. } => matches!(how, CreateHow::Unchecked(_)),
             Self::Setxattr { option, .. } => !matches!(option, XattrOption::Create),
             Self::Mkdir { .. }
@@ -267,7 +267,7 @@ impl std::fmt::Display for OperationKind {
 pub enum Kind {
     /// A file operation.
     File(OperationKind),
-    /// A call of any program, made as it is.
+    /// A raw call of any program.
     Raw {
         /// The program's number.
         program: u32,
@@ -279,11 +279,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// A compound of version 4 that is made as it is.
+    /// A raw v4 compound.
     pub const COMPOUND: Self =
         Self::Raw { program: nfs4::PROGRAM, version: nfs4::VERSION, procedure: 1 };
 
-    /// Returns what this call calls.
+    /// Returns the kind of a call.
     pub const fn of_call(call: &Call<'_>) -> Self {
         let ProcedureId { program, version, procedure } = call.procedure_id();
         Self::Raw { program, version, procedure }

@@ -1,10 +1,10 @@
 //! The receiving half of a client session.
 //!
-//! [`Receiver`] walks the stream byte by byte in whatever pieces it comes. What precedes a payload
-//! goes to one small buffer, `head`; the payload of a READ is distinguished as soon as its length
-//! is known, so that it can be discarded or received past the session; replies without a call are
-//! passed over. Fragments may end anywhere; bytes and empty fragments of a record are bounded.
-//! **Source:** RFC 5531 section 11, RFC 1813 section 3.3.6.
+//! [`Receiver`] processes the stream in pieces of any size. Everything before a payload goes into
+//! one small buffer, `head`; the payload of a READ is recognized as soon as its length is known, so
+//! that it can be discarded or received bypassing the session; replies without a call are skipped.
+//! Fragments may end anywhere; the bytes and empty fragments of a record are bounded. **Source:**
+//! RFC 5531 section 11, RFC 1813 section 3.3.6.
 
 use super::dialect::{Dialect, Prefix};
 use super::event::{Completed, Outcome};
@@ -21,23 +21,25 @@ use crate::rpc::ReplyHeader;
 use crate::status::CallError;
 use crate::xdr::{Reader, pad_len};
 
-/// When to look at a reply for the first time: RPC header, status and the flag before attributes.
+/// When to look at a reply for the first time: after the RPC header, the status and the flag before
+/// the attributes.
 // The shortest reply with results: xid, type, state, an empty verifier and the accept state are 24
-// bytes. A shorter one is a refusal, and ends before this much has arrived.
+// bytes. A refusal is shorter, and ends before this many have arrived.
 const FIRST_LOOK_BYTES: usize = 24 + 4 + 4;
 
-/// The place in a record that the receiver has reached.
+/// The position of the receiver in a record.
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Collects the head until it has this many bytes; `usize::MAX` means to the record's end.
+    /// Collecting the head until it has this many bytes; `usize::MAX` means to the end of the
+    /// record.
     Head(usize),
-    /// Takes the payload of a READ.
+    /// In the payload of a READ.
     Payload(Payload),
-    /// Passes over what is left of a reply that can't be used; `Some` is the call it fails.
+    /// Skipping the rest of an unusable reply; `Some` is the call it fails.
     Skip(Option<(u32, DecodeError)>),
 }
 
-/// The payload of a READ on its way in.
+/// The payload of a READ being received.
 #[derive(Debug, Clone, Copy)]
 struct Payload {
     slot: u32,
@@ -48,7 +50,7 @@ struct Payload {
     eof: bool,
 }
 
-/// The context in which replies are understood: the calls in flight and their language.
+/// The context for decoding replies: the calls in flight and their dialect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) table: &'a SlotTable,
@@ -66,7 +68,7 @@ pub(super) struct Receiver {
     empty_fragments: EmptyFragments,
     state: State,
     head: Vec<u8>,
-    /// The object that the last reply named.
+    /// The object returned by the last reply.
     object: Option<File>,
     kept: Vec<u8>,
     kept_stride: usize,
@@ -103,7 +105,7 @@ impl Receiver {
         self.payload_bytes_max
     }
 
-    /// Takes at least one byte of `input`, none beyond the end of a record.
+    /// Takes at least one byte of `input`, and none beyond the end of a record.
     pub(super) fn take_input(
         &mut self,
         input: &[u8],
@@ -123,8 +125,7 @@ impl Receiver {
                 }
                 taken
             }
-            // The payload is counted, and kept where the mode says so; it never passes through
-            // `head`.
+            // The payload is counted, and kept if the mode says so; it never passes through `head`.
             State::Payload(payload) if payload.received < payload.len => {
                 let taken = input.len().min(payload.len - payload.received);
                 if self.kept_stride > 0 {
@@ -145,7 +146,7 @@ impl Receiver {
         Ok(taken)
     }
 
-    /// Forgets what has arrived of a record, since its stream is gone.
+    /// Forgets an incomplete record, since its stream is gone.
     pub(super) fn reset_stream(&mut self) {
         (self.mark_len, self.fragment_left) = (0, 0);
         (self.last, self.record_bytes) = (false, 0);
@@ -160,7 +161,7 @@ impl Receiver {
         (self.fragment_left, self.last) = (len, true);
     }
 
-    /// Returns the xid at the start of the record that ended last.
+    /// Returns the xid of the last complete record.
     pub(super) fn last_xid(&self) -> Option<u32> {
         Reader::new(&self.head).u32().ok()
     }
@@ -169,17 +170,17 @@ impl Receiver {
         self.head.get(4..8) == Some(&[0; 4])
     }
 
-    /// Returns the record that ended last, if it is a call of the server's.
+    /// Returns the last complete record if it is a call from the server.
     pub(super) fn callback_call(&self) -> Option<&[u8]> {
         (self.is_call() && matches!(self.state, State::Head(_))).then_some(&self.head)
     }
 
-    /// Tells whether a record is complete and waits for [`Receiver::finish_record`].
+    /// Returns true if a record is complete and [`Receiver::finish_record`] should be called.
     pub(super) fn at_record_end(&self) -> bool {
         self.last && self.fragment_left == 0
     }
 
-    /// Ends the record and returns the event it makes, or `None` for a reply without a call.
+    /// Ends the record and returns its event, or `None` for a reply without a call.
     pub(super) fn finish_record(&mut self, now_ns: u64, context: Context<'_>) -> Option<Completed> {
         let state = self.state;
         (self.last, self.record_bytes) = (false, 0);
@@ -209,7 +210,7 @@ impl Receiver {
         self.head.get(at..).unwrap_or_default()
     }
 
-    /// Returns the file that a result is about, if the reply named it.
+    /// Returns the file of a result, if the reply contained it.
     pub(super) fn named_file(&self, result: &Result<Outcome, CallError>) -> Option<&File> {
         self.object.as_ref().filter(|_| matches!(result, Ok(Outcome::Object { .. })))
     }
@@ -227,7 +228,7 @@ impl Receiver {
         (len > 0).then_some(PayloadWant { slot: payload.slot, offset: payload.received, len })
     }
 
-    /// Returns where the wanted bytes are kept; empty if they are not, or none are wanted.
+    /// Returns the space for the wanted bytes; empty if they are not kept, or none are wanted.
     pub(super) fn payload_space(&mut self) -> &mut [u8] {
         match self.payload_wanted() {
             Some(want) if self.kept_stride > 0 => {
@@ -238,7 +239,7 @@ impl Receiver {
         }
     }
 
-    /// Moves past payload bytes that were received elsewhere.
+    /// Advances past payload bytes that were received elsewhere.
     pub(super) fn skip_payload(&mut self, len: usize, counters: &mut Counters) {
         if let State::Payload(payload) = &mut self.state {
             payload.received += len;
@@ -247,7 +248,7 @@ impl Receiver {
         }
     }
 
-    /// Passes over the rest of the record, if it belongs to this slot.
+    /// Skips the rest of the record if it belongs to this slot.
     pub(super) fn forget_slot(&mut self, slot: u32) {
         match self.state {
             State::Payload(payload) if payload.slot == slot => self.state = State::Skip(None),
@@ -256,7 +257,7 @@ impl Receiver {
         }
     }
 
-    /// Takes bytes of a fragment's mark.
+    /// Takes bytes of a fragment mark.
     fn take_mark(&mut self, input: &[u8], counters: &mut Counters) -> Result<usize, StreamError> {
         let taken = input.len().min(MARK_BYTES - self.mark_len);
         self.mark[self.mark_len..self.mark_len + taken].copy_from_slice(&input[..taken]);
@@ -264,8 +265,8 @@ impl Receiver {
         if self.mark_len < MARK_BYTES {
             return Ok(taken);
         }
-        // The first fragment of a record. The head of the reply before it was kept until now, since
-        // an event borrows its body from there.
+        // The first fragment of a record. The head of the previous reply was kept until now, since
+        // an event borrows its body from it.
         if self.record_bytes == 0 {
             self.head.clear();
         }
@@ -282,25 +283,25 @@ impl Receiver {
         Ok(taken)
     }
 
-    /// Decides how to go on, now that the head has what was waited for.
+    /// Decides how to proceed now that the head has the expected bytes.
     fn inspect_head(&mut self, context: Context<'_>) {
-        // A server of v4.1 calls back on the connection of its client, so that both directions
-        // share the stream; the second word tells calls from replies. RFC 8881 section 2.10.3.1.
+        // A v4.1 server makes callbacks on the connection of its client, so both directions share
+        // the stream; the second word distinguishes calls from replies. RFC 8881 section 2.10.3.1.
         if context.dialect.callback_session().is_some() && self.is_call() {
             let whole = self.head.len() < CALLBACK_BYTES_MAX;
             self.state = if whole { State::Head(CALLBACK_BYTES_MAX) } else { State::Skip(None) };
             return;
         }
         let xid = Reader::new(&self.head).u32().unwrap_or_default();
-        // No call has this xid: it was given up, or answered before. Its bytes are passed over
-        // without being kept.
+        // No call has this xid: it was abandoned, or has already been answered. Skip the bytes
+        // without keeping them.
         let Some(index) = context.table.find_xid(xid) else {
             self.state = State::Skip(None);
             return;
         };
         let slot = context.table.get(index);
-        // Only READ has a payload that is worth finding early. All other replies are collected as a
-        // whole and decoded at once.
+        // Only READ has a payload worth finding early. All other replies are collected and decoded
+        // as a whole.
         if slot.kind != Kind::File(OperationKind::Read) {
             self.state = State::Head(usize::MAX);
             return;
@@ -309,10 +310,10 @@ impl Receiver {
             Err(DecodeError::Truncated { needed, left }) => {
                 State::Head(self.head.len() + needed - left)
             }
-            // Decoding the whole reply finds the error again.
+            // Decoding the whole reply will find the error again.
             Err(_) | Ok(Prefix::Other) => State::Head(usize::MAX),
-            // A server that sends more than was requested would overrun the buffer of the slot. The
-            // call fails, and the connection remains usable: the record's end is known.
+            // A server that sends more than requested would overrun the slot's buffer. The call
+            // fails, but the connection remains usable: the end of the record is known.
             Ok(Prefix::Payload { len, .. }) if len > slot.requested => {
                 let error = DecodeError::TooLong { len, max: slot.requested };
                 State::Skip(Some((index, error)))
@@ -326,10 +327,10 @@ impl Receiver {
 }
 
 impl Payload {
-    /// Returns the outcome of the READ, if the record had all of the payload and nothing more.
+    /// Returns the outcome of the READ, if the record contained exactly the payload.
     fn outcome_of_read(&self) -> Result<Outcome, CallError> {
-        // The record must hold the payload and its padding and nothing else; what is missing or too
-        // much makes the reply malformed, though its data may have been delivered.
+        // The record must contain the payload and its padding and nothing else; anything missing or
+        // extra makes the reply malformed, although its data may already have been delivered.
         let pad = pad_len(self.len);
         if self.received + self.tail < self.len + pad {
             let left = self.received + self.tail;
@@ -342,7 +343,7 @@ impl Payload {
     }
 }
 
-/// Returns the result of a reply that is in the head as a whole.
+/// Returns the result of a reply that is completely in the head.
 fn finish_head(
     header: Result<ReplyHeader, DecodeError>,
     body: Reader<'_>,
@@ -354,7 +355,7 @@ fn finish_head(
     let slot = context.table.get(index);
     let outcome = context.dialect.decode_outcome(index, slot, body, object)?;
     match outcome {
-        // A count above what was sent would be counted as data that never existed.
+        // Otherwise data that never existed would be counted.
         Outcome::Written { count: value, .. } if value > slot.payload_bytes => {
             Err(DecodeError::BadValue { what: "count of a WRITE reply", value }.into())
         }

@@ -1,10 +1,10 @@
 //! Calls that are sent again, and when.
 //!
-//! Datagrams without a reply are retransmitted with growing waits. After a connection was lost its
-//! calls are sent again where that can do no harm: all of an NFSv4.1 session, whose slots make them
-//! exactly once, else the idempotent ones; the others end as [`CallError::Lost`]. A server that
-//! answers "later" is called again, within the session's patience. All of it is counted.
-//! **Source:** RFC 8881 section 2.10.6, RFC 1813 section 4.3, nfs(5).
+//! Datagrams without a reply are retransmitted with growing waits. After a connection is lost its
+//! calls are sent again if that does no harm: all calls of a v4.1 session, whose slots make them
+//! exactly-once, otherwise the idempotent ones; the others end as [`CallError::Lost`]. If a server
+//! answers "try later", the call is made again, within the session's patience. All of this is
+//! counted. **Source:** RFC 8881 section 2.10.6, RFC 1813 section 4.3, nfs(5).
 
 use super::dialect::{Delivery, Next};
 use super::event::Completed;
@@ -16,19 +16,19 @@ use crate::limits::{DELAY_NS_MAX, DELAY_NS_MIN, RETRANSMIT_NS_MAX};
 use crate::status::{CallError, Status};
 
 impl Session {
-    /// Returns when [`Session::handle_timeout`] has something to do at the earliest.
+    /// Returns the earliest time at which [`Session::handle_timeout`] has something to do.
     pub fn next_timeout_ns(&self) -> Option<u64> {
         (self.timer_ns != u64::MAX).then_some(self.timer_ns)
     }
 
-    /// Queues the calls whose time to be sent again has passed. Costs nothing while none is.
+    /// Queues the calls whose retransmission time has passed. Free if there are none.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if now_ns < self.timer_ns {
             return;
         }
         self.timer_ns = u64::MAX;
-        // One timer for all slots: it is the earliest of theirs, and found again by walking them.
-        // That is done at most once for each timeout and never for a reply.
+        // One timer for all slots: the earliest of theirs, recomputed by scanning them. That
+        // happens at most once per timeout and never for a reply.
         for index in self.table.indices() {
             let slot = self.table.get(index);
             let timed = match slot.state {
@@ -49,8 +49,8 @@ impl Session {
         }
     }
 
-    /// Starts over on a new connection: calls that were out are put in line again, or end as
-    /// [`CallError::Lost`] where they must not be made twice.
+    /// Starts over on a new connection: calls in flight are queued again, or end as
+    /// [`CallError::Lost`] if they must not be executed twice.
     pub fn reconnected(&mut self, now_ns: u64) {
         self.counters.reconnects += 1;
         self.receiver.reset_stream();
@@ -61,17 +61,16 @@ impl Session {
             if self.table.get(index).state != SlotState::Sent || self.is_answered(index) {
                 continue;
             }
-            // A session's server keeps the reply of each slot and answers a repeated sequence
-            // number from there (RFC 8881 section 2.10.6.1), so that any call may be sent again.
-            // Without sessions a call that was carried out before the loss would be carried out
-            // twice.
+            // The server caches the reply of each slot of a session and answers a repeated sequence
+            // number from there (RFC 8881 section 2.10.6.1), so any call may be sent again. Without
+            // sessions, a call executed before the loss would be executed twice.
             let exactly_once = self.dialect.is_exactly_once(index);
             let slot = self.table.get_mut(index);
             if slot.idempotent || exactly_once {
                 slot.resent = true;
                 self.table.set_state(index, SlotState::Queued);
-                // Before calls that were never sent, so that the oldest ones are not the last to be
-                // answered.
+                // Ahead of calls that were never sent, so that the oldest ones are not the last to
+                // be answered.
                 self.queue.push_front(index);
                 self.counters.replays += 1;
             } else {
@@ -80,13 +79,13 @@ impl Session {
         }
     }
 
-    /// Notes when a call that was just sent is to be sent again.
+    /// Sets the time at which a call that was just sent is sent again.
     pub(super) fn set_timer(&mut self, index: u32, now_ns: u64) {
         if self.framing == Framing::Datagram {
             let slot = self.table.get_mut(index);
             let first_ns = self.congestion.timeout_ns(slot.kind, self.retry.timeo_ns);
-            // Each retransmission waits twice as long as the one before (nfs(5), `timeo`), since a
-            // server that is overloaded is not helped by more calls.
+            // Each retransmission waits twice as long as the one before (nfs(5), `timeo`), since
+            // more calls don't help an overloaded server.
             let wait_ns = first_ns.saturating_mul(1 << slot.retransmissions.min(16));
             slot.last_sent_ns = now_ns;
             slot.retry_at_ns = now_ns.saturating_add(wait_ns.min(RETRANSMIT_NS_MAX));
@@ -94,13 +93,13 @@ impl Session {
         }
     }
 
-    /// Takes a reply: it ends its call, puts it off, or leads to a further one.
+    /// Handles a reply: it completes its call, puts it off, or leads to a further one.
     pub(super) fn handle_reply(&mut self, completed: &Completed) {
         let index = completed.slot;
         self.withdraw_from_queue(index);
         let slot = self.table.get(index);
-        // Karn's rule: the reply to a call that was sent twice may belong to either copy, so that
-        // its time says nothing about the round trip. RFC 6298 section 3.
+        // Karn's rule: the reply to a call that was sent twice may belong to either copy, so its
+        // time says nothing about the round trip. RFC 6298 section 3.
         if self.framing == Framing::Datagram && !slot.resent {
             let round_trip_ns = completed.done_ns.saturating_sub(slot.last_sent_ns);
             self.congestion.note_reply(slot.kind, round_trip_ns);
@@ -119,9 +118,9 @@ impl Session {
         }
         let slot = self.table.get_mut(index);
         slot.answered_xid = Some(slot.xid);
-        // JUKEBOX and DELAY say that the server is fetching the data, GRACE that it waits for
-        // reclaims after a restart. The call is made again later, within the patience of its user,
-        // and counted.
+        // JUKEBOX and DELAY mean that the server is fetching the data, GRACE that it is waiting for
+        // reclaims after a restart. The call is made again later, within the user's patience, and
+        // counted.
         let wait_ns = (DELAY_NS_MIN << slot.delays.min(16)).min(DELAY_NS_MAX);
         let retry_at_ns = completed.done_ns.saturating_add(wait_ns);
         let patient = retry_at_ns <= slot.started_ns.saturating_add(self.retry.patience_ns);
@@ -159,12 +158,12 @@ impl Session {
         Some(Completed { slot, done_ns, result, body_at: usize::MAX, payload_bytes: 0 })
     }
 
-    /// Sends a datagram again, as it is: the server may know it by its xid.
+    /// Sends a datagram again unchanged: the server may recognize its xid.
     fn retransmit_call(&mut self, index: u32, now_ns: u64) {
         let slot = self.table.get_mut(index);
         self.congestion.timed_out(slot.last_sent_ns, now_ns);
-        // A major timeout: after so many retransmissions the waits start over from the first one,
-        // as those of a hard mount do.
+        // A major timeout: after `retrans` retransmissions the waits start over from the first one,
+        // as for a hard mount.
         if slot.retransmissions >= self.retry.retrans {
             slot.retransmissions = 0;
             self.counters.major_timeouts += 1;
@@ -174,14 +173,14 @@ impl Session {
         slot.resent = true;
         self.table.set_state(index, SlotState::Queued);
         self.counters.retransmissions += 1;
-        // Before calls that were never sent: the window may hold those back for long.
+        // Ahead of calls that were never sent: the window may hold those back for long.
         self.queue.push_front(index);
     }
 
-    /// Makes a call again that was answered: with another xid, or a server would remember it.
+    /// Makes an answered call again: with another xid, or a server would return the cached reply.
     fn ask_again(&mut self, index: u32) {
         // A retransmission keeps its xid, so that the server's reply cache recognizes it. This call
-        // was answered: with the same xid that answer would come again.
+        // was answered: with the same xid we would get that answer again.
         self.table.renew_xid(index);
         let slot = self.table.get_mut(index);
         (slot.resent, slot.retransmissions) = (true, 0);
@@ -190,7 +189,7 @@ impl Session {
         self.enqueue_call(index);
     }
 
-    /// Takes a call out of line whose reply arrived before its retransmission left.
+    /// Removes a call from the queue because its reply arrived before its retransmission was sent.
     fn withdraw_from_queue(&mut self, index: u32) {
         if self.table.get(index).state == SlotState::Queued {
             self.queue.retain(|queued| *queued != index);
@@ -198,13 +197,13 @@ impl Session {
         }
     }
 
-    /// Tells whether the reply of this slot waits to be taken.
+    /// Returns true if the reply of this slot is waiting to be taken.
     pub(super) fn is_answered(&self, index: u32) -> bool {
         self.completed.is_some_and(|completed| completed.slot == index)
     }
 }
 
-/// Tells whether a server asks to try again later.
+/// Returns true if the server asks to try again later.
 fn is_later(completed: &Completed) -> bool {
     let Err(error) = &completed.result else { return false };
     matches!(error.status(), Some(Status::Jukebox | Status::Grace))

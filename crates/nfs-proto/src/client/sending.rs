@@ -1,8 +1,8 @@
-//! The line of calls that are to be sent, and how far they have gone.
+//! The queue of calls to send, and how much of it has been sent.
 //!
-//! On a stream the calls in line are one run of bytes, headers and payloads in turn, of which any
-//! number may be taken; a datagram is one call without its mark. Answers to the server's callbacks
-//! stand in the same line.
+//! On a stream the queued calls are one sequence of bytes, headers and payloads in turn, of which
+//! any number may be taken; a datagram is one call without its mark. Answers to the server's
+//! callbacks are in the same queue.
 
 use super::session::{ANSWERS, Session};
 use super::slot::SlotState;
@@ -11,43 +11,43 @@ use crate::limits::MARK_BYTES;
 use crate::record;
 
 impl Session {
-    /// Makes room in every call for a payload of so many bytes that is copied, so that none of them
+    /// Reserves room in every call for a copied payload of `bytes` bytes, so that none of them
     /// allocates later.
     pub fn reserve_copies(&mut self, bytes: u32) {
         self.table.reserve_headers(bytes as usize);
     }
 
-    /// Tells whether bytes wait to be sent.
+    /// Returns true if bytes are waiting to be sent.
     pub fn wants_write(&self) -> bool {
         !self.queue.is_empty() && self.may_send()
     }
 
-    /// Says whether the window has room: a stream has a window of its own below.
+    /// Returns true if the window has room; a stream leaves that to TCP.
     fn may_send(&self) -> bool {
         self.framing == Framing::Record || self.congestion.allows_call(self.table.sent_count())
     }
 
-    /// Iterates over what is to be sent next on a stream, for one vectored write.
+    /// Iterates over the next bytes to send on a stream, for one vectored write.
     pub fn outgoing(&self) -> impl Iterator<Item = Chunk<'_>> {
-        // Only the first call of the queue can have left in part: a stream takes bytes in order.
+        // Only the first call in the queue can be partly sent: a stream takes bytes in order.
         self.queue.iter().enumerate().flat_map(|(position, index)| {
             let skip = if position == 0 { self.queue_offset } else { 0 };
             self.chunks_of(*index, self.unframed_bytes() + skip)
         })
     }
 
-    /// Iterates over the pieces of the next datagram; none where nothing waits, or the window has
-    /// no room. After sending it state its length by [`Session::sent`].
+    /// Iterates over the pieces of the next datagram; empty if nothing is waiting or the window has
+    /// no room. After sending it, report its length with [`Session::sent`].
     pub fn outgoing_datagram(&self) -> impl Iterator<Item = Chunk<'_>> {
         let next = self.queue.front().filter(|_| self.may_send());
         next.into_iter().flat_map(|index| self.chunks_of(*index, self.unframed_bytes()))
     }
 
-    /// States that the first `len` bytes of [`Session::outgoing`] were handed to the stream by a
-    /// write that began at `now_ns`.
+    /// Reports that the first `len` bytes of [`Session::outgoing`] were handed to the stream by a
+    /// write that started at `now_ns`.
     ///
     /// # Panics
-    /// When more bytes are stated than were offered.
+    /// If `len` is more than was offered.
     pub fn sent(&mut self, now_ns: u64, mut len: usize) {
         self.counters.wire_bytes_out += len as u64;
         let unframed = self.unframed_bytes();
@@ -58,14 +58,14 @@ impl Session {
                 continue;
             }
             let slot = self.table.get_mut(index);
-            // The service time of a call begins with the write that sent its first byte, and is not
-            // begun again by a retransmission: what the server took to answer at all is what is
-            // measured.
+            // The service time of a call starts with the write that sent its first byte, and a
+            // retransmission does not restart it: we measure how long the server took to answer at
+            // all.
             if self.queue_offset == 0 && !slot.resent {
                 slot.sent_ns = now_ns;
             }
-            // A write may end within a call. What is left of it goes first next time, and no reply
-            // is accepted before its last byte is out.
+            // A write may end within a call. The rest goes first next time, and no reply is
+            // accepted before its last byte is sent.
             let left = slot.wire_len() - unframed - self.queue_offset;
             if len < left {
                 self.queue_offset += len;
@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Completes the mark of an encoded call and puts it in line.
+    /// Completes the mark of an encoded call and queues it.
     pub(super) fn enqueue_call(&mut self, index: u32) {
         let slot = self.table.get_mut(index);
         let external = slot.external_len();
@@ -92,7 +92,7 @@ impl Session {
         self.queue.push_back(index);
     }
 
-    /// Iterates over what is left to be sent of a call in line, or of the answers to callbacks.
+    /// Iterates over the unsent rest of a queued call, or of the answers to callbacks.
     fn chunks_of(&self, index: u32, skip: usize) -> impl Iterator<Item = Chunk<'_>> {
         let pieces = if index == ANSWERS {
             [Some(Chunk::Bytes(&self.callbacks.bytes()[skip..])), None, None]
@@ -102,7 +102,7 @@ impl Session {
         pieces.into_iter().flatten()
     }
 
-    /// Moves past answers to callbacks, and returns how many of `len` bytes were theirs.
+    /// Advances past answers to callbacks, and returns how many of `len` bytes belonged to them.
     fn answers_sent(&mut self, len: usize) -> usize {
         let left = self.callbacks.bytes().len() - self.queue_offset;
         if len < left {
@@ -115,7 +115,7 @@ impl Session {
         left
     }
 
-    /// Bytes of a framed call that this transport leaves out.
+    /// Bytes of a framed call that this transport omits.
     fn unframed_bytes(&self) -> usize {
         if self.framing == Framing::Datagram { MARK_BYTES } else { 0 }
     }

@@ -1,9 +1,9 @@
-//! The client's state machine: slots, what is to be sent, and what was received.
+//! The client's state machine: slots, the send queue, and received replies.
 //!
-//! [`Session`] owns the slots and the queue of calls to send, which [`super::sending`] works off;
-//! [`super::receive`] owns the parsing of the stream, [`super::recovery`] what is sent again. At
-//! most one reply waits at a time: while it does no input is taken, so that its body can be
-//! borrowed from where it was received.
+//! [`Session`] owns the slots and the queue of calls to send, which [`super::sending`] processes;
+//! [`super::receive`] parses the stream, and [`super::recovery`] handles retransmissions. At most
+//! one reply is pending at a time: no input is accepted meanwhile, so its body can be borrowed from
+//! the receive buffer.
 
 use std::collections::VecDeque;
 
@@ -29,11 +29,11 @@ use crate::rpc::{CallHeader, Credential, RPC_VERSION};
 use crate::version::ProtocolVersion;
 use crate::xdr::Writer;
 
-// Where a framed call has the fields that differ from call to call.
+// Offsets of the fields of a framed call that differ between calls.
 pub(super) const XID_AT: usize = 4;
 const PROGRAM_AT: usize = 16;
 
-/// Stands in line for the answers to callbacks.
+/// Represents the answers to callbacks in the queue.
 pub(super) const ANSWERS: u32 = u32::MAX;
 
 /// One connection's client state machine.
@@ -50,11 +50,11 @@ pub struct Session {
     pub(super) receiver: Receiver,
     expected_payload_bytes: u64,
     pub(super) completed: Option<Completed>,
-    /// Calls that ended by the loss of their connection and were not taken as events yet.
+    /// Calls that ended because their connection was lost and have not been taken as events yet.
     pub(super) lost: usize,
-    /// Calls that wait for another binding.
+    /// Calls waiting for another binding.
     pub(super) unbound: usize,
-    /// The earliest time at which a call is sent again.
+    /// The earliest time of a retransmission.
     pub(super) timer_ns: u64,
     pub(super) counters: Counters,
 }
@@ -63,7 +63,7 @@ impl Session {
     /// Creates a session and all buffers that it will use.
     ///
     /// # Panics
-    /// When the number of slots is 0 or above [`crate::limits::SLOTS_MAX`].
+    /// If the number of slots is 0 or above [`crate::limits::SLOTS_MAX`].
     pub fn new(config: &Config<'_>) -> Self {
         let template = &call_template(config.credential);
         Self {
@@ -85,7 +85,7 @@ impl Session {
         }
     }
 
-    /// Returns the version that is spoken.
+    /// Returns the version in use.
     pub const fn version(&self) -> ProtocolVersion {
         self.dialect.version()
     }
@@ -93,8 +93,8 @@ impl Session {
     /// Starts an operation.
     ///
     /// # Errors
-    /// [`StartError::Busy`] when no slot is free: take events, then start again. The others are
-    /// for good.
+    /// [`StartError::Busy`] if no slot is free: take events, then start again. The other errors are
+    /// permanent.
     pub fn start(
         &mut self,
         now_ns: u64,
@@ -123,10 +123,10 @@ impl Session {
         Ok(())
     }
 
-    /// Starts a call of any program as it is; its results are left in [`Event::body`].
+    /// Starts a raw call of any program; its results are in [`Event::body`].
     ///
     /// # Errors
-    /// [`StartError::Busy`] when no slot is free.
+    /// [`StartError::Busy`] if no slot is free.
     pub fn start_call(&mut self, now_ns: u64, tag: u32, call: &Call<'_>) -> Result<(), StartError> {
         let index = self.take_slot(now_ns, tag, Kind::of_call(call), call.procedure_id())?;
         let slot = self.table.get_mut(index);
@@ -136,23 +136,23 @@ impl Session {
         Ok(())
     }
 
-    /// Joins a client of version 4, and in v4.1 and later a session, whose slots start over; then
-    /// operations can be started. No call may be in flight, except those that are to be replayed
-    /// by [`Session::reconnected`] in the same session.
+    /// Joins a v4 client, and in v4.1 and later a session, whose slots start over; afterwards
+    /// operations can be started. No call may be in flight, except those to be replayed by
+    /// [`Session::reconnected`] in the same session.
     ///
     /// # Panics
-    /// When the server has granted no slot.
+    /// If the server granted no slots.
     pub fn bind(&mut self, binding: &Binding) {
         assert!(binding.slots > 0, "a session has slots");
         self.dialect.bind(binding);
         self.table.limit_to(binding.slots);
     }
 
-    /// Joins a client and some slots of a session that other connections use, too; their calls
-    /// go on where they stand.
+    /// Joins a client and some slots of a session that is shared with other connections; their
+    /// sequence numbers continue.
     ///
     /// # Panics
-    /// When the share has no slot.
+    /// If the share has no slots.
     pub fn bind_share(&mut self, binding: &Binding, share: &SlotShare<'_>) {
         assert!(!share.slots.is_empty(), "a share of a session has slots");
         self.dialect.bind(binding);
@@ -160,47 +160,46 @@ impl Session {
         self.table.limit_to(share.slots.len() as u32);
     }
 
-    /// Iterates over the slots that another connection of the session may go on with: those whose
-    /// last call was answered, so that the number of the next one is known.
+    /// Iterates over the slots that another connection of the session may continue with: those
+    /// whose last call was answered, so that the next sequence number is known.
     pub fn settled_slots(&self) -> impl Iterator<Item = SessionSlot> {
         let limit = self.table.limit_count();
         let is_free = |index: &u32| self.table.get(*index).state == SlotState::Free;
         (0..limit).filter(is_free).filter_map(|index| self.dialect.settled_slot(index))
     }
 
-    /// Returns the client that a connection of version 4 belongs to.
+    /// Returns the client of a v4 connection.
     pub const fn client(&self) -> ClientId {
         self.dialect.client()
     }
 
-    /// Returns the session that a connection of v4.1 and later belongs to; zeros in others.
+    /// Returns the session of a v4.1 connection; zeros in other versions.
     pub fn session_id(&self) -> SessionId {
         self.dialect.callback_session().unwrap_or_default()
     }
 
-    /// Has each OPEN that only reads ask for a delegation; else each says that none is wanted. Only
-    /// v4.1 and later can say it.
+    /// Makes each read-only OPEN request a delegation; otherwise each declines it. Only v4.1 and
+    /// later can express that.
     pub const fn want_delegations(&mut self, wanted: Wanted) {
         self.dialect.want_delegations(wanted);
     }
 
-    /// Takes a delegation that the server wants back: the caller is to return it.
+    /// Returns a recalled delegation, which the caller has to return to the server.
     pub fn take_recall(&mut self) -> Option<Recall> {
         self.callbacks.take_recall()
     }
 
-    /// Returns the flags of the last SEQUENCE that was answered, see
-    /// [`crate::nfs4::sequence_status`].
+    /// Returns the flags of the last successful SEQUENCE, see [`crate::nfs4::sequence_status`].
     pub const fn status_flags(&self) -> u32 {
         self.dialect.status_flags()
     }
 
-    /// Starts a compound of these operations of version 4, in v4.1 and later after a SEQUENCE
-    /// unless the first one is of those that make and unmake clients and sessions. Without any
-    /// operation the SEQUENCE renews the lease. See [`Event::result_of`].
+    /// Starts a v4 compound of these operations. In v4.1 and later a SEQUENCE precedes them, unless
+    /// the first operation creates or destroys a client or session. Without operations the SEQUENCE
+    /// renews the lease. See [`Event::result_of`].
     ///
     /// # Errors
-    /// [`StartError::Busy`] when no slot is free.
+    /// [`StartError::Busy`] if no slot is free.
     pub fn start_ops(&mut self, now_ns: u64, tag: u32, ops: &[Op<'_>]) -> Result<(), StartError> {
         let id = ProcedureId::new(nfs4::PROGRAM, nfs4::VERSION, 1);
         let index = self.take_slot(now_ns, tag, Kind::COMPOUND, id)?;
@@ -212,14 +211,14 @@ impl Session {
     }
 
     /// Takes stream bytes and returns how many it took: all of them, or those up to the end of a
-    /// reply. Then take the event and pass the rest.
+    /// reply. In that case take the event and pass the rest.
     ///
     /// # Errors
     /// [`StreamError`]: close the connection.
     pub fn handle_input(&mut self, now_ns: u64, input: &[u8]) -> Result<usize, StreamError> {
         let mut taken = 0;
-        // At most one event waits. Its body is borrowed from the receiver's buffer, so that no
-        // further byte may be taken before it was.
+        // At most one event is pending. Its body is borrowed from the receiver's buffer, so no
+        // further byte may be taken before the event is.
         while self.completed.is_none() && taken < input.len() {
             let rest = &input[taken..];
             let context = Context { table: &self.table, dialect: &self.dialect };
@@ -233,7 +232,7 @@ impl Session {
     /// Takes a datagram.
     ///
     /// # Panics
-    /// When an event waits.
+    /// If an event is pending.
     pub fn handle_datagram(&mut self, now_ns: u64, datagram: &[u8]) {
         assert!(self.completed.is_none(), "the last event was not taken");
         self.counters.wire_bytes_in += datagram.len() as u64;
@@ -251,23 +250,23 @@ impl Session {
         self.finish_record(now_ns);
     }
 
-    /// Returns which READ payload bytes the stream holds next; they can be received elsewhere and
-    /// stated by [`Session::payload_received`], instead of being passed to
-    /// [`Session::handle_input`]. `None` while an event waits.
+    /// Returns which READ payload bytes come next in the stream; they can be received elsewhere and
+    /// reported to [`Session::payload_received`], instead of being passed to
+    /// [`Session::handle_input`]. `None` while an event is pending.
     pub fn payload_wanted(&self) -> Option<PayloadWant> {
         if self.completed.is_some() { None } else { self.receiver.payload_wanted() }
     }
 
-    /// Returns where [`Session::payload_wanted`] bytes are kept, or an empty slice in the mode that
-    /// discards them.
+    /// Returns the space for the bytes of [`Session::payload_wanted`], or an empty slice in the
+    /// mode that discards them.
     pub fn payload_space(&mut self) -> &mut [u8] {
         self.receiver.payload_space()
     }
 
-    /// States that `len` of the wanted payload bytes were received past the session.
+    /// Reports that `len` of the wanted payload bytes were received bypassing the session.
     ///
     /// # Panics
-    /// When more bytes are stated than were wanted.
+    /// If `len` is more than was wanted.
     pub fn payload_received(&mut self, now_ns: u64, len: usize) {
         let wanted = self.payload_wanted().map_or(0, |want| want.len);
         assert!(len <= wanted, "{len} payload bytes received, {wanted} wanted");
@@ -276,12 +275,12 @@ impl Session {
         self.finish_record(now_ns);
     }
 
-    /// Tells whether an event waits.
+    /// Returns true if an event is pending.
     pub fn has_event(&self) -> bool {
         self.completed.is_some() || self.lost > 0
     }
 
-    /// Returns the event that waits, and frees its slot.
+    /// Returns the pending event, and frees its slot.
     pub fn poll_event(&mut self) -> Option<Event<'_>> {
         let completed = self.completed.take().or_else(|| self.take_lost())?;
         let slot = self.table.release(completed.slot);
@@ -302,8 +301,8 @@ impl Session {
         })
     }
 
-    /// Gives up the call with this tag, sent or not yet begun to be sent, and tells whether there
-    /// was one. Its reply, if it comes, counts as late.
+    /// Abandons the call with this tag, unless it is partly sent, and returns whether there was
+    /// one. Its reply, if it comes, counts as late.
     pub fn abandon(&mut self, tag: u32) -> bool {
         let completed = self.completed.map(|completed| completed.slot);
         let Some(index) = self.table.find_tag(tag).filter(|index| completed != Some(*index)) else {
@@ -313,8 +312,8 @@ impl Session {
             SlotState::Queued => Delivery::Unsent,
             _ => Delivery::Sent,
         };
-        // A call of which a part was sent can't be withdrawn: the rest of its bytes must follow, or
-        // the stream would lose its records.
+        // A partly sent call can't be withdrawn: the rest of its bytes must follow, or the stream
+        // would lose its record boundaries.
         if let Some(position) = self.queue.iter().position(|queued| *queued == index) {
             if position == 0 && self.queue_offset > 0 {
                 return false;
@@ -334,17 +333,18 @@ impl Session {
         self.table.free_count()
     }
 
-    /// Returns how many calls are started and not yet taken as events.
+    /// Returns the number of calls that were started and not yet taken as events.
     pub fn in_flight(&self) -> usize {
         self.table.used_count()
     }
 
-    /// Returns how many bytes the READs in flight have requested.
+    /// Returns the number of bytes requested by the READs in flight.
     pub fn expected_payload_bytes(&self) -> u64 {
         self.expected_payload_bytes
     }
 
-    /// Iterates over the calls that are started and not yet taken as events, in no order.
+    /// Iterates over the calls that were started and not yet taken as events, in no particular
+    /// order.
     pub fn pending(&self) -> impl Iterator<Item = Pending> {
         self.table.in_use().map(|slot| Pending {
             tag: slot.tag,
@@ -353,19 +353,19 @@ impl Session {
         })
     }
 
-    /// Returns when the oldest call was started that is to be answered; one that the server has
-    /// put off is not.
+    /// Returns when the oldest unanswered call was started, not counting calls that the server has
+    /// put off.
     pub fn oldest_pending_ns(&self) -> Option<u64> {
         let awaited = |slot: &&Slot| matches!(slot.state, SlotState::Queued | SlotState::Sent);
         self.table.in_use().filter(awaited).map(|slot| slot.started_ns).min()
     }
 
-    /// Returns what went over the wire so far.
+    /// Returns the traffic counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Takes a slot and puts the head of its call in place.
+    /// Takes a slot and initializes the head of its call.
     fn take_slot(
         &mut self,
         now_ns: u64,
@@ -373,8 +373,8 @@ impl Session {
         kind: Kind,
         id: ProcedureId,
     ) -> Result<u32, StartError> {
-        // The start of every call, up to its arguments, is the same but for four words; it was
-        // encoded when the session was made, and only those words are written here.
+        // The start of every call, up to its arguments, is the same except for four words; it was
+        // encoded when the session was created, and only those words are written here.
         let index = self.table.take_free().ok_or(StartError::Busy)?;
         let slot = self.table.get_mut(index);
         (slot.tag, slot.kind, slot.started_ns, slot.sent_ns) = (tag, kind, now_ns, now_ns);
@@ -386,7 +386,7 @@ impl Session {
         Ok(index)
     }
 
-    /// Answers the record that ended, if it is a call of the server's; none comes by datagram.
+    /// Answers the completed record if it is a call from the server; datagrams carry none.
     fn answer_callback(&mut self) -> bool {
         if self.framing == Framing::Datagram {
             return false;
@@ -402,7 +402,7 @@ impl Session {
         true
     }
 
-    /// Turns the record into an event, where the receiver has one whole.
+    /// Converts a complete record to an event.
     fn finish_record(&mut self, now_ns: u64) {
         if !self.receiver.at_record_end() || self.answer_callback() {
             return;
@@ -410,7 +410,7 @@ impl Session {
         let context = Context { table: &self.table, dialect: &self.dialect };
         let Some(completed) = self.receiver.finish_record(now_ns, context) else {
             // A second reply to the last call of a slot is a duplicate: the server or the network
-            // has sent it twice. All others are late, to calls that were given up.
+            // has sent it twice. All others are late replies to abandoned calls.
             let xid = self.receiver.last_xid();
             let duplicate = xid.is_some_and(|xid| self.table.was_answered(xid));
             self.counters.duplicate_replies += u64::from(duplicate);
@@ -423,7 +423,8 @@ impl Session {
     }
 }
 
-/// Returns what a READ asks for, what a WRITE carries, and where that is if not in the call.
+/// Returns the size a READ requests, the size of a WRITE's payload, and its range if it is
+/// external.
 fn transfer_sizes(operation: &Operation<'_>) -> (u32, u32, PayloadRange) {
     match *operation {
         Operation::Read { count, .. } => (count, 0, PayloadRange::default()),
@@ -439,7 +440,7 @@ fn check_size(bytes: u32, max: u32) -> Result<(), StartError> {
     if bytes > max { Err(StartError::TooLarge { bytes, max }) } else { Ok(()) }
 }
 
-/// Encodes what all calls of a session have in common: mark, RPC header, credential, verifier.
+/// Encodes the common start of all calls of a session: mark, RPC header, credential, verifier.
 fn call_template(credential: Credential<'_>) -> Vec<u8> {
     let mut template = Vec::new();
     record::begin(&mut template);

@@ -1,15 +1,15 @@
 //! The calls in flight.
 //!
-//! [`SlotTable`] hands out slots and finds them by xid: the low bits are the slot's index, the
-//! high bits its generation, which grows with every use. A slot keeps its buffer between uses, and
-//! in it what all calls of a session begin with.
+//! [`SlotTable`] hands out slots and finds them by xid: the low bits are the slot's index, the high
+//! bits its generation, which increases with every use. A slot keeps its buffer between uses,
+//! including the common start of all calls of a session.
 
 use super::operation::{Kind, OperationKind, PayloadRange};
 use super::types::{Chunk, Framing};
 use crate::limits::{CALL_HEADER_BYTES, SLOTS_MAX};
 use crate::xdr::pad_len;
 
-/// The place of a slot in its cycle.
+/// State of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotState {
     Free,
@@ -17,9 +17,9 @@ pub(super) enum SlotState {
     Sent,
     /// Put off by the server, to be sent again at `retry_at_ns`.
     Waiting,
-    /// Refused by a server that has forgotten the session; waits for another one.
+    /// Refused by a server that has forgotten the session; waiting for another one.
     Unbound,
-    /// Ended by the loss of its connection.
+    /// Its connection was lost.
     Lost,
 }
 
@@ -32,29 +32,29 @@ pub(super) struct Slot {
     pub(super) kind: Kind,
     pub(super) started_ns: u64,
     pub(super) sent_ns: u64,
-    /// When a datagram was sent last.
+    /// When a datagram was last sent.
     pub(super) last_sent_ns: u64,
-    /// When a call that was sent or put off is to be sent again.
+    /// When a sent or put-off call is to be sent again.
     pub(super) retry_at_ns: u64,
     /// How often it was sent again since the last major timeout.
     pub(super) retransmissions: u32,
     /// How often the server put it off.
     pub(super) delays: u32,
-    /// It was sent before, so that a reply may come whatever its state is.
+    /// Whether it was sent before, so that a reply may arrive in any state.
     pub(super) resent: bool,
-    /// It may be made twice.
+    /// Whether it may be executed twice.
     pub(super) idempotent: bool,
-    /// The last call of this slot that was answered.
+    /// The xid of this slot's last answered call.
     pub(super) answered_xid: Option<u32>,
-    /// Offset in the file at which a READ begins, in bytes.
+    /// Offset in the file at which a READ starts, in bytes.
     pub(super) offset: u64,
     /// Bytes that a READ requested.
     pub(super) requested: u32,
-    /// Bytes of payload of a WRITE, wherever they are.
+    /// Size of a WRITE's payload, wherever it is, in bytes.
     pub(super) payload_bytes: u32,
-    /// Bytes that are sent first: mark, RPC header, arguments.
+    /// Bytes sent first: mark, RPC header, arguments.
     pub(super) header: Vec<u8>,
-    /// Payload that is sent then, with its padding.
+    /// Payload sent next, with its padding.
     pub(super) payload: PayloadRange,
     generation: u32,
 }
@@ -86,18 +86,18 @@ impl Slot {
         }
     }
 
-    /// Returns the bytes that are sent after the header.
+    /// Returns the number of bytes sent after the header.
     pub(super) fn external_len(&self) -> usize {
         let len = self.payload.len as usize;
         len + pad_len(len)
     }
 
-    /// Returns the bytes that are sent in all.
+    /// Returns the total number of bytes sent.
     pub(super) fn wire_len(&self) -> usize {
         self.header.len() + self.external_len()
     }
 
-    /// Returns what is to be sent after the first `skip` bytes.
+    /// Returns the pieces to send after the first `skip` bytes.
     pub(super) fn chunks_after(&self, skip: usize) -> [Option<Chunk<'_>>; 3] {
         let header = self.header.get(skip..).unwrap_or_default();
         let skip = skip.saturating_sub(self.header.len());
@@ -120,24 +120,24 @@ pub(super) struct SlotTable {
     slots: Vec<Slot>,
     free: Vec<u32>,
     used: usize,
-    /// Slots whose call is out.
+    /// Number of slots with a call in flight.
     sent: usize,
-    /// Only slots below may be taken.
+    /// Only slots below this may be taken.
     limit: u32,
     index_bits: u32,
-    /// Bytes that all calls begin with.
+    /// Length of the common start of all calls, in bytes.
     template_bytes: usize,
     framing: Framing,
 }
 
 impl SlotTable {
-    /// Makes `count` slots whose calls all begin with `template`, each with room for a usual one.
+    /// Makes `count` slots whose calls all start with `template`, each with room for a usual one.
     pub(super) fn new(count: usize, xid_seed: u32, template: &[u8], framing: Framing) -> Self {
         assert!((1..=SLOTS_MAX).contains(&count), "{count} slots of at most {SLOTS_MAX}");
         Self {
             slots: (0..count).map(|_| Slot::new(xid_seed, template)).collect(),
-            // The free slots are a stack: a slot that was just used has its buffer in the cache.
-            // The lowest index is on top, since a v4.1 server may retire high ones.
+            // The free slots are a stack: the buffer of a slot used recently is in the cache. The
+            // lowest index is on top, since a v4.1 server may retire high ones.
             free: (0..count as u32).rev().collect(),
             used: 0,
             sent: 0,
@@ -148,24 +148,24 @@ impl SlotTable {
         }
     }
 
-    /// Makes room in every call for a payload of so many bytes that is copied.
+    /// Reserves room in every call for a copied payload of `bytes` bytes.
     pub(super) fn reserve_headers(&mut self, bytes: usize) {
         for slot in &mut self.slots {
             slot.header.reserve(CALL_HEADER_BYTES + bytes);
         }
     }
 
-    /// Returns how many slots are in use.
+    /// Returns the number of slots in use.
     pub(super) fn used_count(&self) -> usize {
         self.used
     }
 
-    /// Returns how many calls are out.
+    /// Returns the number of calls in flight.
     pub(super) fn sent_count(&self) -> usize {
         self.sent
     }
 
-    /// Moves a slot on in its cycle.
+    /// Changes the state of a slot.
     pub(super) fn set_state(&mut self, index: u32, state: SlotState) {
         let slot = &mut self.slots[index as usize];
         self.sent -= usize::from(slot.state == SlotState::Sent);
@@ -173,12 +173,12 @@ impl SlotTable {
         slot.state = state;
     }
 
-    /// Lets only the first `count` slots be taken from now on.
+    /// Allows only the first `count` slots to be taken from now on.
     pub(super) fn limit_to(&mut self, count: u32) {
         self.free.clear();
         self.limit = count.min(self.slots.len() as u32);
         let free = |index: &u32| self.slots[*index as usize].state == SlotState::Free;
-        // Slots that are in use above a lowered limit finish their calls, and are then left out.
+        // Slots in use above a lowered limit complete their calls, and are not used afterwards.
         self.free.extend((0..self.limit).rev().filter(free));
     }
 
@@ -222,8 +222,8 @@ impl SlotTable {
         let slot = &mut self.slots[index as usize];
         slot.generation = slot.generation.wrapping_add(1);
         // A reply finds its slot by the low bits of its xid, without a search. The high bits differ
-        // between the calls of a slot, so that the late reply to an earlier one is not taken for an
-        // answer: with 64 slots the same xid returns after 2^26 calls of that slot.
+        // between the calls of a slot, so that a late reply to an earlier one is not mistaken for
+        // an answer: with 64 slots the same xid returns after 2^26 calls of that slot.
         slot.xid = slot.generation << self.index_bits | index;
     }
 
@@ -232,34 +232,34 @@ impl SlotTable {
         0..self.slots.len() as u32
     }
 
-    /// Frees a slot and returns what it held.
+    /// Frees a slot and returns its content.
     pub(super) fn release(&mut self, index: u32) -> &Slot {
         let slot = &mut self.slots[index as usize];
         debug_assert_ne!(slot.state, SlotState::Free, "a slot is freed once");
         self.sent -= usize::from(slot.state == SlotState::Sent);
         slot.state = SlotState::Free;
         self.used -= 1;
-        // A slot above the limit, which the server has withdrawn meanwhile, is not used again.
+        // A slot above the limit, which the server has retired meanwhile, is not reused.
         if index < self.limit {
             self.free.push(index);
         }
         slot
     }
 
-    /// Returns the slot whose call has this xid and was sent as a whole.
+    /// Returns the slot whose call has this xid and was completely sent.
     pub(super) fn find_xid(&self, xid: u32) -> Option<u32> {
         let index = self.index_of(xid);
         let slot = self.slots.get(index as usize)?;
         let is_out = match slot.state {
             SlotState::Sent => true,
-            // A call that waits to be sent again may be answered by the reply to its first copy.
+            // A call waiting to be retransmitted may be answered by the reply to its first copy.
             SlotState::Queued => self.framing == Framing::Datagram && slot.resent,
             _ => false,
         };
         (is_out && slot.xid == xid).then_some(index)
     }
 
-    /// Tells whether this is the xid of a call that was answered last in its slot.
+    /// Returns true if this is the xid of the last answered call in its slot.
     pub(super) fn was_answered(&self, xid: u32) -> bool {
         let slot = self.slots.get(self.index_of(xid) as usize);
         slot.is_some_and(|slot| slot.answered_xid == Some(xid))

@@ -1,4 +1,4 @@
-//! Data that a client session is given and returns: settings, pieces to send, counters.
+//! Input and output types of a client session: settings, pieces to send, counters.
 //!
 //! All plain data; the state machine is [`super::Session`].
 
@@ -8,60 +8,59 @@ use crate::nfs4::{ClientId, SessionId, Stateid};
 use crate::rpc::Credential;
 use crate::version::ProtocolVersion;
 
-/// The way in which the payload of READ replies is kept.
+/// How the payload of READ replies is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadMode {
     /// It is counted and dropped.
     Discard,
     /// It is kept in the slot's buffer until the slot is used again.
     Keep {
-        /// The size of each slot's buffer: the largest READ that can be started.
+        /// Size of each slot's buffer: the largest READ that can be started.
         bytes_per_slot: u32,
     },
 }
 
-/// How messages are distinguished on the transport.
+/// How messages are delimited on the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// A stream of records. **Source:** RFC 5531 section 11.
     Record,
-    /// One message in each datagram; what is lost is sent again.
+    /// One message per datagram; lost ones are sent again.
     Datagram,
 }
 
 /// When a call is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// How long a datagram may be without a reply before it is sent again, in nanoseconds; each
-    /// further time takes twice as long, up to 60 s.
+    /// Time without a reply after which a datagram is sent again, in nanoseconds; doubles each
+    /// time, up to 60 s.
     pub timeo_ns: u64,
-    /// How often a datagram is sent again before that counts as a major timeout, and the times
-    /// start over.
+    /// Number of retransmissions before that counts as a major timeout, and the times start over.
     pub retrans: u32,
-    /// For how long after its start a call may be put off by a server that answers "later" before
-    /// that answer is its result, in nanoseconds.
+    /// How long after its start a call may be put off by a server that answers "try later" before
+    /// that answer becomes its result, in nanoseconds.
     pub patience_ns: u64,
-    /// How many datagrams may be out at a time.
+    /// How many datagrams may be in flight.
     pub udp_window: UdpWindow,
 }
 
-/// The bound on datagrams that are out at a time.
+/// Limit on the datagrams in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UdpWindow {
     /// A window that grows with replies and is halved by losses, and timeouts that follow the
-    /// round-trip times, as kernels have them.
+    /// round-trip times, as in kernels.
     Adaptive,
-    /// All calls are sent at once, and each waits for its fixed time.
+    /// All calls are sent at once, each with a fixed timeout.
     Off,
 }
 
-/// The times of Linux's client over UDP, and half a minute of patience.
+/// The defaults of the Linux client over UDP, and half a minute of patience.
 ///
 /// **Source:** nfs(5), `timeo` and `retrans`; Linux include/linux/nfs_fs.h, `NFS_DEF_UDP_TIMEO`.
 impl Default for Retry {
     fn default() -> Self {
         Self {
-            // 1.1 s for the first wait and three retransmissions are what nfs(5) states for UDP.
+            // nfs(5) documents 1.1 s and three retransmissions for UDP.
             timeo_ns: 1_100_000_000,
             retrans: 3,
             patience_ns: 30_000_000_000,
@@ -73,24 +72,23 @@ impl Default for Retry {
 /// The configuration of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config<'a> {
-    /// The version of NFS that is spoken.
+    /// The NFS version to use.
     pub version: ProtocolVersion,
-    /// How messages are distinguished.
+    /// How messages are delimited.
     pub framing: Framing,
     /// When calls are sent again.
     pub retry: Retry,
-    /// Calls in flight at most, 1 to [`crate::limits::SLOTS_MAX`].
+    /// Maximum number of calls in flight, 1 to [`crate::limits::SLOTS_MAX`].
     pub slots: usize,
     /// Credential of the caller.
     pub credential: Credential<'a>,
-    /// The way in which READ payloads are kept.
+    /// How READ payloads are handled.
     pub payload: PayloadMode,
-    /// The first xid; different connections should differ, for the sake of servers that
-    /// remember replies by xid.
+    /// The first xid; it should differ between connections, since servers cache replies by xid.
     pub xid_seed: u32,
 }
 
-/// One call at a time of NFS v3 by an anonymous caller over a stream, READ payloads discarded.
+/// NFS v3, one call at a time, by an anonymous caller over a stream, READ payloads discarded.
 impl Default for Config<'_> {
     fn default() -> Self {
         Self {
@@ -105,22 +103,21 @@ impl Default for Config<'_> {
     }
 }
 
-/// The client that a connection of version 4 belongs to, once the server knows it.
+/// The client of a v4 connection, once the server knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Binding {
     /// Id of the client.
     pub client: ClientId,
-    /// The session, of v4.1 and later.
+    /// The session, in v4.1 and later.
     pub session: SessionId,
-    /// The slots that the server has granted to the session, at least 1; of v4.0 as many as there
-    /// are.
+    /// The slots that the server has granted to the session, at least 1; in v4.0 any number.
     pub slots: u32,
-    /// Number that tells the owners of this connection's opens from those of other owners of the
-    /// same client, v4.0.
+    /// Number that distinguishes the owners of this connection's opens from other owners of the
+    /// same client, in v4.0.
     pub owner_base: u64,
 }
 
-/// A slot of a session, and where its calls stand.
+/// A slot of a session, with its sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionSlot {
     /// Number of the slot in its session.
@@ -130,28 +127,28 @@ pub struct SessionSlot {
 }
 
 impl SessionSlot {
-    /// Makes a slot that had no call yet.
+    /// Makes a slot that has not been used yet.
     pub const fn unused(number: u32) -> Self {
         Self { number, sequence: 1 }
     }
 }
 
-/// The slots of a session that one of its connections uses; the others use the rest.
+/// The slots of a session used by one of its connections; others use the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlotShare<'a> {
     /// Slots of the connection, at least one.
     pub slots: &'a [SessionSlot],
-    /// The highest slot that any connection of the session uses.
+    /// The highest slot used by any connection of the session.
     pub highest_slot: u32,
 }
 
-/// Tells why a call was not started.
+/// Reason why a call was not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// All slots are in use; take events first.
     #[error("all slots are in use")]
     Busy,
-    /// The payload requested or given is larger than the session can hold.
+    /// The payload requested or given is larger than the session supports.
     #[error("a payload of {bytes} bytes exceeds the limit of {max}")]
     TooLarge {
         /// Bytes requested or given.
@@ -167,15 +164,15 @@ pub enum StartError {
         /// Version of NFS.
         version: ProtocolVersion,
     },
-    /// The version can't address so far into a file.
+    /// The version can't address that offset.
     #[error("the file is too large for this version: byte {end} of at most {max}")]
     FileTooLarge {
         /// Offset at which the transfer would end, in bytes.
         end: u64,
-        /// The largest file, in bytes.
+        /// Largest file size, in bytes.
         max: u64,
     },
-    /// The version has no handles of this length: it is a handle of another version.
+    /// The version has no handles of this length: the handle belongs to another version.
     #[error("a file handle of {bytes} bytes is none of this version")]
     Handle {
         /// Its length in bytes.
@@ -183,23 +180,23 @@ pub enum StartError {
     },
 }
 
-/// A piece of what is to be sent, in order.
+/// A piece of the data to send, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunk<'a> {
-    /// Bytes as they are.
+    /// Literal bytes.
     Bytes(&'a [u8]),
-    /// This part of the socket layer's pool.
+    /// This range of the socket layer's pool.
     Pool(PayloadRange),
 }
 
-/// The part of a READ payload that the stream holds next.
+/// The part of a READ payload that comes next in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadWant {
     /// The slot it belongs to.
     pub slot: u32,
-    /// Offset in the payload at which it starts, in bytes.
+    /// Offset in the payload, in bytes.
     pub offset: usize,
-    /// How many bytes follow one another on the stream, at least 1.
+    /// Number of contiguous bytes in the stream, at least 1.
     pub len: usize,
 }
 
@@ -214,63 +211,64 @@ pub struct Pending {
     pub started_ns: u64,
 }
 
-/// Whether opens ask for delegations.
+/// Whether opens request delegations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wanted {
-    /// Those that only read ask for a delegation to read.
+    /// Read-only opens request a read delegation.
     Read,
-    /// None asks for one.
+    /// No open requests one.
     #[default]
     Nothing,
 }
 
-/// A delegation that the server wants back.
+/// A recalled delegation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recall {
     /// The stateid of the delegation.
     pub stateid: Stateid,
-    /// The file that it is of.
+    /// The delegated file.
     pub file: FileHandle,
 }
 
-/// Counters of what went over the wire; they only ever grow.
+/// Traffic counters; they only increase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Calls sent as a whole, each counted once however often it was sent.
+    /// Calls that were completely sent, each counted once however often it was sent.
     pub calls_sent: u64,
-    /// Replies that completed a call, errors and malformed ones included.
+    /// Replies that completed a call, including errors and malformed ones.
     pub replies: u64,
     /// Replies that could not be decoded.
     pub malformed_replies: u64,
-    /// Replies to no call in flight, duplicates not counted.
+    /// Replies that match no call in flight, not counting duplicates.
     pub late_replies: u64,
-    /// Further replies to a call that has ended and whose slot was not used since.
+    /// Further replies to a completed call whose slot has not been used since.
     pub duplicate_replies: u64,
-    /// Datagrams that were sent again for want of a reply.
+    /// Datagrams that were sent again because there was no reply.
     pub retransmissions: u64,
-    /// Times that a datagram had no reply to its last retransmission either.
+    /// Number of times that a datagram's last retransmission had no reply, either.
     pub major_timeouts: u64,
-    /// Answers of "later", after which the call waited and was made again.
+    /// "Try later" answers, after which the call waited and was made again.
     pub delays: u64,
-    /// Further calls that a reply led to, such as the OPEN_CONFIRM of NFSv4.0.
+    /// Further calls required by a reply, such as the OPEN_CONFIRM of NFSv4.0.
     pub follow_ups: u64,
-    /// Times that the connection was made again.
+    /// Number of times that the connection was re-established.
     pub reconnects: u64,
     /// Calls that were sent again over a new connection.
     pub replays: u64,
-    /// Times that a server had forgotten the session or the client, and another one was made.
+    /// Number of times that a server had forgotten the session or the client, and another one was
+    /// created.
     pub rebinds: u64,
-    /// Calls that ended because their connection was lost and they must not be made twice.
+    /// Calls that ended because their connection was lost and they must not be executed twice.
     pub lost_calls: u64,
-    /// Calls of the server that were answered.
+    /// Callbacks of the server that were answered.
     pub callbacks: u64,
     /// Number of fragments received.
     pub fragments_in: u64,
-    /// Bytes sent, everything above TCP.
+    /// Bytes sent, counting everything above TCP.
     pub wire_bytes_out: u64,
-    /// Bytes received, everything above TCP.
+    /// Bytes received, counting everything above TCP.
     pub wire_bytes_in: u64,
-    /// WRITE payload in calls sent as a whole, in bytes.
+    /// WRITE payload of completely sent calls, in bytes.
     pub payload_bytes_out: u64,
     /// READ payload received for calls in flight, in bytes.
     pub payload_bytes_in: u64,

@@ -1,7 +1,7 @@
-//! Attributes of NFS v2, and what they are in terms of version 3.
+//! Attributes of NFS v2, and their conversion to version 3.
 //!
-//! [`Fattr`] has a fixed size of 68 bytes on the wire; its mode carries the type of the file too,
-//! and its sizes end at 4 GiB. **Source:** RFC 1094 sections 2.3.5 and 2.3.6.
+//! [`Fattr`] has a fixed size of 68 bytes on the wire; its mode also contains the type of the file,
+//! and its sizes are limited to 4 GiB. **Source:** RFC 1094 sections 2.3.5 and 2.3.6.
 
 use super::types::{SetTime, Time};
 use crate::error::DecodeError;
@@ -9,8 +9,8 @@ use crate::nfs3::{self, Device, FileType};
 use crate::wire::Wire;
 use crate::xdr::{Reader, Writer};
 
-/// Bits of a mode that name the type of a file, with the type's number in `ftype`: the number of
-/// a socket is 0 by the RFC, and that of a pipe the one of a character device.
+/// Mode bits of each file type, with its number in `ftype`: the RFC gives sockets the number 0, and
+/// pipes that of a character device.
 const TYPES: [(FileType, u32, u32); 7] = [
     (FileType::Regular, 0o100_000, 1),
     (FileType::Directory, 0o040_000, 2),
@@ -21,28 +21,28 @@ const TYPES: [(FileType, u32, u32); 7] = [
     (FileType::Fifo, 0o010_000, 4),
 ];
 const TYPE_MASK: u32 = 0o170_000;
-/// The largest number of a type seen in the field, NFFIFO. **Source:** Linux
-/// include/uapi/linux/nfs.h, `enum nfs_ftype`.
+/// Largest type number seen in the field, NFFIFO. **Source:** Linux include/uapi/linux/nfs.h, `enum
+/// nfs_ftype`.
 const TYPE_NUMBER_MAX: u32 = 8;
 /// The device number of a named pipe. **Source:** Linux fs/nfsd/nfsxdr.c, `svcxdr_encode_fattr`.
 const FIFO_DEVICE: u32 = u32::MAX;
-/// The unit of `blocks`, in bytes, as every server counts it.
+/// The unit of `blocks`, in bytes, as used by all servers.
 const BLOCK_BYTES: u64 = 512;
-/// The block size that is stated of a file, in bytes.
+/// The block size reported for a file, in bytes.
 const FILE_BLOCK_BYTES: u32 = 4096;
 
 /// The attributes of a file. **Source:** RFC 1094 section 2.3.5, fattr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fattr {
-    /// The kind of object, as `ftype` numbers it; the mode says it more exactly.
+    /// The kind of object by its `ftype` number; the mode is more precise.
     pub type_number: u32,
     /// Permission bits and the bits of the type.
     pub mode: u32,
-    /// Number of names.
+    /// Number of links.
     pub nlink: u32,
-    /// Number of the owner.
+    /// User id of the owner.
     pub uid: u32,
-    /// Number of the group.
+    /// Group id.
     pub gid: u32,
     /// Size in bytes.
     pub size: u32,
@@ -68,9 +68,9 @@ impl Fattr {
     /// Bytes on the wire.
     pub const WIRE_BYTES: usize = 68;
 
-    /// Returns the kind of object: what the mode says, else what the type's number says.
+    /// Returns the kind of object according to the mode, or else the type number.
     pub fn file_type(&self) -> FileType {
-        // The number can't tell a socket or a pipe; servers say those in the mode only.
+        // The number can't express a socket or a pipe; servers put those in the mode only.
         for (file_type, bits, _) in TYPES {
             if bits == self.mode & TYPE_MASK {
                 return file_type;
@@ -153,7 +153,7 @@ impl From<&Fattr> for nfs3::Fattr {
     }
 }
 
-/// Converts attributes; sizes that do not fit become the largest number, ids are folded.
+/// Converts attributes; sizes that do not fit are saturated, ids are folded.
 impl From<&nfs3::Fattr> for Fattr {
     fn from(attributes: &nfs3::Fattr) -> Self {
         let wanted = attributes.file_type;
@@ -186,25 +186,25 @@ impl From<&nfs3::Fattr> for Fattr {
     }
 }
 
-/// Returns the number, or the largest that 32 bits can say.
+/// Returns the number, saturated to 32 bits.
 fn saturate(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Folds an id of 64 bits. Ids are only compared, and of a file system's own ids (small numbers, or
-/// hashes) few fall together.
+/// Folds a 64-bit id. Ids are only compared, and for real file ids (small numbers, or hashes) few
+/// collide.
 fn fold(id: u64) -> u32 {
     (id as u32) ^ ((id >> 32) as u32)
 }
 
-/// Attributes to set; what is `None` is left as it is. **Source:** RFC 1094 section 2.3.6, sattr.
+/// Attributes to set; `None` leaves one unchanged. **Source:** RFC 1094 section 2.3.6, sattr.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sattr {
     /// Permission bits of the file.
     pub mode: Option<u32>,
-    /// Number of the owner.
+    /// User id of the owner.
     pub uid: Option<u32>,
-    /// Number of the group.
+    /// Group id.
     pub gid: Option<u32>,
     /// Size in bytes.
     pub size: Option<u32>,
@@ -217,13 +217,13 @@ pub struct Sattr {
 impl Sattr {
     /// Bytes on the wire.
     pub const WIRE_BYTES: usize = 32;
-    /// The word that leaves an attribute alone.
+    /// The word that leaves an attribute unchanged.
     const KEEP: u32 = u32::MAX;
-    /// Value that clients send for a mode that was -1 in 16 bits. **Source:** Linux
-    /// fs/nfsd/nfsxdr.c, `svcxdr_decode_sattr`.
+    /// Value sent by clients for a mode of -1 in 16 bits. **Source:** Linux fs/nfsd/nfsxdr.c,
+    /// `svcxdr_decode_sattr`.
     const KEEP_MODE: u32 = 0xffff;
 
-    /// Sets nothing but the permission bits.
+    /// Sets only the permission bits.
     pub fn with_mode(mode: u32) -> Self {
         Self { mode: Some(mode), ..Self::default() }
     }
@@ -231,8 +231,8 @@ impl Sattr {
 
 impl Wire<'_> for Sattr {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // Version 2 has no flags for what is to be set: the value of all ones, which no mode, id or
-        // size has, says that it is not.
+        // Version 2 has no flags for which attributes to set: a value of all ones, which is not a
+        // valid mode, id or size, leaves an attribute unchanged.
         let [mode, uid, gid, size] = reader.words::<4>()?;
         Ok(Self {
             mode: if mode == Self::KEEP_MODE { None } else { to_set(mode) },
@@ -253,12 +253,12 @@ impl Wire<'_> for Sattr {
     }
 }
 
-/// Returns the value to set, or `None` for the word that leaves an attribute alone.
+/// Returns the value to set, or `None` for the word that leaves an attribute unchanged.
 fn to_set(word: u32) -> Option<u32> {
     if word == Sattr::KEEP { None } else { Some(word) }
 }
 
-/// Converts attributes: where the time of data is to be the server's, so is that of access.
+/// Converts attributes: if mtime is set to the server's time, so is atime.
 impl From<&Sattr> for nfs3::Sattr {
     fn from(attributes: &Sattr) -> Self {
         let atime = match (attributes.atime, attributes.mtime) {
@@ -277,7 +277,7 @@ impl From<&Sattr> for nfs3::Sattr {
 }
 
 impl Sattr {
-    /// Takes over attributes to set; `None` when the size is beyond [`super::FILE_BYTES_MAX`].
+    /// Converts attributes to set; `None` if the size is beyond [`super::FILE_BYTES_MAX`].
     pub fn from_v3(attributes: &nfs3::Sattr) -> Option<Self> {
         let size = match attributes.size {
             Some(size) if size > u64::from(super::FILE_BYTES_MAX) => return None,

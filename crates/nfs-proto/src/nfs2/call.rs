@@ -1,8 +1,7 @@
 //! The arguments of every NFS v2 procedure.
 //!
-//! [`Call`] is a view: names, paths and WRITE payloads stay where they were received. The table is
-//! encoder and decoder at once. A WRITE whose payload is sent from elsewhere is encoded by
-//! [`encode_write_header`].
+//! [`Call`] is a view: names, paths and WRITE payloads are not copied. The table is both encoder
+//! and decoder. A WRITE whose payload is sent separately is encoded by [`encode_write_header`].
 //! **Source:** RFC 1094 sections 2.2.1 to 2.2.18.
 
 use super::{FileHandle, Procedure, Sattr};
@@ -11,8 +10,9 @@ use crate::wire::{Wire, by_code};
 use crate::xdr::{Reader, Writer};
 
 by_code! {
-    /// A call with its arguments. Fields that the RFC calls unused (the total of a READ, the first
-    /// offset and the total of a WRITE) are passed over on input and plausible on output.
+    /// A call with its arguments. Fields that the RFC calls unused (the total count of a READ, the
+    /// first offset and the total count of a WRITE) are skipped when decoding and plausible when
+    /// encoding.
     pub enum Call<'a>: Procedure, procedure {
         /// Does nothing at all.
         Null,
@@ -32,7 +32,7 @@ by_code! {
         Writecache,
         /// Writes `data` at `offset`.
         Write { file: FileHandle, offset: u32, data: &'a [u8] } by write_arguments,
-        /// Creates a file, or empties it where the attributes say so.
+        /// Creates a file, or truncates it if the attributes say so.
         Create { dir: FileHandle, name: &'a [u8], attributes: Sattr },
         /// Removes a file.
         Remove { dir: FileHandle, name: &'a [u8] },
@@ -48,13 +48,13 @@ by_code! {
         Rmdir { dir: FileHandle, name: &'a [u8] },
         /// Lists a directory in at most `count` bytes.
         Readdir { dir: FileHandle, cookie: u32, count: u32 },
-        /// Gets the fill state of the file system.
+        /// Gets the space of the file system.
         Statfs { file: FileHandle },
     }
 }
 
 impl<'a> Call<'a> {
-    /// Reads the arguments of `procedure`, which must be all that is left.
+    /// Decodes the arguments of `procedure`, which must be all that is left.
     ///
     /// # Errors
     /// [`DecodeError`]; the server answers GARBAGE_ARGS.
@@ -70,7 +70,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// READ of v2 ends with a total that no server uses; clients send the count again.
+/// READ of v2 ends with a total count that no server uses; clients repeat the count.
 mod read_arguments {
     use super::{Call, DecodeError, FileHandle, Reader, Wire, Writer};
 
@@ -91,7 +91,7 @@ mod read_arguments {
     }
 }
 
-/// WRITE of v2 has a first offset and a total around its offset, neither of which is used.
+/// WRITE of v2 has a first offset and a total count around its offset; neither is used.
 mod write_arguments {
     use super::{Call, DecodeError, FileHandle, Reader, Wire, WriteHead, Writer};
     use crate::limits::V2_TRANSFER_BYTES_MAX;
@@ -111,7 +111,7 @@ mod write_arguments {
     }
 }
 
-/// The arguments that precede the payload of a WRITE.
+/// The arguments of a WRITE before its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteHead {
     /// Handle of the file.
@@ -126,7 +126,7 @@ pub struct WriteHead {
 /// [`crate::xdr::pad_len`] zero bytes after it.
 pub fn encode_write_header(writer: &mut Writer<'_>, head: &WriteHead) {
     head.file.encode(writer);
-    // The first offset and the total are unused by servers; these are what Linux sends.
+    // Servers ignore the first offset and the total count; these are the values that Linux sends.
     for word in [head.offset, head.offset, head.len, head.len] {
         writer.u32(word);
     }

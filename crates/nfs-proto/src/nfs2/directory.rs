@@ -1,12 +1,12 @@
-//! The entries of a READDIR reply of NFS v2, and how a page of them is built.
+//! The entries of a READDIR reply of NFS v2, and how to build a page of them.
 //!
-//! Cookies are four opaque bytes, here a number. **Source:** RFC 1094 section 2.2.17.
+//! Cookies are four opaque bytes, treated as a number here. **Source:** RFC 1094 section 2.2.17.
 
 use crate::lists::{Chain, ChainBuilder, ChainIter, PageEntry};
 use crate::wire::{Wire, wire_struct};
 use crate::xdr::{Writer, opaque_bytes};
 
-/// Bytes that surround the entries in a reply: status, end of chain, eof.
+/// Bytes around the entries in a reply: status, end of chain, eof.
 const SURROUNDING_BYTES: u32 = 4 + 4 + 4;
 
 wire_struct! {
@@ -16,7 +16,7 @@ wire_struct! {
         fileid: u32,
         /// Name of the entry.
         name: &'a [u8],
-        /// The cookie with which the listing goes on after this entry.
+        /// Cookie for continuing the listing after this entry.
         cookie: u32,
     }
 }

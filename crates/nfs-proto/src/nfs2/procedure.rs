@@ -1,6 +1,6 @@
 //! The procedures of NFS v2 by number. **Source:** RFC 1094 section 2.2.
 //!
-//! [`Procedure`] is what a call asks for; it indexes tables of counters by [`Procedure::number`].
+//! [`Procedure::number`] indexes tables of counters.
 
 use crate::procedures::procedures;
 
@@ -39,7 +39,7 @@ procedures! { "A procedure of NFS v2; its discriminant is the number on the wire
     Rmdir = 15, "RMDIR", ONCE_ONLY;
     /// Lists a directory.
     Readdir = 16, "READDIR";
-    /// Gets the file system's fill state.
+    /// Gets the space of the file system.
     Statfs = 17, "STATFS";
 }
 

@@ -1,9 +1,9 @@
 //! The results of every NFS v2 procedure.
 //!
-//! [`Reply`] is a view: link targets, READ payloads and entries stay where they were received. All
-//! results have one shape, a status and on success the rest, so that the table is encoder and
-//! decoder at once. [`encode_read_header`] stops before the payload, [`decode_read_head`] finds it.
-//! **Source:** RFC 1094 sections 2.2.1 to 2.2.18.
+//! [`Reply`] is a view: link targets, READ payloads and entries are not copied. All results have
+//! one shape, a status and on success the rest, so the table is both encoder and decoder.
+//! [`encode_read_header`] stops before the payload, [`decode_read_head`] finds it. **Source:** RFC
+//! 1094 sections 2.2.1 to 2.2.18.
 
 use super::{Entries, Fattr, FileHandle, Procedure, Statfs};
 use crate::Status;
@@ -13,7 +13,7 @@ use crate::wire::{Wire, by_code, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 wire_struct! {
-    /// The object that LOOKUP found, or CREATE or MKDIR made.
+    /// The object found by LOOKUP, or created by CREATE or MKDIR.
     pub struct Object {
         /// Handle of the object.
         file: FileHandle,
@@ -23,9 +23,9 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The data that READ read.
+    /// The data returned by READ.
     pub struct ReadOk<'a> {
-        /// The file's attributes; its size tells where the file ends.
+        /// The file's attributes; their size gives the end of the file.
         attributes: Fattr,
         /// Payload of the reply.
         data: &'a [u8] where len <= V2_TRANSFER_BYTES_MAX,
@@ -63,7 +63,7 @@ by_code! {
         Writecache,
         /// The file's attributes after the write.
         Write(result: Result<Fattr, Status>),
-        /// The object that was made.
+        /// The new object.
         Create(result: Result<Object, Status>),
         /// The result of REMOVE, which is empty.
         Remove(result: Result<(), Status>),
@@ -73,22 +73,22 @@ by_code! {
         Link(result: Result<(), Status>),
         /// The result of SYMLINK, which is empty.
         Symlink(result: Result<(), Status>),
-        /// The object that was made.
+        /// The new object.
         Mkdir(result: Result<Object, Status>),
         /// The result of RMDIR, which is empty.
         Rmdir(result: Result<(), Status>),
         /// A page of entries.
         Readdir(result: Result<Listing<'a>, Status>),
-        /// The fill state.
+        /// The space of the file system.
         Statfs(result: Result<Statfs, Status>),
     }
 }
 
 impl<'a> Reply<'a> {
-    /// Reads the results of `procedure`, which must be all that is left.
+    /// Decodes the results of `procedure`, which must be all that is left.
     ///
     /// # Errors
-    /// [`DecodeError`] when the results are not as the RFC defines them.
+    /// [`DecodeError`] if the results do not conform to the RFC.
     pub fn decode(procedure: Procedure, mut reader: Reader<'a>) -> Result<Self, DecodeError> {
         let reply = Self::decode_body(procedure, &mut reader)?;
         reader.finish()?;
@@ -102,10 +102,10 @@ impl<'a> Reply<'a> {
 }
 
 impl Reply<'_> {
-    /// Returns how the call ended.
+    /// Returns whether the call succeeded.
     ///
     /// # Errors
-    /// The [`Status`] of a call that failed.
+    /// The [`Status`] of a failed call.
     pub fn status(&self) -> Result<(), Status> {
         match self {
             Self::Null | Self::Root | Self::Writecache => Ok(()),
@@ -150,12 +150,12 @@ impl Reply<'_> {
     }
 }
 
-/// The results that precede the payload of a successful READ.
+/// The results of a successful READ before its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadHead {
-    /// The file's attributes; its size tells where the file ends.
+    /// The file's attributes; their size gives the end of the file.
     pub attributes: Fattr,
-    /// The length of the payload, in bytes; not compared with any limit.
+    /// The length of the payload, in bytes; not checked against any limit.
     pub len: u32,
 }
 
@@ -167,17 +167,17 @@ pub fn encode_read_header(writer: &mut Writer<'_>, attributes: &Fattr, len: u32)
     writer.u32(len);
 }
 
-/// Reads the results of a READ up to its payload, or returns `None` when the READ failed.
+/// Decodes the results of a READ up to its payload, or returns `None` if the READ failed.
 ///
 /// # Errors
-/// [`DecodeError::Truncated`] says how many bytes are missing where more may come; any other error
-/// is final.
+/// [`DecodeError::Truncated`] contains the number of missing bytes if more may come; any other
+/// error is final.
 pub fn decode_read_head(reader: &mut Reader<'_>) -> Result<Option<ReadHead>, DecodeError> {
     if reader.u32()? != Status::Ok.number() {
         return Ok(None);
     }
-    // All that precedes the payload is requested at once: asking field by field would cost a
-    // receive for each of them.
+    // Request everything before the payload at once: asking field by field would cost one receive
+    // per field.
     let (needed, left) = (Fattr::WIRE_BYTES + 4, reader.remaining());
     if left < needed {
         return Err(DecodeError::Truncated { needed, left });

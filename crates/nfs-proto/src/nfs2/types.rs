@@ -1,6 +1,6 @@
-//! The small types of NFS v2: handles, times, the fill state of a file system.
+//! The small types of NFS v2: handles, times, the space of a file system.
 //!
-//! All are `Copy` and held inline. **Source:** RFC 1094 sections 2.2.18, 2.3.3 and 2.3.4.
+//! All are `Copy` and stored inline. **Source:** RFC 1094 sections 2.2.18, 2.3.3 and 2.3.4.
 
 use crate::error::DecodeError;
 use crate::nfs3;
@@ -15,7 +15,7 @@ impl FileHandle {
     /// Bytes on the wire. **Source:** RFC 1094 section 2.3, FHSIZE.
     pub const BYTES: usize = 32;
 
-    /// Copies a handle and fills it up with zeros; `None` when it is longer than 32 bytes.
+    /// Copies a handle and pads it with zeros; `None` if it is longer than 32 bytes.
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         let mut handle = [0; Self::BYTES];
         handle.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -73,14 +73,14 @@ impl From<nfs3::Time> for Time {
     }
 }
 
-/// How a time is to be set.
+/// How a time is set.
 ///
-/// A field of all ones leaves the time alone; a million microseconds, which no time has, ask for
-/// the server's clock. **Source:** RFC 1094 section 2.3.6; the latter is Sun's convention, as in
-/// Linux fs/nfsd/nfsxdr.c, `svcxdr_decode_sattr`.
+/// A field of all ones leaves the time unchanged; a million microseconds, which is not a valid
+/// time, means the server's clock. **Source:** RFC 1094 section 2.3.6; the latter is Sun's
+/// convention, as in Linux fs/nfsd/nfsxdr.c, `svcxdr_decode_sattr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SetTime {
-    /// Left as it is.
+    /// Left unchanged.
     #[default]
     Keep,
     /// Set to the server's clock.
@@ -95,7 +95,7 @@ impl SetTime {
 
 impl Wire<'_> for SetTime {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // Either word may be all ones: clients of 16-bit descent fill only one of the two.
+        // Either word may be all ones: clients with a 16-bit heritage fill only one of the two.
         Ok(match Time::decode(reader)? {
             Time { seconds: u32::MAX, .. } | Time { micros: u32::MAX, .. } => Self::Keep,
             Time { micros: Self::SERVER_MICROS, .. } => Self::Server,
@@ -134,14 +134,14 @@ impl From<nfs3::SetTime> for SetTime {
 }
 
 wire_struct! {
-    /// The fill state of a file system. **Source:** RFC 1094 section 2.2.18.
+    /// The space of a file system. **Source:** RFC 1094 section 2.2.18.
     #[derive(Default)]
     pub struct Statfs {
-        /// The best size of a READ or WRITE, in bytes.
+        /// The optimal size of a READ or WRITE, in bytes.
         transfer_bytes: u32,
         /// The size of a block, in bytes.
         block_bytes: u32,
-        /// Blocks in all.
+        /// Total number of blocks.
         blocks: u32,
         /// Number of free blocks.
         free_blocks: u32,

@@ -1,8 +1,8 @@
-//! Attributes: what replies carry of a file and what a caller may set.
+//! Attributes: those that replies return and those that a caller may set.
 //!
-//! [`Fattr`] has a fixed size of 84 bytes on the wire and is read and written in one piece.
-//! [`WccData`] is what a reply says of a file before and after the operation.
-//! **Source:** RFC 1813 section 2.6.
+//! [`Fattr`] has a fixed size of 84 bytes on the wire and is decoded and encoded in one piece.
+//! [`WccData`] has a file's attributes before and after the operation. **Source:** RFC 1813 section
+//! 2.6.
 
 use super::types::{Device, FileType, Time};
 use crate::error::DecodeError;
@@ -16,11 +16,11 @@ pub struct Fattr {
     pub file_type: FileType,
     /// Permission bits of the file.
     pub mode: u32,
-    /// Number of names.
+    /// Number of links.
     pub nlink: u32,
-    /// Number of the owner.
+    /// User id of the owner.
     pub uid: u32,
-    /// Number of the group.
+    /// Group id.
     pub gid: u32,
     /// Size in bytes.
     pub size: u64,
@@ -114,14 +114,14 @@ wire_struct! {
     }
 }
 
-// Weak cache consistency: where the attributes from before are those that a client has cached, the
-// change was its own and its cache still holds. A server that can't read them atomically with the
-// operation leaves them out. RFC 1813 section 2.6.
+// Weak cache consistency: if the attributes from before are those that a client has cached, the
+// change was its own and its cache is still valid. A server that can't read them atomically with
+// the operation leaves them out. RFC 1813 section 2.6.
 wire_struct! {
     /// Attributes from before and after an operation. **Source:** RFC 1813 section 2.6, wcc_data.
     #[derive(Default)]
     pub struct WccData {
-        /// From before, where the server could tell atomically.
+        /// From before, if the server could read them atomically.
         before: Option<WccAttr>,
         /// Attributes from after the call.
         after: Option<Fattr>,
@@ -129,10 +129,10 @@ wire_struct! {
 }
 
 wire_choice! {
-    /// How a time is to be set. **Source:** RFC 1813 section 2.6, time_how.
+    /// How a time is set. **Source:** RFC 1813 section 2.6, time_how.
     #[derive(Default)]
     pub enum SetTime("time_how") {
-        /// Left as it is.
+        /// Left unchanged.
         #[default]
         0 => Keep,
         /// Set to the server's clock.
@@ -143,15 +143,14 @@ wire_choice! {
 }
 
 wire_struct! {
-    /// Attributes to set; what is `None` is left as it is. **Source:** RFC 1813 section 2.6,
-    /// sattr3.
+    /// Attributes to set; `None` leaves one unchanged. **Source:** RFC 1813 section 2.6, sattr3.
     #[derive(Default)]
     pub struct Sattr {
         /// Permission bits of the file.
         mode: Option<u32>,
-        /// Number of the owner.
+        /// User id of the owner.
         uid: Option<u32>,
-        /// Number of the group.
+        /// Group id.
         gid: Option<u32>,
         /// Size in bytes.
         size: Option<u64>,
@@ -163,7 +162,7 @@ wire_struct! {
 }
 
 impl Sattr {
-    /// Sets nothing but the permission bits.
+    /// Sets only the permission bits.
     pub fn with_mode(mode: u32) -> Self {
         Self { mode: Some(mode), ..Self::default() }
     }

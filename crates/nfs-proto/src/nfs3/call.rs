@@ -1,9 +1,8 @@
 //! The arguments of every NFS v3 procedure.
 //!
-//! [`Call`] is a view: handles, names, paths and WRITE payloads stay where they were received. The
-//! table is encoder and decoder at once. A WRITE whose payload is sent from elsewhere is encoded by
-//! [`encode_write_header`].
-//! **Source:** RFC 1813 sections 3.3.0 to 3.3.21.
+//! [`Call`] is a view: handles, names, paths and WRITE payloads are not copied. The table is both
+//! encoder and decoder. A WRITE whose payload is sent separately is encoded by
+//! [`encode_write_header`]. **Source:** RFC 1813 sections 3.3.0 to 3.3.21.
 
 use super::types::HANDLE_MAX;
 use super::{Device, FileType, Procedure, Sattr, StableHow, Time, Verifier};
@@ -13,9 +12,9 @@ use crate::wire::{Wire, by_code, wire_choice};
 use crate::xdr::{Reader, Writer};
 
 wire_choice! {
-    /// How CREATE treats a name that exists. **Source:** RFC 1813 section 3.3.8.
+    /// How CREATE treats an existing name. **Source:** RFC 1813 section 3.3.8.
     pub enum CreateHow("createmode3") {
-        /// It is no error.
+        /// It is not an error.
         0 => Unchecked(attributes: Sattr),
         /// It is an error.
         1 => Guarded(attributes: Sattr),
@@ -24,18 +23,18 @@ wire_choice! {
     }
 }
 
-/// The object that MKNOD makes. **Source:** RFC 1813 section 3.3.11.
+/// The object that MKNOD creates. **Source:** RFC 1813 section 3.3.11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MknodWhat {
     /// A character device.
     Character(Sattr, Device),
     /// A block device.
     Block(Sattr, Device),
-    /// A socket of the local domain.
+    /// A local socket.
     Socket(Sattr),
     /// A named pipe.
     Fifo(Sattr),
-    /// A type that MKNOD does not make; the server answers NFS3ERR_BADTYPE.
+    /// A type that MKNOD can't create; the server answers NFS3ERR_BADTYPE.
     Other(FileType),
 }
 
@@ -46,13 +45,13 @@ by_code! {
         Null,
         /// Gets the attributes of a file.
         Getattr { file: &'a [u8] where len <= HANDLE_MAX },
-        /// Sets attributes, if the change time still equals `guard`.
+        /// Sets attributes, if ctime still equals `guard`.
         Setattr {
             file: &'a [u8] where len <= HANDLE_MAX, attributes: Sattr, guard: Option<Time>,
         },
         /// Finds a name in a directory.
         Lookup { dir: &'a [u8] where len <= HANDLE_MAX, name: &'a [u8] },
-        /// Asks which bits of [`super::access`] are granted.
+        /// Queries which bits of [`super::access`] are granted.
         Access { file: &'a [u8] where len <= HANDLE_MAX, access: u32 },
         /// Reads a symbolic link.
         Readlink { file: &'a [u8] where len <= HANDLE_MAX },
@@ -96,7 +95,8 @@ by_code! {
         Readdir {
             dir: &'a [u8] where len <= HANDLE_MAX, cookie: u64, verifier: Verifier, count: u32,
         },
-        /// Lists a directory with attributes: at most `dircount` bytes of names, `maxcount` in all.
+        /// Lists a directory with attributes: at most `dircount` bytes of names, `maxcount` in
+        /// total.
         Readdirplus {
             dir: &'a [u8] where len <= HANDLE_MAX,
             cookie: u64,
@@ -104,7 +104,7 @@ by_code! {
             dircount: u32,
             maxcount: u32,
         },
-        /// Gets the fill state of the file system.
+        /// Gets the space of the file system.
         Fsstat { root: &'a [u8] where len <= HANDLE_MAX },
         /// Gets the limits of the file system.
         Fsinfo { root: &'a [u8] where len <= HANDLE_MAX },
@@ -116,7 +116,7 @@ by_code! {
 }
 
 impl<'a> Call<'a> {
-    /// Reads the arguments of `procedure`, which must be all that is left.
+    /// Decodes the arguments of `procedure`, which must be all that is left.
     ///
     /// # Errors
     /// [`DecodeError`]; the server answers GARBAGE_ARGS.
@@ -143,13 +143,13 @@ pub fn encode_write_header(
 ) {
     writer.opaque(file);
     writer.u64(offset);
-    // The length stands here twice: as `count`, and as the count of the opaque that follows.
+    // The length appears twice: as `count`, and as the count of the opaque that follows.
     writer.u32(len);
     writer.u32(stable.number());
     writer.u32(len);
 }
 
-/// WRITE states the length of its data twice.
+/// WRITE contains the length of its data twice.
 mod write_arguments {
     use super::{
         Call, DecodeError, HANDLE_MAX, Reader, StableHow, TRANSFER_BYTES_MAX, Wire, Writer,
@@ -161,8 +161,8 @@ mod write_arguments {
         let (offset, count) = (reader.u64()?, reader.u32()?);
         let stable = StableHow::decode(reader)?;
         let data = reader.opaque(TRANSFER_BYTES_MAX)?;
-        // A count other than the length of the data could be obeyed in two ways, and the bytes that
-        // client and server count would differ. RFC 1813 leaves it open; it is refused here.
+        // If the count differs from the length of the data, there would be two ways to obey it, and
+        // client and server would count different bytes. RFC 1813 leaves it open; we refuse it.
         if count as usize != data.len() {
             return Err(DecodeError::BadValue { what: "count of a WRITE", value: count });
         }
@@ -178,7 +178,7 @@ mod write_arguments {
 }
 
 impl MknodWhat {
-    /// Returns the type of object that is requested.
+    /// Returns the requested type of object.
     pub const fn file_type(&self) -> FileType {
         match self {
             Self::Character(..) => FileType::Character,

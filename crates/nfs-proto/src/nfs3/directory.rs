@@ -1,4 +1,4 @@
-//! The entries of READDIR and READDIRPLUS replies, and how a page of them is built.
+//! The entries of READDIR and READDIRPLUS replies, and how to build a page of them.
 //!
 //! **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
 
@@ -8,7 +8,7 @@ use crate::lists::{Chain, ChainBuilder, ChainIter, PageEntry};
 use crate::wire::{Wire, wire_struct};
 use crate::xdr::{Writer, opaque_bytes};
 
-/// Bytes that surround the entries in READDIR3resok: attributes, verifier, end of chain, eof.
+/// Bytes around the entries in READDIR3resok: attributes, verifier, end of chain, eof.
 const RESOK_BYTES: u32 = 4 + Fattr::WIRE_BYTES as u32 + 8 + 4 + 4;
 
 wire_struct! {
@@ -18,7 +18,7 @@ wire_struct! {
         fileid: u64,
         /// Name of the entry.
         name: &'a [u8],
-        /// The cookie with which the listing goes on after this entry.
+        /// Cookie for continuing the listing after this entry.
         cookie: u64,
     }
 }
@@ -28,9 +28,9 @@ wire_struct! {
     pub struct EntryPlus<'a> {
         /// Id, name and cookie.
         entry: Entry<'a>,
-        /// Attributes, where the server gave them.
+        /// Attributes, if the server returned them.
         attributes: Option<Fattr>,
-        /// Handle, where the server gave it.
+        /// Handle, if the server returned it.
         file: Option<FileHandle> where len <= HANDLE_MAX,
     }
 }
@@ -70,7 +70,7 @@ pub fn page_of(scratch: &mut Vec<u8>, count: u32) -> ChainBuilder<'_> {
 }
 
 /// Starts an empty page of READDIRPLUS in `scratch`, which is cleared: at most `dircount` bytes of
-/// ids, names and cookies, and `maxcount` bytes in all.
+/// ids, names and cookies, and `maxcount` bytes in total.
 pub fn page_plus_of(scratch: &mut Vec<u8>, dircount: u32, maxcount: u32) -> ChainBuilder<'_> {
     ChainBuilder::with_budget(scratch, maxcount.saturating_sub(RESOK_BYTES), dircount as usize)
 }

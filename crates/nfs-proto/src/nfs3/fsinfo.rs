@@ -6,7 +6,7 @@ use super::types::Time;
 use crate::wire::wire_struct;
 
 wire_struct! {
-    /// The fill state of a file system. **Source:** RFC 1813 section 3.3.18.
+    /// The space of a file system. **Source:** RFC 1813 section 3.3.18.
     #[derive(Default)]
     pub struct Fsstat {
         /// Total size in bytes.
@@ -21,7 +21,7 @@ wire_struct! {
         free_files: u64,
         /// Free file slots the caller may use.
         available_files: u64,
-        /// Seconds for which this is not expected to change.
+        /// Number of seconds for which this is not expected to change.
         invariant_seconds: u32,
     }
 }
@@ -68,17 +68,17 @@ wire_struct! {
     /// POSIX limits of a file system. **Source:** RFC 1813 section 3.3.20.
     #[derive(Default)]
     pub struct Pathconf {
-        /// Most names a file can have.
+        /// Maximum number of links to a file.
         links_max: u32,
         /// Longest name, in bytes.
         name_bytes_max: u32,
-        /// Longer names are refused, not cut.
+        /// Longer names are refused, not truncated.
         no_truncation: bool,
-        /// Only a privileged user changes owners.
+        /// Only a privileged user may change owners.
         chown_restricted: bool,
-        /// Names differ only in case are the same.
+        /// Names that differ only in case are the same.
         case_insensitive: bool,
-        /// The case of a name is kept.
+        /// The case of names is preserved.
         case_preserving: bool,
     }
 }

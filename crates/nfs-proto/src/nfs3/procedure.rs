@@ -1,6 +1,6 @@
 //! The procedures of NFS v3 by number. **Source:** RFC 1813 section 3.3.
 //!
-//! [`Procedure`] is what a call asks for; it indexes tables of counters by [`Procedure::number`].
+//! [`Procedure::number`] indexes tables of counters.
 
 use crate::procedures::procedures;
 
@@ -41,7 +41,7 @@ procedures! { "A procedure of NFS v3; its discriminant is the number on the wire
     Readdir = 16, "READDIR";
     /// Lists a directory with attributes and handles.
     Readdirplus = 17, "READDIRPLUS";
-    /// Gets the file system's fill state.
+    /// Gets the space of the file system.
     Fsstat = 18, "FSSTAT";
     /// Gets the file system's limits.
     Fsinfo = 19, "FSINFO";

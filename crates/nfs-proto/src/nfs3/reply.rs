@@ -1,10 +1,9 @@
 //! The results of every NFS v3 procedure.
 //!
-//! [`Reply`] is a view: link targets, READ payloads and entries stay where they were received.
-//! Each variant holds the attributes that come with success and failure alike, and a `result`. The
-//! table is encoder and decoder at once. A READ whose payload is sent from elsewhere is encoded by
-//! [`encode_read_header`].
-//! **Source:** RFC 1813 sections 3.3.0 to 3.3.21.
+//! [`Reply`] is a view: link targets, READ payloads and entries are not copied. Each variant has
+//! the attributes that come with both success and failure, and a `result`. The table is both
+//! encoder and decoder. A READ whose payload is sent separately is encoded by
+//! [`encode_read_header`]. **Source:** RFC 1813 sections 3.3.0 to 3.3.21.
 
 use super::types::HANDLE_MAX;
 use super::{
@@ -17,27 +16,27 @@ use crate::wire::{Wire, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 wire_struct! {
-    /// The object that LOOKUP found.
+    /// The object found by LOOKUP.
     pub struct Object {
         /// Handle of the object.
         file: FileHandle where len <= HANDLE_MAX,
-        /// Its attributes, where the server gave them.
+        /// Its attributes, if the server returned them.
         attributes: Option<Fattr>,
     }
 }
 
 wire_struct! {
-    /// The object that CREATE, MKDIR, SYMLINK or MKNOD made.
+    /// The object created by CREATE, MKDIR, SYMLINK or MKNOD.
     #[derive(Default)]
     pub struct Created {
-        /// Its handle, where the server gave it.
+        /// Its handle, if the server returned it.
         file: Option<FileHandle> where len <= HANDLE_MAX,
-        /// Its attributes, where the server gave them.
+        /// Its attributes, if the server returned them.
         attributes: Option<Fattr>,
     }
 }
 
-/// The data that READ read; the count on the wire is the length of `data`.
+/// The data returned by READ; the count on the wire is the length of `data`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOk<'a> {
     /// Whether the file ends here.
@@ -48,8 +47,8 @@ pub struct ReadOk<'a> {
 
 impl<'a> Wire<'a> for ReadOk<'a> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        // `count` and the length of the opaque are the same number twice; where they differ neither
-        // is believed.
+        // `count` and the length of the opaque are the same number; if they differ, neither can be
+        // trusted.
         let count = reader.u32()?;
         let eof = reader.bool("eof")?;
         let data = reader.opaque(TRANSFER_BYTES_MAX)?;
@@ -81,7 +80,7 @@ wire_struct! {
 wire_struct! {
     /// A page of READDIR.
     pub struct Listing<'a> {
-        /// Tells whether cookies are still valid.
+        /// Shows whether cookies are still valid.
         verifier: Verifier,
         /// Entries of this page.
         entries: Entries<'a>,
@@ -93,7 +92,7 @@ wire_struct! {
 wire_struct! {
     /// A page of READDIRPLUS.
     pub struct ListingPlus<'a> {
-        /// Tells whether cookies are still valid.
+        /// Shows whether cookies are still valid.
         verifier: Verifier,
         /// Entries of this page.
         entries: EntriesPlus<'a>,
@@ -102,9 +101,9 @@ wire_struct! {
     }
 }
 
-/// Makes the enum of replies from lines of `Procedure { attributes } -> result { attributes }`:
-/// the status comes first, then the attributes that a failure has too, then the results of success;
-/// of LOOKUP and the creating procedures the directory's attributes stand behind those instead.
+/// Makes the enum of replies from lines of `Procedure { attributes } -> result { attributes }`: the
+/// status comes first, then the attributes that failures also have, then the results of success;
+/// for LOOKUP and the creating procedures the directory's attributes come after those instead.
 macro_rules! replies {
     ($($(#[$meta:meta])* $variant:ident $({ $($before:ident: $before_type:ty),+ })?
         -> $ok:ty $({ $after:ident: $after_type:ty })?;)*) => {
@@ -122,7 +121,7 @@ macro_rules! replies {
         }
 
         impl<'a> Reply<'a> {
-            /// Returns the procedure that gives these results.
+            /// Returns the procedure of these results.
             pub const fn procedure(&self) -> Procedure {
                 match self {
                     Self::Null => Procedure::Null,
@@ -154,7 +153,7 @@ macro_rules! replies {
                 let status = Status::decode(reader)?;
                 Ok(match procedure {
                     Procedure::Null => Self::Null,
-                    // The fields are read in the order in which they are written here.
+                    // The fields are decoded in this order.
                     $(Procedure::$variant => Self::$variant {
                         $($($before: <$before_type as Wire<'_>>::decode(reader)?,)+)?
                         result: status.decode_ok(reader)?,
@@ -188,21 +187,21 @@ replies! {
     Setattr { wcc: WccData } -> ();
     /// The object that was found.
     Lookup -> Object { dir: Option<Fattr> };
-    /// The bits of [`super::access`] that are granted.
+    /// The granted bits of [`super::access`].
     Access { attributes: Option<Fattr> } -> u32;
     /// The target of the link.
     Readlink { attributes: Option<Fattr> } -> &'a [u8];
     /// The data that was read.
     Read { attributes: Option<Fattr> } -> ReadOk<'a>;
-    /// The number of bytes that were written.
+    /// The number of bytes written.
     Write { wcc: WccData } -> WriteOk;
-    /// The object that was made.
+    /// The new object.
     Create -> Created { dir: WccData };
-    /// The object that was made.
+    /// The new object.
     Mkdir -> Created { dir: WccData };
-    /// The object that was made.
+    /// The new object.
     Symlink -> Created { dir: WccData };
-    /// The object that was made.
+    /// The new object.
     Mknod -> Created { dir: WccData };
     /// The change of the directory.
     Remove { dir: WccData } -> ();
@@ -216,7 +215,7 @@ replies! {
     Readdir { dir: Option<Fattr> } -> Listing<'a>;
     /// A page of entries with attributes and handles.
     Readdirplus { dir: Option<Fattr> } -> ListingPlus<'a>;
-    /// The fill state.
+    /// The space of the file system.
     Fsstat { attributes: Option<Fattr> } -> Fsstat;
     /// Limits of the file system.
     Fsinfo { attributes: Option<Fattr> } -> Fsinfo;
@@ -227,10 +226,10 @@ replies! {
 }
 
 impl<'a> Reply<'a> {
-    /// Reads the results of `procedure`, which must be all that is left.
+    /// Decodes the results of `procedure`, which must be all that is left.
     ///
     /// # Errors
-    /// [`DecodeError`] when the results are not as the RFC defines them.
+    /// [`DecodeError`] if the results do not conform to the RFC.
     pub fn decode(procedure: Procedure, mut reader: Reader<'a>) -> Result<Self, DecodeError> {
         let reply = Self::decode_results(procedure, &mut reader)?;
         reader.finish()?;

@@ -1,16 +1,16 @@
 //! The small types of NFS v3: handles, times, file types, verifiers.
 //!
-//! All are `Copy` and held inline. **Source:** RFC 1813 sections 2.4 to 2.6.
+//! All are `Copy` and stored inline. **Source:** RFC 1813 sections 2.4 to 2.6.
 
 use crate::error::DecodeError;
 use crate::limits::{FILE_HANDLE_BYTES_MAX, V3_FILE_HANDLE_BYTES_MAX};
 use crate::wire::{BoundedWire, Wire, wire_enum, wire_struct};
 use crate::xdr::{Reader, Writer};
 
-/// The longest handle of v3, as a message states its length.
+/// Longest handle of v3, as the type of lengths in messages.
 pub(super) const HANDLE_MAX: u32 = V3_FILE_HANDLE_BYTES_MAX as u32;
 
-/// The server's opaque name of a file, 0 to 128 bytes, held inline; v3 allows 64 of them.
+/// The server's opaque file handle, 0 to 128 bytes, stored inline; v3 allows up to 64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileHandle {
     bytes: [u8; FILE_HANDLE_BYTES_MAX],
@@ -18,7 +18,7 @@ pub struct FileHandle {
 }
 
 impl FileHandle {
-    /// Copies a handle, or returns `None` when it is longer than 128 bytes.
+    /// Copies a handle, or returns `None` if it is longer than 128 bytes.
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         let mut handle = Self { bytes: [0; FILE_HANDLE_BYTES_MAX], len: bytes.len() as u8 };
         handle.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -55,7 +55,7 @@ impl BoundedWire<'_> for FileHandle {
     }
 }
 
-/// A handle lends its bytes wherever bytes are expected, as in a call.
+/// Dereferences to the bytes, so that a handle can be used in a call.
 impl std::ops::Deref for FileHandle {
     type Target = [u8];
 
@@ -102,8 +102,8 @@ wire_struct! {
 }
 
 wire_enum! {
-    /// The kind of object that a handle names. **Source:** RFC 1813 section 2.6, ftype3. The named
-    /// attributes of v4 and their directory (8 and 9) are not among the types understood here.
+    /// The kind of object behind a handle. **Source:** RFC 1813 section 2.6, ftype3. The named
+    /// attributes of v4 and their directory (8 and 9) are not supported here.
     pub enum FileType("file type") {
         /// A regular file.
         Regular = 1,
@@ -115,7 +115,7 @@ wire_enum! {
         Character = 4,
         /// A symbolic link.
         Symlink = 5,
-        /// A socket of the local domain.
+        /// A local socket.
         Socket = 6,
         /// A named pipe.
         Fifo = 7,
@@ -123,7 +123,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// How durable a WRITE is requested to be, or was made. **Source:** RFC 1813 section 3.3.7.
+    /// The stability requested for a WRITE, or achieved. **Source:** RFC 1813 section 3.3.7.
     pub enum StableHow("stable_how") {
         /// May stay in memory until a COMMIT.
         Unstable = 0,

@@ -1,9 +1,9 @@
-//! The attributes of a file or file system, by number, and the container they travel in.
+//! The attributes of a file or file system, by number, and their encoded form.
 //!
-//! [`Fattr`] is what was received: which attributes, and their bytes. [`Attributes`] has them by
-//! name. An attribute that is not understood is an error, since where it ends can't be known; it
-//! never occurs when only [`Attributes::UNDERSTOOD`] are requested.
-//! **Source:** RFC 7530 section 5, RFC 8881 section 5, RFC 7862 section 12, RFC 8276.
+//! [`Fattr`] is the encoded form: which attributes, and their bytes. [`Attributes`] has them by
+//! name. An attribute that is not understood is an error, since its end can't be determined; it
+//! never occurs if only [`Attributes::UNDERSTOOD`] are requested. **Source:** RFC 7530 section 5,
+//! RFC 8881 section 5, RFC 7862 section 12, RFC 8276.
 
 use super::bitmap::Bitmap;
 use super::types::{Fsid, SetTime, Time};
@@ -13,7 +13,7 @@ use crate::status::Status;
 use crate::wire::Wire;
 use crate::xdr::{Reader, Writer};
 
-/// Attributes as they are on the wire. **Source:** RFC 7530 section 2.2.7, fattr4.
+/// Encoded attributes. **Source:** RFC 7530 section 2.2.7, fattr4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fattr<'a> {
     mask: Bitmap,
@@ -21,7 +21,7 @@ pub struct Fattr<'a> {
 }
 
 impl<'a> Fattr<'a> {
-    /// Returns which attributes there are.
+    /// Returns which attributes are present.
     pub const fn mask(&self) -> Bitmap {
         self.mask
     }
@@ -29,12 +29,12 @@ impl<'a> Fattr<'a> {
     /// Decodes the attributes.
     ///
     /// # Errors
-    /// [`DecodeError`] when one is malformed or not understood.
+    /// [`DecodeError`] if one is malformed or not understood.
     pub fn decode_values(&self) -> Result<Attributes<'a>, DecodeError> {
         let mut attributes = Attributes::default();
         let mut reader = Reader::new(self.values);
-        // The values stand one behind the other in the order of their numbers, without lengths: an
-        // unknown number leaves no way to find the next value. RFC 7530 section 2.2.7.
+        // The values follow each other in the order of their numbers, without lengths: after an
+        // unknown number there is no way to find the next value. RFC 7530 section 2.2.7.
         for number in self.mask.iter() {
             attributes.decode_one(number, &mut reader)?;
         }
@@ -42,11 +42,12 @@ impl<'a> Fattr<'a> {
         Ok(attributes)
     }
 
-    /// Passes over the attributes, lowest number first. `take` reads the value of a number it wants
-    /// and returns true, else false; so a few are had without a whole [`Attributes`].
+    /// Visits the attributes, lowest number first. `take` decodes the value of a number it wants
+    /// and returns true, otherwise false; that allows decoding a few without a complete
+    /// [`Attributes`].
     ///
     /// # Errors
-    /// [`DecodeError`] when one is malformed or not understood.
+    /// [`DecodeError`] if one is malformed or not understood.
     pub fn visit(
         &self,
         mut take: impl FnMut(u32, &mut Reader<'a>) -> Result<bool, DecodeError>,
@@ -79,7 +80,7 @@ macro_rules! attributes {
             $($(#[$doc])* pub const $upper: u32 = $number;)*
         }
 
-        /// Attributes by name; what is `None` was not requested, not given, or is left as it is.
+        /// Attributes by name; `None` means not requested, not returned, or left unchanged.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         pub struct Attributes<'a> {
             $($(#[$doc])* pub $field: Option<$type>,)*
@@ -89,7 +90,7 @@ macro_rules! attributes {
             /// All attributes that can be decoded and encoded.
             pub const UNDERSTOOD: Bitmap = Bitmap::of(&[$($number),*]);
 
-            /// Returns which attributes there are.
+            /// Returns which attributes are present.
             pub fn mask(&self) -> Bitmap {
                 let mut mask = Bitmap::EMPTY;
                 $(if self.$field.is_some() {
@@ -123,7 +124,7 @@ macro_rules! attributes {
                 }
             }
 
-            /// Tells whether the attribute is there, and appends its value if so.
+            /// Returns true if the attribute is present, and appends its value.
             fn encode_one(&self, number: u32, writer: Option<&mut Writer<'_>>) -> bool {
                 match number {
                     $($number => encode_value(self.$field.as_ref(), writer),)*
@@ -166,7 +167,7 @@ attributes! {
     LEASE_TIME = 10, lease_seconds: u32;
     /// Why the attributes of a directory entry could not be read.
     RDATTR_ERROR = 11, read_error: Status;
-    /// Entries of access control lists that are supported.
+    /// Supported types of entries in access control lists.
     ACLSUPPORT = 13, acl_support: u32;
     /// The file was archived.
     ARCHIVE = 14, archive: bool;
@@ -174,9 +175,9 @@ attributes! {
     CANSETTIME = 15, can_set_time: bool;
     /// Names that differ only in case are the same.
     CASE_INSENSITIVE = 16, case_insensitive: bool;
-    /// The case of a name is kept.
+    /// The case of names is preserved.
     CASE_PRESERVING = 17, case_preserving: bool;
-    /// Only a privileged user changes owners.
+    /// Only a privileged user may change owners.
     CHOWN_RESTRICTED = 18, chown_restricted: bool;
     /// Handle of the file.
     FILEHANDLE = 19, file: FileHandle;
@@ -194,7 +195,7 @@ attributes! {
     HOMOGENEOUS = 26, homogeneous: bool;
     /// Largest file, in bytes.
     MAXFILESIZE = 27, file_bytes_max: u64;
-    /// Most names a file can have.
+    /// Maximum number of links to a file.
     MAXLINK = 28, links_max: u32;
     /// Longest name, in bytes.
     MAXNAME = 29, name_bytes_max: u32;
@@ -202,23 +203,23 @@ attributes! {
     MAXREAD = 30, read_bytes_max: u64;
     /// Largest WRITE, in bytes.
     MAXWRITE = 31, write_bytes_max: u64;
-    /// The type of the content.
+    /// The MIME type of the content.
     MIMETYPE = 32, mime_type: &'a [u8];
     /// Permission bits of the file.
     MODE = 33, mode: u32;
-    /// Longer names are refused, not cut.
+    /// Longer names are refused, not truncated.
     NO_TRUNC = 34, no_truncation: bool;
-    /// Number of names.
+    /// Number of links.
     NUMLINKS = 35, nlink: u32;
     /// Owner; see [`crate::nfs4::owner_number`].
     OWNER = 36, owner: &'a [u8];
     /// Group; see [`crate::nfs4::owner_number`].
     OWNER_GROUP = 37, owner_group: &'a [u8];
-    /// Bytes that may be allocated beyond the present, hard limit.
+    /// Bytes that may still be allocated, hard limit.
     QUOTA_AVAIL_HARD = 38, quota_hard_bytes: u64;
-    /// Bytes that may be allocated beyond the present, soft limit.
+    /// Bytes that may still be allocated, soft limit.
     QUOTA_AVAIL_SOFT = 39, quota_soft_bytes: u64;
-    /// Bytes that count for the quota.
+    /// Bytes that count towards the quota.
     QUOTA_USED = 40, quota_used_bytes: u64;
     /// Device numbers, for devices.
     RAWDEV = 41, device: Device;
@@ -234,7 +235,7 @@ attributes! {
     SYSTEM = 46, system: bool;
     /// Time of the last access.
     TIME_ACCESS = 47, atime: Time;
-    /// Sets the last access.
+    /// Sets the last access time.
     TIME_ACCESS_SET = 48, set_atime: SetTime;
     /// Time of the last backup.
     TIME_BACKUP = 49, backup_time: Time;
@@ -246,9 +247,9 @@ attributes! {
     TIME_METADATA = 52, ctime: Time;
     /// Last change of the data.
     TIME_MODIFY = 53, mtime: Time;
-    /// Sets the last change of the data.
+    /// Sets the modification time.
     TIME_MODIFY_SET = 54, set_mtime: SetTime;
-    /// The id of the directory that a file system is mounted on, or the object's own.
+    /// The id of the directory that a file system is mounted on, or the object's own id.
     MOUNTED_ON_FILEID = 55, mounted_on_fileid: u64;
     /// How long changes of a directory's attributes may go unnoticed.
     DIR_NOTIF_DELAY = 56, directory_notice_delay: Time;
@@ -273,11 +274,10 @@ attributes! {
 }
 
 impl Attributes<'_> {
-    /// Appends those of the `requested` attributes that there are, as a fattr4.
+    /// Appends the `requested` attributes that are present, as a fattr4.
     pub fn encode(&self, requested: Bitmap, writer: &mut Writer<'_>) {
-        // The mask must name exactly what follows; which attributes a file lacks shows when they
-        // are written.
-        // Mostly all of them are there, so that one pass will do.
+        // The mask must match exactly the values that follow; missing attributes are only noticed
+        // when encoding. Usually all are present, so that one pass is enough.
         let start = writer.position();
         let requested = requested.intersection(Self::UNDERSTOOD);
         if !self.encode_all(requested, writer) {
@@ -286,11 +286,11 @@ impl Attributes<'_> {
         }
     }
 
-    /// Appends all of these attributes as a fattr4; tells whether there are all.
+    /// Appends all of these attributes as a fattr4; returns whether all are present.
     fn encode_all(&self, mask: Bitmap, writer: &mut Writer<'_>) -> bool {
         mask.encode(writer);
-        // The length of the values precedes them and is filled in at the end. It is a multiple of
-        // four by itself, so that the opaque needs no padding.
+        // The length of the values precedes them and is filled in at the end. It is always a
+        // multiple of four, so the opaque needs no padding.
         let len_at = writer.position();
         writer.u32(0);
         let all = mask.iter().all(|number| self.encode_one(number, Some(&mut *writer)));
@@ -299,7 +299,7 @@ impl Attributes<'_> {
         all
     }
 
-    /// Writes those of the `requested` attributes that there are to `scratch`, which is cleared.
+    /// Writes the `requested` attributes that are present to `scratch`, which is cleared.
     pub fn to_fattr<'s>(&self, requested: Bitmap, scratch: &'s mut Vec<u8>) -> Fattr<'s> {
         scratch.clear();
         let mask = self.present_among(requested);

@@ -1,18 +1,18 @@
 //! Sets of attribute numbers, and of other small numbers. **Source:** RFC 7530 section 2.1.
 //!
-//! [`Bitmap`] holds 128 bits inline; all attributes defined so far are below 96. Whatever is above
-//! is held as the last of them, which stands for all unknown numbers. On the wire trailing zero
-//! words are left out.
+//! [`Bitmap`] stores 128 bits inline; all attributes defined so far are below 96. Anything above is
+//! stored as the last bit, which represents all unknown numbers. On the wire trailing zero words
+//! are omitted.
 
 use crate::error::DecodeError;
 use crate::wire::Wire;
 use crate::xdr::{Reader, Writer};
 
-/// The words kept.
+/// Number of words stored.
 const WORDS: u32 = 4;
-/// The words accepted.
+/// Number of words accepted.
 const WORDS_MAX: u32 = 64;
-/// Stands for all numbers above those that are kept.
+/// Represents all numbers above those stored.
 const ANY_ABOVE: u128 = 1 << (32 * WORDS - 1);
 
 /// A set of numbers below 128.
@@ -27,7 +27,7 @@ impl Bitmap {
     /// Returns the set of these numbers.
     ///
     /// # Panics
-    /// When a number is not below 128.
+    /// If a number is not below 128.
     pub const fn of(numbers: &[u32]) -> Self {
         let mut bits = 0;
         let mut index = 0;
@@ -39,7 +39,7 @@ impl Bitmap {
         Self(bits)
     }
 
-    /// Tells whether `number` is in the set.
+    /// Returns true if `number` is in the set.
     pub const fn contains(self, number: u32) -> bool {
         number < 32 * WORDS && self.0 >> number & 1 == 1
     }
@@ -49,22 +49,22 @@ impl Bitmap {
         Self(self.0 | Self::of(&[number]).0)
     }
 
-    /// Returns what is in either set.
+    /// Returns the union of both sets.
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Returns what is in both sets.
+    /// Returns the intersection of both sets.
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Returns what is in this set and not in the other.
+    /// Returns the numbers in this set that are not in the other.
     pub const fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Tells whether the set has no numbers.
+    /// Returns true if the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -101,9 +101,9 @@ impl Wire<'_> for Bitmap {
         let mut bits = 0;
         for index in 0..words {
             let word = reader.u32()?;
-            // A client may ask for attributes of minor versions to come. That it did is remembered
-            // by one bit, which makes a request for "nothing but unknown ones" differ from an empty
-            // one; the words themselves are not kept.
+            // A client may request attributes of future minor versions. One bit remembers that it
+            // did, which makes a request for only unknown ones differ from an empty one; the words
+            // themselves are not kept.
             if index < WORDS {
                 bits |= u128::from(word) << (32 * index);
             } else if word != 0 {
@@ -115,7 +115,7 @@ impl Wire<'_> for Bitmap {
 
     #[inline]
     fn encode(&self, writer: &mut Writer<'_>) {
-        // Trailing words of zeros are left out, so that a set has one encoding.
+        // Trailing zero words are omitted, so that a set has one encoding.
         let words = WORDS - self.0.leading_zeros() / 32;
         writer.u32(words);
         for index in 0..words {

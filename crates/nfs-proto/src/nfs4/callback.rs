@@ -1,8 +1,8 @@
 //! Calls from the server to the client: CB_NULL and CB_COMPOUND.
 //!
-//! A server encodes [`CallbackOp`]s and decodes [`CallbackResult`]s, a client the other way. The
-//! client of this crate answers what it must: [`CallbackOp`]s are decoded one by one, as those of
-//! a compound. **Source:** RFC 7530 section 17, RFC 8881 sections 19 and 20.
+//! A server encodes [`CallbackOp`]s and decodes [`CallbackResult`]s, a client the other way round.
+//! The client in this crate answers the mandatory ones: [`CallbackOp`]s are decoded one by one,
+//! like those of a compound. **Source:** RFC 7530 section 17, RFC 8881 sections 19 and 20.
 
 use super::attributes::Fattr;
 use super::bitmap::Bitmap;
@@ -16,8 +16,8 @@ use crate::status::Status;
 use crate::wire::by_code;
 use crate::xdr::{Reader, Writer};
 
-/// The number of the callback program that clients of this crate ask to be called by; it is their
-/// choice, from the transient ones. **Source:** RFC 7531, RFC 5531 section 8.
+/// The callback program number used by clients of this crate; clients may choose any transient one.
+/// **Source:** RFC 7531, RFC 5531 section 8.
 pub const CALLBACK_PROGRAM: u32 = 0x4000_0000;
 /// The version of the callback program. **Source:** RFC 7531, RFC 5662.
 pub const CALLBACK_VERSION: u32 = 1;
@@ -53,19 +53,19 @@ macro_rules! callback_codes {
 }
 
 callback_codes! {
-    /// Asks for attributes of a file under a write delegation.
+    /// Requests attributes of a file under a write delegation.
     Getattr = 3, 0;
     /// Recalls a delegation.
     Recall = 4, 0;
     /// Recalls a layout.
     LayoutRecall = 5, 1;
-    /// Tells of changes of a directory.
+    /// Reports changes of a directory.
     Notify = 6, 1;
     /// Offers a delegation that was wanted.
     PushDelegation = 7, 1;
     /// Recalls some of all delegations.
     RecallAny = 8, 1;
-    /// Tells that there are resources again.
+    /// Announces that resources are available again.
     RecallableObjectAvailable = 9, 1;
     /// Recalls slots of a session.
     RecallSlot = 10, 1;
@@ -73,26 +73,26 @@ callback_codes! {
     Sequence = 11, 1;
     /// Cancels requests for delegations.
     WantsCancelled = 12, 1;
-    /// Tells that a lock may be free.
+    /// Announces that a lock may be free.
     NotifyLock = 13, 1;
-    /// Tells of changes of pNFS devices.
+    /// Reports changes of pNFS devices.
     NotifyDeviceid = 14, 1;
-    /// Tells that a copy has ended.
+    /// Reports that a copy has ended.
     Offload = 15, 2;
-    /// Stands in replies for a number that is no operation.
+    /// Used in replies for a number that is not an operation.
     Illegal = 10044, 0;
 }
 
 by_code! {
     /// A callback operation with its arguments.
     pub enum CallbackOp<'a>: CallbackCode, code {
-        /// Asks for attributes of a file under a write delegation.
+        /// Requests attributes of a file under a write delegation.
         Getattr { file: FileHandle, request: Bitmap },
         /// Recalls a delegation.
         Recall { stateid: Stateid, truncate: bool, file: FileHandle },
         /// Recalls all but this number of delegations of these types.
         RecallAny { objects_to_keep: u32, types: Bitmap },
-        /// Asks to use no slot above this.
+        /// Asks the client to use no slot above this.
         RecallSlot { target_highest_slot: u32 },
         /// Starts every callback of a session.
         Sequence {
@@ -103,7 +103,7 @@ by_code! {
             cache_this: bool,
             referring: List<'a, ReferringCalls<'a>>,
         },
-        /// Tells that a lock may be free.
+        /// Announces that a lock may be free.
         NotifyLock { file: FileHandle, owner: StateOwner<'a> },
     }
 }
@@ -158,10 +158,10 @@ impl<'a> CallbackResult<'a> {
         }
     }
 
-    /// Reads number, status and results.
+    /// Decodes number, status and results.
     ///
     /// # Errors
-    /// [`DecodeError`] when they are not all there or the operation is not understood.
+    /// [`DecodeError`] if they are incomplete or the operation is not understood.
     pub fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let number = reader.u32()?;
         let unknown = DecodeError::BadValue { what: "the operation of a result", value: number };
@@ -191,7 +191,7 @@ impl<'a> CallbackResult<'a> {
 /// A list of callback operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallbackCompound<'a> {
-    /// Returned with the reply.
+    /// Returned in the reply.
     pub tag: &'a [u8],
     /// The minor version.
     pub minor: u32,
@@ -202,15 +202,15 @@ pub struct CallbackCompound<'a> {
 }
 
 impl<'a> CallbackCompound<'a> {
-    /// Reads a callback compound, which must be all that is left.
+    /// Decodes a callback compound, which must be all that is left.
     ///
     /// # Errors
     /// [`DecodeError`]; the client answers GARBAGE_ARGS.
     pub fn decode(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
         let tag = reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
         let (minor, ident, count) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        // A count that the rest of the message can't hold is refused before anything is carried
-        // out, as for a compound.
+        // A count that does not fit the rest of the message is refused before anything is executed,
+        // as for a compound.
         let (needed, left) = ((count as usize).saturating_mul(4), reader.remaining());
         if needed > left {
             return Err(DecodeError::Truncated { needed, left });
@@ -224,7 +224,8 @@ impl<'a> CallbackCompound<'a> {
     }
 }
 
-/// Iterates over the operations of a callback; an error is what to answer, and ends them.
+/// Iterates over the operations of a callback; an error is the answer to send, and ends the
+/// iteration.
 #[derive(Debug, Clone)]
 pub struct CallbackOps<'a> {
     minor: u32,
@@ -236,8 +237,8 @@ impl<'a> Iterator for CallbackOps<'a> {
     type Item = Result<CallbackOp<'a>, (CallbackCode, Status)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // As of a compound, the first operation that is bad ends the callback: nothing tells where
-        // the next one would begin.
+        // As in a compound, the first bad operation ends the callback: the start of the next one is
+        // unknown.
         self.left = self.left.checked_sub(1)?;
         let code = self.reader.u32().ok().and_then(CallbackCode::from_number);
         let in_minor = |code: &CallbackCode| code.is_in_minor(self.minor);
@@ -286,11 +287,11 @@ pub fn encode_callback_reply<'a>(
     writer.set_u32(count_at, count);
 }
 
-/// Reads the reply to a callback compound up to its results, and returns its status and how many
-/// [`CallbackResult`]s follow.
+/// Decodes the reply to a callback compound up to its results, and returns its status and the
+/// number of [`CallbackResult`]s that follow.
 ///
 /// # Errors
-/// [`DecodeError`] when it is malformed.
+/// [`DecodeError`] if it is malformed.
 pub fn decode_callback_reply(reader: &mut Reader<'_>) -> Result<(Status, u32), DecodeError> {
     let status = Status::from_number(reader.u32()?);
     reader.opaque(COMPOUND_TAG_BYTES_MAX)?;

@@ -1,9 +1,9 @@
 //! COMPOUND: a list of operations in one call, and their results in one reply.
 //!
 //! [`Compound`] and [`CompoundReply`] are views whose operations are decoded one by one, since
-//! none after a failure counts. [`CompoundBuilder`] and [`ReplyBuilder`] write them straight into
-//! the buffer that is sent, and fill in count and status at the end.
-//! **Source:** RFC 7530 sections 15.2 and 16.2, RFC 8881 section 16.2.
+//! those after a failure don't count. [`CompoundBuilder`] and [`ReplyBuilder`] write them straight
+//! into the send buffer, and fill in count and status at the end. **Source:** RFC 7530 sections
+//! 15.2 and 16.2, RFC 8881 section 16.2.
 
 use super::attributes::Attributes;
 use super::bitmap::Bitmap;
@@ -15,14 +15,13 @@ use crate::limits::COMPOUND_TAG_BYTES_MAX;
 use crate::status::Status;
 use crate::xdr::{Reader, Writer};
 
-/// A word for each operation is the least that a compound of them takes.
+/// Minimum size of an operation in a compound: one word.
 const OP_BYTES_MIN: usize = 4;
 
 fn check_count(count: u32, reader: &Reader<'_>) -> Result<(), DecodeError> {
     // The count comes from the network. A message that is too short even for the numbers of its
-    // operations is malformed as a whole (GARBAGE_ARGS); what is wrong within an operation is
-    // answered under that operation (BADXDR), after those before it were carried out. RFC 7530
-    // section 15.2.
+    // operations is malformed as a whole (GARBAGE_ARGS); an error within an operation is returned
+    // for that operation (BADXDR), after the earlier ones were executed. RFC 7530 section 15.2.
     let needed = (count as usize).saturating_mul(OP_BYTES_MIN);
     let left = reader.remaining();
     if needed > left { Err(DecodeError::Truncated { needed, left }) } else { Ok(()) }
@@ -31,7 +30,7 @@ fn check_count(count: u32, reader: &Reader<'_>) -> Result<(), DecodeError> {
 /// A list of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compound<'a> {
-    /// Returned with the reply; for people who read captures.
+    /// Returned in the reply; for people who read captures.
     pub tag: &'a [u8],
     /// The minor version.
     pub minor: u32,
@@ -40,7 +39,7 @@ pub struct Compound<'a> {
 }
 
 impl<'a> Compound<'a> {
-    /// Reads a compound, which must be all that is left; its operations are only counted.
+    /// Decodes a compound, which must be all that is left; its operations are only counted.
     ///
     /// # Errors
     /// [`DecodeError`]; the server answers GARBAGE_ARGS.
@@ -70,17 +69,17 @@ impl<'a> Compound<'a> {
     }
 }
 
-/// An operation that can't be carried out, with what to answer.
+/// An operation that can't be executed, with the answer to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadOp {
-    /// Under which operation to answer.
+    /// The operation code of the answer.
     pub code: OpCode,
-    /// OP_ILLEGAL for no operation of this minor version, NOTSUPP for one that is not understood
-    /// here or not any more, BADXDR for malformed arguments.
+    /// OP_ILLEGAL for a number that is not an operation of this minor version, NOTSUPP for one that
+    /// is not supported here or obsolete, BADXDR for malformed arguments.
     pub status: Status,
 }
 
-/// Iterates over the operations of a compound; ends after the first that is bad.
+/// Iterates over the operations of a compound; ends after the first bad one.
 #[derive(Debug, Clone)]
 pub struct Ops<'a> {
     minor: u32,
@@ -89,12 +88,12 @@ pub struct Ops<'a> {
 }
 
 impl Ops<'_> {
-    /// Returns how many operations are left.
+    /// Returns the number of operations left.
     pub const fn left(&self) -> u32 {
         self.left
     }
 
-    /// Tells whether bytes follow the last operation.
+    /// Returns true if bytes follow the last operation.
     pub const fn has_trailing(&self) -> bool {
         self.left == 0 && self.reader.remaining() > 0
     }
@@ -104,8 +103,8 @@ impl<'a> Iterator for Ops<'a> {
     type Item = Result<Op<'a>, BadOp>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // None behind a bad operation is decoded. Its arguments have no length of their own, so
-        // that where the next one begins is known only if they are understood.
+        // Nothing after a bad operation is decoded. Arguments have no length, so the start of the
+        // next operation is only known if they are understood.
         self.left = self.left.checked_sub(1)?;
         let bad = |code, status| Some(Err(BadOp { code, status }));
         let number = self.reader.u32().ok();
@@ -114,9 +113,9 @@ impl<'a> Iterator for Ops<'a> {
             self.left = 0;
             return bad(OpCode::Illegal, Status::OpIllegal);
         };
-        // Three answers, as RFC 8881 section 2.7 tells them apart: OP_ILLEGAL for a number that
-        // this minor version does not define, NOTSUPP for one that it defines and this server
-        // lacks, BADXDR for arguments that can't be read.
+        // Three answers, according to RFC 8881 section 2.7: OP_ILLEGAL for a number that this minor
+        // version does not define, NOTSUPP for one that it defines and this server lacks, BADXDR
+        // for arguments that can't be decoded.
         let decoded = if code.is_obsolete_in(self.minor) {
             Ok(None)
         } else {
@@ -136,19 +135,19 @@ impl<'a> Iterator for Ops<'a> {
 /// The results of a compound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompoundReply<'a> {
-    /// That of the last operation carried out.
+    /// Status of the last executed operation.
     pub status: Status,
-    /// That of the call.
+    /// Tag of the call.
     pub tag: &'a [u8],
     count: u32,
     results: &'a [u8],
 }
 
 impl<'a> CompoundReply<'a> {
-    /// Reads a reply, which must be all that is left; its results are only counted.
+    /// Decodes a reply, which must be all that is left; its results are only counted.
     ///
     /// # Errors
-    /// [`DecodeError`] when it is malformed.
+    /// [`DecodeError`] if it is malformed.
     pub fn decode(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
         let status = Status::from_number(reader.u32()?);
         let tag = reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
@@ -170,13 +169,13 @@ impl<'a> CompoundReply<'a> {
         self.count
     }
 
-    /// Returns what reads the results one by one.
+    /// Returns a reader of the individual results.
     pub const fn results(&self) -> Results<'a> {
         Results { left: self.count, reader: Reader::new(self.results) }
     }
 }
 
-/// Reads the results of a compound one by one.
+/// Decodes the results of a compound one by one.
 #[derive(Debug, Clone, Copy)]
 pub struct Results<'a> {
     left: u32,
@@ -184,10 +183,10 @@ pub struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Returns the next result, of whatever operation it is; `None` at the end.
+    /// Returns the next result, of any operation; `None` at the end.
     ///
     /// # Errors
-    /// [`DecodeError`] when it is malformed or not understood.
+    /// [`DecodeError`] if it is malformed or not understood.
     pub fn next_result(&mut self) -> Result<Option<OpResult<'a>>, DecodeError> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
@@ -197,7 +196,7 @@ impl<'a> Results<'a> {
     /// Ends the reply.
     ///
     /// # Errors
-    /// [`DecodeError::Trailing`] when bytes are left.
+    /// [`DecodeError::Trailing`] if bytes are left.
     pub fn finish(self) -> Result<(), DecodeError> {
         self.reader.finish()
     }
@@ -212,7 +211,7 @@ pub struct CompoundBuilder<'b> {
 }
 
 impl<'b> CompoundBuilder<'b> {
-    /// Starts a compound after what `out` already holds.
+    /// Starts a compound after the current content of `out`.
     pub fn new(out: &'b mut Vec<u8>, tag: &[u8], minor: u32) -> Self {
         let mut writer = Writer::new(out);
         writer.opaque(tag);
@@ -227,13 +226,13 @@ impl<'b> CompoundBuilder<'b> {
         self.push_with(|writer| op.encode(writer));
     }
 
-    /// Appends an operation that `encode` writes, number and arguments.
+    /// Appends an operation written by `encode`, number and arguments.
     pub fn push_with(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
         encode(&mut Writer::new(self.out));
         self.count += 1;
     }
 
-    /// Returns where in the buffer the next operation begins, in bytes.
+    /// Returns the offset of the next operation in the buffer, in bytes.
     pub fn position(&self) -> usize {
         self.out.len()
     }
@@ -244,7 +243,7 @@ impl<'b> CompoundBuilder<'b> {
     }
 }
 
-/// A point in a reply to which [`ReplyBuilder::rewind`] goes back.
+/// A position in a reply that [`ReplyBuilder::rewind`] can return to.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyMark {
     len: usize,
@@ -262,10 +261,10 @@ pub struct ReplyBuilder<'b> {
 }
 
 impl<'b> ReplyBuilder<'b> {
-    /// Starts a reply with the call's tag after what `out` already holds.
+    /// Starts a reply with the call's tag after the current content of `out`.
     pub fn new(out: &'b mut Vec<u8>, tag: &[u8]) -> Self {
-        // Status and count precede the results and are known at the end: their places are kept free
-        // and filled in by `finish`.
+        // Status and count precede the results but are only known at the end: `finish` fills them
+        // in.
         let start = out.len();
         let mut writer = Writer::new(out);
         writer.u32(0);
@@ -287,13 +286,13 @@ impl<'b> ReplyBuilder<'b> {
 
     /// Appends a result.
     pub fn push(&mut self, result: &OpResult<'_>) {
-        // A compound ends at its first failure, so that the status of the last result is that of
-        // the whole reply.
+        // A compound ends at its first failure, so the status of the last result is that of the
+        // whole reply.
         self.status = result.status();
         self.push_with(|writer| result.encode(writer));
     }
 
-    /// Appends the result of a GETATTR: those of the `requested` attributes that there are.
+    /// Appends the result of a GETATTR: the `requested` attributes that are present.
     pub fn getattr_ok(&mut self, attributes: &Attributes<'_>, requested: Bitmap) {
         self.push_with(|writer| encode_getattr_ok(writer, attributes, requested));
     }
@@ -304,23 +303,23 @@ impl<'b> ReplyBuilder<'b> {
         self.push_with(|writer| encode_read_header(writer, eof, len));
     }
 
-    /// Lets the caller append the payload that [`ReplyBuilder::read_header`] announced.
+    /// Returns the buffer for appending the payload announced by [`ReplyBuilder::read_header`].
     pub fn payload(&mut self) -> &mut Vec<u8> {
         self.out
     }
 
-    /// Appends a result that `encode` writes: number, status of success, results.
+    /// Appends a result written by `encode`: number, status of success, results.
     pub fn push_with(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
         encode(&mut Writer::new(self.out));
         self.count += 1;
     }
 
-    /// Sets the status of the whole without a result, such as MINOR_VERS_MISMATCH.
+    /// Sets the overall status without a result, such as MINOR_VERS_MISMATCH.
     pub fn set_status(&mut self, status: Status) {
         self.status = status;
     }
 
-    /// Returns the bytes of the reply so far, its status not filled in.
+    /// Returns the bytes of the reply so far; its status is not filled in yet.
     pub fn bytes(&self) -> &[u8] {
         &self.out[self.start..]
     }
@@ -335,7 +334,7 @@ impl<'b> ReplyBuilder<'b> {
         ReplyMark { len: self.out.len(), count: self.count }
     }
 
-    /// Undoes all results since the mark, all but whose last were successes.
+    /// Undoes all results since the mark; all except the last must be successes.
     pub fn rewind(&mut self, mark: ReplyMark) {
         self.out.truncate(mark.len);
         (self.count, self.status) = (mark.count, Status::Ok);

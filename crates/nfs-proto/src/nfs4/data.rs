@@ -1,5 +1,5 @@
-//! The arms of smaller unions: what CREATE makes, SECINFO lists, READ_PLUS finds, COPY names, and
-//! how SETXATTR treats what is there.
+//! Smaller unions: the objects of CREATE, the flavors of SECINFO, the segments of READ_PLUS, the
+//! servers of COPY, and the options of SETXATTR.
 //!
 //! **Source:** RFC 7531, RFC 5662, RFC 7863, RFC 8276.
 
@@ -8,16 +8,16 @@ use crate::nfs3::{Device, FileType};
 use crate::wire::{Wire, wire_choice, wire_enum, wire_struct};
 use crate::xdr::{Reader, Writer};
 
-/// Kinds of content, of SEEK and READ_PLUS. **Source:** RFC 7863, data_content4.
+/// Kinds of content, for SEEK and READ_PLUS. **Source:** RFC 7863, data_content4.
 pub mod content {
     /// Bytes that were written.
     pub const DATA: u32 = 0;
-    /// A range without.
+    /// A range without data.
     pub const HOLE: u32 = 1;
 }
 
-/// Rights of ACCESS on extended attributes, since v4.2; the others are those of
-/// [`crate::nfs3::access`]. **Source:** RFC 8276 section 8.5, ACCESS4_XAREAD and what follows.
+/// Rights of ACCESS to extended attributes, since v4.2; the others are those of
+/// [`crate::nfs3::access`]. **Source:** RFC 8276 section 8.5, ACCESS4_XAREAD and following.
 pub mod xattr_access {
     /// Read the value of an extended attribute.
     pub const READ: u32 = 0x40;
@@ -28,34 +28,34 @@ pub mod xattr_access {
 }
 
 wire_enum! {
-    /// How SETXATTR treats an attribute that is there. **Source:** RFC 8276 section 8.4.2,
+    /// How SETXATTR treats an existing attribute. **Source:** RFC 8276 section 8.4.2,
     /// setxattr_option4.
     pub enum XattrOption("setxattr_option4") {
         /// Creates the attribute or replaces its value.
         Either = 0,
-        /// Creates the attribute; one that is there is an error.
+        /// Creates the attribute; it is an error if it exists.
         Create = 1,
-        /// Replaces the value; an attribute that is not there is an error.
+        /// Replaces the value; it is an error if the attribute does not exist.
         Replace = 2,
     }
 }
 
-/// The object that CREATE makes. **Source:** RFC 7531, createtype4.
+/// The object that CREATE creates. **Source:** RFC 7531, createtype4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreateKind<'a> {
     /// A directory with entries.
     Directory,
-    /// A symbolic link to this.
+    /// A symbolic link to this target.
     Symlink(&'a [u8]),
     /// A block device.
     Block(Device),
     /// A character device.
     Character(Device),
-    /// A socket of the local domain.
+    /// A local socket.
     Socket,
     /// A named pipe.
     Fifo,
-    /// A type that CREATE does not make; the server answers NFS4ERR_BADTYPE.
+    /// A type that CREATE can't create; the server answers NFS4ERR_BADTYPE.
     Other(u32),
 }
 
@@ -103,7 +103,7 @@ wire_struct! {
     }
 }
 
-/// A security flavor that is accepted. **Source:** RFC 7531, secinfo4.
+/// An accepted security flavor. **Source:** RFC 7531, secinfo4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecurityFlavor<'a> {
     /// A flavor without parameters, by number: AUTH_NONE, AUTH_SYS.
@@ -137,7 +137,7 @@ impl<'a> Wire<'a> for SecurityFlavor<'a> {
 }
 
 wire_choice! {
-    /// A part of what READ_PLUS found. **Source:** RFC 7863, read_plus_content.
+    /// A segment returned by READ_PLUS. **Source:** RFC 7863, read_plus_content.
     pub enum Segment<'a>("data_content4") {
         /// Bytes at this offset.
         0 => Data(offset: u64, bytes: &'a [u8]),

@@ -1,7 +1,7 @@
-//! The entries of a READDIR reply of NFS v4, and how a page of them is built.
+//! The entries of a READDIR reply of NFS v4, and how to build a page of them.
 //!
-//! A received [`Entry`] keeps its attributes as they are on the wire; a [`NewEntry`] has them by
-//! name. **Source:** RFC 7530 section 16.24.
+//! A received [`Entry`] keeps its attributes encoded; a [`NewEntry`] has them by name. **Source:**
+//! RFC 7530 section 16.24.
 
 use super::attributes::{Attributes, Fattr};
 use super::bitmap::Bitmap;
@@ -9,31 +9,31 @@ use crate::lists::{Chain, ChainBuilder, ChainIter, PageEntry};
 use crate::wire::wire_struct;
 use crate::xdr::{Writer, opaque_bytes};
 
-/// Bytes that surround the entries in READDIR4resok: verifier, end of chain, eof.
+/// Bytes around the entries in READDIR4resok: verifier, end of chain, eof.
 const RESOK_BYTES: u32 = 8 + 4 + 4;
 
 wire_struct! {
     /// An entry of a directory.
     pub struct Entry<'a> {
-        /// The cookie with which the listing goes on after this entry.
+        /// Cookie for continuing the listing after this entry.
         cookie: u64,
         /// Name of the entry.
         name: &'a [u8],
-        /// Those of the attributes that were requested.
+        /// Requested attributes.
         attributes: Fattr<'a>,
     }
 }
 
-/// An entry that is appended to a page.
+/// An entry to append to a page.
 #[derive(Debug, Clone, Copy)]
 pub struct NewEntry<'a> {
-    /// The cookie with which the listing goes on after this entry.
+    /// Cookie for continuing the listing after this entry.
     pub cookie: u64,
     /// Name of the entry.
     pub name: &'a [u8],
     /// Attributes of the entry.
     pub attributes: &'a Attributes<'a>,
-    /// Those of the attributes that are sent, where they are there.
+    /// Attributes to send, if present.
     pub requested: Bitmap,
 }
 
@@ -55,10 +55,10 @@ pub type Entries<'a> = Chain<'a, Entry<'a>>;
 pub type Iter<'a> = ChainIter<'a, Entry<'a>>;
 
 /// Starts an empty page in `scratch`, which is cleared: at most `dircount` bytes of names and
-/// cookies (0 means no such limit), and `maxcount` bytes in all.
+/// cookies (0 means no limit), and `maxcount` bytes in total.
 pub fn page_of(scratch: &mut Vec<u8>, dircount: u32, maxcount: u32) -> ChainBuilder<'_> {
-    // RFC 7530 section 16.24.4: a server may ignore `dircount`, and 0 is how clients say that they
-    // have no opinion.
+    // RFC 7530 section 16.24.4: a server may ignore `dircount`, and clients send 0 if they have no
+    // preference.
     let names_budget = if dircount == 0 { usize::MAX } else { dircount as usize };
     ChainBuilder::with_budget(scratch, maxcount.saturating_sub(RESOK_BYTES), names_budget)
 }

@@ -1,8 +1,7 @@
-//! The arguments of every operation of NFS v4 that is understood here.
+//! The arguments of every supported operation of NFS v4.
 //!
-//! [`Op`] is a view: names, owners and payloads stay where they were received. The table below is
-//! both encoder and decoder. A WRITE whose payload is sent from elsewhere is encoded by
-//! [`encode_write_header`].
+//! [`Op`] is a view: names, owners and payloads are not copied. The table below is both encoder and
+//! decoder. A WRITE whose payload is sent separately is encoded by [`encode_write_header`].
 //! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15, RFC 8276 section 8.4.
 
 use super::attributes::Fattr;
@@ -23,7 +22,7 @@ use crate::xdr::{Reader, Writer};
 by_code! {
     /// An operation with its arguments.
     pub enum Op<'a>: OpCode, code {
-        /// Asks which bits of [`crate::nfs3::access`] are granted on the current object.
+        /// Queries which bits of [`crate::nfs3::access`] are granted on the current object.
         Access { access: u32 },
         /// Closes an open of the current file.
         Close { seqid: u32, stateid: Stateid },
@@ -45,7 +44,7 @@ by_code! {
         Lock {
             lock_type: LockType, reclaim: bool, offset: u64, length: u64, locker: Locker<'a>,
         },
-        /// Tests for a lock of the current file.
+        /// Tests whether a lock on the current file would be granted.
         Lockt { lock_type: LockType, offset: u64, length: u64, owner: StateOwner<'a> },
         /// Unlocks a range of the current file.
         Locku { lock_type: LockType, seqid: u32, stateid: Stateid, offset: u64, length: u64 },
@@ -53,7 +52,7 @@ by_code! {
         Lookup { name: &'a [u8] },
         /// Makes the parent of the current directory current.
         Lookupp,
-        /// Goes on if the attributes differ.
+        /// Continues if the attributes differ.
         Nverify { attributes: Fattr<'a> },
         /// Opens a regular file and makes it current.
         Open {
@@ -78,7 +77,7 @@ by_code! {
         Putrootfh,
         /// Reads `count` bytes from `offset`.
         Read { stateid: Stateid, offset: u64, count: u32 },
-        /// Lists the current directory: at most `dircount` bytes of names, `maxcount` in all.
+        /// Lists the current directory: at most `dircount` bytes of names, `maxcount` in total.
         Readdir {
             cookie: u64, verifier: Verifier, dircount: u32, maxcount: u32, request: Bitmap,
         },
@@ -86,7 +85,7 @@ by_code! {
         Readlink,
         /// Removes a name from the current directory.
         Remove { name: &'a [u8] },
-        /// Renames an entry of the saved directory to one of the current directory.
+        /// Renames an entry of the saved directory to one in the current directory.
         Rename { from: &'a [u8], to: &'a [u8] },
         /// Renews a lease, v4.0.
         Renew { client: ClientId },
@@ -94,11 +93,11 @@ by_code! {
         Restorefh,
         /// Saves the current handle.
         Savefh,
-        /// Asks for the security flavors of a name in the current directory.
+        /// Requests the security flavors of a name in the current directory.
         Secinfo { name: &'a [u8] },
         /// Sets attributes of the current object.
         Setattr { stateid: Stateid, attributes: Fattr<'a> },
-        /// Introduces a client, v4.0.
+        /// Registers a client, v4.0.
         Setclientid {
             owner: ClientOwner<'a>,
             callback_program: u32,
@@ -107,17 +106,17 @@ by_code! {
         },
         /// Confirms a client, v4.0.
         SetclientidConfirm { client: ClientId, confirm: Verifier },
-        /// Goes on if the attributes are the same.
+        /// Continues if the attributes are the same.
         Verify { attributes: Fattr<'a> },
         /// Writes `data` at `offset`.
         Write { stateid: Stateid, offset: u64, stable: StableHow, data: &'a [u8] },
-        /// Forgets an owner of locks, v4.0.
+        /// Forgets a lock owner, v4.0.
         ReleaseLockowner { owner: StateOwner<'a> },
         /// Changes the backchannel's security.
         BackchannelCtl { callback_program: u32, security: List<'a, CallbackSecurity<'a>> },
         /// Binds the connection to a session, in a [`super::direction`].
         BindConnToSession { session: SessionId, direction: u32, rdma: bool },
-        /// Introduces a client; the flags are those of [`super::exchange`].
+        /// Registers a client; the flags are those of [`super::exchange`].
         ExchangeId {
             owner: ClientOwner<'a>,
             flags: u32,
@@ -138,7 +137,7 @@ by_code! {
         DestroySession { session: SessionId },
         /// Frees a stateid without locks.
         FreeStateid { stateid: Stateid },
-        /// Asks for the security flavors of the current object (0) or its parent (1).
+        /// Requests the security flavors of the current object (0) or its parent (1).
         SecinfoNoName { style: u32 },
         /// Starts every compound of a session.
         Sequence {
@@ -148,7 +147,7 @@ by_code! {
         TestStateid { stateids: List<'a, Stateid> },
         /// Destroys a client id.
         DestroyClientid { client: ClientId },
-        /// States that nothing is left to reclaim.
+        /// Reports that nothing is left to reclaim.
         ReclaimComplete { one_fs: bool },
         /// Reserves space, v4.2.
         Allocate { stateid: Stateid, offset: u64, length: u64 },
@@ -163,13 +162,13 @@ by_code! {
             synchronous: bool,
             servers: List<'a, NetLocation<'a>>,
         },
-        /// Makes a hole, v4.2.
+        /// Punches a hole, v4.2.
         Deallocate { stateid: Stateid, offset: u64, length: u64 },
         /// Announces how a range will be used, v4.2.
         IoAdvise { stateid: Stateid, offset: u64, count: u64, hints: Bitmap },
         /// Cancels a copy, v4.2.
         OffloadCancel { stateid: Stateid },
-        /// Asks how far a copy is, v4.2.
+        /// Queries the progress of a copy, v4.2.
         OffloadStatus { stateid: Stateid },
         /// Reads data and holes, v4.2.
         ReadPlus { stateid: Stateid, offset: u64, count: u32 },
@@ -197,7 +196,7 @@ by_code! {
 }
 
 impl<'a> Op<'a> {
-    /// Reads the arguments of an operation, or returns `None` when they are not understood.
+    /// Decodes the arguments of an operation, or returns `None` if it is not supported.
     ///
     /// # Errors
     /// [`DecodeError`]; the server answers NFS4ERR_BADXDR.
@@ -213,7 +212,7 @@ impl<'a> Op<'a> {
 }
 
 /// Appends a WRITE up to its payload; the caller sends the `len` payload bytes and
-/// [`crate::xdr::pad_len`] zero bytes after them, so that it has to be the last operation.
+/// [`crate::xdr::pad_len`] zero bytes after them, so it has to be the last operation.
 pub fn encode_write_header(
     writer: &mut Writer<'_>,
     stateid: &Stateid,

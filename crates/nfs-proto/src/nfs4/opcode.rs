@@ -1,18 +1,18 @@
 //! The operations of NFS v4 by number. **Source:** RFC 7531, RFC 5662, RFC 7863, RFC 8276.
 //!
-//! A row of the table holds number, first and last minor version, name and traits of an operation.
-//! The server takes its decisions about whole operations from it. [`OpCode`] names all that an RFC
-//! defines, those too whose arguments are not understood here: a server answers them
-//! NFS4ERR_NOTSUPP under their own number, and all others OP_ILLEGAL.
+//! A row of the table has the number, first and last minor version, name and traits of an
+//! operation. The server bases its decisions about whole operations on it. [`OpCode`] includes all
+//! operations that an RFC defines, even those that are not supported here: a server answers them
+//! NFS4ERR_NOTSUPP with their own number, and all others OP_ILLEGAL.
 
 /// Changes a file, a directory or the state of a client.
-// Traits of an operation, as bits; the table's last column joins them.
+// Traits of an operation, as bits; the last column of the table combines them.
 const CHANGES: u8 = 1;
 /// Carries the sequence number of an owner in v4.0.
 const OWNER_SEQID: u8 = 2;
-/// Can be the one operation of a compound outside a session.
+/// May be the only operation of a compound outside a session.
 const SESSIONLESS: u8 = 4;
-/// Must not be carried out twice when a call of v4.0 is sent again.
+/// Must not be executed twice if a call of v4.0 is sent again.
 const ONCE_ONLY: u8 = 8;
 
 macro_rules! opcodes {
@@ -44,16 +44,17 @@ macro_rules! opcodes {
                 }
             }
 
-            /// Tells whether this minor version defines the operation; in v4.1 some of v4.0 are
-            /// defined to be answered NFS4ERR_NOTSUPP, see [`OpCode::is_obsolete_in`].
+            /// Returns true if this minor version defines the operation; v4.1 defines some
+            /// operations of v4.0 only to be answered NFS4ERR_NOTSUPP, see
+            /// [`OpCode::is_obsolete_in`].
             pub const fn is_in_minor(self, minor: u32) -> bool {
                 match self {
                     $(Self::$variant => matches!(minor, $first..),)*
                 }
             }
 
-            /// Tells whether this minor version replaced the operation by sessions.
-            /// **Source:** RFC 8881 section 17, "mandatory to not implement".
+            /// Returns true if sessions replaced the operation in this minor version. **Source:**
+            /// RFC 8881 section 17, "mandatory to not implement".
             pub const fn is_obsolete_in(self, minor: u32) -> bool {
                 match self {
                     $(Self::$variant => !matches!(minor, 0..=$last),)*
@@ -71,7 +72,7 @@ macro_rules! opcodes {
 }
 
 opcodes! {
-    /// Asks for access rights.
+    /// Requests access rights.
     Access = 3, 0..=2, "ACCESS";
     /// Closes a file.
     Close = 4, 0..=2, "CLOSE", CHANGES | OWNER_SEQID | ONCE_ONLY;
@@ -91,7 +92,7 @@ opcodes! {
     Link = 11, 0..=2, "LINK", CHANGES | ONCE_ONLY;
     /// Locks a range.
     Lock = 12, 0..=2, "LOCK", CHANGES | OWNER_SEQID | ONCE_ONLY;
-    /// Tests for a lock.
+    /// Tests whether a lock would be granted.
     Lockt = 13, 0..=2, "LOCKT";
     /// Unlocks a range.
     Locku = 14, 0..=2, "LOCKU", CHANGES | OWNER_SEQID | ONCE_ONLY;
@@ -99,7 +100,7 @@ opcodes! {
     Lookup = 15, 0..=2, "LOOKUP";
     /// Finds the parent directory.
     Lookupp = 16, 0..=2, "LOOKUPP";
-    /// Goes on if attributes differ.
+    /// Continues if attributes differ.
     Nverify = 17, 0..=2, "NVERIFY";
     /// Opens a regular file.
     Open = 18, 0..=2, "OPEN", CHANGES | OWNER_SEQID | ONCE_ONLY;
@@ -131,25 +132,25 @@ opcodes! {
     Restorefh = 31, 0..=2, "RESTOREFH";
     /// Saves the current handle.
     Savefh = 32, 0..=2, "SAVEFH";
-    /// Asks for security flavors.
+    /// Requests security flavors.
     Secinfo = 33, 0..=2, "SECINFO";
     /// Sets attributes of a file.
     Setattr = 34, 0..=2, "SETATTR", CHANGES | ONCE_ONLY;
-    /// Introduces a client.
+    /// Registers a client.
     Setclientid = 35, 0..=0, "SETCLIENTID", ONCE_ONLY;
     /// Confirms a client.
     SetclientidConfirm = 36, 0..=0, "SETCLIENTID_CONFIRM", ONCE_ONLY;
-    /// Goes on if attributes are the same.
+    /// Continues if attributes are the same.
     Verify = 37, 0..=2, "VERIFY";
     /// Writes to a file.
     Write = 38, 0..=2, "WRITE", CHANGES;
-    /// Forgets an owner of locks.
+    /// Forgets a lock owner.
     ReleaseLockowner = 39, 0..=0, "RELEASE_LOCKOWNER";
     /// Changes the backchannel's security.
     BackchannelCtl = 40, 1..=2, "BACKCHANNEL_CTL";
     /// Binds a connection to a session.
     BindConnToSession = 41, 1..=2, "BIND_CONN_TO_SESSION", SESSIONLESS;
-    /// Introduces a client.
+    /// Registers a client.
     ExchangeId = 42, 1..=2, "EXCHANGE_ID", SESSIONLESS;
     /// Creates a session.
     CreateSession = 43, 1..=2, "CREATE_SESSION", SESSIONLESS;
@@ -157,7 +158,7 @@ opcodes! {
     DestroySession = 44, 1..=2, "DESTROY_SESSION", SESSIONLESS;
     /// Frees a stateid without locks.
     FreeStateid = 45, 1..=2, "FREE_STATEID";
-    /// Asks for a directory delegation.
+    /// Requests a directory delegation.
     GetDirDelegation = 46, 1..=2, "GET_DIR_DELEGATION", CHANGES;
     /// Gets the address of a pNFS device.
     Getdeviceinfo = 47, 1..=2, "GETDEVICEINFO";
@@ -169,7 +170,7 @@ opcodes! {
     Layoutget = 50, 1..=2, "LAYOUTGET", CHANGES;
     /// Returns a layout.
     Layoutreturn = 51, 1..=2, "LAYOUTRETURN", CHANGES;
-    /// Asks for the security flavors of the current object.
+    /// Requests the security flavors of the current object.
     SecinfoNoName = 52, 1..=2, "SECINFO_NO_NAME";
     /// Starts every compound of a session.
     Sequence = 53, 1..=2, "SEQUENCE";
@@ -177,11 +178,11 @@ opcodes! {
     SetSsv = 54, 1..=2, "SET_SSV";
     /// Tests whether stateids are valid.
     TestStateid = 55, 1..=2, "TEST_STATEID";
-    /// Asks for a delegation.
+    /// Requests a delegation.
     WantDelegation = 56, 1..=2, "WANT_DELEGATION", CHANGES;
     /// Destroys a client id.
     DestroyClientid = 57, 1..=2, "DESTROY_CLIENTID", SESSIONLESS;
-    /// States that nothing is left to reclaim.
+    /// Reports that nothing is left to reclaim.
     ReclaimComplete = 58, 1..=2, "RECLAIM_COMPLETE";
     /// Reserves space for a file.
     Allocate = 59, 2..=2, "ALLOCATE", CHANGES;
@@ -189,7 +190,7 @@ opcodes! {
     Copy = 60, 2..=2, "COPY", CHANGES;
     /// Prepares a copy between servers.
     CopyNotify = 61, 2..=2, "COPY_NOTIFY";
-    /// Makes a hole.
+    /// Punches a hole.
     Deallocate = 62, 2..=2, "DEALLOCATE", CHANGES;
     /// Announces how a range will be used.
     IoAdvise = 63, 2..=2, "IO_ADVISE";
@@ -199,7 +200,7 @@ opcodes! {
     Layoutstats = 65, 2..=2, "LAYOUTSTATS";
     /// Cancels a copy.
     OffloadCancel = 66, 2..=2, "OFFLOAD_CANCEL";
-    /// Asks how far a copy is.
+    /// Queries the progress of a copy.
     OffloadStatus = 67, 2..=2, "OFFLOAD_STATUS";
     /// Reads data and holes.
     ReadPlus = 68, 2..=2, "READ_PLUS";
@@ -217,7 +218,7 @@ opcodes! {
     Listxattrs = 74, 2..=2, "LISTXATTRS";
     /// Removes an extended attribute.
     Removexattr = 75, 2..=2, "REMOVEXATTR", CHANGES;
-    /// Stands in replies for a number that is no operation.
+    /// Used in replies for a number that is not an operation.
     Illegal = 10044, 0..=2, "ILLEGAL", SESSIONLESS;
 }
 
@@ -227,26 +228,27 @@ impl OpCode {
         self as u32
     }
 
-    /// Tells whether the operation changes something, so that a server must know that its result
-    /// fits into the reply before it begins.
+    /// Returns true if the operation changes something, so that a server must make sure that its
+    /// result fits into the reply before executing it.
     pub const fn changes(self) -> bool {
         self.traits() & CHANGES != 0
     }
 
-    /// Tells whether v4.0 numbers the calls of this operation by its owner, so that one that is
-    /// sent again gets the first one's result. **Source:** RFC 7530 section 9.1.7.
+    /// Returns true if v4.0 numbers the calls of this operation by owner, so that a retransmission
+    /// gets the first one's result. **Source:** RFC 7530 section 9.1.7.
     pub const fn has_owner_seqid(self) -> bool {
         self.traits() & OWNER_SEQID != 0
     }
 
-    /// Tells whether a server of v4.0 has to keep the reply to a call with this operation for a
-    /// retransmission. WRITE is not among them: the same data at the same place changes nothing.
+    /// Returns true if a v4.0 server has to keep the reply to a call with this operation for a
+    /// retransmission. WRITE is not among them: writing the same data at the same offset changes
+    /// nothing.
     pub const fn is_once_only(self) -> bool {
         self.traits() & ONCE_ONLY != 0
     }
 
-    /// Tells whether the operation can be a compound of its own from v4.1 on, without SEQUENCE.
-    /// **Source:** RFC 8881 section 2.10.6.1.
+    /// Returns true if the operation may be the only one of a compound without SEQUENCE, from v4.1
+    /// on. **Source:** RFC 8881 section 2.10.6.1.
     pub const fn is_sessionless(self) -> bool {
         self.traits() & SESSIONLESS != 0
     }

@@ -19,9 +19,9 @@ pub mod share {
     pub const WRITE: u32 = 2;
     /// Both of them.
     pub const BOTH: u32 = 3;
-    /// The bits that say which delegation is wanted, since v4.1.
+    /// The bits for the wanted delegation, since v4.1.
     pub const WANT_MASK: u32 = 0xff00;
-    /// A delegation to read is wanted, since v4.1.
+    /// A read delegation is wanted, since v4.1.
     pub const WANT_READ_DELEGATION: u32 = 0x0100;
     /// A delegation of any type is wanted, since v4.1.
     pub const WANT_ANY_DELEGATION: u32 = 0x0300;
@@ -29,14 +29,14 @@ pub mod share {
     pub const WANT_NO_DELEGATION: u32 = 0x0400;
 }
 
-/// The type of a delegation to read. **Source:** RFC 7531, OPEN_DELEGATE_READ.
+/// The type of a read delegation. **Source:** RFC 7531, OPEN_DELEGATE_READ.
 pub const DELEGATE_READ: u32 = 1;
 
 /// Bits of the flags that OPEN returns. **Source:** RFC 7531, RFC 5662.
 pub mod open_result {
     /// OPEN_CONFIRM must follow, v4.0.
     pub const CONFIRM: u32 = 0x2;
-    /// The server's locks are those of POSIX.
+    /// The server's locks behave like POSIX locks.
     pub const LOCKTYPE_POSIX: u32 = 0x4;
     /// The server keeps a file that is removed while open, since v4.1.
     pub const PRESERVE_UNLINKED: u32 = 0x8;
@@ -61,8 +61,7 @@ pub enum OpenHow<'a> {
 
 impl<'a> Wire<'a> for OpenHow<'a> {
     fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        // Two discriminants, one in the other: whether OPEN creates, and how. NoCreate has no body
-        // at all.
+        // Two nested discriminants: whether OPEN creates, and how. NoCreate has no body at all.
         match reader.u32()? {
             0 => return Ok(Self::NoCreate),
             1 => {}
@@ -100,21 +99,21 @@ impl<'a> Wire<'a> for OpenHow<'a> {
 }
 
 wire_choice! {
-    /// The file that is opened. **Source:** RFC 7531 open_claim4, RFC 5662.
+    /// The file to open. **Source:** RFC 7531 open_claim4, RFC 5662.
     pub enum Claim<'a>("open_claim_type4") {
         /// A name in the current directory.
         0 => Name(name: &'a [u8]),
         /// The current file, as it was open before the server restarted, with this delegation type.
         1 => Previous(delegation: u32),
-        /// A name in the current directory, by a delegation that is held.
+        /// A name in the current directory, under a delegation that the client holds.
         2 => DelegateCurrent(stateid: Stateid, name: &'a [u8]),
-        /// A name in the current directory, by a delegation from before the client restarted.
+        /// A name in the current directory, under a delegation from before the client restarted.
         3 => DelegatePrevious(name: &'a [u8]),
         /// The current file, since v4.1.
         4 => Current,
-        /// The current file, by a delegation that is held, since v4.1.
+        /// The current file, under a delegation that the client holds, since v4.1.
         5 => DelegateCurrentFile(stateid: Stateid),
-        /// The current file, by a delegation from before the client restarted, since v4.1.
+        /// The current file, under a delegation from before the client restarted, since v4.1.
         6 => DelegatePreviousFile,
     }
 }
@@ -122,13 +121,13 @@ wire_choice! {
 wire_struct! {
     /// An entry of an access control list. **Source:** RFC 7530 section 6.2.1, nfsace4.
     pub struct Ace<'a> {
-        /// Allows, denies, audits or alarms.
+        /// Allow, deny, audit or alarm.
         ace_type: u32,
         /// How it is inherited.
         flags: u32,
         /// The rights of the entry.
         access: u32,
-        /// Whom it is about.
+        /// Whom it applies to.
         who: &'a [u8],
     }
 }
@@ -144,7 +143,7 @@ wire_enum! {
         Resource = 2,
         /// The file system does not support it.
         NotSupportedType = 3,
-        /// A write delegation is held already.
+        /// A write delegation is already held.
         WriteDelegated = 4,
         /// A delegation can't be upgraded.
         NotUpgraded = 5,
@@ -158,12 +157,12 @@ wire_enum! {
 }
 
 wire_choice! {
-    /// How much may be written under a delegation before the server must be consulted.
-    /// **Source:** RFC 7531, nfs_space_limit4.
+    /// How much may be written under a delegation before contacting the server. **Source:** RFC
+    /// 7531, nfs_space_limit4.
     pub enum SpaceLimit("limit_by4") {
         /// Up to this file size, in bytes.
         1 => Size(bytes: u64),
-        /// So many blocks of so many bytes.
+        /// This number of blocks of this size.
         2 => Blocks(blocks: u32, bytes: u32),
     }
 }
@@ -173,28 +172,28 @@ wire_choice! {
 pub enum Delegation<'a> {
     /// No delegation at all.
     None,
-    /// A delegation to read.
+    /// A read delegation.
     Read {
-        /// Names the delegation.
+        /// Stateid of the delegation.
         stateid: Stateid,
-        /// Whether it is recalled already.
+        /// Whether it is already being recalled.
         recall: bool,
-        /// Who may open without asking the server.
+        /// Who may open without contacting the server.
         permissions: Ace<'a>,
     },
-    /// To read and write.
+    /// A write delegation.
     Write {
-        /// Names the delegation.
+        /// Stateid of the delegation.
         stateid: Stateid,
-        /// Whether it is recalled already.
+        /// Whether it is already being recalled.
         recall: bool,
         /// How much may be written.
         limit: SpaceLimit,
-        /// Who may open without asking the server.
+        /// Who may open without contacting the server.
         permissions: Ace<'a>,
     },
-    /// None, and why, since v4.1; the flag says for contention that the server will push one, and
-    /// for lack of resources that it will tell when there are some.
+    /// None, with the reason, since v4.1; for contention the flag means that the server will push
+    /// one, for lack of resources that it will announce when there are some.
     NoneExt(NoDelegation, bool),
 }
 
@@ -215,7 +214,7 @@ impl<'a> Wire<'a> for Delegation<'a> {
                 permissions: Ace::decode(reader)?,
             },
             3 => {
-                // Only two of the reasons have a flag behind them: whether the server will push a
+                // Only two of the reasons are followed by a flag: whether the server will push a
                 // delegation later (contention), or signal when it has resources again. RFC 8881
                 // section 18.16.3.
                 let why = NoDelegation::decode(reader)?;

@@ -1,12 +1,12 @@
 //! Owners and groups, which v4 passes as strings. **Source:** RFC 7530 section 5.9.
 //!
-//! Under AUTH_SYS both ends take plain numbers ("1000"); some servers add a domain all the same.
+//! With AUTH_SYS both ends use plain numbers ("1000"); some servers still add a domain.
 
 /// Returns the number of an owner such as `1000` or `1000@example.org`, or `None` for a name.
 pub fn owner_number(owner: &[u8]) -> Option<u32> {
     let digits = owner.split(|byte| *byte == b'@').next()?;
-    // "007" and "+7" are names and not numbers: a number has one spelling, or two names would be
-    // one user.
+    // "007" and "+7" are names, not numbers: a number has one spelling, or two names would be the
+    // same user.
     let canonical = matches!(digits, [b'0'] | [b'1'..=b'9', ..]);
     if !canonical || digits.len() > 10 {
         return None;
@@ -17,7 +17,7 @@ pub fn owner_number(owner: &[u8]) -> Option<u32> {
     })
 }
 
-/// A numeric owner as a string, held inline.
+/// A numeric owner as a string, stored inline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumericOwner {
     digits: [u8; 10],

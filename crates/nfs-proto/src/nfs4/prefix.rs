@@ -1,8 +1,8 @@
-//! Finds the payload of a READ in a reply of which only the start has arrived.
+//! Finds the payload of a READ in an incomplete reply.
 //!
-//! [`read_prefix`] walks the results that may stand before the READ of a client's compound, so
-//! that the payload can be received past the session. It decides nothing about a reply that has
-//! no payload: that is decoded as a whole. **Source:** RFC 7530 section 16.23.
+//! [`read_prefix`] walks the results that may precede the READ of a client's compound, so that the
+//! payload can be received bypassing the session. It returns `None` for replies without a payload,
+//! which are decoded as a whole. **Source:** RFC 7530 section 16.23.
 
 use super::opcode::OpCode;
 use crate::error::DecodeError;
@@ -22,18 +22,18 @@ pub struct ReadPrefix {
     pub eof: bool,
 }
 
-/// Reads a compound's reply up to the payload of its READ, which only SEQUENCE and PUTFH may
+/// Decodes a compound's reply up to the payload of its READ, which only SEQUENCE and PUTFH may
 /// precede. `None` means that no payload can be found this way.
 ///
 /// # Errors
-/// [`DecodeError::Truncated`] when more bytes are needed to tell; `needed - left` of them at least.
+/// [`DecodeError::Truncated`] if more bytes are needed to decide; at least `needed - left`.
 pub fn read_prefix(reader: &mut Reader<'_>) -> Result<Option<ReadPrefix>, DecodeError> {
     if reader.u32()? != Status::Ok.number() {
         return Ok(None);
     }
     reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
-    // A client's READ is SEQUENCE, PUTFH, READ or the last two. Anything else, and any failure on
-    // the way, has no payload that could be found ahead of the rest.
+    // A client's READ is SEQUENCE, PUTFH, READ or just the last two. Anything else, and any failure
+    // on the way, has no payload that could be found early.
     for _ in 0..reader.u32()? {
         let code = OpCode::from_number(reader.u32()?);
         if reader.u32()? != Status::Ok.number() {

@@ -1,9 +1,9 @@
-//! The results of every operation of NFS v4 that is understood here.
+//! The results of every supported operation of NFS v4.
 //!
 //! [`OpOk`] is what follows a status of success; the table below is both encoder and decoder.
-//! [`OpResult`] adds the failures, a few of which say more than their status. A READ whose payload
-//! is sent from elsewhere is encoded by [`encode_read_header`].
-//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15, RFC 8276 section 8.4.
+//! [`OpResult`] adds the failures, a few of which contain more than their status. A READ whose
+//! payload is sent separately is encoded by [`encode_read_header`]. **Source:** RFC 7530 section
+//! 16, RFC 8881 section 18, RFC 7862 section 15, RFC 8276 section 8.4.
 
 use super::attributes::{Attributes, Fattr};
 use super::bitmap::Bitmap;
@@ -23,11 +23,11 @@ use crate::xdr::{Reader, Writer};
 by_code! {
     /// The results of an operation that succeeded.
     pub enum OpOk<'a>: OpCode, code {
-        /// Rights that are known, and those of them that are granted.
+        /// Supported rights, and which of them are granted.
         Access { supported: u32, access: u32 },
-        /// The stateid, which is not valid any more.
+        /// The stateid, which is no longer valid.
         Close { stateid: Stateid },
-        /// To be compared with that of the WRITEs.
+        /// Compare it with that of the WRITEs.
         Commit { verifier: Verifier },
         /// The directory's change, and which attributes were set.
         Create { change: ChangeInfo, set: Bitmap },
@@ -41,11 +41,11 @@ by_code! {
         Getfh { file: FileHandle },
         /// The directory's change.
         Link { change: ChangeInfo },
-        /// Names the lock.
+        /// Stateid of the lock.
         Lock { stateid: Stateid },
-        /// The lock could be had.
+        /// The lock would be granted.
         Lockt,
-        /// Names what is left of the lock.
+        /// Stateid of the remaining locks.
         Locku { stateid: Stateid },
         /// The result of LOOKUP, which is empty.
         Lookup,
@@ -53,7 +53,7 @@ by_code! {
         Lookupp,
         /// The attributes differ.
         Nverify,
-        /// Names the open; the flags are those of [`super::open_result`].
+        /// Stateid of the open; the flags are those of [`super::open_result`].
         Open {
             stateid: Stateid,
             change: ChangeInfo,
@@ -93,13 +93,13 @@ by_code! {
         Secinfo { flavors: List<'a, SecurityFlavor<'a>> },
         /// Attributes that were set.
         Setattr { set: Bitmap },
-        /// The client id, and what confirms it.
+        /// The client id, and the verifier that confirms it.
         Setclientid { client: ClientId, confirm: Verifier },
         /// The result of SETCLIENTID_CONFIRM, which is empty.
         SetclientidConfirm,
         /// The attributes are the same.
         Verify,
-        /// How much was written, and how durable it is.
+        /// How much was written, and how stable it is.
         Write { count: u32, committed: StableHow, verifier: Verifier },
         /// The result of RELEASE_LOCKOWNER, which is empty.
         ReleaseLockowner,
@@ -107,7 +107,7 @@ by_code! {
         BackchannelCtl,
         /// How the connection was bound.
         BindConnToSession { session: SessionId, direction: u32, rdma: bool },
-        /// The client id, and who the server is.
+        /// The client id, and the server's identity.
         ExchangeId {
             client: ClientId,
             sequence: u32,
@@ -149,7 +149,7 @@ by_code! {
         ReclaimComplete,
         /// The result of ALLOCATE, which is empty.
         Allocate,
-        /// Bytes that were copied; a callback id where the copy goes on after the reply.
+        /// Number of bytes copied; a callback id if the copy continues after the reply.
         Copy {
             callback_id: Option<Stateid>,
             count: u64,
@@ -160,7 +160,7 @@ by_code! {
         },
         /// The result of DEALLOCATE, which is empty.
         Deallocate,
-        /// Hints that were taken.
+        /// Accepted hints.
         IoAdvise { hints: Bitmap },
         /// The result of OFFLOAD_CANCEL, which is empty.
         OffloadCancel,
@@ -176,7 +176,7 @@ by_code! {
         Getxattr { value: &'a [u8] },
         /// The object's change.
         Setxattr { change: ChangeInfo },
-        /// Names of extended attributes, and the cookie with which the listing goes on.
+        /// Names of extended attributes, and the cookie for continuing the listing.
         Listxattrs { cookie: u64, names: List<'a, &'a [u8]>, eof: bool },
         /// The object's change.
         Removexattr { change: ChangeInfo },
@@ -188,11 +188,11 @@ by_code! {
 pub enum OpResult<'a> {
     /// The operation succeeded.
     Ok(OpOk<'a>),
-    /// It failed, with nothing more to tell.
+    /// It failed, without further information.
     Failed(OpCode, Status),
-    /// LOCK or LOCKT failed for this lock.
+    /// LOCK or LOCKT failed because of this lock.
     Denied(OpCode, Denied<'a>),
-    /// SETATTR failed after it had set these.
+    /// SETATTR failed after setting these.
     SetattrFailed(Status, Bitmap),
     /// SETCLIENTID found the client id in use, from this address.
     ClientInUse(NetAddress<'a>),
@@ -239,17 +239,17 @@ impl<'a> OpResult<'a> {
         }
     }
 
-    /// Reads number, status and results.
+    /// Decodes number, status and results.
     ///
     /// # Errors
-    /// [`DecodeError`] when they are not all there or the operation is not understood.
+    /// [`DecodeError`] if they are incomplete or the operation is not understood.
     pub fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let number = reader.u32()?;
         let unknown = DecodeError::BadValue { what: "the operation of a result", value: number };
         let code = OpCode::from_number(number).ok_or(unknown)?;
-        // Most failures are a status and nothing else. These few say more: the conflicting lock,
-        // the attributes that were set before the failure, who else uses the client id, and what of
-        // a COPY can't be had.
+        // Most failures are only a status. These few contain more: the conflicting lock, the
+        // attributes that were set before the failure, who else uses the client id, and which
+        // requirements of a COPY can't be met.
         let status = Status::decode(reader)?;
         Ok(match (code, status) {
             (_, Status::Ok) => Self::Ok(OpOk::decode_body(code, reader)?.ok_or(unknown)?),
@@ -274,7 +274,7 @@ impl<'a> OpResult<'a> {
         writer.u32(self.status().number());
         match self {
             Self::Ok(ok) => ok.encode_body(writer),
-            // SETATTR says which attributes it set in any case.
+            // SETATTR always returns which attributes it has set.
             Self::Failed(OpCode::Setattr, _) => Bitmap::EMPTY.encode(writer),
             Self::Failed(..) => {}
             Self::Denied(_, denied) => denied.encode(writer),
@@ -288,7 +288,7 @@ impl<'a> OpResult<'a> {
     }
 }
 
-/// Appends the result of a successful GETATTR: those of the `requested` attributes that there are.
+/// Appends the result of a successful GETATTR: the `requested` attributes that are present.
 pub fn encode_getattr_ok(writer: &mut Writer<'_>, attributes: &Attributes<'_>, requested: Bitmap) {
     writer.u32(OpCode::Getattr.number());
     writer.u32(Status::Ok.number());

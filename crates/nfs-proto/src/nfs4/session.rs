@@ -1,4 +1,4 @@
-//! Messages that introduce a client of v4.1 and make its sessions.
+//! Messages that register a v4.1 client and create its sessions.
 //!
 //! **Source:** RFC 8881 sections 18.33 to 18.36, RFC 5662.
 
@@ -18,7 +18,7 @@ pub mod exchange {
     pub const SUPPORTS_MOVED_MIGRATION: u32 = 0x2;
     /// State is bound to the principal.
     pub const BIND_PRINCIPAL_STATEID: u32 = 0x100;
-    /// The server is no pNFS server.
+    /// The server is not a pNFS server.
     pub const USE_NON_PNFS: u32 = 0x1_0000;
     /// The server is a pNFS metadata server.
     pub const USE_PNFS_MDS: u32 = 0x2_0000;
@@ -38,7 +38,7 @@ pub mod create_session {
     pub const PERSISTENT: u32 = 1;
     /// The connection carries the backchannel too.
     pub const CONNECTION_BACKCHANNEL: u32 = 2;
-    /// The connection goes over to RDMA.
+    /// The connection switches to RDMA.
     pub const CONNECTION_RDMA: u32 = 4;
 }
 
@@ -88,11 +88,11 @@ wire_struct! {
         request_bytes_max: u32,
         /// Largest reply, in bytes.
         response_bytes_max: u32,
-        /// Largest reply that is kept for a retry, in bytes.
+        /// Largest reply cached for a retry, in bytes.
         cached_bytes_max: u32,
-        /// Most operations of a compound.
+        /// Maximum number of operations per compound.
         operations_max: u32,
-        /// Most requests at a time: slots.
+        /// Maximum number of concurrent requests: slots.
         requests_max: u32,
         /// RDMA's inbound read queue.
         rdma_ird: Option<u32>,
@@ -131,7 +131,7 @@ pub enum StateProtection {
     None,
     /// By the machine's credential.
     MachineCredential(ProtectedOps),
-    /// By a shared secret, whose parameters are passed over: no server here grants it.
+    /// By a shared secret, whose parameters are skipped: no server here grants it.
     Secret(ProtectedOps),
 }
 
@@ -142,8 +142,8 @@ impl Wire<'_> for StateProtection {
             1 => Self::MachineCredential(ProtectedOps::decode(reader)?),
             2 => {
                 let operations = ProtectedOps::decode(reader)?;
-                // The hash and encryption algorithms, then window and number of handles: read to
-                // find the end.
+                // The hash and encryption algorithms, then window and number of handles: decoded
+                // only to find the end.
                 List::<&[u8]>::decode(reader)?;
                 List::<&[u8]>::decode(reader)?;
                 reader.array::<8>()?;

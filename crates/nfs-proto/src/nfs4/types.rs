@@ -1,7 +1,7 @@
 //! The small types of NFS v4: stateids, sessions, clients, times, owners.
 //!
-//! All are `Copy`; names stay where they were received. **Source:** RFC 7530 sections 2 and 9,
-//! RFC 8881 sections 3.3 and 8.2.
+//! All are `Copy`; names are not copied. **Source:** RFC 7530 sections 2 and 9, RFC 8881 sections
+//! 3.3 and 8.2.
 
 use crate::error::DecodeError;
 use crate::nfs3;
@@ -9,12 +9,13 @@ use crate::wire::{Wire, wire_choice, wire_enum, wire_struct};
 use crate::xdr::{Reader, Writer};
 
 wire_struct! {
-    /// Names a state (open, lock, delegation) and its version. **Source:** RFC 8881 section 3.3.12.
+    /// Identifies a state (open, lock, delegation) and its generation. **Source:** RFC 8881 section
+    /// 3.3.12.
     #[derive(Hash, Default)]
     pub struct Stateid {
-        /// Grows with every change of the state; 0 means the newest, in v4.1.
+        /// Increases with every change of the state; 0 means the current one, in v4.1.
         seqid: u32,
-        /// Names the state.
+        /// Identifies the state.
         other: [u8; 12],
     }
 }
@@ -22,24 +23,23 @@ wire_struct! {
 impl Stateid {
     /// Bytes on the wire.
     pub const WIRE_BYTES: usize = 16;
-    /// No state: I/O that obeys the locks of other owners. **Source:** RFC 8881 section 8.2.3.
+    /// No state: I/O that respects other owners' locks. **Source:** RFC 8881 section 8.2.3.
     pub const ANONYMOUS: Self = Self { seqid: 0, other: [0; 12] };
-    /// No state, and READ passes over the locks of other owners. **Source:** RFC 8881 section
-    /// 8.2.3.
+    /// No state, and READ bypasses other owners' locks. **Source:** RFC 8881 section 8.2.3.
     pub const READ_BYPASS: Self = Self { seqid: u32::MAX, other: [0xff; 12] };
-    /// The one that an earlier operation of the compound made, since v4.1.
-    /// **Source:** RFC 8881 section 16.2.3.1.2.
+    /// The stateid of an earlier operation of the compound, since v4.1. **Source:** RFC 8881
+    /// section 16.2.3.1.2.
     pub const CURRENT: Self = Self { seqid: 1, other: [0; 12] };
     /// Never valid, since v4.1. **Source:** RFC 8881 section 8.2.3.
     pub const INVALID: Self = Self { seqid: u32::MAX, other: [0; 12] };
 
-    /// Tells whether this is one of the special stateids that name no state.
+    /// Returns true if this is one of the special stateids that refer to no state.
     pub fn is_special(&self) -> bool {
         self.other == [0; 12] || self.other == [0xff; 12]
     }
 }
 
-/// Names a session of v4.1. **Source:** RFC 8881 section 2.10.3.
+/// Identifies a session of v4.1. **Source:** RFC 8881 section 2.10.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SessionId(pub [u8; 16]);
 
@@ -55,7 +55,7 @@ impl Wire<'_> for SessionId {
     }
 }
 
-/// The server's short name of a client. **Source:** RFC 7530 section 9.1.1.
+/// The server's short identifier of a client. **Source:** RFC 7530 section 9.1.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct ClientId(pub u64);
 
@@ -98,7 +98,7 @@ impl From<nfs3::Time> for Time {
 }
 
 impl From<Time> for nfs3::Time {
-    /// Takes the nearest instant that 32 bits of seconds can tell.
+    /// Converts to the nearest time with 32-bit seconds.
     fn from(time: Time) -> Self {
         let seconds = time.seconds.clamp(0, i64::from(u32::MAX)) as u32;
         Self { seconds, nanos: time.nanos }
@@ -106,7 +106,7 @@ impl From<Time> for nfs3::Time {
 }
 
 wire_choice! {
-    /// How a time is to be set. **Source:** RFC 7530 section 2.2.2, settime4.
+    /// How a time is set. **Source:** RFC 7530 section 2.2.2, settime4.
     pub enum SetTime("time_how4") {
         /// Set to the server's clock.
         0 => Server,
@@ -126,13 +126,13 @@ wire_struct! {
     }
 }
 
-// A client that knows the value from before, and sees that no change was made between, may keep its
-// cache of the directory and only move on to the value from after: RFC 7530 section 2.2.3.
+// A client that knows the value from before, and sees that the change was atomic, may keep its
+// cache of the directory and just adopt the value from after: RFC 7530 section 2.2.3.
 wire_struct! {
     /// A directory's change attribute around an operation. **Source:** RFC 7530 section 2.2.3.
     #[derive(Default)]
     pub struct ChangeInfo {
-        /// Whether no other change took place between the two values.
+        /// Whether no other change happened between the two values.
         atomic: bool,
         /// Value from before.
         before: u64,
@@ -142,7 +142,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Who opens or locks. **Source:** RFC 7531, open_owner4 and lock_owner4.
+    /// The owner of an open or lock. **Source:** RFC 7531, open_owner4 and lock_owner4.
     pub struct StateOwner<'a> {
         /// Id of the client.
         client: ClientId,
@@ -152,11 +152,11 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A client as it names itself. **Source:** RFC 7531 nfs_client_id4, RFC 5662 client_owner4.
+    /// A client's name for itself. **Source:** RFC 7531 nfs_client_id4, RFC 5662 client_owner4.
     pub struct ClientOwner<'a> {
         /// Changes when the client restarts.
         verifier: nfs3::Verifier,
-        /// Is the same after a restart of the client.
+        /// Stays the same when the client restarts.
         id: &'a [u8],
     }
 }
@@ -185,40 +185,40 @@ wire_enum! {
     }
 }
 
-// The first lock of an owner ties it to an open, so that a server can order its locks after that
-// open; further ones name the lock stateid alone. The sequence numbers order them in v4.0, and are
-// 0 in a session, whose slots do that. RFC 7530 section 9.1.7, RFC 8881 section 8.8.
+// An owner's first lock ties it to an open, so that a server can order its locks after that open;
+// further ones contain only the lock stateid. The sequence numbers order them in v4.0, and are 0 in
+// a session, whose slots do that. RFC 7530 section 9.1.7, RFC 8881 section 8.8.
 wire_choice! {
-    /// Who locks: an owner new to the file, or one with a lock stateid.
-    /// **Source:** RFC 7531, locker4.
+    /// The owner of a lock: one new to the file, or one with a lock stateid. **Source:** RFC 7531,
+    /// locker4.
     pub enum Locker<'a>("new_lock_owner") {
         /// The first lock of this owner on this file.
         1 => New {
-            /// Sequence number of the open's owner, v4.0.
+            /// Sequence number of the open owner, v4.0.
             open_seqid: u32,
             /// Stateid of the open.
             open: Stateid,
-            /// First sequence number of the lock's owner, v4.0.
+            /// First sequence number of the lock owner, v4.0.
             lock_seqid: u32,
-            /// The lock's owner.
+            /// The lock owner.
             owner: StateOwner<'a>,
         },
         /// A further lock.
         0 => Existing {
             /// Stateid of the lock.
             lock: Stateid,
-            /// Sequence number of the lock's owner, v4.0.
+            /// Sequence number of the lock owner, v4.0.
             lock_seqid: u32,
         },
     }
 }
 
 wire_struct! {
-    /// The lock that stands in the way. **Source:** RFC 7531, LOCK4denied.
+    /// The conflicting lock. **Source:** RFC 7531, LOCK4denied.
     pub struct Denied<'a> {
         /// Offset of the first byte.
         offset: u64,
-        /// Bytes; all ones means to the end.
+        /// Length in bytes; all ones means to the end.
         length: u64,
         /// Type of the lock.
         lock_type: LockType,

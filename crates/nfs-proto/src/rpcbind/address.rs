@@ -1,12 +1,13 @@
-//! Transports by name and addresses as text.
+//! Transport names and textual addresses.
 //!
-//! A universal address is the printed IP address, then the two bytes of the port, all joined by
-//! dots: `127.0.0.1.8.1` is port 2049. **Source:** RFC 5665 sections 5.2.3.1, 5.2.3.3 and 5.2.3.4.
+//! A universal address is the printed IP address followed by the two bytes of the port, all joined
+//! by dots: `127.0.0.1.8.1` is port 2049. **Source:** RFC 5665 sections 5.2.3.1, 5.2.3.3 and
+//! 5.2.3.4.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
-/// A transport, by the name that registrations use. **Source:** RFC 5665 section 5.1.
+/// A transport, by the name used in registrations. **Source:** RFC 5665 section 5.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NetId {
     /// TCP over IPv4.
@@ -20,7 +21,7 @@ pub enum NetId {
 }
 
 impl NetId {
-    /// All transports that are known here.
+    /// All supported transports.
     pub const ALL: [Self; 4] = [Self::Tcp, Self::Udp, Self::Tcp6, Self::Udp6];
 
     /// Returns the name on the wire.
@@ -33,12 +34,12 @@ impl NetId {
         }
     }
 
-    /// Returns the transport of this name, if it is known here.
+    /// Returns the transport of this name, if it is supported.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|netid| netid.name().as_bytes() == name)
     }
 
-    /// Returns the transport to an address.
+    /// Returns the transport for an address.
     pub const fn of(udp: bool, address: IpAddr) -> Self {
         match (udp, address) {
             (false, IpAddr::V4(_)) => Self::Tcp,
@@ -48,18 +49,18 @@ impl NetId {
         }
     }
 
-    /// Tells whether this is UDP.
+    /// Returns true if this is UDP.
     pub const fn is_udp(self) -> bool {
         matches!(self, Self::Udp | Self::Udp6)
     }
 
-    /// Tells whether addresses of this transport are those of IPv6.
+    /// Returns true if this transport uses IPv6 addresses.
     pub const fn is_ipv6(self) -> bool {
         matches!(self, Self::Tcp6 | Self::Udp6)
     }
 }
 
-/// An address and port as text, held inline.
+/// An address and port as text, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct UniversalAddress {
     text: [u8; Self::BYTES_MAX],
@@ -67,14 +68,14 @@ pub struct UniversalAddress {
 }
 
 impl UniversalAddress {
-    /// The longest text: an IPv6 address with an IPv4 tail, and two bytes of a port.
+    /// Longest text: an IPv6 address with an IPv4 tail, and two bytes of a port.
     const BYTES_MAX: usize = 45 + 8;
 
-    /// Prints an address; the scope of an IPv6 address has no place in it.
+    /// Formats an address; the scope of an IPv6 address is lost.
     pub fn new(address: SocketAddr) -> Self {
         let mut printed = Self { text: [0; Self::BYTES_MAX], len: 0 };
-        // The port stands behind the address in two decimal bytes, which keeps one syntax for IPv4
-        // and IPv6: the last two dots always belong to the port.
+        // The port follows the address as two decimal bytes, which keeps one syntax for IPv4 and
+        // IPv6: the last two dots always belong to the port.
         let [high, low] = address.port().to_be_bytes();
         write!(printed, "{}.{high}.{low}", address.ip()).expect("the text fits its longest form");
         printed
@@ -85,7 +86,7 @@ impl UniversalAddress {
         &self.text[..self.len as usize]
     }
 
-    /// Reads the text of an address, or returns `None` when it is none.
+    /// Parses the text of an address; `None` if it is not one.
     pub fn parse(text: &[u8]) -> Option<SocketAddr> {
         let text = std::str::from_utf8(text).ok()?;
         let (rest, low) = text.rsplit_once('.')?;
@@ -95,7 +96,7 @@ impl UniversalAddress {
     }
 }
 
-/// Reads a decimal byte; a sign, which the standard parser takes, makes it none.
+/// Parses a decimal byte; refuses a sign, which the standard parser accepts.
 fn byte(text: &str) -> Option<u8> {
     if text.bytes().all(|digit| digit.is_ascii_digit()) { text.parse().ok() } else { None }
 }

@@ -23,7 +23,7 @@ wire_struct! {
         netid: &'a [u8] where len <= RPCBIND_TEXT_BYTES_MAX,
         /// The universal address, see [`super::UniversalAddress`].
         address: &'a [u8] where len <= RPCBIND_TEXT_BYTES_MAX,
-        /// Who registered it.
+        /// The owner of the registration.
         owner: &'a [u8] where len <= RPCBIND_TEXT_BYTES_MAX,
     }
 }
@@ -31,7 +31,7 @@ wire_struct! {
 wire_struct! {
     /// An address in the server's own binary form. **Source:** RFC 1833 section 2.1, netbuf.
     pub struct Netbuf<'a> {
-        /// The size of the buffer it was in, in bytes.
+        /// Size of the original buffer, in bytes.
         bytes_max: u32,
         /// Bytes of the address.
         bytes: &'a [u8] where len <= RPCBIND_TEXT_BYTES_MAX,
@@ -47,31 +47,31 @@ numbered_calls! {
         1 => Set(registration: Registration<'a>),
         /// Removes a registration.
         2 => Unset(registration: Registration<'a>),
-        /// Asks for the address of a program, in any version where this one isn't there.
+        /// Queries the address of a program, in any version if this one does not exist.
         3 => Getaddr(registration: Registration<'a>),
-        /// Asks for all registrations.
+        /// Requests all registrations.
         4 => Dump,
-        /// Passes a call on: CALLIT of version 3, BCAST of version 4.
+        /// Forwards a call: CALLIT of version 3, BCAST of version 4.
         5 => Broadcast(call: RemoteCall<'a>),
-        /// Asks for the server's time.
+        /// Requests the server's time.
         6 => Gettime,
-        /// Turns a universal address into the server's own form.
+        /// Converts a universal address to the server's own form.
         7 => ToBinary(text: &'a [u8] where len <= RPCBIND_TEXT_BYTES_MAX),
-        /// Turns an address in the server's own form into text.
+        /// Converts an address in the server's own form to text.
         8 => ToText(netbuf: Netbuf<'a>),
-        /// Asks for the address of exactly this version.
+        /// Queries the address of exactly this version.
         9 => Getversaddr(registration: Registration<'a>),
-        /// Passes a call on and wants its errors too.
+        /// Forwards a call and also returns its errors.
         10 => Indirect(call: RemoteCall<'a>),
-        /// Asks for the addresses over every transport.
+        /// Queries the addresses over all transports.
         11 => Getaddrlist(registration: Registration<'a>),
-        /// Asks for statistics.
+        /// Requests statistics.
         12 => Getstat,
     }
 }
 
 impl<'a> Call<'a> {
-    /// Reads the arguments of a procedure of `version`, or returns `None` when that version has no
+    /// Decodes the arguments of a procedure of `version`, or returns `None` if that version has no
     /// such procedure.
     ///
     /// # Errors
@@ -81,8 +81,8 @@ impl<'a> Call<'a> {
         procedure: u32,
         reader: Reader<'a>,
     ) -> Result<Option<Self>, DecodeError> {
-        // Version 4 only adds procedures, so that one table serves both; a call of a later one in
-        // version 3 is PROC_UNAVAIL and never decoded.
+        // Version 4 only adds procedures, so one table serves both; in version 3 a call of a later
+        // one is PROC_UNAVAIL and never decoded.
         if version != VERSION_4 && procedure > LAST_OF_VERSION_3 {
             return Ok(None);
         }

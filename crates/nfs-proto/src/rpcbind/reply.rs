@@ -1,6 +1,6 @@
 //! The results of the procedures of rpcbind. **Source:** RFC 1833 sections 2.1 and 2.2.
 //!
-//! Lists are passed on element by element on input and come from slices on output.
+//! Lists are passed on element by element when decoding and come from slices when encoding.
 
 use super::{Netbuf, Registration};
 use crate::error::DecodeError;
@@ -39,49 +39,49 @@ pub enum Reply<'a> {
     Null,
     /// Whether the registration was made or removed.
     Done(bool),
-    /// An address, of GETADDR, GETVERSADDR and TADDR2UADDR; empty when there is none.
+    /// The address of GETADDR, GETVERSADDR or TADDR2UADDR; empty if there is none.
     Address(&'a [u8]),
     /// All registrations of the server.
     Dump(&'a [Registration<'a>]),
     /// Seconds since 1970-01-01 UTC.
     Time(u32),
-    /// An address in the server's own form; empty when the text was none.
+    /// An address in the server's own form; empty if the text was not an address.
     Binary(Netbuf<'a>),
     /// The addresses over every transport.
     Addresses(&'a [AddressEntry<'a>]),
 }
 
 impl Reply<'_> {
-    /// Reads the results of SET and UNSET.
+    /// Decodes the results of SET and UNSET.
     ///
     /// # Errors
-    /// [`DecodeError`] when the results are not one boolean.
+    /// [`DecodeError`] if the results are not one boolean.
     pub fn decode_done(reader: Reader<'_>) -> Result<bool, DecodeError> {
         decode_only(reader)
     }
 
-    /// Reads the results of GETADDR, GETVERSADDR and TADDR2UADDR; empty means none.
+    /// Decodes the results of GETADDR, GETVERSADDR and TADDR2UADDR; empty means none.
     ///
     /// # Errors
-    /// [`DecodeError`] when the results are not one text.
+    /// [`DecodeError`] if the results are not one text.
     pub fn decode_address(mut reader: Reader<'_>) -> Result<&[u8], DecodeError> {
         let text = reader.opaque(RPCBIND_TEXT_BYTES_MAX)?;
         reader.finish()?;
         Ok(text)
     }
 
-    /// Reads the results of GETTIME: seconds since 1970-01-01 UTC.
+    /// Decodes the results of GETTIME: seconds since 1970-01-01 UTC.
     ///
     /// # Errors
-    /// [`DecodeError`] when the results are not one number.
+    /// [`DecodeError`] if the results are not one number.
     pub fn decode_time(reader: Reader<'_>) -> Result<u32, DecodeError> {
         decode_only(reader)
     }
 
-    /// Reads the results of UADDR2TADDR.
+    /// Decodes the results of UADDR2TADDR.
     ///
     /// # Errors
-    /// [`DecodeError`] when the results are not one buffer.
+    /// [`DecodeError`] if the results are not one buffer.
     pub fn decode_binary(reader: Reader<'_>) -> Result<Netbuf<'_>, DecodeError> {
         decode_only(reader)
     }
@@ -89,7 +89,7 @@ impl Reply<'_> {
     /// Calls `each` for every registration in the results of DUMP.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
+    /// [`DecodeError`] if the list is malformed; earlier elements have been passed on.
     pub fn decode_dump<'a>(
         reader: Reader<'a>,
         each: impl FnMut(Registration<'a>),
@@ -100,7 +100,7 @@ impl Reply<'_> {
     /// Calls `each` for every address in the results of GETADDRLIST.
     ///
     /// # Errors
-    /// [`DecodeError`] when the list is malformed; the elements before the fault were passed on.
+    /// [`DecodeError`] if the list is malformed; earlier elements have been passed on.
     pub fn decode_addresses<'a>(
         reader: Reader<'a>,
         each: impl FnMut(AddressEntry<'a>),
@@ -122,7 +122,7 @@ impl Reply<'_> {
     }
 }
 
-/// Reads results that are one value.
+/// Decodes results that are a single value.
 fn decode_only<'a, T: Wire<'a>>(mut reader: Reader<'a>) -> Result<T, DecodeError> {
     let value = T::decode(&mut reader)?;
     reader.finish()?;

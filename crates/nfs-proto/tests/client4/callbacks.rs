@@ -81,7 +81,7 @@ fn a_server_that_calls_and_never_reads_holds_no_memory() {
         session.handle_input(2, &call).unwrap();
     }
     assert!(send(&mut session).len() < 20_000);
-    // A callback larger than was agreed is passed over, and the stream goes on behind it.
+    // A callback larger than agreed is skipped, and the stream continues after it.
     let large = callback(7, nfs4::CALLBACK_PROGRAM, 1, &vec![0; 100_000]);
     session.handle_input(3, &large).unwrap();
     assert!(!session.wants_write());

@@ -1,5 +1,5 @@
-//! The client's session in NFS v4: what it says for each operation, how sequence numbers move on,
-//! what is made again and what is answered. The server is played by hand, time is virtual.
+//! The client's session in NFS v4: what it sends for each operation, how sequence numbers advance,
+//! what is sent again and what is answered. The server is played by the tests, and time is virtual.
 
 mod callbacks;
 #[path = "../common/mod.rs"]

@@ -1,5 +1,5 @@
-//! A server that has forgotten the session or the client: what is held back, and what is made again
-//! once there is another one.
+//! A server that has forgotten the session or the client: what is held back, and what is sent again
+//! once there is a new one.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Sequence numbers of slots and owners: how they move on, and what is made again.
+//! Sequence numbers of slots and owners: how they advance, and what is sent again.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn a_slot_counts_its_calls_and_only_those_the_server_took() {
     session.handle_input(2, &bytes).unwrap();
     assert_eq!(result(&mut session).unwrap_err().status(), Some(Status::SeqMisordered));
     assert_eq!(start(&mut session, &getattr_call).sequence(), (0, 5));
-    // The next slot has numbers of its own.
+    // The next slot has its own numbers.
     assert_eq!(start(&mut session, &getattr_call).sequence(), (1, 1));
 }
 
@@ -46,7 +46,7 @@ fn a_call_that_is_put_off_is_made_again_as_a_new_one_of_its_slot() {
     session.handle_timeout(session.next_timeout_ns().unwrap());
     let again = Seen::of(&send(&mut session));
     assert_eq!(again.sequence(), (0, 2));
-    // A reply that the server did not keep is requested by a new call, at once.
+    // A reply that the server did not keep is requested by a new call, immediately.
     let uncached = OpResult::Failed(OpCode::Sequence, Status::RetryUncachedRep);
     session.handle_input(4, &reply(again.xid, &[uncached])).unwrap();
     let again = Seen::of(&send(&mut session));
@@ -142,12 +142,12 @@ fn the_first_open_of_an_owner_is_confirmed_within_the_same_operation() {
     let file = object(&mut session);
     assert_eq!((file.handle, file.stateid), (handle(b"opened"), stateid));
 
-    // A second open has an owner of its own while the first is open.
+    // A second open has its own owner while the first is open.
     let second = open(&mut session);
     assert_ne!(owner(&second).0, first_owner);
     answer(&mut session, &second, &open_results(0, &mut scratch));
     assert_ne!(object(&mut session).owner, file.owner);
-    // After the CLOSE the first owner is used again, its numbers gone on.
+    // After the CLOSE the first owner is used again, and its numbers continue.
     let close = start(&mut session, &Operation::Close { file: &file });
     assert_eq!(close.ops()[1], Op::Close { seqid: first_seqid + 2, stateid });
     answer(&mut session, &close, &[PUTFH, OpResult::Ok(OpOk::Close { stateid })]);
@@ -170,7 +170,7 @@ fn an_owner_counts_only_what_the_server_counts() {
     assert_eq!(same, first, "neither OPEN was reached, nor a bad number counted");
     assert_eq!(fail(&mut session, &failed(Status::NoEnt)), first);
     assert_eq!(owner(&open(&mut session)), (first.0.clone(), first.1 + 1));
-    // An owner whose number is unknown is left alone.
+    // An owner with an unknown number is not used again.
     assert!(session.abandon(1));
     assert_ne!(owner(&open(&mut session)).0, first.0);
 }
@@ -196,7 +196,8 @@ fn compounds_are_made_as_they_are_behind_a_sequence() {
     assert_eq!((event.kind, event.result), (Kind::COMPOUND, Ok(Outcome::Raw)));
     assert_eq!(event.result_of(OpCode::ReclaimComplete), Ok(OpOk::ReclaimComplete));
     assert!(event.result_of(OpCode::Getfh).is_err());
-    // What makes and unmakes sessions stands alone, and takes no number.
+    // Calls that create and destroy sessions are sent without other operations, and use no sequence
+    // number.
     session.start_ops(0, 1, &[Op::DestroySession { session: SESSION }]).unwrap();
     let seen = Seen::of(&send(&mut session));
     assert_eq!(seen.codes(), [OpCode::DestroySession]);

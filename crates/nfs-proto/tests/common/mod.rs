@@ -1,5 +1,5 @@
-//! Samples that several tests share: one call and one reply of every procedure and shape, each
-//! field with a value of its own.
+//! Samples that several tests share: one call and one reply of every procedure and shape, with a
+//! different value in each field.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -29,7 +29,7 @@ pub fn file() -> FileHandle {
     FileHandle::from_slice(&FILE).unwrap()
 }
 
-/// Attributes whose fields all differ.
+/// Attributes with a different value in each field.
 pub fn fattr() -> Fattr {
     Fattr {
         file_type: FileType::Regular,

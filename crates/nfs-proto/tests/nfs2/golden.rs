@@ -1,4 +1,4 @@
-//! Golden vectors: every procedure against bytes laid out by hand, in both directions.
+//! Golden vectors: every procedure against bytes written by hand, in both directions.
 
 use nfs_proto::Status;
 use nfs_proto::nfs2::{Call, Fattr, Procedure, Reply, WriteHead};

@@ -1,4 +1,4 @@
-//! NFS v2 on the wire: golden bytes laid out by hand from RFC 1094, and properties.
+//! NFS v2 on the wire: golden bytes written by hand from RFC 1094, and properties.
 
 #[path = "../common/mod.rs"]
 mod common;

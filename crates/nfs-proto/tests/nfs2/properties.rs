@@ -1,4 +1,4 @@
-//! Properties: what is encoded comes back, and no bytes whatsoever make a decoder panic.
+//! Properties: decoding returns what was encoded, and no input makes a decoder panic.
 
 use nfs_proto::Status;
 use nfs_proto::nfs2::{

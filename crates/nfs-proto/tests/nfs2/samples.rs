@@ -1,10 +1,10 @@
-//! One call and one reply of every procedure, each field with a value of its own.
+//! One call and one reply of every procedure, with a different value in each field.
 
 use nfs_proto::nfs2::{
     Call, Entry, Fattr, FileHandle, Listing, Object, ReadOk, Reply, Sattr, SetTime, Statfs, Time,
 };
 
-/// A handle whose bytes all differ from those of [`file`].
+/// A handle that differs from [`file`] in every byte.
 pub fn dir() -> FileHandle {
     FileHandle([0xd1; 32])
 }
@@ -14,7 +14,7 @@ pub fn file() -> FileHandle {
     FileHandle([0xf1; 32])
 }
 
-/// Attributes whose fields all differ.
+/// Attributes with a different value in each field.
 pub fn fattr() -> Fattr {
     Fattr {
         type_number: 1,

@@ -1,4 +1,4 @@
-//! NFS v4 against bytes laid out by hand, and against any bytes at all.
+//! NFS v4 against bytes written by hand, and against arbitrary bytes.
 
 #[path = "../common/mod.rs"]
 mod common;

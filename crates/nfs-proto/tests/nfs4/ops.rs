@@ -1,4 +1,4 @@
-//! One operation of every kind and shape, beside its bytes as the RFCs lay them out.
+//! One operation of every kind and shape, next to its bytes as the RFCs define them.
 
 use nfs_proto::nfs4::{
     Bitmap, CallbackSecurity, ChannelAttributes, Claim, ClientId, ClientOwner, CreateKind, Device,
@@ -54,7 +54,7 @@ pub fn back() -> ChannelAttributes {
     }
 }
 
-/// Reads a value whose bytes are laid out by hand, for views that can't be made otherwise.
+/// Decodes a value from bytes written by hand, for views that can't be constructed otherwise.
 pub fn view<T: Wire<'static>>(text: &str) -> T {
     let bytes: &'static [u8] = Vec::leak(hex(text));
     let mut reader = Reader::new(bytes);

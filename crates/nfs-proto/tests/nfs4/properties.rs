@@ -1,4 +1,5 @@
-//! Properties: attributes come back whatever is queried, and no bytes make a decoder panic.
+//! Properties: attributes survive a round trip whatever is queried, and no input makes a decoder
+//! panic.
 
 use nfs_proto::DecodeError;
 use nfs_proto::nfs4::{

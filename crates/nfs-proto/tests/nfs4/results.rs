@@ -1,4 +1,4 @@
-//! One result of every operation and shape, beside its bytes as the RFCs lay them out.
+//! One result of every operation and shape, next to its bytes as the RFCs define them.
 
 use nfs_proto::nfs4::{
     Ace, Bitmap, ChangeInfo, ClientId, Delegation, Denied, Entries, FileHandle, GssInfo,

@@ -1,8 +1,8 @@
-//! The bandwidth cap: a pipe that all threads share.
+//! The bandwidth cap: a pipe shared by all threads.
 //!
-//! One number says until when the pipe is taken. Each sender takes the next stretch of time and
-//! learns when its last byte has left; so the cap holds over all connections, and an idle pipe
-//! saves nothing up.
+//! A single number records until when the pipe is taken. Each sender reserves the next stretch of
+//! time and learns when its last byte will have left; so the cap applies across all connections,
+//! and an idle pipe saves nothing up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,8 +18,8 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    /// Takes the time that `bytes` need and returns when they have left, in nanoseconds of the
-    /// clock that `now_ns` is of.
+    /// Reserves the time needed for `bytes` and returns when they will have left, in nanoseconds on
+    /// the clock of `now_ns`.
     pub(crate) fn reserve(&self, bytes: u64, cap: BandwidthCap, now_ns: u64) -> u64 {
         let bytes = bytes - self.take_burst(bytes, cap.burst_bytes);
         if bytes == 0 {
@@ -28,8 +28,7 @@ impl Pipe {
         let rate = u128::from(cap.bytes_per_s.max(1));
         let cost_ns = u128::from(bytes) * NANOSECONDS_PER_SECOND / rate;
         let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
-        // An idle pipe starts now and not where it was left: unused time is lost, as on a real
-        // link.
+        // An idle pipe starts now, not where it stopped: unused time is lost, as on a real link.
         let until = |taken: u64| taken.max(now_ns).saturating_add(cost_ns);
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
         let taken = self.taken_until_ns.fetch_update(success, failure, |taken| Some(until(taken)));
@@ -59,7 +58,7 @@ mod tests {
         let pipe = Pipe::default();
         assert_eq!(pipe.reserve(1000, cap(1_000_000, 0), 500), 1_000_500);
         assert_eq!(pipe.reserve(1000, cap(1_000_000, 0), 500), 2_000_500);
-        // A pause is not made up for.
+        // Idle time is lost.
         assert_eq!(pipe.reserve(1000, cap(1_000_000, 0), 9_000_000), 10_000_000);
         assert_eq!(pipe.reserve(u64::MAX, cap(0, 0), 0), u64::MAX);
     }
@@ -68,7 +67,7 @@ mod tests {
     fn burst_credit_passes_freely_once() {
         let (pipe, cap) = (Pipe::default(), cap(1_000_000, 1500));
         assert_eq!(pipe.reserve(1000, cap, 500), 500);
-        // Half of these bytes are beyond the credit.
+        // Half of these bytes exceed the credit.
         assert_eq!(pipe.reserve(1000, cap, 500), 500_500);
         assert_eq!(pipe.reserve(1000, cap, 9_000_000), 10_000_000);
     }

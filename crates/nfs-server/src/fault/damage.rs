@@ -1,7 +1,7 @@
-//! Damage to replies on their way out: another xid, a missing half, a mark that lies.
+//! Damage to replies on their way out: a wrong xid, a missing half, a false record mark.
 //!
-//! [`damage`] works on a reply that is encoded whole, as one record, so it is the same for every
-//! program and version. At most one kind strikes a reply.
+//! [`damage`] works on a fully encoded reply in one record, so it is the same for every program and
+//! version. At most one kind of damage strikes a reply.
 //!
 //! **Source:** RFC 5531 sections 9 (xid) and 11 (record marks).
 
@@ -14,41 +14,41 @@ use crate::outbox::Outbox;
 /// How often replies are damaged, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// A reply bears the xid of no call.
+    /// A reply has an xid that belongs to no call.
     pub wrong_xid: PartsPerMillion,
     /// The second half of a reply is missing.
     pub cut: PartsPerMillion,
-    /// The connection is closed in the middle of a reply that is cut; else the reply is a whole
-    /// record that is too short.
+    /// Close the connection in the middle of a cut reply; otherwise the reply is a complete record
+    /// that is too short.
     pub cut_closes: bool,
-    /// The mark of a reply announces a record of 2 GiB; over streams only.
+    /// A reply's mark announces a record of 2 GiB; streams only.
     pub oversized: PartsPerMillion,
 }
 
-/// The mark of the last fragment of a record, of the greatest length that there is.
+/// The mark of a last fragment with the greatest possible length.
 const GREATEST_MARK: [u8; MARK_BYTES] = [0xff; MARK_BYTES];
-/// The bit of a mark that says that no other fragment follows.
+/// The bit of a mark that flags the last fragment.
 const LAST_FRAGMENT: u32 = 1 << 31;
-/// Change of an xid: far from any that a client has in use at the same time.
+/// Change applied to an xid: far from any that a client has in use at the same time.
 const XID_CHANGE: u8 = 0x55;
 
 impl Damage {
-    /// Whether replies leave as they are.
+    /// Whether no damage is planned.
     pub(super) fn is_none(&self) -> bool {
         self.wrong_xid.0 == 0 && self.cut.0 == 0 && self.oversized.0 == 0
     }
 }
 
-/// A reply after what became of it.
+/// A reply after damage was applied.
 pub(crate) struct Damaged {
     pub(crate) reply: Outbox,
-    /// The fault that struck it.
+    /// The fault that struck it, if any.
     pub(crate) struck: Option<FaultKind>,
-    /// The connection ends with it.
+    /// Whether the connection ends with it.
     pub(crate) closes: bool,
 }
 
-/// Damages a reply, where that is planned.
+/// Damages a reply if the plan says so.
 pub(crate) fn damage(
     plan: &Damage,
     state: &mut FaultState,
@@ -67,7 +67,7 @@ pub(crate) fn damage(
         let closes = plan.cut_closes && is_stream;
         let mut reply = first_half(&reply);
         if !closes {
-            // The half is a whole record of its own, so that the client finds the next one.
+            // The half is a complete record, so the client finds the next one.
             let length = reply.head().len() - MARK_BYTES;
             let mark = (LAST_FRAGMENT | length as u32).to_be_bytes();
             reply.head()[..MARK_BYTES].copy_from_slice(&mark);
@@ -81,7 +81,7 @@ pub(crate) fn damage(
     Damaged { reply, struck: None, closes: false }
 }
 
-/// The first half of a record under the mark of the whole.
+/// The first half of a record, with the mark of the whole.
 fn first_half(reply: &Outbox) -> Outbox {
     let mut bytes = reply.to_vec();
     let body = (bytes.len() - MARK_BYTES) / 2;

@@ -1,6 +1,6 @@
-//! How long a reply is held back: draws from the models of service times.
+//! Draws service times: how long a reply is held back.
 //!
-//! Whole numbers only, so that a seed gives the same nanoseconds on every machine.
+//! Integers only, so that a seed gives the same nanoseconds on every machine.
 
 use model::server_fault::ServiceTime;
 
@@ -10,7 +10,7 @@ use crate::clock::mix;
 const LN_2: u128 = 2_977_044_472;
 const LOG_BITS: u32 = 24;
 
-/// Draws a time in nanoseconds; `random` advances where the model is random.
+/// Draws a time in nanoseconds; `random` advances if the model is random.
 pub(super) fn draw_time(time: ServiceTime, random: &mut u64) -> u64 {
     match time {
         ServiceTime::Fixed { time_ns } => time_ns,
@@ -77,7 +77,7 @@ mod tests {
         let mean = times.iter().sum::<u64>() / 100_000;
         assert!((990_000..1_010_000).contains(&mean), "{mean}");
         times.sort_unstable();
-        // The median is ln 2 of the mean, and one in a thousand is above ln 1000 times the mean.
+        // The median is ln 2 times the mean, and one in a thousand is above ln 1000 times the mean.
         assert!((683_000..703_000).contains(&times[50_000]), "{}", times[50_000]);
         assert!((6_600_000..7_250_000).contains(&times[99_900]), "{}", times[99_900]);
     }

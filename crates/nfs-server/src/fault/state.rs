@@ -2,8 +2,8 @@
 //!
 //! [`FaultState::begin_call`] decides on a call before it is carried out,
 //! [`FaultState::draw_error`] on each procedure or operation in it, and
-//! [`FaultState::service_time_ns`] is how long its reply waits. How many draws a call takes depends
-//! on the plan and the call alone.
+//! [`FaultState::service_time_ns`] returns how long its reply waits. The number of draws per call
+//! depends only on the plan and the call.
 
 use nfs_proto::Status;
 
@@ -14,16 +14,16 @@ use crate::clock::mix;
 /// The outcome of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallOutcome {
-    /// It is carried out; what becomes of its reply.
+    /// It is executed; the fields decide on its reply.
     Execute {
         /// The reply is not sent.
         drop: bool,
-        /// The reply is sent so many nanoseconds late.
+        /// How late the reply is sent, in nanoseconds.
         delay_ns: u64,
         /// The reply is sent twice.
         duplicate: bool,
     },
-    /// The connection falls silent.
+    /// The connection goes silent.
     Hang,
     /// The connection is closed.
     Close,
@@ -33,7 +33,7 @@ pub(crate) enum CallOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallPart {
     /// A whole procedure, or the first operation of a compound after SEQUENCE: faults of
-    /// `FaultedCalls::All` are drawn here, once for each call.
+    /// `FaultedCalls::All` are drawn here, once per call.
     First,
     /// Any other operation of a compound: only faults that name it are drawn.
     Further,
@@ -62,16 +62,16 @@ impl FaultState {
         }
         self.calls += 1;
         self.service_time_ns = 0;
-        // Every call makes the same draws in the same order, also those whose result is not used: a
-        // dropped reply must not shift the faults of the calls after it.
+        // Every call makes the same draws in the same order, even those whose result is not used: a
+        // dropped reply must not shift the faults of later calls.
         let drop = self.draw_strike(plan.drop_reply);
         let late = self.draw_strike(plan.delay_reply.share);
         let delay_ns = if late { plan.delay_reply.delay_ns } else { 0 };
         CallOutcome::Execute { drop, delay_ns, duplicate: self.draw_strike(plan.duplicate_reply) }
     }
 
-    /// Meets one procedure, or one operation of a compound: the status to answer with instead of
-    /// doing it.
+    /// Draws for one procedure, or one operation of a compound: returns the status to answer with
+    /// instead of executing it.
     pub(crate) fn draw_error(
         &mut self,
         plan: &FaultPlan,
@@ -80,8 +80,8 @@ impl FaultState {
     ) -> Option<Status> {
         let is_first = part == CallPart::First;
         let special = plan.service_times.iter().find(|special| fits(special.calls, called));
-        // The longest time of a compound's operations counts. The general one is drawn at the first
-        // operation only, so a seed gives the same times however many operations follow.
+        // The longest time among a compound's operations counts. The general one is drawn at the
+        // first operation only, so a seed gives the same times however many operations follow.
         let is_named = plan.service_times.iter().any(|special| special.calls == called);
         if is_first || is_named {
             let time = match special {
@@ -120,8 +120,7 @@ impl FaultState {
     }
 }
 
-/// Whether a fault for `wanted` can befall what was called; NULL of v2 and v3 is never meant by
-/// `All`.
+/// Whether a fault for `wanted` affects the call; `All` never includes NULL of v2 and v3.
 fn fits(wanted: FaultedCalls, called: FaultedCalls) -> bool {
     match wanted {
         FaultedCalls::All => !matches!(called, FaultedCalls::V2(0) | FaultedCalls::V3(0)),

@@ -1,22 +1,22 @@
 //! Blocks of file data, and pieces of them on their way to a socket.
 //!
-//! A file is a row of `BLOCK_BYTES` long places; a `Block` holds the first bytes of one place and
-//! the rest of it reads as zeros. A `Piece` keeps its block alive without copying it, so data
-//! that was handed out can never change or become another file's: a write meanwhile finds the
-//! block shared and makes a new one.
+//! A file is a row of places of `BLOCK_BYTES` each; a `Block` holds the first bytes of one place,
+//! and the rest of it reads as zeros. A `Piece` keeps its block alive without copying it, so data
+//! that was handed out can never change or become another file's: a write meanwhile finds the block
+//! shared and makes a new one.
 
 use std::sync::{Arc, LazyLock};
 
 use super::budget::{Budget, Charge};
 use super::types::FsError;
 
-/// Length of one place in a file: 1 MiB is then four or five vectors of a `writev`, and a
-/// scattered small write into a hole costs this much at most.
+/// Length of one place of a file: 1 MiB is then four or five vectors of a `writev`, and a small
+/// scattered write into a hole costs at most this much.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 /// Smallest allocation for a block.
 const CAPACITY_BYTES_MIN: usize = 512;
 
-/// The one run of zeros of the crate: a program has it in its file.
+/// The only run of zeros in the crate: it is part of the program's file.
 pub(crate) static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
 static PATTERN: LazyLock<Box<[u8]>> = LazyLock::new(|| pattern(BLOCK_BYTES));
 
@@ -41,16 +41,16 @@ impl Block {
     /// Makes a block with `data` at `start` and zeros before it.
     ///
     /// # Errors
-    /// `NoSpace` where the budget does not allow it.
+    /// `NoSpace` if the budget does not allow it.
     pub fn new(budget: &Arc<Budget>, start: usize, data: &[u8]) -> Result<Self, FsError> {
         let charge = Charge::take(budget, capacity_for(start + data.len()) as u64)?;
         Ok(Self::filled(charge, &[], start, data))
     }
 
-    /// Writes `data` at `start`, growing the block where needed.
+    /// Writes `data` at `start`, growing the block if needed.
     ///
     /// # Errors
-    /// `NoSpace` where the budget does not allow the growth; the block is unchanged then.
+    /// `NoSpace` if the budget does not allow the growth; the block is then unchanged.
     pub fn write(&mut self, start: usize, data: &[u8]) -> Result<(), FsError> {
         let end = start + data.len();
         if end > self.bytes.capacity() {
@@ -61,7 +61,7 @@ impl Block {
             grown.extend_from_slice(&self.bytes);
             self.bytes = grown;
         }
-        // Bytes between the old end and the write were a hole of this place and read as zeros.
+        // The bytes between the old end and the write were a hole and read as zeros.
         if start > self.bytes.len() {
             self.bytes.resize(start, 0);
         }
@@ -71,10 +71,10 @@ impl Block {
         Ok(())
     }
 
-    /// Makes what `write` would make of this block, leaving this one as it is.
+    /// Returns what `write` would make of this block, leaving this one unchanged.
     ///
     /// # Errors
-    /// `NoSpace` where the budget does not allow the copy, which may pass its limit a little while
+    /// `NoSpace` if the budget does not allow the copy, which may exceed the limit slightly while
     /// the original is being sent.
     pub fn rewritten(&self, start: usize, data: &[u8]) -> Result<Self, FsError> {
         let capacity = capacity_for(self.bytes.len().max(start + data.len()));
@@ -85,7 +85,7 @@ impl Block {
     /// Makes a block of the first `len` bytes of this one.
     ///
     /// # Errors
-    /// As [`Block::rewritten`].
+    /// Same as [`Block::rewritten`].
     pub fn shortened(&self, len: usize) -> Result<Self, FsError> {
         let charge = Charge::take_copy(self.charge.budget(), capacity_for(len) as u64)?;
         Ok(Self::filled(charge, &[], 0, &self.bytes[..len]))
@@ -102,7 +102,7 @@ impl Block {
     }
 }
 
-/// An empty buffer, one that held a block before where it is as large.
+/// Returns an empty buffer, reusing that of a freed block if it is large enough.
 fn empty_buffer(budget: &Budget, capacity: usize) -> Vec<u8> {
     let spare = if capacity == BLOCK_BYTES { budget.take_spare() } else { None };
     spare.unwrap_or_else(|| Vec::with_capacity(capacity))
@@ -116,12 +116,12 @@ impl Drop for Block {
     }
 }
 
-/// Bytes of a file that are ready to be sent; cheap to hold, never changes.
+/// Bytes of a file ready to be sent; cheap to hold, never changes.
 #[derive(Clone, Debug)]
 pub enum Piece {
     /// A part of a stored block: the block, the first byte and the end.
     Stored(Arc<Block>, u32, u32),
-    /// A part of a buffer that lives as long as the program.
+    /// A part of a static buffer.
     Fixed(&'static [u8]),
 }
 
@@ -134,7 +134,7 @@ impl Piece {
         }
     }
 
-    /// Cuts `count` bytes off the front; the caller keeps it within the length.
+    /// Drops `count` bytes from the front; the caller keeps it within the length.
     pub fn advance(&mut self, count: usize) {
         match self {
             Self::Stored(_, start, _) => *start += count as u32,
@@ -153,7 +153,7 @@ impl Piece {
         Self::Fixed(&ZEROS[..len])
     }
 
-    /// Takes the part `[start, end)` of what a discarding store returns for each place.
+    /// Takes the part `[start, end)` of the pattern that a discarding store returns for each place.
     pub(super) fn pattern(start: usize, end: usize) -> Self {
         Self::Fixed(&PATTERN[start..end])
     }

@@ -1,8 +1,8 @@
 //! The memory limit of the store, as charges that give themselves back.
 //!
 //! A `Budget` is one counter with a limit; a `Charge` is a part of it that some object owns and
-//! that returns when the object is dropped. Data that is still on its way to a socket thus remains
-//! charged until it is sent. Counts bytes requested from the allocator, not its overhead.
+//! that returns when the object is dropped. So data on its way to a socket remains charged until it
+//! is sent. Counts bytes requested from the allocator, not its overhead.
 //!
 //! The buffers of freed blocks are kept for the next blocks, as far as the limit allows: fresh
 //! memory costs a page fault for every 4 KiB, which halves the rate of writing, and more in a
@@ -16,15 +16,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::types::FsError;
 use crate::sync;
 
-/// Part of a budget that copies of data being sent may take beyond its limit: one in so many.
+/// Divisor of the limit that gives how far copies of data being sent may exceed it.
 pub(crate) const COPY_SHARE: u64 = 64;
 
-/// A limit on bytes and the count of those in use.
+/// A limit on bytes and the number of bytes in use.
 #[derive(Debug)]
 pub struct Budget {
     limit_bytes: u64,
     used_bytes: AtomicU64,
-    /// Bytes of the buffers kept for the next blocks.
+    /// Bytes in the buffers kept for the next blocks.
     spare_bytes: AtomicU64,
     spare: Mutex<Vec<Vec<u8>>>,
 }
@@ -41,12 +41,12 @@ impl Budget {
         self.limit_bytes
     }
 
-    /// Bytes charged at this moment.
+    /// Bytes currently charged.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// An empty buffer that held a block before, where there is one.
+    /// Returns an empty buffer that held a block before, if there is one.
     pub fn take_spare(&self) -> Option<Vec<u8>> {
         let buffer = self.lock_spare().pop()?;
         self.spare_bytes.fetch_sub(buffer.capacity() as u64, Ordering::Relaxed);
@@ -64,22 +64,22 @@ impl Budget {
         }
     }
 
-    /// Whether so many bytes more would be within the limit.
+    /// Whether `bytes` more would be within the limit.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.used_bytes().saturating_add(bytes) <= self.limit_bytes
     }
 
-    /// Counts bytes that their owner gives back with [`Budget::subtract`], within the limit or not.
+    /// Counts bytes that their owner gives back with [`Budget::subtract`], even past the limit.
     pub(crate) fn add(&self, bytes: u64) {
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Takes bytes off the count again.
+    /// Subtracts bytes from the count.
     pub(crate) fn subtract(&self, bytes: u64) {
         self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Frees buffers until `used_bytes` and the rest of them are within the limit.
+    /// Frees spare buffers until they and `used_bytes` together are within the limit.
     fn free_spare(&self, used_bytes: u64) {
         let mut spare = self.lock_spare();
         while used_bytes.saturating_add(self.spare_bytes.load(Ordering::Relaxed)) > self.limit_bytes
@@ -93,10 +93,10 @@ impl Budget {
         sync::lock(&self.spare)
     }
 
-    /// Takes `bytes` if `allowed` says so of the bytes in use before and after.
+    /// Takes `bytes` if `allowed` returns true for the bytes in use before and after.
     fn take_if(&self, bytes: u64, allowed: impl Fn(u64, u64) -> bool) -> Result<(), FsError> {
         // Added first and checked after, so that two threads can't both take the last bytes.
-        // Another thread may be refused for the moment in which this one is over the limit.
+        // Another thread may be refused during the moment in which this one is over the limit.
         let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         let after = before.saturating_add(bytes);
         if !allowed(before, after) {
@@ -125,24 +125,25 @@ impl Charge {
     /// Takes `bytes` from the budget.
     ///
     /// # Errors
-    /// `NoSpace` where the limit would be passed; nothing is taken then.
+    /// `NoSpace` if the limit would be exceeded; then nothing is taken.
     pub fn take(budget: &Arc<Budget>, bytes: u64) -> Result<Self, FsError> {
         budget.take(bytes)?;
         Ok(Self { budget: Arc::clone(budget), bytes })
     }
 
-    /// Takes `bytes` for the copy of a block that is being sent and overwritten, or cut. The
-    /// original goes soon, so the copy may pass the limit, but not by more than [`COPY_SHARE`].
+    /// Takes `bytes` for the copy of a block that is being sent while it is overwritten or cut. The
+    /// original will be freed soon, so the copy may exceed the limit, but not by more than
+    /// [`COPY_SHARE`] allows.
     ///
     /// # Errors
-    /// `NoSpace` where that would be passed, too.
+    /// `NoSpace` if that would be exceeded, too.
     pub fn take_copy(budget: &Arc<Budget>, bytes: u64) -> Result<Self, FsError> {
         let most = budget.limit_bytes.saturating_add(budget.limit_bytes / COPY_SHARE);
         budget.take_if(bytes, |_, after| after <= most)?;
         Ok(Self { budget: Arc::clone(budget), bytes })
     }
 
-    /// Takes `bytes` even past the limit: for what must exist, such as the root directory.
+    /// Takes `bytes` even past the limit, for objects that must exist, such as the root directory.
     pub fn force(budget: &Arc<Budget>, bytes: u64) -> Self {
         budget.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         Self { budget: Arc::clone(budget), bytes }
@@ -161,18 +162,18 @@ impl Charge {
     /// Changes the bytes held.
     ///
     /// # Errors
-    /// `NoSpace` where growing would pass the limit; the charge is unchanged then.
+    /// `NoSpace` if growing would exceed the limit; the charge is then unchanged.
     pub fn resize(&mut self, bytes: u64) -> Result<(), FsError> {
         let limit_bytes = self.budget.limit_bytes;
         self.resize_if(bytes, |_, after| after <= limit_bytes)
     }
 
-    /// Changes the bytes held. Growing is allowed up to `most_bytes` of the budget, and in any case
-    /// where others hold less than half of it: so one owner at a time gets what it needs, however
-    /// small the budget is.
+    /// Changes the bytes held. Growing is allowed up to `most_bytes` of the budget, and always if
+    /// others hold less than half of it: so one owner at a time gets what it needs, however small
+    /// the budget is.
     ///
     /// # Errors
-    /// `NoSpace`; the charge is unchanged then.
+    /// `NoSpace`; the charge is then unchanged.
     pub(crate) fn resize_in_turn(&mut self, bytes: u64, most_bytes: u64) -> Result<(), FsError> {
         let (own, half) = (self.bytes, self.budget.limit_bytes / 2);
         self.resize_if(bytes, |before, after| {
@@ -190,7 +191,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Changes the bytes held even past the limit, for what was done already.
+    /// Changes the bytes held even past the limit, for memory that is already in use.
     pub(crate) fn force_to(&mut self, bytes: u64) {
         self.budget.add(bytes);
         self.budget.subtract(self.bytes);

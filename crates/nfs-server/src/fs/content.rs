@@ -1,8 +1,8 @@
 //! The data of one regular file: a sparse row of blocks, or only a size.
 //!
-//! Holes and everything past a block's end read as zeros. A discarding file keeps its size and
-//! returns a fixed pattern for whatever is read, written or not. Not locked: the inode's lock
-//! covers it, and reading only hands out references.
+//! Holes and everything past a block's end read as zeros. A discarding file keeps only its size and
+//! returns a fixed pattern for any read, whether the range was written or not. Has no lock: the
+//! inode's lock covers it, and reading only hands out references.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use super::block::{BLOCK_BYTES, Block, Piece};
 use super::budget::Budget;
 use super::types::{FILE_BYTES_MAX, FsError};
 
-/// The way in which file data is kept.
+/// How file data is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreMode {
     /// Data is stored and can be verified.
     #[default]
     Keep,
-    /// Sizes are kept, data is thrown away; reads return a fixed pattern.
+    /// Sizes are kept, data is discarded; reads return a fixed pattern.
     Discard,
 }
 
-/// The bytes that a read found.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadSpan {
     /// Number of bytes returned.
@@ -37,13 +37,13 @@ pub struct FileContent {
     pub(super) size: u64,
     pub(super) used_bytes: u64,
     pub(super) blocks: BTreeMap<u64, Arc<Block>>,
-    /// Content that a loss of unstable data goes back to; nothing where all data is stable.
+    /// Content to restore if unstable data is lost; `None` if all data is stable.
     stable: Option<Box<Stable>>,
-    /// Content that a loss of the data committed last goes back to; only where that is planned.
+    /// Content to restore if the most recently committed data is lost; only if that is planned.
     former: Option<Box<Stable>>,
 }
 
-/// A file as it was before its unstable writes, or before a single one, as far as they changed it.
+/// A file as it was before its unstable writes, or before a single one, for the parts they changed.
 #[derive(Debug)]
 pub(super) struct Stable {
     size: u64,
@@ -62,7 +62,7 @@ impl FileContent {
         self.size
     }
 
-    /// Memory held, in bytes; the size where data is discarded.
+    /// Memory held, in bytes; the size if data is discarded.
     pub fn used_bytes(&self) -> u64 {
         match self.mode {
             StoreMode::Keep => self.used_bytes,
@@ -85,11 +85,11 @@ impl FileContent {
         ReadSpan { count: count as u32, eof: available <= count }
     }
 
-    /// Writes `data` at `offset` and returns how many bytes were taken: fewer than given only
-    /// where the memory limit cuts in.
+    /// Writes `data` at `offset` and returns how many bytes were stored: fewer than given only if
+    /// the memory limit is reached.
     ///
     /// # Errors
-    /// `NoSpace` where not one byte fits, `FileTooBig` past `FILE_BYTES_MAX`; nothing changes.
+    /// `NoSpace` if not even one byte fits, `FileTooBig` past `FILE_BYTES_MAX`; nothing changes.
     pub fn write(
         &mut self,
         offset: u64,
@@ -110,11 +110,11 @@ impl FileContent {
         Ok(written)
     }
 
-    /// Remembers what `len` bytes at `offset` are before they are written unstably, for
-    /// [`FileContent::lose_unstable`]. The blocks stay as they are and stay charged until then.
+    /// Remembers the `len` bytes at `offset` before they are written unstably, for
+    /// [`FileContent::lose_unstable`]. The old blocks stay alive and charged until then.
     pub fn remember_stable(&mut self, offset: u64, len: usize) {
         // Only the first unstable write of a block finds it stable; later ones change bytes that
-        // are unstable already. The `Arc` makes the write below copy the block (see `write_place`).
+        // are already unstable. The `Arc` makes the write below copy the block (see `write_place`).
         let before = self.before_write(offset, len);
         match &mut self.stable {
             None => self.stable = Some(Box::new(before)),
@@ -126,7 +126,7 @@ impl FileContent {
         }
     }
 
-    /// Returns what a write of `len` bytes at `offset` will change, for [`FileContent::restore`].
+    /// Returns what a write of `len` bytes at `offset` will replace, for [`FileContent::restore`].
     pub(super) fn before_write(&self, offset: u64, len: usize) -> Stable {
         let mut before = Stable { size: self.size, blocks: BTreeMap::new() };
         if self.mode == StoreMode::Discard || len == 0 {
@@ -145,7 +145,7 @@ impl FileContent {
         (self.stable, self.former) = (None, None);
     }
 
-    /// Claims that all data is stable, and keeps the content from before for
+    /// Claims that all data is stable, but keeps the earlier content for
     /// [`FileContent::lose_committed`]: the lie of a disk that does not flush its cache.
     pub fn keep_former(&mut self) {
         if let Some(stable) = self.stable.take() {
@@ -162,7 +162,7 @@ impl FileContent {
         true
     }
 
-    /// Goes back to what was stable; whether anything changed.
+    /// Goes back to the stable content; returns whether anything changed.
     pub fn lose_unstable(&mut self) -> bool {
         let Some(stable) = self.stable.take() else { return false };
         self.restore(*stable);
@@ -183,11 +183,11 @@ impl FileContent {
         self.size = stable.size;
     }
 
-    /// Truncates, giving memory back, or extends with a hole; makes all data stable.
+    /// Truncates, freeing memory, or extends with a hole; makes all data stable.
     ///
     /// # Errors
-    /// `FileTooBig` past `FILE_BYTES_MAX`; `NoSpace` where a block that is being sent had to be
-    /// copied and could not be. Nothing changes then.
+    /// `FileTooBig` past `FILE_BYTES_MAX`; `NoSpace` if a block that is being sent had to be copied
+    /// and could not be. Then nothing changes.
     pub fn resize(&mut self, size: u64) -> Result<(), FsError> {
         if size > FILE_BYTES_MAX {
             return Err(FsError::FileTooBig);
@@ -231,7 +231,7 @@ impl FileContent {
             match self.write_place(index, start, part, budget) {
                 Ok(()) => written += length,
                 Err(error) if written == 0 => return Err(error),
-                // A short write is a success; the client sends the rest and gets the error.
+                // A short write is a success; the client sends the rest and then gets the error.
                 Err(_) => break,
             }
         }
@@ -253,8 +253,8 @@ impl FileContent {
         };
         let before = shared.capacity();
         // Copy on write: a block that a reply, or the undo data, still refers to is replaced, and
-        // its readers keep the old bytes. `get_mut` succeeds only for the sole owner, which the
-        // inode's write lock makes this thread.
+        // its readers keep the old bytes. `get_mut` succeeds only for the sole owner, and the
+        // inode's write lock guarantees that no new reader appears.
         let result = if let Some(block) = Arc::get_mut(shared) {
             block.write(start, data)
         } else {
@@ -267,7 +267,7 @@ impl FileContent {
     fn truncate(&mut self, size: u64) -> Result<(), FsError> {
         let (last, keep) = split_offset(size);
         // The bytes after the new end must not reappear when the file grows again, so the block is
-        // cut and not only the size.
+        // cut, not just the size.
         let cut = match self.blocks.get(&last) {
             Some(block) if keep > 0 && keep < block.len() => Some(Arc::new(block.shortened(keep)?)),
             Some(block) if keep > 0 => Some(Arc::clone(block)),
@@ -284,7 +284,7 @@ impl FileContent {
     }
 }
 
-/// The place a byte of a file lies in, and where in it.
+/// The place that contains a byte of a file, and the position within it.
 pub(super) fn split_offset(offset: u64) -> (u64, usize) {
     (offset / BLOCK_BYTES as u64, (offset % BLOCK_BYTES as u64) as usize)
 }
@@ -411,7 +411,7 @@ mod tests {
         put(&mut content, 3);
         content.keep_former();
         put(&mut content, 4);
-        // The data that was not committed goes, and with it what the last commit covered.
+        // The uncommitted data goes, and with it whatever the last commit covered.
         assert!(content.lose_committed());
         assert_eq!(bytes(&content, 0, 9), [1; 3]);
         assert!(!content.lose_committed());

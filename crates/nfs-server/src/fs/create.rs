@@ -1,6 +1,7 @@
-//! Making objects: CREATE, MKDIR, SYMLINK and MKNOD.
+//! Creating objects: CREATE, MKDIR, SYMLINK and MKNOD.
 //!
-//! The object is complete before its name appears, and goes again where the name finds no room.
+//! The object is complete before its name appears, and is removed again if there is no room for the
+//! name.
 //!
 //! **Source:** RFC 1813 sections 3.3.8 to 3.3.11.
 
@@ -16,7 +17,7 @@ use super::types::{
 };
 use super::{Context, FileSystem};
 
-/// The object that was made (or taken, for CREATE), and the change of its directory.
+/// The object that was created (or, for CREATE, found), and the change of its directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Created {
     /// Number of the object.
@@ -27,7 +28,7 @@ pub struct Created {
     pub directory: Change,
 }
 
-/// An object other than a regular file, to be made.
+/// An object to create, other than a regular file.
 #[derive(Clone, Copy, Debug)]
 pub enum NewObject<'a> {
     /// A directory, by MKDIR.
@@ -39,10 +40,10 @@ pub enum NewObject<'a> {
 }
 
 impl FileSystem {
-    /// Makes a regular file, or takes an existing one as `mode` says.
+    /// Creates a regular file, or takes an existing one if `mode` allows it.
     ///
     /// # Errors
-    /// `Exists` as `mode` says and for anything but a regular file; see also `make`.
+    /// `Exists` depending on `mode`, and for anything but a regular file; see also `make`.
     pub fn create(
         &self,
         directory: InodeId,
@@ -75,7 +76,7 @@ impl FileSystem {
         self.add(&parent, name, new, &set, context.now)
     }
 
-    /// Makes a directory, symbolic link or node.
+    /// Creates a directory, symbolic link or node.
     ///
     /// # Errors
     /// `Exists`, `NotDirectory`, `NameTooLong`, `Invalid` (bad name), `NoSpace`, `BadType`,
@@ -135,7 +136,7 @@ impl FileSystem {
         })
     }
 
-    /// Puts a new inode into the table and its name into the directory.
+    /// Adds a new inode to the table and its name to the directory.
     fn add(
         &self,
         parent: &Inode,
@@ -164,7 +165,7 @@ impl FileSystem {
     }
 }
 
-/// CREATE of a name that exists.
+/// CREATE of an existing name.
 fn take_existing(
     parent: &Inode,
     existing: &Inode,
@@ -183,7 +184,7 @@ fn take_existing(
     }
     let (directory, ()) = parent.change(|_| Ok(()))?;
     if mode == CreateMode::Unchecked && set.size.is_some() {
-        // Only the size of an existing file is set, as the Linux server does.
+        // Only the size of an existing file is set, as on the Linux server.
         let only_size = SetAttributes { size: set.size, ..SetAttributes::default() };
         existing.change(|state| existing.apply(state, &only_size, context))?;
     }

@@ -1,4 +1,4 @@
-//! Operations on one object by its id: attributes, data, links' targets, space.
+//! Operations on one object by its id: attributes, data, link targets, space.
 //!
 //! None of them takes the namespace mutex; each locks its inode once.
 
@@ -14,35 +14,35 @@ use super::types::{Attributes, Change, FileKind, FileTime, FsError, SetAttribute
 use super::{Context, FileSystem};
 use crate::sync;
 
-/// Room in the file system. **Source:** RFC 1813 section 3.3.18 (FSSTAT).
+/// Space in the file system. **Source:** RFC 1813 section 3.3.18 (FSSTAT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceInfo {
     /// The memory limit in bytes.
     pub total_bytes: u64,
     /// Number of bytes that are free.
     pub free_bytes: u64,
-    /// Inodes in use and those that the free memory could hold.
+    /// Inodes in use plus those that fit into the free memory.
     pub total_files: u64,
-    /// Inodes that the free memory could hold.
+    /// Inodes that fit into the free memory.
     pub free_files: u64,
 }
 
-/// The place for what `FileSystem::read_extents` reads.
+/// Output buffers of `FileSystem::read_extents`.
 #[derive(Debug)]
 pub struct ExtentsRead<'a> {
-    /// Runs of data and holes, in order.
+    /// Extents of data and holes, in order.
     pub extents: &'a mut Vec<Extent>,
-    /// How many runs there may be.
+    /// Maximum number of extents.
     pub extents_max: usize,
-    /// Stored bytes of the runs of data, in order.
+    /// Stored bytes of the data extents, in order.
     pub pieces: &'a mut Vec<Piece>,
 }
 
 impl FileSystem {
-    /// Changes attributes; with a guard only where ctime still equals it.
+    /// Changes attributes; with a guard, only if ctime still equals it.
     ///
     /// # Errors
-    /// `NotSync` where the guard differs; `IsDirectory`, `Invalid` or `FileTooBig` for a size;
+    /// `NotSync` if the guard differs; `IsDirectory`, `Invalid` or `FileTooBig` for a size;
     /// `AccessDenied`, `NotPermitted`.
     pub fn set_attributes(
         &self,
@@ -53,7 +53,8 @@ impl FileSystem {
     ) -> Result<Change, FsError> {
         let inode = self.table.get(id)?;
         let (change, ()) = inode.change(|state| {
-            // The guard and the change are under one lock, or two guarded calls could both pass.
+            // Check the guard and make the change under one lock, or two guarded calls could both
+            // pass.
             if guard.unwrap_or(state.ctime) != state.ctime {
                 return Err(FsError::NotSync);
             }
@@ -65,7 +66,7 @@ impl FileSystem {
     /// Appends to `out` the pieces of up to `count` bytes from `offset`; nothing is copied.
     ///
     /// # Errors
-    /// `IsDirectory` or `Invalid` where there is no data to read; `AccessDenied`.
+    /// `IsDirectory` or `Invalid` if the object has no data; `AccessDenied`.
     pub fn read(
         &self,
         id: InodeId,
@@ -88,7 +89,7 @@ impl FileSystem {
         Ok((inode.attributes_of(&state), span))
     }
 
-    /// Writes `data` at `offset`; the count returned is short only where memory ends.
+    /// Writes `data` at `offset`; the returned count is short only if memory runs out.
     ///
     /// # Errors
     /// `NoSpace` and `FileTooBig`, having written nothing; `IsDirectory` or `Invalid`;
@@ -100,16 +101,16 @@ impl FileSystem {
         data: &[u8],
         context: &Context,
     ) -> Result<(Change, usize), FsError> {
-        // A stable write makes the whole file stable: what a client wrote before it without a
-        // COMMIT is no longer lost, which the RFC allows (RFC 1813 section 3.3.7).
+        // A stable write makes the whole file stable: earlier data that the client did not COMMIT
+        // can no longer be lost, which the RFC allows (RFC 1813 section 3.3.7).
         self.write_prepared(id, offset, data, context, FileContent::commit)
     }
 
-    /// Writes as `write` does, but the data may be lost until it is committed: by `commit`, by a
+    /// Writes like `write`, but the data may be lost until it is committed: by `commit`, by a
     /// change of size, or with the whole file by the next `write`.
     ///
     /// # Errors
-    /// As `write`.
+    /// Same as `write`.
     pub fn write_unstable(
         &self,
         id: InodeId,
@@ -122,11 +123,11 @@ impl FileSystem {
         })
     }
 
-    /// Writes as `write` does, and remembers the latest `count_max` of these writes for
+    /// Writes like `write`, and remembers the latest `count_max` such writes for
     /// [`FileSystem::lose_last_writes`].
     ///
     /// # Errors
-    /// As `write`.
+    /// Same as `write`.
     pub fn write_revocable(
         &self,
         id: InodeId,
@@ -135,7 +136,7 @@ impl FileSystem {
         context: &Context,
         count_max: usize,
     ) -> Result<(Change, usize), FsError> {
-        // Held over the write: the order of the undo data is that of the writes.
+        // Held across the write: the undo data must be in the order of the writes.
         let mut last_writes = sync::lock(&self.last_writes);
         let mut before = None;
         let written = self.write_prepared(id, offset, data, context, |content| {
@@ -150,10 +151,10 @@ impl FileSystem {
         Ok(written)
     }
 
-    /// Takes the writes back that `write_revocable` remembers, whatever was promised of them.
+    /// Reverts the writes remembered by `write_revocable`, whatever was promised for them.
     pub fn lose_last_writes(&self) {
         for (id, before) in sync::lock(&self.last_writes).drain(..).rev() {
-            // A file that was removed since has nothing to lose.
+            // A file that has been removed since has nothing to lose.
             let Ok(inode) = self.table.get(id) else { continue };
             if let Ok(content) = inode.write().file() {
                 content.restore(before);
@@ -182,10 +183,10 @@ impl FileSystem {
         })
     }
 
-    /// Claims that all data of a file is stable, which [`FileSystem::lose_committed`] disproves.
+    /// Claims that all data of a file is stable; [`FileSystem::lose_committed`] may prove it wrong.
     ///
     /// # Errors
-    /// `IsDirectory` or `Invalid` where there is none.
+    /// `IsDirectory` or `Invalid` if the object has no data.
     pub fn claim_stable(&self, id: InodeId) -> Result<(), FsError> {
         self.table.get(id)?.write().file()?.keep_former();
         Ok(())
@@ -194,14 +195,14 @@ impl FileSystem {
     /// Makes all data of a file stable.
     ///
     /// # Errors
-    /// `IsDirectory` or `Invalid` where there is none.
+    /// `IsDirectory` or `Invalid` if the object has no data.
     pub fn commit(&self, id: InodeId) -> Result<(), FsError> {
         self.table.get(id)?.write().file()?.commit();
         Ok(())
     }
 
-    /// Loses all data that was written unstably and not committed, as a crash does; attributes
-    /// but the size stay.
+    /// Loses all data that was written unstably and not committed, as in a crash; attributes other
+    /// than the size stay.
     pub fn lose_unstable(&self) {
         for inode in self.table.all() {
             if let Ok(content) = inode.write().file() {
@@ -210,7 +211,7 @@ impl FileSystem {
         }
     }
 
-    /// Loses that, and of each file what was reported as stable last.
+    /// Loses uncommitted data and, in each file, whatever was most recently reported as stable.
     pub fn lose_committed(&self) {
         for inode in self.table.all() {
             if let Ok(content) = inode.write().file() {
@@ -220,11 +221,11 @@ impl FileSystem {
     }
 
     /// Appends to `out` the pieces of up to `count` bytes from `offset` that are data, and to
-    /// `extents` the runs of data and holes that they lie in, at most `extents_max`; nothing is
+    /// `extents` the extents of data and holes that contain them, at most `extents_max`; nothing is
     /// copied. Returns whether the end of the file was reached.
     ///
     /// # Errors
-    /// `IsDirectory` or `Invalid` where there is no data to read; `AccessDenied`.
+    /// `IsDirectory` or `Invalid` if the object has no data; `AccessDenied`.
     pub fn read_extents(
         &self,
         id: InodeId,
@@ -251,11 +252,11 @@ impl FileSystem {
         Ok(position >= content.size())
     }
 
-    /// Finds the first byte at or after `offset` that is data, or in a hole; `None` where no data
+    /// Finds the first byte at or after `offset` that is data, or in a hole; `None` if no data
     /// follows. The end of the file counts as a hole.
     ///
     /// # Errors
-    /// `Past` where `offset` is not within the file; `IsDirectory` or `Invalid`; `AccessDenied`.
+    /// `Past` if `offset` is not within the file; `IsDirectory` or `Invalid`; `AccessDenied`.
     pub fn seek(
         &self,
         id: InodeId,
@@ -273,7 +274,7 @@ impl FileSystem {
         Ok(content.seek(offset, kind))
     }
 
-    /// Stores zeros wherever a range has holes, so that writing there can't run out of memory.
+    /// Stores zeros in all holes of a range, so that writing there can't run out of memory.
     ///
     /// # Errors
     /// `NoSpace`, `FileTooBig`, `IsDirectory` or `Invalid`; `AccessDenied`.
@@ -287,7 +288,7 @@ impl FileSystem {
         self.change_data(id, context, |content| content.allocate(offset, length, &self.budget))
     }
 
-    /// Makes a hole and keeps the size.
+    /// Punches a hole without changing the size.
     ///
     /// # Errors
     /// `NoSpace`, `IsDirectory` or `Invalid`; `AccessDenied`.
@@ -333,7 +334,7 @@ impl FileSystem {
         Ok((inode.attributes_of(&state), Arc::clone(target)))
     }
 
-    /// Room used and left.
+    /// Space used and free.
     pub fn space(&self) -> SpaceInfo {
         let total_bytes = self.budget.limit_bytes();
         let free_bytes = total_bytes.saturating_sub(self.budget.used_bytes());

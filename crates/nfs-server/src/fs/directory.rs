@@ -1,9 +1,9 @@
 //! One directory: names to inodes, in an order that a client can resume.
 //!
 //! Each entry gets the next number of its directory as its cookie and keeps it for life; numbers
-//! are never used twice. A listing that goes on after cookie N thus neither repeats nor skips an
-//! entry that stayed, whatever was added or removed meanwhile. `.` and `..` have cookies 1 and 2
-//! and are not stored.
+//! are never reused. So a listing that continues after cookie N neither repeats nor skips an entry
+//! that stayed, whatever was added or removed meanwhile. `.` and `..` have cookies 1 and 2 and are
+//! not stored.
 //!
 //! **Source:** RFC 1813 section 3.3.16 (READDIR).
 
@@ -24,7 +24,7 @@ pub const COOKIE_PARENT: u64 = 2;
 
 /// Memory charged for one entry besides its name: two index entries and the shared name.
 const ENTRY_BYTES: u64 = 128;
-/// Size shown for each entry, and unit to which the sum is rounded up.
+/// Size reported per entry, and the unit to which the sum is rounded up.
 const SHOWN_ENTRY_BYTES: u64 = 64;
 const SHOWN_UNIT_BYTES: u64 = 4096;
 
@@ -61,7 +61,7 @@ impl Directory {
         self.by_name.is_empty()
     }
 
-    /// Size shown to clients: at least 4 KiB, growing with the entries.
+    /// Size reported to clients: at least 4 KiB, growing with the entries.
     pub fn shown_bytes(&self) -> u64 {
         (self.len() as u64 * SHOWN_ENTRY_BYTES).next_multiple_of(SHOWN_UNIT_BYTES).max(4096)
     }
@@ -71,16 +71,16 @@ impl Directory {
         self.charge.bytes()
     }
 
-    /// Finds an entry by name; knows neither `.` nor `..`.
+    /// Finds an entry by name; does not resolve `.` or `..`.
     pub fn find(&self, name: &[u8]) -> Option<InodeId> {
         let (_, id) = self.by_name.get(name)?;
         Some(*id)
     }
 
-    /// Adds an entry, or lets an existing one point to `id` under a new cookie.
+    /// Adds an entry, or makes an existing one point to `id` under a new cookie.
     ///
     /// # Errors
-    /// `NoSpace` where the budget does not allow a new entry; nothing changes then.
+    /// `NoSpace` if the budget does not allow a new entry; then nothing changes.
     pub fn insert(&mut self, name: &[u8], id: InodeId) -> Result<(), FsError> {
         if !self.by_name.contains_key(name) {
             self.charge.resize(self.charge.bytes() + entry_bytes(name))?;
@@ -97,7 +97,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes an entry and returns what it pointed to.
+    /// Removes an entry and returns the inode it pointed to.
     pub fn remove(&mut self, name: &[u8]) -> Option<InodeId> {
         let (cookie, id) = self.by_name.remove(name)?;
         self.by_cookie.remove(&cookie);
@@ -106,7 +106,7 @@ impl Directory {
         Some(id)
     }
 
-    /// Walks the entries after a cookie in the order of their cookies.
+    /// Iterates over the entries after a cookie, in cookie order.
     pub fn after(&self, cookie: u64) -> impl Iterator<Item = (u64, &Name, InodeId)> {
         let from = cookie.max(COOKIE_PARENT).saturating_add(1);
         self.by_cookie.range(from..).map(|(&cookie, (name, id))| (cookie, name, *id))

@@ -1,22 +1,22 @@
-//! File handles: what a client holds to name an inode.
+//! File handles: how clients refer to an inode.
 //!
-//! A handle carries the server's start, the inode's slot and the slot's generation, so a handle
-//! of an earlier start or of a removed inode is recognised as stale. A check word tells those
-//! from bytes that were never a handle of ours. Not a secret: nothing here authenticates.
+//! A handle contains the server's start, the inode's slot and the slot's generation, so a handle of
+//! an earlier start or of a removed inode is recognized as stale. A check word tells those from
+//! bytes that were never one of our handles. It is not secret: nothing here authenticates.
 
 use super::types::FsError;
 
-/// Length of every handle in bytes: fits the 32 of NFS v2 and the 64 of v3.
+/// Length of every handle in bytes: fits into the 32 of NFS v2 and the 64 of v3.
 pub const HANDLE_BYTES: usize = 24;
 
 const MAGIC: [u8; 4] = *b"dfsb";
 
-/// Names one inode for as long as the file system lives.
+/// Identifies one inode for as long as the file system exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InodeId {
     /// Slot in the inode table.
     pub(super) index: u32,
-    /// Number of the inode among those that the slot has held.
+    /// Generation: counts the inodes that the slot has held.
     pub(super) generation: u32,
 }
 
@@ -29,13 +29,13 @@ impl InodeId {
         Self { index: key as u32, generation: (key >> 32) as u32 }
     }
 
-    /// Number shown to clients; the root is 1.
+    /// File id reported to clients; the root is 1.
     pub fn fileid(self) -> u64 {
         u64::from(self.index) + 1
     }
 }
 
-/// Writes the handle of an inode.
+/// Encodes the handle of an inode.
 pub fn encode(boot_id: u64, id: InodeId) -> [u8; HANDLE_BYTES] {
     let mut bytes = [0; HANDLE_BYTES];
     bytes[..4].copy_from_slice(&MAGIC);
@@ -47,14 +47,14 @@ pub fn encode(boot_id: u64, id: InodeId) -> [u8; HANDLE_BYTES] {
     bytes
 }
 
-/// Reads a handle that a client sent.
+/// Decodes a handle that a client sent.
 ///
 /// # Errors
-/// `BadHandle` where the bytes were never a handle, `Stale` where another start made it.
+/// `BadHandle` if the bytes were never a handle, `Stale` if it is from another start.
 pub fn decode(boot_id: u64, handle: &[u8]) -> Result<InodeId, FsError> {
     let bytes = <&[u8; HANDLE_BYTES]>::try_from(handle).map_err(|_| FsError::BadHandle)?;
-    // The check word tells a damaged handle from a stale one: a client may retry after the second
-    // and has a bug after the first.
+    // The check word tells a damaged handle from a stale one: a client may recover from a stale
+    // handle, but a damaged one is a bug in the client.
     if bytes[..4] != MAGIC || word(bytes, 20) != check_word(&bytes[..20]) {
         return Err(FsError::BadHandle);
     }

@@ -1,8 +1,8 @@
-//! One inode: its attributes and what it holds, under one lock.
+//! One inode: its attributes and content, under one lock.
 //!
-//! The time of last read stands beside the lock, so reading takes the lock only for reading. Each
-//! change sets ctime to the caller's time, or one nanosecond past the old ctime where the clock
-//! has not moved: two changes never show the same ctime.
+//! The time of the last read is kept outside the lock, so reading needs only the read lock. Each
+//! change sets ctime to the caller's time, or to one nanosecond past the old ctime if the clock has
+//! not moved: two changes never show the same ctime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -32,7 +32,7 @@ pub enum Body {
     Directory(Directory),
     /// Target of a symbolic link.
     Symlink(Arc<[u8]>),
-    /// Nothing: devices, sockets, pipes.
+    /// No content: devices, sockets, pipes.
     Special,
 }
 
@@ -41,13 +41,13 @@ pub enum Body {
 pub struct State {
     /// Low 12 bits of the mode.
     pub mode: u32,
-    /// Number of the owner.
+    /// User id of the owner.
     pub uid: u32,
-    /// Number of the group.
+    /// Group id.
     pub gid: u32,
-    /// Number of names; a directory counts `.` and its subdirectories' `..` too.
+    /// Number of links; a directory also counts `.` and its subdirectories' `..`.
     pub nlink: u32,
-    /// Number of opens that keep it when its last name goes.
+    /// Number of opens that keep it alive after its last name is gone.
     pub pins: u32,
     /// Last change of the data.
     pub mtime: FileTime,
@@ -55,43 +55,43 @@ pub struct State {
     pub ctime: FileTime,
     /// Data, entries or target.
     pub body: Body,
-    /// Extended attributes, once there was one.
+    /// Extended attributes, once there has been one.
     pub xattrs: Option<Box<Xattrs>>,
 }
 
 /// One object of the file system.
 #[derive(Debug)]
 pub struct Inode {
-    /// Its place in the table.
+    /// Its slot in the table.
     pub id: InodeId,
-    /// The kind of the object, for life.
+    /// The kind of the object, which never changes.
     pub kind: FileKind,
     rdev: (u32, u32),
-    /// Verifier of the exclusive CREATE that made it.
+    /// Verifier of the exclusive CREATE that created it.
     pub create_verifier: Option<[u8; 8]>,
     atime: AtomicU64,
     state: RwLock<State>,
     _charge: Charge,
 }
 
-/// The properties of an inode before it has a place.
+/// The properties of an inode that has no slot yet.
 pub struct NewInode {
     /// The kind of the object.
     pub kind: FileKind,
     /// Content of the object.
     pub body: Body,
-    /// Major and minor number, zero where meaningless.
+    /// Major and minor number, zero if meaningless.
     pub rdev: (u32, u32),
     /// Verifier of an exclusive CREATE.
     pub create_verifier: Option<[u8; 8]>,
-    /// Owner where the attributes do not say.
+    /// Owner unless the attributes set one.
     pub caller: Caller,
     /// Memory of the inode and of a symbolic link's target.
     pub charge: Charge,
 }
 
 impl Inode {
-    /// Makes an inode with one name (a directory: two links), all times `now`.
+    /// Makes an inode with one name (for a directory: two links), all times `now`.
     pub fn new(id: InodeId, new: NewInode, set: &SetAttributes, now: FileTime) -> Self {
         let directory = new.kind == FileKind::Directory;
         let default_mode = if directory { 0o755 } else { 0o644 };
@@ -127,7 +127,7 @@ impl Inode {
         sync::write(&self.state)
     }
 
-    /// Notes a read.
+    /// Records a read.
     pub fn set_atime(&self, time: FileTime) {
         self.atime.store(time.0, Ordering::Relaxed);
     }
@@ -156,10 +156,10 @@ impl Inode {
         self.attributes_of(&self.read())
     }
 
-    /// Runs `change` under the write lock and notes what was before and after.
+    /// Runs `change` under the write lock and returns the attributes before and after.
     ///
     /// # Errors
-    /// What `change` returns.
+    /// Those of `change`.
     pub fn change<T>(
         &self,
         change: impl FnOnce(&mut State) -> Result<T, FsError>,
@@ -170,12 +170,12 @@ impl Inode {
         Ok((Change { before, after: self.attributes_of(&state) }, value))
     }
 
-    /// Applies what SETATTR asks, given the locked state. After the check of permissions the size
-    /// comes first, being the only part that can fail.
+    /// Applies a SETATTR, given the locked state. After the permission check the size comes first,
+    /// being the only part that can fail.
     ///
     /// # Errors
-    /// `AccessDenied`, `NotPermitted`; `IsDirectory` or `Invalid` for the size of what has none,
-    /// `FileTooBig`.
+    /// `AccessDenied`, `NotPermitted`; `IsDirectory` or `Invalid` for the size of an object without
+    /// data, `FileTooBig`.
     pub fn apply(
         &self,
         state: &mut State,
@@ -196,8 +196,8 @@ impl Inode {
             SetTime::Now => self.set_atime(now),
             SetTime::To(time) => self.set_atime(time),
         }
-        // ctime moves even where a value is set to what it was, unless nothing but the size was
-        // given: that has touched it above. An explicit mtime comes last, or it would be undone.
+        // ctime moves even if a value is set to what it was, unless only the size was given: that
+        // has already touched it above. An explicit mtime comes last, or it would be overwritten.
         if *set != (SetAttributes { size: set.size, ..SetAttributes::default() }) {
             state.touch(now);
         }
@@ -219,20 +219,20 @@ fn initial_time(set: SetTime, now: FileTime) -> FileTime {
 
 impl State {
     // The change attribute of v4 is this time, and v3 clients compare it for cache consistency, so
-    // two changes must never show the same value, however coarse the clock is and even if it is
-    // set back (RFC 7530 section 5.8.1.4, RFC 1813 section 2.6).
-    /// Notes a change of attributes.
+    // two changes must never show the same value, even if the clock is coarse or set back (RFC 7530
+    // section 5.8.1.4, RFC 1813 section 2.6).
+    /// Records a change of attributes.
     pub fn touch(&mut self, now: FileTime) {
         self.ctime = now.max(FileTime(self.ctime.0 + 1));
     }
 
-    /// Notes a change of data or entries.
+    /// Records a change of data or entries.
     pub fn touch_data(&mut self, now: FileTime) {
         self.touch(now);
         self.mtime = self.ctime;
     }
 
-    /// The parts that decide on access.
+    /// The attributes that decide on access.
     pub fn protection(&self) -> Protection {
         Protection { mode: self.mode, uid: self.uid, gid: self.gid }
     }
@@ -260,7 +260,7 @@ impl State {
         }
     }
 
-    /// The entries of a directory, to change.
+    /// The entries of a directory, for changing.
     ///
     /// # Errors
     /// `NotDirectory`.
@@ -277,7 +277,7 @@ impl State {
 }
 
 impl Body {
-    /// The data of a regular file, to read.
+    /// The data of a regular file, for reading.
     ///
     /// # Errors
     /// `IsDirectory`, or `Invalid` for anything else.
@@ -289,7 +289,7 @@ impl Body {
         }
     }
 
-    /// Size shown and memory held, both in bytes.
+    /// Size reported and memory held, both in bytes.
     fn sizes(&self) -> (u64, u64) {
         match self {
             Self::Regular(content) => (content.size(), content.used_bytes()),

@@ -1,7 +1,8 @@
 //! Listing a directory page by page.
 //!
-//! A page is gathered under the directory's lock and its attributes are looked up after, so one
-//! inode is locked at a time. An entry whose object vanished meanwhile has no attributes.
+//! A page is gathered under the directory's lock and its attributes are looked up afterwards, so
+//! only one inode is locked at a time. An entry whose object has vanished meanwhile has no
+//! attributes.
 //!
 //! **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
 
@@ -16,11 +17,11 @@ use super::types::{Attributes, FsError};
 /// One entry of a page.
 #[derive(Clone, Debug)]
 pub struct ListedEntry {
-    /// The cookie with which the next page can go on.
+    /// The cookie to resume from for the next page.
     pub cookie: u64,
     /// Name of the entry.
     pub name: Name,
-    /// Number of the object that it stands for.
+    /// The object it refers to.
     pub id: InodeId,
 }
 
@@ -31,13 +32,13 @@ pub struct Listing {
     pub directory: Attributes,
     /// Entries in the order of their cookies.
     pub entries: Vec<ListedEntry>,
-    /// Whether nothing is left after them.
+    /// Whether no entries follow.
     pub eof: bool,
 }
 
 impl FileSystem {
     /// Lists the entries after `cookie` (0: from the start) as long as `fits` accepts the next
-    /// name; planned faults may make it a directory that never ends.
+    /// name; a planned fault may turn it into an endless directory.
     ///
     /// # Errors
     /// `NotDirectory`, `Stale`, `BadHandle`, `AccessDenied`.
@@ -59,7 +60,7 @@ impl FileSystem {
         Ok(listing)
     }
 
-    /// Lists as [`FileSystem::list`] does, without planned faults.
+    /// Lists like [`FileSystem::list`], without planned faults.
     pub(super) fn list_stored(
         &self,
         directory: InodeId,

@@ -1,5 +1,5 @@
-//! Random operations, done to this file system and to a real directory tree through `std::fs`:
-//! every outcome and the trees at the end must agree, and nothing may stay charged once all is
+//! Random operations, applied to this file system and to a real directory tree through `std::fs`:
+//! every outcome and the final trees must agree, and no charge may remain once everything is
 //! removed.
 
 use std::fs;
@@ -113,8 +113,8 @@ fn open(path: &Path) -> io::Result<fs::File> {
     fs::OpenOptions::new().write(true).open(path)
 }
 
-/// The error of the real tree that stands for ours. Several errors can apply to one operation and
-/// the kernel checks in an order of its own, so only the clear ones are compared.
+/// The error of the real tree that corresponds to ours. Several errors can apply to one operation
+/// and the kernel checks in its own order, so only the unambiguous ones are compared.
 fn comparable(op: &Op, kind: ErrorKind) -> Option<FsError> {
     match (op, kind) {
         (Op::Rmdir(_), ErrorKind::DirectoryNotEmpty) => Some(FsError::NotEmpty),

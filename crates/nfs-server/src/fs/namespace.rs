@@ -1,7 +1,7 @@
-//! Names: LOOKUP, LINK, REMOVE and RMDIR; `create` and `rename` are beside it.
+//! Names: LOOKUP, LINK, REMOVE and RMDIR; see also `create` and `rename`.
 //!
-//! Whatever changes names holds the namespace mutex, and resolves its directories only then: a
-//! directory that was removed meanwhile is found stale, never filled.
+//! Anything that changes names takes the namespace mutex first and resolves its directories
+//! afterwards: a directory that was removed meanwhile is found stale, never filled.
 //!
 //! **Source:** RFC 1813 sections 3.3.3, 3.3.12, 3.3.13 and 3.3.15.
 
@@ -16,7 +16,7 @@ use super::{Context, FileSystem};
 /// The object that LOOKUP finds.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
-    /// Number of the object.
+    /// The object.
     pub id: InodeId,
     /// Attributes of the object.
     pub attributes: Attributes,
@@ -25,7 +25,7 @@ pub struct Found {
 }
 
 impl FileSystem {
-    /// Finds a name in a directory; knows `.` and `..`.
+    /// Finds a name in a directory, including `.` and `..`.
     ///
     /// # Errors
     /// `NoEntry`, `NotDirectory`, `NameTooLong`, `AccessDenied`; `Invalid` for a name with a slash
@@ -51,7 +51,7 @@ impl FileSystem {
             };
             (id, parent.attributes_of(&state))
         };
-        // Removed since the lock was let go: the same to the caller as removed before.
+        // Removed since the lock was released: to the caller this is the same as removed before.
         let Ok(inode) = self.table.get(id) else { return Err(FsError::NoEntry) };
         let led_to = self.looped(parent.id, id, inode.kind);
         if led_to != id && name != b".." {
@@ -61,7 +61,7 @@ impl FileSystem {
         Ok(Found { id, attributes: inode.attributes(), directory })
     }
 
-    /// Gives a file one more name; returns its attributes and the directory's change.
+    /// Adds a name to a file; returns its attributes and the directory's change.
     ///
     /// # Errors
     /// `Invalid` for a directory, `Exists`, `TooManyLinks`, `NotDirectory`, `NoSpace`,
@@ -83,7 +83,7 @@ impl FileSystem {
         if inode.kind == FileKind::Directory {
             return Err(FsError::Invalid);
         }
-        // Links change under the namespace mutex only, so the check holds until the increment
+        // Links change only under the namespace mutex, so the check still applies at the increment
         // below.
         if inode.read().nlink >= LINKS_MAX {
             return Err(FsError::TooManyLinks);
@@ -100,7 +100,7 @@ impl FileSystem {
         Ok((inode.attributes_of(&state), change))
     }
 
-    /// Removes the name of anything but a directory; with its last name the object goes.
+    /// Removes a name of anything but a directory; the object is freed with its last name.
     ///
     /// # Errors
     /// `NoEntry`, `NotDirectory`, `IsDirectory` (also for `.` and `..`), `NameTooLong`,
@@ -133,7 +133,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// `NoEntry`, `NotDirectory`, `NotEmpty`; `Invalid` for `.` and `Exists` for `..`, as the RFC
-    /// says; `AccessDenied`, `NotPermitted` (sticky bit).
+    /// requires; `AccessDenied`, `NotPermitted` (sticky bit).
     pub fn remove_directory(
         &self,
         directory: InodeId,
@@ -162,14 +162,14 @@ impl FileSystem {
         Ok(change)
     }
 
-    /// Finds what a name in a directory stands for; `.` and `..` count as present.
+    /// Finds the object behind a name in a directory; `.` and `..` count as present.
     pub(super) fn find_child(
         &self,
         parent: &Arc<Inode>,
         name: &[u8],
         caller: &Caller,
     ) -> Result<Option<Arc<Inode>>, FsError> {
-        // The lock of the directory ends before another inode is looked up.
+        // Release the directory's lock before looking up another inode.
         let id = {
             let state = parent.read();
             let entries = state.directory()?;
@@ -186,7 +186,7 @@ impl FileSystem {
         id.map(|id| self.table.get(id)).transpose()
     }
 
-    /// Takes one name from an object that has just lost it, and frees it with its last.
+    /// Removes a link from an object that has just lost a name, and frees it with its last.
     pub(super) fn drop_name(&self, inode: &Inode, now: FileTime) {
         let last = {
             let mut state = inode.write();
@@ -201,7 +201,7 @@ impl FileSystem {
     }
 }
 
-/// Checks whether an object may lose its name in a directory; each is locked once, in turn.
+/// Checks whether an object may lose its name in a directory; locks the two one after the other.
 pub(super) fn check_removal(
     caller: &Caller,
     directory: &Inode,
@@ -211,7 +211,7 @@ pub(super) fn check_removal(
     caller.check_removal(directory, removed.read().protection())
 }
 
-/// Refuses names that no directory can hold.
+/// Refuses names that are not valid in any directory.
 pub(super) fn check_name(name: &[u8]) -> Result<(), FsError> {
     if name.len() > NAME_BYTES_MAX {
         return Err(FsError::NameTooLong);

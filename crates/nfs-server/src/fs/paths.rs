@@ -1,4 +1,4 @@
-//! Direct access by path, for tests and for setting a server up, without the wire.
+//! Direct access by path, without the wire: for tests and for setting a server up.
 //!
 //! Paths are absolute, as `/export/directory/file`; symbolic links are not followed.
 
@@ -6,7 +6,7 @@ use super::create::NewObject;
 use super::types::{Attributes, FsError, SetAttributes};
 use super::{Caller, Context, FileSystem, InodeId, OPEN_DIRECTORY_MODE};
 
-/// Largest file that is read in one piece, in bytes: what a test can want.
+/// Largest file read in one piece, in bytes; more than any test needs.
 const READ_PATH_BYTES_MAX: u64 = 1 << 32;
 
 impl FileSystem {
@@ -22,10 +22,10 @@ impl FileSystem {
         Ok((id, self.attributes(id)?))
     }
 
-    /// Makes the directories of a path that are missing, as `mkdir -p`, open to all as `/tmp` is.
+    /// Creates the missing directories of a path, like `mkdir -p`, open to everyone as `/tmp` is.
     ///
     /// # Errors
-    /// As `make`.
+    /// Same as `make`.
     pub fn make_path(&self, path: &str, context: &Context) -> Result<InodeId, FsError> {
         let set = SetAttributes { mode: Some(OPEN_DIRECTORY_MODE), ..SetAttributes::default() };
         let mut id = self.root();
@@ -40,10 +40,10 @@ impl FileSystem {
         Ok(id)
     }
 
-    /// All bytes of a file; what the store discards comes back as its pattern.
+    /// All bytes of a file; if the store discards data, its pattern is returned.
     ///
     /// # Errors
-    /// As `find_path` and `read`; `FileTooBig` above 4 GiB.
+    /// Those of `find_path` and `read`; `FileTooBig` above 4 GiB.
     pub fn read_path(&self, path: &str) -> Result<Vec<u8>, FsError> {
         let (id, attributes) = self.find_path(path)?;
         if attributes.size > READ_PATH_BYTES_MAX {
@@ -64,10 +64,10 @@ impl FileSystem {
         }
     }
 
-    /// Names in a directory, without `.` and `..`, in the order of making.
+    /// Names in a directory, without `.` and `..`, in order of creation.
     ///
     /// # Errors
-    /// As `find_path` and `list`.
+    /// Those of `find_path` and `list`.
     pub fn list_path(&self, path: &str) -> Result<Vec<Vec<u8>>, FsError> {
         let (id, _) = self.find_path(path)?;
         let listing = self.list_stored(id, 0, &mut |_| true)?;

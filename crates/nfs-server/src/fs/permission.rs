@@ -1,8 +1,8 @@
 //! Permissions: what mode bits, owner, group and the sticky bit allow a caller.
 //!
-//! [`Caller`] says who asks and [`Rights`] how far that is checked; [`Protection`] is what an
-//! object says about it. Every check is made by the operation itself, under a lock of the object.
-//! Nothing here allocates: supplementary groups are held inline.
+//! [`Caller`] is who asks, with [`Rights`] for how strictly it is checked; [`Protection`] is the
+//! object's side. Every operation makes its own check, under a lock of the object. Nothing here
+//! allocates: supplementary groups are stored inline.
 //!
 //! **Source:** POSIX.1-2017 section 4.5 (file access permissions), chmod(2), chown(2),
 //! utimensat(2); Linux fs/namei.c (`may_delete`), fs/attr.c (`setattr_prepare`), fs/nfsd/vfs.c
@@ -12,7 +12,7 @@ use nfs_proto::rpc::Groups;
 
 use super::types::{Attributes, FileKind, FsError, SetAttributes, SetTime};
 
-/// Right to read data, or to list a directory; the bits are those of one class of a mode.
+/// Right to read data, or to list a directory; the value is that of the bit in one class of a mode.
 pub const READ: u32 = 4;
 /// Right to write data, or to change the names of a directory.
 pub const WRITE: u32 = 2;
@@ -25,58 +25,59 @@ const SET_GROUP_ID: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
 const GROUP_EXECUTE: u32 = 0o010;
 const ANY_EXECUTE: u32 = 0o111;
-/// Modes of what is made without one.
+/// Default mode of a new directory or file.
 const DIRECTORY_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 
 /// Whether the server enforces permissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Permissions {
-    /// Mode bits, owner, group and the sticky bit decide; user 0 may do everything.
+    /// Mode bits, owner, group and the sticky bit are checked; user 0 may do everything.
     #[default]
     Enforced,
-    /// Every caller may do everything, and only ownership of new objects follows the caller.
+    /// Every caller may do everything; the caller only determines the owner of new objects.
     Off,
 }
 
-/// How far a caller is checked.
+/// How strictly a caller is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rights {
-    /// No check and no consequence: the server itself, or any caller where permissions are off.
+    /// No checks and no side effects: the server itself, or any caller if permissions are off.
     #[default]
     All,
     /// User 0: everything is allowed, but a change of owner clears set-uid and set-gid.
     Superuser,
-    /// Modes and owners decide.
+    /// Modes and owners are checked.
     Checked,
 }
 
-/// Who asks: the owner of what is made. The default is the server itself.
+/// The caller of an operation, and the owner of objects it creates. The default is the server
+/// itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// Number of the user.
+    /// User id.
     pub uid: u32,
-    /// Number of the group.
+    /// Group id.
     pub gid: u32,
-    /// Supplementary groups, which count as the group does.
+    /// Supplementary groups, equivalent to the group.
     pub groups: Groups,
-    /// How far it is checked.
+    /// How strictly it is checked.
     pub rights: Rights,
 }
 
-/// The parts of an object that decide on access to it.
+/// The attributes of an object that decide on access to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protection {
     /// Low 12 bits of the mode.
     pub mode: u32,
-    /// Number of the owner.
+    /// User id of the owner.
     pub uid: u32,
-    /// Number of the group.
+    /// Group id.
     pub gid: u32,
 }
 
 impl Caller {
-    /// Makes a caller whose rights follow its user number and the setting of the server.
+    /// Makes a caller whose rights follow from its user id and the server's setting.
     pub const fn new(uid: u32, gid: u32, groups: Groups, permissions: Permissions) -> Self {
         let rights = match (permissions, uid) {
             (Permissions::Off, _) => Rights::All,
@@ -94,8 +95,9 @@ impl Caller {
         self.gid == gid || self.groups.as_slice().contains(&gid)
     }
 
-    /// Returns the bits of the one class that applies: owner, else group, else others. A class
-    /// that has less than the next one is not made up for by that (POSIX section 4.5).
+    /// Returns the bits of the one class that applies: owner, else group, else others. If that
+    /// class grants less than the next one, the next one does not make up for it (POSIX section
+    /// 4.5).
     fn class_bits(&self, object: Protection) -> u32 {
         let shift = if self.uid == object.uid {
             6
@@ -107,8 +109,8 @@ impl Caller {
         object.mode >> shift & ALL
     }
 
-    /// Returns the rights on an object as READ, WRITE and EXECUTE; user 0 executes only what
-    /// anyone may execute.
+    /// Returns the rights on an object as READ, WRITE and EXECUTE; user 0 may execute only if
+    /// somebody may.
     pub fn rights_on(&self, found: &Attributes) -> u32 {
         match self.rights {
             Rights::All => ALL,
@@ -121,7 +123,7 @@ impl Caller {
         }
     }
 
-    /// Checks for all of the rights in `need`.
+    /// Checks that the caller has all rights in `need`.
     ///
     /// # Errors
     /// `AccessDenied`.
@@ -132,7 +134,8 @@ impl Caller {
         Ok(())
     }
 
-    /// Checks as OPEN does: what may be executed may be read, or no client could run it.
+    /// Checks access for OPEN: the right to execute implies the right to read, or no client could
+    /// run the file.
     ///
     /// # Errors
     /// `AccessDenied`.
@@ -143,9 +146,9 @@ impl Caller {
         self.check(object, need)
     }
 
-    /// Checks a READ or WRITE, in every version: a stateid of v4 shows that its client has opened
-    /// the file, and not that this user may use it. The owner passes whatever the mode is, or a
-    /// program could not use a file that it opened before a chmod (Linux `nfs4_check_file`,
+    /// Checks a READ or WRITE, in every version: a v4 stateid shows that its client has opened the
+    /// file, not that this user may access it. The owner passes whatever the mode is, or a program
+    /// could not use a file that it opened before a chmod (Linux `nfs4_check_file`,
     /// `NFSD_MAY_OWNER_OVERRIDE`).
     ///
     /// # Errors
@@ -158,8 +161,8 @@ impl Caller {
     }
 
     /// Checks for the right to read (READ) or change (WRITE) extended attributes. Only files and
-    /// directories have any. All users may write to a directory like `/tmp`, so the attributes of
-    /// one with the sticky bit are its owner's alone (Linux fs/xattr.c, `xattr_permission`).
+    /// directories have any. Everyone may write to a directory like `/tmp`, so if the sticky bit is
+    /// set, only the owner may change the attributes (Linux fs/xattr.c, `xattr_permission`).
     ///
     /// # Errors
     /// `AccessDenied`; `NoXattr` or `NotPermitted` on other kinds; `NotPermitted` in a directory
@@ -181,11 +184,11 @@ impl Caller {
         self.check(object, need)
     }
 
-    /// Checks whether an object may lose its name in `directory`, whose sticky bit allows it only
-    /// to the owners of the two.
+    /// Checks whether an object may lose its name in `directory`; with the sticky bit, only the
+    /// owner of the object or of the directory may remove it.
     ///
     /// # Errors
-    /// `AccessDenied`; `NotPermitted` where the sticky bit forbids it.
+    /// `AccessDenied`; `NotPermitted` if the sticky bit forbids it.
     pub fn check_removal(&self, directory: Protection, removed: Protection) -> Result<(), FsError> {
         self.check(directory, WRITE | EXECUTE)?;
         let is_sticky = self.is_checked() && directory.mode & STICKY != 0;
@@ -195,9 +198,9 @@ impl Caller {
         Ok(())
     }
 
-    /// Checks whether an object of this kind may be made in `directory`, and returns the
-    /// attributes that it gets: only user 0 chooses an owner (Linux `nfsd_create_setattr`), and a
-    /// directory with the set-gid bit hands its group on.
+    /// Checks whether an object of this kind may be created in `directory`, and returns the
+    /// attributes it gets: only user 0 may choose an owner (Linux `nfsd_create_setattr`), and a
+    /// directory with the set-gid bit passes its group on.
     ///
     /// # Errors
     /// `AccessDenied`; `NotPermitted` for a device.
@@ -232,11 +235,12 @@ impl Caller {
         Ok(set)
     }
 
-    /// Checks a SETATTR, and returns what it comes to: set-uid and set-gid may have to go.
+    /// Checks a SETATTR and returns the attributes to apply: set-uid and set-gid may have to be
+    /// cleared.
     ///
     /// # Errors
-    /// `AccessDenied` where the right to write lacks; `NotPermitted` where only the owner, or
-    /// only user 0, may do it.
+    /// `AccessDenied` without the right to write; `NotPermitted` if only the owner, or only user 0,
+    /// may do it.
     pub fn check_set(
         &self,
         kind: FileKind,
@@ -257,8 +261,8 @@ impl Caller {
         {
             set.mode = Some(mode & !SET_GROUP_ID);
         }
-        // A program keeps the identity that it lends only as long as its owner, group and data
-        // stay: those of user 0 lose it with a new owner too (Linux `nfsd_sanitize_attrs`).
+        // A program keeps set-uid and set-gid only as long as its owner, group and data stay the
+        // same: a new owner clears them even if user 0 sets it (Linux `nfsd_sanitize_attrs`).
         let is_new_owner = set.uid.is_some() || set.gid.is_some();
         let is_new_data = set.size.is_some() && self.is_checked();
         if kind != FileKind::Directory && (is_new_owner || is_new_data) {
@@ -276,7 +280,8 @@ impl Caller {
             self.check_data(object, WRITE)?;
         }
         let is_owner = self.uid == object.uid;
-        // The owner may give the file to one of its groups, and "change" it to what it has.
+        // The owner may give the file to one of its own groups, and "change" the owner to the
+        // current one.
         let keeps_owner = set.uid.is_none_or(|uid| is_owner && uid == object.uid);
         let may_set_group = match set.gid {
             None => true,
@@ -287,7 +292,7 @@ impl Caller {
         if !keeps_owner || !may_set_group || !is_owner && (set.mode.is_some() || chooses_time) {
             return Err(FsError::NotPermitted);
         }
-        // The time of the server is what writing would set, too: who may write may set it.
+        // Writing would set the server's time, too, so whoever may write may set it.
         let touches = set.atime == SetTime::Now || set.mtime == SetTime::Now;
         if touches && !is_owner { self.check(object, WRITE) } else { Ok(()) }
     }
@@ -298,15 +303,15 @@ impl Caller {
     }
 }
 
-/// The mode without the identity that running the file lends; set-gid without the right of the
-/// group to execute means mandatory locking and stays.
+/// The mode without set-uid and set-gid; set-gid without group execute means mandatory locking and
+/// stays.
 fn without_identity(mode: u32) -> u32 {
     let mode = mode & !SET_USER_ID;
     if mode & GROUP_EXECUTE == 0 { mode } else { mode & !SET_GROUP_ID }
 }
 
 impl Attributes {
-    /// The parts that decide on access.
+    /// The attributes that decide on access.
     pub fn protection(&self) -> Protection {
         Protection { mode: self.mode, uid: self.uid, gid: self.gid }
     }

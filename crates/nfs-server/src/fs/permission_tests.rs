@@ -1,6 +1,6 @@
-//! What modes and owners allow: the cases of pjdfstest, each with its exact outcome.
+//! Access by mode and owner: the cases of pjdfstest, each with its exact outcome.
 //!
-//! Users 1 and 2 have groups 10 and 20; user 2 is in group 10 besides where a test says so.
+//! Users 1 and 2 have groups 10 and 20; in some tests user 2 is also in group 10.
 
 use nfs_proto::rpc::Groups;
 
@@ -82,7 +82,7 @@ fn writing_needs_the_right_and_takes_set_uid_and_set_gid() {
     assert_eq!(mode_now(), 0o6777);
     fs.write(id, 0, b"x", &OTHER).unwrap();
     assert_eq!(mode_now(), 0o777);
-    // Without the right of the group to execute, set-gid means mandatory locking.
+    // Without group execute, set-gid means mandatory locking.
     set(&fs, id, &mode(0o2602), &OWNER).unwrap();
     fs.write(id, 0, b"x", &OTHER).unwrap();
     assert_eq!(mode_now(), 0o2602);
@@ -119,7 +119,7 @@ fn a_directory_is_searched_listed_and_changed_by_its_bits() {
     assert_eq!((lookup(), list(), make(), remove()), (denied, denied, denied, denied));
     set(&fs, id, &mode(0o753), &OWNER).unwrap();
     assert_eq!((lookup(), list(), make(), remove()), (Ok(()), denied, Ok(()), Ok(())));
-    // What exists is reported as that even where nothing may be made.
+    // An existing name is reported as such even if nothing may be created.
     set(&fs, id, &mode(0o755), &OWNER).unwrap();
     assert_eq!(make(), Err(FsError::Exists));
     let link = fs.link(file(&fs, 0o666, &OTHER), id, b"c", &OTHER).map(drop);
@@ -200,7 +200,7 @@ fn a_change_of_owner_takes_set_uid_and_set_gid_but_not_of_directories() {
     assert_eq!(set(&fs, id, &group, &ROOT), Ok(0o2745));
     let folder = directory(&fs, 0o2755, &OWNER);
     assert_eq!(set(&fs, folder, &group, &ROOT), Ok(0o2755));
-    // A group that one is not in is not lent either.
+    // Set-gid is also cleared for a group that the owner is not a member of.
     set(&fs, id, &SetAttributes { gid: Some(99), ..NONE }, &ROOT).unwrap();
     assert_eq!(set(&fs, id, &mode(0o2755), &OWNER), Ok(0o755));
     assert_eq!(set(&fs, id, &mode(0o2755), &member(OWNER, 99)), Ok(0o2755));

@@ -1,6 +1,6 @@
-//! Keeping a file that has lost its last name for as long as someone has it open.
+//! Keeps a file that has lost its last name for as long as someone has it open.
 //!
-//! A [`Pin`] is held by each open of NFS v4. The last name of a pinned inode goes like any other,
+//! Each open of NFS v4 holds a [`Pin`]. The last name of a pinned inode is removed like any other,
 //! but its slot and its handle stay until the last pin is dropped.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::inode::Inode;
 use super::table::InodeTable;
 use super::types::FsError;
 
-/// Keeps one inode; dropping it lets go.
+/// Keeps one inode alive until it is dropped.
 #[derive(Debug)]
 pub struct Pin {
     inode: Arc<Inode>,
@@ -19,7 +19,7 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// The inode that is kept.
+    /// The pinned inode.
     pub fn id(&self) -> InodeId {
         self.inode.id
     }
@@ -42,12 +42,12 @@ impl FileSystem {
     /// Keeps an inode for as long as the pin lives.
     ///
     /// # Errors
-    /// `Stale` where it is gone already.
+    /// `Stale` if it is already gone.
     pub fn pin(&self, id: InodeId) -> Result<Pin, FsError> {
         let inode = self.table.get(id)?;
         {
             let mut state = inode.write();
-            // Its last name went between the two locks.
+            // Its last name was removed between the two locks.
             if state.nlink == 0 && state.pins == 0 {
                 return Err(FsError::Stale);
             }

@@ -1,8 +1,8 @@
-//! Planned faults of the file system itself: directories without end, loops, handles that change.
+//! Planned faults in the file system itself: endless directories, loops, handles that change.
 //!
-//! [`Quirks`] says what is wrong; the methods here are called where names are listed, looked up
-//! and handles are made. They hold for all versions alike, since every version goes through them.
-//! No server that obeys its RFC behaves so.
+//! [`Quirks`] lists the faults; the methods here are called when names are listed or looked up and
+//! when handles are made. They apply to all protocol versions, since every version goes through
+//! them. No server that follows its RFC behaves like this.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,26 +15,26 @@ use super::types::{FileKind, FsError};
 use super::{Context, FileSystem, NewObject, SetAttributes};
 use crate::clock::mix;
 
-/// Faults of the file system; the default has none.
+/// Faults in the file system; the default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
-    /// READDIR never comes to an end.
+    /// READDIR never ends.
     pub endless_listing: Option<EndlessListing>,
-    /// LOOKUP of a directory below an export leads back to where it was looked up.
+    /// LOOKUP of a directory below an export returns the directory it was looked up in.
     pub directory_loops: bool,
-    /// LOOKUP of a directory below an export leads to a symbolic link that leads to itself.
+    /// LOOKUP of a directory below an export returns a symbolic link to itself.
     pub symlink_loops: bool,
-    /// Handles go stale after so many calls, up to twice as many.
+    /// Number of calls after which handles go stale; it may take up to twice as many.
     pub handle_calls: Option<u64>,
 }
 
-/// The quirks of one file system, and what they need to remember.
+/// The quirks of one file system, and their state.
 #[derive(Debug, Default)]
 pub(super) struct QuirkState {
     pub(super) quirks: Quirks,
-    /// The symbolic link to itself, where there is one.
+    /// The symbolic link to itself, if there is one.
     loop_link: Option<InodeId>,
-    /// Handles that were read so far.
+    /// Number of handles decoded so far.
     handles_read: AtomicU64,
 }
 
@@ -42,11 +42,11 @@ pub(super) struct QuirkState {
 const LOOP_NAME: &[u8] = b"loop";
 
 impl FileSystem {
-    /// Gives a file system its quirks; a symbolic link to itself is made in `export`, where they
-    /// want one.
+    /// Gives a file system its quirks; creates a symbolic link to itself in `export` if they need
+    /// one.
     ///
     /// # Errors
-    /// As [`FileSystem::make`].
+    /// Same as [`FileSystem::make`].
     pub fn set_quirks(
         &mut self,
         quirks: Quirks,
@@ -62,8 +62,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Returns the object that a LOOKUP leads to instead of the found one, where there are loops.
-    /// The exports themselves are spared, or nothing could be mounted.
+    /// Returns the object that a LOOKUP returns instead of the found one, if there are loops. The
+    /// exports themselves are spared, or nothing could be mounted.
     pub(super) fn looped(&self, parent: InodeId, found: InodeId, kind: FileKind) -> InodeId {
         let QuirkState { quirks, loop_link, .. } = &self.quirks;
         if kind != FileKind::Directory || parent == self.root || found == parent {
@@ -76,7 +76,7 @@ impl FileSystem {
         }
     }
 
-    /// Goes on with a page where its directory ends, if directories never do.
+    /// Extends the last page of a directory if directories never end.
     pub(super) fn prolong(
         &self,
         directory: InodeId,
@@ -91,7 +91,7 @@ impl FileSystem {
                 if listing.entries.is_empty() {
                     listing.entries = self.list_stored(directory, 0, fits)?.entries;
                 }
-                // One that is empty but for `.` and `..`, which v4 does not list, has to end.
+                // A directory that has only `.` and `..`, which v4 does not list, has to end.
                 listing.eof = listing.entries.is_empty();
             }
             Some(EndlessListing::InventedNames) => {
@@ -110,7 +110,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// The number of the start that goes into a handle made now.
+    /// The start number that goes into a handle made now.
     pub(super) fn handle_epoch(&self) -> u64 {
         match self.quirks.quirks.handle_calls {
             None => self.boot_id,
@@ -118,7 +118,7 @@ impl FileSystem {
         }
     }
 
-    /// The numbers that a handle may have which is read now: of this epoch, or the one before.
+    /// The start numbers accepted in a handle decoded now: that of this epoch, or the one before.
     pub(super) fn valid_epochs(&self) -> [u64; 2] {
         let Some(calls) = self.quirks.quirks.handle_calls else { return [self.boot_id; 2] };
         let number = self.quirks.handles_read.fetch_add(1, Ordering::Relaxed) / calls;

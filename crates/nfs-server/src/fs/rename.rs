@@ -1,7 +1,7 @@
-//! RENAME: within a directory, across directories, replacing what is there.
+//! RENAME: within a directory, across directories, replacing an existing target.
 //!
-//! The new name is put in before the old one goes, so a reader between the two finds the object
-//! twice rather than never, and running out of memory leaves everything as it was.
+//! The new name is added before the old one is removed, so a concurrent reader may find the object
+//! twice but never misses it, and running out of memory leaves everything unchanged.
 //!
 //! **Source:** RFC 1813 section 3.3.14; for incompatible kinds the errors of rename(2).
 
@@ -14,7 +14,7 @@ use super::permission::{Caller, EXECUTE, WRITE};
 use super::types::{Change, FileKind, FileTime, FsError};
 use super::{Context, FileSystem};
 
-/// The changes of the two directories; the same twice where they are one.
+/// The changes of the two directories; identical if there is only one.
 #[derive(Clone, Copy, Debug)]
 pub struct Renamed {
     /// The directory of the old name.
@@ -26,26 +26,27 @@ pub struct Renamed {
 /// A name in a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
-    /// Directory that holds the name.
+    /// The directory.
     pub directory: InodeId,
     /// The name in it.
     pub name: &'a [u8],
 }
 
 impl<'a> Named<'a> {
-    /// Returns a name in a directory.
+    /// Makes a name in a directory.
     pub const fn new(directory: InodeId, name: &'a [u8]) -> Self {
         Self { directory, name }
     }
 }
 
 impl FileSystem {
-    /// Gives an object a new name, replacing what has it. Two names of one file: nothing changes.
+    /// Renames an object, replacing the target if it exists. If both names refer to the same file,
+    /// nothing changes.
     ///
     /// # Errors
     /// `NoEntry`; `Invalid` for `.` and `..` and for a directory moved below itself; `NotEmpty`,
-    /// `IsDirectory` and `NotDirectory` where the target can't be replaced; `NoSpace`;
-    /// `AccessDenied`, `NotPermitted` (sticky bit).
+    /// `IsDirectory` and `NotDirectory` if the target can't be replaced; `NoSpace`; `AccessDenied`,
+    /// `NotPermitted` (sticky bit).
     pub fn rename(
         &self,
         from: Named<'_>,
@@ -76,7 +77,7 @@ impl FileSystem {
             check_replaceable(&moved, replaced)?;
         }
         // A directory counts a link for the `..` of each subdirectory: the new parent gains one,
-        // the old one loses one, and a replaced (empty) directory takes its own away.
+        // the old one loses one, and a replaced (empty) directory takes its own with it.
         let links = i64::from(moved.kind == FileKind::Directory);
         let lost = i64::from(links == 1 && replaced.is_some());
         let renamed = if source.id == target.id {
@@ -102,10 +103,10 @@ impl FileSystem {
         Ok(renamed)
     }
 
-    /// Whether a directory is `ancestor` or lies below it.
+    /// Returns true if a directory is `ancestor` or below it.
     fn is_below(&self, directory: &Arc<Inode>, ancestor: InodeId) -> Result<bool, FsError> {
-        // Ends at the root, its own parent: names change under the namespace mutex only, so the
-        // tree stands still, and it has no circles because of this very check.
+        // Ends at the root, its own parent: names change only under the namespace mutex, so the
+        // tree can't change meanwhile, and this very check keeps it free of cycles.
         let mut current = Arc::clone(directory);
         loop {
             if current.id == ancestor {
@@ -120,8 +121,8 @@ impl FileSystem {
     }
 }
 
-/// Checks whether an object may go from one directory to another. A directory that gets another
-/// parent is changed itself, for its `..` is (Linux `vfs_rename`).
+/// Checks whether an object may move from one directory to another. A directory that gets another
+/// parent is itself changed, since its `..` is (Linux `vfs_rename`).
 fn check_move(
     caller: &Caller,
     source: &Inode,
@@ -164,7 +165,7 @@ fn rename_within(
     Ok(Renamed { from: change, to: change })
 }
 
-/// Notes in a directory that an entry was added or removed, and with it a subdirectory's `..`.
+/// Records in a directory that an entry was added or removed, with the `..` of a subdirectory.
 fn note_change(state: &mut State, links: i64, now: FileTime) {
     state.nlink = u32::try_from(i64::from(state.nlink) + links).unwrap_or(u32::MAX);
     state.touch_data(now);

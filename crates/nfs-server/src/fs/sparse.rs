@@ -1,7 +1,7 @@
-//! Holes: finding, making and filling them, and reading a file as runs of data and holes.
+//! Holes: finding, punching and filling them, and reading a file as extents of data and holes.
 //!
-//! A hole is what no block holds; where data is discarded there are none. Holes are found to the
-//! byte at their start, data to the block it lies in. Nothing here is locked.
+//! A hole is any range that no block covers; a discarding store has none. The start of a hole is
+//! exact to the byte, that of data is rounded to its block. Nothing here takes a lock.
 //!
 //! **Source:** RFC 7862 sections 15.1 (ALLOCATE), 15.4 (DEALLOCATE), 15.10 (READ_PLUS), 15.11
 //! (SEEK).
@@ -18,11 +18,11 @@ use super::types::{FILE_BYTES_MAX, FsError};
 pub enum ExtentKind {
     /// The bytes are stored.
     Data,
-    /// The bytes read as zeros and hold no memory.
+    /// The bytes read as zeros and take no memory.
     Hole,
 }
 
-/// A run of bytes that are all data or all hole.
+/// A range of bytes that are all data or all hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Offset of the first byte.
@@ -34,11 +34,12 @@ pub struct Extent {
 }
 
 impl FileContent {
-    /// The run that starts at `offset`, cut at `end` and at the end of the file; empty past it.
+    /// The extent that starts at `offset`, cut at `end` and at the end of the file; empty past it.
     pub fn extent(&self, offset: u64, end: u64) -> Extent {
         let end = end.min(self.size).max(offset);
         let kind = self.kind_at(offset);
-        // Data may go on in the next block, and a hole from the end of a short block to the next.
+        // Data may continue in the next block, and a hole from the end of a short block to the
+        // next.
         let mut position = offset;
         while position < end && self.kind_at(position) == kind {
             position = self.extent_end(position, kind).min(end);
@@ -55,7 +56,7 @@ impl FileContent {
         }
     }
 
-    /// Returns the end of the data or hole in this place.
+    /// Returns the end of the data or hole within this place.
     fn extent_end(&self, offset: u64, kind: ExtentKind) -> u64 {
         let (index, _) = split_offset(offset);
         let place = index * BLOCK_BYTES as u64;
@@ -72,20 +73,20 @@ impl FileContent {
         }
     }
 
-    /// Finds the first byte at or after `offset` that is stored, or in a hole; the end of the
-    /// file counts as a hole. `None` where no data follows.
+    /// Finds the first byte at or after `offset` that is stored, or in a hole; the end of the file
+    /// counts as a hole. `None` if no data follows.
     pub fn seek(&self, offset: u64, kind: ExtentKind) -> Option<u64> {
         let here = self.extent(offset, u64::MAX);
         let found = if here.kind == kind { offset } else { offset + here.length };
-        // Past the end there is no data, but the hole that every file ends with.
+        // Past the end there is no data, only the hole that every file ends with.
         if found < self.size || kind == ExtentKind::Hole { Some(found) } else { None }
     }
 
-    /// Stores zeros wherever a range has holes, and makes the file at least as long.
+    /// Stores zeros in all holes of a range, and extends the file to its end if necessary.
     ///
     /// # Errors
-    /// `NoSpace` where the budget does not allow all of it, `FileTooBig`; nothing changes then,
-    /// unless others take the memory meanwhile.
+    /// `NoSpace` if the budget does not allow all of it, `FileTooBig`; then nothing changes, unless
+    /// other threads take the memory meanwhile.
     pub fn allocate(
         &mut self,
         offset: u64,
@@ -99,9 +100,9 @@ impl FileContent {
         self.commit();
         if self.mode == StoreMode::Keep {
             let (first, last) = (split_offset(offset).0, split_offset(end.saturating_sub(1)).0);
-            // Refused before anything is stored, so that a request beyond the limit does not fill
-            // the memory first. Blocks may hold bytes outside of the range: the estimate is low,
-            // and `fill_place` finds what is really missing.
+            // Refuse before anything is stored, so that a request beyond the limit does not first
+            // fill the memory. Blocks may contain bytes outside the range, so the estimate is low;
+            // `fill_place` finds the exact amount.
             let mut held = 0;
             for (_, block) in self.blocks.range(first..=last) {
                 held += block.len() as u64;
@@ -119,7 +120,7 @@ impl FileContent {
         Ok(())
     }
 
-    /// Stores zeros in the hole of one place up to `end`; returns where the next place begins.
+    /// Stores zeros in the hole of one place up to `end`; returns the start of the next place.
     fn fill_place(&mut self, offset: u64, end: u64, budget: &Arc<Budget>) -> Result<u64, FsError> {
         let (index, start) = split_offset(offset);
         let place = index * BLOCK_BYTES as u64;
@@ -132,10 +133,10 @@ impl FileContent {
         Ok(place + stop as u64)
     }
 
-    /// Makes a hole and keeps the size. Where a hole can't be, zeros are stored.
+    /// Punches a hole and keeps the size. Where no hole is possible, zeros are stored.
     ///
     /// # Errors
-    /// `NoSpace` where part of a block that is being sent had to be copied and could not be.
+    /// `NoSpace` if part of a block that is being sent had to be copied and could not be.
     pub fn punch(&mut self, offset: u64, length: u64, budget: &Arc<Budget>) -> Result<(), FsError> {
         let end = offset.saturating_add(length).min(self.size);
         self.commit();
@@ -143,7 +144,7 @@ impl FileContent {
             return Ok(());
         }
         let (first, last) = (split_offset(offset).0, split_offset(end - 1).0);
-        // Walks from block to block: a hole of any length is skipped at once.
+        // Step from block to block: a hole of any length is skipped at once.
         let mut next = first;
         while next <= last
             && let Some((&index, _)) = self.blocks.range(next..=last).next()
@@ -169,8 +170,8 @@ impl FileContent {
         if start >= len {
             return Ok(());
         }
-        // A block holds the first bytes of its place, so only the end of it can become a hole. In
-        // the middle zeros are stored, which reads the same.
+        // A block contains the first bytes of its place, so only its end can become a hole. In the
+        // middle, store zeros, which read the same.
         if stop < len {
             let zeros = vec![0; stop - start];
             return self.write_place(index, start, &zeros, budget);
@@ -272,12 +273,12 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// Writes, allocations and holes against a plain vector of bytes.
+        /// Compares writes, allocations and holes with a plain vector of bytes.
         #[test]
         fn sparse_files_are_as_plain_bytes(
             steps in prop::collection::vec((0_u8..3, 0_u64..9, 0_u64..6), 1..12)
         ) {
-            // A third of a place: ranges begin and end within places and span some.
+            // A third of a place: ranges start and end within places and span several.
             let unit = PLACE / 3;
             let budget = Budget::new(64 << 20);
             let mut content = FileContent::new(StoreMode::Keep);

@@ -1,7 +1,7 @@
 //! Large directories and several threads.
 //!
-//! What must hold whatever the order of events: every entry that is kept is listed once, and
-//! a tree that was emptied holds no memory.
+//! Invariants for any order of events: every entry that stays is listed once, and a tree that was
+//! emptied uses no memory.
 
 use super::tests::{CONTEXT, NONE, empty, file};
 use super::*;
@@ -23,7 +23,7 @@ fn ten_thousand_entries_are_listed_once_each_while_others_are_removed() {
             .unwrap();
         seen.extend(listing.entries.iter().map(|e| String::from_utf8(e.name.to_vec()).unwrap()));
         cookie = listing.entries.last().unwrap().cookie;
-        // Removes one that was listed (the page's last), and one far ahead.
+        // Remove a name that was listed (the last of the page), and one far ahead.
         let last = listing.entries.last().unwrap().name.clone();
         fs.remove(fs.root(), &last, &CONTEXT).unwrap();
         fs.remove(fs.root(), format!("f{}", 9_999 - page).as_bytes(), &CONTEXT).ok();
@@ -67,7 +67,7 @@ fn churn(fs: &FileSystem, thread: u32) {
         let own = format!("own{thread}");
         let id = file(fs, &own);
         fs.write(id, round, &[thread as u8; 3000], &CONTEXT).unwrap();
-        // All threads fight for these names; only one can win each step.
+        // All threads compete for these names; only one can win each step.
         fs.rename(Named::new(root, own.as_bytes()), Named::new(root, b"shared"), &CONTEXT).unwrap();
         fs.make(root, b"d", NewObject::Directory, &NONE, &CONTEXT).ok();
         if let Ok(found) = fs.lookup(root, b"d", &CONTEXT.caller) {
@@ -78,7 +78,7 @@ fn churn(fs: &FileSystem, thread: u32) {
         fs.remove_directory(root, b"d", &CONTEXT).ok();
         fs.remove(root, b"shared", &CONTEXT).ok();
     }
-    // A rename can have put `in` into `d` after another thread's remove.
+    // A rename can put `in` into `d` after another thread's remove.
     if let Ok(found) = fs.lookup(root, b"d", &CONTEXT.caller) {
         fs.remove(found.id, b"in", &CONTEXT).ok();
         fs.remove_directory(root, b"d", &CONTEXT).ok();

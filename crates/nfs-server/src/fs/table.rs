@@ -1,7 +1,7 @@
-//! The inode table: from the id of an inode to the living inode.
+//! The inode table: from inode ids to live inodes.
 //!
-//! A [`Registry`] without a limit of its own, since each inode is charged to the memory budget. A
-//! handle whose slot never existed is distinguished from one whose inode was removed.
+//! A [`Registry`] without its own limit, since each inode is charged to the memory budget. A handle
+//! whose slot never existed is distinguished from one whose inode was removed.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl InodeTable {
     /// Finds an inode.
     ///
     /// # Errors
-    /// `Stale` where it was removed, `BadHandle` where the slot never existed.
+    /// `Stale` if it was removed, `BadHandle` if the slot never existed.
     pub fn get(&self, id: InodeId) -> Result<Arc<Inode>, FsError> {
         match self.0.get(id.key()) {
             Some(inode) => Ok(inode),
@@ -32,7 +32,7 @@ impl InodeTable {
         }
     }
 
-    /// Takes a free slot and fills it with what `make` builds for it.
+    /// Takes a free slot and fills it with the result of `make`.
     pub fn insert(&self, make: impl FnOnce(InodeId) -> Inode) -> Arc<Inode> {
         self.0.insert(|key| make(InodeId::from_key(key))).expect("the table has no limit")
     }
@@ -42,12 +42,12 @@ impl InodeTable {
         assert!(self.0.remove(id.key()).is_some(), "an inode is removed once");
     }
 
-    /// All living inodes, in no order.
+    /// All live inodes, in no particular order.
     pub fn all(&self) -> Vec<Arc<Inode>> {
         self.0.all()
     }
 
-    /// Number of living inodes.
+    /// Number of live inodes.
     pub fn len(&self) -> u64 {
         self.0.len() as u64
     }

@@ -1,6 +1,7 @@
-//! Semantics of the file system, each with its exact expectation.
+//! Semantics of the file system, with exact expectations.
 //!
-//! Times are given, so they are exact too: `NOW`, or one nanosecond more for each further change.
+//! Times are passed in, so they are exact, too: `NOW`, or one nanosecond more for each further
+//! change.
 
 use nfs_proto::rpc::Groups;
 
@@ -18,7 +19,7 @@ pub(super) const NONE: SetAttributes = SetAttributes {
     mtime: SetTime::Keep,
 };
 
-/// The same caller at so many seconds.
+/// The same caller, at a time in seconds.
 fn at(seconds: u64) -> Context {
     Context { now: FileTime(seconds * 1_000_000_000), ..CONTEXT }
 }

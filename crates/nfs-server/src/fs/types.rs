@@ -1,7 +1,7 @@
-//! The words of the file system: kinds, times, attributes, failures.
+//! Basic types of the file system: kinds, times, attributes, errors.
 //!
-//! They belong to no protocol version. `service` turns them into NFS v3 replies; v2 and v4 can
-//! do the same. Nothing here touches a lock, a clock or a socket.
+//! They belong to no protocol version; `service` converts them to the types of each. Nothing here
+//! uses a lock, a clock or a socket.
 //!
 //! **Source:** RFC 1813 section 2.5 (basic data types), 2.6 (error numbers).
 
@@ -14,16 +14,17 @@ pub const NAME_BYTES_MAX: usize = 255;
 pub const XATTR_NAME_BYTES_MAX: usize = 255 - XATTR_PREFIX_BYTES;
 /// Largest value of an extended attribute, in bytes. **Source:** XATTR_SIZE_MAX of Linux.
 pub const XATTR_VALUE_BYTES_MAX: usize = 65_536;
-/// Names of all extended attributes of one object, each with its prefix and a NUL, in bytes: a
-/// longer list can't be read by listxattr(2). **Source:** XATTR_LIST_MAX of Linux.
+/// Maximum length of the list of all extended attribute names of one object, each with its prefix
+/// and a NUL, in bytes: a longer list can't be read by listxattr(2). **Source:** XATTR_LIST_MAX of
+/// Linux.
 pub const XATTR_LIST_BYTES_MAX: usize = 65_536;
-/// Names and values of all extended attributes of one object, in bytes.
+/// Maximum size of the names and values of all extended attributes of one object, in bytes.
 pub const XATTRS_BYTES_MAX: u64 = 1 << 20;
-/// Length of the prefix `user.`, which clients add to each name.
+/// Length of the prefix `user.`, which clients put in front of each name.
 pub const XATTR_PREFIX_BYTES: usize = 5;
-/// Longest target of a symbolic link, in bytes. **Source:** PATH_MAX of Linux, less its NUL.
+/// Longest target of a symbolic link, in bytes. **Source:** PATH_MAX of Linux, minus its NUL.
 pub const SYMLINK_BYTES_MAX: usize = 4095;
-/// Most hard links one file can have. **Source:** EXT4_LINK_MAX of Linux.
+/// Maximum number of hard links to one file. **Source:** EXT4_LINK_MAX of Linux.
 pub const LINKS_MAX: u32 = 65_000;
 /// Largest file size in bytes. **Source:** `loff_t` of Linux is signed.
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
@@ -35,12 +36,12 @@ const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 pub struct FileTime(pub u64);
 
 impl FileTime {
-    /// Joins the two halves of an `nfstime3`; nanoseconds past a second carry over.
+    /// Combines the two halves of an `nfstime3`; nanoseconds beyond a second carry over.
     pub fn from_parts(seconds: u32, nanoseconds: u32) -> Self {
         Self(u64::from(seconds) * NANOSECONDS_PER_SECOND + u64::from(nanoseconds))
     }
 
-    /// Whole seconds, cut to the 32 bits of NFS v2 and v3.
+    /// Whole seconds, truncated to the 32 bits of NFS v2 and v3.
     pub fn seconds(self) -> u32 {
         (self.0 / NANOSECONDS_PER_SECOND) as u32
     }
@@ -60,18 +61,18 @@ pub enum FileKind {
     Directory,
     /// A symbolic link.
     Symlink,
-    /// A block device, kept as metadata only.
+    /// A block device, stored as metadata only.
     BlockDevice,
-    /// A character device, kept as metadata only.
+    /// A character device, stored as metadata only.
     CharacterDevice,
-    /// A socket, kept as metadata only.
+    /// A socket, stored as metadata only.
     Socket,
-    /// A named pipe, kept as metadata only.
+    /// A named pipe, stored as metadata only.
     Fifo,
 }
 
 impl FileKind {
-    /// Whether objects of this kind can have extended attributes of users. **Source:** xattr(7).
+    /// Whether objects of this kind can have user extended attributes. **Source:** xattr(7).
     pub fn has_xattrs(self) -> bool {
         matches!(self, Self::Regular | Self::Directory)
     }
@@ -84,54 +85,54 @@ pub struct Attributes {
     pub kind: FileKind,
     /// Permission bits with set-uid, set-gid and sticky: the low 12 bits.
     pub mode: u32,
-    /// Number of names.
+    /// Number of links.
     pub nlink: u32,
-    /// Number of the owner.
+    /// User id of the owner.
     pub uid: u32,
-    /// Number of the group.
+    /// Group id.
     pub gid: u32,
     /// Size in bytes.
     pub size: u64,
-    /// Memory held by the data, in bytes; holes count nothing.
+    /// Memory used by the data, in bytes; holes count as 0.
     pub used: u64,
     /// Major and minor number of a device.
     pub rdev: (u32, u32),
-    /// Number of the inode; can come back after the inode is removed, as on ext4.
+    /// Inode number; may be reused after the inode is removed, as on ext4.
     pub fileid: u64,
     /// Time of the last read.
     pub atime: FileTime,
     /// Last change of the data.
     pub mtime: FileTime,
-    /// Last change of data or attributes; grows strictly with each change.
+    /// Last change of data or attributes; strictly increasing.
     pub ctime: FileTime,
 }
 
-/// How to set one of the two settable times.
+/// How to set atime or mtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetTime {
-    /// Leave the time as it is.
+    /// Leave it unchanged.
     #[default]
     Keep,
-    /// The server's time.
+    /// Set it to the server's time.
     Now,
-    /// The client's time.
+    /// Set it to the client's time.
     To(FileTime),
 }
 
-/// Attributes to change; `None` leaves one as it is.
+/// Attributes to change; `None` leaves one unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttributes {
     /// New permission bits; bits above the low 12 are ignored.
     pub mode: Option<u32>,
-    /// Number of the new owner.
+    /// User id of the new owner.
     pub uid: Option<u32>,
-    /// Number of the new group.
+    /// New group id.
     pub gid: Option<u32>,
     /// New size in bytes: truncates or extends a regular file.
     pub size: Option<u64>,
-    /// New time of last read.
+    /// New atime.
     pub atime: SetTime,
-    /// New time of last change.
+    /// New mtime.
     pub mtime: SetTime,
 }
 
@@ -146,7 +147,7 @@ pub struct Before {
     pub ctime: FileTime,
 }
 
-/// One object before and after one change, taken under one lock.
+/// One object before and after a change, taken under one lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Attributes just before.
@@ -155,21 +156,21 @@ pub struct Change {
     pub after: Attributes,
 }
 
-/// How CREATE treats a name that exists. **Source:** RFC 1813 section 3.3.8.
+/// How CREATE treats an existing name. **Source:** RFC 1813 section 3.3.8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateMode {
-    /// An existing regular file is taken (and cut, where a size is given).
+    /// An existing regular file is used (and truncated if a size is given).
     Unchecked,
     /// An existing name is an error.
     Guarded,
-    /// Creates as `Guarded` does, but a repeat with the same verifier succeeds.
+    /// Like `Guarded`, but a retry with the same verifier succeeds.
     Exclusive([u8; 8]),
 }
 
-/// How an operation fails; the message is for tests and logs, the wire carries a number.
+/// Error of an operation; the message is for tests and logs, the wire carries a number.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
 pub enum FsError {
-    /// Modes and owners don't allow it.
+    /// The mode or owner does not allow it.
     #[error("permission denied")]
     AccessDenied,
     /// Only the owner, or user 0, may do it.
@@ -178,19 +179,19 @@ pub enum FsError {
     /// No such name.
     #[error("no such file or directory")]
     NoEntry,
-    /// The name exists already.
+    /// The name already exists.
     #[error("name exists already")]
     Exists,
-    /// A directory was needed.
+    /// The object is not a directory.
     #[error("not a directory")]
     NotDirectory,
-    /// Something else than a directory was needed.
+    /// The object is a directory.
     #[error("is a directory")]
     IsDirectory,
-    /// The arguments make no sense for this object.
+    /// The arguments are invalid for this object.
     #[error("invalid argument")]
     Invalid,
-    /// A directory still has entries.
+    /// The directory still has entries.
     #[error("directory not empty")]
     NotEmpty,
     /// A name is longer than `NAME_BYTES_MAX`, or a link target than `SYMLINK_BYTES_MAX`.
@@ -199,22 +200,22 @@ pub enum FsError {
     /// The memory limit is reached.
     #[error("memory limit reached")]
     NoSpace,
-    /// The file would pass `FILE_BYTES_MAX`.
+    /// The file would exceed `FILE_BYTES_MAX`.
     #[error("file too large")]
     FileTooBig,
-    /// The file would pass `LINKS_MAX`.
+    /// The file would exceed `LINKS_MAX`.
     #[error("too many links")]
     TooManyLinks,
     /// The object is gone, or belongs to an earlier start of the server.
     #[error("stale file handle")]
     Stale,
-    /// The handle was never ours.
+    /// The bytes were never a handle of this server.
     #[error("bad file handle")]
     BadHandle,
     /// The guard of SETATTR does not match ctime.
     #[error("attributes changed meanwhile")]
     NotSync,
-    /// The cookie belongs to another start of the server.
+    /// The cookie is from another start of the server.
     #[error("bad directory cookie")]
     BadCookie,
     /// An offset is not within the file.

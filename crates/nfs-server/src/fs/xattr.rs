@@ -1,10 +1,9 @@
-//! Extended attributes: values that users keep with a file or directory under names of their own.
+//! Extended attributes: named values that users attach to a file or directory.
 //!
-//! [`Xattrs`] holds those of one inode and lives under its lock, so that a change of one is a
-//! change of the inode, and they go with it. Names are those of Linux without the prefix `user.`,
-//! the one namespace that NFS has. Each attribute keeps its cookie for life and numbers are never
-//! used twice: a listing that goes on after a cookie neither repeats nor skips an attribute that
-//! stayed.
+//! [`Xattrs`] holds those of one inode and is protected by its lock, so changing one changes the
+//! inode, and they are freed with it. Names are those of Linux without the prefix `user.`, the only
+//! namespace in NFS. Each attribute keeps its cookie for life and numbers are never reused: a
+//! listing that continues after a cookie neither repeats nor skips an attribute that stayed.
 //!
 //! **Source:** RFC 8276; limits and permissions of Linux (xattr(7), fs/xattr.c).
 
@@ -23,33 +22,33 @@ use super::{Context, FileSystem};
 /// Memory charged for one attribute besides its name and value: entry and two allocations.
 const ENTRY_BYTES: u64 = 96;
 
-/// How setting an attribute treats one that is there.
+/// How setting an attribute treats an existing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XattrMode {
-    /// Creates it or replaces its value.
+    /// Create it or replace its value.
     Either,
-    /// Creates it; one that is there is an error.
+    /// Create it; it is an error if it exists.
     Create,
-    /// Replaces its value; one that is missing is an error.
+    /// Replace its value; it is an error if it does not exist.
     Replace,
 }
 
-/// A part of an object's list of attributes.
+/// A page of an object's list of attributes.
 #[derive(Debug)]
 pub struct XattrListing {
     /// Names in the order of their cookies.
     pub names: Vec<Name>,
-    /// Cookie with which the next part goes on.
+    /// Cookie to resume from for the next page.
     pub cookie: u64,
-    /// Whether nothing is left after them.
+    /// Whether no names follow.
     pub eof: bool,
 }
 
 /// The attributes of one inode.
 #[derive(Debug)]
 pub struct Xattrs {
-    /// In the order of their cookies. Objects have few, so that a search by name walks all; the
-    /// limit of the list's length bounds how many there can be.
+    /// In cookie order. Objects have few, so a search by name scans all of them; the limit on the
+    /// list's length bounds their number.
     entries: Vec<Xattr>,
     last_cookie: u64,
     charge: Charge,
@@ -67,7 +66,7 @@ impl Xattr {
         (self.name.len() + self.value.len()) as u64
     }
 
-    /// Bytes in the list that listxattr(2) returns.
+    /// Length of the list that listxattr(2) returns, in bytes.
     fn listed_bytes(&self) -> usize {
         listed_bytes(&self.name)
     }
@@ -90,7 +89,7 @@ impl Xattrs {
         self.entries.iter().find(|entry| *entry.name == *name)
     }
 
-    /// Sets a value; where that fails, nothing has changed.
+    /// Sets a value; on failure nothing changes.
     fn set(&mut self, name: &[u8], value: &[u8], mode: XattrMode) -> Result<(), FsError> {
         let existing = self.position(name);
         match (existing, mode) {
@@ -138,10 +137,10 @@ impl Xattrs {
 }
 
 impl FileSystem {
-    /// Gets the value of an attribute.
+    /// Returns the value of an attribute.
     ///
     /// # Errors
-    /// `NoXattr`, also for what is neither file nor directory; `AccessDenied`; `Invalid` or
+    /// `NoXattr`, also for objects other than files and directories; `AccessDenied`; `Invalid` or
     /// `NameTooLong` for the name.
     pub fn xattr(&self, id: InodeId, name: &[u8], caller: &Caller) -> Result<Arc<[u8]>, FsError> {
         check_xattr_name(name)?;
@@ -153,12 +152,12 @@ impl FileSystem {
         Ok(Arc::clone(&found.value))
     }
 
-    /// Sets the value of an attribute, as `mode` says.
+    /// Sets the value of an attribute, as `mode` allows.
     ///
     /// # Errors
-    /// `Exists` or `NoXattr` as `mode` says; `XattrTooBig`; `NoSpace` where the object has too many
-    /// or the memory limit is reached; `NotPermitted` for what is neither file nor directory;
-    /// `AccessDenied`; `Invalid` or `NameTooLong` for the name.
+    /// `Exists` or `NoXattr` depending on `mode`; `XattrTooBig`; `NoSpace` if the object has too
+    /// many or the memory limit is reached; `NotPermitted` for objects other than files and
+    /// directories; `AccessDenied`; `Invalid` or `NameTooLong` for the name.
     pub fn set_xattr(
         &self,
         id: InodeId,
@@ -179,8 +178,8 @@ impl FileSystem {
     /// Removes an attribute.
     ///
     /// # Errors
-    /// `NoXattr`; `NotPermitted` for what is neither file nor directory; `AccessDenied`; `Invalid`
-    /// or `NameTooLong` for the name.
+    /// `NoXattr`; `NotPermitted` for objects other than files and directories; `AccessDenied`;
+    /// `Invalid` or `NameTooLong` for the name.
     pub fn remove_xattr(
         &self,
         id: InodeId,
@@ -193,7 +192,7 @@ impl FileSystem {
         })
     }
 
-    /// Changes the attributes of an inode, where the caller may; `None` is an inode that has none.
+    /// Changes the attributes of an inode, if the caller may; `None` is an inode that has none.
     fn change_xattrs(
         &self,
         id: InodeId,
@@ -213,7 +212,7 @@ impl FileSystem {
     }
 
     /// Lists the names after `cookie` (0: from the start) as long as `fits` accepts the next one.
-    /// What can't have attributes has an empty list.
+    /// Objects that can't have attributes have an empty list.
     ///
     /// # Errors
     /// `AccessDenied`, `Stale`, `BadHandle`.
@@ -248,7 +247,7 @@ fn check_xattr_name(name: &[u8]) -> Result<(), FsError> {
     match name {
         b"" => Err(FsError::Invalid),
         _ if name.len() > XATTR_NAME_BYTES_MAX => Err(FsError::NameTooLong),
-        // No client could show it: a list of names is separated by NULs.
+        // No client could show it: names in the list are separated by NULs.
         _ if name.contains(&0) => Err(FsError::Invalid),
         _ => Ok(()),
     }

@@ -1,8 +1,8 @@
-//! Operations of the file system on file handles, which NFS v2 and v3 share.
+//! File system operations on file handles, shared by NFS v2 and v3.
 //!
-//! Both versions name an object by its handle in every call, and both resolve it first: a handle
-//! that was never ours or whose object is gone fails the call before anything changes. v4 resolves
-//! a handle once, in PUTFH, and works on inodes from there.
+//! Both versions identify an object by its handle in every call, and both resolve it first: a
+//! handle that was never ours, or whose object is gone, fails the call before anything changes. v4
+//! resolves a handle once, in PUTFH, and works on inodes from there.
 
 use super::Service;
 use crate::clock::monotonic_ns;
@@ -39,10 +39,10 @@ impl Service {
         self.shared.fs.set_attributes(id, set, guard, context)
     }
 
-    /// Has clients of v4.1 return their delegations of a file before it changes.
+    /// Makes v4.1 clients return their delegations of a file before it changes.
     ///
     /// # Errors
-    /// `Recalled` until they have, where the call's version can say "later".
+    /// `Recalled` until they have, if the call's version has a status for "try again later".
     pub(super) fn recall(&self, file: InodeId) -> Result<(), FsError> {
         let tables = &self.shared.nfs4;
         if !tables.has_delegations() {
@@ -54,12 +54,12 @@ impl Service {
         }
     }
 
-    /// Recalls delegations of what a name stands for.
+    /// Recalls delegations of the object behind a name.
     fn recall_named(&self, at: Name<'_>, caller: &Caller) -> Result<(), FsError> {
         if !self.shared.nfs4.has_delegations() {
             return Ok(());
         }
-        // Where the name is not found, or may not be, the call itself says so.
+        // If the name is not found, or may not be, the call itself reports it.
         match self.find_name(at, caller) {
             Ok(found) => self.recall(found.id),
             Err(_) => Ok(()),
@@ -77,7 +77,7 @@ impl Service {
         set: &SetAttributes,
         context: &Context,
     ) -> Result<Created, FsError> {
-        // An unchecked CREATE cuts what has the name already.
+        // An unchecked CREATE truncates an existing file.
         if set.size.is_some() && mode == CreateMode::Unchecked {
             self.recall_named(at, &context.caller)?;
         }
@@ -131,9 +131,9 @@ impl Service {
         self.shared.fs.link(file, self.inode_of(to.dir)?, to.name, context)
     }
 
-    /// Lists as many entries as a reply of `bytes_max` could hold, each of `entry_bytes` besides
-    /// its name. The codec pads names and has a header, so it may take fewer of them: the lower
-    /// bound here only keeps the server from gathering a whole large directory for one page.
+    /// Lists as many entries as a reply of `bytes_max` could hold if each took `entry_bytes`
+    /// besides its name. The codec pads names and has a header, so it may take fewer of them: this
+    /// lower bound only keeps the server from gathering a whole large directory for one page.
     pub(super) fn list_entries(
         &self,
         directory: InodeId,

@@ -1,4 +1,4 @@
-//! Between the words of the file system and those of NFS v3.
+//! Conversions between the types of the file system and those of NFS v3.
 //!
 //! **Source:** RFC 1813 section 2.6.
 
@@ -12,10 +12,10 @@ use crate::fs::{
     SetAttributes, SetTime, WRITE,
 };
 
-/// Number of the one file system; any constant will do.
+/// Number of the only file system; any constant will do.
 pub(super) const FSID: u64 = 0x6466_7362;
 
-/// Turns attributes into `fattr3`.
+/// Converts attributes to `fattr3`.
 pub(super) fn fattr(attributes: &Attributes) -> Fattr {
     Fattr {
         file_type: file_type(attributes.kind),
@@ -34,7 +34,7 @@ pub(super) fn fattr(attributes: &Attributes) -> Fattr {
     }
 }
 
-/// Turns a change into `wcc_data`.
+/// Converts a change to `wcc_data`.
 pub(super) fn wcc(change: &Change) -> WccData {
     let before = WccAttr {
         size: change.before.size,
@@ -44,17 +44,17 @@ pub(super) fn wcc(change: &Change) -> WccData {
     WccData { before: Some(before), after: Some(fattr(&change.after)) }
 }
 
-/// Turns a time into `nfstime3`.
+/// Converts a time to `nfstime3`.
 pub(super) fn time(time: FileTime) -> Time {
     Time { seconds: time.seconds(), nanos: time.nanoseconds() }
 }
 
-/// Takes a time from `nfstime3`.
+/// Converts a time from `nfstime3`.
 pub(super) fn file_time(time: Time) -> FileTime {
     FileTime::from_parts(time.seconds, time.nanos)
 }
 
-/// Takes the attributes to set from `sattr3`.
+/// Converts the attributes to set from `sattr3`.
 pub(super) fn set_attributes(sattr: &Sattr) -> SetAttributes {
     let set_time = |time| match time {
         WireSetTime::Keep => SetTime::Keep,
@@ -77,7 +77,7 @@ pub(super) fn handle(fs: &FileSystem, id: InodeId) -> FileHandle {
 }
 
 impl From<FsError> for Status {
-    /// Names a failure by the status of NFS v3 and v4, which share these numbers.
+    /// Converts an error to the status of NFS v3 and v4, which share these numbers.
     fn from(error: FsError) -> Self {
         match error {
             FsError::AccessDenied => Self::Access,
@@ -105,13 +105,13 @@ impl From<FsError> for Status {
     }
 }
 
-/// Rights that a directory can grant; none can be executed.
+/// Rights that a directory can grant; a directory cannot be executed.
 const ACCESS_DIRECTORY: u32 =
     access::READ | access::LOOKUP | access::MODIFY | access::EXTEND | access::DELETE;
-/// Rights that anything else can grant: nothing is looked up or removed in it.
+/// Rights that any other object can grant: no names can be looked up or removed in it.
 const ACCESS_OTHER: u32 = access::READ | access::MODIFY | access::EXTEND | access::EXECUTE;
 
-/// The rights of ACCESS that mean something for a kind of object (RFC 1813 section 3.3.4).
+/// The rights of ACCESS that are meaningful for a kind of object (RFC 1813 section 3.3.4).
 pub(super) fn meaningful_access(requested: u32, kind: FileKind) -> u32 {
     match kind {
         FileKind::Directory => requested & ACCESS_DIRECTORY,
@@ -119,8 +119,8 @@ pub(super) fn meaningful_access(requested: u32, kind: FileKind) -> u32 {
     }
 }
 
-/// The rights of ACCESS that a caller has. The bits are the same in v3 and v4; a name is made or
-/// removed in a directory that may be both written and searched.
+/// The rights of ACCESS that a caller has. The bits are the same in v3 and v4; creating or removing
+/// a name requires both write and search permission on the directory.
 pub(super) fn granted_access(requested: u32, found: &Attributes, caller: &Caller) -> u32 {
     let rights = caller.rights_on(found);
     let mut granted = 0;
@@ -137,7 +137,7 @@ pub(super) fn granted_access(requested: u32, found: &Attributes, caller: &Caller
     meaningful_access(requested, found.kind) & granted
 }
 
-/// Turns a kind into its number.
+/// Converts a kind to its number.
 pub(super) fn file_type(kind: FileKind) -> FileType {
     match kind {
         FileKind::Regular => FileType::Regular,

@@ -1,8 +1,8 @@
 //! NFS v3: READDIR and READDIRPLUS.
 //!
-//! The builders of the codec decide what fits a reply; this module only stops gathering where
-//! they surely would. The cookie verifier is that of the server's start: cookies never go stale
-//! while it runs.
+//! The builders of the codec decide how much fits into a reply; this module only stops gathering
+//! when the reply is sure to be full. The cookie verifier is that of the server's start: cookies
+//! never go stale while it runs.
 //!
 //! **Source:** RFC 1813 sections 3.3.16 and 3.3.17.
 
@@ -17,17 +17,18 @@ use super::convert::{fattr, handle};
 use crate::fs::{Caller, FsError, ListedEntry, Listing};
 use crate::outbox::Outbox;
 
-/// Least bytes of an entry besides its name: fileid, length, cookie, and the word before.
+/// Minimum size of an entry besides its name, in bytes: fileid, length, cookie, and the word
+/// before.
 const ENTRY_BYTES: usize = 24;
 
-/// The place in a directory at which a listing goes on.
+/// The position in a directory at which a listing continues.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
     pub(super) cookie: u64,
     pub(super) verifier: Verifier,
 }
 
-/// The lengths in bytes that READDIRPLUS asks for: of names and cookies, and of the whole reply.
+/// The lengths in bytes that READDIRPLUS specifies: of names and cookies, and of the whole reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlusCounts {
     pub(super) dircount: u32,
@@ -35,7 +36,7 @@ pub(super) struct PlusCounts {
 }
 
 impl Service {
-    /// Answers with a listing that `list` makes in the page of this service, which is kept.
+    /// Answers with the listing that `list` puts into this service's page, which is reused.
     pub(super) fn answer_listing(
         &mut self,
         xid: u32,
@@ -101,7 +102,7 @@ impl Service {
         let mut fitted = 0;
         for entry in &listing.entries {
             // An entry that was removed since the page was gathered is listed without attributes
-            // and handle, which the protocol allows: its cookie stands for a place all the same.
+            // and handle, which the protocol allows: its cookie is still a valid position.
             let found = self.shared.fs.attributes(entry.id);
             let (attributes, file) = match &found {
                 Ok(found) => (Some(fattr(found)), Some(handle(&self.shared.fs, entry.id))),
@@ -129,15 +130,15 @@ impl Service {
         caller: &Caller,
     ) -> Result<Listing, FsError> {
         let id = self.inode_of(dir)?;
-        // Cookies are numbers of this store, so those of another start of it mean nothing. The
-        // first call of a listing has cookie 0 and no verifier yet (RFC 1813 section 3.3.16).
+        // Cookies are numbers of this store, so those from another start are meaningless. The first
+        // call of a listing has cookie 0 and no verifier yet (RFC 1813 section 3.3.16).
         if cursor.cookie != 0 && cursor.verifier != self.shared.cookie_verifier() {
             return Err(FsError::BadCookie);
         }
         self.list_entries(id, cursor.cookie, count, ENTRY_BYTES, caller)
     }
 
-    /// Whether a page ends the directory; an error where not even one entry fitted.
+    /// Whether a page ends the directory; an error if not even one entry fit.
     fn page_end(&self, listing: &Listing, fitted: usize) -> Result<bool, Status> {
         let all = fitted == listing.entries.len();
         if fitted == 0 && !(all && listing.eof) {

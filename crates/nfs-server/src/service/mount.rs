@@ -1,7 +1,7 @@
-//! MOUNT v1 and v3: how clients find the way in.
+//! MOUNT v1 and v3: how clients get their first file handle.
 //!
-//! MNT grants an export or a directory below it. Both versions share everything but the form of a
-//! granted handle.
+//! MNT grants an export or a directory below it. The versions differ only in the form of a granted
+//! handle.
 //!
 //! **Source:** RFC 1094 appendix A, RFC 1813 section 5.
 
@@ -27,11 +27,11 @@ use crate::sync;
 /// The first port that any process may call from. **Source:** Linux, PROT_SOCK.
 const RESERVED_PORTS_END: u16 = 1024;
 
-/// Memory of the longest line of DUMP.
+/// Memory needed for the longest line of DUMP.
 const MOUNT_LINE_BYTES: u64 = MOUNT_PATH_BYTES_MAX as u64 + 256;
 
 impl Service {
-    /// Carries out a call of MOUNT v1.
+    /// Executes a call of MOUNT v1.
     pub(super) fn answer_mount1(
         &self,
         call: mount1::Call<'_>,
@@ -40,7 +40,7 @@ impl Service {
         out: &mut Outbox,
     ) {
         let mount1::Call::Mnt(path) = call else {
-            // All but MNT is the same in both versions, down to the bytes.
+            // Everything except MNT is identical in both versions.
             return self.answer_mount(call, origin, xid, out);
         };
         self.counters.mount_calls.add(1);
@@ -53,7 +53,7 @@ impl Service {
         encode_reply(out.head(), xid, &Reply::Mount1(mount1::Reply::Mnt(granted)));
     }
 
-    /// Carries out a call of MOUNT v3.
+    /// Executes a call of MOUNT v3.
     pub(super) fn answer_mount(
         &self,
         call: mount3::Call<'_>,
@@ -125,7 +125,7 @@ impl Service {
         if attributes.kind != FileKind::Directory {
             return Err(MountStatus::NotDir);
         }
-        // The list is for people who read `showmount`; a full one refuses no mount.
+        // The list is for people who run `showmount`; a full list does not refuse mounts.
         let mut mounts = shared.lock_mounts();
         if mounts.len() < shared.mounts_max() {
             let peer = origin.peer.ip().to_canonical();
@@ -137,7 +137,8 @@ impl Service {
 }
 
 impl Shared {
-    /// Lines that DUMP keeps: a sixteenth of the memory for clients holds them, however long.
+    /// Maximum number of lines in DUMP: a sixteenth of the memory for clients holds them, however
+    /// long they are.
     fn mounts_max(&self) -> usize {
         let affordable = self.memory.clients.limit_bytes() / 16 / MOUNT_LINE_BYTES;
         MOUNTS_MAX.min(affordable as usize).max(16)
@@ -148,7 +149,7 @@ impl Shared {
     }
 }
 
-/// Whether a path is an export or lies below it.
+/// Returns true if a path is an export or below it.
 fn is_within(path: &str, export: &str) -> bool {
     match path.strip_prefix(export) {
         Some(rest) => rest.is_empty() || rest.starts_with('/'),

@@ -1,8 +1,8 @@
-//! NFS v3: the procedures that find, make, move and remove names.
+//! NFS v3: the procedures that find, create, move and remove names.
 //!
-//! Each reply carries attributes of the directories from before and after, taken under one lock
-//! where the call succeeded (weak cache consistency). After a failure only the attributes of now
-//! are sent: there is no "before" that belongs to a change.
+//! Each reply carries attributes of the directories from before and after, taken under one lock if
+//! the call succeeded (weak cache consistency). After a failure only the current attributes are
+//! sent: there was no change for a "before" to belong to.
 //!
 //! **Source:** RFC 1813 sections 2.6 (`wcc_data`), 3.3.3 and 3.3.8 to 3.3.15.
 
@@ -17,7 +17,7 @@ use crate::fs::{
     Caller, Change, Context, CreateMode, Created, FileKind, FsError, NewObject, SetAttributes,
 };
 
-/// Outcome of what makes something: the directory's change and the object.
+/// Outcome of a procedure that creates an object: the directory's change and the object.
 pub(super) type MadeReply = (WccData, Result<WireCreated, Status>);
 
 impl Service {
@@ -42,7 +42,7 @@ impl Service {
             CreateHow::Unchecked(sattr) => (CreateMode::Unchecked, set_attributes(&sattr)),
             CreateHow::Guarded(sattr) => (CreateMode::Guarded, set_attributes(&sattr)),
             // An exclusive CREATE has no room for attributes: the verifier takes their place, and
-            // the client sets them with the SETATTR that follows (RFC 1813 section 3.3.8).
+            // the client sets them in the SETATTR that follows (RFC 1813 section 3.3.8).
             CreateHow::Exclusive(verifier) => {
                 (CreateMode::Exclusive(verifier.0), SetAttributes::default())
             }
@@ -73,7 +73,7 @@ impl Service {
         }
     }
 
-    /// Turns the change of one object into the parts of a reply; `file` is its handle.
+    /// Converts the change of one object to the parts of a reply; `file` is its handle.
     pub(super) fn changed_reply(
         &self,
         file: &[u8],
@@ -132,7 +132,7 @@ pub(super) fn requested_node(what: &MknodWhat) -> (NewObject<'static>, Sattr) {
         }
         MknodWhat::Socket(sattr) => (FileKind::Socket, (0, 0), sattr),
         MknodWhat::Fifo(sattr) => (FileKind::Fifo, (0, 0), sattr),
-        // Not to be made by MKNOD: the file system answers BADTYPE.
+        // Cannot be created with MKNOD: the file system returns BADTYPE.
         MknodWhat::Other(_) => (FileKind::Regular, (0, 0), Sattr::default()),
     };
     (NewObject::Node(kind, rdev), sattr)

@@ -1,10 +1,10 @@
 //! NFS v2: the dispatch, and the procedures on one object by its handle.
 //!
-//! The file system is that of the other versions; what this one can't say is refused: a file of 2
-//! GiB or more is NFSERR_FBIG wherever its size or offsets would have to be encoded. Every WRITE is
-//! answered whole, for the protocol knows no short one.
+//! The file system is the same as for the other versions; anything v2 cannot express is refused:
+//! for a file of 2 GiB or more we return NFSERR_FBIG wherever its size or offsets would have to be
+//! encoded. Every WRITE is all or nothing, since v2 has no short writes.
 //!
-//! **Source:** RFC 1094 section 2.2; choices of the Linux server where the RFC is open.
+//! **Source:** RFC 1094 section 2.2; where the RFC is silent, we follow the Linux server.
 
 mod convert;
 mod listing;
@@ -26,7 +26,7 @@ use crate::outbox::Outbox;
 
 /// Longest target of a symbolic link, in bytes. **Source:** RFC 1094 section 2.3, MAXPATHLEN.
 const PATH_BYTES_MAX: usize = 1024;
-/// The unit in which STATFS counts, in bytes; any number will do.
+/// The block size of STATFS, in bytes; any number will do.
 const STATFS_BLOCK_BYTES: u32 = 4096;
 
 /// The bytes that a READ requests.
@@ -37,7 +37,7 @@ struct Range {
 }
 
 impl Service {
-    /// Carries out one call and appends its reply.
+    /// Executes one call and appends its reply.
     pub(super) fn answer_nfs2(
         &mut self,
         call: &Call<'_>,
@@ -99,7 +99,7 @@ impl Service {
         encode_reply(out.head(), xid, &nfs_proto::program::Reply::Nfs2(reply));
     }
 
-    /// Counts a failure, if it is one, under the status that this version has for it.
+    /// Counts an error and converts it to the status that this version defines for it.
     fn counted_v2<T>(&self, result: Result<T, impl Into<Status>>) -> Result<T, Status> {
         result.map_err(|error| {
             let status = v2_status(error.into());
@@ -108,7 +108,7 @@ impl Service {
         })
     }
 
-    /// Counts as `counted_v2` does, for replies that hold nothing but the status.
+    /// Same as `counted_v2`, for replies that contain only the status.
     fn done_v2<T>(&self, result: Result<T, impl Into<Status>>) -> Result<(), Status> {
         self.counted_v2(result)?;
         Ok(())
@@ -126,8 +126,8 @@ impl Service {
     ) -> Result<Fattr, Status> {
         check_size(sattr)?;
         if sattr.size.is_none() {
-            // The reply carries the size. Where this version can't encode it, the call would fail
-            // after it has changed something, so it fails before. A new size cures that.
+            // The reply carries the size. If this version can't encode it, the call would fail
+            // after changing something, so it fails before. Setting a new size avoids the problem.
             self.attributes_v2(file)?;
         }
         let set = set_attributes(&nfs3::Sattr::from(sattr));
@@ -172,7 +172,7 @@ impl Service {
         Ok((wire_attributes(&found)?, span.count))
     }
 
-    /// WRITE, past `write_data`: there is no short reply for what was granted or planned, and all
+    /// Executes WRITE; unlike `write_data`, there are no short replies, granted or planned, and all
     /// data is stable.
     fn write_v2(
         &self,
@@ -190,7 +190,7 @@ impl Service {
         self.recall(id)?;
         let (change, count) = self.shared.fs.write(id, offset.into(), data, context)?;
         self.counters.payload_written_bytes.add(count as u64);
-        // A client of this version takes every success for a whole write, so a short one fails.
+        // A v2 client takes every success as a complete write, so a short one has to fail.
         if count < data.len() {
             return Err(Status::NoSpc);
         }
@@ -226,12 +226,12 @@ fn name_in<'a>(dir: &'a FileHandle, name: &'a [u8]) -> Name<'a> {
     Name { dir: handle_bytes(dir), name }
 }
 
-/// Blocks of STATFS in so many bytes; more than 32 bits can hold are shown as all that they can.
+/// Number of STATFS blocks in `bytes`; capped at 32 bits.
 fn whole_blocks(bytes: u64) -> u32 {
     u32::try_from(bytes / u64::from(STATFS_BLOCK_BYTES)).unwrap_or(u32::MAX)
 }
 
-/// Refuses a size to set that no client of this version could address.
+/// Refuses to set a size that no v2 client could address.
 fn check_size(sattr: &Sattr) -> Result<(), Status> {
     if sattr.size.is_some_and(|size| size > FILE_BYTES_MAX) { Err(Status::FBig) } else { Ok(()) }
 }

@@ -1,8 +1,8 @@
 //! NFS v3: the dispatch, and the procedures on one object by its handle.
 //!
-//! Each procedure returns a whole `Reply`, except READ, whose payload goes straight from the store
-//! into the outbox. WRITE is answered with the stability that was requested: nothing is more stable
-//! than memory here, and COMMIT has nothing to do, but a client's choice is thus visible.
+//! Each procedure returns a complete `Reply`, except READ, whose payload goes straight from the
+//! store into the outbox. WRITE returns the requested stability: nothing here is more stable than
+//! memory, and COMMIT has nothing to do, but the client's choice stays visible.
 //!
 //! **Source:** RFC 1813 sections 3.3.1 to 3.3.21.
 
@@ -30,7 +30,7 @@ struct Range {
 }
 
 impl Service {
-    /// Carries out one call and appends its reply.
+    /// Executes one call and appends its reply.
     pub(super) fn answer_nfs3(
         &mut self,
         call: &Call<'_>,
@@ -128,24 +128,24 @@ impl Service {
         encode_nfs3_reply(out.head(), xid, &reply);
     }
 
-    /// Counts a failure and returns its status.
+    /// Counts an error and returns its status.
     pub(super) fn count_error(&self, error: FsError) -> Status {
         let status = Status::from(error);
         self.counters.error(status);
         status
     }
 
-    /// Attributes for the reply to a failed call, where there are any.
+    /// Attributes for the reply to a failed call, if available.
     pub(super) fn attributes_after(&self, file: &[u8]) -> Option<Fattr> {
         Some(fattr(&self.attributes_of(file).ok()?))
     }
 
-    /// Returns attributes as `attributes_after` does, for calls that would have changed something.
+    /// Same as `attributes_after`, for calls that would have changed something.
     pub(super) fn wcc_after(&self, file: &[u8]) -> WccData {
         WccData { before: None, after: self.attributes_after(file) }
     }
 
-    /// Answers a call about any object that exists, with its attributes.
+    /// Answers a call about any existing object, with its attributes.
     fn with_attributes<T>(
         &self,
         file: &[u8],
@@ -184,8 +184,8 @@ impl Service {
         self.push_payload(span.count, pad, out);
     }
 
-    /// Moves the pieces that a READ has gathered into its reply, and pads them to whole words: XDR
-    /// has opaque data in units of four bytes (RFC 4506 section 4.10).
+    /// Moves the pieces gathered by a READ into its reply, and pads them: XDR opaque data is a
+    /// multiple of four bytes (RFC 4506 section 4.10).
     pub(super) fn push_payload(&mut self, count: u32, pad: usize, out: &mut Outbox) {
         for piece in self.pieces.drain(..) {
             out.push(piece);
@@ -281,12 +281,12 @@ impl Service {
         }
     }
 
-    /// Whether only user 0 may give files to other users.
+    /// Whether only user 0 may change the owner of files.
     pub(super) fn restricts_chown(&self) -> bool {
         self.shared.permissions == Permissions::Enforced
     }
 }
 
-/// Suggested multiple of transfer sizes: a page. **Source:** the Linux server says 4096 too.
+/// Suggested multiple of transfer sizes: a page. **Source:** the Linux server also returns 4096.
 const READ_MULTIPLE_BYTES: u32 = 4096;
 const _: () = assert!(BLOCK_BYTES.is_multiple_of(READ_MULTIPLE_BYTES as usize));

@@ -1,9 +1,9 @@
-//! NFS v4.0, 4.1 and 4.2: compounds carried out on the one file system.
+//! NFS v4.0, 4.1 and 4.2: compounds executed on the one file system.
 //!
 //! `compound` walks through the operations of a call and `answer` writes the reply; the other
-//! modules are the operations by kind, and `state` is what the server remembers of its clients.
+//! modules are the operations by kind, and `state` is what the server remembers about its clients.
 //! The root of the file system is the pseudo root: exports are reached from it by LOOKUP. Clients
-//! of v4.1 and later get delegations to read, and are called back for nothing else.
+//! of v4.1 and later get read delegations; callbacks are used only to recall them.
 //!
 //! **Source:** RFC 7530 (v4.0), RFC 8881 (v4.1), RFC 7862 and 8276 (v4.2).
 
@@ -34,15 +34,15 @@ use self::state::{Principal, Requester, Session};
 use crate::callback_line::CallbackLine;
 use crate::fs::{Context, InodeId};
 
-/// The state that the operations of one compound hand on to each other.
+/// The state that the operations of a compound pass on to each other.
 #[derive(Debug)]
 pub(super) struct Run<'s> {
     minor: u32,
     context: Context,
-    /// The way back to the caller.
+    /// The callback line to the client.
     line: Option<&'s std::sync::Arc<CallbackLine>>,
     now_ns: u64,
-    /// The reply, as far as it is written.
+    /// The reply written so far.
     answer: Answer<'s>,
     /// The session that SEQUENCE named, from v4.1 on.
     session: Option<&'s std::sync::Arc<Session>>,
@@ -51,13 +51,13 @@ pub(super) struct Run<'s> {
     /// The current and the saved stateid, from v4.1 on.
     stateid: Option<Stateid>,
     saved_stateid: Option<Stateid>,
-    /// An error that was planned for an operation with a number, which has to count.
+    /// A planned error for an operation with a sequence number, which still has to be counted.
     planned: Option<Status>,
-    /// Operations left after the one at hand.
+    /// Number of operations after the current one.
     left: u32,
 }
 
-/// The outcome of an operation; a success has written its result.
+/// The outcome of an operation; on success its result has been written.
 type Outcome = Result<(), Failure>;
 
 impl<'s> Run<'s> {
@@ -107,21 +107,21 @@ impl<'s> Run<'s> {
         self.succeed(&OpOk::Restorefh)
     }
 
-    /// Returns who calls.
+    /// Returns the caller.
     fn principal(&self) -> Principal {
         self.context.caller.uid
     }
 
-    /// Who sends stateids.
+    /// Returns the sender of stateids.
     fn requester(&self) -> Requester<'s> {
         let Some(session) = self.session else { return Requester::WithoutSession };
         Requester::Session(&session.client)
     }
 
-    /// The stateid that a request means: from v4.1 on one of them stands for the current one.
+    /// Resolves a stateid in a request: from v4.1 on, one special value means the current one.
     ///
     /// # Errors
-    /// `BadStateid` where there is no current one, and for the one that is never valid.
+    /// `BadStateid` if there is no current one, and for the special value that is always invalid.
     fn resolve_stateid(&self, stateid: Stateid) -> Result<Stateid, Status> {
         match stateid {
             Stateid::CURRENT if self.minor > 0 => self.stateid.ok_or(Status::BadStateid),

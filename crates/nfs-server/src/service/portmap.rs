@@ -1,8 +1,8 @@
 //! The portmapper: portmap v2 and rpcbind v3 and v4 over one list of registrations.
 //!
-//! It tells of this server's own programs, each where it listens, and takes no registrations from
-//! others. Calls to be passed on (CALLIT, BCAST, INDIRECT) are refused: they would make this
-//! server a reflector. Statistics are not kept.
+//! It lists this server's own programs, each with its address, and accepts no registrations from
+//! others. Calls to be forwarded (CALLIT, BCAST, INDIRECT) are refused: they would make this server
+//! a reflector. It keeps no statistics.
 //!
 //! **Source:** RFC 1833 sections 2 and 3.
 
@@ -19,10 +19,10 @@ use super::sockaddr;
 use crate::origin::Transport;
 use crate::outbox::Outbox;
 
-/// Who registered everything, as DUMP shows it.
+/// Owner of all registrations, as shown by DUMP.
 const OWNER: &[u8] = b"dfsbench";
 
-/// One version of a program where it listens.
+/// One version of a program and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registered {
     program: u32,
@@ -91,7 +91,7 @@ impl Registered {
 }
 
 impl Service {
-    /// Carries out a call of portmap v2.
+    /// Executes a call of portmap v2.
     pub(super) fn answer_portmap(&self, call: portmap::Call<'_>, xid: u32, out: &mut Outbox) {
         self.counters.portmap_calls.add(1);
         let reply = match call {
@@ -99,8 +99,8 @@ impl Service {
             portmap::Call::Set(_) => portmap::Reply::Set(false),
             portmap::Call::Unset(_) => portmap::Reply::Unset(false),
             portmap::Call::Getport(wanted) => {
-                // 0 says that the program is not registered. The port that a caller sends along
-                // means nothing (RFC 1833 section 3.2).
+                // 0 means that the program is not registered. The port in the request is ignored
+                // (RFC 1833 section 3.2).
                 let mut mappings = self.shared.registrations.iter().map(Registered::mapping);
                 let found = mappings.find(|own| *own == Mapping { port: own.port, ..wanted });
                 portmap::Reply::Getport(found.map_or(0, |mapping| mapping.port))
@@ -119,7 +119,7 @@ impl Service {
         encode_reply(out.head(), xid, &Reply::Portmap(reply));
     }
 
-    /// Carries out a call of rpcbind v3 or v4.
+    /// Executes a call of rpcbind v3 or v4.
     pub(super) fn answer_rpcbind(&self, call: rpcbind::Call<'_>, xid: u32, out: &mut Outbox) {
         self.counters.portmap_calls.add(1);
         let all = &self.shared.registrations;
@@ -128,7 +128,7 @@ impl Service {
             rpcbind::Call::Null => reply(rpcbind::Reply::Null),
             rpcbind::Call::Set(_) | rpcbind::Call::Unset(_) => reply(rpcbind::Reply::Done(false)),
             rpcbind::Call::Getaddr(wanted) => {
-                // A server that has the program in other versions answers with one of them: the
+                // If the server has the program only in other versions, it returns one of them: the
                 // call itself then fails with the range of versions (RFC 1833 section 2.2.1).
                 let exact = all.iter().find(|listed| is_exactly(listed, &wanted));
                 let found = exact.or_else(|| all.iter().find(|listed| serves(listed, &wanted)));
@@ -169,12 +169,12 @@ impl Service {
     }
 }
 
-/// The address of a registration; empty where there is none.
+/// The address of a registration; empty if there is none.
 fn address_text(found: Option<&Registered>) -> &[u8] {
     found.map_or(b"", |found| found.address.as_bytes())
 }
 
-/// Whether this is the program that is wanted, in any version, over the transport named.
+/// Returns true if this is the requested program, in any version, over the requested transport.
 fn serves(listed: &Registered, wanted: &rpcbind::Registration<'_>) -> bool {
     listed.program == wanted.program && listed.netid.name().as_bytes() == wanted.netid
 }

@@ -1,8 +1,9 @@
-//! Calls that must not be carried out twice.
+//! Calls that must not be executed twice.
 //!
-//! [`key_of`] says which: those that change names or attributes, of v2, v3 and v4.0. WRITE is not
-//! among them, since the same data at the same place changes nothing, nor is anything of v4.1 and
-//! later, whose sessions see to it. **Source:** RFC 1813 section 4.4, RFC 7530 section 9.1.7.
+//! [`key_of`] selects them: those of v2, v3 and v4.0 that change names or attributes. WRITE is not
+//! among them, since writing the same data at the same offset changes nothing, nor is anything of
+//! v4.1 and later, which has sessions for that. **Source:** RFC 1813 section 4.4, RFC 7530 section
+//! 9.1.7.
 
 use nfs_proto::server::Request;
 use nfs_proto::{nfs4, program};
@@ -14,10 +15,10 @@ use crate::origin::Origin;
 use crate::outbox::Outbox;
 use crate::replies::{CallKey, Known, Replies};
 
-/// Bytes of a call that its sum covers: header, credential and most arguments.
+/// Bytes of a call that its checksum covers: header, credential and most arguments.
 const SUM_BYTES: usize = 256;
 
-/// Names a call whose reply is to be kept.
+/// Returns the key of a call whose reply is to be kept.
 pub(super) fn key_of(
     replies: &Replies,
     request: &Request<'_>,
@@ -46,8 +47,7 @@ fn is_once_only(call: &program::Call<'_>) -> bool {
     }
 }
 
-/// Adler-32 of some bytes, cheap and enough to tell two calls apart. **Source:** RFC 1950
-/// section 9.
+/// Adler-32: cheap, and good enough to tell two calls apart. **Source:** RFC 1950 section 9.
 fn checksum(bytes: &[u8]) -> u32 {
     // No overflow: 256 bytes of 255 give less than 2^24.
     let (mut low, mut high) = (1_u32, 0_u32);
@@ -59,7 +59,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 }
 
 impl Service {
-    /// Carries a call out if it is new, or repeats its reply, or ignores it.
+    /// Executes a call if it is new; otherwise repeats its reply or ignores it.
     pub(super) fn carry_out_once(
         &mut self,
         key: CallKey,
@@ -86,7 +86,7 @@ impl Service {
         }
     }
 
-    /// Notes that the reply at hand is held back, so that repeats are ignored until then.
+    /// Records that the current reply is held back, so that repeats are ignored until then.
     pub(crate) fn hold_repeats(&self, hold_ns: u64) {
         if let Some(key) = self.repeatable {
             self.shared.replies.hold(key, monotonic_ns().saturating_add(hold_ns));

@@ -1,7 +1,7 @@
-//! Socket addresses in the binary form of this system, for UADDR2TADDR and TADDR2UADDR.
+//! Socket addresses in this system's binary form, for UADDR2TADDR and TADDR2UADDR.
 //!
-//! Such a "transport address" has a meaning on this host only, so this is the layout that the
-//! system's own calls use: `sockaddr_in` and `sockaddr_in6`.
+//! Such a "transport address" is meaningful on this host only, so this is the layout of the system
+//! calls: `sockaddr_in` and `sockaddr_in6`.
 //!
 //! **Source:** RFC 1833 section 2.2.1; ip(7), ipv6(7).
 
@@ -13,7 +13,7 @@ use rustix::net::AddressFamily;
 const V4_BYTES: usize = 16;
 const V6_BYTES: usize = 28;
 
-/// Writes an address; the scope of an IPv6 address is 0.
+/// Encodes an address; the scope of an IPv6 address is 0.
 pub(super) fn encode(address: SocketAddr) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(V6_BYTES);
     let family = match address {
@@ -36,7 +36,7 @@ pub(super) fn encode(address: SocketAddr) -> Vec<u8> {
     bytes
 }
 
-/// Reads an address, or returns `None` when the bytes are none.
+/// Decodes an address, or returns `None` if the bytes are not one.
 pub(super) fn decode(bytes: &[u8]) -> Option<SocketAddr> {
     let (family, rest) = bytes.split_first_chunk::<2>()?;
     let (port, rest) = rest.split_first_chunk::<2>()?;

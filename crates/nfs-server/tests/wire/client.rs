@@ -63,7 +63,7 @@ pub fn start(config: ServerConfig) -> Server {
     Server::start(config).expect("the server starts")
 }
 
-/// Waits until a condition of the server holds, by polling it.
+/// Polls the server until a condition holds.
 pub fn until(server: &Server, condition: impl Fn(&Server) -> bool) {
     for _ in 0..10_000_000 {
         if condition(server) {
@@ -136,7 +136,7 @@ impl Client {
         encode_call_as(self.xid, credential, call)
     }
 
-    /// Encodes a framed call without arguments, of a program that may not exist.
+    /// Encodes a framed call without arguments for a program that may not exist.
     pub fn encode_numbers(&mut self, program: u32, version: u32, procedure: u32) -> Vec<u8> {
         self.xid += 1;
         encode_numbers_as(self.xid, Credential::None, ProcedureId::new(program, version, procedure))
@@ -199,7 +199,7 @@ impl Client {
         self.is_silent_for(SILENCE)
     }
 
-    /// As `is_silent`, for so long.
+    /// Like `is_silent`, but waits for the given time.
     pub fn is_silent_for(&mut self, time: Duration) -> bool {
         self.stream.set_read_timeout(Some(time)).unwrap();
         let result = self.try_receive(0);

@@ -87,7 +87,7 @@ fn a_peer_that_takes_nothing_is_given_up_too() {
     until(&server, |server| server.memory_bytes() < 2 << 20);
 }
 
-/// The address of this host on some network, where it has one.
+/// The address of this host on some network, if it has one.
 fn own_address() -> Option<IpAddr> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     // Connecting a datagram socket sends nothing; it only picks a route.

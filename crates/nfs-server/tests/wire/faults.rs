@@ -34,7 +34,7 @@ fn a_service_time_delays_each_reply_and_blocks_no_other_client() {
     let started = Instant::now();
     client.nfs(Call::Getattr { file: &file });
     assert!(started.elapsed() >= delay);
-    // Forty calls at once, on two connections, take one delay and not forty.
+    // Forty calls at once, on two connections, take one delay, not forty.
     let mut other = Client::connect(&server);
     let started = Instant::now();
     for _ in 0..20 {

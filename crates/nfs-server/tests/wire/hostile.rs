@@ -104,7 +104,7 @@ fn a_handle_goes_stale_and_another_one_is_good() {
     assert!(client.size(again).is_ok());
 }
 
-/// The verifiers of two WRITEs and two COMMITs, in turn.
+/// The verifiers of two WRITEs and two COMMITs, in order.
 fn verifiers(changing_verifier: Option<ChangingVerifier>) -> [Verifier; 4] {
     let (_server, mut client, root) =
         faulty(FaultPlan { changing_verifier, ..FaultPlan::default() });

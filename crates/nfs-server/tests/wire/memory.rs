@@ -1,6 +1,6 @@
-//! The memory limit holds for connections and clients too, and beyond it there is a clear refusal.
+//! The memory limit also covers connections and clients, and beyond it the server refuses clearly.
 //!
-//! Judged by what the server has charged, and by its counts of refusals.
+//! The tests look at what the server has charged, and at its counts of refusals.
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ fn with_memory(memory_limit_bytes: u64) -> Server {
     start(ServerConfig { memory_limit_bytes, ..ServerConfig::default() })
 }
 
-/// Connections that have each sent half of a call of 1 MiB, as far as the server takes it.
+/// Connections that have each sent half of a 1 MiB call, as far as the server accepts it.
 fn half_calls(server: &Server, count: usize) -> Vec<TcpStream> {
     let mark = Mark { len: CALL, last: true }.to_bytes();
     let half = [&mark[..], &vec![0; CALL / 2]].concat();
@@ -54,7 +54,7 @@ fn half_received_calls_stay_within_the_memory() {
     let root = client.mount("/export");
     let file = client.create(root, "f");
     let halves = half_calls(&server, 300);
-    // A quarter of the memory is for all that is no file.
+    // A quarter of the memory is for everything except files.
     let check = || assert!(server.client_memory_bytes() <= memory_limit_bytes / 4);
     check();
     // Others are served meanwhile.

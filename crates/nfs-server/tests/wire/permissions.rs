@@ -1,4 +1,5 @@
-//! Permissions over the wire: what another user may not do, in each version, and without them.
+//! Permissions over the wire: what another user may not do, in each version, and what changes
+//! without permission checks.
 
 use nfs_proto::Status;
 use nfs_proto::nfs2;

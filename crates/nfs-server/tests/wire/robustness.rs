@@ -177,7 +177,7 @@ fn endless_empty_fragments_end_the_connection() {
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
     let mut flood = Client::connect(&server);
-    // The server closes: it neither reads on without end nor waits for a time limit.
+    // The server closes: it neither reads forever nor waits for a time limit.
     while flood.stream.write_all(&[0; 4096]).is_ok() {}
     until(&server, |server| server.counters().broken_streams == 1);
     until(&server, |server| server.counters().connections_open == 1);

@@ -121,7 +121,7 @@ fn large_calls_and_replies_pass_under_tls() {
         let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };
         assert!(result.unwrap().data == data);
     }
-    // Many small calls at once: decrypted input must not be left lying.
+    // Many small calls at once: no decrypted input may be left unread.
     (0..2000).for_each(|_| client.send(&program::Call::Nfs3(Call::Getattr { file: &file })));
     (0..2000).for_each(|_| assert_eq!(client.receive(1).unwrap().rpc, Ok(())));
     assert_eq!(server.counters().tls_handshakes, 1);
@@ -157,7 +157,7 @@ fn where_tls_is_not_offered_the_probe_is_refused() {
     let call = client.encode_as(Credential::Other { flavor: AUTH_TLS }, &NULL);
     client.send(&call);
     assert_eq!(client.receive(0).rpc, Err(RpcError::Authentication(5)));
-    // The connection goes on without.
+    // The connection continues without it.
     client.mount("/export");
 }
 
@@ -166,11 +166,11 @@ fn what_is_no_handshake_closes_the_connection() {
     let server = secured(false);
     let (mut stream, _) = probe(&server);
     stream.write_all(&encode_call(8, &NULL)).unwrap();
-    // A call of RPC is no TLS record: an alert may come, then the end.
+    // An RPC call is not a TLS record: an alert may come, then the end.
     stream.read_to_end(&mut Vec::new()).ok();
     until(&server, |server| server.counters().connections_open == 0);
     assert_eq!(server.counters().tls_failures, 1);
-    // Bytes sent before the answer are no part of a handshake either.
+    // Bytes sent before the answer are not part of a handshake either.
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let mut both = encode_call_as(1, Credential::Other { flavor: AUTH_TLS }, &NULL);
     both.extend(encode_call(2, &NULL));

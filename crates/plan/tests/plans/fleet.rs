@@ -143,7 +143,7 @@ fn a_flag_takes_another_number_of_hosts() {
     let beyond = "--client-hosts: `n` has 2 hosts, and not 4 (hint: name more hosts; \
                   agents_per_host says how many agents work on each)";
     assert_eq!(with(SHARED, "4").unwrap_err().to_string(), beyond);
-    // No run depends on it where one process works.
+    // With one process, no run depends on it.
     let idle = with("path = \"/mnt\"", "2").unwrap_err().to_string();
     assert!(idle.contains("no run of this plan depends on it"), "{idle}");
 }

@@ -1,4 +1,5 @@
-//! Plans whose hosts are set up: what runs want of them, in which order, and what would be lost.
+//! Plans with hosts that are set up: what runs require of them, in which order, and what would be
+//! lost.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,7 @@ fn what_is_given_says_what_is_meant() {
     assert!(!first("", "invalidation = \"none\"").invalidate);
     let disk = first("directory = \"/srv\"", "data_path = \"disk\"");
     assert_eq!(disk.target, Target::Directory { path: "/srv".into() });
-    // The program's own client speaks to the server, where a kernel mounts nothing.
+    // The program's own client talks to the server, so no kernel mounts anything.
     let own = |path: &str| {
         let factors = format!("data_path = \"{path}\"\nproto = [\"udp\", \"tcp\"]");
         on_hosts("backend = \"nfs\"", &factors).runs
@@ -149,7 +150,7 @@ fn several_disks_of_a_server_are_targets_alone_and_together() {
     let lost: Vec<_> = plan.destroys().into_iter().map(|(_, device)| device).collect();
     assert_eq!(lost, [Path::new("/dev/b"), Path::new("/dev/c")]);
     reads_back(&plan);
-    // Without it the second device is left alone.
+    // Without it the second device is not touched.
     let plan = on_hosts(devices, "");
     assert_eq!((plan.runs.len(), plan.runs[0].target.paths().len()), (1, 1));
     assert_eq!(plan.destroys().len(), 1);

@@ -1,4 +1,4 @@
-//! Which runs a plan makes, in which order, and what each holds.
+//! Which runs a plan makes, in which order, and what each contains.
 
 use std::path::Path;
 
@@ -84,7 +84,7 @@ fn settings_that_do_not_matter_do_not_multiply() {
     assert_eq!(counts("stream"), [2 * 3, 2 * 16, 2 * 3 * 16, 2 * 3 * 3 * 4]);
     // The same, and read_percent.
     assert_eq!(counts("mixed"), [12, 64, 192, 144]);
-    // queue_depth alone, and not for posix.
+    // Only queue_depth, and not for posix.
     assert_eq!(counts("metadata"), [3, 1, 3, 3]);
 }
 
@@ -108,7 +108,7 @@ fn data_files_and_small_files_are_set_apart() {
         ]
     );
     assert_eq!(plan.varying(), ["workload", "files", "small_file_size"]);
-    // An empty file still has a buffer of its own.
+    // An empty file still has its own buffer.
     let io_sizes: Vec<_> = plan.runs[2..].iter().map(|run| run.io_size_bytes).collect();
     assert_eq!(io_sizes, [1, 1 << 10]);
 }
@@ -335,7 +335,7 @@ fn the_estimate_counts_what_is_known() {
     assert_eq!((posix.bytes_written, posix.bytes_read, posix.ops), (2 << 20, 2 << 20, 4));
     // 2 x 2 MiB at 200 MB/s and 100 ms around it.
     assert_eq!(posix.duration_ms, 2 * 10 + 100);
-    // The null target takes part with its time alone.
+    // The null target only has its time.
     assert_eq!(estimate.bytes_written, 3 * 5 * (2 << 20));
     assert_eq!(estimate.duration_ms, 5 * (100 + 3 * 120));
     let peaks: Vec<_> = estimate.targets.iter().map(|target| target.peak_bytes).collect();
@@ -427,7 +427,7 @@ fn settings_multiply_only_where_they_count() {
         let target = "[[target]]\nname = \"d\"\npath = \"m\"\nbackend = [\"posix\", \"uring\"]\n";
         plan(&format!("name = \"t\"\n{target}[[workload]]\n{lines}")).unwrap().runs.len()
     };
-    // Each on two backends; block_size counts where a file is shared.
+    // Each on two backends; block_size only matters if a file is shared.
     assert_eq!(
         runs(
             "kind = \"stream\"\nsharing = [\"own\", \"shared\"]\nblock_size = [\"1MiB\", \"2MiB\"]"

@@ -1,4 +1,4 @@
-//! Flags win over the plan, and say their own name where they can't be used.
+//! Flags override the plan, and errors name the flag that can't be used.
 
 use crate::common::around;
 use model::setting::{Setting, Value};

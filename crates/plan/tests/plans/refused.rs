@@ -15,7 +15,8 @@ fn plain_targets() -> String {
     format!("{} or {last}", names.join(", "))
 }
 
-/// Puts the lines of a case where its heading says, into a plan that is good without them.
+/// Inserts the lines of a case at the place that its heading names, into a plan that is valid
+/// without them.
 fn whole_plan(heading: &str, lines: &str) -> String {
     let name = "name = \"t\"\n";
     let target = "[[target]]\nname = \"n\"\npath = \"m\"\nbackend = [\"posix\", \"uring\"]\n";
@@ -102,7 +103,7 @@ fn a_set_that_the_server_can_not_hold_is_refused() {
              embedded = true\n[[workload]]\nkind = \"metadata\"\n{settings}"
         ))
     };
-    // 5000 B are held in 8 KiB, 1 B in 512 B, nothing in nothing; 640 B stand beside them.
+    // 5000 B take 8 KiB, 1 B takes 512 B, nothing takes nothing; 640 B are added to them.
     for (size, held) in [(5_000, 8_192), (1, 512), (0, 0)] {
         // Files get three quarters.
         let most = (6 << 20) / (held + 640);

@@ -202,7 +202,7 @@ fn the_preset_reads_back_and_fits_a_small_machine() {
     let quick = plan(QUICK).unwrap();
     assert_eq!((quick.name.as_str(), quick.runs.len(), quick.order().len()), ("quick", 6, 6 * 21));
     assert!(quick.server.memory_bytes <= 700 << 20);
-    // The preset's first line says a minute: on a virtual machine with two processors.
+    // The preset's first line says a minute: on a virtual machine with two CPUs.
     let rates = Rates {
         bytes_per_s: 1_000_000_000,
         random_ops_per_s: 30_000,
@@ -346,7 +346,7 @@ proptest! {
     fn any_plan_reads_back(text in plans()) {
         match plan(&text) {
             Ok(plan) => reads_back(&plan),
-            // The products of so many lists may be too many runs; nothing else is wrong.
+            // The products of all these lists may be too many runs; nothing else is wrong.
             Err(error) => prop_assert!(error.to_string().contains("10000 runs"), "{error}\n{text}"),
         }
     }
@@ -389,7 +389,7 @@ proptest! {
     }
 }
 
-/// A plan with a mix out of a file that holds this, or can't be read.
+/// A plan with a mix from a file that has this content or can't be read.
 fn mix_from(file: Result<&str, &str>) -> Result<Plan, PlanError> {
     let text = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\n\
         kind = \"op_mix\"\nrate = 10\nmix_from = \"a.txt\"\n";

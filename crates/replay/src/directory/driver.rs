@@ -236,7 +236,7 @@ impl Driver<'_> {
         let (in_file, in_other) = match action {
             Action::Link => (None, name),
             Action::Rename => (name, self.names.get(step.other_name as usize).map(String::as_str)),
-            // A directory is known under these two names without a lookup.
+            // A directory is accessible under these two names without a lookup.
             Action::Lookup if matches!(name, Some("." | "..")) => (None, None),
             Action::Getxattr | Action::Setxattr { .. } | Action::Removexattr => {
                 let attribute = name.filter(|name| !name.contains('\0'));

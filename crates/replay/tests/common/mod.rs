@@ -16,7 +16,7 @@ use trace::{Call, Capture, CaptureSettings, PacketReader, Section, TraceReader, 
 
 const SYN: u8 = 2;
 const ACK: u8 = 0x10;
-/// Bytes of a segment at most, so that an IP packet holds it.
+/// The most bytes of a segment, so that it fits in an IP packet.
 const SEGMENT_BYTES: usize = 32 << 10;
 
 struct Piece {
@@ -26,7 +26,7 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-/// Settings of a plan of all of a trace, whose READ and WRITE have so many bytes at most.
+/// Settings of a plan of a whole trace, with READs and WRITEs of at most the given number of bytes.
 pub fn whole_trace(target: TargetKind, [rsize, wsize]: [u32; 2]) -> PlanSettings {
     PlanSettings { window: Window::ALL, clients_max: None, target, rsize, wsize }
 }
@@ -80,7 +80,7 @@ impl Recorded {
         options
     }
 
-    /// Makes a trace of all that was written down; each connection is a client of its own.
+    /// Makes a trace of everything that was recorded; each connection is a separate client.
     pub fn trace(&self) -> Vec<u8> {
         let mut file = Vec::new();
         let mut capture = Capture::new(&mut file, CaptureSettings::default());
@@ -134,7 +134,7 @@ fn now() -> Instant {
 fn copy(mut from: TcpStream, mut to: TcpStream, begin: Instant, mut keep: impl FnMut(u64, &[u8])) {
     let mut buffer = vec![0; 256 << 10];
     while let Ok(len @ 1..) = from.read(&mut buffer) {
-        // Written down before it goes on, so that a reply never precedes its call.
+        // Recorded before it is passed on, so that a reply never precedes its call.
         keep(now().duration_since(begin).as_nanos() as u64, &buffer[..len]);
         if to.write_all(&buffer[..len]).is_err() {
             break;
@@ -151,7 +151,7 @@ fn add_packet(pcap: &mut Vec<u8>, time_ns: u64, packet: &[u8]) {
     pcap.extend(packet);
 }
 
-/// Makes a frame of a connection, whose client has an address of its own.
+/// Makes a frame of a connection whose client has its own address.
 fn segment(
     connection: usize,
     is_from_client: bool,

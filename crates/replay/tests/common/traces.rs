@@ -1,4 +1,4 @@
-//! Traces that are written by hand.
+//! Traces written by hand.
 
 use trace::{Call, Connection, End, Entry, Header, Op, TraceWriter, Transport, Version};
 

@@ -1,6 +1,7 @@
-//! Campaigns with known figures: the material of every test of the report.
+//! Campaigns with known results: the material of every test of the report.
 //!
-//! No random number and no clock: every figure follows from the run, the pass and the trial.
+//! It uses no random number and no clock: every number follows from the run, the pass and the
+//! trial.
 
 #![allow(dead_code)] // each test binary uses its share
 
@@ -15,7 +16,7 @@ use model::{
 const SECOND: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
 
-/// A command and a stream on one directory: a time beside rates.
+/// A command and a stream on one directory: a time next to rates.
 pub fn programs() -> Campaign {
     let mut campaign = header("programs");
     let stream = spec("posix", BackendKind::Posix, Workload::Stream);
@@ -82,7 +83,7 @@ pub fn quick() -> Campaign {
 }
 
 /// What a user of bonnie printed for files of 100 and 500 MB: K/sec (for seeks, tenths of ops per
-/// second), and tenths of a percent of processor time.
+/// second), and tenths of a percent of CPU time.
 const PRINTED: [(u64, [(u64, u64); 6]); 2] = [
     (
         100,
@@ -98,7 +99,7 @@ const PRINTED: [(u64, [(u64, u64); 6]); 2] = [
     (500, [(5_517, 947), (17_783, 333), (6_292, 200), (4_889, 886), (16_175, 648), (6_486, 234)]),
 ];
 
-/// The same as a campaign of ours.
+/// The same as one of our campaigns.
 pub fn bonnie() -> Campaign {
     let mut campaign = header("bonnie");
     for (mib, figures) in PRINTED {
@@ -135,7 +136,7 @@ pub fn sweep() -> Campaign {
     campaign
 }
 
-/// So many factors that they don't fit beside the figures.
+/// So many factors that they don't fit next to the results.
 pub fn wide() -> Campaign {
     let mut campaign = header("wide");
     for (index, factor) in
@@ -201,14 +202,14 @@ pub fn failed() -> Campaign {
     campaign
 }
 
-/// Killed before its first run; nothing is known of it.
+/// Killed before its first run; nothing is known about it.
 pub fn empty() -> Campaign {
     let mut campaign = header("empty");
     (campaign.state, campaign.ceiling, campaign.facts) = (CampaignState::Running, None, Vec::new());
     campaign
 }
 
-/// These runs, each at its speed and with so many trials.
+/// These runs, each at its speed and with the given number of trials.
 pub fn made(runs: Vec<(RunSpec, u64, u32)>) -> Campaign {
     let mut campaign = header("made");
     for (index, (spec, speed, trials)) in runs.into_iter().enumerate() {
@@ -219,7 +220,7 @@ pub fn made(runs: Vec<(RunSpec, u64, u32)>) -> Campaign {
     campaign
 }
 
-/// So many runs of one workload, none with the settings of another.
+/// The given number of runs of one workload, each with different settings.
 pub fn many(runs: u32, workload: Workload, trials: u32) -> Campaign {
     let run = |index: u32| {
         let mut spec = spec("nfs", BackendKind::Nfs, workload);
@@ -312,7 +313,7 @@ fn header(name: &str) -> Campaign {
     }
 }
 
-/// A run of one of the targets that the campaigns have.
+/// A run of one of the campaigns' targets.
 pub fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunSpec {
     let nfs =
         NfsTarget { embedded: target_name == "nfs", ..NfsTarget::new("127.0.0.1", "/export") };

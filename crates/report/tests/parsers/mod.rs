@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Says what of a value does not fit a schema; `Ok` where all does.
+/// Returns what in a value does not fit a schema; `Ok` if all of it fits.
 ///
-/// Knows the words of JSON Schema 2020-12 that our schema uses, and refuses others.
+/// Knows the keywords of JSON Schema 2020-12 that our schema uses, and rejects others.
 pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     // `true` is the schema of anything.
     if *schema == Value::Bool(true) {
@@ -85,7 +85,7 @@ pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<()
 
 fn members(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let Some(object) = value.as_object() else { return Ok(()) };
-    // An object of any members names none.
+    // An object that allows any members names none.
     let none = serde_json::Map::new();
     let known = schema["properties"].as_object().unwrap_or(&none);
     for name in schema["required"].as_array().into_iter().flatten() {

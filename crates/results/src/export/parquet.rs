@@ -1,8 +1,8 @@
-//! Tables as Apache Parquet: integers as INT64, texts as UTF-8, columns that may be null as
-//! optional ones, Snappy between.
+//! Tables as Apache Parquet: integers as INT64, texts as UTF-8, nullable columns as optional,
+//! compressed with Snappy.
 //!
-//! Only the writer of columns is used: with the crate's record batches it would take several times
-//! as long to build, and rows of SQLite would be copied again.
+//! Uses only the crate's column writer: its record batches would multiply the build time and copy
+//! the rows from SQLite once more.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a file.
+    /// Creates a file.
     pub fn open(path: &Path, table: &Table) -> io::Result<Self> {
         let file = File::create_new(path)?;
         Self::begin(file, table).map_err(unwrap_io_error)
@@ -46,14 +46,14 @@ impl Writer {
         Ok(Self { file, columns: table.columns.clone() })
     }
 
-    /// Writes rows as a row group of their own.
+    /// Writes rows as a separate row group.
     pub fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
         self.write_group(rows).map_err(unwrap_io_error)
     }
 
     fn write_group(&mut self, rows: &[Vec<Value>]) -> Result<(), ParquetError> {
         let mut group = self.file.next_row_group()?;
-        // Parquet keeps the values of a column together, so each is written over all rows.
+        // Parquet stores the values of a column together, so each column is written for all rows.
         for (index, column) in self.columns.iter().enumerate() {
             let mut writer = group.next_column()?.expect("there is a writer per column");
             write_column(&mut writer, column, rows, index)?;
@@ -63,7 +63,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the file; it is on the disk then.
+    /// Closes the file and syncs it to disk.
     pub fn close(self) -> io::Result<()> {
         self.file.into_inner().map_err(unwrap_io_error)?.sync_all()
     }
@@ -82,14 +82,14 @@ fn column_schema(column: &Column) -> Result<Schema, ParquetError> {
         .build()
 }
 
-/// Writes the values of one column, of which `index` is the place in each row.
+/// Writes the values of one column, which is at `index` in each row.
 fn write_column(
     writer: &mut SerializedColumnWriter<'_>,
     column: &Column,
     rows: &[Vec<Value>],
     index: usize,
 ) -> Result<(), ParquetError> {
-    // Missing values are left out: a level of 0 marks the row of each, one of 1 the others.
+    // Missing values are omitted: a level of 0 marks their rows, 1 marks the others.
     let mut levels: Vec<i16> = Vec::with_capacity(rows.len());
     let (mut integers, mut reals, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
@@ -110,7 +110,7 @@ fn write_column(
     Ok(())
 }
 
-/// Unwraps the system's error, where it is the cause: a full disk should be reported as one.
+/// Returns the underlying system error, if there is one: a full disk should be reported as such.
 fn unwrap_io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {

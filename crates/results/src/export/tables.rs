@@ -1,4 +1,4 @@
-//! Tables of other commands as files, with the writers of campaigns.
+//! Exports the tables of other commands, with the writers used for campaigns.
 
 use std::fs;
 use std::io;
@@ -8,10 +8,10 @@ use rusqlite::types::{Type, Value};
 
 use super::{ExportError, ExportFormat, Exported, Pieces, Sink, make_table, name_part};
 
-/// A column of a table that is exported.
+/// A column of an exported table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportColumn {
-    /// A number that each row has.
+    /// A number in each row.
     Integer(&'static str),
     /// A number that may be missing.
     MaybeInteger(&'static str),
@@ -22,15 +22,15 @@ pub enum ExportColumn {
 /// A cell of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportCell {
-    /// A number of the row.
+    /// A number.
     Integer(i64),
-    /// A text of the row.
+    /// A text.
     Text(String),
-    /// No value at all.
+    /// No value.
     Null,
 }
 
-/// Files of tables in a directory that appears when it is complete.
+/// Files of tables in a directory that appears only when it is complete.
 pub struct TableFiles {
     directory: PathBuf,
     part: PathBuf,
@@ -45,10 +45,10 @@ struct OpenTable {
 }
 
 impl TableFiles {
-    /// Begins a directory.
+    /// Starts a directory.
     ///
     /// # Errors
-    /// When it exists or can't be made, or this program can't write the format.
+    /// If it exists or can't be created, or this program can't write the format.
     pub fn begin(directory: &Path, format: ExportFormat) -> Result<Self, ExportError> {
         if format == ExportFormat::Parquet && !cfg!(feature = "parquet") {
             return Err(ExportError::NoParquet);
@@ -64,7 +64,7 @@ impl TableFiles {
     /// Adds a table and returns its number.
     ///
     /// # Errors
-    /// When its file can't be written.
+    /// If its file can't be written.
     pub fn add(
         &mut self,
         name: &'static str,
@@ -85,10 +85,10 @@ impl TableFiles {
         Ok(self.tables.len() - 1)
     }
 
-    /// Adds a row, with a cell for each column.
+    /// Adds a row, with one cell per column.
     ///
     /// # Errors
-    /// When the file can't be written.
+    /// If the file can't be written.
     pub fn push(&mut self, table: usize, row: Vec<ExportCell>) -> Result<(), ExportError> {
         let mut cells = Vec::with_capacity(row.len());
         for cell in row {
@@ -102,10 +102,10 @@ impl TableFiles {
         pushed.map_err(|source| self.failed(source))
     }
 
-    /// Ends all files, and gives the directory its name.
+    /// Closes all files, and renames the directory.
     ///
     /// # Errors
-    /// When something can't be written.
+    /// If something can't be written.
     pub fn finish(mut self) -> Result<Vec<Exported>, ExportError> {
         let mut exported = Vec::new();
         for OpenTable { name, pieces } in std::mem::take(&mut self.tables) {
@@ -125,7 +125,7 @@ impl TableFiles {
 impl Drop for TableFiles {
     fn drop(&mut self) {
         if !self.is_complete {
-            // A part that can't be removed has a name that shows what it is.
+            // If the partial directory can't be removed, its name shows what it is.
             let _ = fs::remove_dir_all(&self.part);
         }
     }

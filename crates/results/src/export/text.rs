@@ -1,7 +1,7 @@
 //! Tables as text: comma-separated values, or an array of JSON objects.
 //!
-//! In CSV what is missing is empty and an empty text is `""`; in JSON numbers are numbers, and what
-//! is missing is null.
+//! In CSV a missing value is empty and an empty text is `""`; in JSON numbers are numbers, and a
+//! missing value is null.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -15,13 +15,13 @@ use crate::tree::Table;
 /// Writes one table.
 pub struct Writer {
     out: BufWriter<File>,
-    /// The names of the columns as JSON, for objects.
+    /// The column names as JSON, for objects.
     keys: Option<Vec<String>>,
     empty: bool,
 }
 
 impl Writer {
-    /// Begins a file of comma-separated values.
+    /// Creates a file of comma-separated values.
     pub fn begin_csv(path: &Path, table: &Table) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create_new(path)?);
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
@@ -29,7 +29,7 @@ impl Writer {
         Ok(Self { out, keys: None, empty: true })
     }
 
-    /// Begins a file of JSON.
+    /// Creates a JSON file.
     pub fn begin_json(path: &Path, table: &Table) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create_new(path)?);
         out.write_all(b"[")?;
@@ -51,7 +51,8 @@ impl Writer {
             for (key, value) in std::iter::zip(keys, row) {
                 cells.push(format!("{key}{}", json_value(value)));
             }
-            // The comma goes before each object but the first: the last one is not known yet.
+            // The comma precedes each object except the first, because the last one is not known
+            // yet.
             let comma = if self.empty { "" } else { "," };
             write!(self.out, "{comma}\n{{{}}}", cells.join(","))?;
             self.empty = false;
@@ -59,7 +60,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the file; it is on the disk then.
+    /// Closes the file and syncs it to disk.
     pub fn close(mut self) -> io::Result<()> {
         if self.keys.is_some() {
             self.out.write_all(b"\n]\n")?;

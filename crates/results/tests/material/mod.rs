@@ -259,7 +259,7 @@ pub fn keep(store: &mut Store, campaign: &Campaign) -> i64 {
     id
 }
 
-/// A directory with a results file that holds one campaign.
+/// A directory with a results file that contains one campaign.
 pub fn filled() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("dfsbench.db");

@@ -33,7 +33,7 @@ pub struct Frame {
     pub bytes: Vec<u8>,
 }
 
-/// A connection whose segments are numbered as they are made.
+/// A connection that numbers its segments in the order in which they are made.
 pub struct Tcp {
     sequences: [u32; 2],
 }
@@ -68,7 +68,7 @@ impl Tcp {
         frame
     }
 
-    /// Makes the segments of a message, each with so many bytes.
+    /// Makes the segments of a message, each with the given number of bytes.
     pub fn send_cut(&mut self, from: From, payload: &[u8], len: usize, time_ns: u64) -> Vec<Frame> {
         let mut frames = Vec::new();
         for (number, part) in payload.chunks(len).enumerate() {
@@ -117,7 +117,7 @@ pub fn ipv4_part(from: From, protocol: u8, id: u16, place: u16, payload: &[u8]) 
     bytes
 }
 
-/// Makes an IPv6 packet whose payload begins with `next`, an extension header or a transport.
+/// Makes an IPv6 packet with a payload that begins with `next`, an extension header or a transport.
 pub fn ipv6(from: From, next: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x60, 0, 0, 0];
     bytes.extend((payload.len() as u16).to_be_bytes());
@@ -187,7 +187,7 @@ pub fn record(message: &[u8]) -> Vec<u8> {
     [&mark.to_be_bytes(), message].concat()
 }
 
-/// Makes a READ of a file and its reply with so many bytes.
+/// Makes a READ of a file and its reply with the given number of bytes.
 pub fn read3(xid: u32, offset: u64, len: u32) -> (Vec<u8>, Vec<u8>) {
     let call = call3(xid, &nfs3::Call::Read { file: b"file", offset, count: len });
     let data = vec![7; len as usize];
@@ -212,7 +212,7 @@ pub fn pcap(frames: &[Frame]) -> Vec<u8> {
     pcap_cut(frames, usize::MAX)
 }
 
-/// Writes frames as a pcap file that keeps so many bytes of each.
+/// Writes frames as a pcap file that keeps the given number of bytes of each.
 pub fn pcap_cut(frames: &[Frame], snap_bytes: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1] {

@@ -1,6 +1,6 @@
-//! Version 2 as a dialect: each operation is one procedure, and each WRITE is durable.
+//! Dialect of version 2: each operation is one procedure, and each WRITE is durable.
 //!
-//! Offsets end below 2 GiB: what lies beyond is refused here, before it could wrap around.
+//! Offsets must be below 2 GiB: anything beyond is refused here, before it could wrap around.
 //! **Source:** RFC 1094.
 
 use super::super::event::{Attributes, Outcome};
@@ -19,7 +19,7 @@ use crate::nfs3::{self, CreateHow, Fsstat, StableHow, Status, Verifier};
 use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
-/// Returns the procedure that does this operation, if version 2 has one.
+/// Returns the procedure for this operation, if version 2 has one.
 pub(super) const fn procedure_of(kind: OperationKind) -> Option<Procedure> {
     match kind {
         // Nothing is opened in this version: an OPEN is a LOOKUP.
@@ -43,7 +43,7 @@ pub(super) fn encode(operation: &Operation<'_>, writer: &mut Writer<'_>) -> Resu
     Ok(())
 }
 
-/// Says an operation as a call.
+/// Converts an operation to a call.
 fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Null => Call::Null,
@@ -58,7 +58,7 @@ fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
             count: check_transfer_size(count)?,
         },
         Operation::Readdir { dir, cursor, bytes } => {
-            // Cookies are those of this version and so have 32 bits.
+            // Cookies come from this version, so they have 32 bits.
             Call::Readdir { dir: handle_of(dir)?, cookie: cursor.cookie as u32, count: bytes }
         }
         Operation::Fsstat { root } => Call::Statfs { file: handle_of(root)? },
@@ -66,14 +66,14 @@ fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     })
 }
 
-/// Says an operation on a name as a call.
+/// Converts an operation on a name to a call.
 fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Lookup { dir, name } | Operation::Open { dir, name, .. } => {
             Call::Lookup { dir: handle_of(dir)?, name }
         }
         Operation::Create { dir, name, how } => {
-            // Version 2 has one way of creating, the unchecked one.
+            // Version 2 can only create unchecked.
             let (CreateHow::Unchecked(attributes) | CreateHow::Guarded(attributes)) = how else {
                 return Err(unsupported_error(operation));
             };
@@ -107,7 +107,7 @@ fn handle_of(file: &File) -> Result<FileHandle, StartError> {
     right.map(FileHandle).map_err(|_| StartError::Handle { bytes: bytes.len() })
 }
 
-/// Returns an offset whose `len` bytes end where this version can still tell.
+/// Returns an offset if `len` bytes from there are addressable in this version.
 fn check_reach(offset: u64, len: u32) -> Result<u32, StartError> {
     let (end, max) = (offset.saturating_add(u64::from(len)), u64::from(FILE_BYTES_MAX));
     if end > max {
@@ -136,8 +136,7 @@ fn sattr_of(attributes: &nfs3::Sattr) -> Result<Sattr, StartError> {
 pub(super) fn read_prefix(slot: &Slot, mut reader: Reader<'_>) -> Result<Prefix, DecodeError> {
     Ok(match nfs2::decode_read_head(&mut reader)? {
         Some(head) => {
-            // Version 2 has no end-of-file flag: the file ends where the attributes of the reply
-            // say so.
+            // Version 2 has no end-of-file flag: the end follows from the attributes in the reply.
             let eof = slot.offset + u64::from(head.len) >= u64::from(head.attributes.size);
             Prefix::Payload { len: head.len, eof }
         }
@@ -145,7 +144,7 @@ pub(super) fn read_prefix(slot: &Slot, mut reader: Reader<'_>) -> Result<Prefix,
     })
 }
 
-/// Decodes the results of an operation, which are all that is left.
+/// Decodes the results of an operation, which must be all that is left.
 pub(super) fn decode_answer(
     slot: &Slot,
     kind: OperationKind,
@@ -164,7 +163,7 @@ fn outcome_of(slot: &Slot, reply: &Reply<'_>, file: &mut Option<File>) -> Result
         | Reply::Rename(result)
         | Reply::Link(result)
         | Reply::Rmdir(result) => result.map(|()| Outcome::Done)?,
-        // The reply names no object; the caller looks it up.
+        // The reply contains no handle; the caller looks it up.
         Reply::Symlink(result) => {
             *file = None;
             result.map(|()| Outcome::Object { attributes: None })?
@@ -186,8 +185,8 @@ fn outcome_of(slot: &Slot, reply: &Reply<'_>, file: &mut Option<File>) -> Result
         }
         Reply::Write(result) => {
             result?;
-            // Each WRITE of version 2 is on stable storage before its reply (RFC 1094 section
-            // 2.2.9), so that there is nothing to commit.
+            // In version 2 each WRITE is on stable storage before its reply (RFC 1094 section
+            // 2.2.9), so there is nothing to commit.
             let (committed, verifier) = (StableHow::FileSync, Verifier::default());
             Outcome::Written { count: slot.payload_bytes, committed, verifier }
         }

@@ -1,6 +1,6 @@
-//! Version 3 as a dialect: each operation is one procedure.
+//! Dialect of version 3: each operation is one procedure.
 //!
-//! Nothing is kept between calls. **Source:** RFC 1813.
+//! There is no state between calls. **Source:** RFC 1813.
 
 use super::super::event::Outcome;
 use super::super::file::File;
@@ -14,7 +14,7 @@ use crate::nfs3::{self, Call, Fattr, Procedure, Reply, Status, WriteOk};
 use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
-/// Returns the procedure that does this operation, if version 3 has one.
+/// Returns the procedure for this operation, if version 3 has one.
 pub(super) const fn procedure_of(kind: OperationKind) -> Option<Procedure> {
     match kind {
         // Nothing is opened in this version: an OPEN is a LOOKUP.
@@ -39,7 +39,7 @@ pub(super) fn encode(operation: &Operation<'_>, writer: &mut Writer<'_>) -> Resu
     Ok(())
 }
 
-/// Returns an operation as a call; a WRITE is encoded by [`encode`] itself.
+/// Converts an operation to a call; a WRITE is encoded by [`encode`] itself.
 fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Null => Call::Null,
@@ -59,8 +59,8 @@ fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
         Operation::ReaddirPlus { dir, cursor, bytes } => {
             let (cookie, verifier) = (cursor.cookie, cursor.verifier);
             let dir = handle_of(dir)?;
-            // `dircount` bounds names alone, and servers differ in how they count it; set to the
-            // whole reply it never cuts a page short.
+            // `dircount` only limits names, and servers differ in how they count it; set to the
+            // size of the whole reply, it never cuts a page short.
             Call::Readdirplus { dir, cookie, verifier, dircount: bytes, maxcount: bytes }
         }
         Operation::Fsstat { root } => Call::Fsstat { root: handle_of(root)? },
@@ -73,7 +73,7 @@ fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     })
 }
 
-/// Returns an operation on a name as a call.
+/// Converts an operation on a name to a call.
 fn named_call<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
     Ok(match *operation {
         Operation::Lookup { dir, name } | Operation::Open { dir, name, .. } => {
@@ -116,8 +116,8 @@ pub(super) fn read_prefix(mut reader: Reader<'_>) -> Result<Prefix, DecodeError>
         return Ok(Prefix::Other);
     }
     let attributes = if reader.bool("attributes_follow")? { Fattr::WIRE_BYTES } else { 0 };
-    // Count, end of file and the length of the opaque stand between the attributes and the payload.
-    // All of it is requested at once.
+    // Count, eof and the length of the opaque come between the attributes and the payload. Request
+    // all of it at once.
     let needed = attributes + 4 + 4 + 4;
     if reader.remaining() < needed {
         return Err(DecodeError::Truncated { needed, left: reader.remaining() });
@@ -129,7 +129,7 @@ pub(super) fn read_prefix(mut reader: Reader<'_>) -> Result<Prefix, DecodeError>
     if len == count { Ok(Prefix::Payload { len, eof }) } else { Ok(Prefix::Other) }
 }
 
-/// Decodes the results of an operation, which are all that is left.
+/// Decodes the results of an operation, which must be all that is left.
 pub(super) fn decode_answer(
     kind: OperationKind,
     results: Reader<'_>,

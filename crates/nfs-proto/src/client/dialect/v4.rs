@@ -1,11 +1,11 @@
-//! Version 4 as a dialect: each operation is one compound.
+//! Dialect of version 4: each operation is one compound.
 //!
-//! [`State`] is what a connection keeps between calls: the client id, and in v4.1 and later the
-//! session with a sequence number for each slot, and the owners of opens, which in v4.0 have
-//! sequence numbers of their own. A slot of this connection stands for one of the session, whose
-//! other slots belong to other connections. SEQUENCE is always the first operation and stands at a
-//! fixed place, so that a call that is made again only has a few words replaced.
-//! **Source:** RFC 7530 section 9.1, RFC 8881 sections 2.10.6 and 18.46.
+//! [`State`] is kept between the calls of a connection: the client id, in v4.1 and later the
+//! session with a sequence number per slot, and the owners of opens, which in v4.0 have sequence
+//! numbers of their own. A slot of this connection maps to one of the session, whose other slots
+//! belong to other connections. SEQUENCE is always the first operation, at a fixed offset, so that
+//! only a few words of a call that is made again have to be replaced. **Source:** RFC 7530 section
+//! 9.1, RFC 8881 sections 2.10.6 and 18.46.
 
 mod attributes;
 mod decode;
@@ -32,34 +32,34 @@ use crate::status::Status;
 use crate::version::ProtocolVersion;
 use crate::xdr::{Reader, Writer};
 
-// Where a compound with an empty tag has the fields of SEQUENCE, from its start on: tag, minor
-// version, count and number of the operation precede them.
+// Offsets of the fields of SEQUENCE in a compound with an empty tag: the tag, minor version, count
+// and operation number precede them.
 const SESSION_AT: usize = 16;
 const SEQUENCE_AT: usize = SESSION_AT + 16;
 const SLOT_AT: usize = SEQUENCE_AT + 4;
 
-/// Room for the attributes of a call, which are encoded before their length is known.
+/// Space for the attributes of a call, which are encoded before their length is known.
 const SCRATCH_BYTES: usize = 512;
 
-// Where OPEN has client and owner, from its sequence number on: the sequence number itself, access
-// and denial, then the client, the length of the name, and the name.
+// Offsets of client and owner in OPEN, relative to its sequence number: after that come access and
+// deny, then the client, the length of the name, and the name.
 const CLIENT_AFTER: usize = 12;
 const NAME_AFTER: usize = CLIENT_AFTER + 8 + 4;
 
-/// The part of a slot's call that changes from call to call.
+/// The part of a slot that changes from call to call.
 #[derive(Debug, Clone, Copy, Default)]
 struct SlotState {
     /// Number of the slot in the session.
     number: u32,
-    /// The server may or may not have seen the last call, so that `sequence` is a guess.
+    /// The server may or may not have seen the last call, so `sequence` is a guess.
     is_unsettled: bool,
-    /// The sequence number of the next call, or of the one that is out.
+    /// The sequence number of the next call, or of the one in flight.
     sequence: u32,
-    /// Offset of the compound in the call, if one with a SEQUENCE is out.
+    /// Offset of the compound in the call, if one with a SEQUENCE is in flight.
     sequenced_at: Option<usize>,
-    /// The owner that an open is made or closed for.
+    /// The owner for which an open is made or closed.
     owner: Option<u32>,
-    /// The call makes an open, so that the owner is free if there will be none.
+    /// The call makes an open, so the owner is free if the open fails.
     opens: bool,
     /// Offset of the owner's sequence number in the call, v4.0.
     seqid_at: usize,
@@ -67,7 +67,7 @@ struct SlotState {
     arguments_at: usize,
 }
 
-/// The state that version 4 keeps between the calls of a connection.
+/// The v4 state between the calls of a connection.
 #[derive(Debug)]
 pub(in super::super) struct State {
     version: ProtocolVersion,
@@ -76,7 +76,7 @@ pub(in super::super) struct State {
     highest_slot: u32,
     slots: Vec<SlotState>,
     owners: Owners,
-    /// Flags of the last SEQUENCE that was answered.
+    /// Flags of the last successful SEQUENCE.
     status_flags: u32,
     wanted: Wanted,
     /// The delegation that the last OPEN brought.
@@ -85,7 +85,7 @@ pub(in super::super) struct State {
 }
 
 impl State {
-    /// Creates the state of a connection that belongs to no client yet.
+    /// Creates the state of a connection that does not belong to a client yet.
     pub(super) fn new(version: ProtocolVersion, slots: usize) -> Self {
         let slots = if version.is_stateful() { slots } else { 0 };
         Self {
@@ -102,25 +102,25 @@ impl State {
         }
     }
 
-    /// Joins a client, and its session in v4.1 and later, whose slots start over.
+    /// Joins a client, and in v4.1 and later its session, whose slots start over.
     pub(super) fn bind(&mut self, binding: &Binding) {
         self.client = binding.client;
         self.session = binding.session;
-        // Each SEQUENCE states the highest slot in use, so that the server may forget the replies
+        // Each SEQUENCE contains the highest slot in use, so that the server may drop the replies
         // of those above. It is constant here: slots are granted once.
         self.highest_slot = binding.slots.saturating_sub(1);
         self.reset_slots();
         self.owners.reset(binding.owner_base);
     }
 
-    /// Has each slot of the connection stand for the one of the session that has its number.
+    /// Maps each slot of the connection to the session's slot with the same number.
     fn reset_slots(&mut self) {
         for (number, slot) in self.slots.iter_mut().enumerate() {
             (slot.number, slot.sequence, slot.is_unsettled) = (number as u32, 1, false);
         }
     }
 
-    /// Takes slots of a session that has other connections, too.
+    /// Takes slots of a session that is shared with other connections.
     pub(super) fn set_share(&mut self, share: &SlotShare<'_>) {
         self.highest_slot = share.highest_slot;
         for (slot, given) in self.slots.iter_mut().zip(share.slots) {
@@ -128,14 +128,14 @@ impl State {
         }
     }
 
-    /// Returns a slot of the session, if the number of its next call is known.
+    /// Returns a slot of the session, if its next sequence number is known.
     pub(super) fn settled_slot(&self, slot: u32) -> Option<SessionSlot> {
         let SlotState { number, sequence, is_unsettled, .. } = *self.slots.get(slot as usize)?;
         if is_unsettled { None } else { Some(SessionSlot { number, sequence }) }
     }
 
-    /// Takes over the binding of another connection, its sequence numbers included. The calls of
-    /// this one stay as they are.
+    /// Takes over the binding of another connection, including its sequence numbers. Calls of this
+    /// connection remain unchanged.
     pub(super) fn adopt_binding(&mut self, fresh: &Self) {
         self.client = fresh.client;
         self.session = fresh.session;
@@ -147,8 +147,8 @@ impl State {
         self.owners.reset(fresh.owners.base());
     }
 
-    /// Adapts a slot's call that was made for an earlier binding to the present one: an open gets
-    /// an owner of the present client.
+    /// Adapts a slot's call that was encoded for an earlier binding to the current one: an open
+    /// gets an owner of the current client.
     pub(super) fn rebind_call(&mut self, slot: u32, header: &mut Vec<u8>) {
         let state = &mut self.slots[slot as usize];
         if state.opens && state.owner.is_some() {
@@ -187,12 +187,12 @@ impl State {
         self.delegation.as_ref()
     }
 
-    /// Tells whether the call of a slot is one that the server makes once.
+    /// Returns true if the server executes the call of this slot exactly once.
     pub(super) fn is_exactly_once(&self, slot: u32) -> bool {
         self.slots[slot as usize].sequenced_at.is_some()
     }
 
-    /// Appends the compound of an operation, up to an external payload.
+    /// Appends the compound for an operation, up to an external payload.
     pub(super) fn encode(
         &mut self,
         slot: u32,
@@ -208,8 +208,8 @@ impl State {
             operation,
             Operation::Open { .. } | Operation::OpenHandle { .. } | Operation::Create { .. }
         );
-        // An OPEN takes an owner that has no open, so that none waits for another (v4.0 takes an
-        // owner's calls one by one) and no CLOSE ends more than its own. A CLOSE goes on with the
+        // An OPEN uses an owner without an open, so that none waits for another (v4.0 handles an
+        // owner's calls one by one) and no CLOSE ends more than its own open. A CLOSE uses the
         // owner of its open.
         let owner = match operation {
             Operation::Close { file } => Some(file.owner),
@@ -217,8 +217,8 @@ impl State {
         };
         let state = &mut self.slots[slot as usize];
         (state.owner, state.opens) = (owner, opens);
-        // The server keeps the replies of what must not be carried out twice. Caching the reply of
-        // a READ would cost it the payload's memory for nothing. RFC 8881 section 2.10.6.1.3.
+        // The server caches the replies of calls that must not be executed twice. Caching the reply
+        // of a READ would waste memory for its payload. RFC 8881 section 2.10.6.1.3.
         let mut compound = self.begin_compound(slot, header, !operation.is_idempotent());
         let seqid_at = encode::encode_operation(&mut compound, operation);
         compound.builder.finish();
@@ -226,7 +226,7 @@ impl State {
         Ok(())
     }
 
-    /// Appends a compound of these operations, after a SEQUENCE where one belongs.
+    /// Appends a compound of these operations, after a SEQUENCE if one is needed.
     pub(super) fn encode_ops(&mut self, slot: u32, ops: &[Op<'_>], header: &mut Vec<u8>) {
         self.release_last_call(slot);
         let alone = ops.first().is_some_and(|op| {
@@ -255,7 +255,7 @@ impl State {
         }
     }
 
-    /// Starts a compound, and puts SEQUENCE first where there are sessions.
+    /// Starts a compound, with SEQUENCE first if there are sessions.
     fn begin_compound<'c>(
         &'c mut self,
         slot: u32,
@@ -289,7 +289,7 @@ impl State {
         }
     }
 
-    /// Forgets the last call of a slot; an owner that was left to it can be used again.
+    /// Forgets the last call of a slot; its owner can be used again.
     fn release_last_call(&mut self, slot: u32) {
         let state = &mut self.slots[slot as usize];
         state.sequenced_at = None;
@@ -299,7 +299,7 @@ impl State {
         }
     }
 
-    /// Takes note of the reply to a slot's call.
+    /// Processes the reply to a slot's call.
     pub(super) fn note_reply(&mut self, index: u32, call: &mut Slot, results: &[u8]) -> Next {
         let Ok(reply) = CompoundReply::decode(Reader::new(results)) else { return Next::Done };
         let state = &self.slots[index as usize];
@@ -310,20 +310,21 @@ impl State {
         if owned { self.note_owner_reply(index, call, &reply) } else { Next::Done }
     }
 
-    /// A slot's sequence number moves on if its SEQUENCE was accepted.
-    /// **Source:** RFC 8881 section 2.10.6.1.
+    /// Advances a slot's sequence number if its SEQUENCE was accepted. **Source:** RFC 8881 section
+    /// 2.10.6.1.
     fn note_sequence(&mut self, index: u32, reply: &CompoundReply<'_>) -> Next {
         let state = &mut self.slots[index as usize];
         match reply.results().next_result() {
             Ok(Some(OpResult::Ok(OpOk::Sequence { flags, .. }))) => {
-                // The slot moved on: the server has accepted this number and expects the next one,
-                // whatever became of the operations behind SEQUENCE.
+                // The server has accepted this sequence number and expects the next one, whatever
+                // happened to the operations after SEQUENCE.
                 state.sequence = state.sequence.wrapping_add(1);
                 state.is_unsettled = false;
                 self.status_flags = flags;
                 Next::Done
             }
-            // The call was made, its reply was not kept: it may be made again as a new one.
+            // The call was executed but its reply was not cached: it may be made again as a new
+            // one.
             Ok(Some(OpResult::Failed(OpCode::Sequence, Status::RetryUncachedRep))) => {
                 state.sequence = state.sequence.wrapping_add(1);
                 Next::Again
@@ -332,7 +333,7 @@ impl State {
         }
     }
 
-    /// An owner's sequence number moves on with most answers, and its first open is confirmed.
+    /// Advances an owner's sequence number, as with most answers, and confirms its first open.
     /// **Source:** RFC 7530 sections 9.1.7 and 16.18.
     fn note_owner_reply(&mut self, index: u32, call: &mut Slot, reply: &CompoundReply<'_>) -> Next {
         let Some(owner) = self.slots[index as usize].owner else { return Next::Done };
@@ -351,7 +352,7 @@ impl State {
                     stateid: opened, flags: reported, delegation, ..
                 }) => {
                     (flags, stateid) = (reported, Some(opened));
-                    // Whether it was requested or not: what the server counts on is returned.
+                    // Whether it was requested or not: the server expects it to be returned.
                     if let Delegation::Read { stateid, .. } | Delegation::Write { stateid, .. } =
                         delegation
                     {
@@ -364,9 +365,9 @@ impl State {
                 _ => {}
             }
         }
-        // The first open of an owner that the server of v4.0 does not know has to be confirmed with
-        // the owner's next sequence number, or the server drops it: the call of this slot becomes
-        // that OPEN_CONFIRM, and its reply ends the operation.
+        // The first open of an owner that is new to a v4.0 server has to be confirmed with the
+        // owner's next sequence number, or the server drops it: the call of this slot becomes that
+        // OPEN_CONFIRM, and its reply completes the operation.
         if let (Some(stateid), Some(file)) = (stateid, file)
             && flags & open_result::CONFIRM != 0
         {
@@ -380,7 +381,7 @@ impl State {
         let refused = if opens { refuses_opener(reply.status) } else { is_unbound(reply.status) };
         if !later && !refused {
             self.slots[index as usize].owner = None;
-            // An owner belongs to its open until that is closed.
+            // An owner belongs to its open until the open is closed.
             if closed || (stateid.is_none() && opens) {
                 self.owners.release(owner);
             }
@@ -388,7 +389,7 @@ impl State {
         Next::Done
     }
 
-    /// Adapts a slot's call that was answered to being sent again.
+    /// Adapts a slot's call that was answered for sending it again.
     pub(super) fn prepare_resend(&mut self, slot: u32, header: &mut Vec<u8>) {
         let state = &self.slots[slot as usize];
         let mut writer = Writer::new(header);
@@ -401,8 +402,8 @@ impl State {
         }
     }
 
-    /// Takes note that the reply to a slot's call will never be seen. One that was sent counts as
-    /// received; an owner whose sequence number is unknown is never used again.
+    /// Records that the reply to a slot's call will never be seen. If the call was sent, it counts
+    /// as received; an owner with an unknown sequence number is never used again.
     pub(super) fn abandon_call(&mut self, slot: u32, delivery: Delivery) {
         let state = &mut self.slots[slot as usize];
         let owner = state.owner.take().filter(|_| state.opens);
@@ -415,7 +416,7 @@ impl State {
         }
     }
 
-    /// Returns the owner that a slot's OPEN was made for.
+    /// Returns the owner of a slot's OPEN.
     pub(super) fn owner_of(&self, slot: u32) -> u32 {
         self.slots[slot as usize].owner.unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Between the words of the file system and those of NFS v2.
+//! Conversions between the types of the file system and those of NFS v2.
 //!
 //! **Source:** RFC 1094 section 2.3.
 
@@ -8,10 +8,10 @@ use nfs_proto::nfs2::{FILE_BYTES_MAX, Fattr, FileHandle};
 use crate::fs::{Attributes, FileKind, FileSystem, HANDLE_BYTES, InodeId};
 use crate::service::convert;
 
-/// Turns attributes into `fattr`.
+/// Converts attributes to `fattr`.
 ///
 /// # Errors
-/// NFSERR_FBIG of a file whose size this version can't say.
+/// NFSERR_FBIG if the file's size does not fit into this version.
 pub(super) fn wire_attributes(found: &Attributes) -> Result<Fattr, Status> {
     if found.kind == FileKind::Regular && found.size > u64::from(FILE_BYTES_MAX) {
         return Err(Status::FBig);
@@ -19,19 +19,19 @@ pub(super) fn wire_attributes(found: &Attributes) -> Result<Fattr, Status> {
     Ok(Fattr::from(&convert::fattr(found)))
 }
 
-/// Makes the handle of an inode: that of the other versions and zeros.
+/// Makes the handle of an inode: that of the other versions, padded with zeros.
 pub(super) fn handle(fs: &FileSystem, id: InodeId) -> FileHandle {
     FileHandle::from_slice(&fs.handle(id)).expect("our handles are shorter than 32 bytes")
 }
 
-/// Takes the handle of the other versions out of one of this. One that does not end in zeros was
-/// never ours: it is returned whole, and its length alone makes it a bad handle.
+/// Extracts the handle of the other versions from a v2 handle. If it does not end in zeros, it was
+/// never ours: then all of it is returned, and its length makes it a bad handle.
 pub(super) fn handle_bytes(file: &FileHandle) -> &[u8] {
     let (bytes, zeros) = file.as_slice().split_at(HANDLE_BYTES);
     if zeros.iter().all(|byte| *byte == 0) { bytes } else { file.as_slice() }
 }
 
-/// Turns a failure into a number that this version defines: it knows fewer than the others.
+/// Converts an error to a number that v2 defines: it has fewer than the others.
 pub(super) fn v2_status(status: Status) -> Status {
     match status {
         Status::BadHandle => Status::Stale,

@@ -1,7 +1,7 @@
 //! NFS v2: READDIR.
 //!
-//! A cookie is that of the file system, cut to 32 bits; a directory that has given out more is
-//! listed up to there and then fails, rather than again from the start.
+//! A cookie is that of the file system, truncated to 32 bits; a directory that has used more is
+//! listed up to there and then fails, rather than starting over.
 //!
 //! **Source:** RFC 1094 section 2.2.17.
 
@@ -15,7 +15,7 @@ use crate::fs::{self, Caller};
 use crate::outbox::Outbox;
 use crate::service::Service;
 
-/// Least bytes of an entry besides its name: the word before, fileid, length and cookie.
+/// Minimum size of an entry besides its name, in bytes: the word before, fileid, length and cookie.
 const ENTRY_BYTES: usize = 16;
 
 /// The page that a READDIR requests.
@@ -23,12 +23,12 @@ const ENTRY_BYTES: usize = 16;
 pub(super) struct PageRequest {
     /// The cookie after which it starts.
     pub(super) cookie: u32,
-    /// Bytes that it may take.
+    /// Maximum size in bytes.
     pub(super) count: u32,
 }
 
 impl Service {
-    /// Carries out READDIR.
+    /// Executes READDIR.
     pub(super) fn readdir_v2(
         &mut self,
         dir: &FileHandle,
@@ -58,7 +58,7 @@ impl Service {
     }
 }
 
-/// Builds a page; an error where not even one entry of several fits.
+/// Builds a page; an error if there are entries but not even one fits.
 fn fill_page<'p>(
     found: &fs::Listing,
     count: u32,
@@ -67,7 +67,7 @@ fn fill_page<'p>(
     let mut builder = page_of(page, count);
     let mut fitted = 0;
     for entry in &found.entries {
-        // A cookie that does not fit would be cut, and the client sent back to the start. The
+        // A cookie that does not fit would be truncated and send the client back to the start. The
         // page ends here instead, and the next one fails.
         let Ok(cookie) = u32::try_from(entry.cookie) else { break };
         let fileid = entry.id.fileid() as u32;

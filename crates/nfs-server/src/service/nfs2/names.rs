@@ -1,6 +1,6 @@
-//! NFS v2: the procedures that find and make names.
+//! NFS v2: the procedures that find and create names.
 //!
-//! CREATE makes special files too: the type stands in the mode, the device number in the size.
+//! CREATE also creates special files: the type is in the mode, the device number in the size.
 //!
 //! **Source:** RFC 1094 sections 2.2.5 and 2.2.10 to 2.2.16; Linux fs/nfsd/nfsproc.c,
 //! `nfsd_proc_create`, for special files.
@@ -18,7 +18,7 @@ use crate::service::Service;
 use crate::service::by_handle::Name;
 use crate::service::convert::set_attributes;
 
-/// Bits of a mode that name the type of a file. **Source:** RFC 1094 section 2.3.5.
+/// Bits of a mode that contain the type of a file. **Source:** RFC 1094 section 2.3.5.
 const TYPE_MASK: u32 = 0o170_000;
 
 impl Service {
@@ -27,7 +27,7 @@ impl Service {
         self.wire_object(found.id, &found.attributes)
     }
 
-    /// CREATE of a file, which is taken where it exists, or of a special file.
+    /// CREATE of a regular file, which may already exist, or of a special file.
     pub(super) fn create_v2(
         &self,
         at: Name<'_>,
@@ -36,7 +36,7 @@ impl Service {
     ) -> Result<Object, Status> {
         let set = set_attributes(&nfs3::Sattr::from(sattr));
         let created = if let Some(node) = requested_node(sattr) {
-            // The size held the device number.
+            // The size contained the device number.
             let set = SetAttributes { size: None, ..set };
             self.make_object(at, node, &set, context)?
         } else {
@@ -63,12 +63,12 @@ impl Service {
     }
 }
 
-/// Returns the special file that a CREATE requests, if it does.
+/// Returns the special file that a CREATE requests, if any.
 fn requested_node(sattr: &Sattr) -> Option<NewObject<'static>> {
     let device = sattr.size.map_or((0, 0), |number| (number >> 8, number & 0xff));
     let (kind, device) = match sattr.mode? & TYPE_MASK {
         0o010_000 => (FileKind::Fifo, (0, 0)),
-        // A character device without a number is how a pipe was written before.
+        // Older clients request a pipe as a character device without a number.
         0o020_000 if sattr.size.is_none() => (FileKind::Fifo, (0, 0)),
         0o020_000 => (FileKind::CharacterDevice, device),
         0o060_000 => (FileKind::BlockDevice, device),

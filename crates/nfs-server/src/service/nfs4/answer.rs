@@ -1,8 +1,9 @@
-//! The reply to one compound while it is written.
+//! The reply to a compound while it is being written.
 //!
-//! Results go straight into the outbox; READ payload follows as pieces of the store, so a reply is
-//! head bytes and pieces in turn, and only its length, status and count are filled in at the end.
-//! Positions in the head stay good meanwhile: the outbox moves nothing before it sends.
+//! Results go straight into the outbox; READ payload follows as pieces of the store, so a reply
+//! alternates between head bytes and pieces, and only its length, status and count are filled in at
+//! the end. Positions in the head stay valid meanwhile: the outbox does not compact before it
+//! sends.
 //!
 //! **Source:** RFC 7530 section 16.2, RFC 8881 section 16.2.
 
@@ -16,12 +17,12 @@ use nfs_proto::xdr::{Writer, pad_len};
 use crate::fs::{FsError, Piece};
 use crate::outbox::Outbox;
 
-/// How an operation fails.
+/// How an operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// With this status, still to be written.
+    /// With this status, which has not been written yet.
     Status(Status),
-    /// With this status, and its result is written already.
+    /// With this status; its result has already been written.
     Written(Status),
 }
 
@@ -37,7 +38,7 @@ impl From<Status> for Failure {
     }
 }
 
-/// The point to which a reply can be rewound.
+/// A position to which a reply can be rewound.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     position: usize,
@@ -49,15 +50,15 @@ pub(super) struct Mark {
 pub(super) struct Answer<'o> {
     out: &'o mut Outbox,
     record: usize,
-    /// Offset at which the results of the procedure begin.
+    /// Offset of the procedure's results.
     start: usize,
     count_at: usize,
     count: u32,
-    /// Bytes of the reply that are pieces.
+    /// Number of reply bytes that are pieces.
     payload_bytes: usize,
-    /// Longest reply allowed, in bytes, and the status where it would be longer.
+    /// Maximum length of the reply in bytes, and the status to return if it would be longer.
     limit: (usize, Status),
-    /// Whether everything has to stay in the head, since the reply will be kept.
+    /// Whether everything has to be in the head because the reply will be cached.
     pub(super) whole: bool,
 }
 
@@ -77,42 +78,42 @@ impl<'o> Answer<'o> {
         Self { out, record, start, count_at, count: 0, payload_bytes: 0, limit, whole: false }
     }
 
-    /// Sets the longest reply in bytes, the record mark not counted.
+    /// Sets the maximum length of the reply in bytes, not counting the record mark.
     pub(super) fn set_limit(&mut self, bytes_max: usize, status: Status) {
         self.limit = (bytes_max, status);
     }
 
-    /// Length so far in bytes, the record mark not counted.
+    /// Current length in bytes, not counting the record mark.
     pub(super) fn len(&mut self) -> usize {
         self.out.head().len() - self.record - MARK_BYTES + self.payload_bytes
     }
 
-    /// Whether so many bytes more would still be allowed.
+    /// Checks that `bytes` more would still be allowed.
     ///
     /// # Errors
-    /// The status of a reply that would be too long.
+    /// The status for a reply that would be too long.
     pub(super) fn check_room(&mut self, bytes: usize) -> Result<(), Status> {
         let (max, status) = self.limit;
         if self.len().saturating_add(bytes) > max { Err(status) } else { Ok(()) }
     }
 
-    /// Bytes that are still allowed.
+    /// Number of bytes still allowed.
     pub(super) fn bytes_left(&mut self) -> usize {
         self.limit.0.saturating_sub(self.len())
     }
 
-    /// Returns the point that the reply has reached.
+    /// Returns the current position.
     pub(super) fn mark(&mut self) -> Mark {
         Mark { position: self.out.head().len(), count: self.count }
     }
 
-    /// Removes what was written since, which must not hold pieces.
+    /// Removes everything written since the mark, which must not include pieces.
     pub(super) fn rewind(&mut self, mark: Mark) {
         self.out.head().truncate(mark.position);
         self.count = mark.count;
     }
 
-    /// The bytes written since.
+    /// The bytes written since the mark.
     pub(super) fn bytes_since(&mut self, mark: Mark) -> &[u8] {
         &self.out.head()[mark.position..]
     }
@@ -132,18 +133,18 @@ impl<'o> Answer<'o> {
         self.write_result(|writer| result.encode(writer));
     }
 
-    /// Appends a result that `encode` writes.
+    /// Appends a result written by `encode`.
     pub(super) fn write_result(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
         encode(&mut Writer::new(self.out.head()));
         self.count += 1;
     }
 
-    /// Appends what belongs to the result written last.
+    /// Appends more to the result written last.
     pub(super) fn write_more(&mut self, encode: impl FnOnce(&mut Writer<'_>)) {
         encode(&mut Writer::new(self.out.head()));
     }
 
-    /// Appends a result as it was sent before; returns its status.
+    /// Appends a result exactly as it was sent before; returns its status.
     pub(super) fn write_again(&mut self, bytes: &[u8]) -> Status {
         self.write_result(|writer| writer.raw(bytes));
         // A result is the number of its operation, then its status.
@@ -158,7 +159,7 @@ impl<'o> Answer<'o> {
     /// Appends payload and its padding.
     pub(super) fn push_payload(&mut self, pieces: impl Iterator<Item = Piece>) {
         // A reply that goes into the slot's cache has to be in one buffer, so it is copied. Such
-        // replies are short: the client limits them by `ca_maxresponsesize_cached`.
+        // replies are short: the client limits them with `ca_maxresponsesize_cached`.
         let mut len = 0;
         for piece in pieces {
             len += piece.bytes().len();
@@ -172,7 +173,7 @@ impl<'o> Answer<'o> {
         self.write_more(|writer| writer.raw(&[0; 3][..pad_len(len)]));
     }
 
-    /// Ends the reply with the results of an earlier one.
+    /// Finishes the reply with the results of an earlier one.
     pub(super) fn finish_as(self, results: &[u8]) {
         let head = self.out.head();
         head.truncate(self.start);
@@ -180,7 +181,7 @@ impl<'o> Answer<'o> {
         record::end(head, self.record, 0);
     }
 
-    /// Ends the reply; returns the results of the procedure where they are whole.
+    /// Finishes the reply; returns the procedure's results if they are in one buffer.
     pub(super) fn finish(self, status: Status) -> &'o [u8] {
         let head = self.out.head();
         let mut writer = Writer::new(head);

@@ -1,10 +1,10 @@
-//! Attributes: which there are, what they are, and setting them.
+//! Attributes: which ones exist, their values, and setting them.
 //!
-//! The change attribute is the time of the last change, which grows with each change of an inode.
-//! Owners are numbers written as strings. There is one file system with one fsid.
+//! The change attribute is the time of the last change, which increases with each change of an
+//! inode. Owners are numeric ids written as strings. There is one file system with one fsid.
 //!
-//! **Source:** RFC 7530 section 5, RFC 8881 section 5, RFC 7862 section 12.2, RFC 8276
-//! section 8.2; RFC 7530 section 5.9 (numbers as owners).
+//! **Source:** RFC 7530 section 5, RFC 8881 section 5, RFC 7862 section 12.2, RFC 8276 section 8.2;
+//! RFC 7530 section 5.9 (numeric owners).
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
@@ -81,7 +81,7 @@ const SETTABLE: Bitmap = Bitmap::of(&[
 /// Attributes that can only be set.
 const WRITE_ONLY: Bitmap = Bitmap::of(&[number::TIME_ACCESS_SET, number::TIME_MODIFY_SET]);
 
-/// Attributes that tell of the room in the file system.
+/// Attributes that describe the space in the file system.
 const ROOM: Bitmap = Bitmap::of(&[
     number::FILES_AVAIL,
     number::FILES_FREE,
@@ -110,7 +110,7 @@ fn supported(minor: u32) -> Bitmap {
     }
 }
 
-/// Owner and group as strings, for as long as a reply is written.
+/// Owner and group as strings, for the duration of a reply.
 pub(super) struct Owners(NumericOwner, NumericOwner);
 
 impl Owners {
@@ -119,7 +119,7 @@ impl Owners {
     }
 }
 
-/// Checks what GETATTR or READDIR asks for.
+/// Checks the attributes that GETATTR or READDIR requests.
 ///
 /// # Errors
 /// `Inval` for attributes that can only be set.
@@ -187,8 +187,8 @@ impl Service {
             values.xattr_support = Some(true);
             values.freed_bytes = Some(if found.nlink > 1 { 0 } else { found.used });
         }
-        // All other values are copies of fields. These sum over tables, so they are computed only
-        // for requests that name them, which GETATTR in the middle of a workload does not.
+        // All other values are copies of fields. These are sums over tables, so they are computed
+        // only for requests that include them; a GETATTR in the middle of a workload does not.
         if !requested.intersection(ROOM).is_empty() {
             self.add_room(&mut values);
         }
@@ -205,10 +205,10 @@ impl Service {
         values.total_bytes = Some(space.total_bytes);
     }
 
-    /// Whether an object has exactly these attributes.
+    /// Returns true if an object has exactly these attributes.
     ///
     /// # Errors
-    /// `AttrNotSupp`; `Inval` for what can't be compared; `BadXdr`.
+    /// `AttrNotSupp`; `Inval` for attributes that can't be compared; `BadXdr`.
     pub(super) fn has_attributes(
         &self,
         found: &Attributes,
@@ -228,16 +228,17 @@ impl Service {
         let owners = Owners::of(found);
         let values = self.wire_attributes(found, &owners, id, minor, mask);
         // VERIFY compares the encoded values: both sides have the same mask in the same order, so
-        // what is equal encodes equally, and no attribute needs a comparison of its own.
+        // equal values encode equally, and no attribute needs its own comparison.
         let mut scratch = Vec::new();
         Ok(values.to_fattr(mask, &mut scratch) == *given)
     }
 }
 
-/// Takes the attributes to set, and which they are.
+/// Decodes the attributes to set, and returns which ones they are.
 ///
 /// # Errors
-/// `AttrNotSupp`; `Inval` for what can't be set or has a bad value; `BadOwner`; `BadXdr`.
+/// `AttrNotSupp`; `Inval` for attributes that can't be set or have a bad value; `BadOwner`;
+/// `BadXdr`.
 pub(super) fn to_set(minor: u32, given: &Fattr<'_>) -> Result<(SetAttributes, Bitmap), Status> {
     let mask = given.mask();
     if !mask.difference(supported(minor)).is_empty() {
@@ -261,7 +262,7 @@ pub(super) fn to_set(minor: u32, given: &Fattr<'_>) -> Result<(SetAttributes, Bi
     Ok((set, mask))
 }
 
-/// Attributes of a new object that were set: only user 0 chooses owner and group.
+/// Attributes of a new object that were set: only user 0 may choose owner and group.
 pub(super) fn set_at_creation(mask: Bitmap, caller: &Caller) -> Bitmap {
     match caller.rights {
         Rights::Checked => mask.difference(Bitmap::of(&[number::OWNER, number::OWNER_GROUP])),
@@ -269,7 +270,7 @@ pub(super) fn set_at_creation(mask: Bitmap, caller: &Caller) -> Bitmap {
     }
 }
 
-/// Takes the number of an owner, which clients without a name service send as digits.
+/// Parses an owner's id, which clients without a name service send as digits.
 fn owner_of(name: Option<&[u8]>) -> Result<Option<u32>, Status> {
     match name {
         None => Ok(None),
@@ -289,7 +290,7 @@ fn set_time(given: Option<wire::SetTime>) -> Result<SetTime, Status> {
             if u64::from(time.nanos) >= NANOS_PER_SECOND {
                 return Err(Status::Inval);
             }
-            // What can't be kept becomes the nearest time that can.
+            // Times that can't be represented become the nearest one that can.
             let seconds = u64::try_from(time.seconds).unwrap_or(0);
             let nanos = seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(time.nanos.into());
             Ok(SetTime::To(FileTime(nanos)))

@@ -1,6 +1,6 @@
-//! Clients of v4.0: SETCLIENTID, SETCLIENTID_CONFIRM and RENEW.
+//! v4.0 clients: SETCLIENTID, SETCLIENTID_CONFIRM and RENEW.
 //!
-//! The address for callbacks is passed over: there is nothing to call back for.
+//! The callback address is ignored: v4.0 clients are never called back.
 //!
 //! **Source:** RFC 7530 sections 16.29, 16.33 and 16.34.
 
@@ -31,7 +31,7 @@ impl Service {
                 run.succeed(&OpOk::Setclientid { client, confirm })
             }
             Err(Status::ClidInUse) => {
-                // The reply names the address of the client that has the id.
+                // The reply contains the address of the client that already has the id.
                 run.answer.write_op_result(&OpResult::ClientInUse(callback_address));
                 Err(Failure::Written(Status::ClidInUse))
             }

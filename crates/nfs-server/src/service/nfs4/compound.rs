@@ -1,7 +1,7 @@
 //! COMPOUND: operations one by one, up to the first that fails.
 //!
 //! In v4.1 and later SEQUENCE comes first and takes a slot for the whole compound: the slot is
-//! locked until the reply is kept, so a call that comes again gets the reply of the first.
+//! locked until the reply is cached, so a repeated call gets the reply of the first.
 //!
 //! **Source:** RFC 7530 section 15.2, RFC 8881 sections 2.10.6, 16.2 and 18.46.
 
@@ -27,7 +27,7 @@ use crate::outbox::Outbox;
 use crate::service::Service;
 
 impl Service {
-    /// Carries out one call and appends its reply.
+    /// Executes one call and appends its reply.
     pub(crate) fn answer_nfs4(
         &mut self,
         call: &Call<'_>,
@@ -67,7 +67,7 @@ impl Service {
         self.finish_reply(run, status);
     }
 
-    /// Ends the reply of a compound; returns its results where they are whole.
+    /// Finishes the reply of a compound; returns its results if they are in one buffer.
     fn finish_reply<'o>(&self, run: Run<'o>, status: Status) -> &'o [u8] {
         if status != Status::Ok {
             self.counters.error(status);
@@ -75,7 +75,7 @@ impl Service {
         run.answer.finish(status)
     }
 
-    /// Carries out a compound of v4.1 or later: in a session, or the one operation outside.
+    /// Executes a compound of v4.1 or later: in a session, or a single operation outside of one.
     fn start_v4_1(&mut self, compound: &Compound<'_>, mut run: Run<'_>) {
         let status = match compound.ops().next() {
             Some(Ok(Op::Sequence {
@@ -102,13 +102,13 @@ impl Service {
         self.finish_reply(run, status);
     }
 
-    /// Carries out a compound that starts with SEQUENCE, which itself fails or names the session.
+    /// Executes a compound that starts with SEQUENCE, which either fails or selects the session.
     fn carry_out_in_session(&mut self, compound: &Compound<'_>, place: Place, mut run: Run<'_>) {
         self.counters.nfs4_operation(OpCode::Sequence.number());
         let found = self.tables().find_session(place.session, run.now_ns);
         let failed = match found {
             Ok(session) => match session.lock_slot(place.slot) {
-                // The slot is locked until the reply is kept.
+                // The slot is locked until the reply is cached.
                 Ok(slot) => return self.carry_out_on_slot(compound, place, &session, slot, run),
                 Err(status) => status,
             },
@@ -118,7 +118,7 @@ impl Service {
         self.finish_reply(run, failed);
     }
 
-    /// Carries out a compound on the slot that its SEQUENCE names.
+    /// Executes a compound on the slot that its SEQUENCE names.
     fn carry_out_on_slot(
         &mut self,
         compound: &Compound<'_>,
@@ -145,7 +145,7 @@ impl Service {
             run.answer.set_limit(kept_bytes_max as usize, Status::RepTooBigToCache);
             run.answer.whole = true;
         }
-        // SEQUENCE itself may not fit the limit, so its result is written and measured first: the
+        // SEQUENCE itself may exceed the limit, so its result is written and measured first: the
         // slot must not advance for a call that fails here (RFC 8881 section 18.46.3).
         let mark = run.answer.mark();
         let highest = session.slot_highest();
@@ -182,10 +182,10 @@ impl Service {
         self.finish_reply(run, status);
     }
 
-    /// Carries out operations up to the first that fails; returns the status of the last.
+    /// Executes operations up to the first that fails; returns the status of the last.
     fn evaluate_all(&mut self, mut ops: Ops<'_>, run: &mut Run<'_>) -> Status {
-        // The results up to the failed operation are kept: a compound is no transaction, and what
-        // was done before is kept (RFC 7530 section 15.2).
+        // The results up to the failed operation are kept: a compound is not a transaction, and
+        // earlier operations are not undone (RFC 7530 section 15.2).
         let mut part = CallPart::First;
         while let Some(op) = ops.next() {
             run.left = ops.left();
@@ -211,8 +211,8 @@ impl Service {
         let code = op.code();
         self.counters.nfs4_operation(code.number());
         let planned = self.planned_error(FaultedCalls::V4(code.number()), part);
-        // An owner's numbered call of v4.0 advances its number even where it fails, so its error is
-        // given later, by the code that keeps the reply for a retransmission.
+        // An owner's numbered call in v4.0 advances its sequence even if it fails, so its error is
+        // returned later, by the code that keeps the reply for a retransmission.
         if let Some(status) = planned {
             if !(run.minor == 0 && code.has_owner_seqid()) {
                 return Err(status.into());
@@ -221,7 +221,7 @@ impl Service {
         }
         let mark = run.answer.mark();
         // An operation that changes something can't be undone, so its result must fit before it is
-        // carried out; any other result is rewound where it turns out too long.
+        // executed; any other result is rewound if it turns out too long.
         run.answer.check_room(if code.changes() { NFS4_CHANGE_RESULT_BYTES } else { 0 })?;
         self.carry_out_operation(op, run)?;
         if let Err(status) = run.answer.check_room(0) {
@@ -231,8 +231,8 @@ impl Service {
         Ok(())
     }
 
-    /// Carries out an operation on data, or hands it on: each operation has one arm in this
-    /// function or the next two. Those that have none are not supported.
+    /// Executes an operation on data, or passes it on: each operation has one arm in this function
+    /// or the next two. Operations without an arm are not supported.
     fn carry_out_operation(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
         match *op {
             Op::Allocate { stateid, offset, length } => {
@@ -269,7 +269,7 @@ impl Service {
         }
     }
 
-    /// Carries out an operation on the current object or the names in it, or hands it on.
+    /// Executes an operation on the current object or its names, or passes it on.
     fn carry_out_on_object(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
         match *op {
             Op::Access { access } => self.op_access(access, run),
@@ -302,7 +302,7 @@ impl Service {
         }
     }
 
-    /// Carries out an operation on the state of a client: sessions, opens, locks.
+    /// Executes an operation on the state of a client: sessions, opens, locks.
     fn carry_out_on_state(&mut self, op: &Op<'_>, run: &mut Run<'_>) -> Outcome {
         match *op {
             Op::BackchannelCtl { callback_program, security } => {
@@ -351,7 +351,7 @@ impl Service {
                 let shares = Shares { access: share_access, deny: share_deny };
                 self.op_open_downgrade(stateid, seqid, shares, run)
             }
-            // For one file system only (after a migration) there is nothing to note.
+            // For a single file system (after a migration) there is nothing to record.
             Op::ReclaimComplete { one_fs: true } => {
                 run.current()?;
                 run.succeed(&OpOk::ReclaimComplete)
@@ -359,7 +359,7 @@ impl Service {
             Op::ReclaimComplete { one_fs: false } => self.op_reclaim_complete(run),
             Op::ReleaseLockowner { owner } => self.op_release_lockowner(&owner, run),
             Op::Renew { client } => self.op_renew(client, run),
-            // Only at the start of a compound, where it was taken already.
+            // Valid only at the start of a compound, where it has already been handled.
             Op::Sequence { .. } => Err(Status::SequencePos.into()),
             Op::Setclientid { owner, callback_address, .. } => {
                 self.op_setclientid(&owner, callback_address, run)
@@ -373,17 +373,17 @@ impl Service {
     }
 }
 
-/// The place that SEQUENCE gives to a compound.
+/// The slot and sequence that SEQUENCE gives to a compound.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     session: [u8; 16],
     sequence: u32,
     slot: u32,
-    /// Whether the reply is to be kept for a call that comes again.
+    /// Whether the reply should be cached for a repeated call.
     cache_this: bool,
 }
 
-/// Finds out what a call is to its slot, within what the session allows.
+/// Determines how a call relates to its slot, within the session's limits.
 fn place_on_slot(
     session: &Session,
     slot: &Slot,
@@ -408,7 +408,7 @@ fn place_on_slot(
     Ok(turn)
 }
 
-/// Answers a repeated call whose first reply was not to be kept.
+/// Answers a repeated call whose first reply was not cached.
 fn not_kept(ops: &mut Ops<'_>, answer: &mut Answer<'_>) -> Status {
     let code = match ops.next() {
         None => return Status::Ok,
@@ -419,7 +419,7 @@ fn not_kept(ops: &mut Ops<'_>, answer: &mut Answer<'_>) -> Status {
     Status::RetryUncachedRep
 }
 
-/// The status as a minor version knows it. **Source:** RFC 8881 section 15.1.16 (obsolete errors).
+/// Converts a status for a minor version. **Source:** RFC 8881 section 15.1.16 (obsolete errors).
 fn status_in_minor(minor: u32, status: Status) -> Status {
     match status {
         Status::Resource if minor > 0 => Status::Jukebox,

@@ -1,7 +1,7 @@
-//! Data of a file: READ, WRITE, COMMIT and SETATTR.
+//! File data: READ, WRITE, COMMIT and SETATTR.
 //!
-//! READ payload goes from the store into the reply as it is. WRITE is answered with the stability
-//! that was requested, as in v3. One short lock finds the state behind a stateid.
+//! READ payload goes from the store into the reply without a copy. WRITE returns the requested
+//! stability, as in v3. Finding the state behind a stateid takes one short lock.
 //!
 //! **Source:** RFC 7530 sections 16.3, 16.23, 16.32 and 16.36.
 
@@ -14,7 +14,7 @@ use super::{Outcome, Run};
 use crate::fs::{self, FileKind, InodeId};
 use crate::service::Service;
 
-/// Bytes of a READ's result besides its payload.
+/// Size of a READ result besides its payload, in bytes.
 const READ_RESULT_BYTES: usize = 16;
 
 impl Service {
@@ -51,12 +51,12 @@ impl Service {
     ) -> Outcome {
         let id = run.current()?;
         let (set, mask) = to_set(run.minor, attributes)?;
-        // Only a change of size is I/O, which the shares of other clients can forbid.
+        // Only a change of size is I/O, which other clients' share reservations can forbid.
         if set.size.is_some() {
             self.check_regular(id)?;
             self.check_access(stateid, WRITE, run)?;
         }
-        // Attributes of a delegated file are as safe to keep as its data.
+        // The attributes of a delegated file must not change any more than its data.
         self.recall_for(id, run)?;
         self.shared.fs.set_attributes(id, &set, None, &run.context)?;
         run.succeed(&OpOk::Setattr { set: mask })
@@ -88,13 +88,13 @@ impl Service {
             return self.tables().check_io(&stateid, requester, id, need, now_ns);
         }
         self.check_regular(id)?;
-        // The operation itself checks the right to the data; here it keeps a caller without it from
-        // ending other clients' delegations.
+        // The operation itself checks the right to the data; this check keeps a caller without it
+        // from revoking other clients' delegations.
         let found = self.shared.fs.attributes(id)?;
         let right = if need == READ { fs::READ } else { fs::WRITE };
         run.context.caller.check_data(found.protection(), right)?;
-        // The stateid of all ones passes over the shares of other opens for READ; for WRITE it is
-        // the anonymous one (RFC 7530 section 9.1.4.3).
+        // The stateid of all ones bypasses other opens' share reservations for READ; for WRITE it
+        // is the anonymous one (RFC 7530 section 9.1.4.3).
         if stateid == Stateid::READ_BYPASS && need == READ {
             return Ok(());
         }
@@ -102,7 +102,7 @@ impl Service {
         if need == READ { Ok(()) } else { self.recall_for(id, run) }
     }
 
-    /// Refuses what has no data.
+    /// Refuses objects without data.
     pub(super) fn check_regular(&self, id: InodeId) -> Result<(), Status> {
         match self.shared.fs.attributes(id)?.kind {
             FileKind::Regular => Ok(()),

@@ -1,6 +1,6 @@
-//! Delegations on the wire: what OPEN grants, DELEGRETURN, and the replies to recalls.
+//! Delegations on the wire: grants in OPEN, DELEGRETURN, and the replies to recalls.
 //!
-//! Only delegations to read are granted, and only to clients of v4.1 and later: v4.0 would need a
+//! Only read delegations are granted, and only to clients of v4.1 and later: v4.0 would need a
 //! connection from the server to the client.
 //!
 //! **Source:** RFC 8881 sections 10.4, 18.6, 18.16 and 20.2.
@@ -21,13 +21,14 @@ use crate::fs::InodeId;
 use crate::origin::Origin;
 use crate::service::Service;
 
-/// The share of opens that may come with a delegation.
+/// The share of opens that a delegation may be granted with.
 const READS_ONLY: Share = Share { access: READ, deny: 0 };
 
-/// Users who may open without a call: none, so that clients ask with ACCESS, as of Linux's server.
+/// Users who may open without contacting the server: none, so that clients ask with ACCESS, as with
+/// the Linux server.
 const NO_PERMISSIONS: Ace<'static> = Ace { ace_type: 0, flags: 0, access: 0, who: b"" };
 
-/// The share, wanted delegation and claim of an OPEN, which decide on its delegation.
+/// The share, wanted delegation and claim of an OPEN, which decide whether it gets a delegation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) share: Share,
@@ -37,7 +38,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Service {
-    /// Delegates a file that was just opened, or says why not.
+    /// Delegates a file that was just opened, or returns the reason for not doing so.
     pub(super) fn delegate(
         &self,
         file: InodeId,
@@ -74,7 +75,7 @@ impl Service {
                 Err(why) => reason = why,
             }
         }
-        // The reason is for clients that spoke of delegations: older ones know no such answer.
+        // The reason is for clients that mentioned delegations: older ones don't know it.
         if want == 0 { Delegation::None } else { Delegation::NoneExt(reason, false) }
     }
 
@@ -87,7 +88,7 @@ impl Service {
         run.succeed(&OpOk::Delegreturn)
     }
 
-    /// Has other clients return their delegations of a file before it changes.
+    /// Makes other clients return their delegations of a file before it changes.
     ///
     /// # Errors
     /// `Jukebox` until they have.
@@ -99,7 +100,7 @@ impl Service {
         self.tables().recall_from_others(file, client, run.now_ns)
     }
 
-    /// Has other clients return their delegations of what a name stands for, before the name or
+    /// Makes other clients return their delegations of the object behind a name, before the name or
     /// the number of links changes.
     ///
     /// # Errors
@@ -113,14 +114,14 @@ impl Service {
         if !self.tables().has_delegations() {
             return Ok(());
         }
-        // Where the name is not found, or may not be, the operation itself says so.
+        // If the name is not found, or may not be, the operation itself reports it.
         match self.shared.fs.lookup(directory, name, &run.context.caller) {
             Ok(found) => self.recall_for(found.id, run),
             Err(_) => Ok(()),
         }
     }
 
-    /// Takes the reply to a call of this server; false where there was no such call.
+    /// Handles the reply to a callback; returns false if there was no such call.
     pub(crate) fn note_callback_reply(&self, origin: &Origin, reply: &[u8]) -> bool {
         let mut reader = Reader::new(reply);
         let (Some(line), Ok(header)) = (&origin.line, ReplyHeader::decode(&mut reader)) else {
@@ -136,7 +137,7 @@ impl Service {
     }
 }
 
-/// Reads the results of CB_SEQUENCE and CB_RECALL.
+/// Decodes the results of CB_SEQUENCE and CB_RECALL.
 fn decode_recall_reply(reader: &mut Reader<'_>) -> Result<RecallReply, DecodeError> {
     let (status, count) = decode_callback_reply(reader)?;
     if count == 0 {
@@ -146,7 +147,8 @@ fn decode_recall_reply(reader: &mut Reader<'_>) -> Result<RecallReply, DecodeErr
         CallbackResult::Ok(CallbackOk::Sequence { .. }) if status == Status::Ok => {
             RecallReply::Confirmed
         }
-        // A call that was taken before its connection was lost has no reply any more.
+        // If the client executed the call before its connection was lost, the reply is no longer
+        // available.
         CallbackResult::Ok(CallbackOk::Sequence { .. })
         | CallbackResult::Failed(_, Status::RetryUncachedRep) => RecallReply::Failed,
         _ => RecallReply::NotTaken,

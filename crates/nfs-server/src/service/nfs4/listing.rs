@@ -1,7 +1,7 @@
 //! READDIR: a page of names with the requested attributes.
 //!
-//! `.` and `..` are not listed, and their cookies never given. The cookie verifier is that of the
-//! store: cookies stay good as long as it lives.
+//! `.` and `..` are not listed, and their cookies are never used. The cookie verifier is that of
+//! the store: cookies stay valid as long as it lives.
 //!
 //! **Source:** RFC 7530 section 16.24.
 
@@ -16,13 +16,13 @@ use super::{Outcome, Run};
 use crate::fs::{FsError, ListedEntry};
 use crate::service::Service;
 
-/// The last of the cookies that are never given. **Source:** RFC 7530 section 16.24.4.
+/// The last of the cookies that are never used. **Source:** RFC 7530 section 16.24.4.
 const RESERVED_COOKIE: u64 = 2;
-/// Least bytes of an entry besides its name: mark, cookie, length, and empty attributes.
+/// Minimum size of an entry besides its name, in bytes: mark, cookie, length, and empty attributes.
 const ENTRY_BYTES: usize = 4 + 8 + 4 + 8;
-/// Bytes of a listing besides its entries: verifier, end of entries, end of directory.
+/// Size of a listing besides its entries, in bytes: verifier, end of entries, end of directory.
 const RESOK_BYTES: usize = 8 + 4 + 4;
-/// Bytes of a result before and after its entries.
+/// Size of a result before and after its entries, in bytes.
 const RESULT_BYTES: usize = 8 + 8 + 4 + 4;
 
 impl Service {
@@ -41,8 +41,8 @@ impl Service {
         if cookie != 0 && cookie <= RESERVED_COOKIE {
             return Err(Status::BadCookie.into());
         }
-        // A client may keep none: libnfs 4.0 sends zeros with every cookie. Cookies are valid here
-        // as long as the store is, so nothing is lost by taking them.
+        // A client may not keep the verifier: libnfs 4.0 sends zeros with every cookie. Cookies are
+        // valid here as long as the store is, so accepting them does no harm.
         if cookie != 0 && verifier != own && verifier != Verifier::default() {
             return Err(Status::NotSame.into());
         }
@@ -51,7 +51,7 @@ impl Service {
         }
         let granted = maxcount.min(self.granted.read_bytes_max) as usize;
         let maxcount = granted.min(run.answer.bytes_left().saturating_sub(RESULT_BYTES));
-        // `.` and `..` have the cookies up to RESERVED_COOKIE, so the listing starts after them.
+        // `.` and `..` use the cookies up to RESERVED_COOKIE, so the listing starts after them.
         let start = cookie.max(RESERVED_COOKIE);
         let caller = &run.context.caller;
         let listing = self.list_entries(directory, start, maxcount as u32, ENTRY_BYTES, caller)?;
@@ -73,14 +73,14 @@ impl Service {
         if !too_small {
             return Ok(());
         }
-        // Not even one entry fits. Where the limit is that of the session rather than the
-        // client's `maxcount`, the status says so: the client can't cure it with a larger count.
+        // Not even one entry fits. If the limit is the session's rather than the client's
+        // `maxcount`, the status says so: a larger count would not help the client.
         run.answer.check_room(granted)?;
         Err(Status::TooSmall.into())
     }
 
-    /// Adds an entry; false where it does not fit. One that vanished meanwhile is passed over,
-    /// unless the caller wants to know why it has no attributes.
+    /// Adds an entry; returns false if it does not fit. An entry that has vanished meanwhile is
+    /// skipped, unless the caller wants to know why it has no attributes.
     fn push_entry(
         &self,
         entry: &ListedEntry,

@@ -18,7 +18,7 @@ use super::state::{
 use super::{Outcome, Run};
 use crate::service::Service;
 
-/// Whether a LOCK is new, or one from before a restart.
+/// Whether a LOCK is new, or reclaims one from before a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Locking {
     New,
@@ -33,7 +33,7 @@ struct NewLocker<'a> {
     owner: &'a [u8],
 }
 
-/// The lock that LOCK asks for.
+/// The lock that LOCK requests.
 #[derive(Clone, Copy, Debug)]
 struct WantedLock {
     span: Span,
@@ -41,18 +41,18 @@ struct WantedLock {
 }
 
 impl WantedLock {
-    /// Returns the lock as an owner requests it.
+    /// Returns the lock as a request of an owner.
     fn of(self, owner: &[u8]) -> LockRequest<'_> {
         LockRequest { owner, span: self.span, mode: self.mode }
     }
 }
 
 impl Service {
-    /// Refuses a LOCK that comes in the wrong period: new locks wait for the end of the grace
-    /// period, and nothing is reclaimed after it (RFC 7530 section 9.6.2).
+    /// Refuses a LOCK at the wrong time: new locks wait for the end of the grace period, and
+    /// nothing can be reclaimed after it (RFC 7530 section 9.6.2).
     fn check_grace(&self, locking: Locking, run: &Run<'_>) -> Result<(), Status> {
         match (locking, self.tables().is_in_grace(run.now_ns)) {
-            // A client that reclaims a lock has reclaimed the open that it belongs to.
+            // A client that reclaims a lock has already reclaimed the open it belongs to.
             (Locking::Reclaim, true) | (Locking::New, false) => Ok(()),
             (Locking::Reclaim, false) => Err(Status::NoGrace),
             (Locking::New, true) => Err(Status::Grace),
@@ -145,7 +145,7 @@ impl Service {
         }
     }
 
-    /// The first LOCK of an owner in v4.0: a call of the open's owner and of its own.
+    /// The first LOCK of an owner in v4.0: numbered by both the open owner and the lock owner.
     fn lock_first(
         &mut self,
         state: &Arc<State>,
@@ -189,7 +189,7 @@ impl Service {
         }
     }
 
-    /// The client that an owner belongs to: that of the session, or the one that is named.
+    /// The client that an owner belongs to: that of the session, or the one in the request.
     fn client_of(&self, owner: &StateOwner<'_>, run: &Run<'_>) -> Result<Arc<Client>, Status> {
         if let Some(session) = run.session {
             return Ok(Arc::clone(&session.client));
@@ -247,7 +247,7 @@ impl Service {
     }
 }
 
-/// Answers with the lock that is in the way.
+/// Answers with the conflicting lock.
 fn deny_lock(code: OpCode, denied: &Denied, run: &mut Run<'_>) -> Failure {
     let values = WireDenied {
         offset: denied.span.first,
@@ -262,7 +262,7 @@ fn deny_lock(code: OpCode, denied: &Denied, run: &mut Run<'_>) -> Failure {
     Failure::Written(Status::Denied)
 }
 
-/// A lock that blocks is answered as any other: the client asks again (RFC 7530 section 9.4).
+/// Blocking and non-blocking locks are treated alike: the client asks again (RFC 7530 section 9.4).
 fn mode_of(lock_type: LockType) -> LockMode {
     match lock_type {
         LockType::Write | LockType::WriteBlocking => LockMode::Exclusive,

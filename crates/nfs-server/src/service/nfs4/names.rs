@@ -1,6 +1,6 @@
 //! Operations on names: LOOKUP, LOOKUPP, CREATE, LINK, REMOVE and RENAME.
 //!
-//! Names are bytes: only what no directory can hold is refused.
+//! Names are bytes: only names that no directory can contain are refused.
 //!
 //! **Source:** RFC 7530 sections 16.4, 16.9, 16.13, 16.14, 16.26 and 16.27.
 
@@ -39,7 +39,7 @@ impl Service {
         run.succeed(&OpOk::Link { change: change_info(&change) })
     }
 
-    /// Removes whatever has the name: v4 has one operation for files and directories.
+    /// Removes any object by name: v4 has one operation for files and directories.
     pub(super) fn op_remove(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
         let directory = run.current()?;
         check_name(name)?;
@@ -87,7 +87,7 @@ impl Service {
         }
     }
 
-    /// Returns the status where there is no parent. **Source:** RFC 8881 section 18.14.3.
+    /// Returns the status if there is no parent. **Source:** RFC 8881 section 18.14.3.
     fn parent_status(&self, error: FsError, id: InodeId, minor: u32) -> Status {
         match error {
             FsError::NotDirectory if minor > 0 => self.not_a_directory(id),
@@ -95,7 +95,7 @@ impl Service {
         }
     }
 
-    /// Returns the status for something that is searched though it is no directory.
+    /// Returns the status for a lookup in an object that is not a directory.
     fn not_a_directory(&self, id: InodeId) -> Status {
         match self.shared.fs.attributes(id) {
             Ok(found) if found.kind == FileKind::Symlink => Status::Symlink,
@@ -144,7 +144,7 @@ impl Service {
     }
 }
 
-/// Something that can't be replaced counts as existing. **Source:** RFC 7530 section 16.27.5.
+/// A target that can't be replaced counts as existing. **Source:** RFC 7530 section 16.27.5.
 fn rename_status(error: FsError) -> Status {
     match error {
         FsError::IsDirectory => Status::Exist,
@@ -152,7 +152,7 @@ fn rename_status(error: FsError) -> Status {
     }
 }
 
-/// Refuses names that no directory can hold, or that stand for something else.
+/// Refuses names that no directory can contain, or that have a special meaning.
 ///
 /// # Errors
 /// `Inval`, `NameTooLong`, `BadName` or `BadChar`.
@@ -166,7 +166,7 @@ pub(super) fn check_name(name: &[u8]) -> Result<(), Status> {
     }
 }
 
-/// Returns the change of a directory as v4 encodes it.
+/// Converts the change of a directory to v4's encoding.
 pub(super) fn change_info(change: &Change) -> ChangeInfo {
     ChangeInfo { atomic: true, before: change.before.ctime.0, after: change.after.ctime.0 }
 }

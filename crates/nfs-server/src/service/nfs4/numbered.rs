@@ -1,8 +1,8 @@
-//! The numbered calls of v4.0: carried out once, and answered again as often as they come.
+//! The numbered calls of v4.0: executed once, and answered as often as they are repeated.
 //!
-//! The result of an operation is kept as it was written. Errors that say that the call was not
-//! understood as one of its owner's do not count. From v4.1 on sessions do all this, and the
-//! numbers are passed over.
+//! The result of an operation is kept as it was written. Errors that mean that the call was not
+//! recognized as one of its owner's do not count. From v4.1 on sessions do all this, and the
+//! numbers are ignored.
 //!
 //! **Source:** RFC 7530 section 9.1.7.
 
@@ -32,11 +32,12 @@ impl Service {
         &self.shared.nfs4
     }
 
-    /// Answers a call again. The same number on another operation is no retransmission: its
-    /// client would take the reply for that of the other, and believe that it was carried out.
+    /// Answers a call again. The same number on another operation is not a retransmission: the
+    /// client would take the reply for that of the other operation and believe that it was
+    /// executed.
     ///
     /// # Errors
-    /// `BadSeqid` where the last call of the owner was another operation.
+    /// `BadSeqid` if the owner's last call was another operation.
     pub(super) fn write_replay(last: &LastReply, code: OpCode, run: &mut Run<'_>) -> Outcome {
         if !last.bytes.starts_with(&code.number().to_be_bytes()) {
             return Err(Status::BadSeqid.into());
@@ -51,7 +52,7 @@ impl Service {
         Ok(())
     }
 
-    /// Carries out a call whose turn it is, and keeps its result.
+    /// Executes a call whose turn it is, and keeps its result.
     pub(super) fn carry_out_numbered(
         &mut self,
         call: Numbered<'_>,
@@ -74,8 +75,8 @@ impl Service {
             Ok(()) => Status::Ok,
             Err(Failure::Status(status) | Failure::Written(status)) => status,
         };
-        // Results that say that the call is not one of the owner's leave its number as it is; all
-        // others advance it, errors included, and are kept for a retransmission.
+        // Results that mean that the call is not one of the owner's leave its number unchanged; all
+        // others advance it, including errors, and are kept for a retransmission.
         let reply = if advances_sequence(status) {
             let file = if call.code == OpCode::Open { run.current } else { None };
             Some(LastReply { bytes: Arc::from(run.answer.bytes_since(mark)), file })
@@ -86,8 +87,8 @@ impl Service {
         outcome
     }
 
-    /// Carries out a call of a state's owner, in its turn where calls are numbered: from v4.1 on
-    /// the session's slot has seen to that.
+    /// Executes a call of a state's owner, in its turn if calls are numbered: from v4.1 on the
+    /// session's slot has taken care of that.
     pub(super) fn carry_out_in_turn(
         &mut self,
         code: OpCode,
@@ -110,7 +111,7 @@ impl Service {
     }
 }
 
-/// Whether a result counts as the owner's call. **Source:** RFC 7530 section 9.1.7.
+/// Returns true if a result counts as the owner's call. **Source:** RFC 7530 section 9.1.7.
 fn advances_sequence(status: Status) -> bool {
     !matches!(
         status,

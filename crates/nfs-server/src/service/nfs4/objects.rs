@@ -1,7 +1,7 @@
-//! Operations on the current object: handles, attributes, rights, security.
+//! Operations on the current object: handles, attributes, access rights, security.
 //!
-//! **Source:** RFC 7530 sections 16.1, 16.7, 16.8, 16.20 to 16.22, 16.25, 16.28 to 16.31;
-//! RFC 8881 sections 18.29 and 18.45.
+//! **Source:** RFC 7530 sections 16.1, 16.7, 16.8, 16.20 to 16.22, 16.25, 16.28 to 16.31; RFC 8881
+//! sections 18.29 and 18.45.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
@@ -17,7 +17,7 @@ use crate::fs::InodeId;
 use crate::service::Service;
 use crate::service::convert::{granted_access, handle, meaningful_access};
 
-/// All rights that v4 knows, but those of v4.2. **Source:** RFC 7530 section 16.1.
+/// All rights of ACCESS except those of v4.2. **Source:** RFC 7530 section 16.1.
 const ACCESS_ALL: u32 = access::READ
     | access::LOOKUP
     | access::MODIFY
@@ -25,7 +25,7 @@ const ACCESS_ALL: u32 = access::READ
     | access::DELETE
     | access::EXECUTE;
 
-/// SECINFO_NO_NAME about the parent. **Source:** RFC 8881 section 18.45, secinfo_style4.
+/// SECINFO_NO_NAME for the parent. **Source:** RFC 8881 section 18.45, secinfo_style4.
 const STYLE_PARENT: u32 = 1;
 
 impl Service {
@@ -40,7 +40,7 @@ impl Service {
         run.succeed(&OpOk::Getfh { file })
     }
 
-    /// Answers VERIFY and NVERIFY, which go on if the attributes are the same, or differ.
+    /// Answers VERIFY and NVERIFY, which succeed if the attributes are equal, or differ.
     pub(super) fn op_verify(
         &mut self,
         attributes: &Fattr<'_>,
@@ -118,7 +118,7 @@ impl Service {
     }
 }
 
-/// From v4.1 on SECINFO leaves no current handle. **Source:** RFC 8881 section 2.6.3.1.1.8.
+/// From v4.1 on SECINFO clears the current handle. **Source:** RFC 8881 section 2.6.3.1.1.8.
 fn forget_current(run: &mut Run<'_>) {
     if run.minor > 0 {
         (run.current, run.stateid) = (None, None);

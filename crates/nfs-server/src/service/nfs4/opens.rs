@@ -1,7 +1,7 @@
 //! OPEN, OPEN_CONFIRM, OPEN_DOWNGRADE and CLOSE.
 //!
-//! The file is found or made first, then opened against the shares of other opens, and only then
-//! cut to the requested size, so that a denied OPEN harms no data.
+//! The file is found or created first, then checked against the share reservations of other opens,
+//! and only then truncated to the requested size, so that a denied OPEN destroys no data.
 //!
 //! **Source:** RFC 7530 sections 16.2 and 16.16 to 16.19, RFC 8881 section 18.16.
 
@@ -22,7 +22,7 @@ use super::{Outcome, Run};
 use crate::fs::{self, Attributes, CreateMode, FileKind, FsError, InodeId, SetAttributes};
 use crate::service::Service;
 
-/// Share bits that v4.1 adds to request delegations. **Source:** RFC 8881 section 18.16.1.
+/// Share bits that v4.1 adds for requesting delegations. **Source:** RFC 8881 section 18.16.1.
 const WANT_BITS: u32 = share::WANT_MASK | 0x3_0000;
 
 /// OPEN without its owner.
@@ -35,27 +35,27 @@ struct OpenRequest<'a> {
     claim: Claim<'a>,
 }
 
-/// The shares of OPEN and OPEN_DOWNGRADE as they were sent.
+/// The share bits of OPEN and OPEN_DOWNGRADE as they were sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shares {
     pub(super) access: u32,
     pub(super) deny: u32,
 }
 
-/// The open that an operation is about, and the number of the call among those of its owner.
+/// The open that an operation refers to, and the sequence number of the call for its owner.
 #[derive(Clone, Copy, Debug)]
 struct NumberedOpen {
     stateid: Stateid,
     sequence: u32,
 }
 
-/// The file that is to be opened.
+/// The file to open.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     id: InodeId,
     change: ChangeInfo,
     set: Bitmap,
-    /// The size to cut an existing file to.
+    /// The size to truncate an existing file to.
     resize: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ impl Service {
         })
     }
 
-    /// Checks that a state is of the current file and generation.
+    /// Checks that a state belongs to the current file and has this generation.
     fn check_state(
         &self,
         state: &Arc<State>,
@@ -127,7 +127,7 @@ impl Service {
         if Arc::ptr_eq(&found, state) { Ok(()) } else { Err(Status::BadStateid) }
     }
 
-    /// Carries out an operation that changes an open and gives it a new stateid.
+    /// Executes an operation that changes an open and gives it a new stateid.
     fn change_open(
         &mut self,
         named: NumberedOpen,
@@ -226,7 +226,7 @@ impl Service {
         })
     }
 
-    /// Finds or makes the file.
+    /// Finds or creates the file.
     fn find_target(&self, request: &OpenRequest<'_>, run: &Run<'_>) -> Result<Target, Status> {
         let current = run.current()?;
         match request.claim {
@@ -265,8 +265,8 @@ impl Service {
         }
     }
 
-    /// Returns the file that a client has a delegation of. One that returns it opens so what it had
-    /// opened by itself, and had checked the rights for.
+    /// Returns the file that a client has a delegation of. When returning it, a client uses this to
+    /// open at the server what it had opened locally, after checking access itself.
     fn delegated_target(
         &self,
         stateid: &Stateid,
@@ -300,8 +300,8 @@ impl Service {
             OpenHow::NoCreate => {
                 return self.existing_target(directory, name, request.share, run);
             }
-            // Both make the file only if the name is free. An unchecked OPEN then takes what is
-            // there and applies nothing but a size of 0 (RFC 7530 section 16.16.5).
+            // Both create the file only if the name is free. An unchecked OPEN then uses the
+            // existing file and applies only a size of 0 (RFC 7530 section 16.16.5).
             OpenHow::Unchecked(attributes) | OpenHow::Guarded(attributes) => {
                 (CreateMode::Guarded, *attributes)
             }
@@ -357,15 +357,14 @@ fn check_opened(found: &Attributes, minor: u32) -> Result<(), Status> {
     }
 }
 
-/// Checks the mode of a file that exists; one that the OPEN makes is open to its maker whatever
-/// its mode is.
+/// Checks the mode of an existing file; the creator may open a new file whatever its mode is.
 fn check_open_right(found: &Attributes, share: Share, run: &Run<'_>) -> Result<(), Status> {
     run.context.caller.check_open(found.protection(), rights_for(share))?;
     Ok(())
 }
 
-/// Returns the rights that a share needs. Denying others to read needs the right to write (Linux
-/// `do_open_permission`).
+/// Returns the rights that a share needs. Denying read access to others requires the right to write
+/// (Linux `do_open_permission`).
 fn rights_for(share: Share) -> u32 {
     let mut need = 0;
     if share.access & state::READ != 0 {
@@ -385,7 +384,7 @@ fn check_directory(service: &Service, id: InodeId) -> Result<(), Status> {
     }
 }
 
-/// Takes what is opened and denied from the wire, and which delegation is wanted.
+/// Decodes the access and deny bits, and which delegation is wanted.
 fn share_of(minor: u32, shares: Shares) -> Result<(Share, u32), Status> {
     let Shares { access, deny } = shares;
     let want = if minor > 0 { access & WANT_BITS } else { 0 };

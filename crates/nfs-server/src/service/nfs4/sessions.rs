@@ -1,7 +1,7 @@
 //! Clients of v4.1 and later, and their sessions.
 //!
-//! A backchannel is granted where one is requested, over each connection that is bound to it; it
-//! recalls delegations, one at a time. State protection other than none is refused.
+//! A backchannel is granted if requested, over each connection bound to it; it recalls delegations,
+//! one at a time. Any state protection other than none is refused.
 //!
 //! **Source:** RFC 8881 sections 18.33 to 18.37, 18.50 and 18.51.
 
@@ -40,7 +40,7 @@ pub(super) struct Channels {
     pub(super) back: ChannelAttributes,
 }
 
-/// The number of a CREATE_SESSION and its flags.
+/// The sequence of a CREATE_SESSION and its flags.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Creation {
     pub(super) sequence: u32,
@@ -48,7 +48,7 @@ pub(super) struct Creation {
 }
 
 impl Service {
-    /// Takes another program and other credentials for callbacks.
+    /// Sets a new program and new credentials for callbacks.
     pub(super) fn op_backchannel_ctl(
         program: u32,
         security: &List<'_, CallbackSecurity<'_>>,
@@ -66,8 +66,8 @@ impl Service {
         SessionId(id): SessionId,
         run: &mut Run<'_>,
     ) -> Outcome {
-        // The reply of a compound is kept in its session, so a session may only end itself as the
-        // last operation (RFC 8881 section 18.37.3).
+        // The reply to a compound is cached in its session, so a session may only destroy itself in
+        // the last operation (RFC 8881 section 18.37.3).
         if let Some(session) = run.session
             && session.id() == id
             && run.left > 0
@@ -142,9 +142,9 @@ impl Service {
         };
         let made = self.tables().exchange_id(identity, kind, run.now_ns)?;
         let confirmed = if made.confirmed { exchange::CONFIRMED } else { 0 };
-        // Another owner or scope would tell a client that two addresses are two servers. Both
-        // change with the store, so that no state is carried over to a server that lost it
-        // (RFC 8881 sections 2.10.4 and 2.10.5).
+        // The owner and scope tell a client whether two addresses are the same server. Both change
+        // with the store, so that no state is carried over to a server that lost it (RFC 8881
+        // sections 2.10.4 and 2.10.5).
         let name = self.shared.fs.boot_id().to_be_bytes();
         let date = Time { seconds: 0, nanos: 0 };
         run.succeed(&OpOk::ExchangeId {
@@ -181,8 +181,7 @@ impl Service {
             fore: self.fore_channel(fore),
             back: back_channel(back),
         };
-        // The arguments are checked after the sequence: a repeated call gets the reply of the
-        // first.
+        // The arguments are checked after the sequence: a repeated call gets the first one's reply.
         let check = || check_session(flags, fore, back);
         let created = self.tables().create_session(&request, check, run.now_ns)?;
         let CreatedSession { id, sequence, flags, fore, back } = created;
@@ -194,7 +193,7 @@ impl Service {
         run.succeed(&OpOk::CreateSession { session: SessionId(id), sequence, flags, fore, back })
     }
 
-    /// Returns the limits that are granted of those that a client asks for its calls.
+    /// Returns the limits granted for the client's calls.
     fn fore_channel(&self, requested: &ChannelAttributes) -> ChannelAttributes {
         let planned = self.shared.faults.session_slots_max.unwrap_or(NFS4_SESSION_SLOTS_MAX);
         let slots_max = planned.clamp(1, NFS4_SESSION_SLOTS_MAX);
@@ -210,7 +209,7 @@ impl Service {
     }
 }
 
-/// Refuses a session that could carry no useful call.
+/// Refuses a session whose limits would allow no useful call.
 fn check_session(
     flags: u32,
     fore: &ChannelAttributes,

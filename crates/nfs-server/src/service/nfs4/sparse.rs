@@ -1,7 +1,7 @@
 //! Operations that v4.2 adds for data: holes, copies within the server, and hints.
 //!
-//! Copies are synchronous and at most `NFS4_COPY_BYTES_MAX` at once; the client goes on from
-//! there, as the RFC lets it.
+//! Copies are synchronous and at most `NFS4_COPY_BYTES_MAX` at a time; the client continues from
+//! there, as the RFC allows.
 //!
 //! **Source:** RFC 7862 sections 15.1, 15.2, 15.4, 15.5, 15.10 and 15.11.
 
@@ -16,11 +16,11 @@ use crate::fs::{Context, Extent, ExtentKind, ExtentsRead, FILE_BYTES_MAX, InodeI
 use crate::limits::{NFS4_COPY_BYTES_MAX, NFS4_SEGMENTS_MAX};
 use crate::service::Service;
 
-/// Bytes of READ_PLUS's result before its segments, and of a segment besides its payload.
+/// Size of a READ_PLUS result before its segments, and of a segment besides its payload, in bytes.
 const READ_PLUS_RESULT_BYTES: usize = 16;
 const SEGMENT_BYTES: usize = 4 + 8 + 8 + 4;
 
-/// The stateid of one of the files of a COPY, and the offset in it.
+/// The stateid and offset of one of the files of a COPY.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyEnd {
     pub(super) stateid: Stateid,
@@ -32,7 +32,7 @@ pub(super) struct CopyEnd {
 struct CopyRequest {
     from: (InodeId, u64),
     to: (InodeId, u64),
-    /// 0 means up to the end.
+    /// 0 means to the end.
     count: u64,
 }
 
@@ -82,7 +82,7 @@ impl Service {
         run.succeed(&OpOk::Seek { eof, offset: found.unwrap_or(size) })
     }
 
-    /// Takes note of how a range will be used: memory knows no better way for any of the hints.
+    /// Accepts a hint on how a range will be used; none of the hints makes a difference in memory.
     pub(super) fn op_io_advise(&mut self, stateid: Stateid, run: &mut Run<'_>) -> Outcome {
         self.check_access(stateid, READ, run)?;
         run.succeed(&OpOk::IoAdvise { hints: Bitmap::EMPTY })
@@ -129,10 +129,10 @@ impl Service {
         Ok(())
     }
 
-    /// Writes one run of data or hole; its data is at the front of the pieces.
+    /// Writes one data or hole segment; its data is at the front of the pieces.
     fn write_segment(&mut self, extent: &Extent, run: &mut Run<'_>) {
         run.answer.write_more(|writer| {
-            // A hole has a length of 64 bits; data is opaque bytes, so its length has 32.
+            // The length of a hole has 64 bits; data is opaque bytes, so its length has 32.
             match extent.kind {
                 ExtentKind::Data => {
                     writer.u32(content::DATA);
@@ -203,8 +203,8 @@ impl Service {
         if from.0 == to.0 && from.1 < end && to.1 < from.1 + wanted {
             return Err(Status::Inval);
         }
-        // A copy of any length would hold up the other clients of this thread. A short count is a
-        // success, and the client goes on after it.
+        // A copy of any length would block the other clients of this thread. A short count is a
+        // success, and the client continues after it.
         let wanted = wanted.min(NFS4_COPY_BYTES_MAX);
         let mut copied = 0;
         while copied < wanted {
@@ -231,7 +231,7 @@ impl Service {
     }
 }
 
-/// Refuses ranges that are empty or end nowhere.
+/// Refuses ranges that are empty or overflow.
 fn check_range(offset: u64, length: u64) -> Result<(), Status> {
     let end = offset.checked_add(length).ok_or(Status::Inval)?;
     if length == 0 || end > FILE_BYTES_MAX { Err(Status::Inval) } else { Ok(()) }

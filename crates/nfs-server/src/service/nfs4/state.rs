@@ -1,12 +1,12 @@
-//! State that the server keeps for clients of NFS v4: identities, sessions, opens and locks.
+//! State that the server keeps for NFS v4 clients: identities, sessions, opens and locks.
 //!
-//! [`Tables`] is the principal type. It knows no wire, no socket and no clock: the monotonic time
-//! is an argument. Order of locks: a session's slot, the index of clients, one client's holdings,
-//! one shard of files, one shard of a registry; never two of one kind. READ and WRITE find their
-//! state under one shard's read lock and nothing else. All of it is charged to the memory for
-//! clients; where that is used up, clients and opens are put off and sessions refused. A client
-//! whose lease has run out is forgotten when it, or what it stands in the way of, is touched, or by
-//! a sweep when new clients come. A restart forgets all but what may be reclaimed.
+//! [`Tables`] is the main type. It is independent of the wire format, sockets and clocks: the
+//! monotonic time is an argument. Lock order: a session's slot, the index of clients, one client's
+//! holdings, one shard of files, one shard of a registry; never two of the same kind. READ and
+//! WRITE find their state under only one shard's read lock. Everything is charged to the memory for
+//! clients; when that is exhausted, clients and opens are put off and sessions refused. A client
+//! whose lease has expired is forgotten when it, or something it blocks, is touched, or by a sweep
+//! when new clients arrive. A restart forgets everything except what may be reclaimed.
 //!
 //! **Source:** RFC 7530 sections 9 and 16, RFC 8881 sections 2.4, 2.10, 8 and 9.
 
@@ -67,20 +67,20 @@ use crate::sync;
 #[derive(Debug)]
 pub(crate) struct Tables {
     lease_ns: u64,
-    /// Number of this start in the upper half, of the first client after it in the lower.
+    /// Start number in the upper half, number of the first client after it in the lower.
     start: AtomicU64,
     /// Number of the next client.
     next_client: AtomicU64,
-    /// Clients by name: of v4.0 and of later versions.
+    /// Clients by name: one index for v4.0, one for later versions.
     client_indexes: [Mutex<ClientIndex>; 2],
     /// Confirmed clients by id.
     confirmed: RwLock<HashMap<u64, Arc<Client>>>,
     sessions: Registry<Session>,
     states: Registry<State>,
     files: Files,
-    /// Slots that new sessions can still have.
+    /// Number of slots left for new sessions.
     slots_left: AtomicUsize,
-    /// What all this is charged to.
+    /// The budget that all this is charged to.
     memory: Arc<Memory>,
     /// Number of locked ranges in all files.
     ranges: AtomicUsize,
@@ -92,7 +92,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Makes empty tables. `boot_id` tells this start from every other.
+    /// Makes empty tables. `boot_id` distinguishes this start from every other.
     pub(crate) fn new(boot_id: u64, lease_ns: u64, memory: Arc<Memory>) -> Self {
         let tables = Self {
             lease_ns,
@@ -115,8 +115,8 @@ impl Tables {
         tables
     }
 
-    /// Forgets everything, as a server that starts again at `now_ns` does, but for what clients
-    /// may reclaim within a grace period of `grace_ns`, where that is given.
+    /// Forgets everything, like a server that starts again at `now_ns`, except what clients may
+    /// reclaim within a grace period of `grace_ns`, if given.
     pub(crate) fn restart(&self, boot_id: u64, now_ns: u64, grace_ns: Option<u64>) {
         self.begin_epoch(boot_id);
         match grace_ns {
@@ -135,24 +135,24 @@ impl Tables {
     }
 
     fn begin_epoch(&self, boot_id: u64) {
-        // A client id is the number of the start above and of the client below. The upper half is
-        // mixed from the boot id, so ids of another start are recognised as stale
-        // (RFC 7530 section 9.1.1), and it is odd, so no id is 0. The lower half goes on counting.
+        // A client id is the start number in the upper half and the client number in the lower. The
+        // upper half is derived from the boot id, so ids from another start are recognized as stale
+        // (RFC 7530 section 9.1.1), and it is odd, so no id is 0. The lower half keeps counting.
         let first = self.next_client.load(Ordering::Relaxed) & 0xffff_ffff;
         let start = (mix(boot_id ^ first) | 1) << 32 | first;
         self.start.store(start, Ordering::Relaxed);
     }
 
-    /// An id that no client had before.
+    /// Returns an id that no client had before.
     fn new_client_id(&self) -> u64 {
         self.new_start_id(self.next_client.fetch_add(1, Ordering::Relaxed) as u32)
     }
 
-    /// A confirmed client by its id.
+    /// Returns a confirmed client by its id.
     ///
     /// # Errors
-    /// `StaleClientId` for an id that is of an earlier start or was never given; `Expired` for one
-    /// that this start has given and forgotten.
+    /// `StaleClientId` for an id from an earlier start or one that was never assigned; `Expired`
+    /// for one that this start assigned and has forgotten.
     pub(crate) fn client(&self, id: u64, now_ns: u64) -> Result<Arc<Client>, Status> {
         let confirmed = sync::read(&self.confirmed);
         let found = confirmed.get(&id).cloned();
@@ -164,13 +164,13 @@ impl Tables {
             }
             Some(client) => Ok(client),
             None if self.is_pending(id) => Err(Status::StaleClientId),
-            // Only an id of this start that was confirmed once can have expired.
+            // Only an id of this start that was once confirmed can have expired.
             None if self.was_given(id as u32) && self.is_of_this_start(id) => Err(Status::Expired),
             None => Err(Status::StaleClientId),
         }
     }
 
-    /// The id that a client of this start with that number has.
+    /// The id of the client of this start with that number.
     fn new_start_id(&self, number: u32) -> u64 {
         self.start.load(Ordering::Relaxed) & !0xffff_ffff | u64::from(number)
     }
@@ -179,7 +179,7 @@ impl Tables {
         id >> 32 == self.start.load(Ordering::Relaxed) >> 32
     }
 
-    /// Whether this start gave the number to a client.
+    /// Returns true if this start assigned the number to a client.
     fn was_given(&self, number: u32) -> bool {
         let first = self.start.load(Ordering::Relaxed) as u32;
         let next = self.next_client.load(Ordering::Relaxed) as u32;
@@ -192,9 +192,9 @@ impl Tables {
     }
 
     // `dead` is set under the lock of the holdings, which every call that adds an open or a lock
-    // takes first: a call that has found the client before can't give it anything any more. The
-    // states are ended after that lock is released, because ending one takes a shard of files.
-    /// Takes everything from a client and forgets it.
+    // takes first: a call that found the client earlier can no longer add anything to it. The
+    // states are ended after that lock is released, because ending one locks a shard of files.
+    /// Forgets a client and everything it holds.
     fn forget(&self, client: &Arc<Client>) {
         let mut confirmed = sync::write(&self.confirmed);
         confirmed.remove(&client.id);
@@ -221,7 +221,7 @@ impl Tables {
         }
     }
 
-    /// Takes a state out of all tables but its owner's.
+    /// Removes a state from all tables except its owner's.
     fn end_state(&self, key: u64) {
         let Some(state) = self.states.remove(key) else { return };
         if state.delegation.is_some() {
@@ -236,10 +236,11 @@ impl Tables {
         state.end();
     }
 
-    /// Forgets clients whose lease has run out, at most once in a quarter of a lease.
+    /// Forgets clients whose lease has expired, at most once per quarter of a lease.
     fn sweep(&self, now_ns: u64) {
         // Expired clients that never call again hold memory until this finds them. It runs when new
-        // clients come, since only they make the tables grow; the exchange below picks one thread.
+        // clients arrive, since only they make the tables grow; the exchange below picks one
+        // thread.
         let last = self.swept_ns.load(Ordering::Relaxed);
         if now_ns.saturating_sub(last) < self.lease_ns / 4 {
             return;
@@ -260,8 +261,8 @@ impl Tables {
     }
 }
 
-// What is charged covers the structures with their places in tables: an `Arc` has two counters, a
-// hash table has some room to spare.
+// The charged amounts cover the structures and their entries in tables: an `Arc` has two counters,
+// and a hash table has some spare room.
 const _: () = {
     const ENTRY_BYTES: usize = 48;
     let client = size_of::<Client>() + size_of::<client_index::Record>() + 3 * ENTRY_BYTES;

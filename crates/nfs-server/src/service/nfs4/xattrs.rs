@@ -1,7 +1,8 @@
-//! Extended attributes of v4.2: GETXATTR, SETXATTR, LISTXATTRS, REMOVEXATTR, and rights to them.
+//! Extended attributes of v4.2: GETXATTR, SETXATTR, LISTXATTRS, REMOVEXATTR, and the rights to
+//! them.
 //!
-//! Names travel without a prefix: clients of Linux show them below `user.`. Every object of the
-//! file system answers; what is neither file nor directory has none and takes none.
+//! Names are sent without a prefix: Linux clients show them below `user.`. Objects other than files
+//! and directories have no attributes and accept none.
 //!
 //! **Source:** RFC 8276 sections 8.4 and 8.5.
 
@@ -14,26 +15,26 @@ use super::{Outcome, Run};
 use crate::fs::{Attributes, Caller, READ, WRITE, XattrMode};
 use crate::service::Service;
 
-/// All rights on extended attributes.
+/// All rights to extended attributes.
 pub(super) const XATTR_ACCESS_ALL: u32 =
     xattr_access::READ | xattr_access::WRITE | xattr_access::LIST;
 
-/// Bytes of a listing besides its names: cookie, number of names, end of list.
+/// Size of a listing besides its names, in bytes: cookie, number of names, end of list.
 const RESOK_BYTES: usize = 8 + 4 + 4;
-/// Bytes of a result before its listing: operation and status.
+/// Size of a result before its listing, in bytes: operation and status.
 const RESULT_BYTES: usize = 4 + 4;
 
-/// The rights on the extended attributes of an object that ACCESS asks for.
+/// The rights to an object's extended attributes, as requested by ACCESS.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct XattrAccess {
-    /// Those that mean something for this kind of object.
+    /// Rights that are meaningful for this kind of object.
     pub(super) supported: u32,
-    /// Those that the caller has.
+    /// Rights that the caller has.
     pub(super) granted: u32,
 }
 
-/// Finds out which of the `requested` rights on extended attributes a caller has. Reading and
-/// listing need the same.
+/// Determines which of the `requested` rights to extended attributes a caller has. Reading and
+/// listing need the same right.
 pub(super) fn xattr_access_on(requested: u32, found: &Attributes, caller: &Caller) -> XattrAccess {
     let requested = requested & XATTR_ACCESS_ALL;
     let mut access = XattrAccess::default();
@@ -103,8 +104,8 @@ impl Service {
             fits
         })?;
         if listing.names.is_empty() && !listing.eof {
-            // Not even one name fits. Where the limit is that of the session rather than the
-            // client's `maxcount`, the status says so, as that of READDIR does.
+            // Not even one name fits. If the limit is the session's rather than the client's
+            // `maxcount`, the status says so, as for READDIR.
             run.answer.check_room(granted)?;
             return Err(Status::TooSmall.into());
         }

@@ -1,4 +1,4 @@
-//! Any list of operations gets a well-formed answer, and the server goes on.
+//! Any list of operations gets a well-formed answer, and the server keeps running.
 //!
 //! The lists are drawn from one seed, out of small pools of handles, stateids, names and numbers,
 //! so that they often mean something and often meet the edges of what may be requested.

@@ -1,4 +1,4 @@
-//! Calls that make no sense: each gets its error, and the connection goes on.
+//! Calls that make no sense: each gets its error, and the connection stays open.
 
 use nfs_proto::nfs4::{Op, OpCode, OpResult, PROGRAM, VERSION};
 use nfs_proto::rpc::{CallHeader, Credential, RPC_VERSION};

@@ -140,7 +140,7 @@ impl Peer {
         compound(&mut self.client, self.minor, &all)
     }
 
-    /// Opens a file of `/export` for everything, making it where it is not there.
+    /// Opens a file of `/export` for all access, and creates it if it does not exist.
     pub fn open(&mut self, name: &str) -> (FileHandle, Stateid) {
         let mut scratch = Vec::new();
         let op = open_op(self.id, name, b"owner", &mut scratch);

@@ -164,7 +164,7 @@ fn a_second_restart_within_the_grace_period_keeps_clients_that_have_not_reclaime
     }
     let mut slow = again(&server, b"slow", 1);
     assert_eq!(reclaim(&mut slow, file).status(), Status::Ok);
-    // What was reclaimed in the first grace period is known in the second.
+    // What was reclaimed in the first grace period is still valid in the second.
     let mut quick = again(&server, b"quick", 1);
     assert_eq!(reclaim(&mut quick, other).status(), Status::Ok);
     let mut plain = Plain::new(&server, b"plain", 1);

@@ -1,12 +1,12 @@
-//! Attributes between version 4 and the vocabulary of all versions.
+//! Converts attributes between version 4 and the vocabulary of all versions.
 //!
-//! What is requested is exactly what the vocabulary has, and what a server does not state is 0.
-//! **Source:** RFC 7530 section 5.
+//! We request exactly what the vocabulary has; anything a server does not return is 0. **Source:**
+//! RFC 7530 section 5.
 
 use crate::nfs3::{self, Fsinfo, Fsstat, Pathconf, Sattr};
 use crate::nfs4::{Attributes, Bitmap, NumericOwner, SetTime, attribute};
 
-/// Attributes from which those of a file are made.
+/// Attributes needed for those of a file.
 pub(super) const FILE: Bitmap = Bitmap::of(&[
     attribute::TYPE,
     attribute::SIZE,
@@ -29,7 +29,7 @@ pub(super) const ENTRY: Bitmap = Bitmap::of(&[attribute::RDATTR_ERROR, attribute
 /// Attributes of a listing with attributes.
 pub(super) const ENTRY_PLUS: Bitmap = FILE.union(ENTRY).with(attribute::FILEHANDLE);
 
-/// Attributes from which FSSTAT is made.
+/// Attributes needed for FSSTAT.
 pub(super) const FSSTAT: Bitmap = Bitmap::of(&[
     attribute::FILES_AVAIL,
     attribute::FILES_FREE,
@@ -39,7 +39,7 @@ pub(super) const FSSTAT: Bitmap = Bitmap::of(&[
     attribute::SPACE_TOTAL,
 ]);
 
-/// Attributes from which FSINFO is made.
+/// Attributes needed for FSINFO.
 pub(super) const FSINFO: Bitmap = Bitmap::of(&[
     attribute::LINK_SUPPORT,
     attribute::SYMLINK_SUPPORT,
@@ -51,7 +51,7 @@ pub(super) const FSINFO: Bitmap = Bitmap::of(&[
     attribute::TIME_DELTA,
 ]);
 
-/// Attributes from which PATHCONF is made.
+/// Attributes needed for PATHCONF.
 pub(super) const PATHCONF: Bitmap = Bitmap::of(&[
     attribute::CASE_INSENSITIVE,
     attribute::CASE_PRESERVING,
@@ -61,7 +61,7 @@ pub(super) const PATHCONF: Bitmap = Bitmap::of(&[
     attribute::NO_TRUNC,
 ]);
 
-/// Returns the fill state of a file system.
+/// Returns the free and used space of a file system.
 pub(super) fn fsstat_from(attributes: &Attributes<'_>) -> Fsstat {
     Fsstat {
         total_bytes: attributes.total_bytes.unwrap_or_default(),
@@ -74,7 +74,7 @@ pub(super) fn fsstat_from(attributes: &Attributes<'_>) -> Fsstat {
     }
 }
 
-/// Returns the limits of a file system; version 4 has no preferred sizes beside the largest.
+/// Returns the limits of a file system; version 4 has only maximum sizes, no preferred ones.
 pub(super) fn fsinfo_from(attributes: &Attributes<'_>) -> Fsinfo {
     let read = saturate(attributes.read_bytes_max);
     let write = saturate(attributes.write_bytes_max);
@@ -103,7 +103,7 @@ pub(super) fn fsinfo_from(attributes: &Attributes<'_>) -> Fsinfo {
     }
 }
 
-/// Returns a size as 32 bits can say it; 0 where the server does not state one.
+/// Returns a size limited to 32 bits; 0 if the server does not return one.
 fn saturate(bytes: Option<u64>) -> u32 {
     u32::try_from(bytes.unwrap_or(0)).unwrap_or(u32::MAX)
 }
@@ -129,7 +129,7 @@ impl Owner {
     }
 }
 
-/// Returns attributes to set; `owner` is that of the same attributes.
+/// Converts attributes to set; `owner` is made from the same attributes.
 pub(super) fn to_set<'o>(attributes: &Sattr, owner: &'o Owner) -> Attributes<'o> {
     Attributes {
         mode: attributes.mode,
@@ -142,7 +142,7 @@ pub(super) fn to_set<'o>(attributes: &Sattr, owner: &'o Owner) -> Attributes<'o>
     }
 }
 
-/// Returns how v4 sets a time; what is kept is no attribute of the call.
+/// Converts a time to set; one that is kept is not an attribute of the call.
 fn set_time(time: nfs3::SetTime) -> Option<SetTime> {
     match time {
         nfs3::SetTime::Keep => None,

@@ -1,8 +1,8 @@
-//! Understands the reply to an operation's compound.
+//! Decodes the reply to an operation's compound.
 //!
-//! The results are walked once: what the operation was about is its last result, or the handle,
-//! stateid and attributes on the way. A reply that lacks one of them is malformed.
-//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15.
+//! The results are walked once: the outcome is the last result, or the handle, stateid and
+//! attributes on the way. A reply that lacks a required one is malformed. **Source:** RFC 7530
+//! section 16, RFC 8881 section 18, RFC 7862 section 15.
 
 use super::super::super::event::Outcome;
 use super::super::super::file::File;
@@ -18,19 +18,19 @@ use crate::nfs4::{
 use crate::version::ProtocolVersion;
 use crate::xdr::Reader;
 
-/// Bytes of a successful reply up to the payload of its READ, in v4.0 and with a SEQUENCE: status,
+/// Size of a successful reply up to the payload of its READ, in v4.0 and without SEQUENCE: status,
 /// empty tag and count, PUTFH, the READ's own words.
 const READ_HEAD_BYTES: usize = 3 * 4 + 2 * 4 + 4 * 4;
 const SEQUENCE_BYTES: usize = 2 * 4 + 16 + 5 * 4;
 
-/// Looks for the payload in the results of a READ. It asks for all that precedes one at once; a
-/// reply that is shorter has none.
+/// Looks for the payload in the results of a READ. Requests everything before it at once; a shorter
+/// reply has no payload.
 pub(in super::super) fn read_prefix(
     version: ProtocolVersion,
     mut reader: Reader<'_>,
 ) -> Result<Prefix, DecodeError> {
-    // The whole head is requested in one piece. A failed READ is shorter: its reply ends first, and
-    // is decoded as a whole.
+    // Request the whole head in one piece. A failed READ is shorter: its reply ends first, and is
+    // decoded as a whole.
     let needed = READ_HEAD_BYTES + if version.has_sessions() { SEQUENCE_BYTES } else { 0 };
     if reader.remaining() < needed {
         return Err(DecodeError::Truncated { needed, left: reader.remaining() });
@@ -41,7 +41,7 @@ pub(in super::super) fn read_prefix(
     })
 }
 
-/// The results that a walk over a reply has found.
+/// The results found in a reply.
 #[derive(Default)]
 struct Found<'a> {
     stateid: Option<Stateid>,
@@ -89,7 +89,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Decodes the results of an operation, which are all that is left; `owner` is that of an OPEN.
+/// Decodes the results of an operation, which must be all that is left; `owner` is that of an OPEN.
 pub(in super::super) fn decode_outcome(
     kind: OperationKind,
     owner: u32,
@@ -133,7 +133,7 @@ pub(in super::super) fn decode_outcome(
     }))
 }
 
-/// Returns the outcome that the last result alone tells.
+/// Returns the outcome if the last result is enough.
 fn plain_outcome(kind: OperationKind, last: &OpOk<'_>) -> Option<Outcome> {
     Some(match (kind, last) {
         (OperationKind::Setattr, OpOk::Setattr { .. })
@@ -199,7 +199,7 @@ pub(in super::super) fn decode_target(body: &[u8]) -> Result<&[u8], DecodeError>
     }
 }
 
-/// Decodes what READ_PLUS found.
+/// Decodes the segments of a READ_PLUS.
 pub(in super::super) fn decode_segments(body: &[u8]) -> Result<List<'_, Segment<'_>>, DecodeError> {
     match last_result(body)? {
         OpOk::ReadPlus { segments, .. } => Ok(segments),

@@ -1,7 +1,7 @@
-//! Says an operation as a compound: handles first, then what is done, then what is requested of it.
+//! Encodes an operation as a compound: first the handles, then the operation itself, then the
+//! requested results.
 //!
-//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15, RFC 8276
-//! section 8.4.
+//! **Source:** RFC 7530 section 16, RFC 8881 section 18, RFC 7862 section 15, RFC 8276 section 8.4.
 
 use super::super::super::file::File;
 use super::super::super::operation::{Data, OpenAccess, Operation, OperationKind, SeekWhat};
@@ -18,14 +18,14 @@ use crate::version::ProtocolVersion;
 /// Offset of the sequence number in OPEN and CLOSE, after the number of the operation.
 const SEQID_AT: usize = 4;
 
-/// A compound that is being written, and what it is written with.
+/// A compound being written, with its context.
 pub(super) struct Compound<'c> {
     pub(super) builder: CompoundBuilder<'c>,
     pub(super) version: ProtocolVersion,
     pub(super) wanted: Wanted,
     pub(super) client: ClientId,
     pub(super) owner: [u8; OWNER_BYTES],
-    /// The owner's sequence number; 0 where there are sessions.
+    /// The owner's sequence number; 0 if there are sessions.
     pub(super) seqid: u32,
     pub(super) scratch: &'c mut Vec<u8>,
 }
@@ -35,14 +35,14 @@ impl Compound<'_> {
         self.builder.push(&Op::Putfh { file: file.handle });
     }
 
-    /// Makes the first file saved and the second current.
+    /// Makes the first file the saved one and the second the current one.
     fn push_saved_and_current(&mut self, saved: &File, current: &File) {
         self.push_putfh(saved);
         self.builder.push(&Op::Savefh);
         self.push_putfh(current);
     }
 
-    /// Asks for the handle and attributes of what is current now.
+    /// Requests the handle and attributes of the current object.
     fn push_description(&mut self) {
         self.builder.push(&Op::Getfh);
         self.builder.push(&Op::Getattr { request: FILE });
@@ -57,7 +57,7 @@ impl Compound<'_> {
         self.push_description();
     }
 
-    /// Opens what is claimed of a current file, and returns where the sequence number stands.
+    /// Opens the claimed or current file, and returns the offset of the sequence number.
     fn push_open(
         &mut self,
         current: &File,
@@ -68,8 +68,8 @@ impl Compound<'_> {
         self.push_putfh(current);
         let seqid_at = self.builder.position() + SEQID_AT;
         // A delegation has to be returned when the server recalls it. Unless one is wanted, v4.1
-        // and later can say so; before, the callback address leads nowhere, and no server grants
-        // one. One to write is never wanted: what is written goes over the wire at once.
+        // and later can decline it; before that, the callback address is invalid, and no server
+        // grants one. A write delegation is never wanted: data is written to the server at once.
         let want = match self.wanted {
             _ if !self.version.has_sessions() => 0,
             Wanted::Read if access == share::READ => share::WANT_READ_DELEGATION,
@@ -102,7 +102,7 @@ impl Compound<'_> {
             }
             CreateHow::Exclusive(verifier) => {
                 // EXCLUSIVE4 stores its verifier in the file's times, and a SETATTR has to repair
-                // them. EXCLUSIVE4_1 carries attributes of its own and needs none: RFC 8881 section
+                // them. EXCLUSIVE4_1 has attributes of its own and needs none: RFC 8881 section
                 // 18.16.3.
                 let how = if self.version.has_sessions() {
                     OpenHow::ExclusiveWith(*verifier, Fattr::default())
@@ -117,7 +117,7 @@ impl Compound<'_> {
     }
 }
 
-/// Refuses what the minor version lacks.
+/// Refuses operations that the minor version lacks.
 pub(super) fn check_supported(
     version: ProtocolVersion,
     operation: &Operation<'_>,
@@ -131,14 +131,14 @@ pub(super) fn check_supported(
     }
 }
 
-/// Tells whether the minor version has an operation.
+/// Returns true if the minor version has an operation.
 pub(in super::super) fn has_operation(version: ProtocolVersion, kind: OperationKind) -> bool {
     let minor = version.minor().unwrap_or_default();
     kind.nfs4_operation().is_none_or(|operation| operation.is_in_minor(minor))
 }
 
-/// Appends an operation, up to an external payload, and returns where the sequence number of an
-/// owner stands if there is one.
+/// Appends an operation, up to an external payload, and returns the offset of an owner's sequence
+/// number if there is one.
 pub(super) fn encode_operation(
     compound: &mut Compound<'_>,
     operation: &Operation<'_>,
@@ -187,7 +187,7 @@ const fn access_bits(access: OpenAccess) -> u32 {
     }
 }
 
-/// Appends an operation on the data of a file, or hands it on.
+/// Appends an operation on the data of a file, or passes it on.
 fn encode_data_operation(compound: &mut Compound<'_>, operation: &Operation<'_>) {
     let (file, op) = match *operation {
         Operation::Write { file, offset, stable, data: Data::Pool(payload) } => {
@@ -225,7 +225,7 @@ fn encode_data_operation(compound: &mut Compound<'_>, operation: &Operation<'_>)
     compound.builder.push(&op);
 }
 
-/// Appends an operation on names or attributes, or hands it on.
+/// Appends an operation on names or attributes, or passes it on.
 fn encode_name_operation(compound: &mut Compound<'_>, operation: &Operation<'_>) {
     match *operation {
         Operation::Lookup { dir, name } => {
@@ -311,8 +311,8 @@ fn readdir_op(cookie: u64, verifier: Verifier, bytes: u32, request: Bitmap) -> O
     Op::Readdir { cookie, verifier, dircount: bytes, maxcount: bytes, request }
 }
 
-/// Appends the compound that confirms an open of v4.0, and returns where its sequence number
-/// stands, which is not filled in. It asks for what the OPEN had requested.
+/// Appends the compound that confirms an open of v4.0, and returns the offset of its sequence
+/// number, which is not filled in. It requests the same results as the OPEN.
 pub(super) fn encode_open_confirm(
     header: &mut Vec<u8>,
     file: FileHandle,

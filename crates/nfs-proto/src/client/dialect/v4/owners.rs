@@ -1,12 +1,12 @@
 //! The owners of opens, and their sequence numbers in v4.0.
 //!
-//! A server merges the opens that one owner has of one file, and in v4.0 takes an owner's opens and
-//! closes one after the other. So that no open waits for another or ends with it, each has an owner
-//! of its own, which is used again after the CLOSE. **Source:** RFC 7530 sections 9.1.5 and 9.1.7.
+//! A server merges the opens that one owner has of one file, and in v4.0 processes an owner's opens
+//! and closes one after the other. So that no open waits for another or ends with it, each has its
+//! own owner, which is reused after the CLOSE. **Source:** RFC 7530 sections 9.1.5 and 9.1.7.
 
 use crate::status::Status;
 
-/// Bytes of an owner's name: what all of a connection have in common, and a number.
+/// Length of an owner's name in bytes: the connection's base, and a number.
 pub(super) const OWNER_BYTES: usize = 12;
 
 /// The owners of one connection.
@@ -25,14 +25,14 @@ impl Owners {
         Self { base: 0, seqids, idle }
     }
 
-    /// Forgets all owners, since the client is a new one; `base` differs between connections.
+    /// Forgets all owners because the client is new; `base` differs between connections.
     pub(super) fn reset(&mut self, base: u64) {
         self.base = base;
         self.seqids.clear();
         self.idle.clear();
     }
 
-    /// Returns what tells these owners from those of other connections.
+    /// Returns the base that distinguishes these owners from those of other connections.
     pub(super) const fn base(&self) -> u64 {
         self.base
     }
@@ -45,7 +45,7 @@ impl Owners {
         })
     }
 
-    /// Lets an owner be taken again.
+    /// Makes an owner available again.
     pub(super) fn release(&mut self, owner: u32) {
         if (owner as usize) < self.seqids.len() {
             self.idle.push(owner);
@@ -62,10 +62,10 @@ impl Owners {
         }
     }
 
-    /// Returns the name the server knows an owner by.
+    /// Returns the name by which the server knows an owner.
     pub(super) fn name_of(&self, owner: u32) -> [u8; OWNER_BYTES] {
         // The base differs between connections of one client and the number within a connection;
-        // the server compares the bytes and nothing else.
+        // the server only compares the bytes.
         let mut name = [0; OWNER_BYTES];
         name[..8].copy_from_slice(&self.base.to_be_bytes());
         name[8..].copy_from_slice(&owner.to_be_bytes());
@@ -73,11 +73,11 @@ impl Owners {
     }
 }
 
-/// Tells whether an answer moves the owner's sequence number on.
-/// **Source:** RFC 7530 section 9.1.7.
+/// Returns true if an answer advances the owner's sequence number. **Source:** RFC 7530 section
+/// 9.1.7.
 pub(super) const fn advances_seqid(status: Status) -> bool {
-    // These failures are found before the server looks at the owner, so that its sequence number is
-    // still the old one on both sides. Moving on would make every later call BAD_SEQID.
+    // These errors are found before the server looks at the owner, so its sequence number is
+    // unchanged on both sides. Advancing it would make every later call BAD_SEQID.
     !matches!(
         status,
         Status::StaleClientId

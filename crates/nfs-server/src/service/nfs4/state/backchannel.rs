@@ -1,9 +1,9 @@
 //! The backchannel of one session: recalls on their way to the client.
 //!
 //! A [`Backchannel`] has one slot, so one recall is in flight and others wait behind it. It may use
-//! each connection that is bound to it, and takes the one that was bound last. Where that is lost
-//! before the reply has come, the same call is sent again over another one, with the same number,
-//! so that the client carries it out once.
+//! any connection bound to it, and prefers the one bound last. If that connection is lost before
+//! the reply arrives, the same call is sent again over another one, with the same sequence, so that
+//! the client executes it once.
 //!
 //! **Source:** RFC 8881 sections 2.10.3.1, 2.10.6, 20.2 and 20.9.
 
@@ -28,7 +28,7 @@ const CB_COMPOUND: u32 = 1;
 /// Operations of a recall: CB_SEQUENCE and CB_RECALL.
 const RECALL_OPERATIONS: u32 = 2;
 
-/// Program, version and credential of calls to a client, as the client chose them.
+/// Body of an AUTH_SYS credential.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallbackCaller {
     program: u32,
@@ -36,7 +36,7 @@ pub(crate) struct CallbackCaller {
     user: Option<CallbackUser>,
 }
 
-/// The body of an AUTH_SYS credential, kept.
+/// The outcome of a recall.
 #[derive(Clone, Debug)]
 struct CallbackUser {
     stamp: u32,
@@ -46,24 +46,24 @@ struct CallbackUser {
     groups: Groups,
 }
 
-/// The outcome of a recall that was sent.
+/// The client knows the delegation and will return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecallReply {
-    /// The client knows the delegation and will return it.
+    /// The client executed the call and refused the recall.
     Confirmed,
-    /// It has taken the call and refuses the recall.
+    /// The client did not execute the call: its sequence counts as unused.
     Failed,
     /// It has not taken the call: its number counts as unused.
     NotTaken,
 }
 
-/// See the module.
+/// Whether the client granted a slot and enough room for a recall.
 #[derive(Debug)]
 pub(crate) struct Backchannel {
     session: [u8; 16],
     /// Whether the client granted a slot and room for a recall.
     is_usable: bool,
-    /// Whether a connection was ever bound to it.
+    /// Number of calls that the client executed.
     was_bound: AtomicBool,
     traffic: Mutex<Traffic>,
 }
@@ -72,7 +72,8 @@ pub(crate) struct Backchannel {
 struct Traffic {
     caller: CallbackCaller,
     lines: Vec<Weak<CallbackLine>>,
-    /// Calls that the client has taken.
+    /// Uses a client's program and the first AUTH_SYS credential that it offers; without one,
+    /// callbacks are anonymous.
     taken: u32,
     in_flight: Option<InFlight>,
     waiting: VecDeque<Arc<State>>,
@@ -85,8 +86,7 @@ struct InFlight {
 }
 
 impl CallbackCaller {
-    /// Takes the program of a client and the first credential that it offers for AUTH_SYS; without
-    /// one callbacks are anonymous.
+    /// Makes the backchannel of a session; no connection is bound yet.
     pub(crate) fn new(program: u32, minor: u32, security: &List<'_, CallbackSecurity<'_>>) -> Self {
         let mut user = None;
         for offered in security.iter() {
@@ -120,18 +120,18 @@ impl CallbackCaller {
 }
 
 impl Backchannel {
-    /// Makes the backchannel of a session; no connection is bound to it yet.
+    /// Sets how the client wants to be called.
     pub(super) fn new(session: [u8; 16], granted: &ChannelAttributes) -> Self {
         let is_usable = granted.requests_max > 0 && granted.operations_max >= RECALL_OPERATIONS;
         Self { session, is_usable, was_bound: AtomicBool::new(false), traffic: Mutex::default() }
     }
 
-    /// Says how the client wants to be called.
+    /// Binds a connection.
     pub(crate) fn set_caller(&self, caller: CallbackCaller) {
         sync::lock(&self.traffic).caller = caller;
     }
 
-    /// Adds a connection.
+    /// Whether the client can be called.
     pub(super) fn bind(&self, line: &Arc<CallbackLine>) {
         let mut traffic = sync::lock(&self.traffic);
         traffic.lines.retain(|bound| {
@@ -142,17 +142,18 @@ impl Backchannel {
         self.send_next(&mut traffic);
     }
 
-    /// Whether a client can be called.
+    /// Whether the client wants to be called: it has bound a connection, even if that is lost by
+    /// now.
     pub(super) fn is_alive(&self) -> bool {
         self.is_usable && sync::lock(&self.traffic).live_line().is_some()
     }
 
-    /// Whether the client wants to be called: it has bound a connection, which may be lost by now.
+    /// Sends a recall, or queues it behind earlier ones; returns false if no connection is left.
     pub(super) fn is_wanted(&self) -> bool {
         self.is_usable && self.was_bound.load(Ordering::Relaxed)
     }
 
-    /// Sends a recall, or has it wait for those before it; false where no connection is left.
+    /// Sends a recall again if its connection is lost.
     pub(super) fn recall(&self, delegation: &Arc<State>) -> bool {
         let mut traffic = sync::lock(&self.traffic);
         if !self.is_usable || traffic.live_line().is_none() {
@@ -163,12 +164,12 @@ impl Backchannel {
         true
     }
 
-    /// Sends a recall again whose connection is lost.
+    /// Completes the recall in flight, and sends the next one.
     pub(super) fn check_in_flight(&self) {
         self.send_next(&mut sync::lock(&self.traffic));
     }
 
-    /// Ends the recall in flight, and sends the next one.
+    /// Leaves all recalls to the client's other sessions.
     pub(crate) fn note_reply(&self, reply: RecallReply) {
         let mut traffic = sync::lock(&self.traffic);
         let Some(ended) = traffic.in_flight.take() else { return };
@@ -184,7 +185,7 @@ impl Backchannel {
         self.send_next(&mut traffic);
     }
 
-    /// Leaves all recalls to other sessions of the client.
+    /// Sends the first in the queue, unless a call is in flight over a live connection.
     pub(super) fn close(&self) {
         let mut traffic = sync::lock(&self.traffic);
         traffic.lines.clear();
@@ -193,15 +194,15 @@ impl Backchannel {
         traffic.give_up();
     }
 
-    /// Sends what is first in line, unless a call is in flight over a connection that lives.
+    /// The client may or may not have executed it. The same call with the same sequence gets it
+    /// executed once in either case (RFC 8881 section 2.10.6.2).
     fn send_next(&self, traffic: &mut Traffic) {
         let mut is_repeated = false;
         if let Some(in_flight) = &traffic.in_flight {
             if in_flight.line.strong_count() > 0 {
                 return;
             }
-            // The client may have carried it out or not. The same call with the same number gets
-            // it done once in both cases (RFC 8881 section 2.10.6.2).
+            // Delegations returned meanwhile need not be recalled.
             is_repeated = true;
         }
         let Some(line) = traffic.live_line() else { return traffic.give_up() };
@@ -209,7 +210,7 @@ impl Backchannel {
             traffic.waiting.push_front(in_flight.delegation);
         }
         while let Some(delegation) = traffic.waiting.pop_front() {
-            // What was returned meanwhile need not be recalled.
+            // The live connection that was bound last.
             if !is_repeated && !delegation.is_live() {
                 continue;
             }
@@ -225,13 +226,17 @@ impl Backchannel {
 }
 
 impl Traffic {
-    /// The connection that was bound last, of those that live.
+    /// Leaves the queued recalls to be sent again later, perhaps over another session. The call in
+    /// flight, if there is one, is kept for its sequence.
     fn live_line(&self) -> Option<Arc<CallbackLine>> {
         self.lines.iter().rev().find_map(Weak::upgrade)
     }
 
-    /// Has those that wait sent again later, perhaps over another session. The call in flight, if
-    /// there is one, is kept for its number.
+    /// One client: its identity, its lease, and everything it holds.
+    ///
+    /// The lease is one atomic, so renewing it takes no lock. The client's holdings are under its
+    /// own mutex: two clients never wait for each other, and READ and WRITE never take it. A `dead`
+    /// client has lost everything; a call that still has the `Arc` notices that under the lock.
     fn give_up(&mut self) {
         for state in self.waiting.drain(..) {
             if let Some(delegation) = &state.delegation {

@@ -1,8 +1,4 @@
-//! One client: who it is, how long its lease runs, and everything it holds.
-//!
-//! The lease is one atomic, so renewing it takes no lock. What a client holds stands under one
-//! mutex of its own: two clients never wait for each other, and READ and WRITE never take it.
-//! A `dead` client has lost everything; a call that still has the `Arc` finds that under the lock.
+//! The user id of a caller.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -17,10 +13,11 @@ use crate::sync;
 /// Who made a call: a user id.
 pub(crate) type Principal = u32;
 
-/// See the module.
+/// The client id on the wire: the server's start number in the upper half, the client number in the
+/// lower.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// The client id on the wire: number of the server's start above, number of the client below.
+    /// Flags that SEQUENCE returns.
     pub(crate) id: u64,
     kind: ClientKind,
     pub(super) owner: Arc<[u8]>,
@@ -33,26 +30,26 @@ pub(crate) struct Client {
     _charge: Charge,
 }
 
-/// Everything a client holds.
+/// Expired, replaced or forgotten: it may not hold anything any more.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
-    /// Expired, replaced or forgotten: it may hold nothing any more.
+    /// Its delegations by file.
     pub(super) dead: bool,
     pub(super) open_owners: HashMap<Arc<[u8]>, Owner>,
     pub(super) lock_owners: HashMap<Arc<[u8]>, Owner>,
-    /// Its delegation of each file.
+    /// Delegations that were revoked and not yet freed by the client.
     pub(super) delegations: HashMap<InodeId, u64>,
     /// Delegations that were revoked and that it has not freed yet.
     pub(super) revoked: Vec<u64>,
-    /// Numbers of its sessions.
+    /// Sequence of the last CREATE_SESSION, and its result if it succeeded.
     pub(super) sessions: Vec<u64>,
     /// Sequence of the last CREATE_SESSION, and its result where there was one.
     pub(super) creation: (u32, Option<CreatedSession>),
-    /// Whether RECLAIM_COMPLETE was called.
+    /// How a client identifies itself and numbers its calls.
     pub(super) reclaim_complete: bool,
 }
 
-/// The rules by which a client identifies itself and numbers its calls.
+/// v4.0: SETCLIENTID, and sequence numbers per owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientKind {
     /// v4.0: SETCLIENTID, and sequence numbers of owners.
@@ -61,7 +58,7 @@ pub(crate) enum ClientKind {
     WithSessions,
 }
 
-/// The sender of a stateid.
+/// A v4.0 client, identified only by the stateid itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Requester<'a> {
     /// A client of v4.0, which only the stateid itself identifies.
@@ -70,18 +67,18 @@ pub(crate) enum Requester<'a> {
     Session(&'a Arc<Client>),
 }
 
-/// The session that CREATE_SESSION granted.
+/// The session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CreatedSession {
-    /// The session's name.
+    /// The csa_sequence that created it.
     pub(crate) id: [u8; 16],
-    /// The csa_sequence that made it.
+    /// Granted flags.
     pub(crate) sequence: u32,
     /// Flags that were granted.
     pub(crate) flags: u32,
     /// From client to server.
     pub(crate) fore: ChannelAttributes,
-    /// From server to client.
+    /// The kind of an owner; each kind has its own names.
     pub(crate) back: ChannelAttributes,
 }
 
@@ -140,7 +137,7 @@ impl Client {
 
     /// The flags that SEQUENCE returns to it.
     pub(crate) fn status_flags(&self) -> u32 {
-        // Relaxed: the flags tell of something that the client asks about in further calls.
+        // Relaxed: the flags announce something that the client will ask about in further calls.
         self.status_flags.load(Ordering::Relaxed)
     }
 
@@ -159,14 +156,14 @@ impl Client {
     }
 }
 
-/// How a client names itself.
+/// The identity a client claims.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity<'a> {
-    /// Its name, the same over its restarts.
+    /// Its name, which survives its restarts.
     pub(crate) owner: &'a [u8],
-    /// Differs for each of its starts.
+    /// Differs between its starts.
     pub(crate) verifier: [u8; 8],
-    /// The principal that calls.
+    /// The calling principal.
     pub(crate) principal: Principal,
 }
 
@@ -187,7 +184,7 @@ impl Holdings {
             || self.lock_owners.values().any(has_states)
     }
 
-    /// The number of an owner's state for a file.
+    /// Returns the key of an owner's state for a file.
     pub(super) fn state_of(&mut self, kind: OwnerKind, name: &[u8], file: InodeId) -> Option<u64> {
         self.owners_of(kind).get(name)?.states.get(&file).copied()
     }

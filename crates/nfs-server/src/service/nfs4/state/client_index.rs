@@ -1,7 +1,7 @@
-//! Clients by name: the confirmed one of a name, and one that still has to confirm itself.
+//! Clients by name: the confirmed one of each name, and one that has yet to confirm itself.
 //!
-//! v4.0 and later versions have an index each, with the same two entries for a name; the rules of
-//! who replaces whom are in `setclientid` and `exchange`.
+//! v4.0 and later versions each have an index, with the same two entries per name; the rules of who
+//! replaces whom are in `setclientid` and `exchange`.
 //!
 //! **Source:** RFC 7530 section 16.33.5, RFC 8881 section 18.35.4.
 
@@ -16,14 +16,14 @@ use crate::fs::Charge;
 use crate::limits::{NFS4_CLIENT_BYTES, NFS4_CLIENTS_MAX};
 use crate::sync;
 
-/// A client and the verifier that it confirms, or confirmed, itself with; v4.1 has none.
+/// A client and the verifier that confirms it; v4.1 has none.
 #[derive(Clone, Debug)]
 pub(super) struct Registration {
     pub(super) client: Arc<Client>,
     pub(super) confirm: [u8; 8],
 }
 
-/// The record under one name.
+/// The clients of one name.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub(super) confirmed: Option<Registration>,
@@ -34,15 +34,15 @@ pub(super) struct Record {
 #[derive(Debug, Default)]
 pub(super) struct ClientIndex {
     records: HashMap<Arc<[u8]>, Record>,
-    /// Names of the pending clients by their id.
+    /// Names of pending clients by id.
     pending: HashMap<u64, Arc<[u8]>>,
 }
 
 impl ClientIndex {
-    /// The record of a name; an empty one where there is none.
+    /// Returns the record of a name, creating an empty one if necessary.
     ///
     /// # Errors
-    /// `Jukebox` where the index is full.
+    /// `Jukebox` if the index is full.
     pub(super) fn record_of(&mut self, name: &[u8]) -> Result<&mut Record, Status> {
         if !self.records.contains_key(name) {
             if self.records.len() >= NFS4_CLIENTS_MAX {
@@ -53,7 +53,7 @@ impl ClientIndex {
         Ok(self.records.get_mut(name).expect("it was just put in"))
     }
 
-    /// Adds a client that has to confirm itself, in place of another pending one.
+    /// Adds a client that has to confirm itself, replacing another pending one.
     pub(super) fn set_pending(&mut self, entry: Registration) {
         let name = Arc::clone(&entry.client.owner);
         let id = entry.client.id;
@@ -64,16 +64,16 @@ impl ClientIndex {
         self.pending.insert(id, name);
     }
 
-    /// Finds the pending client of an id.
+    /// Finds the pending client with an id.
     pub(super) fn find_pending(&self, id: u64) -> Option<&Registration> {
         let record = self.records.get(self.pending.get(&id)?)?;
         record.pending.as_ref().filter(|entry| entry.client.id == id)
     }
 
-    // A client proves with SETCLIENTID_CONFIRM or CREATE_SESSION that it received the reply which
-    // gave it its id. Until then the confirmed one of the same name keeps everything it holds, or a
-    // forged or delayed call could end another client's opens (RFC 7530 section 16.33.5).
-    /// Turns the pending client of an id into the confirmed one; returns whom it replaces.
+    // With SETCLIENTID_CONFIRM or CREATE_SESSION a client proves that it received the reply with
+    // its id. Until then the confirmed one of the same name keeps everything it holds, or a forged
+    // or delayed call could end another client's opens (RFC 7530 section 16.33.5).
+    /// Makes the pending client with an id the confirmed one; returns the one it replaces.
     pub(super) fn confirm_pending(&mut self, id: u64) -> Option<Arc<Client>> {
         let name = self.pending.remove(&id)?;
         let record = self.records.get_mut(&name)?;
@@ -82,7 +82,7 @@ impl ClientIndex {
         (old.client.id != id).then_some(old.client)
     }
 
-    /// Removes a client from its record, and the record with its last client.
+    /// Removes a client from its record, and the record if it was the last client.
     pub(super) fn remove_client(&mut self, client: &Client) {
         let Some(record) = self.records.get_mut(&client.owner) else { return };
         record.confirmed.take_if(|entry| entry.client.id == client.id);
@@ -99,7 +99,7 @@ impl ClientIndex {
         }
     }
 
-    /// Removes all clients whose lease is over.
+    /// Removes all clients whose lease has expired.
     pub(super) fn remove_expired(&mut self, is_over: impl Fn(&Client) -> bool) {
         let pending = &mut self.pending;
         self.records.retain(|_, record| {
@@ -113,34 +113,34 @@ impl ClientIndex {
 }
 
 impl Tables {
-    /// Locks the index of one kind of clients: the same name in both is two clients.
+    /// Locks the index of one kind of clients: the same name in both means two clients.
     pub(super) fn lock_index(&self, kind: ClientKind) -> MutexGuard<'_, ClientIndex> {
         sync::lock(&self.client_indexes[kind as usize])
     }
 
-    /// Takes the memory of a client of that name.
+    /// Charges the memory of a client with that name.
     ///
     /// # Errors
-    /// `Jukebox` where there is none until leases run out.
+    /// `Jukebox` if there is none until leases expire.
     pub(super) fn charge_client(&self, name: &[u8]) -> Result<Charge, Status> {
-        // The client and the index have a copy of the name each.
+        // The client and the index each have a copy of the name.
         let bytes = NFS4_CLIENT_BYTES + 2 * name.len() as u64;
         self.memory.take_for_client(bytes).ok_or(Status::Jukebox)
     }
 
-    /// Whether an id was given to a client that has not confirmed itself.
+    /// Returns true if the id was assigned to a client that has not confirmed itself.
     pub(super) fn is_pending(&self, id: u64) -> bool {
         let kinds = [ClientKind::V4_0, ClientKind::WithSessions];
         kinds.into_iter().any(|kind| self.lock_index(kind).find_pending(id).is_some())
     }
 
-    /// Makes a client one of the confirmed.
+    /// Adds a client to the confirmed ones.
     pub(super) fn add_confirmed(&self, client: &Arc<Client>) {
         let mut confirmed = sync::write(&self.confirmed);
         confirmed.insert(client.id, Arc::clone(client));
     }
 
-    /// The confirmed client of a record, where its lease still runs; an expired one is forgotten.
+    /// The confirmed client of a record if its lease has not expired; otherwise it is forgotten.
     pub(super) fn unexpired_client(
         &self,
         record: &mut Record,

@@ -19,7 +19,7 @@ const READS: Share = Share { access: READ, deny: 0 };
 const WRITES: Share = Share { access: WRITE, deny: 0 };
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A client with a session, and a connection that it can be called over.
+/// A client with a session, and a connection for callbacks.
 struct Callee {
     client: Arc<Client>,
     session: Arc<Session>,
@@ -38,7 +38,7 @@ impl Callee {
         callee
     }
 
-    /// Binds a new connection in place of the old one.
+    /// Binds a new connection, replacing the old one.
     fn reconnect(&mut self) {
         let line = Arc::new(CallbackLine::new(Arc::clone(&self.mailbox), 1));
         self.session.bind_backchannel(Some(&line));
@@ -56,7 +56,7 @@ impl Callee {
         world.tables.grant_delegation(&self.session, pin, handle, world.now_ns)
     }
 
-    /// How many calls were sent since the last time.
+    /// Number of calls sent since the last time.
     fn calls(&self) -> usize {
         let orders = self.mailbox.take();
         assert!(orders.iter().all(|order| matches!(order, Order::CallBack(1, _))));
@@ -79,7 +79,7 @@ impl Callee {
     }
 }
 
-/// Delegations granted, recalled, returned and revoked.
+/// Numbers of delegations granted, recalled, returned and revoked.
 fn counts(world: &World) -> [u64; 4] {
     let counts = &world.tables.delegation_counts;
     let all = [&counts.granted, &counts.recalled, &counts.returned, &counts.revoked];
@@ -99,7 +99,7 @@ fn a_reader_alone_gets_a_delegation_and_reads_by_it() {
     assert_eq!(writes, Err(Status::OpenMode));
     let again = reader.delegate(&world, file);
     assert_eq!(again, Err(NoDelegation::Contention), "one of each file");
-    // Another reader has one of its own, and what both do recalls nothing.
+    // Another reader gets its own delegation, and reading recalls nothing.
     let second = Callee::new(&world, b"second");
     assert!(second.delegate(&world, file).is_ok());
     assert_eq!((reader.calls(), second.calls()), (0, 0));
@@ -124,7 +124,7 @@ fn none_is_granted_beside_a_writer_or_without_a_way_to_recall_it() {
     assert_eq!(reader.client.status_flags(), down, "it learns that it has to bind one");
     reader.reconnect();
     assert_eq!(reader.client.status_flags(), 0);
-    // Its own opens for writing are no reason.
+    // A client's own opens for writing do not recall it.
     world.open(&reader.client, b"own", file, WRITES).unwrap();
     assert!(reader.delegate_only(&world, file).is_ok());
 }
@@ -153,7 +153,7 @@ fn a_writer_waits_until_the_delegation_is_returned() {
     let refused = world.open(&writer, b"o", file, WRITES);
     assert_eq!((refused, reader.calls()), (Err(Status::Jukebox), 1));
     reader.reply(RecallReply::Confirmed);
-    // The recall is sent once, however often the writer tries.
+    // The recall is sent only once, however often the writer tries.
     world.now_ns += SECOND_NS;
     let refused = world.open(&writer, b"o", file, WRITES);
     assert_eq!((refused, reader.calls()), (Err(Status::Jukebox), 0));
@@ -161,11 +161,11 @@ fn a_writer_waits_until_the_delegation_is_returned() {
     assert_eq!(world.open(&writer, b"r", file, share(READ, WRITE)).err(), None, "no conflict");
     assert_eq!(reader.give_back(&world, file, &stateid), Ok(()));
     assert_eq!(counts(&world), [1, 1, 1, 0], "one recall, however often it was needed");
-    // The writer of the first try, which has an open that denies writing, may not; another may.
+    // The first writer, which has an open that denies writing, may not; another may.
     let other = world.file("other");
     assert!(world.open(&writer, b"o", other, WRITES).is_ok());
     assert!(!world.tables.has_delegations());
-    // For some time the file is not delegated again.
+    // For a while the file is not delegated again.
     world.now_ns += 29 * SECOND_NS;
     assert_eq!(reader.delegate_only(&world, file), Err(NoDelegation::Contention));
     world.now_ns += 61 * SECOND_NS;
@@ -195,7 +195,8 @@ fn a_delegation_that_is_kept_is_revoked_after_a_lease_and_freed_by_its_client() 
     let stateid = reader.delegate(&world, file).unwrap();
     let (writer, _) = world.modern(b"writer", 1);
     assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));
-    // Both clients live: the lease of the recall counts, not that of the client.
+    // Both clients are alive: what counts is the lease period since the recall, not the client's
+    // lease.
     world.now_ns += LEASE_NS / 2;
     for client in [&reader.client, &writer] {
         client.renew(world.now_ns);
@@ -263,7 +264,7 @@ fn a_lost_connection_has_the_recall_sent_again_over_the_next() {
     assert_eq!(reader.client.status_flags(), 0);
     assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));
     assert_eq!(reader.calls(), 1);
-    // The call is lost with its connection: binding another one sends it.
+    // The call is lost with its connection: binding another one sends it again.
     reader.line = None;
     reader.reconnect();
     assert_eq!(reader.calls(), 1);
@@ -287,7 +288,7 @@ fn recalls_of_a_session_go_one_after_another() {
         assert_eq!(refused, Err(Status::Jukebox));
     }
     assert_eq!(reader.calls(), 1, "the backchannel has one slot");
-    // What was returned before its turn is not recalled any more.
+    // A delegation returned before its turn is not recalled.
     assert_eq!(reader.give_back(&world, files[1], &stateids[1]), Ok(()));
     reader.reply(RecallReply::Confirmed);
     assert_eq!(reader.calls(), 1);

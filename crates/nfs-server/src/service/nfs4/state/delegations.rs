@@ -1,12 +1,12 @@
-//! Delegations to read: granted, recalled, returned, revoked.
+//! Read delegations: granted, recalled, returned, revoked.
 //!
-//! A delegation is a [`State`] of its own beside the opens of a file. It is granted under the lock
-//! of the file's entry, where no other client has the file open for writing, and whatever another
-//! client does that changes the file recalls it first. The one that changes is answered with DELAY
-//! until the delegation is returned, or revoked a lease after its recall.
+//! A delegation is a [`State`] of its own next to the opens of a file. It is granted under the lock
+//! of the file's entry, if no other client has the file open for writing, and anything another
+//! client does that changes the file recalls it first. That client gets DELAY until the delegation
+//! is returned, or revoked one lease period after its recall.
 //!
-//! **Source:** RFC 8881 sections 10.2 to 10.4; what recalls is what breaks leases in Linux
-//! (fs/namei.c, fs/attr.c, fs/nfsd/nfs4state.c).
+//! **Source:** RFC 8881 sections 10.2 to 10.4; the operations that recall are those that break
+//! leases in Linux (fs/namei.c, fs/attr.c, fs/nfsd/nfs4state.c).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -29,14 +29,14 @@ use crate::fs::{InodeId, Pin};
 use crate::limits::NFS4_DELEGATIONS_MAX;
 use crate::sync;
 
-/// Time for which a file is at least not delegated again after a recall, so that one that is
-/// written and read in turns is not recalled again and again.
+/// Minimum time after a recall before a file is delegated again, so that one that is alternately
+/// written and read is not recalled over and over.
 ///
 /// **Source:** Linux, fs/nfsd/nfs4state.c, `delegation_blocked`: 30 to 60 seconds.
 const HOLD_OFF_NS: u64 = 30_000_000_000;
 
 /// Files whose delegations were recalled lately, in two sets: the older one is dropped when the
-/// younger one is as old as the hold-off, so that no file needs a time of its own.
+/// younger one reaches the hold-off age, so that files need no timestamps of their own.
 #[derive(Debug, Default)]
 pub(super) struct RecalledLately {
     younger: HashSet<InodeId>,
@@ -72,26 +72,27 @@ impl RecalledLately {
     }
 }
 
-/// Counters of delegations since the start; each is rare enough for one that all threads share.
+/// Counters of delegations since the start; these events are rare enough for counters shared by all
+/// threads.
 #[derive(Debug, Default)]
 pub(crate) struct DelegationCounts {
     pub(crate) granted: AtomicU64,
-    /// Those that were to be returned, each once, however often the recall was sent.
+    /// Recalled delegations, each counted once, however often the recall was sent.
     pub(crate) recalled: AtomicU64,
     pub(crate) returned: AtomicU64,
     pub(crate) revoked: AtomicU64,
 }
 
 impl Tables {
-    /// Whether any client has a delegation; mostly none has, and nothing has to be looked up.
+    /// Whether any client has a delegation; usually none has, which saves the lookup.
     pub(crate) fn has_delegations(&self) -> bool {
         self.files.delegations() > 0
     }
 
-    /// Delegates a file, which the client of the session has open, for reading.
+    /// Grants a read delegation of a file that the session's client has open.
     ///
     /// # Errors
-    /// The reason where it can't be delegated now.
+    /// The reason why it can't be delegated now.
     pub(crate) fn grant_delegation(
         &self,
         session: &Session,
@@ -100,9 +101,9 @@ impl Tables {
         now_ns: u64,
     ) -> Result<Stateid, NoDelegation> {
         let (client, file) = (&session.client, pin.id());
-        // What can't be recalled must not be given. A client whose connection was lost and that has
-        // only connected again gets none until it binds the new one, and learns by the flags that
-        // it has to (RFC 8881 section 18.46.3); one that wanted no backchannel is left alone.
+        // A delegation that can't be recalled must not be granted. A client that has lost its
+        // connection and only reconnected gets none until it binds the new one, and flags tell it
+        // to (RFC 8881 section 18.46.3); a client that wanted no backchannel is left alone.
         if !session.backchannel.is_alive() {
             if session.backchannel.is_wanted() {
                 client.raise_flags(CB_PATH_DOWN | CB_PATH_DOWN_SESSION);
@@ -135,7 +136,7 @@ impl Tables {
     /// Finds the delegation that a client claims to have of a file.
     ///
     /// # Errors
-    /// As `find_on`; `BadStateid` for another kind of state.
+    /// Those of `find_on`; `BadStateid` for another kind of state.
     pub(crate) fn find_delegation(
         &self,
         stateid: &Stateid,
@@ -147,10 +148,10 @@ impl Tables {
         if state.delegation.is_some() { Ok(state) } else { Err(Status::BadStateid) }
     }
 
-    /// Takes a delegation back that its client returns.
+    /// Returns a delegation.
     ///
     /// # Errors
-    /// `Expired` for a client that is forgotten.
+    /// `Expired` for a client that has been forgotten.
     pub(crate) fn return_delegation(&self, state: &State) -> Result<(), Status> {
         let mut holdings = state.client.lock();
         living(&mut holdings)?.delegations.remove(&state.file);
@@ -159,8 +160,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Recalls the delegations of a file that other clients than `client` have, before the file
-    /// is changed.
+    /// Recalls the delegations that clients other than `client` have of a file, before it is
+    /// changed.
     ///
     /// # Errors
     /// `Jukebox` until they are returned.
@@ -180,7 +181,7 @@ impl Tables {
         self.recall_all(&holders, now_ns)
     }
 
-    /// Recalls delegations; no lock is held.
+    /// Recalls delegations; must be called without locks.
     ///
     /// # Errors
     /// `Jukebox` while one of them is still held.
@@ -194,7 +195,7 @@ impl Tables {
         outcome
     }
 
-    /// Recalls a delegation; true where it is gone.
+    /// Recalls a delegation; returns true if it is gone.
     fn recall_or_revoke(&self, state: &Arc<State>, now_ns: u64) -> bool {
         let Some(delegation) = &state.delegation else { return true };
         if state.client.is_expired(now_ns, self.lease_ns) {
@@ -205,12 +206,12 @@ impl Tables {
         if is_first {
             self.delegation_counts.recalled.fetch_add(1, Ordering::Relaxed);
         }
-        // They are not charged one by one: both sets together take a sixteenth of the memory.
+        // They are not charged individually: both sets together take a sixteenth of the memory.
         let affordable = self.memory.clients.limit_bytes() / 1024;
         let files_max = NFS4_DELEGATIONS_MAX.min(affordable as usize);
         sync::lock(&self.recalled_lately).add(state.file, files_max, now_ns);
-        // A client that is alive and keeps what is recalled loses it after a lease, so that others
-        // don't wait for ever (RFC 8881 section 10.4.6).
+        // A live client that keeps a recalled delegation loses it after one lease period, so that
+        // others don't wait forever (RFC 8881 section 10.4.6).
         if now_ns.saturating_sub(began_ns) > self.lease_ns {
             self.revoke(state);
             return true;
@@ -219,7 +220,7 @@ impl Tables {
         !state.is_live()
     }
 
-    /// Sends a recall over one of the sessions of its client, where it is not on its way.
+    /// Sends a recall over one of the client's sessions, unless it is already on its way.
     fn send_recall(&self, state: &Arc<State>) {
         let Some(delegation) = &state.delegation else { return };
         let is_new = delegation.begin_sending();
@@ -233,14 +234,14 @@ impl Tables {
             }
         }
         if is_new {
-            // The client binds a connection again when a flag says so, and the next try of the one
-            // that waits sends the recall (RFC 8881 section 18.46.3).
+            // The flag makes the client bind a connection again, and the waiting client's next
+            // attempt then sends the recall (RFC 8881 section 18.46.3).
             delegation.repeat_recall();
             state.client.raise_flags(CB_PATH_DOWN | CB_PATH_DOWN_SESSION);
         }
     }
 
-    /// Notes what a client has answered to a recall in a session.
+    /// Handles a client's reply to a recall in a session.
     pub(crate) fn note_recall_reply(&self, session: [u8; 16], reply: RecallReply) {
         let session = self.sessions.get(super::sessions::session_key(session));
         if let Some(session) = session {
@@ -248,8 +249,8 @@ impl Tables {
         }
     }
 
-    /// Ends a delegation that its client keeps; each SEQUENCE reports it to the client until the
-    /// stateid is freed.
+    /// Revokes a delegation that its client did not return; each SEQUENCE reports it to the client
+    /// until the stateid is freed.
     fn revoke(&self, state: &State) {
         let mut holdings = state.client.lock();
         if holdings.dead || holdings.delegations.get(&state.file) != Some(&state.key) {
@@ -266,7 +267,7 @@ impl Tables {
         state.client.raise_flags(RECALLABLE_STATE_REVOKED);
     }
 
-    /// Forgets a delegation that was revoked.
+    /// Forgets a revoked delegation.
     ///
     /// # Errors
     /// `LocksHeld` for one that is still held.
@@ -286,7 +287,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Takes a delegation off its file.
+    /// Removes a delegation from its file.
     pub(super) fn remove_delegation(&self, state: &State) {
         let mut shard = self.files.lock(state.file);
         if let Some(entry) = shard.get_mut(&state.file) {

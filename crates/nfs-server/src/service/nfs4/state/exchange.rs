@@ -1,6 +1,6 @@
 //! Clients of v4.1 and later: EXCHANGE_ID, DESTROY_CLIENTID and RECLAIM_COMPLETE.
 //!
-//! The numbered cases are those of the RFC's table.
+//! Case numbers are those of the RFC.
 //!
 //! **Source:** RFC 8881 section 18.35.4 (cases 1 to 9), 18.50, 18.51.
 
@@ -12,32 +12,32 @@ use super::Tables;
 use super::client::{Client, ClientKind, Identity};
 use super::client_index::Registration;
 
-/// The client that EXCHANGE_ID found or made.
+/// The client that EXCHANGE_ID found or created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exchanged {
     /// The client id.
     pub(crate) id: u64,
-    /// The sequence that its next CREATE_SESSION has to have.
+    /// The sequence expected in its next CREATE_SESSION.
     pub(crate) sequence: u32,
-    /// Whether the client is confirmed already.
+    /// Whether the client has already been confirmed.
     pub(crate) confirmed: bool,
 }
 
 /// The purpose of an EXCHANGE_ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExchangeKind {
-    /// A new client, or one that is known already, introduces itself.
+    /// A client introduces itself, whether new or already known.
     Introduce,
     /// A confirmed client changes its record: EXCHGID4_FLAG_UPD_CONFIRMED_REC_A is set.
     Update,
 }
 
 impl Tables {
-    /// Registers a client that wants to be known, or finds it.
+    /// Registers a client, or finds it.
     ///
     /// # Errors
-    /// `ClidInUse` where another user's client of that name holds state; `Jukebox` where there is
-    /// no memory; for an update: `NoEnt`, `NotSame` or `Perm` where there is no client that may be
+    /// `ClidInUse` if another user's client of that name holds state; `Jukebox` if there is no
+    /// memory; for an update: `NoEnt`, `NotSame` or `Perm` if there is no client that may be
     /// updated.
     pub(crate) fn exchange_id(
         &self,
@@ -54,16 +54,16 @@ impl Tables {
             (None, ExchangeKind::Introduce) => Ok(None),        // Case 1.
             (Some(entry), kind) => {
                 let same_user = entry.client.principal == identity.principal;
-                // The verifier differs for each start of a client's host: after a restart it
-                // holds nothing any more, and may replace its own record (case 5).
+                // The verifier differs between starts of a client's host: after a restart it holds
+                // nothing any more, and may replace its own record (case 5).
                 let same_start = entry.client.verifier == identity.verifier;
                 match kind {
                     ExchangeKind::Update if !same_start => Err(Status::NotSame), // Case 8.
                     ExchangeKind::Update if !same_user => Err(Status::Perm),     // Case 9.
                     _ if same_user && same_start => Ok(Some(Arc::clone(&entry.client))),
                     _ if same_user => Ok(None),
-                    // Case 3: another user has the name. Its state protects it; without state it
-                    // gives way at once.
+                    // Case 3: another user has the name. If it has state, that protects it;
+                    // otherwise it gives way at once.
                     _ if entry.client.lock().has_state() => Err(Status::ClidInUse),
                     _ => {
                         record.confirmed = None;

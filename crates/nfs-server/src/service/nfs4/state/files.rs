@@ -1,8 +1,8 @@
 //! Who has which file open, and who has locked what in it.
 //!
-//! Entries are spread over shards by file, each with one mutex, and exist only while a file is
-//! open or delegated. Counts of readers, writers and deniers answer most questions, so opening a
-//! file that ten thousand others have open costs the same as opening one of one's own.
+//! Entries are spread over shards by file, each with one mutex, and exist only while a file is open
+//! or delegated. Counts of readers, writers and deniers answer most questions, so opening a file
+//! that ten thousand others have open costs the same as opening a private one.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,10 +20,10 @@ const SHARDS: u64 = 64;
 #[derive(Debug, Default)]
 pub(super) struct FileEntry {
     opens: HashMap<u64, Arc<State>>,
-    /// States of locks, also those without any lock at the moment.
+    /// Lock states, including those that currently have no locks.
     pub(super) lockers: HashMap<u64, Arc<State>>,
     pub(super) ranges: Ranges,
-    /// Delegations to read.
+    /// Read delegations.
     delegations: Vec<Arc<State>>,
     /// Number of opens with each bit: access READ, WRITE, deny READ, WRITE.
     counts: [usize; 4],
@@ -33,9 +33,9 @@ pub(super) struct FileEntry {
 #[derive(Debug)]
 pub(super) struct Files {
     shards: Vec<Mutex<HashMap<InodeId, FileEntry>>>,
-    /// Opens that deny something, anywhere.
+    /// Number of opens that deny something, in all files.
     deniers: AtomicUsize,
-    /// Delegations of all files.
+    /// Number of delegations of all files.
     delegations: AtomicUsize,
 }
 
@@ -45,18 +45,19 @@ impl Files {
         Self { shards, deniers: AtomicUsize::new(0), delegations: AtomicUsize::new(0) }
     }
 
-    /// Locks the shard that a file is in.
+    /// Locks the shard of a file.
     pub(super) fn lock(&self, file: InodeId) -> MutexGuard<'_, HashMap<InodeId, FileEntry>> {
         let shard = &self.shards[(file.fileid() % SHARDS) as usize];
         sync::lock(shard)
     }
 
-    /// Whether any open anywhere denies something; mostly not, and then no shard has to be locked.
+    /// Whether any open in any file denies something; usually none does, and then no shard has to
+    /// be locked.
     pub(super) fn has_deniers(&self) -> bool {
         self.deniers.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns how many delegations there are; mostly none, and then nothing has to be recalled.
+    /// Returns the number of delegations; usually there are none, and nothing has to be recalled.
     pub(super) fn delegations(&self) -> usize {
         self.delegations.load(Ordering::Relaxed)
     }
@@ -67,7 +68,7 @@ impl Files {
         self.delegations.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Removes a delegation, where it is there.
+    /// Removes a delegation if it exists.
     pub(super) fn remove_delegation(&self, entry: &mut FileEntry, state: &State) {
         let before = entry.delegations.len();
         entry.delegations.retain(|held| held.key != state.key);
@@ -80,7 +81,7 @@ impl Files {
         entry.opens.insert(state.key, Arc::clone(state));
     }
 
-    /// Changes what an open allows and denies.
+    /// Changes the access and deny bits of an open.
     pub(super) fn change_share(
         &self,
         entry: &mut FileEntry,
@@ -92,7 +93,7 @@ impl Files {
         self.count_share(entry, state.share());
     }
 
-    /// Removes an open from its file with the locks under it; returns the states of those locks.
+    /// Removes an open from its file, with its locks; returns their lock states.
     pub(super) fn remove(&self, entry: &mut FileEntry, state: &State) -> Vec<Arc<State>> {
         if entry.opens.remove(&state.key).is_none() {
             return Vec::new();
@@ -113,9 +114,9 @@ impl Files {
         lockers
     }
 
-    // The counts of an entry and the number of deniers are changed together and under the lock of
-    // the entry's shard. A READ that looks at `deniers` without that lock may be ordered before an
-    // OPEN that is in flight; both orders are valid.
+    // The counts of an entry and the number of deniers are changed together, under the lock of the
+    // entry's shard. A READ that looks at `deniers` without that lock may be ordered before an OPEN
+    // that is in flight; both orders are valid.
     fn count_share(&self, entry: &mut FileEntry, share: Share) {
         for (count, bit) in entry.counts.iter_mut().zip(bits(share)) {
             *count += usize::from(bit);
@@ -136,8 +137,8 @@ impl Files {
 }
 
 impl FileEntry {
-    /// An open that forbids `share`. An owner's own opens count like all others, which is how the
-    /// RFC has it.
+    /// Returns an open that conflicts with `share`. As the RFC requires, an owner's own opens count
+    /// like all others.
     ///
     /// **Source:** RFC 7530 section 9.9.
     pub(super) fn find_conflict(&self, share: Share) -> Option<&Arc<State>> {
@@ -150,11 +151,11 @@ impl FileEntry {
         if !forbidden {
             return None;
         }
-        // Only now are the opens walked through, to name one.
+        // Only now go through the opens, to find one.
         self.opens.values().find(|open| open.share().conflicts(share))
     }
 
-    /// The delegations that other clients than `client` have.
+    /// The delegations held by clients other than `client`.
     pub(super) fn delegations_of_others(&self, client: Option<&Arc<Client>>) -> Vec<Arc<State>> {
         let mut others = Vec::new();
         for held in &self.delegations {
@@ -165,7 +166,7 @@ impl FileEntry {
         others
     }
 
-    /// Whether another client than `client` may write, or denies reading.
+    /// Whether a client other than `client` may write, or denies reading.
     pub(super) fn forbids_delegation(&self, client: &Arc<Client>) -> bool {
         let [_, writers, read_deniers, _] = self.counts;
         if writers == 0 && read_deniers == 0 {

@@ -1,12 +1,13 @@
-//! The grace period: the time after a restart in which clients reclaim what they had open.
+//! The grace period: the time after a restart in which clients reclaim their state.
 //!
-//! [`Grace`] remembers, for as long as it lasts, the clients that the server knew before. Until it
-//! ends no client opens or locks anything else; it ends early once every client of v4.1 that was
-//! known has sent RECLAIM_COMPLETE and none of v4.0, which has no such operation, was known. A
-//! restart before that end takes nothing from those that have not reclaimed yet: no client could
-//! open or lock anything that conflicts with what they had.
+//! While it lasts, [`Grace`] remembers the clients that the server knew before. Until it ends, no
+//! client may open or lock anything else; it ends early once every known v4.1 client has sent
+//! RECLAIM_COMPLETE, provided that no v4.0 client was known, since v4.0 has no such operation.
+//! Another restart before that end takes nothing away from clients that have not reclaimed yet: no
+//! client could open or lock anything that conflicts with their state.
 //!
-//! Clients are remembered and not their files, as Linux does: `docs/design/nfs.md` says why.
+//! We remember clients but not their files, as Linux does; for the reasons see
+//! `docs/design/nfs.md`.
 //!
 //! **Source:** RFC 7530 section 9.6.2, RFC 8881 sections 8.4.2, 8.4.3 and 18.51; Linux
 //! fs/nfsd/nfs4state.c, `nfs4_check_open_reclaim` and `clients_still_reclaiming`.
@@ -22,16 +23,16 @@ use super::client::{Client, Principal};
 use crate::fs::{Budget, Charge};
 use crate::sync;
 
-/// Time that is left at least after each reclaim, for the next one.
+/// Minimum time left after each reclaim, for the next one.
 const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// Memory charged for the name of a client besides its bytes.
+/// Memory charged for a client's name besides its bytes.
 const NAME_BYTES: u64 = 64;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Grace {
-    /// When it ends; 0 where there is none.
+    /// When it ends; 0 if there is none.
     until_ns: AtomicU64,
     clients: Mutex<KnownClients>,
 }
@@ -39,24 +40,24 @@ pub(super) struct Grace {
 /// The clients that may reclaim.
 #[derive(Debug, Default)]
 struct KnownClients {
-    /// The principal of each, by its name.
+    /// Principals by client name.
     principals: HashMap<Arc<[u8]>, Principal>,
-    /// When the period ends even if clients still reclaim.
+    /// When the period ends even if clients are still reclaiming.
     limit_ns: u64,
     /// The memory of the names.
     charge: Option<Charge>,
 }
 
 impl KnownClients {
-    /// Forgets all.
+    /// Forgets all clients.
     fn clear(&mut self) {
         (self.principals, self.charge) = (HashMap::new(), None);
     }
 }
 
 impl Grace {
-    /// Begins at a restart at `now_ns`, for those clients and for those that an earlier grace
-    /// period, which has not ended, still waits for.
+    /// Starts at a restart at `now_ns`, for `clients` and for those that an unfinished earlier
+    /// grace period is still waiting for.
     pub(super) fn begin_period(
         &self,
         now_ns: u64,
@@ -65,15 +66,16 @@ impl Grace {
         budget: &Arc<Budget>,
     ) {
         let mut known = sync::lock(&self.clients);
-        // What was not reclaimed in time is free for others, and may be theirs by now.
+        // State that was not reclaimed in time is free for others, and may be theirs by now.
         if self.until_ns.load(Ordering::Relaxed) <= now_ns {
             known.clear();
         }
         for client in clients {
-            // Another principal under the name of a client that is waited for had nothing open.
+            // If another principal uses the name of a client that we are waiting for, it had
+            // nothing open.
             known.principals.entry(Arc::clone(&client.owner)).or_insert(client.principal);
         }
-        // The clients themselves are forgotten at once, and take more than this.
+        // The clients themselves are forgotten right away, and took more memory than this.
         let names = known.principals.keys().map(|name| name.len() as u64 + NAME_BYTES).sum();
         known.charge = Some(Charge::force(budget, names));
         let until_ns = now_ns.saturating_add(duration_ns);
@@ -82,7 +84,7 @@ impl Grace {
         self.until_ns.store(until_ns, Ordering::Relaxed);
     }
 
-    /// Forgets what there was to reclaim, at a restart without a grace period.
+    /// Forgets reclaimable state, at a restart without a grace period.
     pub(super) fn clear_period(&self) {
         sync::lock(&self.clients).clear();
         self.until_ns.store(0, Ordering::Relaxed);
@@ -94,7 +96,7 @@ impl Grace {
         self.until_ns.fetch_max(until_ns, Ordering::Relaxed);
     }
 
-    /// Ends early where the last known client needs it no more.
+    /// Ends early if this was the last known client that needed it.
     fn is_done_with(&self, client: &Client) {
         let mut known = sync::lock(&self.clients);
         if known.principals.remove(&client.owner).is_some() && known.principals.is_empty() {
@@ -105,16 +107,16 @@ impl Grace {
 }
 
 impl Tables {
-    /// Whether only what was open before a restart may be opened now.
+    /// Whether clients may now only reclaim state from before a restart.
     pub(crate) fn is_in_grace(&self, now_ns: u64) -> bool {
         self.grace.until_ns.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Checks that a client may reclaim what it had open before the restart. The period then goes
-    /// on for a while, so that a client is not cut off in the middle of its reclaims.
+    /// Checks that a client may reclaim state from before the restart. This extends the period, so
+    /// that a client is not cut off in the middle of its reclaims.
     ///
     /// # Errors
-    /// `NoGrace` outside of the grace period and for a client that has sent RECLAIM_COMPLETE;
+    /// `NoGrace` outside the grace period and for a client that has sent RECLAIM_COMPLETE;
     /// `ReclaimBad` for a client that the server did not know.
     pub(crate) fn may_reclaim(&self, client: &Client, now_ns: u64) -> Result<(), Status> {
         let known = sync::lock(&self.grace.clients);
@@ -128,7 +130,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Notes that a lock was reclaimed.
+    /// Records that a lock was reclaimed.
     pub(crate) fn note_reclaim(&self, now_ns: u64) {
         let known = sync::lock(&self.grace.clients);
         if self.is_in_grace(now_ns) {
@@ -136,7 +138,7 @@ impl Tables {
         }
     }
 
-    /// Confirms an owner of v4.0 that took something back: it need not confirm itself.
+    /// Confirms a v4.0 owner that reclaimed state: it need not confirm itself.
     ///
     /// **Source:** RFC 7530 section 16.18.5.
     pub(crate) fn confirm_reclaimed(client: &Client, name: &[u8]) {
@@ -145,14 +147,14 @@ impl Tables {
         }
     }
 
-    /// Notes that a client has reclaimed all that it wanted to.
+    /// Records that a client has finished reclaiming.
     ///
     /// # Errors
     /// `CompleteAlready` the second time.
     pub(crate) fn reclaim_complete(&self, client: &Client) -> Result<(), Status> {
         let before = std::mem::replace(&mut client.lock().reclaim_complete, true);
-        // Once all have sent it nothing is left to protect, and new opens need not wait for the
-        // time to run out (RFC 8881 section 8.4.2.1).
+        // Once all clients have sent it, nothing is left to protect, and new opens need not wait
+        // for the period to expire (RFC 8881 section 8.4.2.1).
         self.grace.is_done_with(client);
         if before { Err(Status::CompleteAlready) } else { Ok(()) }
     }

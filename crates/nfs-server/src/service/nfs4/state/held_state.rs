@@ -1,6 +1,6 @@
 //! One state: an open, an owner's locks on a file, or a delegation.
 //!
-//! The generation and the share are atomics: READ and WRITE look at them without a lock, and only
+//! The generation and the share are atomics: READ and WRITE read them without a lock, and only
 //! calls that hold the lock of the file's entry change them.
 //!
 //! **Source:** RFC 7530 section 9.1.4, RFC 8881 section 8.2.
@@ -16,12 +16,12 @@ use super::recall::Delegation;
 use crate::fs::{Charge, InodeId, Pin};
 use crate::sync;
 
-/// Reading is allowed, or denied to others. **Source:** OPEN4_SHARE_ACCESS_READ, _DENY_READ.
+/// Reading: allowed, or denied to others. **Source:** OPEN4_SHARE_ACCESS_READ, _DENY_READ.
 pub(crate) const READ: u32 = 1;
-/// Writing is allowed, or denied to others. **Source:** OPEN4_SHARE_ACCESS_WRITE, _DENY_WRITE.
+/// Writing: allowed, or denied to others. **Source:** OPEN4_SHARE_ACCESS_WRITE, _DENY_WRITE.
 pub(crate) const WRITE: u32 = 2;
 
-/// The access that an open allows itself and denies to others.
+/// Share reservation: the access an open has and the access it denies to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     /// `READ`, `WRITE` or both.
@@ -31,12 +31,12 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Whether two opens can't be at the same time.
+    /// Returns true if two opens can't coexist.
     pub(super) fn conflicts(self, other: Self) -> bool {
         self.access & other.deny != 0 || self.deny & other.access != 0
     }
 
-    /// Returns the access of both together.
+    /// Returns the union of both.
     pub(super) fn union(self, other: Self) -> Self {
         Self { access: self.access | other.access, deny: self.deny | other.deny }
     }
@@ -45,18 +45,18 @@ impl Share {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Its number in the registry.
+    /// Its key in the registry.
     pub(super) key: u64,
     pub(crate) client: Arc<Client>,
     /// Name of the owner.
     pub(crate) owner: Arc<[u8]>,
     pub(super) file: InodeId,
-    /// The open that a state of locks belongs to; `None` for an open.
+    /// The open that a lock state belongs to; `None` for an open.
     pub(super) open: Option<Arc<Self>>,
     /// The recall of a delegation; `None` for an open and for locks.
     pub(super) delegation: Option<Delegation>,
     generation: AtomicU32,
-    /// Access and deny bits: the effective ones, then a bit for each value that OPENs requested.
+    /// Access and deny bits: the effective ones, then one bit per value that OPENs requested.
     share: AtomicU32,
     live: AtomicBool,
     pin: Mutex<Option<Pin>>,
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// Makes the state of an owner's locks under an open; its first LOCK makes it generation 1.
+    /// Makes a lock state under an open; its first LOCK makes it generation 1.
     pub(super) fn locks(key: u64, owner: &Arc<[u8]>, open: &Arc<Self>, charge: Charge) -> Self {
         Self {
             key,
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Makes a delegation to read: its stateid allows what an open for reading does.
+    /// Makes a read delegation: its stateid allows the same as an open for reading.
     pub(super) fn delegation(
         key: u64,
         client: &Arc<Client>,
@@ -123,7 +123,7 @@ impl State {
         self.open.is_none() && self.delegation.is_none()
     }
 
-    /// The status of a call that names it after its end.
+    /// The status of a call that refers to it after its end.
     pub(super) fn ended_status(&self) -> Status {
         match &self.delegation {
             Some(delegation) if delegation.is_revoked() => Status::DelegRevoked,
@@ -131,33 +131,33 @@ impl State {
         }
     }
 
-    /// Returns the kind of owner that it has.
+    /// Returns the kind of its owner.
     pub(crate) fn kind(&self) -> OwnerKind {
         if self.open.is_some() { OwnerKind::Lock } else { OwnerKind::Open }
     }
 
-    /// Returns the access that its open allows and denies.
+    /// Returns the share of its open.
     pub(super) fn share(&self) -> Share {
         let open = self.open.as_deref().unwrap_or(self);
         unpack_share(open.share.load(Ordering::Relaxed))
     }
 
-    /// Opens more, or less.
+    /// Widens or narrows the share.
     pub(super) fn set_share(&self, share: Share, request: Share) {
         let kept = self.share.load(Ordering::Relaxed) & !0xf;
         self.share.store(kept | pack_share(share) | requested_bits(request), Ordering::Relaxed);
     }
 
-    /// Whether both parts of a share were requested by some OPEN before.
+    /// Returns true if some OPEN requested each part of the share before.
     pub(super) fn was_requested(&self, share: Share) -> bool {
         self.share.load(Ordering::Relaxed) & requested_bits(share) == requested_bits(share)
     }
 
-    /// Forgets what was requested beyond a share that was downgraded to.
+    /// Forgets requested shares beyond the one that was downgraded to.
     pub(super) fn downgrade(&self, share: Share) {
         let old = self.share.load(Ordering::Relaxed);
-        // A value of access (or deny) that goes beyond the new one can't be downgraded to any more:
-        // only its subsets, as an OPEN requested them, are still valid targets.
+        // An access (or deny) value that goes beyond the new one is no longer a valid target of a
+        // downgrade: only its subsets that an OPEN requested are.
         let mut kept = 0;
         for (limit, base) in [(share.access, REQUESTED_ACCESS), (share.deny, REQUESTED_DENY)] {
             for value in 0..4 {
@@ -169,15 +169,15 @@ impl State {
         self.share.store(kept | pack_share(share) | requested_bits(share), Ordering::Relaxed);
     }
 
-    /// Marks a change and names the state after it.
+    /// Advances the generation and returns the new stateid.
     pub(super) fn advance_generation(&self) -> Stateid {
-        // Zero means "whichever is current" in v4.1.
+        // Zero means "the current one" in v4.1.
         let next = self.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
         self.generation.store(next, Ordering::Relaxed);
         self.stateid()
     }
 
-    /// Its name as it stands.
+    /// Returns the current stateid.
     pub(super) fn stateid(&self) -> Stateid {
         let mut other = [0; 12];
         other[..4].copy_from_slice(&self.client.number().to_be_bytes());
@@ -185,40 +185,40 @@ impl State {
         Stateid { seqid: self.generation.load(Ordering::Relaxed), other }
     }
 
-    /// Compares a generation that a client sent.
+    /// Checks a generation sent by a client.
     ///
     /// # Errors
-    /// `OldStateid`, or `BadStateid` for one that is yet to come.
+    /// `OldStateid`, or `BadStateid` for a future one.
     pub(super) fn check_generation(
         &self,
         seqid: u32,
         requester: Requester<'_>,
     ) -> Result<(), Status> {
         let current = self.generation.load(Ordering::Relaxed);
-        // From v4.1 on 0 stands for the current generation, for calls that the client sends in
-        // parallel and can't number (RFC 8881 section 8.2.2).
+        // From v4.1 on, 0 means the current generation, for calls that the client sends in parallel
+        // and can't order (RFC 8881 section 8.2.2).
         let zero_is_current = matches!(requester, Requester::Session(_));
         if seqid == current || zero_is_current && seqid == 0 {
             return Ok(());
         }
-        // Generations wrap around, so half of the circle counts as old and half as not given yet.
+        // Generations wrap around, so half of the range counts as old and the other half as future.
         let behind = current.wrapping_sub(seqid) < 1 << 31;
         Err(if behind { Status::OldStateid } else { Status::BadStateid })
     }
 
-    /// Whether it was not closed yet.
+    /// Whether it has not been closed yet.
     pub(super) fn is_live(&self) -> bool {
         self.live.load(Ordering::Acquire) && self.open.as_ref().is_none_or(|open| open.is_live())
     }
 
-    /// Ends it, and lets the file go.
+    /// Ends it and releases the file.
     pub(super) fn end(&self) {
         self.live.store(false, Ordering::Release);
         drop(sync::lock(&self.pin).take());
     }
 }
 
-/// The numbers of client and state in a stateid.
+/// Extracts the client number and the key from a stateid.
 pub(super) fn client_and_key(stateid: &Stateid) -> (u32, u64) {
     let (client, key) = stateid.other.split_at(4);
     let client = u32::from_be_bytes(client.try_into().expect("four bytes"));
@@ -226,8 +226,8 @@ pub(super) fn client_and_key(stateid: &Stateid) -> (u32, u64) {
 }
 
 // OPEN_DOWNGRADE may only go to a combination that some OPEN of the owner requested (RFC 7530
-// section 16.19.4). Access has the values 1 to 3 and deny 0 to 3, so a bit for each value that was
-// requested, from these bits on, remembers them in the same word as the effective share.
+// section 16.19.4). Access has the values 1 to 3 and deny 0 to 3, so one bit per requested value,
+// starting at these bits, fits in the same word as the effective share.
 const REQUESTED_ACCESS: u32 = 4;
 const REQUESTED_DENY: u32 = 8;
 

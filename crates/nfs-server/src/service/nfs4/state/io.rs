@@ -1,4 +1,4 @@
-//! From the stateid that a call brings to the state behind it.
+//! From the stateid in a call to the state behind it.
 //!
 //! **Source:** RFC 7530 sections 9.1.4 and 9.1.5, RFC 8881 section 8.2.
 
@@ -26,9 +26,9 @@ impl Tables {
         if stateid.is_special() {
             return Err(Status::BadStateid);
         }
-        // A stateid names the client and the state by numbers that are never used again, so one of
-        // an ended state, of another client or of another start is recognised without any list of
-        // old ones (RFC 7530 section 9.1.4.2, RFC 8881 section 8.2.4).
+        // A stateid contains the client and the state as numbers that are never reused, so a
+        // stateid of an ended state, of another client or of another start is recognized without a
+        // list of old ones (RFC 7530 section 9.1.4.2, RFC 8881 section 8.2.4).
         let (number, key) = client_and_key(stateid);
         let Some(state) = self.states.get(key) else {
             return Err(self.unknown_stateid_status(number, requester, now_ns));
@@ -48,10 +48,11 @@ impl Tables {
         Ok(state)
     }
 
-    /// Finds the state of a call on a file.
+    /// Finds the state for a call on a file.
     ///
     /// # Errors
-    /// As `find`; `OldStateid` or `BadStateid` for another generation, file, or what is closed.
+    /// Those of `find_state`; `OldStateid` or `BadStateid` for another generation or file, or if it
+    /// is closed.
     pub(crate) fn find_on(
         &self,
         stateid: &Stateid,
@@ -70,10 +71,10 @@ impl Tables {
         Ok(state)
     }
 
-    /// Whether reading or writing (`need`) is allowed under a state.
+    /// Checks whether reading or writing (`need`) is allowed under a state.
     ///
     /// # Errors
-    /// As `find_on`; `OpenMode` where the file was not opened for it.
+    /// Those of `find_on`; `OpenMode` if the file was not opened for it.
     pub(crate) fn check_io(
         &self,
         stateid: &Stateid,
@@ -83,26 +84,26 @@ impl Tables {
         now_ns: u64,
     ) -> Result<(), Status> {
         let state = self.find_on(stateid, requester, file, now_ns)?;
-        // READ is allowed under an open for writing: a client has to fill the rest of a page that
-        // it writes in part (RFC 7530 section 9.1.6).
+        // READ is allowed under an open for writing: a client that writes part of a page has to
+        // read the rest (RFC 7530 section 9.1.6).
         if need == WRITE && state.share().access & WRITE == 0 {
             return Err(Status::OpenMode);
         }
         Ok(())
     }
 
-    /// Whether reading or writing (`need`) without a state is allowed.
+    /// Checks whether reading or writing (`need`) is allowed without a state.
     ///
     /// # Errors
-    /// `Locked` where an open denies it.
+    /// `Locked` if an open denies it.
     pub(crate) fn check_anonymous(
         &self,
         file: InodeId,
         need: u32,
         now_ns: u64,
     ) -> Result<(), Status> {
-        // A denying open is in the way only as long as its client's lease runs. Each turn of the
-        // loop either ends or forgets one client, so it ends.
+        // A denying open blocks only until its client's lease expires. Each turn of the loop either
+        // returns or forgets one client, so it terminates.
         while self.files.has_deniers() {
             let holder = {
                 let shard = self.files.lock(file);
@@ -117,10 +118,10 @@ impl Tables {
         Ok(())
     }
 
-    /// Returns TEST_STATEID's status of one stateid; nothing is changed.
+    /// Returns TEST_STATEID's status for one stateid; changes nothing.
     ///
     /// # Errors
-    /// The status to tell.
+    /// The status to report.
     pub(crate) fn test_stateid(
         &self,
         stateid: &Stateid,
@@ -135,10 +136,10 @@ impl Tables {
         state.check_generation(stateid.seqid, requester)
     }
 
-    /// Forgets the client of a state that is in the way, where its lease has run out.
+    /// Forgets the client of a conflicting state if its lease has expired.
     ///
     /// # Errors
-    /// `status` where it has not.
+    /// `status` if it has not.
     pub(super) fn expire_holder(
         &self,
         holder: &State,
@@ -157,8 +158,8 @@ impl Tables {
         if matches!(requester, Requester::Session(_)) {
             return Status::BadStateid;
         }
-        // v4.0 tells the two apart: a stateid of an earlier start has to be reclaimed, one of an
-        // expired lease is lost, and anything else is the client's error.
+        // v4.0 distinguishes these: a stateid from an earlier start has to be reclaimed, one of an
+        // expired lease is lost, and anything else is the client's mistake.
         if !self.was_given(number) {
             return Status::StaleStateid;
         }

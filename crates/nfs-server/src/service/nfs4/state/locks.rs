@@ -1,6 +1,6 @@
 //! Byte-range locks: LOCK, LOCKT, LOCKU, RELEASE_LOCKOWNER and FREE_STATEID.
 //!
-//! Locks advise: READ and WRITE don't look at them. A lock that would have to wait is refused, and
+//! Locks are advisory: READ and WRITE ignore them. A lock that would have to wait is refused, and
 //! the client asks again.
 //!
 //! **Source:** RFC 7530 sections 9.2 and 16.10 to 16.12, RFC 8881 sections 9.2 and 18.38.
@@ -24,22 +24,22 @@ use crate::limits::{NFS4_FILE_RANGES_MAX, NFS4_RANGE_BYTES, NFS4_RANGES_MAX};
 /// The lock that a client requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LockRequest<'a> {
-    /// Name of the owner of locks.
+    /// Name of the lock owner.
     pub(crate) owner: &'a [u8],
-    /// The bytes that are locked.
+    /// The bytes to lock.
     pub(crate) span: Span,
-    /// Whether other owners may lock them, too.
+    /// Whether other owners may lock them as well.
     pub(crate) mode: LockMode,
 }
 
-/// The lock that is in the way.
+/// The conflicting lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Denied {
     /// The bytes that are locked.
     pub(crate) span: Span,
-    /// Whether it admits others.
+    /// Whether it is shared.
     pub(crate) mode: LockMode,
-    /// Whose it is.
+    /// Its client.
     pub(crate) client: u64,
     /// Name of the owner.
     pub(crate) owner: Arc<[u8]>,
@@ -48,7 +48,7 @@ pub(crate) struct Denied {
 /// Why a lock was not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Another lock is in the way.
+    /// Another lock conflicts.
     Denied(Denied),
     /// Any other status.
     Status(Status),
@@ -61,7 +61,7 @@ impl From<Status> for Refused {
 }
 
 impl Tables {
-    /// Places the first numbered call of an owner of locks, making the owner where it is new.
+    /// Orders the first numbered call of a lock owner, creating the owner if it is new.
     ///
     /// # Errors
     /// `BadSeqid`, `Jukebox`, `Expired`, `Resource`.
@@ -81,15 +81,15 @@ impl Tables {
         let owner = holdings.lock_owners.get_mut(name).ok_or(Status::BadSeqid)?;
         match owner.begin(sequence, now_ns)? {
             OwnerTurn::New => Ok(()),
-            // The owner of the open has a new call, so this can't be an old one.
+            // The open owner has made a new call, so this can't be an old one.
             OwnerTurn::Replay(_) => Err(Status::BadSeqid),
         }
     }
 
-    /// Locks bytes of an open file. `state` is the open, or a state of locks under it.
+    /// Locks bytes of an open file. `state` is the open, or a lock state under it.
     ///
     /// # Errors
-    /// [`Refused`]; its status is `OpenMode` where the file is not open for it.
+    /// [`Refused`]; its status is `OpenMode` if the file is not open for it.
     pub(crate) fn lock_range(
         &self,
         state: &Arc<State>,
@@ -118,8 +118,8 @@ impl Tables {
                 let locker = self.lock_state(living(&mut holdings)?, entry, open, request.owner)?;
                 return Ok(self.set_range(entry, &locker, request)?);
             };
-            // Forgetting the holder takes its own locks, so these are released first: no thread
-            // ever waits for one client's holdings while it has another's.
+            // Forgetting the holder takes its own locks, so release ours first: no thread ever
+            // waits for one client's holdings while it has another's.
             drop(shard);
             drop(holdings);
             if self.expire_holder(&holder, Status::Denied, now_ns).is_err() {
@@ -128,7 +128,7 @@ impl Tables {
         }
     }
 
-    /// The state of an owner's locks in a file; a new one where there is none.
+    /// The lock state of an owner in a file, created if necessary.
     fn lock_state(
         &self,
         holdings: &mut Holdings,
@@ -165,7 +165,7 @@ impl Tables {
         if entry.ranges.len() >= NFS4_FILE_RANGES_MAX || all >= NFS4_RANGES_MAX {
             return Err(Status::Resource);
         }
-        // A lock in the middle of another one leaves three.
+        // A lock in the middle of another one leaves three ranges.
         if !self.memory.clients.has_room(2 * NFS4_RANGE_BYTES) {
             self.memory.note_client_refused();
             return Err(Status::Resource);
@@ -177,7 +177,7 @@ impl Tables {
     /// Unlocks a range of bytes.
     ///
     /// # Errors
-    /// `BadStateid` for an open; `Resource` where the file would have too many ranges.
+    /// `BadStateid` for an open; `Resource` if the file would have too many ranges.
     pub(crate) fn unlock_range(&self, state: &State, span: Span) -> Result<Stateid, Status> {
         let mut shard = self.files.lock(state.file);
         let entry = shard.get_mut(&state.file).ok_or(Status::BadStateid)?;
@@ -188,10 +188,10 @@ impl Tables {
         Ok(state.advance_generation())
     }
 
-    /// Whether a lock could be set.
+    /// Checks whether a lock could be set.
     ///
     /// # Errors
-    /// The lock that is in the way.
+    /// The conflicting lock.
     pub(crate) fn test_lock(
         &self,
         client: u64,
@@ -211,7 +211,7 @@ impl Tables {
         }
     }
 
-    /// Forgets an owner of locks that has none.
+    /// Forgets a lock owner that has no locks.
     ///
     /// # Errors
     /// `LocksHeld`.
@@ -234,10 +234,10 @@ impl Tables {
         Ok(())
     }
 
-    /// Forgets a state of locks that has none.
+    /// Forgets a lock state that has no locks.
     ///
     /// # Errors
-    /// `LocksHeld` for opens and for locks that are held.
+    /// `LocksHeld` for opens and if locks are held.
     pub(crate) fn free_state(&self, state: &State) -> Result<(), Status> {
         let mut holdings = state.client.lock();
         let holdings = living(&mut holdings)?;
@@ -257,7 +257,7 @@ impl Tables {
         shard.get(&locker.file).is_some_and(|entry| entry.ranges.holds(locker.key))
     }
 
-    /// Takes a state of locks off its file.
+    /// Removes a lock state from its file.
     pub(super) fn end_locks(&self, locker: &State) {
         let mut shard = self.files.lock(locker.file);
         if let Some(entry) = shard.get_mut(&locker.file) {
@@ -266,7 +266,7 @@ impl Tables {
         }
     }
 
-    /// Takes an open off its file with the locks under it; returns the states of those locks.
+    /// Removes an open from its file, with its locks; returns their lock states.
     pub(super) fn remove_open(&self, open: &State) -> Vec<Arc<State>> {
         let mut shard = self.files.lock(open.file);
         let Some(entry) = shard.get_mut(&open.file) else { return Vec::new() };
@@ -276,7 +276,7 @@ impl Tables {
         lockers
     }
 
-    /// Lets ranges of a file change and counts them.
+    /// Changes the ranges of a file and updates their count.
     fn count_ranges(&self, entry: &mut FileEntry, change: impl FnOnce(&mut FileEntry)) {
         let before = entry.ranges.len();
         change(entry);
@@ -289,13 +289,13 @@ impl Tables {
     }
 }
 
-/// The lock of another owner that forbids the requested one, and its state.
+/// Returns another owner's lock that conflicts with the request, and its state.
 fn find_conflict(
     entry: &FileEntry,
     client: u64,
     request: LockRequest<'_>,
 ) -> Option<(Range, Arc<State>)> {
-    // An owner is a name within a client, so the same name of another client is another owner.
+    // An owner's name is local to its client: the same name at another client is another owner.
     let is_own = |key| match entry.lockers.get(&key) {
         Some(locker) => locker.client.id == client && *locker.owner == *request.owner,
         None => false,

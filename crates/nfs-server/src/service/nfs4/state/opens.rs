@@ -16,17 +16,17 @@ use super::owner::{LastReply, Owner, OwnerTurn};
 use crate::fs::{Charge, Pin};
 use crate::limits::{NFS4_OWNER_BYTES, NFS4_OWNERS_MAX, NFS4_STATE_BYTES};
 
-/// The state that OPEN made.
+/// The result of an OPEN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
-    /// The open's name.
+    /// The stateid of the open.
     pub(crate) stateid: Stateid,
-    /// Whether OPEN_CONFIRM has to follow.
+    /// Whether OPEN_CONFIRM is required.
     pub(crate) confirm: bool,
 }
 
-/// An open that could be neither made nor refused yet: another open, or delegations of other
-/// clients, are in the way.
+/// Why an open could be neither granted nor refused yet: another open, or delegations of other
+/// clients.
 enum Attempt {
     Done(Opened),
     InTheWay(Arc<State>),
@@ -34,10 +34,10 @@ enum Attempt {
 }
 
 impl Tables {
-    /// Places a numbered call of an owner of opens; the first one makes the owner.
+    /// Orders a numbered call of an open owner; the first one creates the owner.
     ///
     /// # Errors
-    /// `BadSeqid`, `Jukebox`, `Expired`; `Resource` where the client has too many owners.
+    /// `BadSeqid`, `Jukebox`, `Expired`; `Resource` if the client has too many owners.
     pub(crate) fn begin_open(
         &self,
         client: &Client,
@@ -48,9 +48,9 @@ impl Tables {
         client.renew(now_ns);
         let mut holdings = client.lock();
         let holdings = living(&mut holdings)?;
-        // An owner that was never confirmed may come from an OPEN of long ago that the network
-        // delivered late. It starts over with the new call: OPEN_CONFIRM is what proves that the
-        // client knows of it (RFC 7530 section 16.18.5).
+        // An owner that was never confirmed may come from an old OPEN that the network delivered
+        // late. It starts over with the new call: OPEN_CONFIRM proves that the client knows about
+        // it (RFC 7530 section 16.18.5).
         if let Some(owner) = holdings.open_owners.get(name)
             && !owner.confirmed
             && !owner.is_new()
@@ -72,10 +72,10 @@ impl Tables {
         self.begin_call(holdings, OwnerKind::Open, name, sequence, now_ns)
     }
 
-    /// Places a numbered call of the owner of a state.
+    /// Orders a numbered call of a state's owner.
     ///
     /// # Errors
-    /// `BadSeqid`, `Jukebox`, `Expired`; `BadStateid` where the owner is gone.
+    /// `BadSeqid`, `Jukebox`, `Expired`; `BadStateid` if the owner is gone.
     pub(crate) fn begin_on(
         &self,
         state: &State,
@@ -118,11 +118,11 @@ impl Tables {
         }
     }
 
-    /// Opens a file for an owner, or opens it wider.
+    /// Opens a file for an owner, or widens an existing open.
     ///
     /// # Errors
-    /// `ShareDenied`; `Jukebox` while another client has to return its delegation; `Expired`
-    /// for a client that is forgotten; `Resource` at the limit.
+    /// `ShareDenied`; `Jukebox` while another client has to return its delegation; `Expired` for a
+    /// client that has been forgotten; `Resource` at the limit.
     pub(crate) fn open_file(
         &self,
         client: &Arc<Client>,
@@ -159,16 +159,16 @@ impl Tables {
         if let Some(holder) = entry.find_conflict(share) {
             return Ok(Attempt::InTheWay(Arc::clone(holder)));
         }
-        // A delegation to read lets its client open for reading without a call, so that an open
-        // which writes, or keeps others from reading, has to wait until it is returned.
+        // A read delegation lets its client open for reading without contacting us, so an open that
+        // writes, or denies reading, has to wait until it is returned.
         if share.access & WRITE != 0 || share.deny & READ != 0 {
             let holders = entry.delegations_of_others(Some(client));
             if !holders.is_empty() {
                 return Ok(Attempt::Delegated(holders));
             }
         }
-        // An owner has one open for each file: opening it again widens that one, and one CLOSE ends
-        // it (RFC 7530 section 9.11).
+        // An owner has one open per file: opening the file again widens it, and one CLOSE ends it
+        // (RFC 7530 section 9.11).
         if let Some(state) = own.and_then(|own| self.states.get(own)) {
             let confirm = !holdings.open_owners.get(name).is_some_and(|owner| owner.confirmed);
             self.files
@@ -198,7 +198,7 @@ impl Tables {
     /// Confirms the owner of an open.
     ///
     /// # Errors
-    /// `BadStateid` where it is confirmed already or gone.
+    /// `BadStateid` if it is already confirmed or gone.
     pub(crate) fn confirm_open(state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
         match living(&mut holdings)?.open_owners.get_mut(&state.owner) {
@@ -208,10 +208,10 @@ impl Tables {
         Ok(state.advance_generation())
     }
 
-    /// Gives up a part of what was opened.
+    /// Narrows the share of an open.
     ///
     /// # Errors
-    /// `Inval` where no OPEN requested exactly that; `BadStateid` for locks and what is closed.
+    /// `Inval` if no OPEN requested exactly that; `BadStateid` for locks and closed opens.
     pub(crate) fn downgrade_open(&self, state: &State, share: Share) -> Result<Stateid, Status> {
         let mut shard = self.files.lock(state.file);
         let entry = shard.get_mut(&state.file).ok_or(Status::BadStateid)?;
@@ -225,10 +225,10 @@ impl Tables {
         Ok(state.advance_generation())
     }
 
-    /// Closes an open, and with it the locks under it.
+    /// Closes an open together with its locks.
     ///
     /// # Errors
-    /// `BadStateid` for locks and what is closed already.
+    /// `BadStateid` for locks and closed opens.
     pub(crate) fn close_open(&self, state: &State) -> Result<Stateid, Status> {
         let mut holdings = state.client.lock();
         let holdings = living(&mut holdings)?;
@@ -244,7 +244,7 @@ impl Tables {
         if let Some(owner) = holdings.open_owners.get_mut(&state.owner) {
             owner.states.remove(&state.file);
             if numbered {
-                // A retransmitted CLOSE still has to find the state and its kept reply.
+                // A retransmitted CLOSE still has to find the state and its cached reply.
                 if let Some(before) = owner.closed.replace(state.key) {
                     self.states.remove(before);
                 }
@@ -258,15 +258,15 @@ impl Tables {
         Ok(state.advance_generation())
     }
 
-    /// Takes the memory of a state.
+    /// Charges the memory of a state.
     pub(super) fn charge_state(&self) -> Option<Charge> {
         self.memory.take_for_client(NFS4_STATE_BYTES)
     }
 
-    /// Adds an owner, whose first call in v4.0 has `sequence`.
+    /// Adds an owner; in v4.0 its first call has `sequence`.
     ///
     /// # Errors
-    /// `Resource` where there is no memory.
+    /// `Resource` if there is no memory.
     pub(super) fn add_owner(
         &self,
         owners: &mut HashMap<Arc<[u8]>, Owner>,
@@ -279,7 +279,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Finds the owner and its shared name; with sessions the first OPEN makes it, confirmed.
+    /// Finds the owner and its shared name; with sessions the first OPEN creates it, already
+    /// confirmed.
     fn open_owner<'h>(
         &self,
         holdings: &'h mut Holdings,
@@ -296,7 +297,7 @@ impl Tables {
         Ok((shared, owner))
     }
 
-    /// Forgets idle owners where a client has too many.
+    /// Forgets idle owners if a client has too many.
     pub(super) fn forget_idle_owners(
         &self,
         holdings: &mut Holdings,
@@ -307,8 +308,9 @@ impl Tables {
         if owners.len() < NFS4_OWNERS_MAX {
             return Ok(());
         }
-        // An owner without opens is kept for its last reply. One that was idle for a whole lease
-        // can't be waiting for that any more; younger ones go only where that is not enough.
+        // An owner without opens is kept for its last reply. If it was idle for a whole lease
+        // period, the client can't be waiting for that any more; younger ones are dropped only if
+        // that is not enough.
         for age_ns in [self.lease_ns, 0] {
             owners.retain(|_, owner| {
                 let old = now_ns.saturating_sub(owner.used_ns) >= age_ns;
@@ -328,7 +330,7 @@ impl Tables {
     }
 }
 
-/// The name of an owner, shared with its entry where it has one already.
+/// Returns the name of an owner, shared with its entry if it already has one.
 pub(super) fn shared_name(owners: &HashMap<Arc<[u8]>, Owner>, name: &[u8]) -> Arc<[u8]> {
     match owners.get_key_value(name) {
         Some((known, _)) => Arc::clone(known),
@@ -336,7 +338,7 @@ pub(super) fn shared_name(owners: &HashMap<Arc<[u8]>, Owner>, name: &[u8]) -> Ar
     }
 }
 
-/// The holdings of a client that is not forgotten.
+/// The holdings of a client that has not been forgotten.
 ///
 /// # Errors
 /// `Expired`.
@@ -344,7 +346,7 @@ pub(super) fn living(holdings: &mut Holdings) -> Result<&mut Holdings, Status> {
     if holdings.dead { Err(Status::Expired) } else { Ok(holdings) }
 }
 
-/// Takes the state of locks from its owner; without sessions the owner is kept for its numbers.
+/// Removes a lock state from its owner; without sessions the owner is kept for its sequence.
 pub(super) fn forget_locker(holdings: &mut Holdings, locker: &State) {
     let Some(owner) = holdings.lock_owners.get_mut(&locker.owner) else { return };
     if owner.states.get(&locker.file) == Some(&locker.key) {

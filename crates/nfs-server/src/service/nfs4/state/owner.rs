@@ -1,8 +1,8 @@
-//! Owners of opens and locks, and in v4.0 their own order of calls.
+//! Owners of opens and locks, and in v4.0 their own sequence of calls.
 //!
-//! In v4.0 each owner numbers its calls and the server keeps the reply of the last, so that a call
-//! that is sent again is answered and not carried out again. While a call is carried out, the same
-//! call is answered with DELAY. v4.1 has sessions for that and uses only the map of states.
+//! In v4.0 each owner numbers its calls and the server keeps the reply to the last one, so that a
+//! retransmitted call is answered but not executed again. While a call is in progress, the same
+//! call gets DELAY. v4.1 has sessions for that and uses only the map of states.
 //!
 //! **Source:** RFC 7530 section 9.1.7.
 
@@ -16,13 +16,13 @@ use crate::fs::{Charge, InodeId};
 /// An owner of opens or locks.
 #[derive(Debug)]
 pub(super) struct Owner {
-    /// Its state for each file: at most one.
+    /// Its states by file, at most one each.
     pub(super) states: HashMap<InodeId, u64>,
-    /// Whether OPEN_CONFIRM was called or not needed.
+    /// Whether OPEN_CONFIRM was received or is not needed.
     pub(super) confirmed: bool,
-    /// A closed state that is remembered for a CLOSE sent again.
+    /// A closed state, remembered for a retransmitted CLOSE.
     pub(super) closed: Option<u64>,
-    /// Last use, to choose whom to forget.
+    /// Time of last use, to choose which owner to forget.
     pub(super) used_ns: u64,
     sequence: u32,
     busy: bool,
@@ -30,26 +30,26 @@ pub(super) struct Owner {
     charge: Charge,
 }
 
-/// The reply of an owner's last call.
+/// The reply to an owner's last call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LastReply {
-    /// The results of the operation, as they were sent.
+    /// The results of the operation, exactly as sent.
     pub(crate) bytes: Arc<[u8]>,
-    /// The current file handle that OPEN left behind.
+    /// The current file handle after OPEN.
     pub(crate) file: Option<InodeId>,
 }
 
-/// The way in which a call is treated by its number.
+/// How to treat a call, given its sequence number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnerTurn {
-    /// Carry it out, then call `finish`.
+    /// Execute it, then call `finish`.
     New,
-    /// The call is answered with this reply.
+    /// Answer with this reply.
     Replay(LastReply),
 }
 
 impl Owner {
-    /// Makes an owner; in v4.0 it will take `sequence` as its first call.
+    /// Makes an owner; in v4.0 it expects `sequence` in its first call.
     pub(super) fn starting_at(sequence: u32, charge: Charge) -> Self {
         Self {
             states: HashMap::new(),
@@ -63,10 +63,10 @@ impl Owner {
         }
     }
 
-    /// Places a call; a new one makes the owner busy.
+    /// Orders a call by its sequence number; a new one makes the owner busy.
     ///
     /// # Errors
-    /// `BadSeqid`; `Jukebox` while the same call is in flight.
+    /// `BadSeqid`; `Jukebox` while the same call is in progress.
     pub(super) fn begin(&mut self, sequence: u32, now_ns: u64) -> Result<OwnerTurn, Status> {
         self.used_ns = now_ns;
         if sequence == self.sequence.wrapping_add(1) {
@@ -81,7 +81,7 @@ impl Owner {
         }
     }
 
-    /// Ends a call: with its reply it counts, without it has no effect on the numbering.
+    /// Ends a call: with a reply it counts, without one the sequence does not advance.
     pub(super) fn finish(&mut self, sequence: u32, reply: Option<LastReply>) {
         self.busy = false;
         if reply.is_some() {
@@ -93,12 +93,12 @@ impl Owner {
         }
     }
 
-    /// Whether nothing would be lost but the reply of the last call.
+    /// Whether only the reply to the last call would be lost.
     pub(super) fn is_idle(&self) -> bool {
         self.states.is_empty() && !self.busy
     }
 
-    /// Whether it has had a reply yet.
+    /// Whether it has not had a reply yet.
     pub(super) fn is_new(&self) -> bool {
         self.last.is_none()
     }

@@ -1,14 +1,14 @@
 //! Byte-range locks of one file.
 //!
-//! Ranges are closed intervals of bytes, so the end of the file is simply the last number there
-//! is. Ranges of one owner never overlap and touching ones of the same kind are joined; setting a
-//! range replaces what the owner had there, as POSIX locks do.
+//! Ranges are closed intervals of bytes, so the end of the file is simply the largest number.
+//! Ranges of one owner never overlap, and adjacent ones of the same mode are merged; setting a
+//! range replaces the owner's locks there, as with POSIX locks.
 //!
 //! **Source:** RFC 7530 section 9.2, RFC 8881 section 9.2.
 
 use nfs_proto::Status;
 
-/// Bytes from `first` to `last`, both included.
+/// Bytes from `first` to `last`, both inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     /// Offset of the first byte.
@@ -17,7 +17,7 @@ pub(crate) struct Span {
     pub(crate) last: u64,
 }
 
-/// Whether a lock admits others.
+/// Whether a lock is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockMode {
     /// Others may lock the same bytes in this mode: READ_LT.
@@ -29,7 +29,7 @@ pub(crate) enum LockMode {
 /// Bytes that an owner has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
-    /// Number of the state that holds it.
+    /// Key of its lock state.
     pub(super) state: u64,
     pub(super) span: Span,
     pub(super) mode: LockMode,
@@ -40,10 +40,10 @@ pub(super) struct Range {
 pub(super) struct Ranges(Vec<Range>);
 
 impl Span {
-    /// Takes offset and length from the wire; all ones mean up to the end.
+    /// Converts offset and length from the wire; a length of all ones means to the end.
     ///
     /// # Errors
-    /// `Inval` for no bytes and for a length past the last byte there can be.
+    /// `Inval` for a length of 0 and for one that goes past the largest offset.
     pub(crate) fn new(offset: u64, length: u64) -> Result<Self, Status> {
         let last = match length {
             0 => return Err(Status::Inval),
@@ -62,14 +62,14 @@ impl Span {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// Whether the two could be one without a gap.
+    /// Returns true if the two could be merged without a gap.
     fn touches(self, other: Self) -> bool {
         self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
     }
 }
 
 impl Ranges {
-    /// A lock of another owner that forbids this one; `is_own` tells the owner's states.
+    /// Finds another owner's lock that conflicts; `is_own` identifies the owner's states.
     pub(super) fn find_conflict(
         &self,
         span: Span,
@@ -85,11 +85,11 @@ impl Ranges {
         None
     }
 
-    /// Sets a lock; the caller has looked for conflicts.
+    /// Sets a lock; the caller has checked for conflicts.
     pub(super) fn set(&mut self, state: u64, mut span: Span, mode: LockMode) {
-        // A lock replaces what the owner had on its bytes, also where that was of the other mode:
-        // an upgrade or downgrade in place. What then touches it in the same mode is joined, or a
-        // client that locks byte by byte would fill the table.
+        // A lock replaces the owner's previous locks on its bytes, even in the other mode: an
+        // upgrade or downgrade in place. Adjacent locks in the same mode are merged, or a client
+        // that locks byte by byte would fill the table.
         self.clear(state, span);
         self.0.retain(|range| {
             let join = range.state == state && range.mode == mode && range.span.touches(span);
@@ -102,9 +102,9 @@ impl Ranges {
         self.0.push(Range { state, span, mode });
     }
 
-    /// Removes a state's locks from some bytes and keeps what is left at both sides.
+    /// Removes a state's locks from some bytes and keeps the parts on both sides.
     pub(super) fn clear(&mut self, state: u64, span: Span) {
-        // Unlocking the middle of a range leaves two, so this can make a table longer.
+        // Unlocking the middle of a range leaves two, so this can make the table longer.
         let mut right_parts = Vec::new();
         self.0.retain_mut(|range| {
             if range.state != state || !range.span.overlaps(span) {
@@ -124,7 +124,7 @@ impl Ranges {
         self.0.extend(right_parts);
     }
 
-    /// Takes all locks of a state.
+    /// Removes all locks of a state.
     pub(super) fn clear_all(&mut self, state: u64) {
         self.0.retain(|range| range.state != state);
     }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     proptest! {
-        /// Locks on 16 bytes by 3 owners against a plain table of bytes.
+        /// Compares locks by 3 owners on 16 bytes with a plain table of bytes.
         #[test]
         fn ranges_are_as_a_table_of_bytes(
             steps in prop::collection::vec((0_u64..3, 0_u64..16, 0_u64..16, 0_u8..3), 1..60)

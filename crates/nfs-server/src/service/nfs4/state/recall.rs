@@ -1,7 +1,7 @@
-//! How far the recall of one delegation has got.
+//! Progress of the recall of one delegation.
 //!
-//! All of it is atomics: a recall begins under whatever locks its cause holds, is sent by one
-//! thread and answered in another. It begins once, and its time decides when the delegation is
+//! Everything is atomic: a recall starts under whatever locks its cause holds, is sent by one
+//! thread and answered in another. It starts once, and that time decides when the delegation is
 //! revoked; it is sent until the client has confirmed that it knows the delegation.
 //!
 //! **Source:** RFC 8881 sections 10.2.1 and 10.4.5.
@@ -17,9 +17,9 @@ const CONFIRMED: u8 = 2;
 /// The part of a state that only a delegation has; see the module.
 #[derive(Debug)]
 pub(crate) struct Delegation {
-    /// The file as the client knows it.
+    /// The file handle given to the client.
     pub(super) handle: FileHandle,
-    /// When it was recalled; 0 where it was not.
+    /// When it was recalled; 0 if it was not.
     recalled_ns: AtomicU64,
     progress: AtomicU8,
     revoked: AtomicBool,
@@ -35,7 +35,7 @@ impl Delegation {
         }
     }
 
-    /// Begins the recall, where it has not begun; returns when it did, and whether it was now.
+    /// Starts the recall unless it has started; returns when it did, and whether it was now.
     pub(super) fn begin_recall(&self, now_ns: u64) -> (u64, bool) {
         let order = Ordering::Relaxed;
         match self.recalled_ns.compare_exchange(0, now_ns.max(1), order, order) {
@@ -44,19 +44,19 @@ impl Delegation {
         }
     }
 
-    /// Whether the caller is the one to send the recall now.
+    /// Returns true if the caller should send the recall now.
     pub(super) fn begin_sending(&self) -> bool {
         let order = Ordering::Relaxed;
         self.progress.compare_exchange(TO_SEND, SENT, order, order).is_ok()
     }
 
-    /// Notes that the client has confirmed the recall.
+    /// Records that the client has confirmed the recall.
     pub(super) fn confirm_recall(&self) {
         self.progress.store(CONFIRMED, Ordering::Relaxed);
     }
 
-    /// Has the recall sent again: the client does not know the delegation yet, as its OPEN may be
-    /// overtaken, or the connection was lost.
+    /// Makes the recall be sent again: the client does not know the delegation yet, since the
+    /// recall may have overtaken its OPEN, or the connection was lost.
     pub(super) fn repeat_recall(&self) {
         self.progress.store(TO_SEND, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
 //! Sessions of v4.1: channels, slots, and the reply cache that gives calls exactly-once semantics.
 //!
-//! A slot's lock is held from SEQUENCE until the reply is kept, so a call that is sent again while
-//! the first is carried out waits and then gets the kept reply. Nothing else is locked for calls
-//! on different slots.
+//! A slot's lock is held from SEQUENCE until the reply is cached, so a call that is retransmitted
+//! while the first is in progress waits and then gets the cached reply. Calls on different slots
+//! share no other lock.
 //!
 //! **Source:** RFC 8881 sections 2.10.6 and 18.46.
 
@@ -21,16 +21,16 @@ use crate::sync;
 /// A session of a client.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Its number in the registry.
+    /// Its key in the registry.
     pub(super) key: u64,
-    /// Whose it is.
+    /// Its client.
     pub(crate) client: Arc<Client>,
-    /// The limits of its calls.
+    /// The limits of the client's calls.
     pub(crate) fore: ChannelAttributes,
-    /// The way to call its client.
+    /// The channel for calling the client.
     pub(crate) backchannel: Backchannel,
     slots: Box<[Mutex<Slot>]>,
-    /// The memory of the session; kept replies are counted in its budget one by one.
+    /// The memory of the session; cached replies are added to its budget individually.
     charge: Charge,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Slot {
     kept: bool,
 }
 
-/// The properties that tell one call from another, as far as it costs nothing to know them.
+/// The properties that distinguish calls, as far as they are available at no cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallFingerprint {
     /// Number of operations.
@@ -52,14 +52,14 @@ pub(crate) struct CallFingerprint {
     pub(crate) bytes: usize,
 }
 
-/// The slot's state that SEQUENCE finds.
+/// How a call relates to its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotTurn {
-    /// A new call: carry it out.
+    /// A new call: execute it.
     New,
-    /// The last call again, with its reply kept.
+    /// The last call again, and its reply is cached.
     Kept,
-    /// The last call again, with no reply kept.
+    /// The last call again, but its reply was not cached.
     NotKept,
 }
 
@@ -76,12 +76,12 @@ impl Session {
         Self { key, client, fore, backchannel, slots, charge }
     }
 
-    /// Its name: the client's id and its own number.
+    /// Its id: the client's id and its own key.
     pub(crate) fn id(&self) -> [u8; 16] {
         session_name(self.client.id, self.key)
     }
 
-    /// Has its backchannel use a connection, too.
+    /// Binds a connection to its backchannel, too.
     pub(crate) fn bind_backchannel(&self, line: Option<&Arc<CallbackLine>>) {
         if let Some(line) = line {
             self.backchannel.bind(line);
@@ -92,30 +92,30 @@ impl Session {
     /// Locks a slot.
     ///
     /// # Errors
-    /// `BadSlot` where there is no such slot.
+    /// `BadSlot` if there is no such slot.
     pub(crate) fn lock_slot(&self, slot: u32) -> Result<MutexGuard<'_, Slot>, Status> {
         let slot = self.slots.get(slot as usize).ok_or(Status::BadSlot)?;
         Ok(sync::lock(slot))
     }
 
-    /// Whether one more reply can be kept on a slot: what was kept there once always can.
+    /// Whether one more reply can be cached on a slot; once it has been possible, it stays so.
     pub(crate) fn can_keep(&self, slot: &Slot) -> bool {
-        // A client can count on a slot once it had its reply kept there: refusing it later, in the
+        // A client can rely on a slot once a reply was cached there: refusing it later, in the
         // middle of its work, would fail calls that can't be repeated safely.
         let bytes = u64::from(self.fore.cached_bytes_max);
         slot.reply.capacity() > 0 || self.charge.budget().has_room(bytes)
     }
 
-    /// Keeps the reply of the last call on a slot.
+    /// Caches the reply to the last call on a slot.
     pub(crate) fn keep_reply(&self, slot: &mut Slot, reply: &[u8]) {
-        // The buffer of a slot only grows, up to the session's limit, and is charged by capacity:
-        // that is what it holds even after a shorter reply.
+        // The buffer of a slot only grows, up to the session's limit, and its capacity is charged:
+        // it keeps that even after a shorter reply.
         let before = slot.reply.capacity();
         slot.store_reply(reply);
         self.charge.budget().add((slot.reply.capacity() - before) as u64);
     }
 
-    /// The highest slot.
+    /// Number of the highest slot.
     pub(crate) fn slot_highest(&self) -> u32 {
         self.fore.requests_max.saturating_sub(1)
     }
@@ -136,34 +136,34 @@ fn session_name(client: u64, key: u64) -> [u8; 16] {
 }
 
 impl Slot {
-    /// Places a call by its sequence; changes nothing.
+    /// Orders a call by its sequence; changes nothing.
     ///
     /// # Errors
     /// `SeqMisordered`.
     pub(crate) fn place_call(&self, sequence: u32) -> Result<SlotTurn, Status> {
-        // A slot has one call at a time, numbered by the client. The next number is a new call and
-        // proves that the last reply arrived; the same number is a retransmission; anything else
-        // is out of order (RFC 8881 section 2.10.6.1).
+        // A slot has one call at a time, numbered by the client. The next number means a new call
+        // and proves that the last reply arrived; the same number is a retransmission; anything
+        // else is out of order (RFC 8881 section 2.10.6.1).
         if sequence == self.sequence.wrapping_add(1) {
             return Ok(SlotTurn::New);
         }
-        // A slot that was never used has nothing to send again: its sequence 0 was no call, unless
-        // the numbers have wrapped around to it.
+        // A slot that was never used has nothing to retransmit: its sequence 0 was not a call,
+        // unless the numbers have wrapped around to it.
         if sequence != self.sequence || sequence == 0 && !self.kept {
             return Err(Status::SeqMisordered);
         }
         Ok(if self.kept { SlotTurn::Kept } else { SlotTurn::NotKept })
     }
 
-    /// Whether a call with the sequence of the last one is another: a SEQUENCE alone, which asks
-    /// how the slot stands, is none where no reply was kept.
+    /// Returns true if a call with the sequence of the last one is a different call. A lone
+    /// SEQUENCE, which queries the state of the slot, is not counted as one if no reply was cached.
     ///
     /// **Source:** RFC 8881 section 2.10.6.1.3.1.
     pub(crate) fn is_false_retry(&self, fingerprint: CallFingerprint) -> bool {
         fingerprint != self.fingerprint && (self.kept || fingerprint.operations > 1)
     }
 
-    /// Takes a new call; its reply follows, or none will be kept.
+    /// Starts a new call; its reply follows, unless none is cached.
     pub(crate) fn begin_call(&mut self, sequence: u32, fingerprint: CallFingerprint) {
         self.sequence = sequence;
         self.fingerprint = fingerprint;
@@ -178,7 +178,7 @@ impl Slot {
         self.reply.extend_from_slice(reply);
     }
 
-    /// The reply kept.
+    /// The cached reply.
     pub(crate) fn reply(&self) -> &[u8] {
         &self.reply
     }

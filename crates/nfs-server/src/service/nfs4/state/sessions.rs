@@ -1,4 +1,4 @@
-//! Making, finding and ending sessions.
+//! Creating, finding and destroying sessions.
 //!
 //! **Source:** RFC 8881 sections 18.36 (CREATE_SESSION) and 18.37 (DESTROY_SESSION).
 
@@ -13,14 +13,14 @@ use super::client::{Client, ClientKind, CreatedSession, Principal};
 use super::session::Session;
 use crate::limits::{NFS4_SESSION_BYTES, NFS4_SLOT_BYTES};
 
-/// The request of CREATE_SESSION, with channels already cut to what the server grants.
+/// A CREATE_SESSION request, with channels already reduced to what the server grants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionRequest {
     /// Id of the client.
     pub(crate) client: u64,
     /// Value of csa_sequence.
     pub(crate) sequence: u32,
-    /// The principal that calls.
+    /// The calling principal.
     pub(crate) principal: Principal,
     /// Flags to grant.
     pub(crate) flags: u32,
@@ -31,12 +31,12 @@ pub(crate) struct SessionRequest {
 }
 
 impl Tables {
-    /// Makes a session, or returns the one that the same call made before. The first session of a
-    /// client confirms it. `check` decides on a call that is not a repetition.
+    /// Creates a session, or returns the one that the same call created before. A client's first
+    /// session confirms it. `check` decides on a call that is not a repeat.
     ///
     /// # Errors
-    /// `StaleClientId`, `SeqMisordered`, `ClidInUse` for another user, `NoSpc` where there are too
-    /// many sessions, and what `check` says.
+    /// `StaleClientId`, `SeqMisordered`, `ClidInUse` for another user, `NoSpc` if there are too
+    /// many sessions, and the errors of `check`.
     pub(crate) fn create_session(
         &self,
         request: &SessionRequest,
@@ -61,8 +61,8 @@ impl Tables {
             if holdings.dead {
                 return Err(Status::StaleClientId);
             }
-            // CREATE_SESSION has a cache of one reply for each client, as a slot has: the sequence
-            // of EXCHANGE_ID is the first that is valid (RFC 8881 section 18.36.4, phase 2).
+            // CREATE_SESSION has a cache of one reply per client, like a slot: the first valid
+            // sequence is that of EXCHANGE_ID (RFC 8881 section 18.36.4, phase 2).
             if request.sequence == last {
                 return result.ok_or(Status::SeqMisordered);
             }
@@ -128,7 +128,7 @@ impl Tables {
     /// Finds a session and renews its client's lease.
     ///
     /// # Errors
-    /// `BadSession`, also where the client's lease had run out.
+    /// `BadSession`, also if the client's lease has expired.
     pub(crate) fn find_session(&self, id: [u8; 16], now_ns: u64) -> Result<Arc<Session>, Status> {
         let session = self.sessions.get(session_key(id)).ok_or(Status::BadSession)?;
         if session.id() != id {
@@ -142,7 +142,7 @@ impl Tables {
         Ok(session)
     }
 
-    /// Ends a session and keeps its client.
+    /// Destroys a session and keeps its client.
     ///
     /// # Errors
     /// `BadSession`.
@@ -153,7 +153,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Takes a session out of the table and its slots back.
+    /// Removes a session from the table and returns its slots.
     pub(super) fn end_session(&self, key: u64) {
         if let Some(session) = self.sessions.remove(key) {
             session.backchannel.close();
@@ -162,7 +162,7 @@ impl Tables {
     }
 }
 
-/// The session's number in its name; the client's id is before it.
+/// Extracts the session's key from its id; the client's id comes before it.
 pub(super) fn session_key(id: [u8; 16]) -> u64 {
     u64::from_be_bytes(id[8..].try_into().expect("eight bytes"))
 }

@@ -12,11 +12,11 @@ use super::client_index::Registration;
 use crate::clock::mix;
 
 impl Tables {
-    /// Notes a client that wants to be known; returns its id and what it confirms itself with.
+    /// Registers a client; returns its id and the verifier that confirms it.
     ///
     /// # Errors
-    /// `ClidInUse` where another user's client of that name holds state; `Jukebox` where there is
-    /// no memory.
+    /// `ClidInUse` if another user's client of that name holds state; `Jukebox` if there is no
+    /// memory.
     pub(crate) fn set_client_id(
         &self,
         identity: Identity<'_>,
@@ -32,7 +32,7 @@ impl Tables {
             if entry.client.lock().has_state() {
                 return Err(Status::ClidInUse);
             }
-            // As another client altogether: confirming it will replace the one that is there.
+            // Treat it as a different client: confirming it will replace the existing one.
             known = None;
         }
         let same_start = known.filter(|entry| entry.client.verifier == identity.verifier);
@@ -51,10 +51,10 @@ impl Tables {
         Ok((id, confirm))
     }
 
-    /// Makes a client known that has confirmed itself, and forgets whom it replaces.
+    /// Confirms a client, and forgets the one it replaces.
     ///
     /// # Errors
-    /// `StaleClientId` where id and verifier are not those of a pending or confirmed client;
+    /// `StaleClientId` if id and verifier are not those of a pending or confirmed client;
     /// `ClidInUse` for another user.
     pub(crate) fn confirm_client_id(
         &self,
@@ -83,7 +83,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The call of before, sent again.
+    /// The same call as before, repeated.
     fn repeat_confirmation(
         &self,
         id: u64,

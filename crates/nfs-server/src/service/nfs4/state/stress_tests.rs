@@ -1,4 +1,4 @@
-//! Many threads at once over the state tables: nothing hangs and nothing is left behind.
+//! Many threads on the state tables: nothing hangs and nothing is left behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ fn clients_that_come_expire_and_conflict_leave_nothing_behind() {
             let (fs, tables, clock, files) = (&fs, &tables, &clock, &files);
             scope.spawn(move || {
                 for step in 0..STEPS {
-                    // Now and then all leases run out at once.
+                    // Now and then all leases expire at once.
                     let pace = if step % 50 == thread { 2 * LEASE_NS } else { 1 };
                     let now_ns = clock.fetch_add(pace, Ordering::Relaxed);
                     let name = [thread as u8, (step / 10 % 3) as u8];

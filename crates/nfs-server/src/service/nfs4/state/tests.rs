@@ -1,4 +1,4 @@
-//! The state tables in virtual time: leases, clients that start again, opens, locks, numbers.
+//! The state tables in virtual time: leases, clients that restart, opens, locks, sequence numbers.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl World {
         self.fs.create(root, name.as_bytes(), mode, &set, &Context::default()).unwrap().id
     }
 
-    /// A confirmed client of v4.0.
+    /// A confirmed v4.0 client.
     fn plain(&self, owner: &[u8], start: u8) -> Arc<Client> {
         let (id, confirm) = self.tables.set_client_id(identity(owner, start), self.now_ns).unwrap();
         self.tables.confirm_client_id(id, confirm, 1000, self.now_ns).unwrap();
@@ -71,7 +71,7 @@ impl World {
         self.tables.create_session(&request, || Ok(()), self.now_ns)
     }
 
-    /// A client of v4.1 with one session.
+    /// A v4.1 client with one session.
     pub(super) fn modern(&self, owner: &[u8], start: u8) -> (Arc<Client>, [u8; 16]) {
         let made = self
             .tables
@@ -117,7 +117,7 @@ impl World {
         self.tables.check_io(stateid, requester, file, WRITE, self.now_ns)
     }
 
-    /// Nothing is left of any client.
+    /// Asserts that no client has left anything behind.
     pub(super) fn assert_empty(&self) {
         assert_eq!((self.tables.states.len(), self.tables.sessions.len()), (0, 0));
         assert_eq!(self.tables.ranges.load(Ordering::Relaxed), 0);
@@ -141,7 +141,7 @@ fn a_client_of_v4_0_confirms_itself_and_may_do_so_twice() {
         assert_eq!(world.tables.confirm_client_id(id, confirm, 1000, now), Ok(()));
     }
     assert_eq!(world.tables.client(id, now).unwrap().id, id);
-    // The same start again: a new callback for the same client.
+    // The same start again: a new callback address for the same client.
     let (again, second) = world.tables.set_client_id(identity(b"a", 1), now).unwrap();
     assert_eq!(again, id);
     assert_ne!(second, confirm);
@@ -327,12 +327,12 @@ fn state_of_a_client_is_charged() {
     let client = world.plain(b"a", 1);
     let file = world.file("f");
     let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
-    // Locks that don't touch each other, as many as there is memory for.
+    // Non-adjacent locks, as many as there is memory for.
     let lock = |number: u64| world.lock(&stateid, b"l", (number * 10, 5), LockMode::Shared);
     let count = (0..10_000).take_while(|number| lock(*number).is_ok()).count() as u64;
     assert!((100..3000).contains(&count), "{count}");
     assert_eq!(lock(count), Err(Refused::Status(Status::Resource)));
-    // Neither does anything else fit now.
+    // Nothing else fits now, either.
     let open = world.open(&client, b"another", world.file("g"), share(1, 0));
     assert_eq!(open, Err(Status::Resource));
     assert!(budget.used_bytes() <= budget.limit_bytes());
@@ -352,7 +352,7 @@ fn sessions_get_the_slots_that_there_is_memory_for() {
     assert!((1..1000).contains(&session.fore.requests_max), "{session:?}");
     let budget = &world.tables.memory.clients;
     assert!(budget.used_bytes() < budget.limit_bytes() / 2);
-    // Sessions without end are refused, and the memory comes back with them.
+    // An endless number of sessions is refused, and destroying them frees the memory.
     let refused = (2..10_000).find_map(|sequence| {
         let request = SessionRequest { sequence, ..request };
         world.tables.create_session(&request, || Ok(()), 0).err()
@@ -374,11 +374,11 @@ fn reclaims_prolong_the_grace_period() {
     let (stranger, _) = world.modern(b"stranger", 1);
     let reclaim = |client: &Arc<Client>, at_ns| world.tables.may_reclaim(client, start_ns + at_ns);
     let in_grace = |at_ns| world.tables.is_in_grace(start_ns + at_ns);
-    // A reclaim long before the end changes nothing, and a refused one never does.
+    // A reclaim long before the end does not extend it, and a refused one never does.
     assert_eq!(reclaim(&known, SECOND_NS), Ok(()));
     assert_eq!(reclaim(&stranger, length_ns - 1), Err(Status::ReclaimBad));
     assert!(in_grace(length_ns - 1) && !in_grace(length_ns));
-    // Each one near the end leaves a second for the next, up to twice the length.
+    // Each reclaim near the end leaves a second for the next, up to twice the length.
     let mut at_ns = length_ns - 1;
     let mut count = 0;
     while reclaim(&known, at_ns) == Ok(()) {
