@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_program_is_found_by_its_package_and_name() {
+    fn finds_program_by_package_and_name() {
         let program = |package: &str, name: &str| TestProgram {
             package: PathBuf::from("/w/crates").join(package),
             name: name.to_owned(),

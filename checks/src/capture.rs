@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_with_a_gap_is_known() {
+    fn detects_gap_in_capture() {
         assert!(Frames::parse(GOOD).unwrap().are_all_there());
         let gap = GOOD.replacen("rpc:nfs\t\n", "rpc:nfs\t1\n", 1);
         assert!(!Frames::parse(&gap).unwrap().are_all_there());

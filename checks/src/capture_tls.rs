@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn only_probes_may_be_in_the_clear_and_all_else_is_records() {
+    fn allows_only_probes_in_clear() {
         let rpc = "\t\t\t\n0\t7,0\t0\t\n1\t0\t0\t\n";
         let tls = "44\t\t\t\n36\t\t\t\n695\t122,1,557\t\t\n0\t\t\t\n";
         secured(rpc, tls).unwrap();

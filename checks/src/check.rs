@@ -239,19 +239,19 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_exceeds_its_limit_reports_what_it_waited_for() {
+    fn reports_what_check_waited_for() {
         let text = message(1, || proc::run_command(Command::new("sleep").arg("60")));
         assert!(text.contains("limit of 1 s is over; it waited for: `sleep 60`"), "{text}");
     }
 
     #[test]
-    fn a_check_that_fails_reports_its_error() {
+    fn reports_error_of_failed_check() {
         run_within(60, || Ok(()));
         assert_eq!(message(60, || bail!("planted")), "planted");
     }
 
     #[test]
-    fn a_fixture_that_does_not_start_fails_every_check() {
+    fn fails_checks_without_fixture() {
         static BROKEN: Fixture<u32> = Fixture::new(|| bail!("planted"));
         static WORKING: Fixture<u32> = Fixture::new(|| Ok(7));
         for _ in 0..2 {

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_protocol_is_spelled_in_an_address_and_known_by_its_numbers() {
+    fn maps_protocol_names_and_numbers() {
         let export = Export { port: 7, mount_port: 8, path: "/vfs".to_owned() };
         let address = "nfs://127.0.0.1:7/vfs?version=4.1&proto=tcp&mountport=8";
         assert_eq!(protocol("4.1", "tcp").address(&export), address);

@@ -91,7 +91,7 @@ mod tests {
     use super::{Export, compare_bytes};
 
     #[test]
-    fn the_first_difference_is_named_and_so_is_a_missing_end() {
+    fn names_first_difference() {
         assert!(compare_bytes("x", b"abc", b"abc").is_ok());
         assert!(compare_bytes("x", b"abd", b"abc").unwrap_err().to_string().contains("byte 2"));
         assert!(

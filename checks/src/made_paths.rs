@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_that_make_a_name_are_read_and_others_are_not() {
+    fn reads_calls_that_create_names() {
         let made = |line: &str| made_by(line).map(|path| path.display().to_string());
         let opened = "openat(4</w>, \"a\", O_RDWR|O_CREAT|O_CLOEXEC, 0600) = 5</w/a>";
         assert_eq!(made(opened).as_deref(), Some("/w/a"));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_capitals_are_any_name_and_dots_anything_below() {
+    fn matches_wildcards_in_paths() {
         let page = "| path | what |\n|---|---|\n| `TARGET/.dfsbench-CAMPAIGN-N` | a |\n\
                     | `TARGET/.dfsbench-CAMPAIGN-N/...` | b |\n| `RESULTS-wal` | c |\n";
         let table = Table::parse(page, &[("TARGET", "/t"), ("RESULTS", "/r.db")]).unwrap();

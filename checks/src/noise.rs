@@ -78,7 +78,7 @@ mod tests {
     use super::{Noise, make_bytes};
 
     #[test]
-    fn the_same_bytes_every_time_and_no_block_twice() {
+    fn repeats_bytes_but_no_block() {
         let noise = make_bytes(1 << 20);
         assert_eq!(noise, make_bytes(1 << 20));
         let mut blocks: Vec<&[u8]> = noise.chunks(512).collect();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn each_seed_has_shares_of_its_own_and_none_stands_still() {
+    fn gives_each_seed_its_shares() {
         // The last one would make a state of zeros.
         for seed in [0, 2, 13_147, Noise::new().state] {
             let (mut one, mut again) = (Noise::seeded(seed), Noise::seeded(seed));

@@ -192,7 +192,7 @@ mod tests {
     use super::{file_number, parse_address};
 
     #[test]
-    fn the_first_line_of_the_server_is_read() {
+    fn reads_first_line_of_server() {
         let export =
             parse_address("nfs://127.0.0.1:2051/export?version=3&mountport=2052\n").unwrap();
         assert_eq!((export.port, export.mount_port, export.path.as_str()), (2051, 2052, "/export"));

@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_exceeds_its_limit_is_killed_and_named() {
+    fn kills_command_at_time_limit() {
         let begun = Instant::now();
         let error = run_within(Duration::from_secs(1), Command::new("sleep").arg("60"));
         let error = error.unwrap_err().to_string();
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_within_its_limit_reports_its_exit_code() {
+    fn reports_exit_code_of_command() {
         let run = |script: &str| {
             run_within(Duration::from_secs(60), Command::new("sh").args(["-c", script]))
         };

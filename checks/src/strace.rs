@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_an_open_and_listings_with_attributes_are_separated() {
+    fn separates_opens_from_listings() {
         let text = "openat(4</.dfsbench-0>, \"f00000001\", O_RDWR) = 9</.dfsbench-0/f00000001>\n\
             fstat(9</.dfsbench-0/f00000001>, {...}) = 0\n\
             fstat(9</.dfsbench-0/f00000001>, {...}) = 0\n\

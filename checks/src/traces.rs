@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_a_dissection_are_counted_by_their_numbers() {
+    fn counts_dissected_calls_by_number() {
         let text = "0,0\t100003,100003\t\t7,6\t\t\t\t\n1\t100003\t\t7\t\t\t\t\n\
             0\t100003\t\t\t53,22,9\t\t\t\n0\t100005\t\t\t\t\t1\t\n0\t100000\t\t\t\t\t\t\n";
         let counts = count_dissected(text).unwrap().unwrap();

@@ -26,13 +26,13 @@ static AGENT_GROUP: Fixture<AgentGroup<'static>> =
     Fixture::new(|| AgentGroup::of_all_hosts(LAB.get()?));
 
 checks! {
-    ten_hosts_start_together_trial_after_trial: 300 s, together(AGENT_GROUP.get()?);
-    agents_send_little_while_they_measure: 300 s, quiet(AGENT_GROUP.get()?);
-    nine_of_ten_go_on_when_one_is_cut_off: 300 s, cut(AGENT_GROUP.get()?);
-    hosts_without_the_mount_are_named_before_anything_is_measured: 200 s, {
+    starts_ten_hosts_together: 300 s, together(AGENT_GROUP.get()?);
+    sends_little_while_measuring: 300 s, quiet(AGENT_GROUP.get()?);
+    continues_without_disconnected_agent: 300 s, cut(AGENT_GROUP.get()?);
+    names_hosts_without_mount_first: 200 s, {
         unmounted(AGENT_GROUP.get()?)
     };
-    a_host_without_space_is_named_and_the_others_are_cleaned: 300 s, no_space(AGENT_GROUP.get()?);
+    names_host_without_space: 300 s, no_space(AGENT_GROUP.get()?);
 }
 
 /// Time within which hosts that don't share CPUs start, in nanoseconds; here it is printed.

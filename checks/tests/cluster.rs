@@ -46,17 +46,17 @@ const SHARED: [&str; 4] = ["cluster", "cluster:2", "cluster:3", "cluster:4"];
 
 checks! {
     srun_starts_agents_on_four_hosts: 200 s, measured(CLUSTER.get()?, &SLURM, NODES);
-    sbatch_runs_the_script_that_was_written_for_it: 200 s, by_script(CLUSTER.get()?);
+    runs_generated_sbatch_script: 200 s, by_script(CLUSTER.get()?);
     open_mpi_starts_four_agents: 200 s, measured(CLUSTER.get()?, &OPEN_MPI, SHARED);
     mpich_starts_four_agents: 200 s, measured(CLUSTER.get()?, &MPICH, SHARED);
-    two_tasks_on_each_node_are_laid_out_as_requested_or_refused: 200 s, laid_out(CLUSTER.get()?);
+    places_two_tasks_per_node: 200 s, laid_out(CLUSTER.get()?);
     only_agents_learn_the_token: 200 s, secret(CLUSTER.get()?);
-    slurm_keeps_the_others_when_an_agent_is_killed: 200 s, killed(CLUSTER.get()?, &SLURM);
-    open_mpi_keeps_the_others_when_an_agent_is_killed: 200 s, killed(CLUSTER.get()?, &OPEN_MPI);
-    mpich_keeps_the_others_when_an_agent_is_killed: 200 s, killed(CLUSTER.get()?, &MPICH);
-    agents_whose_controller_is_killed_leave: 200 s, deserted(CLUSTER.get()?);
-    a_launcher_that_fails_is_one_error: 200 s, refused(CLUSTER.get()?);
-    clocks_that_are_a_day_apart_are_mapped: 60 s, day_apart();
+    continues_under_slurm_without_killed_agent: 200 s, killed(CLUSTER.get()?, &SLURM);
+    continues_under_open_mpi_without_killed_agent: 200 s, killed(CLUSTER.get()?, &OPEN_MPI);
+    continues_under_mpich_without_killed_agent: 200 s, killed(CLUSTER.get()?, &MPICH);
+    leaves_after_controller_is_killed: 200 s, deserted(CLUSTER.get()?);
+    reports_failed_launcher_once: 200 s, refused(CLUSTER.get()?);
+    maps_clocks_a_day_apart: 60 s, day_apart();
 }
 
 /// Starts two agents like `mpirun` of Open MPI, the second one in a time namespace, where the

@@ -76,17 +76,17 @@ ls -A target | sed 's/^/left: /'
 "#;
 
 checks! {
-    a_disk_that_is_full_half_way: 180 s, full_half_way();
-    a_disk_that_is_full_at_any_step_of_several_agents: 300 s, full_at_each_step();
-    results_on_a_file_system_that_is_read_only: 120 s, read_only();
-    a_fault_event_without_rights_is_one_clear_sentence: 60 s, without_rights();
-    root_is_told_of_folders_of_others: 60 s, foreign_folders();
-    a_file_system_without_direct_io: 60 s, without_direct();
-    zeros_on_a_file_system_that_compresses: 180 s, compressing();
-    direct_io_that_goes_through_the_page_cache: 180 s, direct_in_vain();
-    a_loop_device_that_reads_through_the_page_cache: 180 s, buffered_loop();
-    a_file_system_that_hides_where_reads_come_from: 120 s, unknown_source();
-    a_daemon_that_answers_from_its_page_cache: 120 s, daemon_cache();
+    fills_disk_half_way: 180 s, full_half_way();
+    fills_disk_at_every_step: 300 s, full_at_each_step();
+    rejects_results_on_read_only_disk: 120 s, read_only();
+    rejects_fault_event_without_rights: 60 s, without_rights();
+    warns_root_of_foreign_folders: 60 s, foreign_folders();
+    reports_missing_direct_io: 60 s, without_direct();
+    reports_compressed_zeros: 180 s, compressing();
+    reports_direct_io_through_page_cache: 180 s, direct_in_vain();
+    reports_buffered_loop_device: 180 s, buffered_loop();
+    reports_unknown_source_of_reads: 120 s, unknown_source();
+    reports_daemon_page_cache: 120 s, daemon_cache();
 }
 
 fn full_half_way() -> Result<()> {

@@ -42,21 +42,21 @@ struct FileSize {
 static GANESHA: Fixture<Ganesha> = Fixture::new(Ganesha::start);
 
 checks! {
-    libnfs_reads_from_vfs_what_libnfs_wrote: 60 s, self_check(&GANESHA.get()?.export("/vfs"));
-    libnfs_reads_from_mem_what_libnfs_wrote: 60 s, self_check(&GANESHA.get()?.export("/mem"));
-    others_read_from_vfs_what_we_wrote: 120 s, {
+    libnfs_reads_own_data_from_vfs: 60 s, self_check(&GANESHA.get()?.export("/vfs"));
+    libnfs_reads_own_data_from_mem: 60 s, self_check(&GANESHA.get()?.export("/mem"));
+    others_read_our_data_from_vfs: 120 s, {
         let server = GANESHA.get()?;
         compare_written(&server.export("/vfs"), &VFS_FILE, Some(server))
     };
-    libnfs_reads_from_mem_what_we_wrote: 120 s, {
+    libnfs_reads_our_data_from_mem: 120 s, {
         compare_written(&GANESHA.get()?.export("/mem"), &MEM_FILE, None)
     };
-    a_run_leaves_nothing_behind_and_removes_nothing: 120 s, {
+    leaves_and_removes_nothing_else: 120 s, {
         check_nothing_is_left(&GANESHA.get()?.export("/vfs"))
     };
-    clean_removes_everything_of_killed_runs: 300 s, kill_runs();
-    what_ganesha_acknowledged_is_there_after_it_was_killed: 60 s, kill_server();
-    a_wrong_export_is_an_error_that_names_the_right_ones: 60 s, {
+    cleans_up_after_killed_runs: 300 s, kill_runs();
+    keeps_acknowledged_data_after_kill: 60 s, kill_server();
+    lists_exports_for_wrong_one: 60 s, {
         wrong_export(&GANESHA.get()?.export("/nope"))
     };
 }

@@ -86,21 +86,21 @@ checks! {
     ganesha_v4_0_over_tcp: 120 s, with_ganesha(protocol("4.0", "tcp"));
     ganesha_v4_1_over_tcp: 120 s, with_ganesha(protocol("4.1", "tcp"));
     ganesha_v4_2_over_tcp: 120 s, with_ganesha(protocol("4.2", "tcp"));
-    ganesha_as_proxy_of_our_server_v4_0: 120 s, by_proxy("4.0");
-    ganesha_as_proxy_of_our_server_v4_1: 120 s, by_proxy("4.1");
+    ganesha_proxies_our_server_v4_0: 120 s, by_proxy("4.0");
+    ganesha_proxies_our_server_v4_1: 120 s, by_proxy("4.1");
     our_server_v3_under_tls: 120 s, under_tls("3");
     our_server_v4_1_under_tls: 120 s, under_tls("4.1");
-    tshark_finds_only_tls_after_the_probes_of_v3: 180 s, only_tls("3");
-    tshark_finds_only_tls_after_the_probes_of_v4_1: 180 s, only_tls("4.1");
-    a_trace_counts_as_tshark_v3_over_udp: 60 s, counted(protocol("3", "udp"));
-    a_trace_counts_as_tshark_v3_over_tcp: 60 s, counted(protocol("3", "tcp"));
-    a_trace_counts_as_tshark_v4_0_over_tcp: 60 s, counted(protocol("4.0", "tcp"));
-    a_trace_counts_as_tshark_v4_1_over_tcp: 60 s, counted(protocol("4.1", "tcp"));
-    a_trace_counts_as_tshark_v4_2_over_tcp: 60 s, counted(protocol("4.2", "tcp"));
-    a_trace_is_read_by_the_python_of_its_documentation: 60 s, read_by_python();
-    an_interface_is_captured_as_by_dumpcap: 90 s, check_interface(OURS);
-    a_trace_of_v3_is_replayed_on_ganesha_v3: 60 s, on_ganesha("3", "3");
-    a_trace_of_v4_1_is_replayed_on_ganesha_v4_2: 60 s, on_ganesha("4.1", "4.2");
+    finds_only_tls_after_v3_probe: 180 s, only_tls("3");
+    finds_only_tls_after_v4_1_probe: 180 s, only_tls("4.1");
+    counts_trace_like_tshark_v3_udp: 60 s, counted(protocol("3", "udp"));
+    counts_trace_like_tshark_v3_tcp: 60 s, counted(protocol("3", "tcp"));
+    counts_trace_like_tshark_v4_0: 60 s, counted(protocol("4.0", "tcp"));
+    counts_trace_like_tshark_v4_1: 60 s, counted(protocol("4.1", "tcp"));
+    counts_trace_like_tshark_v4_2: 60 s, counted(protocol("4.2", "tcp"));
+    reads_trace_with_documented_python: 60 s, read_by_python();
+    captures_interface_like_dumpcap: 90 s, check_interface(OURS);
+    replays_v3_trace_on_ganesha: 60 s, on_ganesha("3", "3");
+    replays_v4_1_trace_on_ganesha_v4_2: 60 s, on_ganesha("4.1", "4.2");
 }
 
 fn with_our_server(protocol: Protocol) -> Result<()> {

@@ -36,18 +36,18 @@ static MACHINES: Fixture<Ended> = Fixture::new(|| {
 });
 
 checks! {
-    afs_is_measured_by_one_client_and_by_two: 600 s, AFS.measure(MACHINES.get()?);
+    measures_afs_with_one_and_two_clients: 600 s, AFS.measure(MACHINES.get()?);
     afs_is_killed_and_cleaned: 600 s, AFS.kill_and_clean(MACHINES.get()?);
-    afs_is_there_again_when_its_server_has_lost_power: 600 s, {
+    remounts_afs_after_power_loss: 600 s, {
         // It does not sync by itself: the kernel does, after half a minute.
         AFS.lose_power(MACHINES.get()?, HOSTS[0], &["--allow-destroy", DISK, "--idle", "60s"])
     };
-    gfs2_keeps_what_was_synced_when_its_node_loses_power: 600 s, {
+    gfs2_keeps_synced_data_without_power: 600 s, {
         GFS2.lose_power(MACHINES.get()?, HOSTS[1], &[])
     };
-    gfs2_is_measured_by_one_node_and_by_two: 600 s, GFS2.measure(MACHINES.get()?);
+    measures_gfs2_with_one_and_two_nodes: 600 s, GFS2.measure(MACHINES.get()?);
     gfs2_is_killed_and_cleaned: 600 s, GFS2.kill_and_clean(MACHINES.get()?);
-    gfs2_formats_no_disk_that_something_is_on: 300 s, {
+    gfs2_refuses_disk_in_use: 300 s, {
         let lab = MACHINES.get()?;
         for make in [FILE_SYSTEM, PARTITIONS] {
             lab.ssh(HOSTS[1], make)?;
@@ -56,12 +56,12 @@ checks! {
         }
         Ok(())
     };
-    gfs2_formats_no_disk_that_is_named_once: 300 s, {
+    gfs2_requires_disk_twice: 300 s, {
         let once = System { settings: "device = \"/dev/disk-shared\"", ..GFS2 };
         once.is_refused(MACHINES.get()?, "must both name the disk")
     };
-    cephfs_is_mounted_by_the_kernel: 900 s, CEPHFS.measure(MACHINES.get()?);
-    cephfs_is_exported_again_by_the_kernels_server: 900 s, {
+    mounts_cephfs_by_kernel: 900 s, CEPHFS.measure(MACHINES.get()?);
+    reexports_cephfs_by_kernel: 900 s, {
         let target = "access = \"re-export\"\ntmpfs_size = \"1GiB\"";
         System { target, ..CEPHFS }.measure(MACHINES.get()?)
     };

@@ -14,7 +14,7 @@ static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::find);
 include!(concat!(env!("OUT_DIR"), "/lab_here.rs"));
 
 checks! {
-    every_check_of_the_lab_is_a_test: 300 s, {
+    tests_every_lab_check: 300 s, {
         lab_real::compare_names(PROGRAM.get()?, "here", NAMES)
     };
 }

@@ -78,20 +78,20 @@ const STREAM: &str = "--workload stream --passes write";
 const MIX: &str = "--workload mixed --io-size 4KiB --queue-depth 1 --duration 4s";
 
 checks! {
-    segments_that_a_full_queue_drops_are_reported: 100 s, {
+    reports_segments_dropped_by_full_queue: 100 s, {
         let text = run_over("tbf rate 400mbit burst 128kb limit 128kb", "", STREAM)?;
         ensure!(text.contains("tcp-retransmits"), "no caveat about retransmissions:\n{text}");
         ensure!(text.contains("tcpi_total_retrans of TCP_INFO"), "no source:\n{text}");
         Ok(())
     };
-    few_losses_are_reported_in_both_directions: 100 s, {
+    reports_few_losses_in_both_directions: 100 s, {
         for lossy in ["server", "client"] {
             let text = run_over("", lossy, MIX)?;
             ensure!(text.contains("tcp-retransmits:"), "no caveat, {lossy}:\n{text}");
         }
         Ok(())
     };
-    nothing_is_reported_where_nothing_is_dropped: 100 s, {
+    reports_nothing_without_drops: 100 s, {
         let text = run_over("", "", STREAM)?;
         ensure!(!text.contains("tcp-retransmits"), "a caveat without a loss:\n{text}");
         // Client and server are in different namespaces of one host.

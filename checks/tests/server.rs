@@ -31,15 +31,15 @@ const UNTIL_REPORTED: Duration = Duration::from_secs(120);
 static SERVER: Fixture<Serve> = Fixture::new(|| OURS.serve("64MiB", &[]));
 
 checks! {
-    libnfs_reads_and_lists_what_libnfs_wrote: 60 s, by_libnfs(&SERVER.get()?.export, "noise");
+    libnfs_reads_and_lists_own_data: 60 s, by_libnfs(&SERVER.get()?.export, "noise");
     we_read_what_libnfs_wrote: 60 s, {
         let export = &SERVER.get()?.export;
         by_libnfs(export, "for-us")?;
         libnfs::compare_bytes("noise", &OURS.cat(export, "for-us")?, &noise::make_bytes(FILE_BYTES))
     };
-    a_server_that_dies_fails_the_trial: 180 s, dies();
-    a_user_without_rights_measures_the_embedded_server: 120 s, without_rights();
-    foreign_programs_beside_a_server_are_named: 120 s, contends();
+    fails_trial_of_dead_server: 180 s, dies();
+    measures_embedded_server_without_rights: 120 s, without_rights();
+    names_programs_beside_server: 120 s, contends();
 }
 
 fn by_libnfs(export: &Export, name: &str) -> Result<()> {

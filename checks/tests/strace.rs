@@ -113,15 +113,15 @@ struct Report {
 }
 
 checks! {
-    a_stream_is_what_strace_saw: 120 s, compare("stream");
-    a_mix_is_what_strace_saw: 120 s, compare("mixed");
+    matches_strace_of_stream: 120 s, compare("stream");
+    matches_strace_of_mix: 120 s, compare("mixed");
     metadata_is_what_strace_saw: 120 s, compare("metadata");
     bonnie_is_what_strace_saw: 120 s, compare("bonnie");
     transactions_are_what_strace_saw: 120 s, compare("transactions");
-    an_op_mix_is_what_strace_saw: 120 s, compare("op_mix");
-    a_mix_of_all_kinds_is_what_strace_saw: 120 s, compare_all_kinds();
-    every_path_that_is_made_is_in_the_table_of_files: 120 s, made_paths_are_known();
-    a_tracer_of_the_workers_is_named: 60 s, names_tracer();
+    matches_strace_of_op_mix: 120 s, compare("op_mix");
+    matches_strace_of_all_kinds: 120 s, compare_all_kinds();
+    documents_every_created_path: 120 s, made_paths_are_known();
+    names_tracer_of_workers: 60 s, names_tracer();
 }
 
 /// Commands that create files, each with a row of the table that it must be seen to create.

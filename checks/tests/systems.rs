@@ -12,67 +12,67 @@ use checks::{checks, lost_server};
 static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(6));
 
 checks! {
-    cephfs_is_measured_with_both_stores: 600 s, {
+    measures_cephfs_with_both_stores: 600 s, {
         measured(&Subject { settings: "store = [\"bluestore\", \"memstore\"]", ..CEPHFS }, 2)
     };
-    cephfs_is_measured_on_three_hosts: 600 s, {
+    measures_cephfs_on_three_hosts: 600 s, {
         let target = "devices = [\"/srv/data/disk\"]\nloop_size = \"3GiB\"\n\
                       roles = { metadata = [\"node1\"], data = [\"node1\", \"node2\"] }";
         measured(&Subject { target, settings: "copies = 2", ..CEPHFS }, 1)
     };
     cephfs_is_killed_and_cleaned: 600 s, CEPHFS.kill_and_clean(LAB.get()?);
-    glusterfs_is_measured_in_three_layouts: 600 s, {
+    measures_glusterfs_in_three_layouts: 600 s, {
         measured(&Subject { settings: LAYOUTS, ..GLUSTERFS }, 3)
     };
-    glusterfs_is_measured_on_four_hosts: 600 s, {
+    measures_glusterfs_on_four_hosts: 600 s, {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = NODES }";
         measured(&Subject { target, settings: LAYOUTS, ..GLUSTERFS }, 3)
     };
-    glusterfs_with_a_brick_on_its_server_is_measured_on_three_hosts: 600 s, {
+    measures_glusterfs_with_brick_on_server: 600 s, {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = [\"server\", \"node1\", \"node2\"] }";
         measured(&Subject { target, settings: "layout = \"disperse\"\nbricks = 3", ..GLUSTERFS }, 1)
     };
-    what_glusterfs_did_not_send_is_from_its_clients_memory: 600 s, {
+    attributes_glusterfs_reads_to_client_memory: 600 s, {
         let warm = format!("{SHORT}[factors]\ninvalidation = \"none\"\n");
         let report = GLUSTERFS.report(LAB.get()?, &warm)?;
         let read = &codes(&report)[1];
         ensure!(read.iter().any(|code| code == "cached"), "{report}");
         Ok(())
     };
-    glusterfs_is_measured_through_ganesha_on_four_hosts: 600 s, {
+    measures_glusterfs_through_ganesha: 600 s, {
         let target = "backend = \"nfs\"\nnfsvers = 4.1\ntmpfs_size = \"600MiB\"\n\
                       roles = { data = NODES }";
         measured(&Subject { target, settings: LAYOUTS, ..GLUSTERFS }, 3)
     };
-    glusterfs_on_four_hosts_is_killed_and_cleaned: 600 s, {
+    kills_and_cleans_glusterfs_on_four_hosts: 600 s, {
         let target = "tmpfs_size = \"600MiB\"\nroles = { data = NODES }";
         Subject { target, ..GLUSTERFS }.kill_and_clean(LAB.get()?)
     };
     glusterfs_is_killed_and_cleaned: 600 s, GLUSTERFS.kill_and_clean(LAB.get()?);
-    two_copies_survive_the_loss_of_a_server: 300 s, lost_server::check_replica();
-    one_copy_does_not_survive_the_loss_of_a_server: 300 s, lost_server::check_distribute();
-    moosefs_is_measured_with_and_without_fsync: 600 s, {
+    survives_loss_with_two_copies: 300 s, lost_server::check_replica();
+    reports_loss_with_one_copy: 300 s, lost_server::check_distribute();
+    measures_moosefs_with_and_without_fsync: 600 s, {
         measured(&Subject { settings: "fsync = [0, 1]", ..MOOSEFS }, 2)
     };
-    moosefs_is_measured_with_four_chunk_servers: 600 s, {
+    measures_moosefs_with_four_chunk_servers: 600 s, {
         let target = "tmpfs_size = \"2GiB\"\nroles = { data = NODES }";
         measured(&Subject { target, settings: "servers = 4", ..MOOSEFS }, 1)
     };
-    moosefs_needs_room_for_one_trial_only: 600 s, {
+    measures_moosefs_in_room_for_one: 600 s, {
         let small = Subject { target: "tmpfs_size = \"1200MiB\"", ..MOOSEFS };
         let report = small.report(LAB.get()?, THREE_TRIALS)?;
         ensure!(states(&report) == ["done"; 3], "{report}");
         Ok(())
     };
     moosefs_is_killed_and_cleaned: 600 s, MOOSEFS.kill_and_clean(LAB.get()?);
-    glusterfs_is_killed_at_random_moments_and_cleaned: 1800 s, {
+    kills_and_cleans_glusterfs_at_random: 1800 s, {
         let on_disk = "devices = [\"/srv/data/disk\"]\nloop_size = \"300MiB\"";
         Subject { target: on_disk, ..GLUSTERFS }.kill_at_moments(LAB.get()?, 10)
     };
-    our_server_is_measured_with_its_settings: 600 s, {
+    measures_our_server_with_settings: 600 s, {
         measured(&Subject { settings: "threads = [1, 2]", ..OURS }, 2)
     };
-    our_server_is_killed_and_cleaned: 600 s, OURS.kill_and_clean(LAB.get()?);
+    kills_and_cleans_our_server: 600 s, OURS.kill_and_clean(LAB.get()?);
 }
 
 const CEPHFS: Subject = Subject {

@@ -14,7 +14,7 @@ use checks::systems::Subject;
 static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(4));
 
 checks! {
-    rclone_is_measured_with_both_caches: 600 s, {
+    measures_rclone_with_both_caches: 600 s, {
         measured(&Subject { settings: "cache_mode = [\"full\", \"writes\"]", ..RCLONE }, 2)
     };
     rclone_is_killed_and_cleaned: 600 s, RCLONE.kill_and_clean(LAB.get()?);

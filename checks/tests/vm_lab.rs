@@ -32,12 +32,12 @@ static PROGRAM: Fixture<PathBuf> = Fixture::new(lab_real::find);
 include!(concat!(env!("OUT_DIR"), "/lab_kernel.rs"));
 
 checks! {
-    every_kernel_check_of_the_lab_is_a_test: 300 s, {
+    tests_every_kernel_lab_check: 300 s, {
         lab_real::compare_names(PROGRAM.get()?, "kernel", NAMES)
     };
-    smb_is_set_up_from_its_recipe: 200 s, measured(|lab| KSMBD.check(lab));
-    the_kernels_server_is_set_up_from_its_recipe: 200 s, measured(|lab| KNFSD.check(lab));
-    what_exports_acknowledge_is_kept_without_power_in_sync_and_lost_in_async: 300 s, {
+    sets_up_smb_from_recipe: 200 s, measured(|lab| KSMBD.check(lab));
+    sets_up_kernel_server_from_recipe: 200 s, measured(|lab| KNFSD.check(lab));
+    loses_async_exports_without_power: 300 s, {
         measured(power::check)
     };
 }

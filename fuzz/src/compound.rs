@@ -485,7 +485,7 @@ mod tests {
     /// Makes each operation once, with a client and then without one: those that no one thought
     /// of here, too.
     #[test]
-    fn each_operation_of_the_table_is_sent() {
+    fn sends_every_operation_of_table() {
         for minor in 0..3 {
             for introduced in [true, false] {
                 let mut steps = Vec::new();
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn each_operation_that_is_understood_has_arguments() {
+    fn has_arguments_for_every_operation() {
         let known = Known { stateids: vec![Stateid::ANONYMOUS], ..Known::default() };
         let attributes = Fattr::decode(&mut Reader::new(&ATTRIBUTES)).unwrap();
         let security = List::decode(&mut Reader::new(&[0; 4])).unwrap();

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_that_is_made_is_read() {
+    fn reads_generated_section() {
         // An empty block: no calls, operations, entries and columns.
         let mut file = b"\x89DFST\r\n\x1a\x01\0\0\0".to_vec();
         append_section(&mut file, b'H', b"{}");

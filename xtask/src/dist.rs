@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_other_bytes_or_a_missing_one_is_found() {
+    fn finds_changed_or_missing_file() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for folder in [&one, &other] {
             fs::write(folder.path().join("a"), "same").unwrap();

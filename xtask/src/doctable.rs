@@ -42,7 +42,7 @@ mod tests {
     use super::find_table;
 
     #[test]
-    fn finds_the_table_by_its_columns_and_stops_at_its_end() {
+    fn finds_table_by_columns() {
         let page =
             "| a | b |\n|---|---|\n| 1 | 2 |\n\n| a | c |\n|---|---|\n| `x` | y |\n| z | |\ntext";
         let rows = find_table(page, &["a", "c"]).unwrap();

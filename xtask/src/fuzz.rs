@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_only_read_its_corpus_is_an_error() {
+    fn rejects_run_without_new_inputs() {
         assert!(summarize(LOG, 500).is_err());
         assert!(summarize("killed", 1).is_err());
         assert!(summarize(&LOG.replace("cov: 243", "cov: 0"), 1).is_err());

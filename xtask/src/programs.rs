@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_passes_when_repeated_is_flaky_and_one_that_fails_again_has_failed() {
+    fn reports_repeated_pass_as_flaky() {
         let first = || outcome(10, &["a::b", "c::d"]);
         assert_eq!(merge_outcomes(first(), &outcome(2, &[])), count(12, &[], &["a::b", "c::d"]));
         assert_eq!(
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn many_tests_that_failed_are_not_repeated() {
+    fn does_not_repeat_many_failures() {
         let message = r#"{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml",
             "target":{"name":"t","kind":["test"]},"profile":{"test":true},
             "executable":"/is/not/there"}"#;
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_failed_are_read_with_what_each_printed() {
+    fn collects_output_of_failed_tests() {
         let judged = judge_output("t", FAILED, "", &Ok(Some(101)));
         assert_eq!((judged.passed, judged.is_repeatable), (1, true));
         let [first, second] = judged.failures.as_slice() else { panic!("{judged:?}") };
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_died_or_named_too_few_failures_is_one_failure() {
+    fn counts_crashed_program_as_failure() {
         let died = judge_output("t", "running 3 tests\n", "killed\n", &Ok(None));
         assert_eq!((died.failures.len(), died.is_repeatable), (1, false));
         assert_eq!(died.failures[0].name, "t");
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_test_program_are_read() {
+    fn parses_lines_of_test_program() {
         let result =
             "test result: FAILED. 12 passed; 3 failed; 0 ignored; 0 measured; 1 filtered out";
         assert_eq!(read_result_line(result), Some((12, 3)));
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn only_test_programs_are_taken_from_what_cargo_built() {
+    fn selects_only_test_programs() {
         let message = |test: &str, executable: &str| {
             format!(
                 r#"{{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml",

@@ -134,7 +134,7 @@ mod tests {
     use crate::repo;
 
     #[test]
-    fn every_test_program_of_the_checks_is_in_a_track() {
+    fn assigns_every_program_to_track() {
         let manifest = fs::read_to_string(repo::root().join("checks/Cargo.toml")).unwrap();
         let manifest: toml::Table = manifest.parse().unwrap();
         let tests = manifest["test"].as_array().unwrap();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_not_there_is_an_error() {
+    fn rejects_unknown_group() {
         let selection = Selection { group: Some("nothing"), test: None };
         let error = run(&[], selection).unwrap_err().to_string();
         assert!(error.starts_with("there is no such group; there are vm, "), "{error}");

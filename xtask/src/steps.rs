@@ -150,7 +150,7 @@ mod tests {
     use super::{Count, LAST_LINES, LINE_MAX, Steps, last_lines, shorten};
 
     #[test]
-    fn a_step_that_panics_counts_as_failed() {
+    fn counts_panicking_step_as_failed() {
         let mut steps = Steps::new();
         steps.many("panicking", || panic!("planted"));
         assert_eq!(steps.total.failures.len(), 1);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_stops_and_an_error_is_one() {
+    fn stops_at_first_failure() {
         let mut steps = Steps::new();
         steps.many("three", || Ok(Count { passed: 3, ..Count::default() }));
         steps.one("broken", || anyhow::bail!("planted"));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_in_any_case_runs_after_a_failure_and_counts() {
+    fn runs_unconditional_steps_after_failure() {
         let mut steps = Steps::new();
         steps.one("broken", || anyhow::bail!("planted"));
         let mut ran = false;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_what_a_check_printed_is_repeated() {
+    fn repeats_end_of_output() {
         let long: Vec<String> = (0..2 * LAST_LINES).map(|n| format!("line {n}\n\n")).collect();
         let lines = long.concat();
         let last = last_lines(&lines, LAST_LINES);

@@ -52,7 +52,7 @@ fn run_action(settings: &[(&str, &str)]) -> End {
 }
 
 #[test]
-fn both_sides_are_measured_in_one_campaign() {
+fn measures_both_sides_together() {
     let end = run_action(&[
         ("BEFORE", "nfs://127.0.0.1:3001/export"),
         ("AFTER", "/mnt/new"),
@@ -80,7 +80,7 @@ fn both_sides_are_measured_in_one_campaign() {
 }
 
 #[test]
-fn a_slowdown_fails_and_an_unclear_outcome_only_warns_by_default() {
+fn fails_on_slowdown_only() {
     let sides = [("BEFORE", "/a"), ("AFTER", "/b")];
     let with = |more: &[(&'static str, &'static str)]| run_action(&[&sides[..], more].concat());
     let slower = with(&[("COMPARE_CODE", "1")]);

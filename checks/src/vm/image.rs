@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_may_be_for_some_suites_only() {
+    fn limits_packages_to_suites() {
         let list = "# comment\na\nb trixie bookworm\n\nc bullseye\nd trixie-systems\n";
         assert_eq!(read_packages(list, Suite::Trixie), ["a", "b"]);
         assert_eq!(read_packages(list, Suite::TrixieSystems), ["a", "b", "d"]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn mounts_are_found_below_a_folder_only_and_the_last_first() {
+    fn lists_nested_mounts_in_reverse() {
         let mountinfo = "22 1 0:5 / / rw - ext4 /dev/a rw\n\
             30 22 0:6 / /x/root/proc rw - proc proc rw\n\
             31 30 0:7 / /x/root/proc/a\\040b rw,nosuid shared:1 - tmpfs none rw\n\
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interrupted_build_left_mounted_is_unmounted_and_not_removed() {
+    fn unmounts_leftovers_of_interrupted_build() {
         let folder = tempfile::TempDir::new().unwrap();
         let (tree, outside) = (folder.path().join("unfinished"), folder.path().join("outside"));
         let point = tree.join("root/proc");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_recipe_is_another_and_a_changed_readme_is_not() {
+    fn rebuilds_image_for_changed_recipe() {
         let folder = tempfile::TempDir::new().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         write("packages", "a\n");

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_is_read_as_it_was_written() {
+    fn reads_plan_as_written() {
         let folder = tempfile::TempDir::new().unwrap();
         assert!(Plan::load(folder.path()).is_err() && !Plan::is_in(folder.path()));
         let suite = Suite::Trixie;

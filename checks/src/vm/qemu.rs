@@ -277,7 +277,7 @@ mod tests {
     use crate::proc::Background;
 
     #[test]
-    fn a_process_is_ours_only_where_its_command_line_names_our_pid_file() {
+    fn recognizes_process_by_pid_file() {
         let folder = tempfile::TempDir::new().unwrap();
         let machine = Machine::server(Suite::Trixie, "/i".into());
         let emulator = Emulator::new(folder.path(), &machine);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_gets_its_name_on_the_command_line() {
+    fn passes_guest_name_on_command_line() {
         let machine = Machine::client(1, Suite::Trixie, "/i".into());
         let line = Emulator::new(Path::new("/run"), &machine).kernel_line(9000, "KEY");
         let words = "lab.name=client1 lab.role=client lab.address=10.77.0.11/24 lab.mtu=9000";

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_skipped_and_words_are_failures() {
+    fn skips_events_and_reports_failures() {
         let event = "{\"event\": \"STOP\"}\n{\"return\": \"\"}\n";
         assert!(emulator([OK, event]).is_ok());
         let error = emulator([OK, "{\"return\": \"No space\"}\n"]);

@@ -97,7 +97,7 @@ mod tests {
     use crate::vm::machine::{Machine, Plan, Suite};
 
     #[test]
-    fn machines_of_an_older_recipe_are_booted_again() {
+    fn reboots_machines_of_older_recipe() {
         let image = |name: &str| Image { folder: Path::new("/cache").join(name) };
         let description = "qemu 9\nqemu -drive /cache/trixie-1/root.img\nimage 7.000000001\n";
         assert!(names_all(description, &[image("trixie-1")]));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_booted_again_where_their_image_or_the_emulator_has_changed() {
+    fn reboots_after_image_or_emulator_change() {
         let folder = tempfile::TempDir::new().unwrap();
         let (image, saved) = (folder.path().join("image"), folder.path().join("saved"));
         for folder in [&image, &saved] {

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_config_names_each_machine_and_enters_the_namespace() {
+    fn configures_ssh_for_each_machine() {
         let folder = tempfile::TempDir::new().unwrap();
         let machines = [
             Machine::server(Suite::Trixie, "/i".into()),

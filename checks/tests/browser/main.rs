@@ -33,19 +33,19 @@ static PAGE: Fixture<Page> = Fixture::new(Page::make);
 
 checks! {
     errors_on_the_console_are_seen: 120 s, check_console();
-    bare_dfsbench_leaves_a_page_the_same_when_reported_again: 120 s, {
+    reports_same_page_again: 120 s, {
         let page = PAGE.get()?;
         let again = OURS.report(&page.path.with_extension("db"), "html")?;
         libnfs::compare_bytes("the page, reported again", &again, &fs::read(&page.path)?)
     };
-    the_page_opens_with_table_chart_and_silent_console: 120 s, opens(PAGE.get()?);
+    shows_page_with_silent_console: 120 s, opens(PAGE.get()?);
     the_page_is_no_blank_picture: 120 s, picture(PAGE.get()?);
-    the_page_is_sorted_and_filtered_by_keys: 240 s, page::is_used(&PAGE.get()?.path);
-    a_page_of_a_matrix_is_for_looking: 400 s, page::look_at_a_matrix();
+    sorts_and_filters_by_keyboard: 240 s, page::is_used(&PAGE.get()?.path);
+    shows_page_of_matrix: 400 s, page::look_at_a_matrix();
     axe_finds_what_is_planted: 60 s, axe::finds_what_is_planted();
-    axe_finds_nothing_on_any_kind_of_page: 400 s, axe::finds_nothing();
-    a_page_of_ten_thousand_runs_opens_at_once: 400 s, page::open_ten_thousand_runs();
-    a_view_shows_campaigns_while_they_are_made: 300 s, {
+    finds_no_accessibility_problems: 400 s, axe::finds_nothing();
+    opens_page_of_ten_thousand_runs: 400 s, page::open_ten_thousand_runs();
+    shows_campaigns_live: 300 s, {
         // Its campaigns must not be those of the page.
         let folder = TempDir::new()?;
         let results = folder.path().join("results.db");

@@ -30,54 +30,54 @@ use checks::{checks, proc};
 static LAB: Fixture<Lab> = Fixture::new(|| Lab::start(3));
 
 checks! {
-    two_hosts_are_measured_and_left_as_they_were: 200 s, measured(LAB.get()?);
-    a_wrong_key_an_unknown_and_an_absent_host_have_messages_of_their_own: 200 s, {
+    restores_two_measured_hosts: 200 s, measured(LAB.get()?);
+    explains_wrong_key_and_unknown_host: 200 s, {
         refused(LAB.get()?)
     };
-    a_full_folder_is_a_row_and_the_other_host_goes_on: 200 s, full(LAB.get()?);
-    a_host_gets_the_program_compressed_or_uses_an_installed_one: 200 s, copied::once(LAB.get()?);
-    a_host_that_can_not_take_or_run_the_program_has_advice_for_that_cause: 200 s, {
+    continues_without_host_of_full_folder: 200 s, full(LAB.get()?);
+    sends_compressed_or_uses_installed_program: 200 s, copied::once(LAB.get()?);
+    advises_host_that_cannot_run_program: 200 s, {
         copied::refused(LAB.get()?)
     };
-    hosts_that_pbs_and_lsf_list_are_reached_by_ssh: 200 s, jobs::listed(LAB.get()?);
-    a_shell_that_prints_100_mb_first_is_one_error: 200 s, jobs::noisy(LAB.get()?);
-    an_agent_that_is_killed_is_a_row: 300 s, killed(LAB.get()?);
-    a_host_whose_network_is_cut_is_a_row_and_cleans_up_by_itself: 300 s, cut(LAB.get()?);
-    a_controller_that_is_killed_leaves_nothing: 300 s, deserted(LAB.get()?);
-    clean_restores_what_was_killed_with_its_agents: 300 s, cleaned(LAB.get()?);
-    packets_that_the_network_drops_fail_the_row_with_both_hosts: 200 s, {
+    reaches_pbs_and_lsf_hosts: 200 s, jobs::listed(LAB.get()?);
+    reports_endless_shell_once: 200 s, jobs::noisy(LAB.get()?);
+    reports_killed_agent: 300 s, killed(LAB.get()?);
+    reports_host_with_cut_network: 300 s, cut(LAB.get()?);
+    leaves_nothing_of_killed_controller: 300 s, deserted(LAB.get()?);
+    restores_after_killed_agents: 300 s, cleaned(LAB.get()?);
+    names_hosts_that_lose_packets: 200 s, {
         network::large_frames_dropped(LAB.get()?)
     };
-    a_seed_that_is_killed_after_five_trials_is_resumed_and_leaves_nothing: 300 s, {
+    resumes_killed_seed: 300 s, {
         seeds::resumed(LAB.get()?)
     };
-    a_ladder_starts_a_server_of_ours_on_the_servers_host: 300 s, ladder::measured(LAB.get()?);
-    clean_ends_a_server_whose_agent_was_killed: 300 s, ladder::cleaned(LAB.get()?);
-    a_system_of_a_recipe_is_measured_with_each_setting: 200 s, {
+    starts_our_server_for_ladder: 300 s, ladder::measured(LAB.get()?);
+    ends_server_of_killed_agent: 300 s, ladder::cleaned(LAB.get()?);
+    measures_recipe_with_each_setting: 200 s, {
         Subject { settings: "fsal = [\"mem\", \"vfs\"]", ..GANESHA }.measure(LAB.get()?, STREAM, 4)
     };
-    what_a_site_has_set_up_is_mounted: 200 s, site_mount::measured(LAB.get()?);
-    servers_of_a_system_start_on_the_hosts_of_their_roles: 200 s, roles::measured(LAB.get()?);
-    servers_that_count_less_than_was_done_are_named: 200 s, roles::counted(LAB.get()?);
-    clean_ends_the_servers_of_a_system_on_all_hosts: 300 s, roles::cleaned(LAB.get()?);
-    contenders_are_compared_and_one_that_never_serves_is_a_row: 200 s, {
+    mounts_existing_setup: 200 s, site_mount::measured(LAB.get()?);
+    starts_servers_on_hosts_of_roles: 200 s, roles::measured(LAB.get()?);
+    names_servers_that_count_less: 200 s, roles::counted(LAB.get()?);
+    ends_system_servers_on_all_hosts: 300 s, roles::cleaned(LAB.get()?);
+    compares_contenders_despite_failure: 200 s, {
         contenders::compared(LAB.get()?)
     };
-    servers_of_contenders_are_killed_and_what_they_kept_is_read_back: 300 s, {
+    kills_contenders_and_reads_back: 300 s, {
         contenders::killed(LAB.get()?)
     };
-    clean_ends_a_system_of_a_recipe: 300 s, GANESHA.kill_and_clean(LAB.get()?);
-    a_host_that_is_cut_off_and_one_that_is_killed_lose_nothing_in_a_soak: 300 s, {
+    ends_system_of_recipe: 300 s, GANESHA.kill_and_clean(LAB.get()?);
+    loses_nothing_in_soak_of_hosts: 300 s, {
         load::soaked(LAB.get()?)
     };
-    two_hosts_draw_the_curve_of_a_server: 300 s, load::curved(LAB.get()?);
-    two_hosts_find_with_how_many_clients_a_server_hangs: 300 s, load::ramped(LAB.get()?);
-    a_tunnel_for_packets_carries_nfs_over_udp_and_tcp: 200 s, tunnel::measured(LAB.get()?);
-    two_hosts_replay_a_trace_together: 200 s, shared_replay::replayed(LAB.get()?);
-    a_host_that_is_killed_ends_the_replay_that_it_shares: 200 s, {
+    draws_curve_with_two_hosts: 300 s, load::curved(LAB.get()?);
+    finds_hang_with_two_hosts: 300 s, load::ramped(LAB.get()?);
+    tunnels_packets_over_ssh: 200 s, tunnel::measured(LAB.get()?);
+    replays_trace_with_two_hosts: 200 s, shared_replay::replayed(LAB.get()?);
+    ends_replay_with_killed_host: 200 s, {
         shared_replay::killed(LAB.get()?)
     };
-    a_host_that_can_not_reach_its_server_stands_still_and_is_named: 200 s, still::named(LAB.get()?);
+    names_host_that_cannot_reach_server: 200 s, still::named(LAB.get()?);
 }
 
 /// The system of a recipe that needs only the packages of `cargo xtask setup`.

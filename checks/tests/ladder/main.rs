@@ -36,11 +36,11 @@ const SHORT: [&str; 5] = ["--trials", "3", "--quiet", "--format", "json"];
 const DISK_BYTES_PER_S: u64 = 5 << 20;
 
 checks! {
-    a_link_of_100_mbit_per_s_is_named: 240 s, repeat(slow_link);
-    a_client_with_a_tenth_of_a_processor_is_named: 240 s, repeat(few_processors);
-    a_slow_disk_under_a_server_is_named: 240 s, repeat(slow_disk);
+    names_100_mbit_link: 240 s, repeat(slow_link);
+    names_client_with_tenth_of_cpu: 240 s, repeat(few_processors);
+    names_slow_disk_under_server: 240 s, repeat(slow_disk);
     small_transfers_are_named: 120 s, repeat(small_transfers);
-    a_server_breaks_where_its_descriptors_end: 180 s, ramp::few_descriptors();
+    finds_limit_of_descriptors: 180 s, ramp::few_descriptors();
 }
 
 /// Repeats a check, and reports how often and how it failed.

@@ -26,7 +26,7 @@ checks! {
     kernel_6_12_mounts_6_1_v4_0: 200 s, data(NEW, OLD_SOURCE, "4.0");
     kernel_6_12_mounts_6_1_v4_1: 200 s, data(NEW, OLD_SOURCE, "4.1");
     kernel_6_12_mounts_6_1_v4_2: 200 s, data(NEW, OLD_SOURCE, "4.2");
-    the_server_runs_16_threads_and_8: 100 s, run_in(&SERVERS, threads);
+    runs_server_with_16_and_8_threads: 100 s, run_in(&SERVERS, threads);
     packets_of_9000_bytes: 200 s, run_in(&SERVERS, large_packets);
     an_export_of_xfs: 200 s, run_in(&SERVERS, |lab| exported(lab, "xfs"));
     an_export_of_tmpfs: 200 s, run_in(&SERVERS, |lab| exported(lab, "tmpfs"));

@@ -48,8 +48,8 @@ static KERBEROS: Stage<Kept> =
     Stage { name: "Kerberos", set_up: |lab| join_server(lab, "lab-krb5") };
 
 checks! {
-    booted_machines_are_saved_resumed_and_rewound: 400 s, run_in(&BOOTED, saved);
-    clocks_of_guests_run_like_ours: 200 s, run_in(&BOOTED, clocks);
+    saves_resumes_and_rewinds_machines: 400 s, run_in(&BOOTED, saved);
+    compares_clocks_of_guests: 200 s, run_in(&BOOTED, clocks);
 }
 
 fn run_in(stage: &Stage<Kept>, check: impl FnOnce(&'static Lab) -> Result<()>) -> Result<()> {

@@ -18,16 +18,16 @@ checks! {
     kernel_6_12_mounts_our_server_v4_2: 200 s, mounted(NEW, "4.2");
     kernel_6_1_mounts_our_server_v4_1: 200 s, mounted(OLD, "4.1");
     kernel_6_1_mounts_our_server_v4_2: 200 s, mounted(OLD, "4.2");
-    kernel_6_12_sets_extended_attributes_at_our_server: 200 s, {
+    sets_xattrs_from_kernel_6_12: 200 s, {
         run_in(&SERVERS, |lab| xattrs::check(lab, NEW))
     };
-    kernel_6_1_sets_extended_attributes_at_our_server: 200 s, {
+    sets_xattrs_from_kernel_6_1: 200 s, {
         run_in(&SERVERS, |lab| xattrs::check(lab, OLD))
     };
-    delegation_of_our_server_v4_1_is_recalled: 200 s, {
+    recalls_delegation_v4_1: 200 s, {
         run_in(&SERVERS, |lab| delegations::check(lab, "4.1"))
     };
-    delegation_of_our_server_v4_2_is_recalled: 200 s, {
+    recalls_delegation_v4_2: 200 s, {
         run_in(&SERVERS, |lab| delegations::check(lab, "4.2"))
     };
     our_probe_finds_the_versions: 100 s, {

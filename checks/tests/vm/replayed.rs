@@ -44,10 +44,10 @@ const FIO: &str = "fio --directory=/mnt/nfs --name=mix --thread --numjobs=3 --gr
 static GANESHA: Fixture<Ganesha> = Fixture::new(Ganesha::start);
 
 checks! {
-    traffic_of_a_kernel_mount_v3_is_replayed: 300 s, replayed("3");
-    traffic_of_a_kernel_mount_v4_2_is_replayed: 300 s, replayed("4.2");
-    a_run_of_fio_on_a_kernel_mount_v3_is_counted_and_replayed: 300 s, fio_replayed("3");
-    a_run_of_fio_on_a_kernel_mount_v4_2_is_counted_and_replayed: 300 s, fio_replayed("4.2");
+    replays_traffic_of_kernel_v3: 300 s, replayed("3");
+    replays_traffic_of_kernel_v4_2: 300 s, replayed("4.2");
+    replays_fio_on_kernel_v3: 300 s, fio_replayed("3");
+    replays_fio_on_kernel_v4_2: 300 s, fio_replayed("4.2");
 }
 
 fn replayed(version: &'static str) -> Result<()> {

@@ -15,7 +15,7 @@ use super::{KERBEROS, NEW, TLS, run_in};
 checks! {
     a_mount_with_tls: 200 s, run_in(&TLS, |lab| under_tls(lab, "xprtsec=tls"));
     a_mount_with_mutual_tls: 200 s, run_in(&TLS, |lab| under_tls(lab, "xprtsec=mtls"));
-    our_client_with_the_kernels_server_under_tls: 200 s, {
+    connects_to_kernel_server_under_tls: 200 s, {
         run_in(&TLS, peer::check_run_under_tls)
     };
     a_mount_with_krb5: 200 s, run_in(&KERBEROS, |lab| effective(lab, "sec=krb5"));

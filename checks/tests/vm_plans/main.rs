@@ -21,14 +21,14 @@ static STAGE: Stage<Plans<'static>> = Stage { name: "plans", set_up: Plans::new 
 
 checks! {
     plan_of_data_paths: 900 s, run_plan(Plans::data_paths);
-    plan_with_caches_that_are_reported_unless_remounted: 900 s, run_plan(Plans::cached);
-    plan_whose_mount_option_is_not_effective_fails_the_run: 900 s, run_plan(Plans::effective);
-    plan_of_two_clients_of_one_server_at_one_moment: 900 s, run_plan(Plans::scaling);
-    plan_whose_factor_is_the_kernel_of_the_client: 900 s, run_plan(Plans::kernels);
-    plan_of_a_ladder_has_every_layer: 900 s, run_plan(questions::ladder);
-    plan_of_a_soak_injects_and_removes_faults: 900 s, run_plan(questions::soak);
-    plan_whose_mount_does_not_answer_is_ended_by_a_signal: 600 s, run_plan(hung::signalled);
-    plan_whose_controller_is_killed_restores_the_machines: 600 s, run_plan(Plans::killed);
+    plan_reports_caches_unless_remounted: 900 s, run_plan(Plans::cached);
+    plan_fails_with_ineffective_mount_option: 900 s, run_plan(Plans::effective);
+    plan_of_two_clients_together: 900 s, run_plan(Plans::scaling);
+    plan_varies_kernel_of_client: 900 s, run_plan(Plans::kernels);
+    plan_of_ladder_has_every_layer: 900 s, run_plan(questions::ladder);
+    plan_of_soak_injects_faults: 900 s, run_plan(questions::soak);
+    plan_of_hung_mount_is_ended: 600 s, run_plan(hung::signalled);
+    plan_of_killed_controller_restores_machines: 600 s, run_plan(Plans::killed);
 }
 
 /// Runs a check with the plans.

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_what_is_not_of_the_run() {
+    fn excludes_run_from_programs() {
         let kernel = ProcessUse { is_kernel: true, ..used(4, "kworker/0:1", 300) };
         let uses = || {
             let ours = [used(OWN, "dfsbench", 900), used(2, "dfsbench", 400), kernel.clone()];
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn names_no_more_than_all_others_used() {
+    fn caps_named_shares_at_total() {
         let uses = vec![used(2, "cc1", 1_500), used(3, "sh", 500)];
         let others = named(&ServerPlace::Elsewhere, uses).others;
         assert_eq!(others, [("cc1", 750), ("sh", 250)].map(|(name, ns)| (name.to_owned(), ns)));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn server_of_this_process_is_found_by_its_port() {
+    fn finds_own_server_by_port() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = Some(listener.local_addr().unwrap().port());
         let at = |host: &str| {

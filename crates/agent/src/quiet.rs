@@ -62,20 +62,20 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_host_is_found_so_at_the_second_look() {
+    fn accepts_quiet_host_at_second_look() {
         assert_eq!(wait_for(&[], 10_000), QuietWait { waited_ms: 500, busy: Vec::new() });
         // A small amount doesn't count as busy.
         assert_eq!(wait_for(&[200_000; 9], 10_000).waited_ms, 500);
     }
 
     #[test]
-    fn a_host_that_flushes_in_bursts_is_waited_for() {
+    fn waits_for_host_flushing_in_bursts() {
         let wait = wait_for(&[9_000_000, 0, 9_000_000, 9_000_000], 10_000);
         assert_eq!(wait, QuietWait { waited_ms: 1_500, busy: Vec::new() });
     }
 
     #[test]
-    fn a_host_that_never_rests_is_named_with_what_works() {
+    fn names_processes_of_busy_host() {
         let wait = wait_for(&[9_000_000; 99], 2_000);
         assert_eq!((wait.waited_ms, wait.busy.len()), (2_000, 1));
         assert_eq!(wait.busy[0].bytes_per_s, 36_000_000);

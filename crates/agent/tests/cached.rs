@@ -11,7 +11,7 @@ use model::{BackendKind, CaveatCode, NfsVersion, Pass, RunSpec, Target, Workload
 use nfs_server::ServerConfig;
 
 #[test]
-fn cached_is_raised_where_memory_answers_and_only_there() {
+fn raises_cached_only_for_memory_reads() {
     memory_is_reported_from_storage();
     names_that_were_just_made_are_in_memory_and_nfs_has_no_cache();
     reads_over_nfs_never_come_from_this_host();

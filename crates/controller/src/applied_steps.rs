@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_again_depends_on_the_run_before() {
+    fn reuses_steps_of_previous_run() {
         let mut steps = AppliedSteps::default();
         let (one, other) = (RunSpec::null(Workload::Stream), RunSpec::null(Workload::Mixed));
         assert!(steps.begins_fresh(&one, Fresh::Run));

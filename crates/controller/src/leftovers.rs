@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_goes_with_its_process_unless_something_is_left() {
+    fn keeps_record_while_something_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
         fs::create_dir(&target).unwrap();
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_records_with_wrong_campaign_or_path() {
+    fn rejects_records_of_other_campaigns() {
         let folder = tempfile::tempdir().unwrap();
         let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
         let work = target.join(format!(".dfsbench-{CAMPAIGN}-0"));
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_write_is_no_record() {
+    fn ignores_records_others_may_write() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("r.db");
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_killed_campaign_that_was_never_stored() {
+    fn recognizes_killed_unstored_campaign() {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("r.db");
         let begun = |campaign: &str, begun_unix_ms, resumes| {

@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn hosts_with_equal_mounts_are_alike_whatever_their_addresses() {
+    fn ignores_addresses_of_equal_mounts() {
         let first = begun(true, ["nfs4", "srv:/data", &format!("{NFS}1")]);
         let other = begun(false, ["nfs4", "10.0.0.9:/data", &format!("{NFS}2,new_option=1")]);
         assert_eq!(check(&["a", "b"], &[first, other]), Ok(()));
     }
 
     #[test]
-    fn each_host_without_the_mount_is_named_with_what_it_has_instead() {
+    fn names_hosts_without_mount() {
         let first = begun(true, ["nfs4", "srv:/data", NFS]);
         let mounted = begun(false, ["nfs4", "srv:/data", NFS]);
         let bare = begun(true, ["tmpfs", "tmpfs", "rw"]);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_with_other_options_or_of_another_kind_is_named() {
+    fn names_differing_mount() {
         let first = begun(true, ["nfs4", "srv:/data", "rw,rsize=1048576"]);
         let small = begun(false, ["nfs4", "srv:/data", "rw,rsize=8192,noac"]);
         let refused = check(&["a", "b"], &[first.clone(), small]).unwrap_err();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_is_alone_is_compared_with_none() {
+    fn accepts_single_agent() {
         assert_eq!(check(&[], &[begun(true, ["ext4", "/dev/vda", "rw"])]), Ok(()));
     }
 }

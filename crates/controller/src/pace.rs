@@ -314,7 +314,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn another_target_of_hosts_that_are_set_up_tells_less_and_not_nothing() {
+    fn estimates_less_for_other_targets() {
         let mut one = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
         let mut other = one.clone();
         "other".clone_into(&mut other.target_name);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_run_is_probed_once_and_others_share_the_nearest() {
+    fn probes_each_kind_of_run_once() {
         let names = RunBuilder::new(Workload::Metadata).on_directory(Path::new("/srv")).build();
         let null = RunBuilder::new(Workload::Mixed).build();
         let runs = [stream(4_096, 1), stream(4_096, 1), stream(1 << 20, 1), names, null];
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_kinds_the_first_are_probed() {
+    fn probes_first_of_many_kinds() {
         let runs: Vec<RunSpec> = (1..40).map(|workers| stream(4_096, workers)).collect();
         assert_eq!(kinds_of(&runs).len(), PROBES_MAX);
     }

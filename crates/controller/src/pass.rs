@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_without_an_answer_fails_the_trial() {
+    fn fails_trial_without_answer() {
         let spec = RunSpec::null(Workload::Stream);
         let mut group = AgentGroup::of(&spec);
         let stop = AtomicBool::new(false);

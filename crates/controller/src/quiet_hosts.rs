@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_at_work_is_named_with_what_it_moves() {
+    fn names_busy_host_and_traffic() {
         let devices = [("disk vdb", 12_300_000), ("network lo", 45_600_000)];
         let caveat = caveat("server", &wait(&devices)).unwrap();
         assert_eq!(

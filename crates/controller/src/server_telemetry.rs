@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_lost_without_timeouts_are_not_named() {
+    fn ignores_losses_without_timeouts() {
         let timed_out = pass(205 * MS, 18);
         assert_eq!(about_lost_answers(&timed_out, &server(18, 18)), None);
         assert_eq!(about_lost_answers(&timed_out, &server(HeldOps::TIMEOUTS_MIN - 1, 0)), None);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_one_kernel_are_named_together_and_others_are_not() {
+    fn groups_hosts_by_kernel() {
         let mut spec = RunSpec::null(Workload::Stream);
         spec.placement.hosts = ["a", "b", "a:2", "c", "d"].map(Host::here).to_vec();
         let apart = [("a", "1"), ("b", "2"), ("c", "3")];
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_on_the_machine_of_a_client_is_named_where_data_leaves_it() {
+    fn names_server_sharing_client_kernel() {
         let mut spec = RunSpec::null(Workload::Stream);
         spec.lab = Some(Box::new(LabSpec::new(Host::here("s"), Host::here("c"))));
         let same = [("s", "1"), ("c", "1")];
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_identity_is_no_fact_that_is_kept() {
+    fn does_not_store_kernel_identity() {
         let fact = |name, value| Fact::new("host", name, value, "test");
         let mut facts = vec![fact("kernel", "Linux 6.12"), fact(KERNEL_FACT, "1-2")];
         assert_eq!(take_kernel(&mut facts).as_deref(), Some("1-2"));

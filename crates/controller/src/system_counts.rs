@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_did_not_send_is_from_a_clients_memory() {
+    fn attributes_missing_bytes_to_client_cache() {
         let read = |sent| compared(Pass::Read, OpKind::Read, "read_bytes", sent);
         assert_eq!(codes(&read(8_900)), [CaveatCode::Cached], "the counters tell it");
         // Read-ahead reads more.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_and_created_must_have_arrived() {
+    fn requires_written_files_to_arrive() {
         for (pass, kind, name, number) in [
             (Pass::Write, OpKind::Write, "written_bytes", 10_000),
             (Pass::Create, OpKind::Create, "creates", 10),

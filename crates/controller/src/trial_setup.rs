@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn further_passes_begin_afresh_only_where_each_shall() {
+    fn prepares_later_passes_only_if_asked() {
         let spec = RunSpec::null(Workload::Stream);
         let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
         lab.invalidation = Invalidation::Caches;

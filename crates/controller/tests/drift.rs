@@ -35,7 +35,7 @@ fn verdict(order: &str, seed: u64) -> Outcome {
 }
 
 #[test]
-fn a_drift_looks_like_an_effect_in_sequence_and_not_in_blocks() {
+fn separates_drift_from_effect_in_blocks() {
     for seed in 0..100 {
         assert_eq!(verdict("sequential", seed), Outcome::Lower, "seed {seed}");
         let in_blocks = verdict("blocks", seed);
@@ -93,7 +93,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
 }
 
 #[test]
-fn a_server_that_ages_from_trial_to_trial_is_a_drift_and_a_steady_one_is_none() {
+fn detects_aging_server() {
     // A machine that is busy anyway may let a trial be slower than the one after it, or five trials
     // fall in order: by chance, and not each time.
     let aging = || drift([1, 6, 12, 24, 48].map(|ms| ms * 1_000_000));

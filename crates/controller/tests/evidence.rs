@@ -380,7 +380,7 @@ fn plant_run(code: CaveatCode) -> Option<Evidence> {
 }
 
 #[test]
-fn every_caveat_with_a_limit_carries_its_number_unit_and_source() {
+fn includes_evidence_for_every_limit() {
     for code in CaveatCode::ALL {
         let data = plant(*code);
         assert_eq!(data.is_some(), code.has_threshold(), "{code}: {data:?}");

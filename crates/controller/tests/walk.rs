@@ -162,7 +162,7 @@ fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
 }
 
 #[test]
-fn every_trial_is_made_in_the_plans_order_and_stored() {
+fn follows_order_of_plan() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"metadata\"\n");
     let mut agent = Scripted::new(|_, _: &Order| None);
@@ -188,7 +188,7 @@ fn every_trial_is_made_in_the_plans_order_and_stored() {
 }
 
 #[test]
-fn a_run_that_keeps_failing_is_given_up_and_the_others_go_on() {
+fn gives_up_failing_run() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"metadata\"\n");
     let mut agent = Scripted::new(|_, order: &Order| match order {
@@ -206,7 +206,7 @@ fn a_run_that_keeps_failing_is_given_up_and_the_others_go_on() {
 }
 
 #[test]
-fn a_stop_keeps_what_was_measured_and_removes_the_site() {
+fn keeps_results_when_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n");
     let stop = AtomicBool::new(false);
@@ -227,7 +227,7 @@ fn a_stop_keeps_what_was_measured_and_removes_the_site() {
 }
 
 #[test]
-fn a_campaign_that_was_stopped_goes_on_with_what_is_missing_in_the_same_order() {
+fn resumes_in_same_order() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n[[workload]]\nkind = \"metadata\"\n");
     let whole = tempfile::tempdir().unwrap();
@@ -254,7 +254,7 @@ fn a_campaign_that_was_stopped_goes_on_with_what_is_missing_in_the_same_order() 
 }
 
 #[test]
-fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
+fn stops_run_with_narrow_interval() {
     let folder = tempfile::tempdir().unwrap();
     let head = "name = \"t\"\ntrials = 9\nuntil = \"1%\"\nseed = 3\n";
     let text = "[[target]]\nname = \"d\"\npath = \"/d\"\n[[workload]]\nkind = \"stream\"\n\
@@ -346,7 +346,7 @@ fn disturbed_trials_are_repeated() {
 }
 
 #[test]
-fn undisturbed_or_mostly_disturbed_trials_are_not_repeated() {
+fn repeats_only_rare_disturbances() {
     // A target with two speeds, on a quiet machine.
     let two_speeds = |trial: usize| ((1 + trial as u64 % 2) << 30, 10);
     let (campaign, judged) = walked_with_steal("", two_speeds);
@@ -409,7 +409,7 @@ fn notes_of_results(point: &str) -> Vec<Option<(String, f64)>> {
 }
 
 #[test]
-fn notes_results_on_the_measured_file_system() {
+fn notes_results_on_target() {
     let notes: Vec<_> = notes_of_results("").into_iter().map(Option::unwrap).collect();
     assert_eq!(notes.len(), 4);
     let (evidence, bytes) = &notes[0];
@@ -427,7 +427,7 @@ fn results_elsewhere_are_not_noted() {
 }
 
 #[test]
-fn a_run_that_kept_failing_is_not_tried_again_when_it_goes_on() {
+fn does_not_retry_failed_run_on_resume() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n");
     let mut failing = Scripted::new(|_, order: &Order| {
@@ -440,7 +440,7 @@ fn a_run_that_kept_failing_is_not_tried_again_when_it_goes_on() {
 }
 
 #[test]
-fn preparations_that_were_stopped_did_not_fail() {
+fn does_not_fail_interrupted_setup() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"mixed\"\n");
     let stop = AtomicBool::new(false);
@@ -493,7 +493,7 @@ fn preflight_reports_interruption_as_such() {
 }
 
 #[test]
-fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
+fn keeps_trials_of_dead_agent() {
     struct Mortal<T>(T, u32);
     impl<T: Transport> Transport for Mortal<T> {
         fn send(&mut self, order: Order) -> Result<(), Gone> {
@@ -522,7 +522,7 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
 }
 
 #[test]
-fn a_spent_budget_leaves_what_intervals_need() {
+fn keeps_minimum_trials_after_budget() {
     let folder = tempfile::tempdir().unwrap();
     let plan = campaign::plan(
         "name = \"t\"\ntrials = 20\nbudget = \"1s\"\nseed = 3\n[[target]]\nname = \"d\"\n\

@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_start_an_agent_are_known_without_all_other_commands() {
+    fn recognizes_agent_command_early() {
         for words in [
             "dfsbench agent --stdio",
             "dfsbench agent --stdio --pushed 1764060000.000000001",

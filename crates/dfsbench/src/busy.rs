@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_others_is_reported_and_our_own_is_not() {
+    fn reports_only_foreign_work() {
         let before = times(1_000, 5_000, 0, 2.0);
         // 60 ticks of two processors in 300 ms: 30 are ours, 2 those of other processes.
         assert_eq!(before.describe_others(times(1_032, 5_028, 0, 2.3)), None);

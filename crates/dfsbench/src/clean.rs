@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn restored_changes_are_listed_and_so_is_their_absence() {
+    fn lists_restored_changes() {
         assert_eq!(describe_restored("web", &[]), "web: nothing to restore\n");
         let of = |what: &str, refused: Option<&str>, stays: &[&str]| RestoredChange {
             campaign: "7".into(),

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_added_up_and_shown_now_and_then() {
+    fn sums_copies_and_reports_progress() {
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         let mut totals = Totals::default();

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_a_failure_that_says_how_to_report_it_and_ends_with_3() {
+    fn explains_how_to_report_panic() {
         let failure = caught(|| panic!("planted")).unwrap_err();
         assert_eq!(failure.code(), 3);
         let message = failure.to_string();

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_read_or_refused_in_a_sentence() {
+    fn parses_or_rejects_request_head() {
         let head = b"GET /a/compare?before=1&after=2 HTTP/1.1\r\nHOST: 127.0.0.1:80\r\n\r\n";
         let request = parse_head(head).unwrap().unwrap();
         assert_eq!((request.path.as_str(), request.parameter("after")), ("/a/compare", Some("2")));

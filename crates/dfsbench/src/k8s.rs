@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_made_so_that_kubernetes_takes_them() {
+    fn makes_valid_kubernetes_names() {
         assert_eq!(usual_name("Client scaling!"), "dfsbench-client-scaling");
         let long = usual_name(&"x".repeat(99));
         assert!(check_name("it", &long, NAME_CHARACTERS_MAX).is_ok(), "{long}");

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_campaign_beyond_memory_is_refused_in_one_sentence() {
+    fn rejects_campaign_beyond_memory() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.db");
         drop(Store::open_or_create(&path).unwrap());

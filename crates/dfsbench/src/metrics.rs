@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_read_at_one_path_by_those_who_name_this_host() {
+    fn serves_metrics_at_one_path() {
         let source: Arc<Source> = Arc::new(|| answer("planted 1\n# EOF\n".to_owned()));
         let endpoint = Endpoint::start(parse_address("127.0.0.1:0").unwrap(), source).unwrap();
         let address = endpoint.address;
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_needs_a_port_and_one_that_is_taken_is_refused() {
+    fn rejects_bad_or_taken_address() {
         for text in ["9464", "127.0.0.1", "localhost:9464", "127.0.0.1:70000", ""] {
             assert!(parse_address(text).unwrap_err().contains("127.0.0.1:9464"), "{text}");
         }

@@ -402,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_killed_processes_are_removed_and_no_others() {
+    fn removes_parts_of_killed_processes() {
         let folder = folder();
         let at = |name: &str| folder.path().join(name);
         for name in
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_its_mode_and_its_links() {
+    fn keeps_mode_and_links_of_file() {
         let folder = folder();
         let file = folder.path().join("report");
         write(&file, b"first", None).unwrap();
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_to_nothing_makes_its_target_and_a_circle_is_refused() {
+    fn creates_target_of_dangling_link() {
         let folder = folder();
         let link = folder.path().join("link");
         symlink("made", &link).unwrap();
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_and_pipes_are_written_to_and_stay_what_they_are() {
+    fn writes_to_devices_and_pipes() {
         write(Path::new("/dev/null"), b"text", None).unwrap();
         let error = write(Path::new("/dev/full"), b"text", None).unwrap_err().to_string();
         assert!(error.contains("/dev/full") && error.contains("No space left"), "{error}");
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn results_and_what_belongs_to_them_are_refused_by_any_name() {
+    fn refuses_results_under_any_name() {
         let folder = folder();
         let results = folder.path().join("ok.db");
         fs::write(&results, [DATABASE, b"rest"].concat()).unwrap();
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_written_leaves_nothing_behind() {
+    fn leaves_nothing_after_failed_write() {
         let folder = folder();
         let error = write(folder.path(), b"text", None).unwrap_err().to_string();
         assert!(error.contains("a directory"), "{error}");
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn root_does_not_write_through_what_others_left_in_a_shared_folder() {
+    fn protects_root_in_shared_folder() {
         if !rustix::process::geteuid().is_root() {
             // Only root may give files away.
             assert!(!is_left_by_others(Path::new("/tmp")));

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_is_a_plan_without_idle_settings() {
+    fn has_no_idle_settings_in_presets() {
         for preset in Preset::ALL {
             let plan = scaled(preset.name, None);
             assert_eq!(plan.name, preset.name);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_has_a_title_and_is_found_by_its_path() {
+    fn finds_presets_by_path() {
         for preset in Preset::ALL {
             let title = preset.title();
             assert!((20..=100).contains(&title.chars().count()), "{}: {title}", preset.name);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_of_seed_000_is_present() {
+    fn has_all_rows_of_seed_000() {
         let plan = runs("seed-000");
         let (v2, v3) = (NfsVersion::V2, NfsVersion::V3);
         let on_disk = |run: &RunSpec, workload, size| {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_of_seed_001_is_present() {
+    fn has_all_rows_of_seed_001() {
         let plan = runs("seed-001");
         assert!(plan.runs.iter().all(|run| mib(run) == 4_096 && run.io_size_bytes == 4_096));
         let rows = |path, version, proto| {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_of_seed_002_is_present() {
+    fn has_all_rows_of_seed_002() {
         let plan = runs("seed-002");
         assert_eq!((plan.trials, plan.repetition.discard), (7, model::Discard::Extremes));
         assert!(plan.runs.iter().all(|run| run.io_size_bytes == 1_024));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_of_seed_003_is_present() {
+    fn has_all_rows_of_seed_003() {
         let plan = runs("seed-003");
         assert_eq!(plan.trials, 11);
         let streams = |run: &RunSpec| run.workload == Workload::Stream;
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_of_seed_004_is_present() {
+    fn has_all_rows_of_seed_004() {
         let plan = runs("seed-004");
         assert!(plan.runs.iter().all(|run| run.direct && run.duration_ms == 30_000));
         let mix = 3 * 2 * 2 * 9;
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scaled_seed_keeps_its_rows_and_costs_a_hundredth() {
+    fn scales_seed_to_hundredth() {
         for name in ["seed-000", "seed-001", "seed-002", "seed-003", "seed-004"] {
             let (whole, small) = (runs(name), scaled(name, Some("0.01")));
             // Files of 10 and 100 MB are one size of a hundredth: 1 MiB of 8 KiB each.
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sizes_of_bonnie_are_those_of_its_tables() {
+    fn matches_sizes_of_bonnie_tables() {
         let sizes: Vec<_> = runs("bonnie").runs.iter().map(|run| run.set_bytes() >> 20).collect();
         assert_eq!(sizes, [10, 100, 250, 500, 1_000]);
     }

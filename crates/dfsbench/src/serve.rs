@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delegations_are_reported_where_there_were_any() {
+    fn reports_delegations_if_any() {
         assert_eq!(report_delegations(&ServerCounters::default()), None);
         let counters = ServerCounters {
             delegations_granted: 9,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_for_want_of_memory_are_reported() {
+    fn reports_refusals_for_lack_of_memory() {
         assert_eq!(report_refusals(&ServerCounters::default()), None);
         let counters = ServerCounters {
             connections_out_of_memory: 7,

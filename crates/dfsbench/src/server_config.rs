@@ -178,7 +178,7 @@ mod tests {
     use plan::fault::{CALLS, ERRORS, PartsPerMillion, ServiceTime, parse_fault};
 
     #[test]
-    fn every_word_of_a_fault_has_its_number() {
+    fn maps_every_fault_word() {
         for name in CALLS {
             assert!(faulted_calls(Calls::Named { version: None, name }).is_some(), "{name}");
         }

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_is_removed_and_for_how_long() {
+    fn shows_what_is_being_removed() {
         let begun = Instant::now();
         let at = |seconds| begun + Duration::from_secs(seconds);
         let mut watch = RemovalWatch::default();
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn names_what_is_left_at_second_signal() {
+    fn names_leftovers_at_second_signal() {
         let directory = || Some((".dfsbench-ab-0".to_owned(), "/mnt".to_owned()));
         assert_eq!(left_behind(None, None), None);
         let line = left_behind(directory(), None).unwrap();

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_holds_all_options_and_quotes_them() {
+    fn quotes_options_in_job_script() {
         let words =
             ["my plan.toml", "--nodes", "4", "--agents-per-node", "2", "--partition", "short"];
         let more =
@@ -162,7 +162,7 @@ exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 
     }
 
     #[test]
-    fn what_can_not_stand_in_a_script_is_refused() {
+    fn rejects_values_unfit_for_scripts() {
         let refused = |words: &[&str]| written(words).unwrap_err().to_string();
         let error = refused(&["p", "--nodes", "1", "--account", "a\nrm -r /"]);
         assert_eq!(error, "`account=a\nrm -r /` can't be an option of sbatch");

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_recipe_is_right_and_has_the_name_of_its_file() {
+    fn checks_every_recipe() {
         for (name, text) in plan::RECIPES {
             let recipe = plan::parse_recipe(text, name).unwrap();
             assert_eq!(recipe.name, name);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_named_with_its_line() {
+    fn rejects_unknown_key_with_line() {
         let text = "name = \"x\"\nstarts = 1\n";
         let error = plan::parse_recipe(text, "x.toml").unwrap_err().to_string();
         assert!(error.starts_with("x.toml:2:1: unknown field `starts`"), "{error}");

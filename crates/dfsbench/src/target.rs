@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_temporary_directory_in_memory_gives_way_to_one_on_storage() {
+    fn prefers_temporary_directory_on_storage() {
         let storage = Path::new(env!("CARGO_MANIFEST_DIR"));
         let memory = PathBuf::from("/dev/shm");
         if is_tmpfs(&memory) && !is_tmpfs(storage) {

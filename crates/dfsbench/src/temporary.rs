@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_process_holds_is_removed_and_nothing_else() {
+    fn removes_only_unused_leftovers() {
         let temporary = tempfile::tempdir().unwrap();
         let at = |name: &str| temporary.path().join(name);
         fs::write(at("dfsbench-ca-dead"), "pem").unwrap();

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn each_operation_is_a_row_beside_its_call() {
+    fn exports_row_per_operation() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("tables");
         let made = write_tables(&trace_bytes()[..], &directory, ExportFormat::Csv);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_is_cut_leaves_nothing_behind() {
+    fn leaves_nothing_of_truncated_trace() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("tables");
         let bytes = trace_bytes();

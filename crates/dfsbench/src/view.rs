@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_compared_as_a_whole_and_never_come_twice() {
+    fn compares_whole_tokens() {
         let [one, other] = [make_token().unwrap(), make_token().unwrap()];
         assert_eq!(one.len(), 2 * TOKEN_BYTES);
         assert!(is_same(&one, &one) && !is_same(&one, &other));

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_lines_that_fit_and_long_words() {
+    fn keeps_fitting_lines_and_long_words() {
         assert_eq!(wrap_line("  a   b", 7), ["  a   b"]);
         let url = "http://127.0.0.1:49152/metrics-of-a-campaign";
         assert_eq!(

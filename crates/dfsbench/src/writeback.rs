@@ -168,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_host_is_not_waited_for() {
+    fn does_not_wait_for_quiet_host() {
         assert_eq!(wait(10, &[work(5, 0.5, 0)]), (vec![], 0));
         assert_eq!(wait(10, &[]), (vec![], 0));
     }
 
     #[test]
-    fn what_a_build_left_is_written_first_and_reported() {
+    fn flushes_writes_of_build_first() {
         let (messages, synced) =
             wait(10, &[work(812, 34.0, 0), work(300, 34.0, 250_000), work(3, 33.0, 250_000)]);
         let expected = [
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_stays_busy_is_reported_after_a_bounded_wait() {
+    fn reports_busy_host_after_bounded_wait() {
         let (messages, synced) = wait(2, &[work(900, 0.0, 0)]);
         assert_eq!((messages.len(), synced), (2, 1));
         assert!(

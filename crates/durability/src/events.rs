@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_acknowledged_while_servers_start_again_comes_after_the_event() {
+    fn orders_acknowledgements_after_restart() {
         let (killed_ns, restarted_ns) = (Cell::new(0), Cell::new(0));
         let kill = || {
             killed_ns.set(now_ns());
@@ -381,14 +381,14 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_says_its_last_words() {
+    fn includes_last_output_of_command() {
         assert_eq!(run_shell("true"), Ok(()));
         let why = run_shell("echo first; echo no such host >&2; exit 3").unwrap_err();
         assert!(why.contains("exit status: 3") && why.ends_with(": no such host"), "{why}");
     }
 
     #[test]
-    fn what_undoes_an_event_runs_when_it_is_let_go() {
+    fn undoes_event_when_released() {
         let folder = tempfile::tempdir().unwrap();
         let made = folder.path().join("made");
         let line = format!("touch {}", made.display());
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_undoes_an_event_runs_where_its_parent_is_gone() {
+    fn undoes_event_without_parent() {
         let folder = tempfile::tempdir().unwrap();
         let made = folder.path().join("made");
         let guard = Guard::start(&format!("touch {}", made.display())).unwrap();

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_is_overwritten_once_before_any_is_again() {
+    fn overwrites_every_part_in_turn() {
         let file = first_file(Durability::Sync, WorkKind::Overwrite);
         let mut parts = Vec::new();
         for number in 0..OVERWRITE_PARTS {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_file_grows_without_a_gap() {
+    fn grows_large_file_without_gap() {
         let file = first_file(Durability::None, WorkKind::LargeFile);
         let (first, second) = (batch_op(file, 0), batch_op(file, 1));
         assert_eq!(first.range().end, second.first_block);

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_there_for_the_next_agent() {
+    fn hands_journal_to_next_agent() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let first = JournalFile::begin(&path, 8).unwrap();

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_distinguished_from_a_missing_path() {
+    fn distinguishes_memory_from_missing_path() {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         if mounts.lines().any(|line| line.starts_with("tmpfs /dev/shm tmpfs ")) {
             assert_eq!(FileSystemType::of_path(Path::new("/dev/shm")), FileSystemType::Tmpfs);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_holds_what_it_brought_and_nothing_of_the_one_before() {
+    fn separates_counts_of_intervals() {
         let workers =
             vec![Arc::new(IntervalCounts::default()), Arc::new(IntervalCounts::default())];
         let mut intervals = IntervalWatch::new(workers.clone(), None);

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_counts_as_its_ops_do_one_by_one() {
+    fn counts_batch_like_single_ops() {
         let failed = Outcome::Failed(OpError(5));
         let (done, read, write) = (Outcome::Done(4096), OpKind::Read, OpKind::Write);
         let ended = |kind, scheduled_ns, sent_ns, done_ns, outcome| {

@@ -101,7 +101,7 @@ mod tests {
     use crate::testing::SetClock;
 
     #[test]
-    fn inodes_that_come_back_are_waited_for() {
+    fn waits_for_inodes_to_return() {
         let clock = SetClock::default();
         let mut inodes = 900;
         let is_back = settle(&clock, 1_000, &mut || {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn inodes_that_do_not_come_back_end_the_wait() {
+    fn stops_waiting_for_stuck_inodes() {
         let clock = SetClock::default();
         assert!(!settle(&clock, 1_000, &mut || Some(999)));
         assert_eq!(clock.now_ns(), IDLE_NS_MAX);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn inodes_that_are_free_are_not_waited_for() {
+    fn does_not_wait_for_free_inodes() {
         let clock = SetClock::default();
         assert!(settle(&clock, 1_000, &mut || Some(1_000)));
         assert_eq!(clock.now_ns(), 0);

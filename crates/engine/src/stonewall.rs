@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_before_the_last_start_and_after_the_first_end_is_not_common() {
+    fn excludes_ops_outside_common_window() {
         let shared = PassState::new(2);
         let mut marks = Marks::default();
         shared.note_start();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_first_to_end_has_all_its_work_in_common_but_what_it_did_alone() {
+    fn keeps_work_of_first_finisher() {
         let shared = PassState::new(1);
         let mut marks = Marks::default();
         shared.note_start();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ends_before_the_last_start_has_nothing_in_common() {
+    fn has_no_common_window_after_early_end() {
         let shared = PassState::new(2);
         let mut quick = Marks::default();
         shared.note_start();

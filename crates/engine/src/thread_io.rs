@@ -48,7 +48,7 @@ mod tests {
     use std::io::{Seek as _, Write as _};
 
     #[test]
-    fn the_kernel_counts_what_a_thread_moves() {
+    fn counts_io_of_thread() {
         let mut file = tempfile::tempfile().unwrap();
         let before = ThreadIo::now().unwrap();
         file.write_all(&[1; 3000]).unwrap();

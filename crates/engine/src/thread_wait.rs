@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_held_back_keeps_its_threads_from_running() {
+    fn detects_throttled_control_group() {
         let at = |ran_ns, waited_ns, throttled_ns| ThreadTimes { ran_ns, waited_ns, throttled_ns };
         let before = at(5, 7, 100);
         let kept = |now: ThreadTimes| {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_of_control_groups_are_read() {
+    fn reads_both_cgroup_versions() {
         let first = "nr_periods 9\nnr_throttled 4\nthrottled_time 12345\n";
         let second = "usage_usec 1\nnr_throttled 4\nthrottled_usec 12\nburst_usec 0\n";
         assert_eq!((held_back_ns(first), held_back_ns(second)), (Some(12_345), Some(12_000)));

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_pass_has_as_many_points_as_fit_at_equal_steps() {
+    fn limits_points_of_long_pass() {
         let mut timeline = Timeline::new(1_000);
         let memory = timeline.points.capacity();
         let mut at_ns = 0;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_noted_before_the_first_step_is_over() {
+    fn records_nothing_before_first_step() {
         let mut timeline = Timeline::new(0);
         timeline.record(TIMELINE_STEP_NS - 1, || panic!("too early"));
         timeline.record(TIMELINE_STEP_NS, Work::default);

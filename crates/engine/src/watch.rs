@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_ends_nothing_for_long_stalls_until_it_ends_something() {
+    fn detects_stalled_worker() {
         let (mut standing, progress) = standing(2);
         for tick in 1..=40_u64 {
             progress[0].ops.store(tick, Relaxed);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_that_overlap_are_one_and_the_last_may_be_open() {
+    fn merges_overlapping_stalls() {
         let (mut standing, progress) = standing(2);
         for tick in 1..=50_u64 {
             progress[0].ops.store(tick.min(10), Relaxed);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_without_work_or_seen_late_do_not_stall() {
+    fn ignores_idle_and_late_workers() {
         let (mut standing, progress) = standing(1);
         progress[0].idle.store(true, Relaxed);
         for tick in 1..=30 {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_goes_on_in_step_after_a_delay() {
+    fn keeps_step_after_delay() {
         for (now_ns, next_ns) in [(100, 200), (199, 200), (450, 500)] {
             let mut series = Series::new(0, 100);
             series.advance(now_ns);

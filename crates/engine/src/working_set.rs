@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_touched_twice_or_by_two_counts_once() {
+    fn counts_shared_data_once() {
         let mut one = WorkingSetTracker::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
         let mut two = WorkingSetTracker::new(&spec(Workload::Mixed), Pass::Mix, 1).unwrap();
         for place in [0, 1, 9, 1] {
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn files_count_by_their_bytes_by_their_names_and_from_the_first_new_number_on() {
+    fn counts_working_set_by_bytes_and_names() {
         let spec = spec(Workload::Transactions);
         let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions, 1).unwrap();
         let known = FileSet::of(&spec, 1).files();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn small_files_of_a_mix_count_by_their_bytes() {
+    fn counts_small_files_by_bytes() {
         let mut spec = RunBuilder::from(spec(Workload::OpMix)).io_size_bytes(8 << 10).build();
         (spec.op_mix.set_bytes_per_rate, spec.op_mix.accessed_percent) = (0, 100);
         let set = FileSet::of(&spec, 1);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_made_on_the_way_count_and_huge_sets_have_larger_units() {
+    fn scales_units_of_huge_sets() {
         let spec = RunBuilder::from(spec(Workload::Transactions)).file_size_bytes(1 << 40).build();
         let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions, 1).unwrap();
         working_set.record_ended(&[done(OpKind::Create, 5000, 0, 700)]);

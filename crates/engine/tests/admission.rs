@@ -150,7 +150,7 @@ fn is_seen(attempt: impl Fn() -> bool) -> bool {
 }
 
 #[test]
-fn an_offered_load_is_met_and_no_op_starts_before_its_time() {
+fn starts_no_op_before_its_time() {
     for arrivals in [Arrivals::Constant, Arrivals::Poisson] {
         let load = Load { rate_per_s: 2000, arrivals, ..Load::default() };
         assert!(is_seen(|| is_offered_and_met(load)), "{arrivals}");
@@ -175,7 +175,7 @@ fn is_offered_and_met(load: Load) -> bool {
 }
 
 #[test]
-fn a_load_that_is_not_met_is_reported_and_its_waiting_counts() {
+fn reports_unmet_load_with_waiting() {
     let load = Load { rate_per_s: 5000, arrivals: Arrivals::Constant, ..Load::default() };
     let spec = RunBuilder::from(mixed(100, load)).workers(1).build();
     let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));
@@ -199,7 +199,7 @@ fn response_times(end: WorkerEnd) -> Histogram {
 }
 
 #[test]
-fn a_stall_counts_the_same_at_the_end_of_the_window_as_in_its_middle() {
+fn counts_stall_equally_anywhere() {
     let load = Load { rate_per_s: 1000, arrivals: Arrivals::Constant, ..Load::default() };
     let spec = RunBuilder::from(mixed(300, load)).workers(1).build();
     for still in [50..150, 250..350] {
@@ -221,7 +221,7 @@ fn a_stall_counts_the_same_at_the_end_of_the_window_as_in_its_middle() {
 }
 
 #[test]
-fn an_open_loop_offers_what_is_scheduled_on_files_and_over_nfs() {
+fn offers_scheduled_load() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(ServerConfig::default()).unwrap();
     let nfs = nfs_target(server.address().port(), NfsSettings::default());
@@ -286,7 +286,7 @@ fn a_cap_is_not_exceeded() {
 }
 
 #[test]
-fn a_warm_up_is_executed_and_in_no_figure() {
+fn excludes_warmup_from_figures() {
     let load = Load {
         rate_per_s: 1000,
         arrivals: Arrivals::Constant,
@@ -312,7 +312,7 @@ fn a_warm_up_is_executed_and_in_no_figure() {
 }
 
 #[test]
-fn any_pass_can_be_ended_by_time() {
+fn ends_any_pass_by_time() {
     let load = Load { time_max_ms: 30, ..Load::default() };
     let spec = RunBuilder::new(Workload::Stream).load(load).file_size_bytes(1 << 40).build();
     assert!(is_seen(|| {
@@ -324,7 +324,7 @@ fn any_pass_can_be_ended_by_time() {
 }
 
 #[test]
-fn the_working_set_is_that_of_all_workers() {
+fn merges_working_sets_of_workers() {
     let load = Load { ops_max: 20_000, ..Load::default() };
     let result = measured(&mixed(0, load), Pass::Mix);
     assert_eq!(result.ops(), 20_000);
@@ -334,7 +334,7 @@ fn the_working_set_is_that_of_all_workers() {
 }
 
 #[test]
-fn ops_on_one_file_follow_each_other_where_the_pass_needs_it() {
+fn orders_ops_on_one_file() {
     let spec = RunBuilder::new(Workload::Metadata).files(3).queue_depth(8).build();
     let mut backend = Slow::new(Duration::ZERO, 8);
     assert_eq!(work(&spec, Pass::Rename, &mut backend).recorder.ops(), 6);

@@ -179,7 +179,7 @@ fn assert_no_pass_and_no_load_allocates(target: &Target, backend: BackendKind) {
 }
 
 #[test]
-fn no_pass_and_no_load_allocates_in_the_loop() {
+fn allocates_nothing_for_any_load() {
     for target in Target::PLAIN {
         for backend in target.row().backends {
             assert_no_pass_and_no_load_allocates(target, *backend);
@@ -221,7 +221,7 @@ fn the_loop_allocates_nothing() {
 }
 
 #[test]
-fn no_version_of_nfs_allocates_in_the_loop() {
+fn allocates_nothing_for_any_version() {
     let server = Server::start(ServerConfig::default()).unwrap();
     let port = server.address().port();
     for (version, proto) in [
@@ -282,7 +282,7 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
 }
 
 #[test]
-fn no_kind_of_op_allocates_on_any_backend() {
+fn allocates_nothing_on_any_backend() {
     let directory = tempfile::tempdir().unwrap();
     let path = Target::Directory { path: directory.path().to_owned() };
     let server = Server::start(ServerConfig::default()).unwrap();
@@ -303,7 +303,7 @@ fn no_kind_of_op_allocates_on_any_backend() {
 }
 
 #[test]
-fn many_clients_and_connections_allocate_nothing_in_the_loop() {
+fn allocates_nothing_for_many_clients() {
     let server = Server::start(ServerConfig::default()).unwrap();
     let port = server.address().port();
     for version in [NfsVersion::V3, NfsVersion::V4_1] {

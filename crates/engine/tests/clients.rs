@@ -106,7 +106,7 @@ fn settings(version: NfsVersion, nconnect: u32) -> NfsSettings {
 const VERSIONS: [NfsVersion; 3] = [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1];
 
 #[test]
-fn what_the_clients_did_adds_up_to_the_pass() {
+fn adds_clients_up_to_pass() {
     for version in VERSIONS {
         for (workload, nconnect) in [(Workload::Stream, 2), (Workload::Metadata, 1)] {
             let rig = Rig::new(workload, settings(version, nconnect));
@@ -129,7 +129,7 @@ fn what_the_clients_did_adds_up_to_the_pass() {
 }
 
 #[test]
-fn clients_make_files_under_their_uids_in_turn() {
+fn creates_files_under_client_uids() {
     for version in VERSIONS {
         let rig = Rig::new(Workload::Metadata, settings(version, 1));
         rig.run(Pass::Create);
@@ -142,7 +142,7 @@ fn clients_make_files_under_their_uids_in_turn() {
 }
 
 #[test]
-fn nothing_is_recorded_apart_where_the_plan_does_not_want_it() {
+fn records_clients_only_if_planned() {
     let rig = Rig::new(Workload::Metadata, NfsSettings::default());
     assert!(rig.run(Pass::Create).result.clients.is_empty());
 }

@@ -32,7 +32,7 @@ fn trickling(bytes_per_s: u64) -> (Server, MountOptions) {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the client takes its clock from the test")]
-fn a_reply_that_trickles_times_out_though_bytes_come() {
+fn times_out_trickling_reply() {
     let (server, options) = trickling(RATE_BYTES_PER_S);
     let fs = server.file_system();
     let (export, _) = fs.find_path("/export").unwrap();
@@ -60,7 +60,7 @@ fn a_reply_that_trickles_times_out_though_bytes_come() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_a_reply() {
+fn stops_without_waiting_for_reply() {
     let (_server, mut options) = trickling(1);
     options.interrupt = Interrupt::new(|| Some(Interrupted::Stopped));
     let error = Mount::connect(&options).unwrap_err();

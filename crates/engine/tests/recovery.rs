@@ -162,7 +162,7 @@ fn over(version: NfsVersion, proto: Proto) -> NfsSettings {
 }
 
 #[test]
-fn what_a_restart_loses_is_written_again_before_the_sync_ends() {
+fn rewrites_lost_data_before_sync() {
     for settings in [
         over(NfsVersion::V3, Proto::Tcp),
         over(NfsVersion::V3, Proto::Udp),
@@ -182,7 +182,7 @@ fn what_a_restart_loses_is_written_again_before_the_sync_ends() {
 }
 
 #[test]
-fn what_a_restart_loses_of_a_mix_is_written_again_before_its_next_commit() {
+fn rewrites_lost_mix_before_commit() {
     for version in [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_2] {
         let faults = FaultPlan { lose_unstable: true, ..FaultPlan::default() };
         let mut rig = Rig::new(over(version, Proto::Tcp), faults);
@@ -220,7 +220,7 @@ fn what_a_restart_loses_of_a_mix_is_written_again_before_its_next_commit() {
 }
 
 #[test]
-fn reading_goes_on_over_a_new_connection() {
+fn continues_reading_on_new_connection() {
     for &version in NfsVersion::ALL {
         let rig = Rig::new(over(version, Proto::Tcp), FaultPlan::default());
         rig.run(Pass::Write, 1, |_| {});
@@ -232,7 +232,7 @@ fn reading_goes_on_over_a_new_connection() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a lease runs out by time")]
-fn a_client_that_was_held_still_beyond_its_lease_goes_on() {
+fn survives_expired_lease() {
     for version in [NfsVersion::V4_0, NfsVersion::V4_1] {
         let config = ServerConfig { lease_s: 1, ..ServerConfig::default() };
         let rig = Rig::on(config, over(version, Proto::Tcp));
@@ -244,7 +244,7 @@ fn a_client_that_was_held_still_beyond_its_lease_goes_on() {
 }
 
 #[test]
-fn a_grace_period_after_a_restart_is_sat_out() {
+fn waits_out_grace_period() {
     for version in [NfsVersion::V4_0, NfsVersion::V4_1] {
         let faults = FaultPlan { grace_ns: Some(500_000_000), ..FaultPlan::default() };
         let rig = Rig::new(over(version, Proto::Tcp), faults);
@@ -255,7 +255,7 @@ fn a_grace_period_after_a_restart_is_sat_out() {
 }
 
 #[test]
-fn datagrams_that_are_lost_late_or_doubled_are_counted_and_harm_nothing() {
+fn survives_lost_and_duplicate_datagrams() {
     for version in [NfsVersion::V2, NfsVersion::V3] {
         let faults = FaultPlan {
             seed: 7,
@@ -272,7 +272,7 @@ fn datagrams_that_are_lost_late_or_doubled_are_counted_and_harm_nothing() {
 }
 
 #[test]
-fn calls_that_are_put_off_are_made_again() {
+fn repeats_delayed_calls() {
     let (calls, status) = (FaultedCalls::V3(7), Status::Jukebox);
     let later = ErrorFault { calls, status, share: PartsPerMillion(30_000) };
     let faults = FaultPlan { seed: 3, errors: vec![later], ..FaultPlan::default() };

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use engine::residency::Residency;
 
 #[test]
-fn pages_in_memory_are_separated_from_those_on_storage() {
+fn separates_cached_from_stored_pages() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let directories = [folder.path().to_owned()];
     assert_eq!(Residency::sample(&directories), None);
@@ -25,7 +25,7 @@ fn pages_in_memory_are_separated_from_those_on_storage() {
 }
 
 #[test]
-fn a_sample_is_bounded_and_takes_from_whole_files() {
+fn samples_whole_files_within_bound() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for number in 0..100 {
         let file = File::create(folder.path().join(format!("f{number:03}"))).unwrap();

@@ -123,7 +123,7 @@ fn slow(time_ns: u64) -> FaultPlan {
 }
 
 #[test]
-fn a_renewal_takes_no_slot_that_ops_need_and_else_they_wait() {
+fn leaves_slots_to_ops() {
     // One slot is that of the mount, and four are for the ops.
     let few = FaultPlan { session_slots_max: Some(5), ..slow(20_000_000) };
     for (version, faults, renewal) in [
@@ -158,7 +158,7 @@ fn a_renewal_takes_no_slot_that_ops_need_and_else_they_wait() {
 }
 
 #[test]
-fn a_server_that_comes_back_with_fewer_slots_is_lived_with() {
+fn accepts_fewer_slots_after_restart() {
     let faults = slow(20_000_000);
     let mut rig = Rig::new(NfsVersion::V4_1, 8, ServerConfig { faults, ..ServerConfig::default() });
     let mut backend = rig.open();

@@ -28,7 +28,7 @@ fn spec() -> RunSpec {
 }
 
 #[test]
-fn memory_is_steady_over_millions_of_ops() {
+fn keeps_memory_steady() {
     let spec = spec();
     let work_name = ".dfsbench-soak".to_owned();
     let config = TargetConfig {

@@ -93,7 +93,7 @@ fn write_and_sync(
 }
 
 #[test]
-fn a_server_that_claims_file_sync_needs_no_commit() {
+fn trusts_file_sync_reply() {
     for version in VERSIONS {
         let claimed = Some(StableHow::FileSync);
         let (written, synced, commits) = write_and_sync(claimed, version, Durability::Sync);
@@ -103,7 +103,7 @@ fn a_server_that_claims_file_sync_needs_no_commit() {
 }
 
 #[test]
-fn unstable_data_is_committed_and_a_refusal_fails_the_sync() {
+fn commits_unstable_data() {
     for version in VERSIONS {
         let (written, synced, commits) = write_and_sync(None, version, Durability::Sync);
         assert_eq!(written, Outcome::Done(IO_BYTES), "{version}");
@@ -113,7 +113,7 @@ fn unstable_data_is_committed_and_a_refusal_fails_the_sync() {
 }
 
 #[test]
-fn a_file_without_new_data_is_not_committed_again() {
+fn does_not_commit_clean_file() {
     let server = Server::start(ServerConfig::default()).unwrap();
     let (target, spec) = run_on(&server, NfsVersion::V3, Durability::Sync);
     target.prepare(&spec, Pass::Write).unwrap();
@@ -127,7 +127,7 @@ fn a_file_without_new_data_is_not_committed_again() {
 }
 
 #[test]
-fn less_than_was_requested_fails_the_write() {
+fn fails_short_write() {
     for version in VERSIONS {
         let claimed = Some(StableHow::Unstable);
         let (written, _, _) = write_and_sync(claimed, version, Durability::Osync);
@@ -138,7 +138,7 @@ fn less_than_was_requested_fails_the_write() {
 }
 
 #[test]
-fn files_are_prepared_on_a_server_without_commit() {
+fn prepares_files_without_commit() {
     let server = without_commit(Some(StableHow::FileSync));
     let (target, spec) = run_on(&server, NfsVersion::V3, Durability::None);
     target.prepare(&spec, Pass::Read).unwrap();
@@ -149,7 +149,7 @@ fn files_are_prepared_on_a_server_without_commit() {
 }
 
 #[test]
-fn the_first_malformed_reply_is_kept_with_its_call_and_reason() {
+fn keeps_first_malformed_reply() {
     let cut = PartsPerMillion(50_000);
     // Some seeds cut a reply of the set-up, which is a different error.
     let reason = (1..100).find_map(|seed| {
@@ -174,7 +174,7 @@ fn the_first_malformed_reply_is_kept_with_its_call_and_reason() {
 }
 
 #[test]
-fn each_error_of_nfs_has_the_name_of_its_rfc() {
+fn names_errors_like_rfc() {
     use nfs_client::proto::status::Status;
     for number in 10_001..=10_096 {
         let status = Status::from_number(number);

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_of_another_clock_lies_between_the_samples_around_it() {
+    fn maps_instant_between_clock_samples() {
         // The remote clock is 5 s behind and runs 10 % faster.
         let mapping = Mapping {
             before: sample(10_000_000_000, 5_000_000_000),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_is_that_of_the_middle_and_wrong_by_half_the_round_trip() {
+    fn estimates_offset_and_error() {
         let facts = Drift::begin(sample(1_000_000_000, 7)).facts("web");
         // No time has passed, so there is no rate.
         let [offset] = &facts[..] else { panic!("{facts:?}") };
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_end_when_one_took_about_as_little_as_ever_and_the_shortest_counts() {
+    fn keeps_shortest_clock_exchange() {
         let of = |error_ns| Sample { error_ns, ..sample(1_000_000_000, 7) };
         let mut first = Exchanges::with(None);
         let took: Vec<bool> =
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_runs_three_times_as_fast_raises_a_caveat() {
+    fn raises_caveat_for_fast_clock() {
         let mut drift = Drift::begin(sample(1_000_000_000, 50_000_000_000));
         assert_eq!(drift.caveat("web"), None);
         drift.go_on(sample(3_000_000_000, 56_000_000_000));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_is_set_moves_the_offset_and_neither_rate_nor_instants() {
+    fn follows_steps_of_wall_clock() {
         const HOUR_NS: i64 = 3_600_000_000_000;
         for by_ns in [HOUR_NS, -HOUR_NS] {
             let before = sample(5_000_000_000, 1_000_000_000);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_round_trip_explains_is_no_caveat() {
+    fn tolerates_error_within_round_trip() {
         // 5 % too fast over 20 ms, with an error bound of 2 ms (10 %).
         let mut drift = Drift::begin(sample(1_000_000_000, 0));
         drift.go_on(sample(1_020_000_000, 21_000_000));

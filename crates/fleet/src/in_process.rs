@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disturbance_is_returned_at_once_and_later_orders_wait() {
+    fn returns_disturbance_and_queues_orders() {
         let (mut controller, agent) = pair();
         assert!(agent.try_disturbance().is_none());
         for order in [Order::EndDisturbance, Order::Release, Order::EndDisturbance] {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_arrive_and_a_lost_end_is_noticed() {
+    fn delivers_orders_and_notices_loss() {
         let (mut controller, agent) = pair();
         controller.send(Order::Release).unwrap();
         assert_eq!(controller.try_receive(), Ok(None));

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn another_layout_than_requested_is_refused_with_the_hosts() {
+    fn rejects_other_layout_with_hosts() {
         let agents = ["a", "b", "a:2", "a:3"].map(Host::here);
         let refused = check_layout(&agents, 2).unwrap_err().to_string();
         let words = "the launcher has not laid out 2 agents on each host: a has 3, b has 1 (hint: ";

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_of_another_kind_is_named_together_with_its_order() {
+    fn names_unexpected_answer_and_order() {
         let (order, answer) = clock().into_parts();
         assert_eq!(order, Order::Clock);
         let reading = ClockReading { mono_ns: 1, wall_ns: 2 };

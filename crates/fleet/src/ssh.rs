@@ -460,7 +460,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_controllers_that_were_killed_are_removed() {
+    fn removes_folders_of_killed_controllers() {
         let folder = tempfile::tempdir().unwrap();
         let of = |name: &str, text: &[u8]| {
             let path = folder.path().join(format!("{CONTROL}{name}"));
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_gets_its_options_and_a_host_is_never_an_option() {
+    fn passes_host_safely_to_ssh() {
         let on_copy: CopyObserver = Arc::new(|_| ());
         let options = LauncherOptions { binaries: Vec::new(), cache: None, on_copy };
         let launcher = Launcher::new(options).unwrap();

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_before_the_wait_ends_one_wait() {
+    fn keeps_signal_before_wait() {
         let wakeup = Wakeup::default();
         let slot = WakeupSlot::default();
         slot.notify();

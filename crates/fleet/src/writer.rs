@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_never_waits_for_the_other_side_and_messages_keep_their_order() {
+    fn never_blocks_sender() {
         let (writer, mut there) = pair();
         let long = "x".repeat(1 << 22);
         // Nobody is reading yet, and the socket buffer is smaller than this.
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn short_messages_wait_while_the_reader_does_not_read() {
+    fn queues_messages_for_slow_reader() {
         let (writer, mut there) = pair();
         let short = "x".repeat(SHORT_BYTES - 16);
         // The buffer of such a socket is about 200 KiB.
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_send_reports_a_stream_that_failed() {
+    fn reports_failed_stream_on_next_send() {
         let (writer, mut there) = pair();
         writer.send(Message::Payload("received".into())).unwrap();
         assert_eq!(receive(&mut there).as_deref(), Some("received"));

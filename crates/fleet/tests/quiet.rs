@@ -37,7 +37,7 @@ impl AsFd for Counted {
 }
 
 #[test]
-fn frequent_progress_of_an_agent_is_sent_seldom_and_completely() {
+fn sends_progress_seldom_but_completely() {
     let (agent, mut controller) = UnixStream::pair().unwrap();
     let sent = Arc::new(AtomicU64::new(0));
     let output = Counted(agent.try_clone().unwrap(), Arc::clone(&sent));

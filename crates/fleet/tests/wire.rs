@@ -88,7 +88,7 @@ fn a_pass(times: &[u64]) -> Report {
 }
 
 #[test]
-fn specs_and_actions_arrive_as_they_were_sent() {
+fn delivers_specs_and_actions_unchanged() {
     let action = Action::Sysctl(action::Sysctl {
         name: "net.core.rmem_max".into(),
         value: "4 096\n".into(),
@@ -111,14 +111,14 @@ fn specs_and_actions_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn a_pass_travels_in_about_as_many_bytes_as_it_has_figures() {
+fn sends_pass_compactly() {
     let times: Vec<u64> = (1..100_000).collect();
     let bytes = bytes_of(&Message::Payload(a_pass(&times)));
     assert!(bytes.len() < 8_192, "{} bytes", bytes.len());
 }
 
 #[test]
-fn a_frame_of_4_gib_is_one_error_and_takes_no_memory() {
+fn rejects_frame_of_4_gib() {
     // The bytes that follow would be read where the length were believed.
     let mut input = Cursor::new([0xff_u8; 64]);
     let error = wire::read::<Order>(&mut input).unwrap_err();
@@ -135,7 +135,7 @@ fn a_frame_of_4_gib_is_one_error_and_takes_no_memory() {
 }
 
 #[test]
-fn other_versions_are_named_and_strangers_quoted() {
+fn names_versions_and_quotes_strangers() {
     let greet = |bytes: &[u8]| Greeting::expect(&mut Pieces(bytes, 1));
     assert!(greet(&Greeting::ours().to_bytes()).is_ok());
     let theirs = Greeting { protocol: PROTOCOL + 1, version: "9.9.9".into() };

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_more_than_a_megabyte_a_second_is_named() {
+    fn names_devices_above_threshold() {
         let before = activity(&[("disk vda", 0), ("network eth0", 5_000_000)]);
         let after = activity(&[
             ("disk vda", 35_000_000),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_networks_of_this_host_are_read() {
+    fn reads_networks_of_host() {
         assert!(Activity::read().moved_bytes.contains_key("network lo"));
     }
 }

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_before_stays_and_the_rest_goes() {
+    fn keeps_earlier_additions() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir_all(at("state/old")).unwrap();

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_an_agent_is_about_to_go_on_with_is_left() {
+    fn keeps_journal_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for name in ["books.new", "books.old", "undo.jsonl"] {

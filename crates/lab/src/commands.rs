@@ -440,13 +440,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_where_a_shell_would_split_them() {
+    fn quotes_words_for_shell() {
         assert_eq!(show(&["mount", "-o", "size=64m,noatime"]), "mount -o size=64m,noatime");
         assert_eq!(show(&["a b", "", "it's"]), r"'a b' '' 'it'\''s'");
     }
 
     #[test]
-    fn a_missing_program_is_named_with_its_package() {
+    fn names_package_of_missing_program() {
         let error = packages::missing("mkfs.xfs").to_string();
         assert!(
             error.contains("mkfs.xfs") && error.contains("apt-get install xfsprogs"),
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_takes_too_long_is_ended() {
+    fn ends_slow_program() {
         if !is_root() && find("sudo").is_none() {
             return;
         }
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn the_children_of_a_program_that_takes_too_long_are_ended_with_it() {
+    fn ends_children_of_slow_program() {
         if !is_root() {
             return;
         }
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_while_the_program_waits_for_more() {
+    fn reads_answer_while_program_waits() {
         // Like ssh, which runs until its input ends.
         let script = "head -c 4 > /dev/null; printf abcdef; cat";
         let answer = exchange(&["sh", "-c", script], b"call", 6, SOON);
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_ends_a_program_unless_it_is_ignored() {
+    fn ends_program_at_stop() {
         if !is_root() {
             return;
         }
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_what_the_failing_program_printed() {
+    fn includes_program_output_in_error() {
         if !is_root() && find("sudo").is_none() {
             return;
         }

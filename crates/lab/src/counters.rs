@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_of_processors_is_read_and_what_is_no_count_is_not() {
+    fn reads_processor_times() {
         let stat = |cpu: &str| {
             let text = format!("{cpu}\ncpu0 1 2 3 4\nctxt 1\nbtime 1\nprocesses 1\n");
             let system = procfs::current_system_info();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_storage_is_read_with_and_without_pressure() {
+    fn reads_storage_counters_and_pressure() {
         let memory = "MemTotal: 2 kB\nDirty:             20 kB\nWriteback:          4 kB\n";
         let pressure = "some avg10=2.12 avg60=0.91 avg300=2.00 total=1188\n\
                         full avg10=0.05 avg60=0.21 avg300=1.10 total=400\n";

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_shows_its_chunk_and_the_disks_below() {
+    fn reads_chunk_and_disks_of_array() {
         let folder = tempfile::tempdir().unwrap();
         let block = folder.path();
         plant_disk(block, "sda", "ST31000333AS\n");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_is_known_by_its_disk() {
+    fn finds_disk_of_partition() {
         let folder = tempfile::tempdir().unwrap();
         let (devices, block) = (folder.path().join("devices"), folder.path().join("class"));
         plant(
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_volume_of_a_network_mount_is_found_by_its_device() {
+    fn finds_volume_of_network_mount() {
         let text = "NV SERVER   PORT DEV          FSID                              FSC\n\
                     v3 0a4d0001  801 0:45         1d2f0:0                           no \n\
                     v4 0a4d0001  801 0:46         9a8b:77                           no \n";
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_has_its_cipher_and_the_size_of_its_key() {
+    fn reads_cipher_and_key_size() {
         let status = "/dev/mapper/dfsbench is active and is in use.\n  type:    PLAIN\n  \
                       cipher:  aes-xts-plain64\n  keysize: 512 bits\n  device:  /dev/loop0\n";
         let rows = cipher_in(status);

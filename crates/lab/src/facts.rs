@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_emulated_processor_is_not_taken_for_a_virtual_one() {
+    fn distinguishes_emulated_processor() {
         let qemu = "processor\t: 0\nmodel name\t: QEMU Virtual CPU version 2.5+\n";
         let real = "processor\t: 0\nmodel name\t: AMD EPYC 9754\n";
         assert_eq!(emulator(qemu, "hpet acpi_pm\n"), Some("QEMU Virtual CPU version 2.5+"));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_read_as_programs_print_them() {
+    fn parses_program_versions() {
         let text = "mount.nfs: (linux nfs-utils 2.8.3)\n";
         assert_eq!((nfs_utils_version(text), nfs_utils_version("usage")), (Some("2.8.3"), None));
         let text = "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\n";

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_has_its_frequency_and_its_limits() {
+    fn reads_processor_frequency_and_limits() {
         let folder = tempfile::tempdir().unwrap();
         assert!(frequencies(folder.path()).is_empty());
         plant(
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn mitigations_are_listed_by_what_is_done() {
+    fn groups_mitigations_by_measure() {
         let folder = tempfile::tempdir().unwrap();
         plant(folder.path(), &[("l1tf", "Not affected\n")]);
         assert_eq!(mitigations(folder.path()).unwrap().value, "not affected");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_with_a_link_have_driver_speed_and_duplex() {
+    fn reads_driver_and_link_speed() {
         let folder = tempfile::tempdir().unwrap();
         let net = folder.path();
         plant(
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_modules_have_type_speed_and_size() {
+    fn reads_memory_module_types() {
         let array = structure(16, 23, &[(6, 6)]);
         // 16 GiB (0x4000 MiB) of DDR4, capable of 3200 MT/s (0x0c80) and configured for 2400
         // (0x0960).

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_of_power_leaves_file_systems_on_devices() {
+    fn keeps_device_file_systems_after_power_loss() {
         let folder = changed("another");
         let open = |campaign| Lab::open_after_power_loss(folder.path(), campaign, Vec::new());
         // Changes left by another campaign are not taken over.

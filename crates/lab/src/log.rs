@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_and_not_undone_is_found_again() {
+    fn finds_steps_not_undone() {
         let (folder, mut log) = in_new_folder();
         let first = log.begin("c", "first".to_owned(), undo()).unwrap();
         let second = log.begin("c", "second".to_owned(), undo()).unwrap();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_off_never_began() {
+    fn ignores_truncated_last_line() {
         let (folder, mut log) = in_new_folder();
         log.begin("c", "whole".to_owned(), undo()).unwrap();
         drop(log);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_makes_no_sense_is_an_error_with_its_line() {
+    fn rejects_bad_log_with_line() {
         let (folder, log) = in_new_folder();
         drop(log);
         fs::write(folder.path().join(LOG), "{}\n{\"undone\":1}\n").unwrap();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_holds_it_and_is_named() {
+    fn locks_log_and_names_holder() {
         let (folder, log) = in_new_folder();
         let error = UndoLog::open(folder.path(), AT_ONCE).unwrap_err().to_string();
         assert!(error.contains(&std::process::id().to_string()), "{error}");

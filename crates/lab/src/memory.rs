@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn usable_memory_is_at_most_that_of_the_host() {
+    fn caps_memory_at_host() {
         let usable = usable().unwrap();
         assert!(usable.bytes > 1 << 20 && usable.bytes <= host_bytes().unwrap(), "{usable:?}");
         assert!(Path::new(&usable.source).is_file(), "{usable:?}");

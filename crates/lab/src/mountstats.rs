@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pseudo_file_system_of_the_server_is_no_mount() {
+    fn ignores_pseudo_root_mount() {
         let text = "device nfsd mounted on /proc/fs/nfsd with fstype nfsd\n\
             device s:/a mounted on /mnt/a with fstype nfs4 statvers=1.1\n\
             \topts:\trw\n\

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_lists_otherwise_is_the_same() {
+    fn treats_kernel_spellings_as_equal() {
         let listed = "rw,noatime,size=65536k,mode=755";
         assert_eq!(differences(&local("noatime,size=64m,defaults,dev"), listed), []);
         let listed = "rw,vers=4.2,rsize=65536,proto=tcp,hard,acregmin=1,acregmax=1,acdirmin=1,\

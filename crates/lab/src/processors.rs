@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn time_of_ended_children_goes_to_their_parent() {
+    fn attributes_children_time_to_parent() {
         let shell = |own, reaped| process(5, "make", 1, own, reaped);
         // A compiler had used 3 s. Both it and its parent have exited since.
         let before = table([
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_traffic_of_ended_children_is_not_counted_twice() {
+    fn counts_storage_of_children_once() {
         let with =
             |(pid, times): (u32, ProcessTimes), io_bytes| (pid, ProcessTimes { io_bytes, ..times });
         let shell = || process(5, "sh", 1, 0, 0);

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_further_client_leaves_the_file_system_alone() {
+    fn keeps_file_system_for_new_client() {
         let [undone, done] = changes(&spec(1), &spec(2));
         assert_eq!(undone, ["s Export", "s TryPaths", "c1 TryPaths", "c1 NfsMount"]);
         assert_eq!(
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_on_one_client_is_no_matter_of_the_others() {
+    fn isolates_changes_to_one_client() {
         let mut other = spec(2);
         other.tuning.client_sysctls = vec![("a".into(), "1".into())];
         let [undone, done] = changes(&spec(2), &other);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_on_the_server_takes_the_mounts_with_it() {
+    fn remounts_after_server_change() {
         let mut other = spec(2);
         other.serving.threads = 16;
         let server = ["s Nfsd", "s Mount", "s Export"];

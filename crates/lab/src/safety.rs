@@ -392,7 +392,7 @@ mod tests {
     type Rule = fn(&mut DeviceFacts);
 
     #[test]
-    fn only_a_blank_device_that_was_allowed_is_destroyed() {
+    fn destroys_only_allowed_blank_device() {
         assert_eq!(why(|_| ()), None);
         let one = || vec!["x".to_owned()];
         let rules: [(&str, Rule); 5] = [
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_the_command_line_does_not_name_is_left_alone() {
+    fn ignores_unnamed_device() {
         for allowed in [vec![], vec![PathBuf::from("/dev/vdc")], vec![PathBuf::from("/dev/vdb1")]] {
             let why = refuse(&blank(), &allowed).unwrap();
             assert!(why.contains("--allow-destroy /dev/vdb"), "{why}");
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn final_arguments_lead_to_the_checked_device_and_no_other() {
+    fn resolves_arguments_to_checked_device() {
         if !crate::commands::is_root() {
             return;
         }
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_the_host_is_neither_exported_nor_mounted_on() {
+    fn protects_root_of_host() {
         for path in ["/", "/proc/..", "/usr/../"] {
             assert!(may_export(Path::new(path)).is_err(), "{path}");
             assert!(may_mount_on(Path::new(path)).is_err(), "{path}");
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_mounted_over_files_or_mounts() {
+    fn refuses_mount_over_content() {
         let folder = tempfile::tempdir().unwrap();
         may_mount_on(folder.path()).unwrap();
         fs::write(folder.path().join("file"), "precious").unwrap();

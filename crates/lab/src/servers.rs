@@ -263,7 +263,7 @@ mod tests {
     use super::last_lines;
 
     #[test]
-    fn what_ssh_says_is_not_hidden_by_its_debug_lines() {
+    fn filters_ssh_debug_lines() {
         let log = "OpenSSH_9.2p1 Debian\ndebug1: Connecting to s port 22.\r\n\
                    bind [127.0.0.1]:20490: Address already in use\r\ndebug1: a\ndebug1: b\n\
                    debug1: c\ndebug1: d\ndebug1: e\nCould not request local forwarding.\n\

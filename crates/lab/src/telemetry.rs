@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_costs_less_than_half_a_percent_of_a_core() {
+    fn reads_within_half_percent_of_core() {
         let thread_id = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         let mut processes = Processes::find();
         read_all(&mut processes);

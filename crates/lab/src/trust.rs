@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_may_write_is_not_trusted() {
+    fn distrusts_folder_others_may_write() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("inner/log");
         private_folder(&inner).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_other_names_are_not_opened() {
+    fn does_not_open_links() {
         let folder = tempfile::tempdir().unwrap();
         let (target, link) = (folder.path().join("target"), folder.path().join("link"));
         fs::write(&target, "precious").unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_owns_is_not_trusted_by_root() {
+    fn distrusts_files_of_other_users() {
         if !geteuid().is_root() {
             return;
         }

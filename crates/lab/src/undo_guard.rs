@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_names_what_is_not_ours_changes_nothing() {
+    fn ignores_log_with_foreign_paths() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
         fs::create_dir_all(file("real/inner")).unwrap();

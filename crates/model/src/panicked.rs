@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_its_message_and_says_how_to_report_it() {
+    fn keeps_panic_message_and_hint() {
         assert_eq!(catch(|| 7), Ok(7));
         let number = 42;
         let panicked = catch(|| panic!("the answer is {number}")).unwrap_err();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_caught_inside_is_no_panic_outside() {
+    fn does_not_report_caught_panic() {
         let outer = catch(|| {
             assert!(is_caught());
             catch(|| panic!("inner")).unwrap_err().message

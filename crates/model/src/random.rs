@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stream_and_counter_are_those_of_the_reference() {
+    fn matches_reference_random_stream() {
         // The first outputs of splitmix64.c for seed 1234567, as published with its ports.
         let expected = [
             6_457_827_717_110_365_317,

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_named_is_as_in_the_plain_run() {
+    fn keeps_defaults_of_plain_run() {
         let plain = RunSpec::null(Workload::Mixed);
         assert_eq!(RunBuilder::new(Workload::Mixed).build(), plain);
         let run = RunBuilder::new(Workload::Mixed).files(7).rate_per_s(50).build();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_on_a_directory_makes_system_calls_there() {
+    fn uses_system_calls_on_directory() {
         let run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/mnt")).build();
         assert_eq!(run.target, Target::Directory { path: "/mnt".into() });
         assert_eq!((run.backend, run.target_name.as_str()), (BackendKind::Posix, "dir"));

@@ -469,7 +469,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_of_open_files_is_not_taken_for_a_firewall() {
+    fn distinguishes_file_limit_from_firewall() {
         let hint = |code| connect_hint("NFS", &io::Error::from_raw_os_error(code));
         assert!(hint(24).contains("ulimit -n"));
         assert!(hint(111).contains("firewall"));

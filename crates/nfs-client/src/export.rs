@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_below_an_export_by_whole_names() {
+    fn matches_exports_by_whole_names() {
         assert!(is_above("/a", "/a/b"));
         assert!(is_above("/", "/a"));
         assert!(is_above("/a/", "/a/b"));

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_that_ended_a_page_before_ends_the_listing() {
+    fn ends_listing_at_repeated_cookie() {
         let mut listing = DirListing::begin(100);
         listing.push(&named(b"a"));
         assert_eq!(listing.end_page(7), Ok(()));

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transfer_size_is_the_least_of_all_limits() {
+    fn uses_smallest_transfer_limit() {
         let mut options = MountOptions::new("host", "/");
         assert_eq!(options.granted_bytes(None, 65_536), 65_536);
         assert_eq!(options.granted_bytes(Some(8_192), 65_536), 8_192);

@@ -36,7 +36,7 @@ fn ticks() -> impl Fn() -> u64 {
 }
 
 #[test]
-fn reads_in_many_fragments_arrive_byte_for_byte() {
+fn reassembles_fragmented_reads() {
     for fragment_max in [7, 1000, 65_532, usize::MAX] {
         let mut options = start(Behaviour::Fragments(fragment_max));
         // Thousands of small fragments take their time on a busy machine.
@@ -76,7 +76,7 @@ fn reads_in_many_fragments_arrive_byte_for_byte() {
 }
 
 #[test]
-fn discarded_payload_is_counted_whatever_its_size() {
+fn counts_discarded_payload() {
     let mount = Mount::connect(&start(Behaviour::Fragments(65_532))).unwrap();
     let mut connection = open(&mount, 8, None);
     let (clock, mut scratch) = (ticks(), Scratch::new());
@@ -140,7 +140,7 @@ fn writes_leave_from_the_pool() {
 }
 
 #[test]
-fn a_silent_server_times_out_with_the_pending_calls_named() {
+fn names_pending_calls_on_timeout() {
     let mount = Mount::connect(&start(Behaviour::SilentOnRead)).unwrap();
     let mut connection = open(&mount, 4, None);
     let (clock, mut scratch) = (ticks(), Scratch::new());
@@ -161,7 +161,7 @@ fn a_silent_server_times_out_with_the_pending_calls_named() {
 }
 
 #[test]
-fn a_server_that_closes_in_a_reply_is_lost() {
+fn loses_server_closing_mid_reply() {
     for keep_payload in [None, Some(1 << 20)] {
         let mount = Mount::connect(&start(Behaviour::CloseInRead)).unwrap();
         let mut connection = open(&mount, 4, keep_payload);
@@ -197,7 +197,7 @@ fn endless_empty_fragments_break_the_connection() {
 }
 
 #[test]
-fn a_flood_of_strays_does_not_hold_the_caller() {
+fn survives_flood_of_stray_replies() {
     let mount = Mount::connect(&start(Behaviour::EmptyRecords)).unwrap();
     let mut connection = open(&mount, 4, None);
     let (clock, mut scratch) = (ticks(), Scratch::new());
@@ -217,7 +217,7 @@ fn a_flood_of_strays_does_not_hold_the_caller() {
 }
 
 #[test]
-fn a_read_larger_than_the_slot_is_not_started() {
+fn rejects_read_larger_than_slot() {
     let mount = Mount::connect(&start(Behaviour::Fragments(100))).unwrap();
     let mut connection = open(&mount, 1, Some(4_096));
     let call = Operation::Read { file: &file(), offset: 0, count: 4_097 };

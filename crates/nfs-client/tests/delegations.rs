@@ -109,7 +109,7 @@ const fn counts(granted: u64, recalled: u64, returned: u64) -> DelegationCounts 
 }
 
 #[test]
-fn a_delegated_file_is_read_without_further_opens_and_returned_at_the_end() {
+fn reads_delegated_file_without_opens() {
     for version in VERSIONS {
         let mut rig = Rig::new(version, Delegations::Read, true);
         let opened = rig.open_to_read();
@@ -135,7 +135,7 @@ fn a_delegated_file_is_read_without_further_opens_and_returned_at_the_end() {
 }
 
 #[test]
-fn a_recall_is_answered_by_returning_the_delegation() {
+fn returns_delegation_on_recall() {
     for version in VERSIONS {
         let mut rig = Rig::new(version, Delegations::Read, true);
         let opened = rig.open_to_read();
@@ -162,7 +162,7 @@ fn a_recall_is_answered_by_returning_the_delegation() {
 }
 
 #[test]
-fn what_the_client_itself_changes_is_returned_before() {
+fn returns_delegation_before_own_change() {
     let mut rig = Rig::new(ProtocolVersion::V4_1, Delegations::Read, true);
     let opened = rig.open_to_read();
     assert_eq!(rig.call(&Operation::Close { file: &opened }).0, Ok(()));
@@ -174,7 +174,7 @@ fn what_the_client_itself_changes_is_returned_before() {
 }
 
 #[test]
-fn one_that_was_not_requested_is_returned_at_once() {
+fn returns_unrequested_delegation() {
     for version in VERSIONS {
         let mut rig = Rig::new(version, Delegations::Unasked, false);
         let opened = rig.open_to_read();
@@ -195,7 +195,7 @@ fn one_that_was_not_requested_is_returned_at_once() {
 }
 
 #[test]
-fn none_is_granted_where_none_is_wanted() {
+fn requests_no_delegation_if_unwanted() {
     for version in VERSIONS {
         let mut rig = Rig::new(version, Delegations::Read, false);
         rig.open_to_read();

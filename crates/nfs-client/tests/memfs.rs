@@ -27,7 +27,7 @@ fn mount() -> Mount {
 }
 
 #[test]
-fn a_tree_is_made_listed_and_removed() {
+fn creates_lists_and_removes_tree() {
     let mut mount = mount();
     let root = mount.root();
     let dir = mount.mkdir(root, "dir").unwrap();
@@ -63,7 +63,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn the_measured_path_writes_and_reads_with_calls_in_flight() {
+fn keeps_calls_in_flight() {
     const COUNT: u32 = 64;
     const LEN: u32 = 32 * 1024;
     let mut mount = mount();

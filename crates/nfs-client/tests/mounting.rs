@@ -15,7 +15,7 @@ fn refused(behaviour: Behaviour) -> MountError {
 }
 
 #[test]
-fn transfer_sizes_are_what_both_sides_agree_on() {
+fn negotiates_transfer_sizes() {
     let mut options = start(Behaviour::Fragments(100));
     let mount = Mount::connect(&options).unwrap();
     assert_eq!((mount.rsize(), mount.wsize()), (1 << 20, 1 << 19));
@@ -28,7 +28,7 @@ fn transfer_sizes_are_what_both_sides_agree_on() {
 }
 
 #[test]
-fn a_subdirectory_is_walked_and_a_missing_one_named() {
+fn names_missing_subdirectory() {
     let mut options = start(Behaviour::Fragments(100));
     options.subdir = "a//b/".into();
     assert_eq!(Mount::connect(&options).unwrap().root(), file());
@@ -39,21 +39,21 @@ fn a_subdirectory_is_walked_and_a_missing_one_named() {
 }
 
 #[test]
-fn a_path_below_an_export_is_mounted_at_the_export() {
+fn mounts_path_below_export() {
     let mut options = start(Behaviour::Fragments(100));
     options.export = "/export/a/b".into();
     assert_eq!(Mount::connect(&options).unwrap().root(), file());
 }
 
 #[test]
-fn the_mount_service_is_found_on_the_port_of_nfs() {
+fn finds_mount_service_on_nfs_port() {
     let mut options = start(Behaviour::Fragments(100));
     options.mount_port = None;
     assert_eq!(Mount::connect(&options).unwrap().root(), root());
 }
 
 #[test]
-fn the_portmapper_is_queried_for_what_is_not_given() {
+fn queries_portmapper_for_missing_ports() {
     let mut options = start(Behaviour::Fragments(100));
     let port = options.port.take();
     options.mount_port = None;
@@ -67,7 +67,7 @@ fn the_portmapper_is_queried_for_what_is_not_given() {
 }
 
 #[test]
-fn a_late_reply_does_not_confuse_the_next_call() {
+fn ignores_late_reply() {
     let mut mount = Mount::connect(&start(Behaviour::SlowRead)).unwrap();
     let late = mount.read(file(), 0, 100).unwrap_err();
     let read = Kind::File(OperationKind::Read);
@@ -77,7 +77,7 @@ fn a_late_reply_does_not_confuse_the_next_call() {
 }
 
 #[test]
-fn data_is_read_and_written_in_pieces() {
+fn reads_and_writes_in_pieces() {
     let mut options = start(Behaviour::Fragments(1_000));
     (options.rsize, options.wsize) = (Some(1_000), Some(3_000));
     let mut mount = Mount::connect(&options).unwrap();
@@ -95,7 +95,7 @@ fn a_refusal_hints_at_the_export() {
 }
 
 #[test]
-fn a_missing_export_lists_those_there_are() {
+fn lists_exports_if_one_is_missing() {
     let mut options = start(Behaviour::Fragments(100));
     options.export = "/exprot".into();
     let error = Mount::connect(&options).unwrap_err();
@@ -104,7 +104,7 @@ fn a_missing_export_lists_those_there_are() {
 }
 
 #[test]
-fn an_export_that_is_refused_but_not_listed_is_missing() {
+fn treats_refused_unlisted_export_as_missing() {
     let mut options = start(Behaviour::Refuse(MountStatus::Access));
     options.export = "/exprot".into();
     let error = Mount::connect(&options).unwrap_err();
@@ -112,7 +112,7 @@ fn an_export_that_is_refused_but_not_listed_is_missing() {
 }
 
 #[test]
-fn a_port_without_the_mount_service_is_named() {
+fn names_port_without_mount_service() {
     let mut options = start(Behaviour::Fragments(100));
     options.mount_port = Some(start_portmapper(None));
     let error = Mount::connect(&options).unwrap_err();
@@ -121,14 +121,14 @@ fn a_port_without_the_mount_service_is_named() {
 }
 
 #[test]
-fn a_version_that_is_not_offered_names_the_range() {
+fn names_offered_range_of_versions() {
     let error = refused(Behaviour::Version4);
     assert!(matches!(error, MountError::Version { low: 4, high: 4, .. }), "{error}");
     assert!(error.to_string().contains("versions 4 to 4"), "{error}");
 }
 
 #[test]
-fn a_silent_server_gives_up_within_the_timeout() {
+fn gives_up_silent_server_in_time() {
     let error = refused(Behaviour::Silent);
     assert!(matches!(error, MountError::NoAnswer { .. }), "{error}");
     assert!(error.to_string().contains("within 0.3 s"), "{error}");
@@ -152,7 +152,7 @@ fn a_closed_port_names_the_address() {
 }
 
 #[test]
-fn a_name_that_does_not_resolve_is_named() {
+fn names_unresolvable_host() {
     let mut options = start(Behaviour::Silent);
     options.host = "no such host.invalid".into();
     let error = Mount::connect(&options).unwrap_err();

@@ -45,7 +45,7 @@ fn answers(services: &[Service], version: u32, transport: Proto) -> bool {
 }
 
 #[test]
-fn a_server_without_a_portmapper_is_found_at_its_port() {
+fn finds_server_without_portmapper() {
     let server = start(ServerConfig {
         versions: V2_AND_V3,
         udp: false,
@@ -78,7 +78,7 @@ fn a_server_without_a_portmapper_is_found_at_its_port() {
 }
 
 #[test]
-fn exports_come_with_flavors_limits_and_no_trace_is_left() {
+fn lists_flavors_and_limits_without_trace() {
     let server = start(ServerConfig {
         versions: V2_AND_V3,
         read_bytes_max: 65_536,
@@ -121,7 +121,7 @@ fn exports_come_with_flavors_limits_and_no_trace_is_left() {
 }
 
 #[test]
-fn a_portmapper_leads_to_the_port_and_lists_what_is_registered() {
+fn lists_registrations_of_portmapper() {
     let server = start(ServerConfig {
         versions: V2_AND_V3,
         portmap: Portmap::Port(0),
@@ -167,7 +167,7 @@ fn datagrams_are_answered_and_timed_too() {
 }
 
 #[test]
-fn a_server_without_tcp_is_queried_over_udp() {
+fn queries_udp_only_server() {
     let server = start(ServerConfig { versions: V2_AND_V3, tcp: false, ..ServerConfig::default() });
     let probe = Probe::run(&options(server.address(), None)).unwrap();
     assert_eq!(probe.nfs_over(3, Proto::Tcp).unwrap().null, Err(NoAnswer::Refused));
@@ -177,7 +177,7 @@ fn a_server_without_tcp_is_queried_over_udp() {
 }
 
 #[test]
-fn tls_is_reported_as_offered_or_required() {
+fn distinguishes_offered_from_required_tls() {
     for required in [false, true] {
         let tls = Some(TlsConfig { required, ..TlsConfig::default() });
         let server = start(ServerConfig { versions: V2_AND_V3, tls, ..ServerConfig::default() });
@@ -188,7 +188,7 @@ fn tls_is_reported_as_offered_or_required() {
 }
 
 #[test]
-fn every_version_of_nfs_tells_of_its_exports() {
+fn lists_exports_in_every_version() {
     let server = start(ServerConfig {
         read_bytes_max: 65_536,
         write_bytes_max: 65_536,
@@ -214,7 +214,7 @@ fn every_version_of_nfs_tells_of_its_exports() {
 }
 
 #[test]
-fn a_reserved_port_is_called_from_where_that_is_allowed() {
+fn probes_from_reserved_port() {
     // The system takes the connections; no process answers.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut options = options(listener.local_addr().unwrap(), None);
@@ -234,7 +234,7 @@ fn a_reserved_port_is_called_from_where_that_is_allowed() {
 }
 
 #[test]
-fn only_the_versions_that_are_offered_answer() {
+fn finds_only_offered_versions() {
     let only_3 = Versions { v3: true, ..Versions::NONE };
     let server = start(ServerConfig { versions: only_3, ..ServerConfig::default() });
     let probe = Probe::run(&options(server.address(), None)).unwrap();
@@ -249,7 +249,7 @@ fn only_the_versions_that_are_offered_answer() {
 }
 
 #[test]
-fn without_a_server_every_part_says_so() {
+fn reports_every_part_without_server() {
     let unused = SocketAddr::from((Ipv4Addr::LOCALHOST, closed_port()));
     let probe = Probe::run(&options(unused, None)).unwrap();
     let refused = Err(NoAnswer::Refused);
@@ -266,7 +266,7 @@ fn without_a_server_every_part_says_so() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it is a time that is bounded")]
-fn a_silent_server_costs_a_few_timeouts_and_no_more() {
+fn limits_timeouts_of_silent_server() {
     // Connections are taken by the system and datagrams queued; no process reads either.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -285,7 +285,7 @@ fn a_silent_server_costs_a_few_timeouts_and_no_more() {
 }
 
 #[test]
-fn a_server_of_ipv6_is_probed_where_the_system_has_it() {
+fn probes_ipv6_server() {
     let Ok(_has) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else { return };
     let server = start(ServerConfig {
         listen: IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -305,7 +305,7 @@ fn a_server_of_ipv6_is_probed_where_the_system_has_it() {
 }
 
 #[test]
-fn a_name_without_an_address_is_the_one_error() {
+fn reports_unresolvable_name_once() {
     let error = Probe::run(&ProbeOptions::new("no-such-host.invalid")).unwrap_err();
     let ProbeError::Name { host, .. } = error;
     assert_eq!(host, "no-such-host.invalid");
@@ -317,7 +317,7 @@ fn quick(address: SocketAddr) -> ProbeOptions {
 }
 
 #[test]
-fn a_reserved_port_is_needed_where_an_export_is_refused_to_others() {
+fn detects_need_for_reserved_port() {
     let faults = FaultPlan { reserved_ports_only: true, ..FaultPlan::default() };
     let open = start(ServerConfig::default());
     let secure = start(ServerConfig { faults, ..ServerConfig::default() });
@@ -340,7 +340,7 @@ fn a_reserved_port_is_needed_where_an_export_is_refused_to_others() {
 }
 
 #[test]
-fn each_version_says_how_it_was_tried() {
+fn explains_how_versions_were_tried() {
     let versions = Versions { v3: true, v4_0: true, v4_1: true, ..Versions::NONE };
     let server = start(ServerConfig { versions, udp: false, ..ServerConfig::default() });
     let probe = Probe::run(&quick(server.address())).unwrap();

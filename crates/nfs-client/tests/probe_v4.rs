@@ -187,7 +187,7 @@ fn root_limits() -> Limits {
 }
 
 #[test]
-fn a_mismatch_tells_the_minor_versions_that_are_not_spoken() {
+fn names_unsupported_minor_versions() {
     let cases: [(&[u32], [bool; 3]); 3] = [
         (&[0, 1, 2], [true, true, true]),
         (&[0], [true, false, false]),
@@ -205,7 +205,7 @@ fn a_mismatch_tells_the_minor_versions_that_are_not_spoken() {
 }
 
 #[test]
-fn the_root_tells_its_limits_without_a_session_and_in_one() {
+fn reads_root_limits_with_session() {
     for minors in [&[0][..], &[1], &[0, 1, 2]] {
         let root = probe(start(minors)).root;
         assert_eq!(root.limits, Ok(root_limits()), "{minors:?}");
@@ -219,13 +219,13 @@ fn the_root_tells_its_limits_without_a_session_and_in_one() {
 }
 
 #[test]
-fn a_server_that_leaves_the_attribute_out_has_no_extended_attributes() {
+fn reports_missing_xattr_support() {
     assert_eq!(probe(start(&[0, 1, 2])).xattrs, Ok(false));
     assert!(matches!(probe(start(&[1])).xattrs, Err(NoAnswer::NotRequested(_))));
 }
 
 #[test]
-fn a_server_without_any_minor_version_has_no_root() {
+fn reports_missing_minor_versions() {
     let probe = probe(start(&[]));
     assert!(probe.minor_versions.iter().all(|(_, spoken)| *spoken == Ok(false)));
     assert!(matches!(probe.root.limits, Err(NoAnswer::NotRequested(_))));
@@ -233,13 +233,13 @@ fn a_server_without_any_minor_version_has_no_root() {
 }
 
 #[test]
-fn flavors_have_the_names_of_mount_options() {
+fn names_flavors_like_mount_options() {
     let names = [0, 1, 390_003, 390_004, 390_005, 4711].map(|flavor| Flavor(flavor).to_string());
     assert_eq!(names, ["none", "sys", "krb5", "krb5i", "krb5p", "4711"]);
 }
 
 #[test]
-fn a_server_that_dies_during_a_probe_is_reported_and_gets_no_further_call() {
+fn stops_probing_dead_server() {
     // It answers the NULL of the first look, and dies when its round trip is measured.
     let found = probe(start_mortal(&[0, 1], 1));
     assert_eq!(found.stopped, Some(NoAnswer::Closed));

@@ -56,7 +56,7 @@ fn open(mount: &Mount, reconnect: bool) -> Connection {
 }
 
 #[test]
-fn a_connection_that_is_closed_again_and_again_is_made_again_each_time() {
+fn reconnects_after_each_close() {
     let faults = FaultPlan { close_after_calls: Some(25), ..FaultPlan::default() };
     let server = server(faults);
     for version in
@@ -72,7 +72,7 @@ fn a_connection_that_is_closed_again_and_again_is_made_again_each_time() {
 }
 
 #[test]
-fn a_connection_that_may_not_be_made_again_is_lost_at_once() {
+fn loses_connection_without_reconnect() {
     let faults = FaultPlan { close_after_calls: Some(25), ..FaultPlan::default() };
     let server = server(faults);
     let mount = Mount::connect(&options(&server, ProtocolVersion::V3, Proto::Tcp)).unwrap();
@@ -81,7 +81,7 @@ fn a_connection_that_may_not_be_made_again_is_lost_at_once() {
 }
 
 #[test]
-fn a_session_that_the_server_has_forgotten_is_replaced() {
+fn replaces_forgotten_session() {
     let server = server(FaultPlan::default());
     for version in [ProtocolVersion::V4_1, ProtocolVersion::V4_2] {
         let mount = Mount::connect(&options(&server, version, Proto::Tcp)).unwrap();
@@ -97,7 +97,7 @@ fn a_session_that_the_server_has_forgotten_is_replaced() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_given_up_after_the_timeout() {
+fn gives_up_dead_server_in_time() {
     let server = server(FaultPlan::default());
     let mut options = options(&server, ProtocolVersion::V3, Proto::Tcp);
     options.timeout = Duration::from_millis(300);
@@ -149,7 +149,7 @@ fn reconnecting_waits_for_no_server() {
 }
 
 #[test]
-fn datagrams_that_are_lost_or_doubled_are_made_up_for_and_counted() {
+fn recovers_lost_and_duplicate_datagrams() {
     let faults = FaultPlan {
         seed: 11,
         drop_reply: PartsPerMillion(100_000),
@@ -169,7 +169,7 @@ fn datagrams_that_are_lost_or_doubled_are_made_up_for_and_counted() {
 }
 
 #[test]
-fn what_a_server_does_not_speak_is_named() {
+fn names_unsupported_protocol() {
     let versions = Versions { v3: true, v4_0: true, ..Versions::NONE };
     let config = ServerConfig { versions, ..ServerConfig::default() };
     let server = Server::start(config).unwrap();
@@ -187,7 +187,7 @@ fn what_a_server_does_not_speak_is_named() {
 }
 
 #[test]
-fn every_version_and_transport_goes_over_ipv6() {
+fn speaks_every_version_over_ipv6() {
     let listen = Ipv6Addr::LOCALHOST.into();
     let server = Server::start(ServerConfig { listen, ..ServerConfig::default() }).unwrap();
     assert!(server.address().is_ipv6());
@@ -214,7 +214,7 @@ fn every_version_and_transport_goes_over_ipv6() {
 }
 
 #[test]
-fn a_reserved_port_is_used_or_its_refusal_is_reported() {
+fn uses_reserved_port_or_reports() {
     let server = server(FaultPlan::default());
     for proto in [Proto::Tcp, Proto::Udp] {
         let requested =
@@ -234,7 +234,7 @@ fn a_reserved_port_is_used_or_its_refusal_is_reported() {
 }
 
 #[test]
-fn an_address_of_the_other_family_is_reported() {
+fn reports_address_family_mismatch() {
     let server = server(FaultPlan::default());
     let mut options = options(&server, ProtocolVersion::V3, Proto::Tcp);
     options.family = Some(Family::V6);

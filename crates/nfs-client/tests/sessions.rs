@@ -86,7 +86,7 @@ fn call(connection: &mut Connection, mount: &Mount, rounds: usize) {
 }
 
 #[test]
-fn a_client_has_one_session_and_each_is_destroyed_in_order() {
+fn destroys_one_session_per_client() {
     for version in [ProtocolVersion::V4_1, ProtocolVersion::V4_2] {
         let server = server(None);
         let mount = mount(&server, version, SessionPlan { connections: 2, slots: 1 });
@@ -107,7 +107,7 @@ fn a_client_has_one_session_and_each_is_destroyed_in_order() {
 }
 
 #[test]
-fn a_session_in_use_is_left_alone_by_an_unmount() {
+fn keeps_session_in_use_on_unmount() {
     let server = server(None);
     let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan::default());
     let connection = open(&mount, None, 1);
@@ -119,7 +119,7 @@ fn a_session_in_use_is_left_alone_by_an_unmount() {
 }
 
 #[test]
-fn connections_own_slots_and_the_next_ones_go_on_with_their_numbers() {
+fn continues_slot_numbers_of_connection() {
     let server = server(None);
     let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan { connections: 3, slots: 8 });
     for rounds in 1..4 {
@@ -143,7 +143,7 @@ fn connections_own_slots_and_the_next_ones_go_on_with_their_numbers() {
 }
 
 #[test]
-fn slots_of_calls_without_a_reply_are_not_handed_on() {
+fn does_not_reuse_unanswered_slots() {
     let server = server(None);
     let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan { connections: 1, slots: 4 });
     let mut connection = open(&mount, None, 4);
@@ -159,7 +159,7 @@ fn slots_of_calls_without_a_reply_are_not_handed_on() {
 }
 
 #[test]
-fn few_slots_are_shared_evenly_and_a_connection_without_one_has_its_own_session() {
+fn shares_few_slots_evenly() {
     // One slot is that of the mount; 12 are left for three connections.
     let server = server(Some(13));
     let plan = SessionPlan { connections: 3, slots: 8 };
@@ -180,7 +180,7 @@ fn few_slots_are_shared_evenly_and_a_connection_without_one_has_its_own_session(
 }
 
 #[test]
-fn a_restart_is_recovered_from_once_for_all_connections() {
+fn recovers_once_for_all_connections() {
     let server = server(None);
     let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan { connections: 3, slots: 4 });
     let mut connections = [open(&mount, None, 4), open(&mount, None, 4), open(&mount, None, 4)];

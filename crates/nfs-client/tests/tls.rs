@@ -36,7 +36,7 @@ fn options(server: &Server, version: ProtocolVersion, trusted: Option<PathBuf>) 
 }
 
 #[test]
-fn data_goes_there_and_back_in_every_version_over_a_server_that_requires_tls() {
+fn transfers_data_over_required_tls() {
     let server = server(Some(TlsConfig { required: true, ..TlsConfig::default() }));
     let directory = tempfile::tempdir().unwrap();
     let trusted = certificate(&server, directory.path());
@@ -56,7 +56,7 @@ fn data_goes_there_and_back_in_every_version_over_a_server_that_requires_tls() {
 }
 
 #[test]
-fn a_certificate_without_a_known_authority_is_not_trusted() {
+fn rejects_unknown_authority() {
     let server = server(Some(TlsConfig::default()));
     let error = Mount::connect(&options(&server, ProtocolVersion::V3, None)).unwrap_err();
     assert!(matches!(error, MountError::Untrusted { .. }), "{error}");
@@ -64,7 +64,7 @@ fn a_certificate_without_a_known_authority_is_not_trusted() {
 }
 
 #[test]
-fn a_server_without_tls_and_files_without_certificates_are_reported_plainly() {
+fn reports_missing_tls_or_certificates() {
     let plain = server(None);
     let directory = tempfile::tempdir().unwrap();
     let error = Mount::connect(&options(&plain, ProtocolVersion::V4_1, None)).unwrap_err();
@@ -92,7 +92,7 @@ fn identity(directory: &Path, name: &str) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn a_server_that_asks_for_a_certificate_gets_the_one_that_is_named() {
+fn sends_requested_client_certificate() {
     let directory = tempfile::tempdir().unwrap();
     let (cert, key) = identity(directory.path(), "known");
     let client_authorities = Some(std::fs::read_to_string(&cert).unwrap());
@@ -127,7 +127,7 @@ fn a_server_that_asks_for_a_certificate_gets_the_one_that_is_named() {
 }
 
 #[test]
-fn a_certificate_must_be_for_the_name_that_is_expected() {
+fn requires_certificate_for_name() {
     let directory = tempfile::tempdir().unwrap();
     let (cert, key) = identity(directory.path(), "files.example");
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
@@ -148,7 +148,7 @@ fn a_certificate_must_be_for_the_name_that_is_expected() {
 }
 
 #[test]
-fn certificates_that_have_expired_are_not_trusted() {
+fn rejects_expired_certificates() {
     let directory = tempfile::tempdir().unwrap();
     let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     params.not_before = rcgen::date_time_ymd(2001, 1, 1);
@@ -166,7 +166,7 @@ fn certificates_that_have_expired_are_not_trusted() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
-fn a_renewal_that_is_lost_with_its_connection_is_never_an_event_of_the_caller() {
+fn hides_lost_renewal_from_caller() {
     // The number of RENEW. **Source:** RFC 7530 section 16.28.
     let (number, never) = (30_u32, ServiceTime::Fixed { time_ns: 3_600_000_000_000 });
     let held = CallServiceTime { calls: FaultedCalls::V4(number), time: never };

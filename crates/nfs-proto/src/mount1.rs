@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_has_32_bytes_and_nothing_after_it() {
+    fn requires_root_of_32_bytes() {
         let root = FileHandle::from_slice(b"root").unwrap();
         let out = encoded(&Reply::Mnt(Ok(root)));
         assert_eq!(out.len(), 4 + 32);

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_and_its_flavors_come_back() {
+    fn decodes_root_and_flavors() {
         let root = FileHandle::from_slice(b"root").unwrap();
         let ok = MountOk { root, flavors: Flavors::from_slice(&[1, 6]) };
         let out = encoded(&Reply::Mnt(Ok(ok)));

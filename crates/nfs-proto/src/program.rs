@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mismatch_names_the_versions_that_are_offered() {
+    fn names_offered_versions_on_mismatch() {
         let (nfs, mount, portmap) = (nfs3::PROGRAM, mount3::PROGRAM, portmap::PROGRAM);
         assert_eq!(refusal(Offered::ALL, nfs, 5).map(|range| range.0), Some(2));
         assert_eq!(refusal(Offered::ALL, mount, 2), Some((1, 3)));

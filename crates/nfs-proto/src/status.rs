@@ -445,7 +445,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_and_unknown_ones_are_kept() {
+    fn keeps_unknown_status_numbers() {
         for status in Status::ALL {
             assert_eq!(Status::from_number(status.number()), *status);
         }
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_the_prefix_of_the_version_spoken() {
+    fn prefixes_status_with_version() {
         let names = |status: Status| {
             [ProtocolVersion::V2, ProtocolVersion::V3, ProtocolVersion::V4_1]
                 .map(|version| status.name_in(version))

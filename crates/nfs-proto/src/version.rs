@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn minor_versions_come_back_and_only_v4_has_them() {
+    fn has_minor_versions_only_in_v4() {
         for version in ProtocolVersion::ALL {
             let back = version.minor().and_then(ProtocolVersion::from_minor);
             assert_eq!(back, (version.program_version() == 4).then_some(version));

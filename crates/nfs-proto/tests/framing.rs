@@ -50,7 +50,7 @@ fn framed(record: &[u8], fragment_max: usize) -> Vec<u8> {
 }
 
 #[test]
-fn the_inbox_assembles_any_fragments_cut_anywhere() {
+fn reassembles_fragments_cut_anywhere() {
     let records = [vec![1; 11], vec![], vec![2; 40], vec![3]];
     for fragment_max in [1, 2, 3, 7, 100] {
         let stream: Vec<u8> =
@@ -71,7 +71,7 @@ fn the_inbox_assembles_any_fragments_cut_anywhere() {
 }
 
 #[test]
-fn the_inbox_takes_thousands_of_fragments_a_byte_at_a_time() {
+fn accepts_thousands_of_tiny_fragments() {
     let record: Vec<u8> = (0..20_000_u32).map(|at| at as u8).collect();
     let mut inbox = Inbox::default();
     let mut seen = 0;
@@ -160,7 +160,7 @@ fn the_inbox_bounds_bytes_not_fragments() {
 }
 
 #[test]
-fn the_buffer_grows_no_further_than_its_record() {
+fn limits_buffer_to_record() {
     for len in [70_000, 1 << 20, (1 << 20) + 200] {
         let mut inbox = Inbox::default();
         let mut rest = &framed(&vec![7; len], usize::MAX)[..];
@@ -197,7 +197,7 @@ fn the_buffer_grows_no_further_than_its_record() {
 }
 
 #[test]
-fn an_announced_record_takes_no_memory_before_it_arrives() {
+fn allocates_nothing_for_announced_record() {
     let mut inbox = Inbox::default();
     inbox.push(&Mark { len: RECORD_BYTES_MAX, last: true }.to_bytes());
     assert_eq!(inbox.next_record(), Ok(None));
@@ -205,7 +205,7 @@ fn an_announced_record_takes_no_memory_before_it_arrives() {
 }
 
 #[test]
-fn a_large_record_is_received_without_the_start_of_the_next() {
+fn separates_consecutive_records() {
     let mut inbox = Inbox::default();
     let record = vec![7; 1_000_000];
     let stream = framed(&record, usize::MAX).repeat(3);
@@ -227,7 +227,7 @@ fn a_large_record_is_received_without_the_start_of_the_next() {
 }
 
 #[test]
-fn a_read_reply_arrives_whole_in_any_fragments_cut_anywhere() {
+fn reassembles_read_reply_from_fragments() {
     let data: Vec<u8> = (0..61).collect();
     for fragment_max in [1, 4, 5, 32, 64, 1000] {
         let len = framed(&read_reply(0, &data), fragment_max).len();
@@ -268,7 +268,7 @@ fn feed(session: &mut Session, mut bytes: &[u8], out_of_band: bool) {
 }
 
 #[test]
-fn an_empty_read_and_one_without_attributes_end() {
+fn accepts_empty_read_without_attributes() {
     let mut session = session(PayloadMode::Discard);
     let xid = start_read(&mut session, 1, 64);
     feed(&mut session, &framed(&read_reply(xid, &[]), 1000), false);
@@ -286,7 +286,7 @@ fn an_empty_read_and_one_without_attributes_end() {
 }
 
 #[test]
-fn late_and_unknown_replies_are_counted_and_passed_over() {
+fn counts_late_and_unknown_replies() {
     let mut session = session(PayloadMode::Discard);
     let late = start_read(&mut session, 1, 64);
     assert!(session.abandon(1));
@@ -305,7 +305,7 @@ fn late_and_unknown_replies_are_counted_and_passed_over() {
 }
 
 #[test]
-fn a_call_given_up_in_the_middle_of_its_payload_leaves_the_stream_intact() {
+fn keeps_stream_intact_after_abandon() {
     let mut session = session(PayloadMode::Keep { bytes_per_slot: 64 });
     let xid = start_read(&mut session, 1, 64);
     let stream = framed(&read_reply(xid, &[5; 64]), 1000);
@@ -320,7 +320,7 @@ fn a_call_given_up_in_the_middle_of_its_payload_leaves_the_stream_intact() {
 }
 
 #[test]
-fn malformed_replies_fail_their_call_and_no_other() {
+fn fails_only_call_of_malformed_reply() {
     let cases: [(&str, Damage); 5] = [
         ("cut in the payload", |mut reply| {
             reply.truncate(reply.len() - 10);
@@ -380,7 +380,7 @@ fn failed_reads_and_refusals_are_typed() {
 }
 
 #[test]
-fn an_endless_record_closes_the_client_stream() {
+fn closes_stream_on_endless_record() {
     let mut session = session(PayloadMode::Discard);
     let mark = Mark { len: RECORD_BYTES_MAX, last: false }.to_bytes();
     assert_eq!(session.handle_input(1, &mark), Ok(4));
@@ -391,7 +391,7 @@ fn an_endless_record_closes_the_client_stream() {
 }
 
 #[test]
-fn the_server_answers_what_no_program_should_see() {
+fn answers_calls_below_programs() {
     use nfs_proto::rpc::{CallHeader, ReplyHeader};
     use nfs_proto::xdr::{Reader, Writer};
     let header = CallHeader {
@@ -425,7 +425,7 @@ fn the_server_answers_what_no_program_should_see() {
 }
 
 #[test]
-fn the_server_closes_on_what_is_no_call() {
+fn closes_on_invalid_call() {
     let mut server = server::Session::new(Offered::ALL);
     server.handle_input(&framed(&read_reply(1, b"x"), 100));
     let error = server.next_request(&mut Vec::new()).unwrap_err();

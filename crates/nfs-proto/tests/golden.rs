@@ -101,7 +101,7 @@ fn golden_replies() -> Vec<String> {
 }
 
 #[test]
-fn every_call_has_the_bytes_of_the_rfc() {
+fn encodes_calls_like_rfc() {
     let (calls, golden) = (calls(), golden_calls());
     assert_eq!(calls.len(), golden.len());
     for (call, golden) in calls.iter().zip(golden) {
@@ -114,7 +114,7 @@ fn every_call_has_the_bytes_of_the_rfc() {
 }
 
 #[test]
-fn every_reply_has_the_bytes_of_the_rfc() {
+fn encodes_replies_like_rfc() {
     let (mut names, mut plus) = (Vec::new(), Vec::new());
     let (replies, golden) = (replies(&mut names, &mut plus), golden_replies());
     assert_eq!(replies.len(), golden.len());
@@ -156,7 +156,7 @@ fn every_failure_carries_its_absent_attributes() {
 }
 
 #[test]
-fn a_message_cut_anywhere_is_an_error() {
+fn rejects_truncated_messages() {
     for (call, golden) in calls().iter().zip(golden_calls()) {
         let golden = hex(&golden);
         for len in 0..golden.len() {
@@ -175,7 +175,7 @@ fn a_message_cut_anywhere_is_an_error() {
 }
 
 #[test]
-fn bytes_after_the_end_are_an_error() {
+fn rejects_trailing_bytes() {
     for (call, golden) in calls().iter().zip(golden_calls()) {
         let mut golden = hex(&golden);
         golden.extend([0; 4]);

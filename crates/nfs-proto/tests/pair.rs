@@ -331,7 +331,7 @@ fn respond(out: &mut Vec<u8>, xid: u32, call: &Call<'_>) {
 }
 
 #[test]
-fn every_call_ends_once_with_its_own_payload() {
+fn completes_each_call_with_payload() {
     #[expect(clippy::disallowed_methods, reason = "a failing seed is replayed from outside")]
     let replay = std::env::var("PAIR_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = replay.map_or(0..60, |seed: u64| seed..seed + 1);

@@ -64,7 +64,7 @@ fn feed_record(session: &mut Session, now_ns: u64, record: &[u8]) {
 }
 
 #[test]
-fn a_datagram_without_a_reply_is_sent_again_after_twice_the_time() {
+fn doubles_retransmission_timeout() {
     let mut session = session(Framing::Datagram);
     getattr(&mut session, 0, 1);
     let first = send(&mut session, 0, Framing::Datagram);
@@ -90,7 +90,7 @@ fn a_datagram_without_a_reply_is_sent_again_after_twice_the_time() {
 }
 
 #[test]
-fn a_wait_between_retransmissions_ends_at_a_minute() {
+fn caps_retransmission_wait_at_minute() {
     let retry = Retry { timeo_ns: 1_000 * MS, retrans: 30, ..Retry::default() };
     let framing = Framing::Datagram;
     let mut session = Session::new(&Config { framing, retry, ..Config::default() });
@@ -106,7 +106,7 @@ fn a_wait_between_retransmissions_ends_at_a_minute() {
 }
 
 #[test]
-fn a_second_reply_is_a_duplicate_and_an_old_one_late() {
+fn separates_duplicate_from_late_replies() {
     let mut session = session(Framing::Datagram);
     getattr(&mut session, 0, 1);
     let first = send(&mut session, 0, Framing::Datagram);
@@ -126,7 +126,7 @@ fn a_second_reply_is_a_duplicate_and_an_old_one_late() {
 }
 
 #[test]
-fn a_datagram_carries_its_payload_into_the_slot() {
+fn delivers_datagram_payload_to_slot() {
     let mut session = session(Framing::Datagram);
     let read = Operation::Read { file: &File::from(file()), offset: 0, count: 4096 };
     session.start(0, 7, &read).unwrap();
@@ -147,7 +147,7 @@ fn a_datagram_carries_its_payload_into_the_slot() {
 }
 
 #[test]
-fn calls_of_a_lost_connection_are_made_again_only_where_that_is_harmless() {
+fn repeats_only_harmless_lost_calls() {
     let framing = Framing::Record;
     let mut session = session(framing);
     let (file, dir) = (&File::from(file()), &File::from(dir()));
@@ -201,7 +201,7 @@ fn messages(session: &mut Session) -> Vec<(u32, Procedure)> {
 }
 
 #[test]
-fn a_call_that_was_put_off_is_made_again_under_another_xid() {
+fn repeats_delayed_call_with_new_xid() {
     let mut session = session(Framing::Record);
     getattr(&mut session, 0, 1);
     let later = Reply::failure(Procedure::Getattr, Status::Jukebox);
@@ -250,7 +250,7 @@ fn patience_ends() {
 }
 
 #[test]
-fn a_call_that_waits_can_be_given_up() {
+fn abandons_waiting_call() {
     let mut session = session(Framing::Record);
     getattr(&mut session, 0, 1);
     let call = send(&mut session, 0, Framing::Record);
@@ -300,7 +300,7 @@ fn through_a_narrow_link(udp_window: UdpWindow, calls: u32) -> (u64, u64) {
 }
 
 #[test]
-fn a_window_fits_the_calls_to_a_link_that_drops_what_it_has_no_room_for() {
+fn fits_window_to_lossy_link() {
     let (adaptive_ms, again) = through_a_narrow_link(UdpWindow::Adaptive, 400);
     let (off_ms, off_again) = through_a_narrow_link(UdpWindow::Off, 400);
     // The link alone takes 400 ms.

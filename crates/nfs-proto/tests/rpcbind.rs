@@ -56,7 +56,7 @@ fn encoded(reply: &Reply<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn every_call_has_the_bytes_of_the_rfc() {
+fn encodes_calls_like_rfc() {
     for (number, (call, golden)) in calls().into_iter().enumerate() {
         let (procedure, golden) = (number as u32, hex(golden));
         let mut out = Vec::new();
@@ -85,7 +85,7 @@ fn version_3_ends_at_procedure_8() {
 }
 
 #[test]
-fn single_results_have_the_bytes_of_the_rfc() {
+fn encodes_single_results_like_rfc() {
     let out = encoded(&Reply::Done(true));
     assert_eq!((Reply::decode_done(Reader::new(&out)), out), (Ok(true), hex("00000001")));
     let out = encoded(&Reply::Time(5));
@@ -102,7 +102,7 @@ fn single_results_have_the_bytes_of_the_rfc() {
 }
 
 #[test]
-fn lists_have_the_bytes_of_the_rfc() {
+fn encodes_lists_like_rfc() {
     let registrations = [registration(), Registration { version: 3, ..registration() }];
     let golden = hex(&format!(
         "00000001 {REGISTRATION} 00000001 {} 00000000",
@@ -133,7 +133,7 @@ fn lists_have_the_bytes_of_the_rfc() {
 }
 
 #[test]
-fn a_portmap_callit_has_the_bytes_of_the_rfc() {
+fn encodes_portmap_callit_like_rfc() {
     let remote = RemoteCall { program: 100_003, version: 3, procedure: 1, arguments: b"args5" };
     let golden = hex(REMOTE);
     let mut out = Vec::new();

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_is_judged_as_ipv4() {
+    fn judges_mapped_address_as_ipv4() {
         assert!(contains("10.0.0.0/8", "::ffff:10.9.9.9"));
         assert!(!contains("10.0.0.0/8", "::ffff:11.9.9.9"));
         let list = AllowList { networks: Vec::new(), loopback: true };

@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_of_all_versions_come_back_under_their_number() {
+    fn maps_status_numbers_of_all_versions() {
         let thread = ThreadCounters::default();
         let statuses = [5, 99, 10_001, 10_008, 10_096, 127, 128, 9_999, 70_000];
         for number in statuses {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn fault_kinds_count_apart_and_pace_is_no_misdeed() {
+    fn counts_fault_kinds_separately() {
         let thread = ThreadCounters::default();
         for kind in FaultKind::ALL {
             thread.fault(kind);

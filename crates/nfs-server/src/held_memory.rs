@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn short_calls_yield_to_short_ones_only() {
+    fn yields_only_to_short_calls() {
         let (memory, mut held) = connections(4);
         assert!(held[0].reserve(CALL) && held[3].reserve(CALL / 2) && held[1].reserve(40_000));
         assert!(!held[2].reserve(CALL), "a long one waits");

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_kept_for_every_size_of_partial_write() {
+    fn keeps_order_after_partial_writes() {
         for step in 1..25 {
             let mut outbox = Outbox::default();
             let mut expected = fill(&mut outbox);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_never_empties_does_not_grow() {
+    fn bounds_queue_that_never_empties() {
         let mut outbox = Outbox::default();
         for round in 0..10_000_u32 {
             outbox.head().extend_from_slice(&[round as u8; 100]);

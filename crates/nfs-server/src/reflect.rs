@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_the_same_however_the_stream_is_cut() {
+    fn answers_same_for_any_fragmentation() {
         let requests = requests();
         let answers = |step: usize| {
             let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());

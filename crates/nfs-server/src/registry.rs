@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found_until_removed_and_never_used_again() {
+    fn never_reuses_numbers() {
         let registry = Registry::new(100);
         let keys: Vec<u64> =
             (0..100_u64).map(|value| registry.insert(|key| (key, value)).unwrap().0).collect();

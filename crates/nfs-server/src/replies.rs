@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_is_ignored_while_the_reply_is_held_back() {
+    fn ignores_repeat_while_reply_is_held() {
         let replies = Replies::new(64, &Budget::new(1 << 20));
         replies.begin(key(1), 0);
         replies.keep(key(1), b"done".to_vec());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_charged_while_they_are_kept() {
+    fn charges_kept_replies() {
         let budget = Budget::new(64 << 10);
         let replies = Replies::new(4096, &budget);
         for xid in 0..10_000 {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_leave_first_and_large_replies_at_once() {
+    fn evicts_oldest_and_large_replies_first() {
         let replies = Replies::new(4 * SHARDS, &Budget::new(1 << 20));
         for xid in 0..10_000 {
             replies.begin(key(xid), 0);

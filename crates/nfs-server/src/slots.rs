@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_used_again_and_old_tokens_find_nothing() {
+    fn rejects_tokens_of_reused_slots() {
         let mut slots = Slots::new(16);
         let insert = |slots: &mut Slots<char>, name| {
             let token = slots.next_token();

@@ -30,7 +30,7 @@ fn null_call(stream: &mut TcpStream) -> std::io::Result<()> {
 }
 
 #[test]
-fn callers_are_turned_away_and_the_others_served() {
+fn refuses_some_and_serves_others() {
     let server = Server::start(ServerConfig::default()).unwrap();
     let mut first = TcpStream::connect(server.address()).unwrap();
     null_call(&mut first).unwrap();

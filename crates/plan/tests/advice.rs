@@ -71,7 +71,7 @@ fn check(target: &TargetArg, run: &RunSpec, flag: &str, value: &str, place: &str
 }
 
 #[test]
-fn every_flag_of_an_advice_is_accepted_for_the_run_that_gets_it() {
+fn advises_only_accepted_flags() {
     let mut checked = 0;
     for address in ["/srv", "nfs://192.0.2.1/export"] {
         let target = parse_target(address).unwrap();

@@ -71,7 +71,7 @@ fn keep_circles(mut edges: Edges) -> Edges {
 }
 
 #[test]
-fn a_layer_names_itself_and_those_before_it() {
+fn forbids_upward_dependencies() {
     let place = |name: &str| LAYERS.iter().position(|layer| name.starts_with(layer));
     for (module, named) in read_edges() {
         for other in named {

@@ -1,7 +1,7 @@
 //! The page of the reference is what the reader obeys.
 
 #[test]
-fn the_page_of_the_reference_is_that_of_the_table() {
+fn keeps_reference_page_current() {
     let page = include_str!("../../../docs/plan.md");
     let how = "`cargo run -p dfsbench-plan --example reference > docs/plan.md` writes it again";
     assert!(page == plan::reference_page(), "docs/plan.md is of another table; {how}");

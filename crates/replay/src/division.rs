@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_wait_for_one_another_are_on_one_host() {
+    fn keeps_dependent_clients_together() {
         use Class::{Exclusive, Read};
         // Clients 0 and 2 share a file, 1 and 3 another one.
         let batch = batch(
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_too_large_for_a_host_is_divided_and_its_waits_cross_hosts() {
+    fn divides_large_group_across_hosts() {
         use Class::{Change, Exclusive, Read};
         // All share one file; the last client waits for the first three through a join.
         let batch = batch(

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_start_at_their_instants_whatever_the_server_does() {
+    fn starts_steps_on_schedule() {
         let batch = batch();
         let mut lanes = Lanes::new(&batch, Pace::Open { speed: 1.0 }, 1000);
         assert_eq!(start_all(&mut lanes, 1000), [start(0, 1000, 1000)]);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_replay_has_as_many_calls_in_flight_as_the_trace() {
+    fn keeps_concurrency_of_trace() {
         let batch = batch();
         let mut lanes = Lanes::new(&batch, Pace::Closed, 1000);
         assert_eq!(start_all(&mut lanes, 1000), [start(0, 1000, 1000)]);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_waits_for_one_of_another_host() {
+    fn waits_for_step_on_other_host() {
         let mut batch = batch();
         // The first client is on another host, and the second one waits for its first step.
         batch.keep(&[1]);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_thinks_as_long_after_a_reply_as_in_the_trace() {
+    fn keeps_think_time_after_reply() {
         let mut order = Order::default();
         let mut steps = Vec::new();
         for (number, think_ns) in [(0, 30), (1, 70), (2, 0)] {

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_found_within_a_tenth() {
+    fn finds_limit_within_tenth() {
         let speeds = SearchedSpeeds { max: 1000.0, trace_ns: u64::MAX, points: None };
         for limit in [5.3, 0.3] {
             let (found, tried) = found(speeds, limit, f64::INFINITY);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_at_the_maximum_at_nothing_and_at_the_limit_of_the_client() {
+    fn ends_search_at_each_limit() {
         let speeds = SearchedSpeeds { max: 10.0, trace_ns: u64::MAX, points: None };
         let (strong, tried) = found(speeds, f64::INFINITY, f64::INFINITY);
         assert_eq!((strong.held, strong.broke), (Some(10.0), None));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_fills_the_loads_that_the_search_has_left_out() {
+    fn fills_loads_skipped_by_search() {
         assert_eq!(missing_speeds(8.0, 4, &[]), [2.0, 4.0, 6.0, 8.0]);
         assert_eq!(missing_speeds(8.0, 100, &[]).len(), SPEEDS_MAX);
         let speeds = SearchedSpeeds { max: 9.0, trace_ns: 8_000_000_000, points: Some(4) };

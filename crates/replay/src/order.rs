@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_go_together_and_a_writer_waits_for_those_that_had_ended() {
+    fn orders_writer_after_readers() {
         use Class::{Change, Exclusive, Read};
         let none: Vec<u32> = Vec::new();
         let found = waits(&[
@@ -218,14 +218,14 @@ mod tests {
     }
 
     #[test]
-    fn steps_in_flight_together_do_not_wait() {
+    fn does_not_order_concurrent_steps() {
         use Class::Exclusive;
         let found = waits(&[(Exclusive, 0, 100), (Exclusive, 50, 60), (Exclusive, 70, 80)]);
         assert_eq!(found, [vec![], vec![], vec![1_u32]]);
     }
 
     #[test]
-    fn many_readers_before_many_writers_take_an_edge_each() {
+    fn bounds_edges_between_readers_and_writers() {
         let mut order = Order::default();
         for step in 0..2000_u32 {
             let class = if step < 1000 { Class::Read } else { Class::Change };

@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_behind_from_where_it_does_not_recover() {
+    fn finds_start_of_permanent_lag() {
         let behind = Behind { from_ns: 2, is_own_fault: false };
         assert_eq!(behind_from(&timeline(&[1, 2, 300, 500])), Some(behind));
         // A temporary stall doesn't count, nor does a slow server that isn't getting slower.
@@ -567,7 +567,7 @@ mod tests {
         assert_eq!(behind_from(&[]), None);
     }
     #[test]
-    fn a_client_that_is_late_itself_says_nothing_about_the_server() {
+    fn does_not_blame_server_for_late_client() {
         let mut late = timeline(&[1, 2, 300, 500]);
         for slice in &mut late[2..] {
             slice.own_late_ns = slice.response_ns - 5_000_000;

@@ -355,7 +355,7 @@ mod tests {
     use crate::action::Action;
 
     #[test]
-    fn errors_of_the_trace_are_expected_and_others_are_not() {
+    fn expects_only_errors_of_trace() {
         let mut recorder = Recorder::new(1_000_000, 1_000_000, 1);
         let times = Times { scheduled_ns: 10, started_ns: 20, done_ns: 50 };
         let (noent, exist) = (2, 17);
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!((kind.response.max(), kind.service.max(), kind.origin.max()), (40, 30, 30));
     }
     #[test]
-    fn two_hosts_of_one_replay_are_one_record_whatever_their_clocks_say() {
+    fn merges_hosts_despite_clocks() {
         let mut hosts = Vec::new();
         for begin_ns in [1_000_000, 77_000_000_000] {
             let mut recorder = Recorder::new(1000, 1000, 1);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sums_of_parts_leave_out_how_late_this_program_was() {
+    fn excludes_own_delay_from_sums() {
         let mut recorder = Recorder::new(1_000_000, 1_000_000, 2);
         for (number, ready_ns, started_ns) in [(0, 100, 130), (1, 150, 150)] {
             let step = Step { origin_ns: 20, ..Step::of(Action::Getattr) };

@@ -65,7 +65,7 @@ mod tests {
     const HOUR_NS: u64 = 3_600_000_000_000;
 
     #[test]
-    fn times_of_day_are_the_first_ones_in_the_trace() {
+    fn finds_first_matching_time_of_day() {
         // The trace starts at nine.
         let begin_ns = 20_000 * DAY_NS + 9 * HOUR_NS;
         let at = |hours| Moment::Daytime(hours * HOUR_NS);

@@ -117,7 +117,7 @@ fn allocated_by<T>(work: impl FnOnce() -> T) -> (u64, T) {
 }
 
 #[test]
-fn more_operations_in_a_directory_take_one_allocation_for_each_open_that_may_be_kept() {
+fn allocates_only_for_kept_opens() {
     let (few, many) = (allocations_in_directory(50), allocations_in_directory(500));
     // Places for opens are made before the start: two objects a round at most.
     assert!(many < few + 600, "{few} and {many} allocations");

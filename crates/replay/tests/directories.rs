@@ -126,7 +126,7 @@ fn all_kinds() -> Vec<Op> {
 }
 
 #[test]
-fn a_trace_is_done_by_system_calls_as_it_was() {
+fn replays_trace_by_system_calls() {
     for (pace, fill) in [(Pace::Closed, Fill::Data), (Pace::Open { speed: 1.0 }, Fill::Sparse)] {
         let replayed = replay(&trace_of(&calls(&all_kinds()), &[]), pace, fill);
         let Outcome { ops, issued, accounted, skipped, .. } = replayed.outcome;
@@ -148,7 +148,7 @@ fn a_trace_is_done_by_system_calls_as_it_was() {
 }
 
 #[test]
-fn an_error_that_the_trace_does_not_have_is_named() {
+fn names_errors_missing_in_trace() {
     let folder = TempDir::new().unwrap();
     // Something that is not from a trace already exists where it creates a file.
     fs::create_dir_all(folder.path().join("tree/d0/0000000000000a/in-the-way")).unwrap();
@@ -170,7 +170,7 @@ fn an_error_that_the_trace_does_not_have_is_named() {
 }
 
 #[test]
-fn a_handle_of_what_was_removed_is_stale() {
+fn reports_stale_handle_after_removal() {
     let ops = [
         Op { name: 0xa, result: 11, file_type: REGULAR, size: Some(10), ..op(LOOKUP, 10) },
         Op { name: 0xa, ..op(REMOVE, 10) },
@@ -183,7 +183,7 @@ fn a_handle_of_what_was_removed_is_stale() {
 }
 
 #[test]
-fn names_that_lead_out_of_the_tree_are_not_followed() {
+fn does_not_follow_escaping_names() {
     let folder = TempDir::new().unwrap();
     let base = folder.path().join("base");
     fs::create_dir(&base).unwrap();
@@ -223,7 +223,7 @@ fn names_that_lead_out_of_the_tree_are_not_followed() {
 }
 
 #[test]
-fn opens_of_v4_are_opens_of_the_directory() {
+fn opens_directory_for_v4_opens() {
     let (close, open, read) = (4, 18, 25);
     let ops = [
         Op { name: 0xa, result: 11, offset: 1, size: Some(50), ..op(open, 10) },
@@ -246,7 +246,7 @@ fn opens_of_v4_are_opens_of_the_directory() {
 }
 
 #[test]
-fn more_clients_than_threads_all_have_their_turn() {
+fn gives_all_clients_their_turn() {
     let mut made = Vec::new();
     for number in 0..4000_u64 {
         let read = Op { offset: number * 10, length: 10, count: 10, ..op(READ, 10) };
@@ -259,7 +259,7 @@ fn more_clients_than_threads_all_have_their_turn() {
 }
 
 #[test]
-fn a_tree_is_kept_or_removed_and_what_is_no_directory_is_one_error() {
+fn keeps_or_removes_tree() {
     let folder = TempDir::new().unwrap();
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
     let ops = [op(GETATTR, 10)];
@@ -279,7 +279,7 @@ fn a_tree_is_kept_or_removed_and_what_is_no_directory_is_one_error() {
 }
 
 #[test]
-fn rounds_are_added_up_one_behind_the_other() {
+fn adds_rounds_one_after_another() {
     let trace = trace_of(&calls(&all_kinds()), &[]);
     let settings = whole_trace(TargetKind::Directory, [TRANSFER_BYTES; 2]);
     let plan = ReplayPlan::read(&trace[..], &settings).unwrap();
@@ -312,7 +312,7 @@ fn rounds_are_added_up_one_behind_the_other() {
 }
 
 #[test]
-fn a_file_is_found_while_directories_above_it_are_renamed() {
+fn finds_file_during_renames() {
     // 200 renames of the upper directory, with a use of the file in flight during each of them.
     let mut ops = vec![
         Op { name: 0xa, result: 11, file_type: DIRECTORY, ..op(LOOKUP, 10) },

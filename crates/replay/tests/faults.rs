@@ -63,7 +63,7 @@ fn calls_of(kind: nfs3::Procedure) -> FaultedCalls {
 }
 
 #[test]
-fn an_error_that_the_trace_does_not_have_is_named() {
+fn names_errors_missing_in_trace() {
     let always = PartsPerMillion(1_000_000);
     let calls = calls_of(nfs3::Procedure::Read);
     let fault = ErrorFault { calls, status: Status::Io, share: always };
@@ -84,7 +84,7 @@ fn an_error_that_the_trace_does_not_have_is_named() {
 }
 
 #[test]
-fn a_server_that_is_slower_than_the_trace_falls_behind() {
+fn falls_behind_on_slow_server() {
     let calls = calls_of(nfs3::Procedure::Read);
     let time = ServiceTime::Fixed { time_ns: 300_000_000 };
     let service_times = vec![CallServiceTime { calls, time }];
@@ -113,7 +113,7 @@ fn a_slow_server_never_keeps_up() {
 }
 
 #[test]
-fn the_multiple_that_a_capped_server_can_not_carry_is_found() {
+fn finds_unsustainable_multiple() {
     // 10 MB/s in the trace, and a server of 40 MB/s: 16 times as much takes four times too long.
     let mut calls = Vec::new();
     for number in 0..100 {
@@ -139,7 +139,7 @@ fn the_multiple_that_a_capped_server_can_not_carry_is_found() {
 }
 
 #[test]
-fn a_replay_of_v4_that_is_longer_than_the_lease_removes_its_tree() {
+fn removes_tree_after_long_v4_replay() {
     let config = ServerConfig { lease_s: 1, udp: false, ..ServerConfig::default() };
     let server = Server::start(config).unwrap();
     let mut calls = reads(2);

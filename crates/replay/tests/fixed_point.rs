@@ -142,22 +142,22 @@ fn check_fixed_point(version: ProtocolVersion) {
 }
 
 #[test]
-fn a_replay_of_v3_is_captured_as_it_was() {
+fn captures_v3_replay_unchanged() {
     check_fixed_point(ProtocolVersion::V3);
 }
 
 #[test]
-fn a_replay_of_v4_0_is_captured_as_it_was() {
+fn captures_v4_0_replay_unchanged() {
     check_fixed_point(ProtocolVersion::V4_0);
 }
 
 #[test]
-fn a_replay_of_v4_1_is_captured_as_it_was() {
+fn captures_v4_1_replay_unchanged() {
     check_fixed_point(ProtocolVersion::V4_1);
 }
 
 #[test]
-fn a_replay_of_v4_2_is_captured_as_it_was() {
+fn captures_v4_2_replay_unchanged() {
     check_fixed_point(ProtocolVersion::V4_2);
 }
 
@@ -176,7 +176,7 @@ fn the_server_counts_what_was_replayed() {
 }
 
 #[test]
-fn a_trace_of_v3_is_replayed_on_v4_and_the_other_way_round() {
+fn replays_v3_trace_on_v4() {
     let (_, trace) = captured(ProtocolVersion::V3);
     for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_2, ProtocolVersion::V2] {
         let fast = Pace::Open { speed: 4.0 };
@@ -210,7 +210,7 @@ fn trace_of_known_file() -> Vec<u8> {
 }
 
 #[test]
-fn a_file_that_the_client_knew_is_opened_by_its_handle_and_read() {
+fn opens_known_file_by_handle() {
     let trace = trace_of_known_file();
     let lacks = |version: &str| {
         [format!("CLOSE (not in NFS {version})"), format!("OPEN by handle (not in NFS {version})")]

@@ -77,7 +77,7 @@ fn replay(trace: &[u8], version: ProtocolVersion) -> Outcome {
 }
 
 #[test]
-fn finds_the_same_names_in_all_versions() {
+fn finds_same_names_in_all_versions() {
     for goes_by_path in [false, true] {
         let trace = captured(goes_by_path);
         for version in [ProtocolVersion::V3, ProtocolVersion::V4_1] {

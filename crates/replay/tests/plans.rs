@@ -68,7 +68,7 @@ fn tree(plan: &ReplayPlan) -> Vec<String> {
 }
 
 #[test]
-fn names_and_sizes_are_those_from_before_the_first_change() {
+fn uses_names_before_first_change() {
     let plan = plan(&trace(&[
         lookup(10, 0xa, 11, DIRECTORY, 4096),
         lookup(11, 0xb, 12, REGULAR, 5000),
@@ -86,7 +86,7 @@ fn names_and_sizes_are_those_from_before_the_first_change() {
 }
 
 #[test]
-fn what_a_trace_removes_renames_or_finds_in_its_way_was_there() {
+fn creates_what_trace_expects() {
     let plan = plan(&trace(&[
         Op { name: 0xa, ..op(REMOVE, 10) },
         Op { name: 0xb, other: 10, other_name: 0xc, ..op(RENAME, 10) },
@@ -108,7 +108,7 @@ fn what_a_trace_removes_renames_or_finds_in_its_way_was_there() {
 }
 
 #[test]
-fn the_names_of_directories_themselves_are_understood() {
+fn resolves_dot_names() {
     let plan = plan(&trace(&[
         lookup(10, 0xa, 11, DIRECTORY, 4096),
         lookup(11, 0xb, 11, DIRECTORY, 4096),
@@ -135,7 +135,7 @@ fn a_listing_needs_its_entries() {
 }
 
 #[test]
-fn a_window_begins_with_what_was_made_before_it() {
+fn starts_window_with_earlier_files() {
     let trace = trace(&[
         Op { name: 0xa, result: 11, file_type: REGULAR, ..op(CREATE, 10) },
         Op { length: 300, count: 300, ..op(WRITE, 11) },
@@ -157,7 +157,7 @@ fn a_window_begins_with_what_was_made_before_it() {
 }
 
 #[test]
-fn clients_are_those_of_the_trace_or_take_turns() {
+fn assigns_clients_of_trace() {
     let mut calls = Vec::new();
     for number in 0..8 {
         calls.push(call(number, number as u32 % 4, number * 1000, op(GETATTR, 10)));
@@ -172,7 +172,7 @@ fn clients_are_those_of_the_trace_or_take_turns() {
 }
 
 #[test]
-fn large_transfers_are_cut_and_what_a_version_lacks_is_named() {
+fn cuts_transfers_and_names_omissions() {
     let trace = trace(&[
         Op { offset: 100, length: 10_000, count: 10_000, ..op(READ, 10) },
         Op { length: 1, ..op(4, 10) },
@@ -189,7 +189,7 @@ fn large_transfers_are_cut_and_what_a_version_lacks_is_named() {
 }
 
 #[test]
-fn what_the_origin_put_off_or_the_capture_did_not_see_is_left_out() {
+fn omits_delayed_and_unseen_calls() {
     let jukebox = 10_008;
     let trace = trace(&[
         Op { name: 0xa, status: Some(jukebox), ..op(REMOVE, 10) },
@@ -202,7 +202,7 @@ fn what_the_origin_put_off_or_the_capture_did_not_see_is_left_out() {
 }
 
 #[test]
-fn an_open_of_v4_is_closed_where_it_was_opened_in_the_trace() {
+fn closes_open_like_trace() {
     let (open, close) = (18, 4);
     let mut calls = Vec::new();
     for (number, kind) in [open, close, close].into_iter().enumerate() {
@@ -219,7 +219,7 @@ fn an_open_of_v4_is_closed_where_it_was_opened_in_the_trace() {
 }
 
 #[test]
-fn a_close_is_of_an_open_that_had_its_reply() {
+fn closes_only_answered_opens() {
     let (open, close) = (18, 4);
     let mut calls = Vec::new();
     // The second OPEN is in flight while the first is closed, and that CLOSE while a third begins.
@@ -239,7 +239,7 @@ fn a_close_is_of_an_open_that_had_its_reply() {
 }
 
 #[test]
-fn an_open_by_handle_differs_from_one_whose_name_was_not_seen() {
+fn distinguishes_open_by_handle() {
     let (open, close) = (18, 4);
     let mut calls = Vec::new();
     // The first is without access, which no OPEN is.
@@ -258,7 +258,7 @@ fn an_open_by_handle_differs_from_one_whose_name_was_not_seen() {
 }
 
 #[test]
-fn a_hard_link_of_the_trace_names_the_file_in_the_other_directory() {
+fn resolves_hard_link_across_directories() {
     let plan = plan(&trace(&[
         lookup(10, 0xa, 11, REGULAR, 5),
         Op { name: 0xb, other: 12, ..op(LINK, 11) },
@@ -268,7 +268,7 @@ fn a_hard_link_of_the_trace_names_the_file_in_the_other_directory() {
 }
 
 #[test]
-fn what_is_no_trace_or_has_nothing_in_it_is_one_error() {
+fn rejects_empty_or_invalid_trace() {
     let whole = trace(&[op(GETATTR, 10)]);
     let error = |bytes: &[u8]| ReplayPlan::read(bytes, &SETTINGS).unwrap_err();
     assert!(matches!(error(b""), PlanError::Trace(TraceError::Empty)));
@@ -283,7 +283,7 @@ fn what_is_no_trace_or_has_nothing_in_it_is_one_error() {
 }
 
 #[test]
-fn access_leaves_out_bits_that_an_older_version_does_not_know() {
+fn masks_unknown_access_bits() {
     let access =
         Call { version: Version::V4_2, ..call(0, 0, 0, Op { length: 0x1ff, ..op(3, 10) }) };
     let trace = trace_of(&[access], &[]);

@@ -131,7 +131,7 @@ fn check(pace: Pace) {
 }
 
 #[test]
-fn hosts_that_make_the_same_plan_know_it() {
+fn verifies_equal_plans_of_hosts() {
     let trace = captured();
     let settings = whole_trace(TargetKind::Nfs(VERSION), [1 << 20, 1 << 20]);
     let digest = |settings| ReplayPlan::read(&trace[..], &settings).unwrap().digest();
@@ -141,11 +141,11 @@ fn hosts_that_make_the_same_plan_know_it() {
 }
 
 #[test]
-fn two_hosts_replay_what_their_clients_did_in_turn() {
+fn replays_turns_of_two_hosts() {
     check(Pace::Open { speed: 1.0 });
 }
 
 #[test]
-fn two_hosts_keep_the_order_where_nothing_else_holds_them_up() {
+fn keeps_order_across_two_hosts() {
     check(Pace::Closed);
 }

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_shows_every_block_and_no_control_character() {
+    fn strips_control_characters_in_terminal() {
         let expected = "\
 <b>|x_\u{fffd}[2J: about
 
@@ -478,7 +478,7 @@ b           no route
     }
 
     #[test]
-    fn markdown_shows_every_block_and_escapes_it() {
+    fn escapes_every_block_in_markdown() {
         let name = "\\<b\\>\\|x\\_ \\[2J";
         let expected = format!(
             "# dfsbench: {name}\n\nabout\n\n## Heading\n\nparagraph {name}\n\n- item {name}\n\n\
@@ -490,7 +490,7 @@ b           no route
     }
 
     #[test]
-    fn a_page_shows_every_block_and_escapes_it() {
+    fn escapes_every_block_on_page() {
         let page = hostile().render(Form::Html);
         assert!(!page.contains("<b>"), "{page}");
         for part in [
@@ -509,7 +509,7 @@ b           no route
     }
 
     #[test]
-    fn rows_of_a_group_stack_in_a_terminal_and_are_named_once_in_markdown() {
+    fn stacks_grouped_rows() {
         let mut document = hostile();
         let row = |name: &str, rate: &str, continues| TableRow {
             continues,

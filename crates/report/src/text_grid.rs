@@ -327,7 +327,7 @@ long name  the server does not
     }
 
     #[test]
-    fn a_number_and_its_unit_stay_in_one_line() {
+    fn keeps_number_and_unit_together() {
         let text = "mixed up to 105 kop/s on uring (±7 %); 4 times";
         assert_eq!(wrap(text, 15), ["mixed up to", "105 kop/s on", "uring (±7 %); 4", "times"]);
         // Where both together are too wide, they are parted.
@@ -335,7 +335,7 @@ long name  the server does not
     }
 
     #[test]
-    fn signs_hang_in_the_space_before_a_number() {
+    fn aligns_numbers_despite_signs() {
         let mut grid = Grid::new(&[("name", Align::Left), ("rate", Align::Right)]);
         grid.row(&["a".into(), "▲1074 MB/s".into()]);
         grid.row(&["b".into(), "▼99 MB/s".into()]);
@@ -350,7 +350,7 @@ b      ▼99 MB/s
     }
 
     #[test]
-    fn wide_characters_take_two_columns_and_marks_none() {
+    fn counts_columns_of_wide_characters() {
         let mut grid = Grid::new(&[("name", Align::Left), ("rate", Align::Right)]);
         grid.row(&["存储".into(), "1".into()]);
         grid.row(&["e\u{301}".into(), "2".into()]);

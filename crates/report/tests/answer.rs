@@ -72,7 +72,7 @@ fn add_caveat(campaign: &mut Campaign, run: usize, pass: Pass, code: CaveatCode)
 }
 
 #[test]
-fn targets_that_are_apart_are_ranked_and_others_are_not() {
+fn ranks_only_separated_targets() {
     let answer = answer(&quick());
     assert_eq!(
         answer[1],
@@ -89,7 +89,7 @@ fn targets_that_are_apart_are_ranked_and_others_are_not() {
 }
 
 #[test]
-fn two_backends_of_a_directory_are_one_side() {
+fn treats_backends_as_one_side() {
     let runs =
         vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 28, 5), (stream("uring", 1), 28, 5)];
     let line = &answer(&made(runs))[1];
@@ -105,7 +105,7 @@ fn overlapping_intervals_are_noise() {
 }
 
 #[test]
-fn sides_that_differ_in_some_pairs_only_are_named_by_pair() {
+fn names_only_differing_pairs() {
     let mut runs = vec![(stream("nfs", 1), 30, 5)];
     runs.extend([(stream("posix", 1), 60, 5), (stream("uring", 1), 31, 5)]);
     let sentences = of_reads(&made(runs));
@@ -117,7 +117,7 @@ fn sides_that_differ_in_some_pairs_only_are_named_by_pair() {
 }
 
 #[test]
-fn different_settings_are_never_compared_across_targets() {
+fn never_compares_across_different_settings() {
     let runs =
         vec![(stream("nfs", 1), 30, 5), (stream("posix", 4), 90, 5), (stream("posix", 2), 45, 5)];
     let sentences = of_reads(&made(runs));
@@ -131,7 +131,7 @@ fn different_settings_are_never_compared_across_targets() {
 }
 
 #[test]
-fn settings_that_go_along_with_a_factor_are_named() {
+fn names_settings_that_go_with_factor() {
     let run = |workers, speed| {
         (RunBuilder::from(stream("nfs", workers)).files(workers).build(), speed, 5)
     };
@@ -141,7 +141,7 @@ fn settings_that_go_along_with_a_factor_are_named() {
 }
 
 #[test]
-fn a_sweep_says_how_the_figure_goes_with_its_factor() {
+fn describes_figure_over_swept_factor() {
     let sentences = |speeds: &[(u32, u64)]| of_reads(&over_workers(speeds, 5));
     let rises = sentences(&[(1, 10), (2, 20), (4, 40), (8, 41)]);
     assert_eq!(rises, "nfs rises 4.1x (4.0x to 4.2x) with workers 1 to 8.");
@@ -181,7 +181,7 @@ fn too_few_trials_rank_nothing() {
 }
 
 #[test]
-fn one_run_has_nothing_to_be_compared_with() {
+fn compares_nothing_for_one_run() {
     let lines = answer(&over_workers(&[(1, 10)], 5));
     assert_eq!(
         lines,
@@ -205,7 +205,7 @@ fn failures_alone_have_no_figure() {
 }
 
 #[test]
-fn invalid_figures_are_neither_listed_nor_compared() {
+fn omits_invalid_figures() {
     let mut campaign = made(vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 30, 5)]);
     add_read_caveat(&mut campaign, 0, CaveatCode::Accounting);
     let lines = answer(&campaign);
@@ -214,7 +214,7 @@ fn invalid_figures_are_neither_listed_nor_compared() {
 }
 
 #[test]
-fn caveats_that_qualify_a_comparison_are_named() {
+fn names_caveats_of_comparison() {
     let mut campaign = made(vec![
         (stream("nfs", 1), 10, 5),
         (stream("posix", 1), 30, 5),
@@ -244,7 +244,7 @@ fn caveats_that_qualify_a_comparison_are_named() {
 }
 
 #[test]
-fn the_tool_alone_is_compared_with_nothing() {
+fn compares_null_target_with_nothing() {
     let null = RunBuilder::from(stream("posix", 1))
         .target_name("null".into())
         .target(Target::Null)
@@ -256,7 +256,7 @@ fn the_tool_alone_is_compared_with_nothing() {
 }
 
 #[test]
-fn many_runs_have_their_ends_and_counts() {
+fn lists_ends_of_many_runs() {
     let mut runs = Vec::new();
     for (target, speed) in [("nfs", 10), ("posix", 30)] {
         for workers in 1..=8 {
@@ -307,7 +307,7 @@ fn three_sentences_say_what_counts() {
 }
 
 #[test]
-fn what_qualifies_a_figure_is_named_with_it_in_the_three_sentences() {
+fn names_caveats_beside_figures() {
     let mut campaign = made(vec![(stream("nfs", 1), 90, 5), (stream("posix", 1), 28, 5)]);
     add_read_caveat(&mut campaign, 0, CaveatCode::Cached);
     let sentences = lead(&campaign);
@@ -331,7 +331,7 @@ fn what_qualifies_a_figure_is_named_with_it_in_the_three_sentences() {
 }
 
 #[test]
-fn backends_with_other_settings_are_not_compared() {
+fn does_not_compare_differing_backends() {
     let direct = RunBuilder::from(stream("uring", 1)).direct(true).build();
     let campaign = made(vec![(stream("posix", 1), 10, 5), (direct, 20, 5)]);
     let unlike = "backend posix and backend uring are not compared: direct differs, too.";
@@ -380,7 +380,7 @@ fn offered_load_is_never_an_effect() {
 }
 
 #[test]
-fn commands_are_never_ranked_by_each_other() {
+fn never_ranks_different_commands() {
     let command = |words: &[&str], target: &str, speed| {
         let mut run = spec(target, BackendKind::Posix, Workload::App);
         run.command.run = words.iter().map(|word| (*word).to_owned()).collect();
@@ -397,7 +397,7 @@ fn commands_are_never_ranked_by_each_other() {
 }
 
 #[test]
-fn the_largest_difference_of_comparable_results_is_named() {
+fn names_largest_comparable_difference() {
     let reads = |speed| {
         let mixed = spec("dir", BackendKind::Posix, Workload::Mixed);
         let nfs = spec("nfs", BackendKind::Nfs, Workload::Mixed);
@@ -414,7 +414,7 @@ fn the_largest_difference_of_comparable_results_is_named() {
 }
 
 #[test]
-fn the_setting_that_matters_most_is_named_with_its_levels() {
+fn names_dominant_setting_with_levels() {
     let sentences = lead(&over_workers(&[(1, 10), (2, 20), (4, 80)], 5));
     let start = "workers has the largest effect, in stream write: 4 is 8.0x 1 (7.8x to 8.2x), \
                  other settings equal; it explains";
@@ -425,7 +425,7 @@ fn the_setting_that_matters_most_is_named_with_its_levels() {
 }
 
 #[test]
-fn the_setting_that_explains_most_matters_most_although_another_has_a_larger_ratio() {
+fn prefers_explained_variance_over_ratio() {
     let mut runs = Vec::new();
     for (workers, speed) in [(1, 30), (2, 50), (4, 70), (8, 90), (16, 110)] {
         for (durability, part) in [(Durability::None, 1), (Durability::Sync, 3)] {
@@ -439,7 +439,7 @@ fn the_setting_that_explains_most_matters_most_although_another_has_a_larger_rat
 }
 
 #[test]
-fn a_pair_within_the_noise_is_named_where_a_third_result_is_compared_with_none() {
+fn compares_noisy_pair_with_none() {
     let runs =
         vec![(stream("nfs", 4), 60, 5), (stream("posix", 1), 10, 5), (stream("uring", 1), 10, 5)];
     let reads = of_reads(&made(runs));
@@ -457,7 +457,7 @@ fn over(target: &str, proto: Proto) -> RunSpec {
 }
 
 #[test]
-fn a_ratio_is_the_same_in_headline_passes_and_factors() {
+fn uses_same_ratio_everywhere() {
     // Two pairs whose ratios of medians are 7.5 and 5.0; the factor's is their geometric mean.
     let with = |proto, io_size_bytes, speed| {
         let spec = RunBuilder::from(over("nfs", proto)).io_size_bytes(io_size_bytes).build();
@@ -485,7 +485,7 @@ fn a_ratio_is_the_same_in_headline_passes_and_factors() {
 }
 
 #[test]
-fn a_setting_that_a_target_does_not_have_is_no_level_of_it() {
+fn ignores_settings_target_lacks() {
     let campaign = made(vec![
         (stream("posix", 2), 90, 5),
         (over("nfs", Proto::Udp), 20, 5),
@@ -502,7 +502,7 @@ fn a_setting_that_a_target_does_not_have_is_no_level_of_it() {
 }
 
 #[test]
-fn mixes_of_several_io_sizes_are_ranked_by_the_bytes_that_they_move() {
+fn ranks_mixed_io_sizes_by_bytes() {
     // Four times as large, half as many per second: better by bytes, worse by ops.
     let run = |io_size_bytes: u32, speed| {
         let spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);

@@ -38,7 +38,7 @@ fn only(name: &str, value: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn rows_are_matched_by_what_they_do_and_losses_are_found() {
+fn matches_rows_and_finds_losses() {
     let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
     let after = stream(&[(2, 15), (1, 10), (8, 40)], 5);
     let compared =
@@ -65,7 +65,7 @@ fn rows_are_matched_by_what_they_do_and_losses_are_found() {
 }
 
 #[test]
-fn two_selections_of_one_campaign_are_matched_without_what_they_name() {
+fn matches_selections_of_one_campaign() {
     let campaign = stream(&[(1, 10), (2, 20)], 5);
     let (one, two) = (only("workers", "1"), only("workers", "2"));
     let compared = CampaignComparison::new(
@@ -83,7 +83,7 @@ fn two_selections_of_one_campaign_are_matched_without_what_they_name() {
 }
 
 #[test]
-fn what_does_not_count_is_not_compared() {
+fn compares_only_counted_results() {
     let mut before = stream(&[(1, 10)], 5);
     for trial in &mut before.runs[0].trials {
         trial.passes[0].caveats.push(CaveatCode::Errors.because("3 of 64 ops failed"));
@@ -101,7 +101,7 @@ fn what_does_not_count_is_not_compared() {
 }
 
 #[test]
-fn a_comparison_reads_well_in_every_form() {
+fn renders_comparison_in_every_form() {
     let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (4, 20)], 3));
     let compared =
         CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
@@ -180,7 +180,7 @@ fn names_both_sides_and_what_changed() {
 }
 
 #[test]
-fn lists_settings_that_differ_on_both_sides() {
+fn lists_settings_that_differ() {
     let campaign = stream(&[(1, 10), (2, 20)], 5);
     let (one, two) = (only("workers", "1"), only("workers", "2"));
     let mut after = campaign.clone();
@@ -202,7 +202,7 @@ fn lists_settings_that_differ_on_both_sides() {
 }
 
 #[test]
-fn panels_have_the_same_rows_in_order() {
+fn orders_rows_alike_in_panels() {
     let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
     let mut after = stream(&[(1, 10), (2, 20), (4, 20)], 5);
     // The largest loss of the last row is one of its rate, that of the first one of its p99.
@@ -229,7 +229,7 @@ fn panels_have_the_same_rows_in_order() {
 }
 
 #[test]
-fn cut_intervals_of_ratios_end_in_arrows() {
+fn marks_cut_ratio_intervals() {
     let before = stream(&[(1, 10)], 3);
     let mut after = before.clone();
     let arrows = |after: &Campaign| {
@@ -247,7 +247,7 @@ fn cut_intervals_of_ratios_end_in_arrows() {
 }
 
 #[test]
-fn comparisons_and_factors_are_as_wide_as_the_terminal() {
+fn fits_comparisons_to_terminal() {
     let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (2, 30)], 3));
     let compared =
         CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
@@ -267,7 +267,7 @@ fn comparisons_and_factors_are_as_wide_as_the_terminal() {
 }
 
 #[test]
-fn factors_are_ranked_and_holes_in_the_matrix_are_named() {
+fn ranks_factors_and_names_holes() {
     // There the read-ahead multiplies rates by 5 and the transfer size by 2; all else does nothing.
     let factors = FactorEffects::from_campaign(&transports());
     let read = &factors.passes[1];
@@ -302,7 +302,7 @@ fn what_has_no_factor_says_so() {
 }
 
 #[test]
-fn backends_of_one_target_are_compared_there_and_the_target_with_another() {
+fn compares_backends_within_target() {
     let run = |target, backend, speed| (spec(target, backend, Workload::Mixed), speed, 5);
     let effects = FactorEffects::from_campaign(&made(vec![
         run("server", BackendKind::Nfs, 10),
@@ -322,7 +322,7 @@ fn backends_of_one_target_are_compared_there_and_the_target_with_another() {
 }
 
 #[test]
-fn the_page_draws_the_factors_where_there_are_some() {
+fn draws_factors_if_any() {
     let page = render(&transports(), Format::Html);
     let plot = page.split("id=\"factors-1-desc\">").nth(1).unwrap();
     assert!(plot.starts_with("read_ahead (85 %): 5.00 (4.95 to 5.05)"), "{}", &plot[..200]);
@@ -381,7 +381,7 @@ fn a_comparison_to_look_at() {
 }
 
 #[test]
-fn bars_of_ratios_are_sorted_by_loss_and_have_the_bound() {
+fn sorts_ratio_bars_by_loss() {
     let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
     let after = stream(&[(1, 10), (2, 15), (4, 60)], 5);
     let page =
@@ -405,7 +405,7 @@ fn bars_of_ratios_are_sorted_by_loss_and_have_the_bound() {
 }
 
 #[test]
-fn rows_without_a_partner_come_with_the_command_that_pairs_them() {
+fn suggests_command_to_pair_rows() {
     let before = stream(&[(1, 10), (2, 20)], 5);
     let after = stream(&[(1, 10), (8, 40)], 5);
     let compared =

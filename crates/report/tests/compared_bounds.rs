@@ -59,7 +59,7 @@ fn delayed(mut campaign: Campaign, factor: u64) -> Campaign {
 }
 
 #[test]
-fn what_follows_from_a_named_setting_keeps_no_row_from_its_partner() {
+fn pairs_rows_despite_derived_settings() {
     let versions = [NfsVersion::V2, NfsVersion::V3];
     let product = versions.map(|version| [Proto::Udp, Proto::Tcp].map(|p| over(version, p)));
     let runs = product.concat().into_iter().enumerate();
@@ -80,7 +80,7 @@ fn what_follows_from_a_named_setting_keeps_no_row_from_its_partner() {
 }
 
 #[test]
-fn a_row_that_fits_several_is_paired_with_none_of_them() {
+fn pairs_ambiguous_row_with_none() {
     let runs = [Proto::Udp, Proto::Tcp].map(|p| (over(NfsVersion::V3, p), 10, 5));
     let v2 = (over(NfsVersion::V2, Proto::Udp), 10, 5);
     let campaign = made([&runs[..], &[v2]].concat());
@@ -92,7 +92,7 @@ fn a_row_that_fits_several_is_paired_with_none_of_them() {
 }
 
 #[test]
-fn how_often_something_was_repeated_is_not_what_was_done() {
+fn ignores_number_of_repetitions() {
     let before = mix(10, 5);
     let mut after = mix(10, 5);
     for run in &mut after.runs {
@@ -103,7 +103,7 @@ fn how_often_something_was_repeated_is_not_what_was_done() {
 }
 
 #[test]
-fn a_slowdown_is_a_regression_though_the_rate_stands() {
+fn reports_slowdown_despite_equal_rate() {
     let (before, after) = (mix(10, 5), delayed(mix(10, 5), 2));
     let past = |rules| {
         let compared = whole(&before, &after, rules);
@@ -119,7 +119,7 @@ fn a_slowdown_is_a_regression_though_the_rate_stands() {
 }
 
 #[test]
-fn a_bound_that_can_not_be_decided_is_not_kept() {
+fn does_not_keep_undecided_bound() {
     let bound = || bounds(&[(Measure::Rate, 0.05), (Measure::ResponseP99, 0.2)]);
     let five = mix(10, 5);
     let undecided = |after: &Campaign| whole(&five, after, bound()).is_undecided();
@@ -147,7 +147,7 @@ fn a_bound_that_can_not_be_decided_is_not_kept() {
 }
 
 #[test]
-fn many_comparisons_are_made_up_for_together() {
+fn corrects_for_many_comparisons() {
     let runs = |speed: u64| {
         let spec =
             |workers| RunBuilder::from(over(NfsVersion::V3, Proto::Tcp)).workers(workers).build();
@@ -219,7 +219,7 @@ fn wide_interval_leaves_a_bound_undecided() {
 }
 
 #[test]
-fn equality_is_claimed_only_within_the_margin() {
+fn claims_equality_only_within_margin() {
     let wide = scattered(mix(10, 5), [40, 100, 70, 160, 120]);
     let found = verdict(&whole(&wide, &wide, ComparisonRules::default()));
     assert!(found.starts_with("Can't tell: changes from -75 % to +300 % are possible"), "{found}");
@@ -307,7 +307,7 @@ fn checked(text: &str) -> [usize; 3] {
 }
 
 #[test]
-fn a_build_server_gets_a_test_for_each_figure() {
+fn writes_test_case_per_figure() {
     let nasty = |speed| {
         let mut campaign = made(vec![
             (over(NfsVersion::V3, Proto::Tcp), speed, 5),

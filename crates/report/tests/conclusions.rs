@@ -34,7 +34,7 @@ fn judged(keys: &str) -> Value {
 }
 
 #[test]
-fn a_sentence_is_borne_out_contradicted_or_undecided() {
+fn judges_every_kind_of_sentence() {
     for (keys, outcome, shows) in [
         ("factor = \"workers\"\nexpect = \"faster\"", "borne out", "4 is 2.00x"),
         (
@@ -69,7 +69,7 @@ fn a_sentence_is_borne_out_contradicted_or_undecided() {
 }
 
 #[test]
-fn a_sentence_may_be_about_some_passes_and_some_runs() {
+fn limits_sentence_to_passes_and_runs() {
     let keys = "factor = \"workers\"\npasses = [\"read\"]\nwhere = { io_size = [\"64KiB\"] }\n\
                 expect = \"faster\"";
     let found = judged(keys);
@@ -85,7 +85,7 @@ fn a_sentence_may_be_about_some_passes_and_some_runs() {
 }
 
 #[test]
-fn sentences_stand_at_the_head_of_every_form_for_people() {
+fn puts_conclusions_first() {
     let keys = conclusion("factor = \"workers\"\nexpect = \"faster\"");
     let campaign = campaign(&keys);
     let text = render(&campaign, Format::Table);
@@ -105,7 +105,7 @@ fn sentences_stand_at_the_head_of_every_form_for_people() {
 }
 
 #[test]
-fn a_factor_that_changes_with_another_one_is_named_with_it() {
+fn names_interacting_factor() {
     let mut runs = Vec::new();
     for (workers, io_size) in [(1_u32, 65_536_u32), (4, 1 << 20)] {
         let plain = spec("nfs", BackendKind::Nfs, Workload::Stream);

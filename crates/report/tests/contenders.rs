@@ -118,7 +118,7 @@ fn words_of_rows(kept: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_ways_of_each_contender_are_listed_with_the_one_that_was_taken() {
+fn lists_possible_and_used_access() {
     let mut campaign = campaign();
     let system = |run: usize, campaign: &mut Campaign, by: Option<AccessWay>| {
         let lab = campaign.runs[run].spec.lab.as_mut().unwrap();
@@ -147,7 +147,7 @@ fn the_ways_of_each_contender_are_listed_with_the_one_that_was_taken() {
 }
 
 #[test]
-fn events_that_were_measured_one_after_the_other_stand_together() {
+fn groups_consecutive_events() {
     let mut campaign = campaign();
     plant_event(&mut campaign, "safe", Tier::PowerLoss, CrashEvent::PowerCut);
     plant_event(&mut campaign, "safe", Tier::ServerCrash, CrashEvent::KillServer);
@@ -178,7 +178,7 @@ fn events_that_were_measured_one_after_the_other_stand_together() {
 }
 
 #[test]
-fn a_ratio_to_a_weaker_promise_says_so() {
+fn marks_ratio_to_weaker_promise() {
     let mut campaign = campaign();
     plant_tier(&mut campaign, "safe", Tier::PowerLoss);
     plant_tier(&mut campaign, "quick", Tier::PowerLoss);
@@ -206,7 +206,7 @@ fn a_ratio_to_a_weaker_promise_says_so() {
 }
 
 #[test]
-fn equal_tiers_need_no_words_and_unknown_ones_are_no_ranking() {
+fn does_not_rank_unknown_tiers() {
     let mut campaign = campaign();
     assert!(row(&text(&campaign), "Ratios to safe", "quick").contains("promise not measured"));
     for name in ["safe", "quick", "level"] {
@@ -220,7 +220,7 @@ fn equal_tiers_need_no_words_and_unknown_ones_are_no_ranking() {
 }
 
 #[test]
-fn ratios_are_those_of_medians_and_noise_is_marked() {
+fn computes_ratios_of_medians() {
     let found = json(&campaign(), None);
     assert_eq!(found["baseline"], "safe");
     let figures = &found["works"][0]["figures"];
@@ -233,7 +233,7 @@ fn ratios_are_those_of_medians_and_noise_is_marked() {
 }
 
 #[test]
-fn what_differs_besides_the_system_is_named() {
+fn names_differences_besides_system() {
     let mut campaign = campaign();
     assert!(text(&campaign).contains("Nothing: all settings and ways of access are equal."));
     campaign.runs[1].spec.durability = Durability::None;
@@ -245,7 +245,7 @@ fn what_differs_besides_the_system_is_named() {
 }
 
 #[test]
-fn a_contender_that_fails_is_named_with_its_reason() {
+fn names_failed_contender_with_reason() {
     let mut campaign = campaign();
     assert!(
         !render_contenders(&campaign, None, Format::Table, Screen::default()).unwrap().has_failed
@@ -310,7 +310,7 @@ fn plant_cost(campaign: &mut Campaign) -> u64 {
 }
 
 #[test]
-fn the_cost_of_a_figure_is_what_clients_servers_disks_and_networks_did() {
+fn sums_cost_over_all_hosts() {
     let mut campaign = campaign();
     let bytes = plant_cost(&mut campaign);
     // What was written in a trial that does not count for the result does not count for its cost.
@@ -407,7 +407,7 @@ fn along(values: &[&dyn Fn(&mut RunSpec)]) -> Campaign {
 }
 
 #[test]
-fn what_differs_in_one_workload_keeps_its_figures_together() {
+fn groups_figures_of_differing_workload() {
     let mut campaign =
         along(&[&|run| run.lab.as_mut().unwrap().invalidation = Invalidation::None, &|run| {
             run.lab.as_mut().unwrap().invalidation = Invalidation::Remount;
@@ -443,7 +443,7 @@ fn with_hosts(count: usize) -> impl Fn(&mut RunSpec) {
 }
 
 #[test]
-fn a_target_is_listed_once_with_all_clients_that_it_has_in_some_run() {
+fn lists_target_with_all_clients() {
     let with_more = |count: usize| {
         move |run: &mut RunSpec| {
             let lab = run.lab.as_mut().unwrap();
@@ -470,7 +470,7 @@ fn contenders_to_look_at() {
 }
 
 #[test]
-fn the_page_of_contenders_has_their_tables_and_bars() {
+fn shows_tables_and_bars_of_contenders() {
     let mut campaign = campaign();
     plant_tier(&mut campaign, "safe", Tier::PowerLoss);
     let page = render_contenders(&campaign, None, Format::Html, Screen::default()).unwrap().text;
@@ -484,7 +484,7 @@ fn the_page_of_contenders_has_their_tables_and_bars() {
 }
 
 #[test]
-fn more_clients_stand_beside_each_other_in_the_order_of_their_number() {
+fn orders_columns_by_client_count() {
     let campaign = along(&[&with_hosts(10), &with_hosts(2), &with_hosts(1)]);
     let text = text(&campaign);
     let below = text.split("\nMore clients\n").nth(1).unwrap_or_else(|| panic!("{text}"));
@@ -498,7 +498,7 @@ fn more_clients_stand_beside_each_other_in_the_order_of_their_number() {
 }
 
 #[test]
-fn cold_reads_stand_beside_warm_ones_and_writes_do_not() {
+fn pairs_cold_with_warm_reads() {
     let set = |invalidation| {
         move |run: &mut RunSpec| run.lab.as_mut().unwrap().invalidation = invalidation
     };
@@ -512,14 +512,14 @@ fn cold_reads_stand_beside_warm_ones_and_writes_do_not() {
 }
 
 #[test]
-fn a_baseline_that_is_no_contender_is_refused_with_those_that_are() {
+fn rejects_unknown_baseline() {
     let known = ["safe", "quick", "level"].map(str::to_owned).to_vec();
     let refused = render_contenders(&campaign(), Some("slow"), Format::Table, Screen::default());
     assert_eq!(refused, Err(UnknownContender { name: "slow".into(), known }));
 }
 
 #[test]
-fn a_report_of_systems_has_the_comparison_and_others_have_not() {
+fn adds_comparison_only_for_systems() {
     let campaign = campaign();
     for format in [Format::Table, Format::Markdown, Format::Html] {
         assert!(render(&campaign, format).contains("Ratios to safe"), "{format:?}");

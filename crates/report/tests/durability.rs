@@ -64,7 +64,7 @@ fn campaign(report: DurabilityReport) -> Campaign {
 }
 
 #[test]
-fn a_stored_measurement_is_reported_in_every_form() {
+fn reports_stored_measurement_in_every_form() {
     let campaign = campaign(report(killed(&LIAR)));
     assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::View));
     for format in [Format::Table, Format::Markdown, Format::Html] {

@@ -153,7 +153,7 @@ fn no_format_loses_a_factor() {
 }
 
 #[test]
-fn settings_that_do_not_apply_distinguish_no_rows() {
+fn ignores_inapplicable_settings_between_rows() {
     // A think time means nothing where ops are offered at a rate.
     let runs = [0, 5].map(|think_time_ns| {
         let mut run = spec("posix", BackendKind::Posix, Workload::Mixed);

@@ -27,7 +27,7 @@ fn watched() -> Campaign {
 }
 
 #[test]
-fn sar_has_a_table_for_each_host() {
+fn prints_sar_table_per_host() {
     let text = render(&watched(), Format::Sar);
     assert!(text.contains("trial 1, host client\n"), "{text}");
     assert!(
@@ -40,7 +40,7 @@ fn sar_has_a_table_for_each_host() {
 }
 
 #[test]
-fn the_page_tells_each_host_and_escapes_its_name() {
+fn shows_each_host_escaped() {
     let page = render(&watched(), Format::Html);
     assert!(page.contains("Activity of the hosts") && page.contains("nfsdrdMB/s"));
     assert!(page.contains("&lt;b&gt;server&lt;/b&gt;") && !page.contains("<b>server"));

@@ -38,7 +38,7 @@ fn on_hosts() -> Campaign {
 }
 
 #[test]
-fn effective_settings_are_listed_for_each_host() {
+fn lists_effective_settings_per_host() {
     let markdown = render(&on_hosts(), Format::Markdown);
     for line in [
         "- target lab: server:/srv (loopback)",
@@ -54,7 +54,7 @@ fn effective_settings_are_listed_for_each_host() {
 }
 
 #[test]
-fn the_page_has_a_table_for_each_host_and_keeps_targets_apart() {
+fn adds_page_table_per_host() {
     let page = render(&on_hosts(), Format::Html);
     for title in ["Effective at lab", "Effective on host server", "Effective on host client"] {
         assert_eq!(page.matches(&format!("<summary>{title}</summary>")).count(), 1, "{title}");
@@ -65,7 +65,7 @@ fn the_page_has_a_table_for_each_host_and_keeps_targets_apart() {
 }
 
 #[test]
-fn the_ways_of_data_are_a_column() {
+fn adds_column_for_data_path() {
     let markdown = render(&on_hosts(), Format::Markdown);
     let header = markdown.lines().find(|line| line.starts_with("| target | pass")).unwrap();
     assert!(header.contains("| data_path |"), "{header}");
@@ -103,7 +103,7 @@ fn with_a_straggler() -> Campaign {
 }
 
 #[test]
-fn hosts_stand_beside_each_other_and_the_slow_ones_are_named() {
+fn compares_hosts_and_names_slow_ones() {
     let campaign = with_a_straggler();
     let times = "(response time p50 3.00 µs, p99 3.00 µs, max 3.00 µs; service time p50 1.00 µs, \
                  p99 1.00 µs, max 1.00 µs)";
@@ -148,7 +148,7 @@ fn hosts_stand_beside_each_other_and_the_slow_ones_are_named() {
 }
 
 #[test]
-fn a_table_of_several_clients_has_them_as_its_column() {
+fn adds_column_for_client_count() {
     let mut campaign = campaigns::quick();
     campaign.runs.truncate(1);
     for clients in [2, 5] {

@@ -76,7 +76,7 @@ fn trials_name_their_disturbance() {
 }
 
 #[test]
-fn rate_per_processor_time_stands_with_its_spread() {
+fn shows_rate_per_cpu_time_and_spread() {
     let mut campaign = disturbed();
     let text = unwrapped(&render(&campaign, Format::Table));
     assert!(!text.contains("second of processor time"), "{text}");

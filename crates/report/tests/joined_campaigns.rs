@@ -53,7 +53,7 @@ fn factors(joined: &JoinedCampaigns) -> Vec<(String, Option<f64>)> {
 }
 
 #[test]
-fn another_kernel_is_a_factor_with_a_ratio_and_noise_is_none() {
+fn treats_other_kernel_as_factor() {
     let old = [("kernel", "2.2.19"), ("load at start", "0.1"), ("memory", "7.80 GiB")];
     let new = [("kernel", "2.4.3"), ("load at start", "0.9"), ("memory", "7.79 GiB")];
     let joined = join(vec![campaign(10, &old), campaign(12, &new)], &[]);
@@ -89,7 +89,7 @@ fn what_changes_together_is_named_together() {
 }
 
 #[test]
-fn two_things_that_are_swapped_one_after_the_other_are_separated() {
+fn separates_two_swapped_properties() {
     let host = |kernel, dram| [("kernel", kernel), ("label.dram", dram)];
     let joined = join(
         vec![
@@ -108,7 +108,7 @@ fn two_things_that_are_swapped_one_after_the_other_are_separated() {
 }
 
 #[test]
-fn a_fact_of_two_hosts_is_named_by_its_host_where_they_differ() {
+fn names_host_of_differing_fact() {
     let on_hosts = |server: &str, speed| {
         let mut campaign = campaign(speed, &[("kernel", "6.1")]);
         for trial in campaign.runs.iter_mut().flat_map(|run| &mut run.trials) {
@@ -129,7 +129,7 @@ fn a_fact_of_two_hosts_is_named_by_its_host_where_they_differ() {
 
 /// Two campaigns of each kernel that differ by a fifth among themselves.
 #[test]
-fn campaigns_that_scatter_widen_the_interval_of_what_differs_between_them() {
+fn widens_interval_for_scattered_campaigns() {
     let of = |speed, kernel| campaign(speed, &[("kernel", kernel)]);
     let interval = |campaigns: Vec<Campaign>| {
         let effects = FactorEffects::from_joined(&join(campaigns, &[]));
@@ -153,7 +153,7 @@ fn campaigns_that_scatter_widen_the_interval_of_what_differs_between_them() {
 }
 
 #[test]
-fn a_repeated_campaign_is_a_factor_by_its_name_alone() {
+fn treats_repeated_campaign_as_factor_by_name() {
     let joined = join(vec![campaign(10, &[]), campaign(11, &[])], &[]);
     let found = factors(&joined);
     assert_eq!(found[0].0, "campaign");
@@ -163,7 +163,7 @@ fn a_repeated_campaign_is_a_factor_by_its_name_alone() {
 }
 
 #[test]
-fn a_property_that_nothing_has_is_refused_with_those_that_there_are() {
+fn rejects_unknown_property() {
     let host = |kernel| [("kernel", kernel), ("processor", "one")];
     let sources = |label: &str, kernel| CampaignSource {
         campaign: campaign(10, &host(kernel)),
@@ -182,7 +182,7 @@ fn a_property_that_nothing_has_is_refused_with_those_that_there_are() {
 }
 
 #[test]
-fn every_form_of_a_report_has_the_runs_of_all_campaigns() {
+fn reports_runs_of_all_campaigns() {
     let old = campaign(10, &[("kernel", "2.2.19")]);
     let mut new = campaign(12, &[("kernel", "2.4.3")]);
     new.id = 9;
@@ -205,7 +205,7 @@ fn every_form_of_a_report_has_the_runs_of_all_campaigns() {
 }
 
 #[test]
-fn rows_of_joined_campaigns_are_identified_by_the_campaign_that_measured_them() {
+fn identifies_joined_rows_by_campaign() {
     let mut campaigns = vec![campaign(10, &[]), campaign(12, &[])];
     for (campaign, id) in campaigns.iter_mut().zip([41, 57]) {
         campaign.id = id;

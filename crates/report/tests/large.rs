@@ -30,7 +30,7 @@ fn with_last_at(runs: u32, speed: Option<u64>) -> Campaign {
 }
 
 #[test]
-fn a_page_that_compares_thousands_of_rows_has_what_changed_in_front() {
+fn shows_changed_rows_first() {
     let (before, after) = (campaign(2_500), with_last_at(2_500, Some(90)));
     let side = |campaign| Selection { campaign, only: &[] };
     let compared = CampaignComparison::new(side(&before), side(&after), ComparisonRules::default());
@@ -84,7 +84,7 @@ fn with_facts_of_hosts(kernel: &str) -> Campaign {
 }
 
 #[test]
-fn every_form_holds_facts_of_a_thousand_hosts() {
+fn reports_facts_of_thousand_hosts() {
     let source = |kernel: &str, label: &str| CampaignSource {
         campaign: with_facts_of_hosts(kernel),
         tags: Vec::new(),

@@ -40,7 +40,7 @@ fn hostile() -> Campaign {
 }
 
 #[test]
-fn the_json_of_every_campaign_fits_the_schema() {
+fn validates_json_against_schema() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     for campaign in all().into_iter().chain([hostile()]) {
         let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
@@ -49,7 +49,7 @@ fn the_json_of_every_campaign_fits_the_schema() {
 }
 
 #[test]
-fn the_schema_finds_what_is_missing_unknown_or_of_another_type() {
+fn rejects_missing_or_unknown_fields() {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
     let json: Value = serde_json::from_str(&render(&campaigns::quick(), Format::Json)).unwrap();
     let broken = |at: &str, value: Value| {
@@ -70,7 +70,7 @@ fn the_schema_finds_what_is_missing_unknown_or_of_another_type() {
 }
 
 #[test]
-fn the_metrics_of_every_campaign_fit_the_standard() {
+fn validates_metrics_against_standard() {
     for campaign in all().into_iter().chain([hostile()]) {
         let text = render(&campaign, Format::OpenMetrics);
         let families = open_metrics(&text).unwrap();
@@ -81,7 +81,7 @@ fn the_metrics_of_every_campaign_fit_the_standard() {
 }
 
 #[test]
-fn metrics_while_a_campaign_runs_fit_the_standard_and_have_all_heads_at_once() {
+fn exports_valid_metrics_during_campaign() {
     let idle = Live { name: "a \"b\"\n".into(), ..Live::default() };
     let work = Work { target: "nfs\\1".into(), backend: "nfs", workload: "stream" };
     let rate = LiveRate { ops_per_s: 12.5, bytes_per_s: 1e9 };
@@ -123,7 +123,7 @@ fn split_point(text: &str, at: char) -> Vec<String> {
 }
 
 #[test]
-fn points_of_every_campaign_keep_to_the_line_protocol() {
+fn follows_influx_line_protocol() {
     for campaign in all().into_iter().chain([hostile()]) {
         let text = render(&campaign, Format::Influx);
         let mut known = BTreeSet::new();
@@ -155,7 +155,7 @@ fn points_of_every_campaign_keep_to_the_line_protocol() {
 }
 
 #[test]
-fn points_have_the_figures_of_the_table_and_none_that_do_not_count() {
+fn exports_only_counted_points() {
     let text = render(&campaigns::quick(), Format::Influx);
     let invalid: Vec<_> = text.lines().filter(|line| line.contains("\"invalid\"")).collect();
     let valid: Vec<_> = text.lines().filter(|line| line.contains("\"valid\"")).collect();
@@ -164,7 +164,7 @@ fn points_have_the_figures_of_the_table_and_none_that_do_not_count() {
 }
 
 #[test]
-fn metrics_tell_what_the_table_tells_and_nothing_that_does_not_count() {
+fn exports_same_metrics_as_table() {
     let campaign = campaigns::quick();
     let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
     let families = open_metrics(&render(&campaign, Format::OpenMetrics)).unwrap();
@@ -202,7 +202,7 @@ fn metrics_tell_what_the_table_tells_and_nothing_that_does_not_count() {
 }
 
 #[test]
-fn figures_from_memory_are_marked_in_the_tables_of_old_reports() {
+fn marks_cached_figures_in_old_tables() {
     let mut campaign = campaigns::bonnie();
     let passes = campaign.runs[0].trials[0].passes.iter_mut();
     for result in passes.filter(|result| result.pass == Pass::Read) {
@@ -220,7 +220,7 @@ fn figures_from_memory_are_marked_in_the_tables_of_old_reports() {
 }
 
 #[test]
-fn workloads_and_versions_that_a_host_does_not_have_are_named_in_the_table_of_old_reports() {
+fn names_unavailable_versions_in_old_table() {
     let mut campaign = campaigns::bonnie();
     let names_it = |text: &str| text.lines().any(|line| line.starts_with("bonnie MTU-1500 "));
     assert!(!names_it(&render(&campaign, Format::Seed)));
@@ -240,7 +240,7 @@ fn workloads_and_versions_that_a_host_does_not_have_are_named_in_the_table_of_ol
 }
 
 #[test]
-fn of_more_targets_than_colours_those_of_the_most_results_have_one() {
+fn colors_targets_with_most_results() {
     let mut campaign = campaigns::sweep();
     let all = std::mem::take(&mut campaign.runs);
     let targets = [("d1", 2), ("d2", 2), ("d3", 2), ("d4", 2), ("d5", 2), ("d6", 2), ("array", 4)];
@@ -260,7 +260,7 @@ fn of_more_targets_than_colours_those_of_the_most_results_have_one() {
 }
 
 #[test]
-fn the_tables_of_old_reports_line_up_with_those_that_users_printed() {
+fn aligns_old_tables_with_originals() {
     let text = render(&campaigns::bonnie(), Format::Seed);
     let lines: Vec<&str> = text.lines().collect();
     // As in the report of 2001; larger files are first. The name is a letter longer than the head.
@@ -275,7 +275,7 @@ fn the_tables_of_old_reports_line_up_with_those_that_users_printed() {
 }
 
 #[test]
-fn commands_have_the_three_times_that_were_noted_by_hand() {
+fn shows_three_times_of_commands() {
     let text = render(&campaigns::programs(), Format::Seed);
     let head = text.lines().find(|line| line.contains("elapsed (s)")).expect(&text);
     assert!(head.ends_with("user (s)  sys (s)"), "{text}");
@@ -287,7 +287,7 @@ fn commands_have_the_three_times_that_were_noted_by_hand() {
 }
 
 #[test]
-fn a_table_of_old_times_needs_files_that_are_written_or_read() {
+fn requires_file_passes_for_old_table() {
     let mut campaign = campaigns::quick();
     for run in &mut campaign.runs {
         for trial in &mut run.trials {
@@ -315,7 +315,7 @@ fn listed(campaign: &Campaign) -> ListedCampaign {
 }
 
 #[test]
-fn columns_leave_a_list_in_a_fixed_order_until_it_fits() {
+fn drops_columns_in_fixed_order() {
     let mut campaign = hostile();
     campaign.name = "a-name-that-is-longer-than-a-narrow-terminal-is-wide".to_owned();
     let long = listed(&campaign);
@@ -341,7 +341,7 @@ fn columns_leave_a_list_in_a_fixed_order_until_it_fits() {
 }
 
 #[test]
-fn lists_count_the_verdicts_of_the_report_and_interpret_no_name() {
+fn counts_verdicts_in_lists() {
     let campaign = hostile();
     let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
     let figures = json["figures"].as_array().unwrap();

@@ -12,7 +12,7 @@ use report::{FactorEffects, Format, render};
 const PAGE_BYTES_MAX: usize = 5_000_000;
 
 #[test]
-fn a_page_of_ten_thousand_runs_is_small_and_has_them_all() {
+fn keeps_page_of_ten_thousand_runs_small() {
     let page = render(&many(10_000, Workload::Mixed, 3), Format::Html);
     assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
     let data = page.split("<script type=\"application/json\">").nth(1).unwrap();
@@ -26,7 +26,7 @@ fn a_page_of_ten_thousand_runs_is_small_and_has_them_all() {
 }
 
 #[test]
-fn a_page_of_a_matrix_is_small() {
+fn keeps_matrix_page_small() {
     let page = render(&matrix(), Format::Html);
     assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
     // A cell for each pair of levels of each map, named by all its settings.

@@ -47,7 +47,7 @@ const PRINTED: [&str; 4] = [
 ];
 
 #[test]
-fn two_versions_stand_below_each_other_as_in_the_report_of_2001() {
+fn prints_versions_of_2001_report() {
     let mut runs = Vec::new();
     for line in PRINTED {
         let version = if line.starts_with("NFSv2") { NfsVersion::V2 } else { NfsVersion::V3 };
@@ -95,7 +95,7 @@ fn two_versions_stand_below_each_other_as_in_the_report_of_2001() {
 
 /// **Source:** Pawlowski (1996), "Read Throughput of 20MB File in KB/s", 100BaseT.
 #[test]
-fn versions_stand_down_and_transports_across_as_in_the_talk_of_1996() {
+fn prints_transports_of_1996_talk() {
     let rows = [
         (NfsVersion::V2, 8, Proto::Udp, 6_274_u64),
         (NfsVersion::V2, 8, Proto::Tcp, 6_000),
@@ -139,7 +139,7 @@ fn versions_stand_down_and_transports_across_as_in_the_talk_of_1996() {
 
 /// **Source:** St.Laurent (2003), test 1: seven passes, the highest and the lowest discarded.
 #[test]
-fn times_have_the_extremes_that_were_thrown_out_as_in_the_report_of_2003() {
+fn prints_extremes_of_2003_report() {
     let mut run = on_file(Workload::Stream, NfsVersion::V2, Proto::Udp, 100);
     run.repetition.discard = Discard::Extremes;
     let mut campaign = made(vec![(run, 10, 7)]);
@@ -157,7 +157,7 @@ fn times_have_the_extremes_that_were_thrown_out_as_in_the_report_of_2003() {
 
 /// **Source:** Uzilov (2007): 4294967296 bytes in 446.05 s were 9.18 MB/s; v4 was not supported.
 #[test]
-fn rates_by_options_are_counted_as_in_the_report_of_2007() {
+fn prints_rates_of_2007_report() {
     let three = on_file(Workload::Stream, NfsVersion::V3, Proto::Tcp, 4_096);
     let four = on_file(Workload::Stream, NfsVersion::V4_0, Proto::Udp, 4_096);
     let mut campaign = made(vec![(three, 10, 1), (four, 10, 1)]);
@@ -174,7 +174,7 @@ fn rates_by_options_are_counted_as_in_the_report_of_2007() {
 /// **Source:** "A Comparison of Various NFS Configurations" (2009): its settings and the titles of
 /// its pictures. It prints no numbers; these are invented.
 #[test]
-fn sizes_of_ops_stand_across_under_the_titles_of_the_report_of_2009() {
+fn prints_sizes_of_2009_report() {
     let mut runs = Vec::new();
     for (random, workers) in [(0, 1), (100, 20)] {
         for read_percent in [0, 100] {
@@ -235,7 +235,7 @@ fn sizes_of_ops_stand_across_under_the_titles_of_the_report_of_2009() {
 
 /// Files below one MiB have different sizes, and are compared with files of similar size.
 #[test]
-fn small_files_have_sizes_of_their_own() {
+fn prints_small_file_sizes_separately() {
     let mut runs = Vec::new();
     for version in [NfsVersion::V3, NfsVersion::V2, NfsVersion::V3, NfsVersion::V2] {
         runs.push((on_file(Workload::Stream, version, Proto::Tcp, 1), 10, 5));

@@ -100,7 +100,7 @@ fn extent_counts_combinations_and_trials() {
 }
 
 #[test]
-fn cut_intervals_of_rates_end_in_arrows() {
+fn marks_cut_rate_intervals() {
     // The legend has one, too.
     let arrows = |campaign: &Campaign| page(campaign).matches("class=\"arrow\"").count();
     let mut campaign = made(vec![(spec("posix", BackendKind::Posix, Workload::Mixed), 10, 3)]);

@@ -160,7 +160,7 @@ fn a_page_has_one_answer() {
 }
 
 #[test]
-fn load_points_that_do_not_count_have_marks_of_their_own() {
+fn marks_load_points_that_do_not_count() {
     let clean = || vec![planted(100, 100), planted(200, 200)];
     let page = render(&curve(clean()), Format::Html);
     let drawn = picture(&page, "sustained-0");
@@ -192,7 +192,7 @@ fn load_points_that_do_not_count_have_marks_of_their_own() {
 }
 
 #[test]
-fn a_ramp_that_the_client_limited_says_nothing_about_the_server() {
+fn blames_no_server_for_client_limit() {
     let text = render(&ramp(1), Format::Table);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -220,7 +220,7 @@ fn a_ramp_that_the_client_limited_says_nothing_about_the_server() {
 }
 
 #[test]
-fn a_ramp_of_the_rate_says_how_exactly_it_is_known_and_what_was_not_sustained() {
+fn states_precision_of_ramp() {
     let text = render(&ramp_of_rate(), Format::Table);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = "falls behind with 225 op/s: 93.3 % of the offered ops were done, less than 95 %; \
@@ -241,7 +241,7 @@ fn a_ramp_of_the_rate_says_how_exactly_it_is_known_and_what_was_not_sustained() 
 }
 
 #[test]
-fn what_a_soak_reads_back_was_offered_at_no_rate() {
+fn shows_no_offered_rate_for_reads() {
     let mut soak = soak();
     let run = &mut soak.runs[0];
     run.spec.load.rate_per_s = 500;
@@ -254,7 +254,7 @@ fn what_a_soak_reads_back_was_offered_at_no_rate() {
 }
 
 #[test]
-fn the_timeline_of_a_soak_has_quantiles_on_a_logarithmic_axis() {
+fn draws_soak_quantiles_logarithmically() {
     let page = render(&soak(), Format::Html);
     let drawn = picture(&page, "soak");
     for part in ["response time, logarithmic", "p50", "p95", "p99", "max", ">10 ms<", ">1 s<"] {
@@ -265,7 +265,7 @@ fn the_timeline_of_a_soak_has_quantiles_on_a_logarithmic_axis() {
 }
 
 #[test]
-fn a_campaign_in_the_making_runs_and_one_that_was_killed_does_not() {
+fn distinguishes_running_from_killed_campaign() {
     let campaign = campaigns::empty();
     let page = |running: &[i64]| {
         let served = ViewPages { version: 1, running: running.to_vec() };
@@ -281,7 +281,7 @@ fn a_campaign_in_the_making_runs_and_one_that_was_killed_does_not() {
 }
 
 #[test]
-fn the_offered_load_and_the_rate_have_names_of_their_own() {
+fn distinguishes_offered_from_achieved_rate() {
     let curve = curve(vec![planted(100, 100), planted(200, 200)]);
     let text = render(&curve, Format::Table);
     let heads = text.lines().find(|line| line.starts_with("target")).expect("a table of figures");
@@ -294,7 +294,7 @@ fn the_offered_load_and_the_rate_have_names_of_their_own() {
 }
 
 #[test]
-fn the_line_of_a_soak_does_not_end_with_the_rest_of_an_interval() {
+fn ends_soak_line_at_last_interval() {
     // The load is over, and a moment later the last interval is closed.
     let whole = soak();
     let mut cut = soak();

@@ -22,7 +22,7 @@ fn the_table_of_a_quick_campaign() {
 }
 
 #[test]
-fn the_table_of_a_sweep_has_its_factors_as_columns() {
+fn uses_factors_as_columns() {
     insta::assert_snapshot!(render(&sweep(), Format::Table));
 }
 
@@ -52,12 +52,12 @@ fn commands_have_a_table_of_times() {
 }
 
 #[test]
-fn settings_that_do_not_fit_stand_above_the_rows() {
+fn lists_unfitting_settings_above_rows() {
     insta::assert_snapshot!(render(&wide(), Format::Table));
 }
 
 #[test]
-fn the_rates_of_many_factors_stand_side_by_side() {
+fn shows_rates_of_factors_side_by_side() {
     let table = render(&transports(), Format::Table);
     let begin = table.find("stream write, median").unwrap_or_else(|| panic!("{table}"));
     let end = table.find("How to read it").unwrap();
@@ -81,7 +81,7 @@ fn client(client: u32, ops: u64, time_ns: u64) -> ClientResult {
 }
 
 #[test]
-fn the_slowest_and_the_fastest_client_are_named() {
+fn names_slowest_and_fastest_client() {
     let mut campaign = quick();
     for trial in &mut campaign.runs[0].trials {
         let reads = trial.passes.iter_mut().find(|pass| pass.pass == Pass::Read).unwrap();
@@ -107,7 +107,7 @@ fn the_slowest_and_the_fastest_client_are_named() {
 }
 
 #[test]
-fn the_tables_of_nothing_and_of_failures() {
+fn renders_empty_and_failed_campaigns() {
     insta::assert_snapshot!("empty", render(&empty(), Format::Table));
     insta::assert_snapshot!("failed", render(&failed(), Format::Table));
 }
@@ -130,7 +130,7 @@ fn all_and_a_matrix() -> Vec<Campaign> {
 }
 
 #[test]
-fn no_line_is_wider_than_the_terminal() {
+fn fits_lines_to_terminal() {
     for campaign in all_and_a_matrix() {
         for columns in [60, 80, 100, 120, 200] {
             for extent in [Extent::Main, Extent::Whole] {
@@ -145,7 +145,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn columns_leave_a_narrow_terminal_in_the_order_of_their_value() {
+fn drops_columns_by_value_when_narrow() {
     let heads = |columns| {
         let text = render_screen(&quick(), Screen::new(columns, Extent::Main));
         let head = text.lines().find(|line| line.starts_with("target")).unwrap().to_owned();
@@ -164,7 +164,7 @@ fn columns_leave_a_narrow_terminal_in_the_order_of_their_value() {
 }
 
 #[test]
-fn the_answer_leads_the_table_and_caveats_take_a_line_each() {
+fn puts_answer_before_table() {
     let text = render_screen(&quick(), Screen::new(100, Extent::Main));
     let reached = text.find("Fastest: ").unwrap();
     assert!(reached < text.find("\ntarget").unwrap(), "{text}");
@@ -177,7 +177,7 @@ fn the_answer_leads_the_table_and_caveats_take_a_line_each() {
 }
 
 #[test]
-fn of_many_rows_the_best_and_the_worst_are_shown() {
+fn shows_best_and_worst_of_many() {
     let campaign = campaigns::many(200, model::Workload::Mixed, 3);
     let screen = Screen::new(80, Extent::Main);
     let text = render_screen(&campaign, screen);
@@ -223,7 +223,7 @@ fn the_next_step_fits_the_campaign() {
 }
 
 #[test]
-fn what_comes_with_dfsbench_leads_to_own_targets() {
+fn suggests_measuring_own_target() {
     let mut campaign = sweep();
     campaign.runs.truncate(1);
     campaign.runs[0].spec.target = model::Target::Null;
@@ -243,7 +243,7 @@ fn fail(campaign: &mut Campaign, runs: usize, reason: &str) {
 }
 
 #[test]
-fn a_failure_leads_to_its_hint_or_to_nothing() {
+fn gives_hint_for_failure_or_nothing() {
     let hinted = "no space (hint: fewer --files)";
     let repair = Some(NextStep::Repair("fewer --files".to_owned()));
     let (mut some, mut all) = (sweep(), sweep());
@@ -326,7 +326,7 @@ fn alternating(trials: u32, percent: u64) -> Campaign {
 }
 
 #[test]
-fn more_trials_than_were_made_are_advised_for_a_wide_interval() {
+fn advises_more_trials_for_wide_interval() {
     let advised = |campaign: &Campaign| match NextStep::from_campaign(campaign) {
         Some(NextStep::Settle { flag, caveat, .. }) => Some((flag, caveat)),
         _ => None,
@@ -349,7 +349,7 @@ fn more_trials_than_were_made_are_advised_for_a_wide_interval() {
 }
 
 #[test]
-fn a_table_fits_100_columns_and_colours_nothing() {
+fn fits_100_columns_without_color() {
     for campaign in all() {
         let table = render(&campaign, Format::Table);
         let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
@@ -411,7 +411,7 @@ fn rendering_twice_gives_the_same_bytes() {
 }
 
 #[test]
-fn names_in_a_page_are_never_markup() {
+fn escapes_names_on_page() {
     let mut campaign = quick();
     campaign.name = HOSTILE.into();
     campaign.command = "</pre></style><img src=x onerror=y>".into();
@@ -442,7 +442,7 @@ fn a_page_loads_nothing() {
 }
 
 #[test]
-fn pictures_and_tables_can_be_read_aloud() {
+fn labels_pictures_and_tables() {
     let page = render(&quick(), Format::Html);
     let count = |what: &str| page.matches(what).count();
     // Rates and times of six kinds of pass, and the quantiles of those with enough ops.
@@ -463,7 +463,7 @@ fn pictures_and_tables_can_be_read_aloud() {
 }
 
 #[test]
-fn a_page_has_every_figure_of_the_table() {
+fn shows_every_figure_on_page() {
     let campaign = quick();
     let page = render(&campaign, Format::Html);
     for row in render(&campaign, Format::Markdown).lines().filter(|line| line.starts_with("| ")) {
@@ -515,7 +515,7 @@ fn pages_to_look_at() {
 }
 
 #[test]
-fn the_table_of_bonnie_lines_up_with_those_that_users_printed() {
+fn aligns_bonnie_table_with_original() {
     let table = render(&bonnie(), Format::Bonnie);
     let printed = [
         "              -------Sequential Output-------- ---Sequential Input-- --Random--",
@@ -530,7 +530,7 @@ fn the_table_of_bonnie_lines_up_with_those_that_users_printed() {
 }
 
 #[test]
-fn the_table_of_iozone_has_sizes_down_and_passes_across() {
+fn arranges_iozone_by_size_and_pass() {
     let table = render(&sweep(), Format::Iozone);
     let begin = table.split("\n\n").next().unwrap();
     insta::assert_snapshot!(begin);
@@ -538,7 +538,7 @@ fn the_table_of_iozone_has_sizes_down_and_passes_across() {
 }
 
 #[test]
-fn an_offered_load_stands_beside_what_was_done() {
+fn shows_offered_beside_achieved_load() {
     let mut campaign = quick();
     campaign.runs[1].spec.load.rate_per_s = 60_000;
     for pass in campaign.runs[1].trials.iter_mut().flat_map(|trial| &mut trial.passes) {
@@ -570,7 +570,7 @@ fn an_offered_load_stands_beside_what_was_done() {
 }
 
 #[test]
-fn every_trial_is_kept_and_those_left_out_are_marked() {
+fn marks_trials_left_out() {
     let mut campaign = sweep();
     campaign.runs.truncate(1);
     campaign.runs[0].spec.repetition.discard = model::Discard::Extremes;

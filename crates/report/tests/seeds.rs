@@ -127,7 +127,7 @@ const CLIENTS: [(&str, &str, &str, f64, Option<f64>); 11] = [
 
 /// **Source:** Chan, "Distributed File System Benchmarking" (2001).
 #[test]
-fn the_report_of_2001_bears_out_what_it_measured_often_enough() {
+fn confirms_report_of_2001() {
     let mut campaign = preset(include_str!("../../../presets/seed-000.toml"));
     for (version, mtu, size, write, read) in BONNIE {
         let wanted = [
@@ -201,7 +201,7 @@ const THROUGHPUT: [Throughput; 15] = [
 
 /// **Source:** Pawlowski, "the search for the perfect client" (1996).
 #[test]
-fn the_talk_of_1996_bears_out_that_read_ahead_matters() {
+fn confirms_read_ahead_of_1996() {
     let mut campaign = preset(include_str!("../../../presets/seed-003.toml"));
     for ([version, transfer, proto, mtu, ahead], read, write) in THROUGHPUT {
         let wanted = [
@@ -248,7 +248,7 @@ fn the_talk_of_1996_bears_out_that_read_ahead_matters() {
 }
 
 #[test]
-fn settings_that_no_row_has_both_are_not_the_axes_of_one_picture() {
+fn plots_only_settings_of_same_rows() {
     let mut campaign = preset(include_str!("../../../presets/seed-003.toml"));
     for ([version, transfer, proto, mtu, ahead], read, write) in THROUGHPUT {
         let rate = [(Pass::Write, write.unwrap_or(read) * KIB), (Pass::Read, read * KIB)];
@@ -288,7 +288,7 @@ type Row<'r> = (&'r [(&'r str, &'r str)], f64, f64);
 
 /// **Source:** Uzilov, "Benchmarks of the ClusterNFS" (2007), in MB/s.
 #[test]
-fn the_report_of_2007_has_one_figure_of_each_and_bears_out_nothing() {
+fn leaves_report_of_2007_undecided() {
     let mut campaign = preset(include_str!("../../../presets/seed-001.toml"));
     let rows: [Row<'_>; 6] = [
         (&[("data_path", "disk")], 69.77, 9.55),

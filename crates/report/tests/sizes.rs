@@ -33,7 +33,7 @@ fn sweep(memory: &str, speeds: [u64; 5]) -> Campaign {
 }
 
 #[test]
-fn a_cache_is_named_with_the_memory_that_explains_it() {
+fn names_memory_that_explains_cache() {
     let campaign = sweep("2 GiB", [100, 100, 100, 10, 10]);
     let text = render(&campaign, Format::Table);
     let line = text.lines().skip_while(|line| !line.contains("stream read falls"));
@@ -51,7 +51,7 @@ fn a_cache_is_named_with_the_memory_that_explains_it() {
 }
 
 #[test]
-fn what_reaches_no_file_system_has_no_page_cache_to_explain_a_fall() {
+fn excludes_targets_without_page_cache() {
     for target in Target::PLAIN {
         let mut campaign = sweep("2 GiB", [100, 100, 100, 10, 10]);
         for run in &mut campaign.runs {
@@ -65,7 +65,7 @@ fn what_reaches_no_file_system_has_no_page_cache_to_explain_a_fall() {
 }
 
 #[test]
-fn where_nothing_falls_no_cache_is_named() {
+fn names_no_cache_without_fall() {
     let campaign = sweep("2 GiB", [100, 100, 100, 100, 100]);
     let text = render(&campaign, Format::Table);
     assert!(!text.contains("Sizes at which"), "{text}");

@@ -32,7 +32,7 @@ fn stalled() -> Campaign {
 }
 
 #[test]
-fn a_page_draws_the_rate_of_each_interval_and_where_it_stalled() {
+fn draws_rate_and_stalls() {
     let page = render(&stalled(), Format::Html);
     assert!(page.contains("from 0.00 op/s to 5.60 kop/s in 2 trials"), "{page}");
     let drawing = page.split("<svg class=\"series\"").nth(1).expect("a time series");
@@ -45,13 +45,13 @@ fn a_page_draws_the_rate_of_each_interval_and_where_it_stalled() {
 }
 
 #[test]
-fn a_pass_of_one_interval_has_no_time_series() {
+fn draws_no_series_of_one_interval() {
     let page = render(&campaigns::quick(), Format::Html);
     assert!(!page.contains("Time series") && !page.contains("estimated response time"));
 }
 
 #[test]
-fn json_and_page_have_the_estimate_and_the_common_window() {
+fn shows_estimate_and_common_window() {
     let json = render(&stalled(), Format::Json);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let figure = &json["figures"][0];

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_campaign_is_held_once_and_others_are_free() {
+    fn holds_each_campaign_once() {
         let (directory, path) = results();
         let hold = Hold::take(&path, 3).unwrap();
         let error = Hold::take(&path, 3).unwrap_err().to_string();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_of_a_dead_process_holds_nothing() {
+    fn ignores_lock_of_dead_process() {
         let (_directory, path) = results();
         fs::write(path.with_file_name("dfsbench.db-campaign-1.lock"), "4194304").unwrap();
         let hold = Hold::take(&path, 1).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_want_it_at_once_one_has_it() {
+    fn grants_lock_to_one_of_many() {
         let (_directory, path) = results();
         let inside = std::sync::atomic::AtomicU32::new(0);
         let entered = std::sync::atomic::AtomicU32::new(0);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn abandoned_lock_files_are_removed_and_nothing_else() {
+    fn removes_only_abandoned_locks() {
         let (directory, path) = results();
         for id in [1, 2, 33] {
             fs::write(lock_path(&path, id), "4194304").unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_or_second_name_in_the_place_of_a_lock_is_not_emptied() {
+    fn does_not_truncate_through_links() {
         let (directory, path) = results();
         let precious = directory.path().join("precious");
         fs::write(&precious, "kept").unwrap();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_taken_while_abandoned_ones_are_removed() {
+    fn locks_despite_concurrent_cleanup() {
         let (_directory, path) = results();
         let is_over = std::sync::atomic::AtomicBool::new(false);
         let order = std::sync::atomic::Ordering::SeqCst;
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_of_a_campaign_is_named_though_its_number_is_written_late() {
+    fn names_holder_despite_late_number() {
         let (_directory, path) = results();
         let locked = open_lock_file(&lock_path(&path, 1)).unwrap();
         locked.lock().unwrap();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_campaign_is_made_as_long_as_a_process_holds_it() {
+    fn reports_held_campaign_as_running() {
         let (_directory, path) = results();
         assert!(!is_held(&path, 1));
         let hold = Hold::take(&path, 1).unwrap();

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_has_its_version_and_variant() {
+    fn sets_uuid_version_and_variant() {
         assert_eq!(format_uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
         assert_eq!(format_uuid([0; 16]), "00000000-0000-4000-8000-000000000000");
     }

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_holds_what_was_there_and_changes_are_noticed() {
+    fn copies_contents_and_notices_changes() {
         let directory = tempfile::tempdir().unwrap();
         let [path, copy] = ["dfsbench.db", "copy.db"].map(|name| directory.path().join(name));
         let mut writer = Store::open_or_create(&path).unwrap();

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_reported_and_nothing_is_kept() {
+    fn keeps_nothing_on_full_disk() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("dfsbench.db");
         let mut store = Store::open_or_create(&path).unwrap();

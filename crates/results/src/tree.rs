@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_table_hangs_on_a_campaign_and_stands_behind_its_parents() {
+    fn orders_tables_after_their_parents() {
         let tree = Tree::known();
         let alone: Vec<&str> = all_made()
             .iter()
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_by_the_keys_that_must_be_there() {
+    fn finds_rows_by_required_keys() {
         let tree = Tree::known();
         let below = |name: &str, root| {
             let table = tree.tables.iter().find(|table| table.name == name).unwrap();

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_another_user_are_not_followed() {
+    fn does_not_follow_foreign_links() {
         let directory = tempfile::tempdir().unwrap();
         let [file, link, second] =
             ["real.db", "link.db", "second.db"].map(|name| directory.path().join(name));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_another_user_in_a_shared_folder_are_not_trusted() {
+    fn distrusts_shared_files_of_others() {
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         let file = directory.path().join("dfsbench.db");

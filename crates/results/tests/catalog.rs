@@ -17,7 +17,7 @@ fn tags(tags: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn tags_and_notes_are_kept_and_added_to() {
+fn keeps_and_extends_tags_and_notes() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
     store.set_tags(1, &tags(&["nightly", "before"]), &[]).unwrap();
@@ -36,7 +36,7 @@ fn tags_and_notes_are_kept_and_added_to() {
 
 /// An outline is the campaign without what verdicts don't ask for, and nothing else is missing.
 #[test]
-fn an_outline_is_a_campaign_without_its_large_parts() {
+fn omits_large_parts_from_outline() {
     let (_directory, path) = filled();
     let store = Store::open_existing(&path).unwrap();
     let mut expected = store.load(1).unwrap();
@@ -59,7 +59,7 @@ fn an_outline_is_a_campaign_without_its_large_parts() {
 
 /// A campaign of thousands of runs is measured by some of them; all weigh the same here.
 #[test]
-fn a_large_campaign_is_sized_by_a_sample() {
+fn estimates_large_campaign_by_sample() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r.db");
     let mut store = Store::open_or_create(&path).unwrap();
@@ -90,7 +90,7 @@ fn a_large_campaign_is_sized_by_a_sample() {
 }
 
 #[test]
-fn what_can_not_be_kept_is_refused_and_changes_nothing() {
+fn changes_nothing_if_refused() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
     let before = std::fs::read(&path).unwrap();
@@ -111,7 +111,7 @@ fn what_can_not_be_kept_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_removed_campaign_takes_everything_along_and_its_number_is_not_given_again() {
+fn removes_campaign_without_reusing_number() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
     assert_eq!(keep(&mut store, &campaign()), 2);
@@ -141,7 +141,7 @@ fn a_removed_campaign_takes_everything_along_and_its_number_is_not_given_again()
 }
 
 #[test]
-fn a_campaign_that_is_being_made_is_not_removed() {
+fn refuses_to_remove_running_campaign() {
     let (_directory, path) = filled();
     let mut maker = Store::open_or_create(&path).unwrap();
     let id = maker.begin_campaign(&campaign()).unwrap();
@@ -155,7 +155,7 @@ fn a_campaign_that_is_being_made_is_not_removed() {
 }
 
 #[test]
-fn the_size_of_a_campaign_is_about_what_it_adds_to_the_file() {
+fn estimates_size_in_file() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
     let mut large = campaign();
@@ -173,7 +173,7 @@ fn the_size_of_a_campaign_is_about_what_it_adds_to_the_file() {
 }
 
 #[test]
-fn what_a_contender_keeps_is_kept_with_its_campaign_and_goes_with_it() {
+fn removes_durability_with_campaign() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
     let stored = |contender: &str, measured_unix_ms| StoredDurability {

@@ -81,7 +81,7 @@ fn of_csv(path: &Path) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_table_is_there_in_every_form_with_every_row() {
+fn exports_all_rows_in_every_format() {
     let (directory, path) = filled();
     keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
     let store = Store::open_existing(&path).unwrap();
@@ -112,7 +112,7 @@ fn every_table_is_there_in_every_form_with_every_row() {
 }
 
 #[test]
-fn buckets_hold_every_op_of_a_kind() {
+fn exports_every_op_in_buckets() {
     let (directory, path) = filled();
     let store = Store::open_existing(&path).unwrap();
     store.export(&[1], &directory.path().join("out"), ExportFormat::Parquet).unwrap();
@@ -126,7 +126,7 @@ fn buckets_hold_every_op_of_a_kind() {
 }
 
 #[test]
-fn one_campaign_is_exported_alone_and_the_results_stay_as_they_are() {
+fn exports_one_campaign_unchanged() {
     let (directory, path) = filled();
     keep(&mut Store::open_or_create(&path).unwrap(), &campaign());
     let before = fs::read(&path).unwrap();
@@ -144,7 +144,7 @@ fn one_campaign_is_exported_alone_and_the_results_stay_as_they_are() {
 }
 
 #[test]
-fn markup_and_formulas_in_names_stay_text() {
+fn defuses_formulas_in_names() {
     let (directory, path) = filled();
     let mut hostile = campaign();
     hostile.name = "=cmd|' /C calc'!A0".into();

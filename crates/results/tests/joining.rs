@@ -42,7 +42,7 @@ fn trials(campaign: &Campaign, run: usize) -> Vec<&Trial> {
 }
 
 #[test]
-fn both_have_everything_after_both_have_taken_from_each_other() {
+fn makes_both_files_complete() {
     let (_directory, path, copy) = two();
     let mut here = Store::open_or_create(&path).unwrap();
     here.add_note(1, &note("here")).unwrap();
@@ -84,7 +84,7 @@ fn both_have_everything_after_both_have_taken_from_each_other() {
 }
 
 #[test]
-fn a_trial_that_was_stopped_gives_way_to_the_one_that_was_made() {
+fn replaces_stopped_trial() {
     let (_directory, path, copy) = two();
     let mut there = Store::open_or_create(&copy).unwrap();
     let standing = there.reopen(1).unwrap();
@@ -98,7 +98,7 @@ fn a_trial_that_was_stopped_gives_way_to_the_one_that_was_made() {
 }
 
 #[test]
-fn trials_that_differ_are_reported_and_those_that_are_here_are_kept() {
+fn keeps_own_trials_and_reports_conflicts() {
     let (_directory, path, copy) = two();
     for (file, started) in [(&path, 70), (&copy, 71)] {
         let mut store = Store::open_or_create(file).unwrap();

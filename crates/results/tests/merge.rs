@@ -58,7 +58,7 @@ fn tables(path: &Path) -> Vec<(String, i64)> {
 }
 
 #[test]
-fn every_row_of_every_table_comes_along() {
+fn merges_every_row_of_every_table() {
     let (directory, path) = filled();
     let other = other(directory.path());
     let (before, added) = (tables(&path), tables(&other));
@@ -89,7 +89,7 @@ fn every_row_of_every_table_comes_along() {
 }
 
 #[test]
-fn no_campaign_is_taken_twice_not_even_by_a_detour() {
+fn never_merges_campaign_twice() {
     let (directory, path) = filled();
     let other = other(directory.path());
     let third = directory.path().join("third.db");
@@ -106,7 +106,7 @@ fn no_campaign_is_taken_twice_not_even_by_a_detour() {
 }
 
 #[test]
-fn what_would_be_lost_or_is_damaged_is_not_merged() {
+fn refuses_lossy_or_damaged_merge() {
     let (directory, path) = filled();
     let before = std::fs::read(&path).unwrap();
     let mut store = Store::open_or_create(&path).unwrap();

@@ -29,7 +29,7 @@ fn refused(path: &Path, words: &str) {
 }
 
 #[test]
-fn a_campaign_comes_back_exactly_as_it_was_stored() {
+fn round_trips_campaign() {
     let (_directory, path) = filled();
     let store = Store::open_existing(&path).unwrap();
     assert_eq!(store.latest().unwrap(), Some(1));
@@ -37,7 +37,7 @@ fn a_campaign_comes_back_exactly_as_it_was_stored() {
 }
 
 #[test]
-fn a_file_without_one_of_our_tables_is_refused() {
+fn rejects_file_with_missing_table() {
     let (_directory, path) = filled();
     Connection::open(&path).unwrap().execute_batch("DROP TABLE clients").unwrap();
     refused(&path, "the table `clients` is missing");
@@ -59,7 +59,7 @@ fn counts_what_transactions_write() {
 }
 
 #[test]
-fn a_campaign_that_is_gone_on_with_loses_only_its_stopped_trials() {
+fn drops_only_stopped_trials_on_resume() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
     assert_eq!(keep(&mut store, &campaign()), 2);
@@ -109,7 +109,7 @@ fn several_campaigns_share_a_file() {
 }
 
 #[test]
-fn a_new_file_is_ours_and_holds_no_campaign() {
+fn creates_file_without_campaigns() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("dfsbench.db");
     let store = Store::open_or_create(&path).unwrap();
@@ -125,7 +125,7 @@ fn a_new_file_is_ours_and_holds_no_campaign() {
 }
 
 #[test]
-fn reading_changes_nothing_and_leaves_one_file() {
+fn leaves_file_unchanged_after_reading() {
     let (directory, path) = filled();
     let before = (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
     let mut store = Store::open_existing(&path).unwrap();
@@ -139,7 +139,7 @@ fn reading_changes_nothing_and_leaves_one_file() {
 }
 
 #[test]
-fn the_views_for_people_have_the_figures() {
+fn shows_figures_in_views() {
     let (_directory, path) = filled();
     let other = Connection::open(&path).unwrap();
     let (rate, caveats): (f64, String) = other
@@ -161,7 +161,7 @@ fn the_views_for_people_have_the_figures() {
 }
 
 #[test]
-fn a_missing_file_is_not_made_by_reading() {
+fn does_not_create_file_by_reading() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("dfsbench.db");
     let error = Store::open_existing(&path).unwrap_err().to_string();
@@ -197,7 +197,7 @@ fn other_files_are_refused_and_kept() {
 }
 
 #[test]
-fn a_newer_schema_is_named_with_both_versions() {
+fn names_versions_of_newer_schema() {
     let (_directory, path) = filled();
     let other = Connection::open(&path).unwrap();
     other.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
@@ -206,7 +206,7 @@ fn a_newer_schema_is_named_with_both_versions() {
 }
 
 #[test]
-fn an_empty_file_holds_no_results_but_may_be_filled() {
+fn accepts_empty_file_for_writing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("empty");
     fs::write(&path, "").unwrap();
@@ -217,7 +217,7 @@ fn an_empty_file_holds_no_results_but_may_be_filled() {
 }
 
 #[test]
-fn a_locked_file_is_waited_for_and_then_reported() {
+fn waits_for_lock_then_reports() {
     let (_directory, path) = filled();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -233,7 +233,7 @@ fn a_locked_file_is_waited_for_and_then_reported() {
 }
 
 #[test]
-fn a_write_cut_off_by_a_crash_is_rolled_back() {
+fn rolls_back_write_after_crash() {
     let (directory, path) = filled();
     // A cache of one page makes SQLite write into the file before the commit; a copy of both
     // files at this moment is what a crash leaves.
@@ -257,7 +257,7 @@ fn a_write_cut_off_by_a_crash_is_rolled_back() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_and_damage_is_reported() {
+fn rejects_bad_values_and_reports_damage() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
     let mut far = trial(7, TrialState::Done, vec![pass(Pass::Write, OpKind::Write)]);
@@ -278,7 +278,7 @@ fn what_does_not_fit_is_refused_and_damage_is_reported() {
 
 #[cfg(unix)]
 #[test]
-fn a_path_that_is_not_text_is_refused_with_a_sentence() {
+fn rejects_path_that_is_not_utf8() {
     use std::os::unix::ffi::OsStringExt;
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();

@@ -100,7 +100,7 @@ fn trials(path: &Path) -> usize {
 }
 
 #[test]
-fn kill_9_at_any_moment_loses_nothing_that_was_written() {
+fn survives_kill_9_at_any_moment() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("dfsbench.db");
     let mut most = 0;
@@ -128,7 +128,7 @@ fn kill_9_at_any_moment_loses_nothing_that_was_written() {
 }
 
 #[test]
-fn a_bound_on_the_file_is_one_sentence_and_nothing_is_half_written() {
+fn leaves_nothing_half_written_when_full() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("dfsbench.db");
     // Blocks of 512 bytes; the signal is ignored as a shell does it, so that the write fails.

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_that_would_tell_grow_with_the_square_of_what_is_too_wide() {
+    fn estimates_trials_by_square() {
         let close = Comparison { interval: (0.9, 1.0 / 0.9), ..of(&[1.0; 5], &[1.0; 5]) };
         // Half the width of the interval needs four times as many trials.
         assert_eq!(close.trials_to_exclude(0.9_f64.sqrt()), Some(20));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clear_difference_is_reported_in_its_direction() {
+    fn reports_clear_difference_with_direction() {
         let (slow, fast) = ([100.0, 101.0, 99.0, 100.5, 99.5], [120.0, 121.0, 119.0, 122.0, 118.0]);
         let up = of(&slow, &fast);
         assert!((up.ratio - 1.2).abs() < 1e-12);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_drawn_once_serves_every_comparison_of_as_many_trials() {
+    fn reuses_draws_for_equal_counts() {
         let mut random = SplitMix64::new(3);
         let mut draws = Draws::new(BOOTSTRAP_SEED);
         for (n, m) in [(5, 5), (4, 7), (5, 5), (1, 3), (8, 8), (4, 7)] {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn doubted_sides_differ_only_beyond_their_spread() {
+    fn requires_gap_beyond_doubtful_spread() {
         // Each side has a spread of 20 %. The second is above the first by 10 %, then by 30 %.
         let before = [100.0, 120.0, 105.0, 110.0, 115.0];
         let above = |factor: f64| before.map(|figure| figure * 1.2 * factor);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn three_trials_can_show_nothing_and_say_so() {
+    fn cannot_decide_by_three_trials() {
         let blind = of(&[100.0, 101.0, 99.0], &[200.0, 201.0, 199.0]);
         assert!(blind.is_blind());
         assert_eq!(blind.outcome(), Outcome::Unclear);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_smaller_than_anybody_cares_for_is_none() {
+    fn ignores_negligible_difference() {
         let before: Vec<f64> = (0..20).map(|i| 100.0 + f64::from(i) * 0.01).collect();
         let after: Vec<f64> = before.iter().map(|figure| figure * 1.02).collect();
         let found = of(&before, &after);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_sources_are_seldom_called_different_and_the_interval_covers() {
+    fn rarely_separates_equal_sources() {
         // 7 trials per side, 400 times, from seed 5. The rank test alone is wrong in at most 5 %.
         let mut random = SplitMix64::new(5);
         let (mut wrong, mut covered) = (0, 0);

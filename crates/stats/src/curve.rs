@@ -177,7 +177,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_overall_response_time_is_the_area_over_the_peak() {
+    fn computes_overall_response_time() {
         // 100..300 at 1 ms, then up to 3 ms at 400: 200 x 1 + 100 x 2 = 400 over 400.
         let curve = Curve::new(vec![
             point(300, 300.0, 1_000_000),
@@ -193,7 +193,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_was_not_sustained_is_no_peak() {
+    fn excludes_unsustained_peak() {
         let curve = queue((1..=12).map(|n| n * 100));
         let peak = curve.peak().unwrap();
         // A load of 1000 is the server's capacity; its queue never empties.
@@ -205,7 +205,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_bound_is_kept_up_to_the_load_that_queueing_says() {
+    fn finds_bound_predicted_by_queueing() {
         // 1 / (1 - load) <= 5 up to 80 %.
         let curve = queue((1..=12).map(|n| n * 100));
         let under = |most_ns| curve.under(|point| point.mean_ns <= most_ns);

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn old_data_that_is_back_is_a_loss_of_every_later_write() {
+    fn counts_returned_old_data_as_loss() {
         let ops = acked(WorkKind::Overwrite, &[(0, 1), (0, 2), (0, 3)]);
         let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW]));
         assert_eq!((row.lost_ops, row.lost_bytes, row.old_data), (2, 8192, 2));
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_write_without_an_earlier_one_is_reordered() {
+    fn detects_reordered_write() {
         let ops = acked(WorkKind::Overwrite, &[(0, 1), (1, 1), (2, 1)]);
         let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW, OLD, NEW]));
         assert_eq!((row.lost_ops, row.old_data, row.reordered), (1, 1, 1));
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_short_has_the_wrong_size() {
+    fn detects_truncated_file() {
         let ops = acked(WorkKind::LargeFile, &[(0, 1), (1, 1), (2, 1)]);
         let row = judged(&ops, &found(WorkKind::LargeFile, &[NEW]));
         assert_eq!((row.lost_ops, row.wrong_size, row.lost_bytes), (2, 2, 8192));
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn an_op_that_is_there_in_part_is_torn() {
+    fn detects_torn_op() {
         let mut ops = acked(WorkKind::Overwrite, &[(0, 1)]);
         ops[0].op.blocks = 4;
         ops[0].op.bytes = 16_384;
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_missing_and_a_rename_that_is_undone_are_missing() {
+    fn detects_missing_name_and_lost_rename() {
         let mut create = acked(WorkKind::Create, &[(0, 1)]);
         create[0].op.blocks = 0;
         let gone = FoundFile::missing(file(WorkKind::Create));
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_in_flight_may_leave_anything_and_is_no_loss() {
+    fn ignores_write_in_flight() {
         let mut ops = acked(WorkKind::Overwrite, &[(0, 1), (0, 2)]);
         ops[1].acked_ns = None;
         for (block, torn) in [(NEW, 0), (FoundBlock::Generation(2), 0), (FoundBlock::Other, 1)] {
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_back_is_counted_and_not_judged() {
+    fn counts_unreadable_data_without_judging() {
         let ops = acked(WorkKind::Overwrite, &[(0, 1)]);
         let rows = judge_event(FACTS, &ops, None);
         assert_eq!((rows[0].acked_ops, rows[0].lost_ops), (1, 0));
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_is_what_its_source_says() {
+    fn takes_promise_from_source() {
         assert!(is_promised(Durability::Sync, WorkKind::Rename, Access::FileSystem));
         assert!(!is_promised(Durability::None, WorkKind::SmallFile, Access::Nfs));
         // An NFS server has a new name on storage before it replies; a file system need not.
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn weaker_promise_is_undecided_when_a_stronger_one_lost() {
+    fn leaves_weaker_promise_undecided() {
         let (kill, cut) = (CrashEvent::KillServer, CrashEvent::PowerCut);
         let spared = crash(kill, &[(Durability::Sync, 0, 2), (Durability::Osync, 1, 0)]);
         let events = [spared, crash(cut, &[(Durability::Sync, 0, 2)])];
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn no_promise_is_rated_above_a_stronger_one() {
+    fn never_rates_promise_above_stronger_one() {
         // Lost, kept in too few crashes, kept: for three promises in each of two events.
         const STATES: [(u64, u32); 3] = [(1, 2), (0, 1), (0, 2)];
         const PROMISES: [Durability; 3] = [Durability::None, Durability::Sync, Durability::Osync];
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn last_writer_is_known_only_with_nothing_in_flight() {
+    fn knows_last_writer_only_when_idle() {
         let mut ops = acked(WorkKind::Overwrite, &[(0, 1), (1, 1)]);
         ops[1].op.file.promise = Durability::Osync;
         assert_eq!(last_writer(&ops), Some(Durability::Osync));
@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn tier_is_the_strongest_event_survived_with_all_weaker_ones() {
+    fn takes_tier_of_strongest_survived_event() {
         let measured = |event, lost_ops, unverified: bool| MeasuredEvent {
             unverified: unverified.then(|| "gone".to_owned()),
             ..crash(event, &[(Durability::Sync, lost_ops, 2)])

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_index_is_that_of_the_paper() {
+    fn matches_fairness_index_of_paper() {
         assert_eq!(jain_index(&[7.0, 7.0, 7.0]), Some(1.0));
         // k of n share everything.
         assert_eq!(jain_index(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_clients_are_over_the_time_of_all_trials() {
+    fn averages_client_rates_over_trials() {
         let pass = |seconds: u64, ops: [u64; 2]| {
             let clients = (0..2).zip(ops);
             let clients = clients

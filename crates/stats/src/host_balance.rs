@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_start_apart_are_doubted_beyond_a_millisecond_or_five_round_trips() {
+    fn doubts_hosts_that_start_apart() {
         let hosts = [host("a", 1, (0, 9)), host("b", 1, (-MS / 2, 9)), host("c", 1, (MS, 9))];
         let caveat = skewed(&hosts, 100_000).unwrap();
         assert_eq!(caveat.code, CaveatCode::Skew);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skew_has_no_more_digits_than_the_clocks_allow() {
+    fn rounds_skew_to_clock_accuracy() {
         let shown = |read_ns, error_ns| StartSkew { read_ns, error_ns }.to_string();
         assert_eq!(shown(293_412, 88_000), "290 µs ± 88.0 µs");
         assert_eq!(shown(1_523_412, 40_000), "1.52 ms ± 40.0 µs");
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_host_is_named_by_its_own_time() {
+    fn names_slowest_host_by_own_time() {
         let second = (0, 1_000 * MS);
         // Half of the work in half of the time is as fast.
         let hosts = [host("a", 100, second), host("b", 50, (0, 500 * MS)), host("c", 90, second)];
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn evenness_is_that_of_the_time_in_which_all_worked() {
+    fn measures_evenness_in_common_window() {
         // The rates are equal, but the second host finished early because it had fewer files.
         let mut early = vec![host("a", 100, (0, 1_000 * MS)), host("b", 55, (0, 500 * MS))];
         early[0].common = Work { ops: 50, bytes: 0 };
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_stood_still_is_marked_and_slowest_of_all() {
+    fn marks_idle_host_as_slowest() {
         let second = (0, 1_000 * MS);
         let hosts = vec![host("a", 100, second), host("b", 0, second), host("c", 30, second)];
         let pass = PassResult { hosts, ..PassResult::new(Pass::Create) };

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waves_turns_and_other_orders_are_distinguished() {
+    fn distinguishes_waves_from_turns() {
         let waves = [50.0, 49.0, 44.0, 30.0, 12.0, 6.0, 8.0, 20.0, 35.0, 47.0];
         let found = neighbours(&waves).unwrap();
         assert_eq!(found.dependence, Dependence::Waves);

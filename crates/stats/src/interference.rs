@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn probability_of_correlation_is_that_of_tables() {
+    fn matches_tabulated_correlation_probability() {
         // Critical values of Pearson's r for a probability of 1 % on both sides.
         for (n, r) in [(5, 0.959), (10, 0.765), (20, 0.561)] {
             let found = probability(r, n);

@@ -137,7 +137,7 @@ mod tests {
     const URANIUM: [f64; 8] = [199.31, 199.53, 200.19, 200.82, 201.92, 201.95, 202.18, 245.57];
 
     #[test]
-    fn the_outlier_of_the_uranium_data_is_found() {
+    fn finds_outlier_of_uranium_data() {
         let scores = modified_z_scores(&URANIUM);
         let last = [false, false, false, false, false, false, false, true];
         assert_eq!(outliers(&URANIUM), last);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_figures_have_no_outlier_and_a_single_other_one_is_found() {
+    fn finds_single_outlier_of_equal_figures() {
         assert!(modified_z_scores(&[5.0; 6]).iter().all(|score| score.z == 0.0));
         let scores = modified_z_scores(&[5.0, 5.0, 5.0, 5.0, 5.0, 9.0]);
         assert!(scores[5].z > 4.0, "{scores:?}");
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_are_one_highest_and_one_lowest() {
+    fn removes_one_highest_and_lowest() {
         let of = |figures: &[f64]| discarded(Discard::Extremes, figures);
         assert_eq!(of(&[3.0, 9.0, 1.0, 9.0, 2.0]), [false, true, true, false, false]);
         assert_eq!(of(&[5.0, 5.0, 5.0]), [true, true, false]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn outliers_are_left_out_by_their_score_and_only_where_they_mislead() {
+    fn removes_only_misleading_outliers() {
         let of = |figures: &[f64]| discarded(Discard::Outliers, figures);
         assert_eq!(of(&URANIUM).iter().filter(|out| **out).count(), 1);
         // Far in terms of deviations, but within 5 %.

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_probability_is_that_of_the_r_manual() {
+    fn matches_rank_test_of_r() {
         // R, example(wilcox.test), Hollander and Wolfe (1973), 69f.: permeability constants of the
         // human chorioamnion; there W = 35 and one-sided p = 0.1272, two-sided 0.2544 (exact).
         let x = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_wholly_apart_are_as_improbable_as_their_order() {
+    fn computes_probability_of_full_separation() {
         // Two of C(2n, n) orders: 2/20, 2/252.
         assert!((rank_test(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]) - 0.1).abs() < 1e-12);
         assert!((smallest_probability(5, 5) - 2.0 / 252.0).abs() < 1e-12);

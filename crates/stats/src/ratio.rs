@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_gives_an_interval_of_students_distribution() {
+    fn uses_student_interval_for_spread() {
         // Student's t for four degrees of freedom is 2.776.
         let spread = ratio_of_sums(&parts(&[17.5, 18.75, 20.0, 21.25, 22.5])).unwrap();
         let (low, high) = spread.interval.unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_ratio_in_nineteen_of_twenty_cases() {
+    fn covers_ratio_in_95_percent() {
         let mut held = 0;
         for case in 0..1000 {
             let mut parts = Vec::new();

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_deviations_are_those_certified_by_nist() {
+    fn matches_nist_means_and_deviations() {
         // NIST StRD, univariate summary statistics: NumAcc1 and NumAcc3.
         let one = of(&[10_000_001.0, 10_000_003.0, 10_000_002.0]);
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_trimmed_means_are_those_of_the_r_manual() {
+    fn matches_medians_of_r() {
         // R: example(median) gives 2.5 and 3; example(mean) gives 8.75 and, trimmed, 5.5.
         assert_eq!(median(&[1.0, 2.0, 3.0, 4.0]), Some(2.5));
         assert_eq!(median(&[1.0, 2.0, 3.0, 100.0, 1_000.0]), Some(3.0));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_kept_figures_is_that_of_all() {
+    fn uses_interval_of_all_figures() {
         let all = [96.0, 97.0, 98.0, 99.0, 100.0, 101.0, 60.0];
         let kept = of(&all[..6]).with_interval_of_all(&all);
         assert_eq!((kept.n, kept.median, kept.interval), (6, 98.5, of(&all).interval));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn one_figure_has_no_spread_and_none_has_no_summary() {
+    fn has_no_spread_for_one_figure() {
         let one = of(&[7.0]);
         assert_eq!((one.n, one.median, one.interval), (1, 7.0, (7.0, 7.0)));
         assert_eq!((one.trimmed_mean, one.half_width_share()), (None, None));

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_fall_one_after_the_other_have_a_trend() {
+    fn finds_trend_of_falling_figures() {
         let found = trend(&[120.0, 115.0, 110.0, 105.0, 100.0]).unwrap();
         assert!(close(found.probability, 2.0 / 120.0) && close(found.change, -20.0 / 110.0));
         let one_off = trend(&[100.0, 101.0, 102.0, 60.0, 103.0, 104.0]).unwrap();

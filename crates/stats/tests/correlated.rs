@@ -120,7 +120,7 @@ fn independent_trials_keep_what_intervals_promise() {
 }
 
 #[test]
-fn correlated_load_breaks_intervals_of_sides_measured_apart() {
+fn shows_error_of_correlated_load() {
     let found = count(0.8, 0.15, false);
     assert!((45.0..=55.0).contains(&found.covered), "{found:?}");
     assert!((30.0..=41.0).contains(&found.alarms), "{found:?}");
@@ -129,7 +129,7 @@ fn correlated_load_breaks_intervals_of_sides_measured_apart() {
 }
 
 #[test]
-fn wide_rows_of_equal_sides_are_seldom_called_different() {
+fn rarely_separates_wide_equal_sides() {
     for memory in [0.5, 0.8] {
         let found = count(memory, 0.3, false);
         assert!(found.alarms >= 12.0 && found.alarms_left <= 1.5, "{memory}: {found:?}");

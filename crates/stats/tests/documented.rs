@@ -3,7 +3,7 @@
 use stats::criteria;
 
 #[test]
-fn the_page_names_every_constant_with_its_value() {
+fn documents_every_constant() {
     let page = include_str!("../../../docs/design/statistics.md");
     for (name, value) in [
         ("CONFIDENCE", criteria::CONFIDENCE),

@@ -13,7 +13,7 @@ fn near(found: f64, expected: f64, within: f64) {
 }
 
 #[test]
-fn the_trimmed_mean_is_that_of_scipy() {
+fn matches_trimmed_mean_of_scipy() {
     // Seven passes, of which the highest and the lowest are thrown out: scipy.stats.trim_mean(x,
     // 1/7) and numpy.std(x, ddof=1).
     let passes = summary(&[27.0, 34.0, 25.0, 26.5, 27.2, 28.0, 26.0]).unwrap();
@@ -32,7 +32,7 @@ const AUGUST: [f64; 26] = [
 ];
 
 #[test]
-fn the_rank_test_of_many_figures_with_ties_is_that_of_the_r_manual() {
+fn matches_rank_test_with_ties_of_r() {
     // R, example(wilcox.test): W = 127.5, p-value = 0.0001208. SciPy's mannwhitneyu(...,
     // method="asymptotic") gives more digits.
     near(rank_test(&MAY, &AUGUST), 0.000_120_807_830_768_774_34, 1e-12);
@@ -40,7 +40,7 @@ fn the_rank_test_of_many_figures_with_ties_is_that_of_the_r_manual() {
 }
 
 #[test]
-fn the_rank_test_of_few_figures_with_ties_is_the_exact_permutation_test() {
+fn matches_exact_permutation_test() {
     // scipy.stats.permutation_test of the midranks, all 462 choices: 31/462.
     let a = [12.0, 15.0, 15.0, 18.0, 20.0, 15.0];
     let b = [15.0, 18.0, 22.0, 22.0, 25.0];
@@ -48,7 +48,7 @@ fn the_rank_test_of_few_figures_with_ties_is_the_exact_permutation_test() {
 }
 
 #[test]
-fn the_interval_of_a_ratio_is_that_of_the_exact_bootstrap() {
+fn matches_exact_bootstrap_of_ratio() {
     // All 5^5 * 5^5 resamples counted out: 1.84 % of the ratios lie below 1.06731 and 3.34 % up to
     // it, and the same from 1.21212 on. scipy.stats.bootstrap(method="percentile") says the same.
     let (before, after) = ([100.0, 104.0, 97.0, 103.0, 99.0], [112.0, 109.0, 118.0, 111.0, 120.0]);
@@ -61,7 +61,7 @@ fn the_interval_of_a_ratio_is_that_of_the_exact_bootstrap() {
 }
 
 #[test]
-fn a_single_different_figure_is_scored_by_the_mean_deviation() {
+fn scores_single_deviation_by_mean() {
     // IBM's formula where more than half of the figures are the same: distance divided by 1.253314
     // times the mean deviation, here 9 / (1.253314 * 9 / 7).
     let scores = modified_z_scores(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 14.0]);
@@ -137,7 +137,7 @@ fn effects_are_those_of_statsmodels() {
 }
 
 #[test]
-fn effects_of_a_matrix_with_holes_are_those_of_statsmodels() {
+fn matches_effects_of_statsmodels() {
     // The same without seven looms: three of A under L, one of A under M, two of B under L and one
     // of B under H.
     let gone = [0, 1, 2, 9, 30, 31, 45];
@@ -159,7 +159,7 @@ fn effects_of_a_matrix_with_holes_are_those_of_statsmodels() {
 }
 
 #[test]
-fn the_probability_of_an_interaction_is_that_of_statsmodels() {
+fn matches_interaction_of_statsmodels() {
     // Every loom twice, so that wool and tension together matter: anova_lm(typ=2) of
     // "log(breaks) ~ wool * tension".
     let twice = [breaks(), breaks()].concat();

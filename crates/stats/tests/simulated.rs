@@ -77,7 +77,7 @@ fn coverage(noise: Noise, n: usize, rule: Discard) -> f64 {
 }
 
 #[test]
-fn intervals_hold_the_true_median_as_often_as_they_say() {
+fn covers_true_median_as_claimed() {
     for noise in Noise::ALL {
         for n in 3..=30 {
             for rule in [Discard::None, Discard::Extremes, Discard::Outliers] {
@@ -141,7 +141,7 @@ fn two_trials_have_no_interval() {
 }
 
 #[test]
-fn normal_noise_has_an_outlier_in_one_row_of_a_hundred_at_most() {
+fn rarely_finds_outliers_in_noise() {
     const ROWS: u32 = 4_000;
     for n in 3..=30 {
         let mut random = SplitMix64::new(100 + n as u64);
@@ -156,7 +156,7 @@ fn normal_noise_has_an_outlier_in_one_row_of_a_hundred_at_most() {
 }
 
 #[test]
-fn a_trial_that_was_disturbed_is_an_outlier() {
+fn reports_disturbed_trial_as_outlier() {
     for n in 5..=30 {
         let mut random = SplitMix64::new(n as u64);
         let mut found = 0;
@@ -170,7 +170,7 @@ fn a_trial_that_was_disturbed_is_an_outlier() {
 }
 
 #[test]
-fn trials_in_an_order_of_chance_seldom_drift() {
+fn rarely_finds_drift_in_random_order() {
     const ROWS: u32 = 2_000;
     for noise in Noise::ALL {
         for n in [5, 6, 7, 8, 10, 15, 20, 25, 30] {
@@ -190,7 +190,7 @@ fn trials_in_an_order_of_chance_seldom_drift() {
 }
 
 #[test]
-fn a_rate_that_falls_by_a_fifth_is_a_drift() {
+fn reports_fall_of_fifth_as_drift() {
     for n in [6, 8, 10, 20, 30] {
         let mut random = SplitMix64::new(n as u64);
         let mut found = 0;
@@ -208,7 +208,7 @@ fn a_rate_that_falls_by_a_fifth_is_a_drift() {
 }
 
 #[test]
-fn trials_that_do_not_depend_on_each_other_seldom_interact() {
+fn rarely_finds_interaction_of_independent_trials() {
     const ROWS: u32 = 1_000;
     for noise in Noise::ALL {
         for n in [7, 10, 20] {

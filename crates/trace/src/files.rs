@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_keeps_its_number_and_servers_have_their_own() {
+    fn numbers_handles_per_server() {
         let (secret, mut files) = (Secret::default(), FileNumbers::default());
         let mut of_handle = |host, port, handle: &[u8]| {
             files.of_handle(&secret, &mut Roots::default(), ServerPlace { host, port }, handle)
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_is_one_file_with_and_without_its_handle() {
+    fn identifies_root_without_handle() {
         let (secret, mut files, mut roots) =
             (Secret::default(), FileNumbers::default(), Roots::default());
         let at = |port| ServerPlace { host: 1, port };
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_what_it_was_bound_to_until_it_is_removed() {
+    fn resolves_names_until_removed() {
         let (secret, mut files) = (Secret::default(), FileNumbers::default());
         let by_name = files.of_name(&secret, 1, 77);
         files.bind_name(&secret, 1, 77, 5);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_at_one_address_have_their_own_files_and_find_the_roots_of_their_mounts() {
+    fn separates_servers_at_one_address() {
         let (secret, mut files, mut roots) =
             (Secret::default(), FileNumbers::default(), Roots::default());
         let at = |port| ServerPlace { host: 1, port };
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_what_is_in_use_is_kept() {
+    fn bounds_memory_and_keeps_used_files() {
         let (secret, mut files) = (Secret::default(), FileNumbers::with_generations_of(100));
         for number in 0..10_000_u32 {
             let mut of_handle = |handle: &[u8]| {

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_in_any_order_are_put_together() {
+    fn reassembles_fragments_in_any_order() {
         let mut pool = FragmentPool::default();
         let last = Fragment { is_last: true, ..part(1, 16, b"end") };
         assert!(pool.add(&last, 5).is_none());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_was_cut_ends_what_is_seen() {
+    fn ends_packet_at_cut_fragment() {
         let mut pool = FragmentPool::default();
         let cut = Fragment { wire_bytes: 8, ..part(1, 0, b"0123") };
         assert!(pool.add(&cut, 0).is_none());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_never_end_are_dropped_and_counted() {
+    fn drops_and_counts_incomplete_packets() {
         let mut pool = FragmentPool::default();
         for id in 0..3000 {
             assert!(pool.add(&part(id, 0, &[0; 1400]), u64::from(id)).is_none());

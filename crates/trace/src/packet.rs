@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn link_layers_lead_to_the_same_packet() {
+    fn parses_packets_of_all_link_layers() {
         let ethernet = [&[2; 12][..], &[8, 0]].concat();
         let cooked = [&[0; 14][..], &[8, 0]].concat();
         let cooked2 = [&[8, 0][..], &[0; 18]].concat();
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_passed_over_and_what_is_cut_is_unreadable() {
+    fn skips_unknown_and_reports_cut_packets() {
         assert!(matches!(parse(147, &PACKET, 30), Content::Other));
         let arp = [&[2; 12][..], &[8, 6], &[0; 28]].concat();
         assert!(matches!(parse(LINK_ETHERNET, &arp, arp.len()), Content::Other));

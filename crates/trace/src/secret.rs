@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_depend_on_key_domain_and_bytes() {
+    fn hashes_by_key_domain_and_bytes() {
         let secret = Secret::default();
         let hash = secret.hash(Domain::Name, b"a");
         assert_eq!(hash, secret.clone().hash(Domain::Name, b"a"));

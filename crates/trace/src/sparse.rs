@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_into_a_hole_shows_nothing_and_one_out_of_it_does() {
+    fn jumps_out_of_hole() {
         let mut cursor = HOLED.cursor();
         cursor.skip(6).unwrap();
         assert!(cursor.reader.u32().is_err());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_is_jumped_over_with_its_padding() {
+    fn skips_payload_with_padding() {
         let bytes = [0, 0, 0, 5, 1, 2, 3, 4, 5, 0, 0, 0, 0, 0, 0, 9];
         let mut cursor = Sparse::whole(&bytes).cursor();
         assert_eq!(cursor.skip_payload(), Ok(5));

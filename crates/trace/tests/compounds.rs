@@ -116,7 +116,7 @@ fn check_open_and_write(read: &Read) {
 }
 
 #[test]
-fn files_are_followed_and_what_stands_behind_a_payload_is_read() {
+fn follows_files_behind_payloads() {
     let mut scratch = Vec::new();
     let messages = open_and_write(&mut scratch);
     for segment_bytes in [100_000, 1000, 7] {
@@ -133,7 +133,7 @@ fn files_are_followed_and_what_stands_behind_a_payload_is_read() {
 }
 
 #[test]
-fn a_compound_ends_at_its_first_failure_and_names_lead_to_files_without_a_handle() {
+fn ends_compound_at_failure() {
     let lookups = [
         Request::Putrootfh,
         Request::Lookup { name: b"a" },
@@ -156,7 +156,7 @@ fn a_compound_ends_at_its_first_failure_and_names_lead_to_files_without_a_handle
 }
 
 #[test]
-fn clients_that_ask_for_handles_and_others_walk_through_the_same_directories() {
+fn resolves_same_directories_for_all_clients() {
     let mut scratch = Vec::new();
     let attributes = Attributes { file_type: Some(FileType::Directory), ..Attributes::default() };
     let attributes = attributes.to_fattr(Bitmap::of(&[attribute::TYPE]), &mut scratch);
@@ -210,7 +210,7 @@ fn clients_that_ask_for_handles_and_others_walk_through_the_same_directories() {
 }
 
 #[test]
-fn operations_that_are_not_understood_are_rows_and_the_results_name_those_behind() {
+fn names_operations_after_unknown_one() {
     // LAYOUTRETURN with no arguments that are understood here, before a GETFH.
     let mut call = call_head(1, nfs4::PROGRAM, 4, 1);
     for word in [0_u32, 1, 2, OpCode::Layoutreturn.number(), 7] {
@@ -224,7 +224,7 @@ fn operations_that_are_not_understood_are_rows_and_the_results_name_those_behind
 }
 
 #[test]
-fn eof_and_counts_of_reads_are_kept_also_where_the_payload_is_not() {
+fn keeps_eof_without_payload() {
     let stateid = Stateid::ANONYMOUS;
     let data = vec![1; 200_000];
     let read_op = Request::Read { stateid, offset: 1 << 40, count: 262_144 };
@@ -249,7 +249,7 @@ fn eof_and_counts_of_reads_are_kept_also_where_the_payload_is_not() {
 }
 
 #[test]
-fn a_compound_that_is_cut_before_its_minor_version_has_that_of_its_connection() {
+fn inherits_minor_version_of_connection() {
     let mut scratch = Vec::new();
     let [(open, opened), (write, written)] = open_and_write(&mut scratch);
     let mut tcp = Tcp::default();

@@ -52,7 +52,7 @@ fn attributes(size: u64) -> nfs3::Fattr {
 }
 
 #[test]
-fn shares_sizes_and_sequences_are_those_of_the_load() {
+fn reports_shares_and_sequences_of_load() {
     let mut messages = Vec::new();
     // Eight reads one behind the other, two of them elsewhere; one write.
     for (number, offset) in [0, 1, 2, 3, 900, 901, 902, 17].iter().enumerate() {
@@ -88,7 +88,7 @@ fn shares_sizes_and_sequences_are_those_of_the_load() {
 }
 
 #[test]
-fn calls_in_flight_and_errors_of_completeness_are_seen() {
+fn reports_concurrency_and_missing_calls() {
     let mut frames = Vec::new();
     let mut add = |from, message: &[u8], time_ns| {
         frames.push(Frame { time_ns, bytes: ethernet(&ipv4(from, 17, &udp(from, message))) });

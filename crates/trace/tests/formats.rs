@@ -71,7 +71,7 @@ fn pcapng() -> Vec<u8> {
 }
 
 #[test]
-fn pcap_of_either_order_and_unit_and_pcapng_have_the_same_packets() {
+fn reads_same_packets_from_all_formats() {
     let want: Vec<u64> = frames().iter().map(|frame| BEGIN_NS + frame.time_ns).collect();
     assert_eq!(read_all(&pcap(&frames())).unwrap(), (want.clone(), 0));
     let big = pcap_as(0xa1b2_3c4d, 1, u32::to_be_bytes);
@@ -84,7 +84,7 @@ fn pcap_of_either_order_and_unit_and_pcapng_have_the_same_packets() {
 }
 
 #[test]
-fn captures_that_are_none_have_one_error_each() {
+fn reports_one_error_per_bad_capture() {
     let message = |bytes: &[u8]| read_all(bytes).unwrap_err().to_string();
     assert!(message(b"").contains("is empty"));
     assert!(message(b"hello, world").contains("begins with 68 65 6c 6c"));
@@ -99,7 +99,7 @@ fn captures_that_are_none_have_one_error_each() {
 }
 
 #[test]
-fn a_capture_that_is_cut_off_is_read_up_to_there() {
+fn reads_truncated_capture_to_end() {
     let whole = pcap(&frames());
     for (cut, packets, is_cut) in [(0, 4, false), (1, 3, true), (200, 2, true)] {
         let mut reader = PacketReader::new(&whole[..whole.len() - cut]);
@@ -112,7 +112,7 @@ fn a_capture_that_is_cut_off_is_read_up_to_there() {
 }
 
 #[test]
-fn traces_that_are_none_have_one_error_each() {
+fn reports_one_error_per_bad_trace() {
     let file = capture(&pcap(&frames())).file;
     let read = |bytes: &[u8]| -> Result<u32, TraceError> {
         let mut reader = TraceReader::new(bytes)?;

@@ -43,7 +43,7 @@ fn three_reads(tcp: &mut Tcp) -> Vec<Frame> {
 }
 
 #[test]
-fn a_read_and_a_write_over_tcp() {
+fn traces_read_and_write_over_tcp() {
     let mut tcp = Tcp::near_the_wrap();
     let mut frames = tcp.connect(0);
     let (call, reply) = read3(1, 8192, 4096);
@@ -69,7 +69,7 @@ fn a_read_and_a_write_over_tcp() {
 }
 
 #[test]
-fn vlan_tags_and_ipv6_with_extension_headers() {
+fn parses_vlan_and_ipv6_extensions() {
     let (call, reply) = read3(1, 0, 100);
     // Hop-by-hop options before UDP.
     let options = |payload: Vec<u8>| [&[17, 0, 1, 4, 0, 0, 0, 0][..], &payload].concat();
@@ -109,7 +109,7 @@ fn fragments_in_any_order() {
 }
 
 #[test]
-fn segments_out_of_order_and_sent_again() {
+fn orders_and_deduplicates_segments() {
     let mut frames = three_reads(&mut Tcp::default());
     let whole = capture(&pcap(&frames));
     assert_eq!(judged(&whole), complete(3));
@@ -124,7 +124,7 @@ fn segments_out_of_order_and_sent_again() {
 }
 
 #[test]
-fn a_lost_segment_within_a_reply_is_a_hole_and_one_with_a_mark_ends_at_the_next_record() {
+fn skips_lost_segment_to_next_record() {
     let frames = three_reads(&mut Tcp::default());
     // The middle of the first reply: its head shows all that is kept.
     let mut lossy = frames.clone();
@@ -147,7 +147,7 @@ fn a_lost_segment_within_a_reply_is_a_hole_and_one_with_a_mark_ends_at_the_next_
 }
 
 #[test]
-fn a_snap_length_leaves_what_stands_before_the_cut() {
+fn keeps_fields_before_snap_length() {
     let mut frames = three_reads(&mut Tcp::default());
     let whole = capture(&pcap(&frames));
     let read = capture(&pcap_cut(&frames, 160));
@@ -168,7 +168,7 @@ fn a_snap_length_leaves_what_stands_before_the_cut() {
 }
 
 #[test]
-fn a_connection_that_is_joined_in_the_middle() {
+fn joins_connection_in_middle() {
     let frames = three_reads(&mut Tcp::default());
     // From the middle of the first reply on.
     let read = capture(&pcap(&frames[4..]));
@@ -178,7 +178,7 @@ fn a_connection_that_is_joined_in_the_middle() {
 }
 
 #[test]
-fn replies_without_calls_and_calls_without_replies_are_counted() {
+fn counts_unmatched_calls_and_replies() {
     let frames = three_reads(&mut Tcp::default());
     let without_call = [&frames[..2], &frames[3..]].concat();
     let read = capture(&pcap(&without_call));
@@ -211,14 +211,14 @@ fn retransmissions_are_no_calls() {
 }
 
 #[test]
-fn a_trace_begins_with_its_first_packet() {
+fn starts_trace_at_first_packet() {
     let read = capture(&pcap(&three_reads(&mut Tcp::default())));
     assert_eq!(read.begin_ns, BEGIN_NS);
     assert_eq!(read.calls.iter().map(|call| call.start_ns).min(), Some(10 * MS));
 }
 
 #[test]
-fn another_procedure_with_a_pending_xid_is_a_new_call() {
+fn distinguishes_call_with_pending_xid() {
     let mut tcp = Tcp::default();
     let mut frames = tcp.connect(0);
     let (read, _) = read3(1, 0, 100);
@@ -234,7 +234,7 @@ fn another_procedure_with_a_pending_xid_is_a_new_call() {
 }
 
 #[test]
-fn an_answered_xid_over_tcp_is_used_again() {
+fn accepts_reused_xid_after_reply() {
     let mut tcp = Tcp::default();
     let mut frames = tcp.connect(0);
     let (call, reply) = read3(1, 0, 100);
@@ -246,7 +246,7 @@ fn an_answered_xid_over_tcp_is_used_again() {
 }
 
 #[test]
-fn names_and_addresses_are_hashed_unless_they_are_kept() {
+fn hashes_names_and_addresses() {
     let dir = b"some-directory-handle";
     let mut tcp = Tcp::default();
     let mut frames = tcp.connect(0);
@@ -275,7 +275,7 @@ fn names_and_addresses_are_hashed_unless_they_are_kept() {
 }
 
 #[test]
-fn calls_of_other_programs_are_counted_and_left_out() {
+fn counts_calls_of_other_programs() {
     let mut frames = three_reads(&mut Tcp::default());
     let mut tcp = Tcp::default();
     let bytes_before = |from: From| {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_instant_of_an_arrival_does_not_depend_on_who_asks() {
+    fn schedules_independently_of_caller() {
         let mut all = arrivals(Pattern::Poisson, 777, 300);
         let all: Vec<u64> = (0..700).map(|n| all.scheduled_ns(n)).collect();
         for workers in [2, 3, 7] {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_rises_evenly_and_ends_at_the_rate() {
+    fn ramps_evenly_up_to_rate() {
         let mut ramp = arrivals(Pattern::Constant, 1000, 2000);
         let scheduled: Vec<u64> = (0..3000).map(|n| ramp.scheduled_ns(n)).collect();
         let until =

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_must_be_there_and_what_was_not_may_be_gone() {
+    fn requires_only_committed_data() {
         let journal = Journal::new(2, 300, 100);
         write(&journal, 100);
         write(&journal, 100);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_was_never_answered_leaves_the_old_block_the_new_one_or_a_torn_one() {
+    fn allows_any_block_for_unanswered_write() {
         let journal = Journal::new(2, 300, 100);
         journal.note_begun(1, 0);
         assert_eq!(journal.note_found(1, 0, Some(0)), None);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_another_process_left_is_continued() {
+    fn continues_journal_of_other_process() {
         struct Left(Arc<[AtomicU32]>);
         impl AsRef<[AtomicU32]> for Left {
             fn as_ref(&self) -> &[AtomicU32] {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_and_never_written_must_be_there() {
+    fn requires_created_empty_file() {
         let journal = Journal::new(1, 250, 100);
         assert_eq!(journal.note_found(0, 249, Some(0)), None);
         assert_eq!(journal.note_found(0, 200, None), Some(BlockState::Lost));

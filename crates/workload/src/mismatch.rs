@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_are_kept_and_all_are_counted() {
+    fn keeps_first_and_counts_all() {
         let mut log = Mismatches::default();
         (0..3).for_each(|at| log.note(byte(at)));
         let mut more = Mismatches::default();

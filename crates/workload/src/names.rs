@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_a_letter_and_eight_digits() {
+    fn formats_name_with_letter_and_digits() {
         assert_eq!(Name::file(0).as_str(), "f00000000");
         assert_eq!(Name::file(17).as_str(), "f00000017");
         assert_eq!(Name::file(99_999_999).as_c_str(), c"f99999999");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn sorts_never_share_a_name_and_tell_whether_it_is_a_directory() {
+    fn separates_names_by_kind() {
         let sorts = [
             Sort::File,
             Sort::OtherFile,

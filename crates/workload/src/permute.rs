@@ -64,7 +64,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn orders_differ_by_seed_and_look_random() {
+    fn shuffles_differently_by_seed() {
         let order = |seed| {
             let permutation = Permutation::new(seed, 1000);
             (0..1000).map(|place| permutation.number_at(place)).collect::<Vec<_>>()

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_tree_all_stands_in_the_working_directory() {
+    fn puts_files_in_working_directory() {
         for workload in [Workload::Stream, Workload::Metadata, Workload::Transactions] {
             let places = Places::of(&RunSpec::null(workload));
             assert_eq!((places.count(), places.is_root(0)), (1, true));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_tree_takes_numbers_in_turn() {
+    fn assigns_numbers_in_turn() {
         let places = metadata(2, Tree { sharing: Sharing::Shared, depth: 2, branching: 2 });
         assert_eq!(places.count(), 1 + 2 + 4);
         let parents: Vec<_> = (0..7).map(|place| places.parent(place)).collect();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_of_workers_hold_only_what_is_theirs() {
+    fn separates_trees_of_workers() {
         let places = metadata(3, Tree { sharing: Sharing::Own, depth: 1, branching: 2 });
         assert_eq!(places.count(), 3 * 3);
         for number in 0..30 {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn pools_are_spread_and_mixes_fill_directories() {
+    fn spreads_pools_and_fills_directories() {
         let transactions = Transactions { directories: 2, ..Transactions::default() };
         let spec = RunBuilder::new(Workload::Transactions).transactions(transactions).build();
         assert_eq!(
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_path_fits_and_huge_trees_are_bounded() {
+    fn bounds_depth_and_size_of_trees() {
         let places = metadata(1, Tree { sharing: Sharing::Own, depth: DEPTH_MAX, branching: 1 });
         let deepest = places.path(DEPTH_MAX, Name::file(99_999_999));
         assert_eq!(deepest.as_str().matches('/').count(), DEPTH_MAX as usize + 1);

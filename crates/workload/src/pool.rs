@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_in_part_is_what_is_made_at_once() {
+    fn generates_same_content_in_parts() {
         for random_bytes in [0, 1, 409, 3072, BLOCK_BYTES] {
             let (all, mut pool) = (whole(random_bytes), Pool::unmade(5, MORE, random_bytes));
             for (begin, bytes) in [(8, 1), (4095, 2), (PERIOD - 9, 20_000), (60_000, 70_000)] {
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn the_head_stands_behind_the_end_once_more() {
+    fn repeats_head_after_end() {
         let pool = whole(BLOCK_BYTES);
         assert_eq!(pool.bytes()[..MORE], pool.bytes()[PERIOD..]);
         assert_ne!(pool.bytes()[..MORE], pool.bytes()[8..MORE + 8]);
     }
 
     #[test]
-    fn what_wraps_is_there_on_both_sides_and_nothing_else_is() {
+    fn wraps_content_on_both_sides() {
         let mut pool = Pool::unmade(5, MORE, BLOCK_BYTES);
         assert!(!pool.is_made(&(0..1)) && pool.is_made(&(7..7)));
         pool.make_part(PERIOD - 100, 5_000);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_of_the_bytes_keeps_them_as_they_are() {
+    fn keeps_bytes_while_held() {
         let mut pool = Pool::unmade(5, MORE, BLOCK_BYTES);
         let held = pool.shared();
         pool.make_part(0, 8);

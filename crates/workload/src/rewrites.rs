@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn read_in_flight_may_return_what_it_found_at_its_start() {
+    fn allows_value_from_start_of_read() {
         let rewrites = blocks(false);
         write(&rewrites);
         rewrites.begin_read(1, 100);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_write_may_come_at_any_time() {
+    fn allows_failed_write_at_any_time() {
         let rewrites = blocks(false);
         write(&rewrites);
         rewrites.begin_write(1, 100);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_of_other_hosts_are_accepted_only_if_there_are_some() {
+    fn accepts_foreign_writes_only_if_possible() {
         let other = WriteId { writer: 9, number: 40 };
         for has_others in [false, true] {
             let rewrites = blocks(has_others);
@@ -287,13 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn more_blocks_than_fit_are_not_followed() {
+    fn follows_limited_number_of_blocks() {
         assert!(Rewrites::new(1, false, 2, (REWRITTEN_BLOCKS_MAX / 2 + 1) * 10, 10).is_none());
         assert!(Rewrites::new(1, false, u32::MAX, u64::MAX, 1).is_none());
     }
 
     #[test]
-    fn threads_never_see_an_allowed_value_refused() {
+    fn never_refuses_allowed_value_across_threads() {
         use std::sync::atomic::AtomicU32 as Register;
         // A register that is read and written concurrently, like a block on a server.
         let rewrites = Rewrites::new(7, false, 1, 1, 1).unwrap();

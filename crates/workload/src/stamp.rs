@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_from_elsewhere_is_known_by_what_is_wrong_with_it() {
+    fn diagnoses_foreign_block() {
         let block = stamped(4096, 3, 8192);
         let what = |stamps: Stamps, file, offset| {
             stamps.check_block(&block, file, offset, nothing).map_err(|mismatch| mismatch.what)
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_was_cut_is_checked_with_what_was_written_behind() {
+    fn checks_truncated_block() {
         let block = stamped(4096, 3, 8192);
         let rest = |from: usize, len: usize| &[0x5a; 4096][from..from + len];
         for have in [STAMP_BYTES, 1000, 4095] {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_begin_on_the_grid_and_every_4_kib_after() {
+    fn aligns_blocks_to_grid() {
         let starts = |grid, offset, len| {
             let pieces = Pieces::new(grid, offset, len);
             pieces.map(|piece| (piece.at, piece.len, piece.in_block)).collect::<Vec<_>>()

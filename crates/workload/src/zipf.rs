@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_any_size_are_drawn_from_whole() {
+    fn draws_from_sets_of_any_size() {
         assert_eq!(Zipf::new(120, 1).draw_rank(3), 0);
         let zipf = Zipf::new(60, 1 << 40);
         let ranks: Vec<u64> = (0..1000).map(|seed| zipf.draw_rank(draw(1, seed))).collect();

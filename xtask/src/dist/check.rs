@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_or_lost_is_named() {
+    fn names_leftover_and_lost_files() {
         let before = list(&["/a", "/b"]);
         compare_lists(&before, &before).unwrap();
         let left = compare_lists(&before, &list(&["/a", "/b", "/c"])).unwrap_err().to_string();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_runs_the_program_of_the_image() {
+    fn runs_program_of_image() {
         let config = json!({ "Entrypoint": ["/usr/bin/dfsbench"], "WorkingDir": "/results" });
         let container = describe_container(&config);
         assert_eq!(container["process"]["args"][0], "/usr/bin/dfsbench");

@@ -106,7 +106,7 @@ mod tests {
     use crate::repo;
 
     #[test]
-    fn every_kind_of_file_has_its_place() {
+    fn has_place_for_every_file() {
         let release =
             Release { version: "1.2.3".to_owned(), epoch: 86_400, commit: "0".repeat(40) };
         let program = Program {

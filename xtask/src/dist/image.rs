@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reference_of_the_image_leads_to_its_bytes() {
+    fn resolves_every_reference_of_image() {
         let release =
             Release { version: "1.2.3".to_owned(), epoch: 86_400, commit: "c0ffee".to_owned() };
         let files = layout(&release, b"a layer").unwrap();

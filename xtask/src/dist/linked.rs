@@ -235,7 +235,7 @@ mod tests {
     use crate::dist::notices;
 
     #[test]
-    fn what_is_linked_is_found_and_each_has_its_licence() {
+    fn finds_licenses_of_linked_crates() {
         let linked = find(&repo::root()).unwrap();
         let names: Vec<&str> = linked.crates.iter().map(|it| it.name.as_str()).collect();
         for name in ["rustls", "ring", "libsqlite3-sys", "parquet", "clap_builder"] {

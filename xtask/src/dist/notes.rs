@@ -42,7 +42,7 @@ mod tests {
                         ## 0.2.0 (2026-12-01)\n\n- two\n\n## 0.1.0\n\n- one\n";
 
     #[test]
-    fn the_section_of_the_version_is_taken_or_what_is_unreleased() {
+    fn takes_section_of_version() {
         assert_eq!(find(PAGE, "0.2.0").unwrap(), "- two\n");
         assert_eq!(find(PAGE, "0.1.0").unwrap(), "- one\n");
         assert_eq!(find(PAGE, "0.3.0").unwrap(), "### Names\n- new\n");

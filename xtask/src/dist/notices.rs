@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_two_crates_is_printed_once_and_notices_are_kept() {
+    fn prints_shared_text_once() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(one.path().join("LICENSE"), "The terms\nof both").unwrap();
         fs::write(other.path().join("license.md"), "The terms of both\n").unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_file_gets_the_text_that_it_names_or_is_an_error() {
+    fn requires_license_text_per_crate() {
         let empty = tempfile::tempdir().unwrap();
         let page = |license: &str| {
             let crates = vec![planted("bare", license, empty.path())];

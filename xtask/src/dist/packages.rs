@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_that_are_named_after_the_package_are_owned_by_it() {
+    fn owns_folders_named_after_package() {
         let mut tree = Tree::default();
         tree.add_program("usr/bin/dfsbench", "");
         tree.add_file("usr/share/dfsbench/presets/a.toml", "");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_name_the_version_and_the_architecture() {
+    fn fills_version_and_architecture() {
         let release = Release { version: "1.2.3".to_owned(), epoch: 0, commit: String::new() };
         let text = fill_in(&release, "it", b"V @VERSION@-1\nA @ARCHITECTURE@\n").unwrap();
         let architecture = debian_architecture().unwrap();

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reference_of_the_bill_is_one_of_its_components() {
+    fn resolves_every_reference_of_sbom() {
         let leaf = Crate {
             name: "leaf".to_owned(),
             version: "2.0.0".to_owned(),

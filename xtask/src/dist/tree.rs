@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_are_sorted_and_the_same_for_any_order_of_files() {
+    fn sorts_archive_entries() {
         let one = tree(["usr/bin/tool", "tmp", "usr/a"]).to_tar(86_400).unwrap();
         let other = tree(["usr/a", "usr/bin/tool", "tmp"]).to_tar(86_400).unwrap();
         assert!(one == other);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn another_time_is_seen_in_the_bytes() {
+    fn detects_other_time_in_bytes() {
         let tree = tree(["usr/bin/tool", "tmp", "usr/a"]);
         assert!(tree.to_tar(1).unwrap() != tree.to_tar(2).unwrap());
     }

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_is_the_median_of_the_rounds_ratios() {
+    fn uses_median_of_round_ratios() {
         let rows = run(case(&[200.0, 30.0, 400.0], &[100.0, 10.0, 400.0], 2.0), 3);
         let outcome = rows[0].outcome.clone().unwrap();
         assert_eq!(outcome.ratio, Spread { median: 2.0, min: 1.0, max: 3.0 });
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_target_and_a_failed_side_do_not_hold() {
+    fn fails_missed_targets() {
         assert!(!run(case(&[199.0], &[100.0], 2.0), 1)[0].holds());
         let rows = run(case(&[200.0], &[], 2.0), 1);
         assert!(!rows[0].holds() && !rows[1].holds());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_to_be_no_worse_ties_where_rounds_fall_on_both_sides() {
+    fn ties_if_rounds_disagree() {
         let tie = |ours: &'static [f64], target| {
             run(case(ours, &[100.0, 100.0, 100.0], target), 3)[0].is_tie()
         };
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_an_even_number_is_the_mean_of_the_middle() {
+    fn averages_middle_pair_for_median() {
         let spread = Spread::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
         assert_eq!(spread, Spread { median: 2.5, min: 1.0, max: 4.0 });
         assert!(Spread::of(&[]).is_none());

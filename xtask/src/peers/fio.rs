@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_read_nothing_is_an_error() {
+    fn rejects_job_without_reads() {
         assert!(
             parse_reads(br#"{"jobs": [{"error": 0, "read": {"iops": 0, "total_ios": 0}}]}"#)
                 .is_err()

@@ -136,7 +136,7 @@ Data:
         323.80 megabytes read (40.48 megabytes per second)";
 
     #[test]
-    fn counts_come_out_of_the_report_of_postmark() {
+    fn parses_postmark_counts() {
         let found = parse_report(PRINTED).unwrap();
         let wanted = Made { created: 49_946, removed: 50_054, read: 50_067, appended: 49_430 };
         assert_eq!(found, wanted);
@@ -145,7 +145,7 @@ Data:
     }
 
     #[test]
-    fn a_coin_that_is_not_fair_is_found() {
+    fn detects_unfair_coin() {
         let made = Made { created: 48_000, removed: 52_000, read: 50_000, appended: 50_000 };
         assert!(made.check().unwrap_err().to_string().contains("48000"));
     }

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_units_and_failures_say_why() {
+    fn formats_units_and_failures() {
         let outcome = Outcome {
             ours: Spread::of_one(2_000_000.0),
             peer: Spread::of_one(1_000_000.0),

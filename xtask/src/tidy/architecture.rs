@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_names_an_unknown_crate_is_refused() {
+    fn rejects_unknown_crate_in_table() {
         let page = format!("{HEAD}| 1 | `stats` | x | modle |\n");
         let error = Architecture::parse(&page).unwrap_err();
         assert!(error.to_string().contains("modle"), "{error}");

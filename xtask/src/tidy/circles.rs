@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_an_error_that_names_its_modules() {
+    fn names_modules_of_cycle() {
         let files = [
             ("lib.rs", "mod a;\nmod b;\nmod c;\nuse crate::a::A;\n"),
             ("a.rs", "use crate::{\n    b::{B as Other, self},\n    X,\n};\n"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_and_what_it_contains_may_use_each_other() {
+    fn allows_use_of_own_submodules() {
         let files = [
             ("lib.rs", "mod a;\nuse crate::a::B;\n"),
             ("a.rs", "mod b;\nuse crate::a::b::B;\n"),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_comments_and_literals_make_no_circle() {
+    fn ignores_tests_and_comments() {
         let files = [
             ("a.rs", "use crate::b::B;\n"),
             (

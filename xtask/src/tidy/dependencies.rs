@@ -113,21 +113,21 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_of_the_table_pass_also_within_a_layer() {
+    fn accepts_listed_dependencies() {
         let engine = member("engine", &[("nfs-client", Kind::Normal), ("model", Kind::Normal)]);
         let bin = member("dfsbench", &[("engine", Kind::Normal), ("lab", Kind::Build)]);
         assert_eq!(messages(&[engine, bin]), Vec::<String>::new());
     }
 
     #[test]
-    fn a_dependency_on_a_higher_layer_is_found() {
+    fn finds_dependency_on_higher_layer() {
         let found = messages(&[member("model", &[("engine", Kind::Normal)])]);
         let want = "error: dependency model -> engine: leads upwards, from layer 0 to layer 2";
         assert_eq!(found, [want]);
     }
 
     #[test]
-    fn a_dependency_within_a_layer_that_is_not_listed_is_found() {
+    fn finds_unlisted_dependency_within_layer() {
         let found = messages(&[member("nfs-client", &[("engine", Kind::Normal)])]);
         let want = "error: dependency nfs-client -> engine: \
                     is within its layer and is not in the table of architecture.md";
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_use_higher_layers_but_not_in_a_cycle() {
+    fn allows_test_dependencies_without_cycle() {
         let lab = member("lab", &[("dfsbench", Kind::Dev)]);
         assert!(messages(&[lab.clone(), member("dfsbench", &[])]).is_empty());
         let found = messages(&[lab, member("dfsbench", &[("lab", Kind::Normal)])]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_row_is_found() {
+    fn finds_crate_without_row() {
         assert!(messages(&[member("shed", &[])])[0].contains("not in the table"));
         let found = messages(&[member("xtask", &[("model", Kind::Normal)])]);
         assert!(found[0].contains("uses `model`"), "{found:?}");

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_outside_of_the_crate_is_found() {
+    fn finds_file_outside_crate() {
         let text = "const A: &str = include_str!(\"../../../presets/a.toml\");\n";
         assert_eq!(count("crates/x/src/a.rs", text), 1);
         assert_eq!(count("crates/x/src/b/a.rs", text), 1);

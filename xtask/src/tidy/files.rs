@@ -130,7 +130,7 @@ mod tests {
     use super::{SourceFile, sources};
 
     #[test]
-    fn only_the_build_folders_of_packages_are_skipped() {
+    fn skips_only_build_folders() {
         let root = tempfile::TempDir::new().unwrap();
         for (path, text) in [
             ("crates/a/Cargo.toml", ""),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_crate_and_what_is_test_code() {
+    fn classifies_crates_and_tests() {
         let file = SourceFile::new("crates/nfs-proto/src/rpc.rs", "");
         assert_eq!((file.krate.as_str(), file.is_test), ("nfs-proto", false));
         assert!(SourceFile::new("crates/plan/tests/golden.rs", "").is_test);

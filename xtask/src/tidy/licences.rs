@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_is_enough_and_a_bond_is_not() {
+    fn accepts_any_permissive_choice() {
         for good in [
             "MIT",
             "MIT/Apache-2.0",

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_or_a_heading_that_is_missing_is_found_with_its_line() {
+    fn finds_broken_link_with_line() {
         let text = "x\n[a](gone.md) [b](../other.md#gone) [c](#here)\n[d](../../../up.md)\n";
         let found = found(text);
         assert_eq!(found.len(), 4, "{found:?}");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_the_contents_do_not_list_is_found() {
+    fn finds_unlisted_page() {
         let pages = ["docs/SUMMARY.md", "docs/a.md", "docs/b/c.md", "README.md"].map(str::to_owned);
         let found = check_contents("- [A](a.md)\n", &pages);
         assert_eq!(found.len(), 1, "{found:?}");

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_without_a_line_is_found_and_a_line_without_a_dependency_too() {
+    fn compares_dependencies_with_page() {
         let found = found(&format!("{TABLE}| `gone` | x |\n"), &["serde"]);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].contains("serde: is a dependency without a line"));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_of_the_manifest_without_a_user_is_found() {
+    fn finds_unused_workspace_dependency() {
         let found = found(&format!("{TABLE}| `rand` | x |\n"), &["rand"]);
         assert_eq!(found, ["error: serde: is listed in Cargo.toml but no crate uses it"]);
     }

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn braces_in_comments_and_literals_are_blanked() {
+    fn blanks_braces_in_literals() {
         let text = "a /* { /* { */ */ b // {\n\"{\\\"{\" r#\"{\"{\"# b'{' '\\'' '{' 'x: &'a str }";
         let masked = mask(text);
         assert!(!masked.contains('{'), "{masked}");
@@ -217,12 +217,12 @@ mod tests {
     }
 
     #[test]
-    fn raw_identifiers_and_words_that_end_in_r_are_code() {
+    fn recognizes_raw_identifiers() {
         assert_eq!(mask("r#type { for\"x\" br\"{\" }"), "r#type { for\" \" br\" \" }");
     }
 
     #[test]
-    fn the_end_of_a_block_skips_array_types_and_nested_blocks() {
+    fn finds_end_of_nested_block() {
         let source = Source::new("fn a(x: [u8; 4]) -> u8 {\n if x { 1 } else { 2 }\n}\nfn b();\n");
         assert_eq!(end_of_block(&source.code, 0, 0), Some(2));
         assert_eq!(end_of_block(&source.code, 3, 0), None);

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_was_made_text_is_found() {
+    fn finds_broken_table() {
         let good = "- item\n\n  | a | b |\n  |---|--:|\n  | 1 | 2 |\n\n```\nx |---| y\n```\n";
         assert_eq!(check("docs/a.md", good), []);
         let found = check("docs/a.md", "x\n  | a | b | |---|---| | 1 | 2 |\n");

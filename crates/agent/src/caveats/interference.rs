@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_out_what_the_run_may_cause() {
+    fn omits_what_run_may_cause() {
         // Files that go through the page cache press on memory themselves.
         let buffered = on(&directory().direct(false).build(), None, &used());
         assert_eq!(numbers(&buffered)[3], None);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_programs_on_cpus_of_the_run() {
+    fn counts_programs_on_run_cpus() {
         // The run is confined to one CPU, and the other programs used another one.
         let mut confined = used();
         confined.host = HostTimes {

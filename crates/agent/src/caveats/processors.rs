@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn server_on_this_host_is_not_foreign() {
+    fn does_not_count_local_server_as_foreign() {
         let near = nfs("127.0.0.1", 1);
         let shared = Plant { client: 0.40, server: Some(0.45), others: 0.03, stolen: 0.0 };
         assert_eq!(shared.code(&near), None);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_of_a_program_is_its_own() {
+    fn attributes_wait_to_program() {
         let mut used = Plant { client: 0.4, others: 0.5, ..Plant::default() }.used();
         let spec = directory(Workload::Dd);
         let result = PassResult::new(Pass::Write);
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn stolen_time_is_contention_without_any_wait() {
+    fn counts_stolen_time_as_contention() {
         for spec in all_kinds() {
             // A single worker on two CPUs was the only one to run, and lost 20 % of its time.
             let used = Plant { client: 0.30, stolen: 0.10, ..Plant::default() }.used();
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn quota_is_the_limit_of_the_client() {
+    fn attributes_quota_to_client() {
         let mut held = waited(SECOND / 2);
         held.scope.processor_wait =
             Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: SECOND / 2, of_ns: SECOND });

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_and_its_way_back_are_reported_with_their_instants() {
+    fn reports_clock_step_and_its_reversal() {
         let mut calendar = Calendar::begin(at(1_000 * SECOND, 10 * SECOND));
         for second in 1..10 {
             let ahead = if (3..8).contains(&second) { 5 } else { 0 };
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interruption_between_two_clocks_is_no_step() {
+    fn ignores_interruption_between_clock_reads() {
         let mut calendar = Calendar::begin(at(1_000 * SECOND, 10 * SECOND));
         let looks = std::cell::Cell::new(0);
         calendar.look(|| {

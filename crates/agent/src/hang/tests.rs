@@ -87,7 +87,7 @@ fn watched(point: &Path, silence_ticks: Option<u64>, stop: &Arc<AtomicBool>) -> 
 }
 
 #[test]
-fn a_wait_for_a_mount_that_never_answers_is_ended_by_force() {
+fn ends_wait_for_dead_mount() {
     let Some(mount) = DeadMount::new() else { return };
     let guard = HangGuard::start(None);
     let stop = Arc::default();
@@ -104,7 +104,7 @@ fn a_wait_for_a_mount_that_never_answers_is_ended_by_force() {
 }
 
 #[test]
-fn a_request_to_stop_ends_the_wait_where_nothing_else_would() {
+fn ends_wait_on_stop_request() {
     let Some(mount) = DeadMount::new() else { return };
     let guard = HangGuard::start(None);
     let stop = Arc::new(AtomicBool::new(false));
@@ -117,7 +117,7 @@ fn a_request_to_stop_ends_the_wait_where_nothing_else_would() {
 }
 
 #[test]
-fn only_a_wait_without_an_answer_is_silence() {
+fn counts_only_unanswered_wait_as_silence() {
     let wait = |sleeps: u64| BTreeMap::from([(7, sleeps)]);
     let mut silence = Silence::default();
     // If no thread is waiting, rare replies don't matter.
@@ -141,7 +141,7 @@ fn only_a_wait_without_an_answer_is_silence() {
 static GIVEN_UP: Mutex<String> = Mutex::new(String::new());
 
 #[test]
-fn the_changes_of_a_host_are_undone_before_its_agent_is_given_up() {
+fn restores_host_before_giving_up_agent() {
     let state = tempfile::tempdir().unwrap();
     let stop = Arc::default();
     let mut host = ThisHost::new(state.path(), &stop);

@@ -89,7 +89,7 @@ fn assert_all_exact(agent: &mut DrivenAgent, spec: &RunSpec) {
 }
 
 #[test]
-fn every_workload_on_a_directory_is_accounted_for() {
+fn accounts_for_directory_workloads() {
     let directory = tempfile::tempdir().unwrap();
     for backend in [BackendKind::Posix, BackendKind::Uring] {
         for spec in runs(&RunSpec { backend, ..stream(directory.path()) }) {
@@ -99,7 +99,7 @@ fn every_workload_on_a_directory_is_accounted_for() {
 }
 
 #[test]
-fn every_workload_over_nfs_is_accounted_for_call_by_call() {
+fn accounts_for_nfs_calls() {
     for version in NfsVersion::ALL {
         let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
         let mut on = nfs(&server);
@@ -117,7 +117,7 @@ fn every_workload_over_nfs_is_accounted_for_call_by_call() {
 }
 
 #[test]
-fn every_workload_with_delegations_is_accounted_for_and_returns_them() {
+fn accounts_for_delegations() {
     for version in [NfsVersion::V4_1, NfsVersion::V4_2] {
         let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
         let mut on = nfs(&server);
@@ -155,7 +155,7 @@ fn every_workload_with_delegations_is_accounted_for_and_returns_them() {
 }
 
 #[test]
-fn closing_in_time_is_accounted_for_and_leaves_nothing_uncommitted() {
+fn accounts_for_timed_close() {
     let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
     for version in [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1] {
         for durability in [Durability::Close, Durability::Dsync, Durability::Osync] {
@@ -175,7 +175,7 @@ fn closing_in_time_is_accounted_for_and_leaves_nothing_uncommitted() {
 }
 
 #[test]
-fn a_timed_close_is_a_close_of_each_file_within_the_window() {
+fn counts_timed_close_of_each_file() {
     let versions = [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1, NfsVersion::V4_2];
     for version in versions {
         let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
@@ -205,7 +205,7 @@ fn a_timed_close_is_a_close_of_each_file_within_the_window() {
 }
 
 #[test]
-fn what_workers_have_open_together_is_left_open_by_each() {
+fn leaves_shared_files_open() {
     for version in [NfsVersion::V4_0, NfsVersion::V4_1] {
         let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
         let mut spec = RunSpec { workload: Workload::OpMix, files: 20, ..nfs(&server) };
@@ -275,7 +275,7 @@ fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, CrossCheckSources) {
 }
 
 #[test]
-fn an_op_that_only_seems_done_is_missed_in_every_workload() {
+fn detects_op_that_only_seems_done() {
     let on = RunSpec { target: Target::Null, queue_depth: 8, ..stream(Path::new("/")) };
     for spec in runs(&on) {
         for pass in spec.passes() {
@@ -288,7 +288,7 @@ fn an_op_that_only_seems_done_is_missed_in_every_workload() {
 }
 
 #[test]
-fn an_op_that_never_reached_the_server_is_missed_whatever_its_kind() {
+fn detects_op_missing_at_server() {
     let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
     let mut spec = nfs(&server);
     let (template, _) = lossy(&RunSpec { target: Target::Null, ..spec.clone() }, Pass::Read);

@@ -114,7 +114,7 @@ fn a_flipped_bit_is_found() {
 }
 
 #[test]
-fn a_server_that_loses_data_is_found() {
+fn detects_server_that_loses_data() {
     let losing = server(ServerConfig { store: StoreMode::Discard, ..ServerConfig::default() });
     let sound = server(ServerConfig::default());
     for (server, mismatch) in [(&losing, true), (&sound, false)] {
@@ -128,7 +128,7 @@ fn a_server_that_loses_data_is_found() {
 }
 
 #[test]
-fn failed_ops_are_counted_and_end_the_pass_when_there_are_many() {
+fn ends_pass_after_many_failures() {
     let directory = on_storage();
     let mut agent = DrivenAgent::new();
     let spec = metadata(directory.path(), 300);
@@ -147,7 +147,7 @@ fn failed_ops_are_counted_and_end_the_pass_when_there_are_many() {
 }
 
 #[test]
-fn an_error_of_the_server_is_an_error_of_the_pass() {
+fn reports_server_error_in_pass() {
     let faults = FaultPlan {
         seed: 1,
         errors: vec![ErrorFault {
@@ -186,7 +186,7 @@ fn a_stopped_pass_is_interrupted() {
 }
 
 #[test]
-fn a_pass_that_is_stopped_while_it_is_counted_is_not_accused() {
+fn tolerates_stop_while_counting() {
     let server = server(ServerConfig::default());
     for (stops_after_work, counted) in [(false, true), (true, false)] {
         let mut agent = DrivenAgent::new();
@@ -204,7 +204,7 @@ fn a_pass_that_is_stopped_while_it_is_counted_is_not_accused() {
 }
 
 #[test]
-fn a_transfer_size_that_the_server_refuses_is_not_effective() {
+fn reports_refused_transfer_size() {
     let small = server(ServerConfig {
         faults: FaultPlan {
             read_bytes_max: Some(32 << 10),
@@ -246,7 +246,7 @@ fn transactions_have_no_depth() {
 }
 
 #[test]
-fn a_refused_ring_falls_back_to_posix() {
+fn falls_back_to_posix_without_ring() {
     // More entries than the kernel grants (IORING_MAX_ENTRIES is 32768) is a sure refusal.
     let directory = on_storage();
     for (queue_depth, refused) in [(40_000, true), (8, false)] {
@@ -272,7 +272,7 @@ fn the_data_was_not_waited_for() {
 }
 
 #[test]
-fn slots_that_a_server_grants_bound_the_depth() {
+fn limits_depth_to_granted_slots() {
     // One slot is that of the mount, and four are for the ops.
     let planned = FaultPlan { session_slots_max: Some(5), ..FaultPlan::default() };
     let few = server(ServerConfig { faults: planned, ..ServerConfig::default() });

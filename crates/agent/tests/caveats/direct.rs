@@ -25,7 +25,7 @@ fn direct_spec(path: &std::path::Path) -> RunSpec {
 /// Linux opens files of tmpfs with `O_DIRECT` from 6.6 on, and goes through the page cache; older
 /// kernels refuse to open them.
 #[test]
-fn direct_io_on_tmpfs_is_reported_or_refused() {
+fn reports_direct_io_on_tmpfs() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut agent = DrivenAgent::new();
     let begun = agent.try_begin(&direct_spec(memory.path()));
@@ -52,7 +52,7 @@ fn opens_direct(directory: &std::path::Path) -> bool {
 }
 
 #[test]
-fn direct_io_that_reaches_storage_raises_no_caveat() {
+fn accepts_direct_io_that_reaches_storage() {
     let storage = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut agent = DrivenAgent::new();
     agent.begin(&direct_spec(storage.path()));
@@ -62,7 +62,7 @@ fn direct_io_that_reaches_storage_raises_no_caveat() {
 }
 
 #[test]
-fn pages_that_were_there_before_raise_no_caveat() {
+fn ignores_pages_cached_before() {
     let pages = |resident_pages| Some(Residency { resident_pages, pages: 1000 });
     let at_bound = (RESIDENT_SHARE_MAX * 1000.0) as u64;
     assert_eq!(about_direct(Pass::Read, pages(0), pages(at_bound)), None);
@@ -74,7 +74,7 @@ fn pages_that_were_there_before_raise_no_caveat() {
 }
 
 #[test]
-fn a_program_on_a_mount_is_judged_by_what_went_over_the_wire() {
+fn judges_mounted_program_by_wire_bytes() {
     let mount = nfs_mount();
     let result = |pass, kind, bytes| PassResult {
         pass,
@@ -97,7 +97,7 @@ fn a_program_on_a_mount_is_judged_by_what_went_over_the_wire() {
 }
 
 #[test]
-fn a_program_of_which_storage_read_enough_is_not_judged() {
+fn trusts_program_that_read_storage() {
     let mount = Mount { file_system: "ext4".to_owned(), ..nfs_mount() };
     let overlay = Mount { file_system: "overlay".to_owned(), ..nfs_mount() };
     let kinds = vec![crate::mount::done(OpKind::Read, 100)];

@@ -42,7 +42,7 @@ fn a_short_pass_raises_a_caveat() {
 }
 
 #[test]
-fn workers_out_of_step_raise_a_caveat() {
+fn raises_caveat_for_uneven_workers() {
     let spec = RunSpec { workers: 2, files: 2, ..stream(Path::new("/")) };
     for (common_window_ns, expected) in [(890_000_000, true), (910_000_000, false)] {
         let result = PassResult { common_window_ns, ..result() };
@@ -57,7 +57,7 @@ fn workers_out_of_step_raise_a_caveat() {
 }
 
 #[test]
-fn a_client_without_time_left_raises_a_caveat_on_nfs_only() {
+fn raises_client_saturated_only_for_nfs() {
     let server = server(ServerConfig::default());
     let busy = PassResult { client_cpu_ns: 960_000_000, ..result() };
     assert!(raises_code(&nfs(&server), &busy, CaveatCode::ClientSaturated));
@@ -66,7 +66,7 @@ fn a_client_without_time_left_raises_a_caveat_on_nfs_only() {
 }
 
 #[test]
-fn a_server_on_this_host_is_noted() {
+fn notes_server_on_same_host() {
     let server = server(ServerConfig::default());
     let near = nfs(&server);
     assert!(raises_code(&near, &result(), CaveatCode::SharedHost));
@@ -95,7 +95,7 @@ fn has(caveats: &[Caveat], code: CaveatCode) -> bool {
 }
 
 #[test]
-fn a_load_that_was_not_met_raises_a_caveat() {
+fn raises_caveat_for_unmet_load() {
     let mut spec = RunSpec { workload: Workload::Mixed, ..stream(Path::new("/")) };
     spec.read_percent = 100;
     spec.load.rate_per_s = 10_000;
@@ -112,7 +112,7 @@ fn a_load_that_was_not_met_raises_a_caveat() {
 }
 
 #[test]
-fn shares_that_are_off_raise_a_caveat() {
+fn raises_caveat_for_wrong_shares() {
     let mut spec = RunSpec { workload: Workload::OpMix, ..stream(Path::new("/")) };
     spec.op_mix.shares = vec![(OpKind::Read, 5_000), (OpKind::Lookup, 5_000)];
     let off = |spec: &RunSpec, pass, reads, lookups| {
@@ -177,7 +177,7 @@ fn content_of_programs_may_be_compressed() {
 }
 
 #[test]
-fn data_that_shrinks_on_its_way_raises_a_caveat() {
+fn raises_caveat_for_compressible_data() {
     let written = done(Pass::Write, &[(OpKind::Write, 10)]);
     let random = stream(Path::new("/"));
     let mut zeros = random.clone();
@@ -206,7 +206,7 @@ fn data_that_shrinks_on_its_way_raises_a_caveat() {
 }
 
 #[test]
-fn speeds_of_an_emulated_processor_raise_a_caveat() {
+fn raises_caveat_on_emulated_cpu() {
     let caveat = caveats::about_host(Some("QEMU Virtual CPU")).unwrap();
     assert_eq!(caveat.code, CaveatCode::Emulated);
     assert!(caveat.evidence.contains("QEMU Virtual CPU"));

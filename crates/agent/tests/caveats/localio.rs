@@ -106,7 +106,7 @@ fn is_silent_about_data_in_calls() {
 }
 
 #[test]
-fn is_silent_where_layouts_send_data_elsewhere() {
+fn stays_silent_for_pnfs_layouts() {
     let flexfiles = V4.replace("pnfs=not configured", "pnfs=LAYOUT_FLEX_FILES");
     let elsewhere = Moved { read_bytes: 16 * MIB, ..Moved::default() };
     assert_eq!(codes_of_read(V4, elsewhere), [CaveatCode::Localio]);

@@ -42,7 +42,7 @@ fn found(loops: &[LoopDevice], sectors: &[(&str, u64)]) -> Option<Caveat> {
 }
 
 #[test]
-fn names_the_loop_device_and_both_counts() {
+fn names_loop_device_and_counts() {
     let loops = [device("loop0", true, on("vda1"))];
     assert_eq!(found(&loops, &[("loop0", 1_000), ("vda1", 900)]), None);
     let caveat = found(&loops, &[("loop0", 1_000), ("vda1", 130)]).unwrap();
@@ -61,7 +61,7 @@ fn trusts_direct_loop_devices() {
 }
 
 #[test]
-fn finds_the_cached_one_in_a_chain() {
+fn finds_cached_device_in_chain() {
     let inner = device("loop1", false, on("loop0"));
     let outer = device("loop0", true, on("vda1"));
     let sectors = [("loop1", 1_000), ("loop0", 1_000), ("vda1", 10)];
@@ -70,7 +70,7 @@ fn finds_the_cached_one_in_a_chain() {
 }
 
 #[test]
-fn adds_loop_devices_on_the_same_disk() {
+fn adds_loop_devices_on_same_disk() {
     let loops = [device("loop0", true, on("vda1")), device("loop1", true, on("vda1"))];
     let sectors = |disk| [("loop0", 500), ("loop1", 500), ("vda1", disk)];
     assert!(found(&loops, &sectors(899)).is_some());
@@ -78,7 +78,7 @@ fn adds_loop_devices_on_the_same_disk() {
 }
 
 #[test]
-fn takes_a_file_in_memory_for_memory() {
+fn treats_file_in_tmpfs_as_memory() {
     let loops = [device("loop0", false, Below::Memory("tmpfs".to_owned()))];
     let caveat = found(&loops, &[("loop0", 1_000), ("vda1", 9_000)]).unwrap();
     assert!(caveat.evidence.contains("which is on tmpfs"), "{}", caveat.evidence);

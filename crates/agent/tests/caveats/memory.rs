@@ -84,7 +84,7 @@ fn names_reads_from_daemon_memory() {
 }
 
 #[test]
-fn storage_behind_a_daemon_is_no_cache() {
+fn does_not_suspect_storage_daemon() {
     for file_system in ["fuse", "fuse.bindfs", "fuseblk"] {
         let code = |stored| raised(&direct(true), file_system, &[], Some(&served(stored))).0;
         assert_eq!(code(READ * 9 / 10 + 1), "");
@@ -93,7 +93,7 @@ fn storage_behind_a_daemon_is_no_cache() {
 }
 
 #[test]
-fn network_behind_a_daemon_is_no_cache() {
+fn does_not_suspect_network_daemon() {
     let code =
         |counter| raised(&direct(true), "fuse.sshfs", &[(counter, READ)], Some(&served(0))).0;
     assert_eq!(code("net.eth0.received_bytes"), "");
@@ -104,7 +104,7 @@ fn network_behind_a_daemon_is_no_cache() {
 }
 
 #[test]
-fn daemons_out_of_sight_are_only_noted() {
+fn notes_hidden_daemons() {
     let mut hidden = served(0);
     if let Some(fuse) = &mut hidden.fuse {
         fuse.is_complete = false;
@@ -129,7 +129,7 @@ fn direct_alone_excuses_nothing() {
 }
 
 #[test]
-fn other_counters_and_large_files_are_silent() {
+fn ignores_other_counters_and_large_files() {
     for counted in ["ext4", "nfs4"] {
         assert_eq!(raised(&direct(false), counted, &[], None).0, "");
     }

@@ -81,7 +81,7 @@ fn codes_of_stat(counters: &[(&str, u64)]) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_did_not_come_over_the_wire_was_cached() {
+fn reports_reads_missing_on_wire() {
     let wire = |bytes| [("server_read_bytes", bytes), ("READ.ops", 1)];
     assert_eq!(codes_of_read(&wire(100)), [""; 0]);
     assert_eq!(codes_of_read(&wire(89)), ["cached"]);
@@ -94,7 +94,7 @@ fn what_did_not_come_over_the_wire_was_cached() {
 }
 
 #[test]
-fn calls_that_were_sent_again_are_reported() {
+fn reports_retransmitted_calls() {
     let wire = ("server_read_bytes", 100);
     let sent = |again| [wire, ("READ.ops", 10), ("READ.transmissions", 10 + again)];
     assert_eq!(codes_of_read(&sent(IN_FLIGHT_MAX)), [""; 0]);
@@ -144,7 +144,7 @@ fn segments_arrived(spec: &RunSpec, sent: u64, again: u64, twice: u64) -> Option
 }
 
 #[test]
-fn segments_that_tcp_sent_again_are_reported() {
+fn reports_tcp_retransmits() {
     let [served, _] = served_and_local();
     // What a shaped link did to a run that nothing was stated of.
     let reported = segments(&served, 1_200_000, 115_191).expect("tcp-retransmits");
@@ -157,7 +157,7 @@ fn segments_that_tcp_sent_again_are_reported() {
 }
 
 #[test]
-fn what_tcp_sends_again_for_others_raises_no_caveat() {
+fn ignores_foreign_tcp_retransmits() {
     let [served, local] = served_and_local();
     // A few by chance, or a share that costs nothing.
     assert_eq!(segments(&served, 10_000, SEGMENTS_AGAIN_MAX), None);
@@ -195,7 +195,7 @@ fn own_segments(spec: &RunSpec, tcp: TcpCounters) -> Option<String> {
 }
 
 #[test]
-fn segments_of_our_own_connections_are_reported() {
+fn reports_own_retransmitted_segments() {
     let [served, _] = served_and_local();
     let tcp = TcpCounters {
         connections: 2,
@@ -214,7 +214,7 @@ fn segments_of_our_own_connections_are_reported() {
 }
 
 #[test]
-fn what_the_host_sends_again_for_others_does_not_accuse_our_own_connections() {
+fn does_not_blame_own_connections() {
     let [served, _] = served_and_local();
     let clean = TcpCounters { connections: 1, segments_sent: 1_200_000, ..TcpCounters::default() };
     assert_eq!(own_segments(&served, clean), None);
@@ -229,7 +229,7 @@ fn what_the_host_sends_again_for_others_does_not_accuse_our_own_connections() {
 }
 
 #[test]
-fn the_limit_of_sending_is_a_fact_where_much_was_sent() {
+fn records_send_limit_as_fact() {
     let window_ns = 1_000_000_000;
     let result = PassResult { pass: Pass::Write, window_ns, ..crate::figures::result() };
     let tcp = TcpCounters {
@@ -278,7 +278,7 @@ fn read_back(spec: &RunSpec, host_mib: u64) -> Option<String> {
 }
 
 #[test]
-fn what_a_server_may_have_in_memory_is_noted() {
+fn notes_possible_server_cache() {
     let [served, _] = served_and_local();
     let unknown = read_back(&served, 1).unwrap();
     assert!(unknown.ends_with("the size of the server's memory is not known"), "{unknown}");
@@ -295,7 +295,7 @@ fn what_a_server_may_have_in_memory_is_noted() {
 }
 
 #[test]
-fn a_server_that_has_less_memory_than_files_is_not_suspected() {
+fn trusts_server_with_small_memory() {
     let [served, local] = served_and_local();
     let reported = RunSpec { server_memory_bytes: 64 * MIB, ..served.clone() };
     assert_eq!(read_back(&reported, 1_000), None);

@@ -20,7 +20,7 @@ fn small(spec: RunSpec) -> RunSpec {
 }
 
 #[test]
-fn campaigns_on_one_directory_name_each_other() {
+fn detects_campaigns_in_same_directory() {
     let folder = tempfile::tempdir().unwrap();
     let spec = small(stream(folder.path()));
     let [mut one, mut other] = [DrivenAgent::new(), DrivenAgent::new()];
@@ -38,7 +38,7 @@ fn campaigns_on_one_directory_name_each_other() {
 }
 
 #[test]
-fn campaigns_on_one_export_name_each_other() {
+fn detects_campaigns_on_same_export() {
     let server = server(ServerConfig::default());
     let spec = small(nfs(&server));
     let [mut one, mut other] = [DrivenAgent::new(), DrivenAgent::new()];

@@ -42,7 +42,7 @@ fn mix(on: RunSpec, read_percent: u32, load: Load) -> RunSpec {
 }
 
 #[test]
-fn a_server_slower_than_the_load_is_below_what_was_offered() {
+fn reports_server_slower_than_offered() {
     let load = Load { rate_per_s: 1_000, arrivals: Arrivals::Constant, ..Load::default() };
     let offered = |server: &Server| {
         let spec = RunSpec { duration_ms: 300, ..mix(nfs(server), 100, load) };
@@ -60,7 +60,7 @@ fn a_server_slower_than_the_load_is_below_what_was_offered() {
 }
 
 #[test]
-fn a_queue_that_the_warm_up_leaves_is_carried_in_place_of_later_ops() {
+fn carries_queue_over_from_warmup() {
     let load = Load { rate_per_s: 1_000, arrivals: Arrivals::Constant, ..Load::default() };
     let pass = |server: &Server, warmup_ms: u64| {
         let load = Load { warmup_ms, ..load };
@@ -83,7 +83,7 @@ fn a_queue_that_the_warm_up_leaves_is_carried_in_place_of_later_ops() {
 }
 
 #[test]
-fn ops_that_are_answered_with_an_error_are_not_below_what_was_offered() {
+fn counts_failed_ops_as_answered() {
     let errors = vec![ErrorFault {
         calls: FaultedCalls::V3(Procedure::Read.number()),
         status: Status::Io,
@@ -105,7 +105,7 @@ fn ops_that_are_answered_with_an_error_are_not_below_what_was_offered() {
 }
 
 #[test]
-fn a_mix_of_which_a_server_refuses_one_kind_has_other_shares() {
+fn reports_mix_with_refused_op() {
     let errors = vec![ErrorFault {
         calls: FaultedCalls::V3(Procedure::Read.number()),
         status: Status::Io,
@@ -121,7 +121,7 @@ fn a_mix_of_which_a_server_refuses_one_kind_has_other_shares() {
 }
 
 #[test]
-fn zeros_raise_a_caveat_where_something_may_compress_them() {
+fn warns_of_compressible_zeros() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let server = server(ServerConfig::default());
     let local = RunSpec { file_size_bytes: 1 << 20, ..stream(directory.path()) };
@@ -141,7 +141,7 @@ fn zeros_raise_a_caveat_where_something_may_compress_them() {
 }
 
 #[test]
-fn a_server_without_readdirplus_lists_with_readdir_and_the_mix_says_so() {
+fn reports_missing_readdirplus_in_mix() {
     let mix = |server: &Server| {
         let mut spec = RunSpec { workload: Workload::OpMix, files: 40, ..nfs(server) };
         spec.op_mix.shares = vec![(OpKind::ReaddirPlus, 5_000), (OpKind::Getattr, 5_000)];

@@ -27,7 +27,7 @@ fn is_test(cell: &str) -> bool {
 }
 
 #[test]
-fn every_code_is_on_the_page_as_it_is() {
+fn documents_every_code() {
     for code in CaveatCode::ALL {
         let [_, severity, sentence, evidence, advice, cannot_see] = line(PAGE, *code);
         let level = match code.severity() {
@@ -43,7 +43,7 @@ fn every_code_is_on_the_page_as_it_is() {
 }
 
 #[test]
-fn every_code_has_a_test_that_plants_it_and_one_that_is_silent() {
+fn has_planted_and_silent_test_per_code() {
     for code in CaveatCode::ALL {
         let [_, causes, plants, silent] = line(TESTS, *code);
         assert!(!causes.is_empty(), "{code}: `planted causes` is empty");

@@ -65,7 +65,7 @@ fn fails_of_a_panic(report: &Report, sentence: &str) {
 }
 
 #[test]
-fn a_worker_that_panics_fails_its_pass_stops_the_others_and_leaves_nothing() {
+fn stops_pass_after_worker_panic() {
     let directory = tempfile::tempdir().unwrap();
     // At its start, and in the middle of its work.
     for looks in [1, 200] {
@@ -86,7 +86,7 @@ fn a_worker_that_panics_fails_its_pass_stops_the_others_and_leaves_nothing() {
 }
 
 #[test]
-fn an_order_that_panics_fails_and_the_agent_obeys_the_next_one() {
+fn survives_panicking_order() {
     let directory = tempfile::tempdir().unwrap();
     // The thread that reads telemetry has no name of ours, and is joined by the agent's.
     let mut agent = DrivenAgent::on(Trap::for_thread("agent-of-test", 40));

@@ -50,7 +50,7 @@ fn no_caveat_where_nothing_went_wrong() {
 }
 
 #[test]
-fn what_a_server_takes_in_two_parts_was_not_lost() {
+fn accepts_record_sent_in_parts() {
     let faults =
         FaultPlan { seed: 3, short_write: PartsPerMillion(300_000), ..FaultPlan::default() };
     let caveats = written(faults, NfsSettings::default());
@@ -104,7 +104,7 @@ fn whole_transfers_raise_no_caveat() {
 }
 
 #[test]
-fn lost_answers_over_udp_are_requested_again_and_reported() {
+fn reports_lost_udp_replies() {
     let faults = FaultPlan { seed: 3, drop_reply: PartsPerMillion(50_000), ..FaultPlan::default() };
     let settings = NfsSettings { proto: Proto::Udp, timeo_ms: 100, ..NfsSettings::default() };
     let caveats = written(faults, settings);
@@ -113,7 +113,7 @@ fn lost_answers_over_udp_are_requested_again_and_reported() {
 }
 
 #[test]
-fn a_connection_that_is_closed_again_and_again_is_reported() {
+fn reports_repeatedly_closed_connection() {
     let faults = FaultPlan { close_after_calls: Some(20), ..FaultPlan::default() };
     let caveats = written(faults, NfsSettings::default());
     let reported = evidence(&caveats, CaveatCode::Recovered).expect("recovered");
@@ -141,7 +141,7 @@ fn failed_pass_was_not_made_good() {
 }
 
 #[test]
-fn a_server_that_puts_calls_off_is_reported() {
+fn reports_server_that_delays_calls() {
     let faults = FaultPlan {
         seed: 1,
         errors: vec![ErrorFault {

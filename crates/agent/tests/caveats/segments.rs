@@ -59,7 +59,7 @@ fn timed_out() -> PassResult {
 }
 
 #[test]
-fn few_losses_that_cost_time_are_named() {
+fn names_costly_rare_losses() {
     let caveat = check(&timed_out(), own(38, 0, 0)).unwrap();
     let start = "1 connection of this client lost 38 of 6000 segments (tcpi_total_retrans of \
                  TCP_INFO, less tcpi_dsack_dups); what the server lost shows in 0 that arrived \
@@ -86,7 +86,7 @@ fn losses_of_the_server_are_named() {
 }
 
 #[test]
-fn swapped_segments_of_loopback_are_not_named() {
+fn ignores_reordered_loopback_segments() {
     // A stream of 64 MiB to a server on this host, as it was counted.
     let stream = pass(40, &[(5 * MS, 25)]);
     let swapped = TcpCounters { segments_sent: 366, ..own(0, 0, 19) };
@@ -95,7 +95,7 @@ fn swapped_segments_of_loopback_are_not_named() {
 }
 
 #[test]
-fn losses_that_cost_little_are_not_named() {
+fn ignores_cheap_losses() {
     // TCP made them good at once.
     assert!(check(&pass(100_000, &[(900 * US, 60)]), own(60, 0, 60)).is_none());
     // Timeouts within a twentieth of the time.
@@ -105,7 +105,7 @@ fn losses_that_cost_little_are_not_named() {
 }
 
 #[test]
-fn slow_ops_without_losses_are_not_named() {
+fn ignores_slow_ops_without_losses() {
     assert!(check(&timed_out(), own(0, 0, 0)).is_none());
     // Probes on loopback while the server does nothing or waits for a CPU.
     let stalled = pass(100_000, &[(30 * MS, 60), (1_800 * MS, 8)]);
@@ -121,7 +121,7 @@ fn slow_ops_without_losses_are_not_named() {
 }
 
 #[test]
-fn losses_of_other_programs_explain_timeouts_only() {
+fn blames_foreign_losses_only_for_timeouts() {
     let counter = |name: &str, risen: u64| Metric {
         name: format!("tcp.{name}"),
         kind: MetricKind::Counter,
@@ -143,7 +143,7 @@ fn losses_of_other_programs_explain_timeouts_only() {
 }
 
 #[test]
-fn a_loss_holds_all_ops_in_flight() {
+fn blames_loss_for_ops_in_flight() {
     // Eight ops at a time, of which each loss holds all: four losses explain 32 ops.
     let mut result = pass(100_000, &[(205 * MS, 32)]);
     result.window_ns /= 8;

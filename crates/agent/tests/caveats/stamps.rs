@@ -54,7 +54,7 @@ fn flip(path: &Path, at: u64) {
 }
 
 #[test]
-fn a_flipped_bit_is_found_on_posix_and_uring() {
+fn detects_flipped_bit_on_files() {
     for backend in [BackendKind::Posix, BackendKind::Uring] {
         let folder = tempfile::tempdir().unwrap();
         let spec = on_directory(backend, folder.path());
@@ -70,7 +70,7 @@ fn a_flipped_bit_is_found_on_posix_and_uring() {
 }
 
 #[test]
-fn a_block_in_the_wrong_place_is_found_though_it_is_intact() {
+fn detects_misplaced_block() {
     let folder = tempfile::tempdir().unwrap();
     let spec = on_directory(BackendKind::Posix, folder.path());
     let stated = found(&spec, |work| {
@@ -88,7 +88,7 @@ fn a_block_in_the_wrong_place_is_found_though_it_is_intact() {
 }
 
 #[test]
-fn a_rewrite_that_was_lost_is_found_though_the_old_block_is_intact() {
+fn detects_lost_rewrite() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = on_directory(BackendKind::Posix, folder.path());
     spec.passes = vec![Pass::Write, Pass::Rewrite, Pass::Reread];
@@ -175,7 +175,7 @@ fn contended(spec: RunSpec) -> RunSpec {
 }
 
 #[test]
-fn lost_write_of_a_mix_is_found() {
+fn detects_lost_write_in_mix() {
     for (lost, expected) in [(0, false), (20_000, true)] {
         let faults = FaultPlan { lose_write: PartsPerMillion(lost), ..FaultPlan::default() };
         let server = server(ServerConfig { faults, ..ServerConfig::default() });
@@ -214,7 +214,7 @@ fn writes_that_overlap_are_no_mismatch() {
 }
 
 #[test]
-fn writes_of_another_agent_are_no_mismatch() {
+fn accepts_writes_of_other_agent() {
     let server = server(ServerConfig::default());
     let spec = RunSpec { workers: 4, ..contended(nfs(&server)) };
     let mut rigs = [DrivenAgent::new(), DrivenAgent::new()];
@@ -246,7 +246,7 @@ fn flip_over_nfs(server: &Server, work: &str, at: u64) {
 }
 
 #[test]
-fn a_flipped_bit_is_found_over_nfs() {
+fn detects_flipped_bit_over_nfs() {
     for version in [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_1] {
         let server = server(ServerConfig::default());
         let mut spec = verified(nfs(&server));

@@ -76,7 +76,7 @@ fn judged(spec: &RunSpec, result: PassResult) -> Judged {
 }
 
 #[test]
-fn a_server_that_stands_still_stalls_its_workers_and_is_not_steady() {
+fn reports_stalled_server() {
     let server = server(ServerConfig::default());
     // 500 ops per second, which any machine can do.
     let load = Load { bytes_per_s: 500 * 4096, ..Load::default() };
@@ -97,7 +97,7 @@ fn a_server_that_stands_still_stalls_its_workers_and_is_not_steady() {
 }
 
 #[test]
-fn a_pass_at_an_even_pace_is_steady_and_has_no_stalls() {
+fn accepts_steady_pass() {
     let server = server(ServerConfig::default());
     let load = Load { bytes_per_s: 500 * 4096, ..Load::default() };
     let spec = RunSpec { workers: 2, ..mix(nfs(&server), 6_300, load) };
@@ -139,19 +139,19 @@ fn is_unsteady_beyond(burst_bytes: u64) -> bool {
 }
 
 #[test]
-fn burst_credits_of_a_server_are_not_steady() {
+fn reports_burst_credits_as_unsteady() {
     // The credit is for three seconds of some nine.
     assert!(is_unsteady_beyond(12_000_000));
 }
 
 #[test]
-fn synced_writes_within_burst_credits_are_steady() {
+fn accepts_writes_within_burst_credits() {
     // A machine that is busy anyway may not keep an even pace each time.
     assert!((0..5).any(|_| !is_unsteady_beyond(1 << 30)));
 }
 
 #[test]
-fn who_has_nothing_to_do_or_syncs_does_not_stall() {
+fn ignores_idle_and_syncing_workers() {
     let server = server(ServerConfig::default());
     let sampling = Sampling { stall_ms: 300, ..Sampling::default() };
     let load = Load { rate_per_s: 1, ..Load::default() };
@@ -164,7 +164,7 @@ fn who_has_nothing_to_do_or_syncs_does_not_stall() {
 }
 
 #[test]
-fn the_estimate_of_a_closed_loop_is_near_what_an_open_loop_measures() {
+fn estimates_open_loop_from_closed() {
     let faults = FaultPlan {
         service_time: Some(ServiceTime::Fixed { time_ns: 2_000_000 }),
         ..FaultPlan::default()
@@ -194,7 +194,7 @@ fn estimate_is_near_the_planted_value(config: &ServerConfig) -> bool {
 }
 
 #[test]
-fn a_worker_with_twice_the_work_lags_and_leaves_the_common_window() {
+fn excludes_lagging_worker_from_window() {
     // In memory, where a sync takes no time.
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut spec = RunSpec { workers: 2, files: 3, ..stream(directory.path()) };
@@ -220,7 +220,7 @@ fn a_worker_with_twice_the_work_lags_and_leaves_the_common_window() {
 }
 
 #[test]
-fn what_warms_up_is_in_no_sample_and_all_count_from_one_instant() {
+fn excludes_warmup_from_samples() {
     let server = server(ServerConfig::default());
     let load = Load { warmup_ms: 400, bytes_per_s: 4 << 20, ..Load::default() };
     let mut spec = RunSpec { workers: 2, ..mix(nfs(&server), 600, load) };
@@ -285,7 +285,7 @@ fn processors_that_others_take_are_missed() {
 }
 
 #[test]
-fn waits_within_a_tenth_are_no_caveat() {
+fn allows_waits_up_to_tenth() {
     let caveated = |waited_ns| {
         let processor_wait = Some(ProcessorWait { waited_ns, held_ns: 0, of_ns: SECOND });
         let result = PassResult { scope: Scope { processor_wait, ..Scope::default() }, ..result() };
@@ -316,7 +316,7 @@ impl Clock for Shifted {
 }
 
 #[test]
-fn a_clock_of_the_day_that_is_set_is_noted_once() {
+fn notes_clock_step_once() {
     const HOUR: i64 = 3_600_000_000_000;
     let clock = Arc::new(Shifted { clock: SystemClock::new(), ahead_ns: AtomicI64::new(0) });
     let directory = tempfile::tempdir().unwrap();
@@ -336,7 +336,7 @@ fn a_clock_of_the_day_that_is_set_is_noted_once() {
 }
 
 #[test]
-fn a_clock_that_is_slewed_is_not_noted() {
+fn ignores_slewed_clock() {
     let second = i128::from(SECOND);
     assert_eq!(about_calendar(second + 128_000_000, SECOND), None);
     assert!(about_calendar(second + 130_000_000, SECOND).is_some());

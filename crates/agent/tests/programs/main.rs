@@ -39,7 +39,7 @@ fn reason(end: &PassEnd) -> &str {
 }
 
 #[test]
-fn tar_of_a_generated_tree_is_timed_and_nothing_is_left() {
+fn times_tar_of_generated_tree() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "tar -cf copy.tar tree");
     spec.command.setup = words("dfsbench:tree files=300");
@@ -61,7 +61,7 @@ fn tar_of_a_generated_tree_is_timed_and_nothing_is_left() {
 }
 
 #[test]
-fn a_small_build_is_made_of_the_same_tree() {
+fn builds_small_tree() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "make --directory tree --jobs 2");
     spec.command.setup = words("dfsbench:tree files=6 needs=make,cc");
@@ -74,7 +74,7 @@ fn a_small_build_is_made_of_the_same_tree() {
 }
 
 #[test]
-fn a_command_that_fails_says_its_code_and_its_last_lines() {
+fn reports_code_and_last_lines() {
     let folder = tempfile::tempdir().unwrap();
     let mut agent = DrivenAgent::new();
     agent.begin(&app(folder.path(), "tar -cf copy.tar not-there"));
@@ -87,7 +87,7 @@ fn a_command_that_fails_says_its_code_and_its_last_lines() {
 }
 
 #[test]
-fn a_command_that_does_not_end_is_ended() {
+fn ends_command_that_hangs() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "sleep 60");
     spec.command.limit_ms = 300;
@@ -99,7 +99,7 @@ fn a_command_that_does_not_end_is_ended() {
 }
 
 #[test]
-fn a_tool_that_does_not_end_is_ended() {
+fn ends_tool_that_hangs() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
     (spec.read_percent, spec.duration_ms, spec.timeout_ms) = (50, 60_000, 300);
@@ -111,7 +111,7 @@ fn a_tool_that_does_not_end_is_ended() {
 }
 
 #[test]
-fn a_set_up_and_a_clean_up_that_do_not_end_are_ended() {
+fn ends_hanging_setup_and_cleanup() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "true");
     (spec.command.setup, spec.command.limit_ms) = (words("sleep 60"), 300);
@@ -129,7 +129,7 @@ fn a_set_up_and_a_clean_up_that_do_not_end_are_ended() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_its_package() {
+fn names_package_of_missing_program() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "true");
     spec.command.setup = words("no-such-set-up");
@@ -145,7 +145,7 @@ fn what_is_missing_is_named_with_its_package() {
 }
 
 #[test]
-fn a_target_without_a_path_is_a_row_with_a_reason() {
+fn reports_target_without_path() {
     let nfs = Target::Nfs(NfsTarget::new("h", "/e"));
     let spec = RunSpec { target: nfs, backend: BackendKind::Nfs, ..app(Path::new("/"), "true") };
     let why = spec.impossible().unwrap().to_string();
@@ -153,7 +153,7 @@ fn a_target_without_a_path_is_a_row_with_a_reason() {
 }
 
 #[test]
-fn dd_and_fio_write_and_read_the_bytes_that_were_requested() {
+fn runs_dd_and_fio() {
     for workload in [Workload::Dd, Workload::Fio] {
         let folder = tempfile::tempdir().unwrap();
         let spec = tool(folder.path(), workload, &[Pass::Write, Pass::Read]);
@@ -176,7 +176,7 @@ fn dd_and_fio_write_and_read_the_bytes_that_were_requested() {
 }
 
 #[test]
-fn fio_makes_a_mix_by_time_on_both_backends() {
+fn runs_timed_fio_mix() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
     (spec.read_percent, spec.duration_ms, spec.workers, spec.files) = (50, 300, 2, 2);
@@ -192,7 +192,7 @@ fn fio_makes_a_mix_by_time_on_both_backends() {
 }
 
 #[test]
-fn iozone_and_bonnie_make_all_their_passes_in_one_go() {
+fn runs_iozone_and_bonnie_passes() {
     let cases = [
         (Workload::Iozone, vec![Pass::Write, Pass::Reread, Pass::RandomRead]),
         (Workload::Bonniexx, vec![Pass::Write, Pass::Update, Pass::Read, Pass::Seeks]),
@@ -223,7 +223,7 @@ fn iozone_and_bonnie_make_all_their_passes_in_one_go() {
 }
 
 #[test]
-fn processors_that_others_take_are_missed_by_programs() {
+fn reports_contention_beside_programs() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut fio = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
     (fio.read_percent, fio.duration_ms) = (50, 1_000);

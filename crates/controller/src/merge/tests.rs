@@ -80,7 +80,7 @@ fn op() -> impl Strategy<Value = Did> {
 }
 
 #[test]
-fn numbers_that_no_agent_can_have_counted_are_merged_without_overflow() {
+fn merges_impossible_numbers_without_overflow() {
     let mut times = model::Histogram::sparse();
     times.record_n(u64::MAX, u64::MAX);
     let most = Work { ops: u64::MAX, bytes: u64::MAX };
@@ -140,7 +140,7 @@ fn a_pass_without_agents_is_empty() {
 
 proptest! {
     #[test]
-    fn hosts_add_up_to_what_one_would_have_recorded(
+    fn sums_hosts_like_one(
         did in prop::collection::vec(op(), 0..200),
         hosts in 1..7_usize,
     ) {

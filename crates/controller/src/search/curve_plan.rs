@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn load_points_are_evenly_spaced_and_end_at_the_heaviest() {
+    fn spaces_load_points_evenly() {
         assert_eq!(spread_loads(5_000, 10), (1..=10).map(|n| n * 500).collect::<Vec<u64>>());
         let uneven = spread_loads(1_234, 10);
         assert_eq!((uneven[0], uneven[9], uneven.len()), (123, 1_234, 10));

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_squeue_says_is_left_is_read_in_all_its_forms() {
+    fn parses_remaining_time_of_squeue() {
         assert_eq!(read_left_s("59\n"), Some(59));
         assert_eq!(read_left_s("1:30"), Some(90));
         assert_eq!(read_left_s("2:00:01"), Some(7_201));

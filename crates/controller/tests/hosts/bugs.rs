@@ -7,7 +7,7 @@ use crate::network;
 use crate::scripted_hosts::{Script, ScriptedHosts};
 
 #[test]
-fn an_answer_of_the_wrong_kind_fails_its_trial_and_loses_its_host() {
+fn drops_host_after_wrong_answer() {
     for (host, order) in [
         ("c", "Facts"),
         ("c", "Open"),
@@ -46,7 +46,7 @@ fn an_answer_of_the_wrong_kind_fails_its_trial_and_loses_its_host() {
 }
 
 #[test]
-fn an_undoing_that_is_answered_wrongly_is_reported_and_ends_nothing() {
+fn reports_wrong_answer_to_undo() {
     let hosts = ScriptedHosts::new(Script { wrong: Some(("c", "UndoLast")), ..Script::default() });
     let (campaign, left) = hosts.run(&[network(8)]);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
@@ -55,7 +55,7 @@ fn an_undoing_that_is_answered_wrongly_is_reported_and_ends_nothing() {
 }
 
 #[test]
-fn a_panic_of_the_controller_fails_its_trial_puts_hosts_back_and_lets_the_next_one_run() {
+fn restores_hosts_after_controller_panic() {
     let hosts = ScriptedHosts::new(Script { panics: 1, ..Script::default() });
     let (campaign, left) = hosts.run(&[network(8), network(8)]);
     assert_eq!(left, [""; 0]);

@@ -34,7 +34,7 @@ fn on_a_device(threads: u32) -> LabSpec {
 }
 
 #[test]
-fn only_what_changed_and_what_stands_on_it_is_redone_between_runs() {
+fn redoes_only_changed_steps() {
     let hosts = ScriptedHosts::new(Script::default());
     let mut other = network(8);
     other.mounting.options = vec!["noac".to_owned()];
@@ -78,7 +78,7 @@ fn only_what_changed_and_what_stands_on_it_is_redone_between_runs() {
 }
 
 #[test]
-fn a_further_client_changes_exports_and_mounts_alone() {
+fn adds_client_without_new_file_system() {
     let hosts = ScriptedHosts::new(Script::default());
     let mut two = on_a_device(8);
     two.more_clients = vec![Host { address: Some("d".into()), ..Host::here("d") }];
@@ -96,7 +96,7 @@ fn a_further_client_changes_exports_and_mounts_alone() {
 }
 
 #[test]
-fn a_step_that_fails_is_a_row_and_the_next_run_goes_on_from_nothing() {
+fn continues_after_failed_step() {
     let hosts =
         ScriptedHosts::new(Script { refused: vec![("c", "nfs-mount", 1)], ..Script::default() });
     let (campaign, left) = hosts.run(&[network(8), network(8)]);
@@ -110,7 +110,7 @@ fn a_step_that_fails_is_a_row_and_the_next_run_goes_on_from_nothing() {
 }
 
 #[test]
-fn what_is_not_effective_is_a_caveat_or_fails_a_strict_run() {
+fn reports_setting_not_effective() {
     let hosts = ScriptedHosts::new(Script { differing: Some(("s", "nfsd")), ..Script::default() });
     let strict = LabSpec { strict: true, ..network(8) };
     let (campaign, _) = hosts.run(&[network(8), strict]);
@@ -137,7 +137,7 @@ fn seen(served: u64, from_disk: u64) -> Telemetry {
 }
 
 #[test]
-fn a_server_that_reads_nothing_from_its_disk_is_noted() {
+fn notes_server_that_reads_no_disk() {
     for (from_disk, noted) in [(89, true), (90, false)] {
         let hosts = ScriptedHosts::new(Script { seen: seen(100, from_disk), ..Script::default() });
         let memory = LabSpec {
@@ -159,7 +159,7 @@ fn a_server_that_reads_nothing_from_its_disk_is_noted() {
 }
 
 #[test]
-fn hosts_are_waited_for_before_a_trial_and_work_that_does_not_end_is_a_caveat() {
+fn waits_for_quiet_hosts() {
     let disk = BusyDevice { name: "disk vdb".to_owned(), bytes_per_s: 30_000_000 };
     for busy in [vec![disk], Vec::new()] {
         let quiet = QuietWait { waited_ms: 2_000, busy: busy.clone() };
@@ -195,7 +195,7 @@ fn hosts_are_waited_for_before_a_trial_and_work_that_does_not_end_is_a_caveat() 
 }
 
 #[test]
-fn what_a_host_is_stands_with_the_first_trial_after_it_was_reached() {
+fn records_facts_with_first_trial() {
     let (campaign, _) = ScriptedHosts::new(Script::default()).run(&[network(8), network(16)]);
     let [first, second] = [0, 1].map(|run: usize| &campaign.runs[run].trials[0]);
     for host in ["s", "c"] {
@@ -205,7 +205,7 @@ fn what_a_host_is_stands_with_the_first_trial_after_it_was_reached() {
 }
 
 #[test]
-fn a_host_that_is_lost_fails_its_runs_and_the_others_are_restored() {
+fn restores_others_after_lost_host() {
     let hosts =
         ScriptedHosts::new(Script { dies_at: Some(("s", "s + export")), ..Script::default() });
     let (campaign, left) = hosts.run(&[network(8), network(16), network(32), disk("c")]);
@@ -220,7 +220,7 @@ fn a_host_that_is_lost_fails_its_runs_and_the_others_are_restored() {
 }
 
 #[test]
-fn a_host_that_was_silent_for_a_while_costs_one_trial_and_no_other() {
+fn loses_one_trial_to_silent_host() {
     let dies_at = Some(("s", "c trial"));
     let hosts =
         ScriptedHosts::new(Script { dies_at, returns_after: Some(80), ..Script::default() });
@@ -237,7 +237,7 @@ fn a_host_that_was_silent_for_a_while_costs_one_trial_and_no_other() {
 }
 
 #[test]
-fn a_server_that_is_lost_while_it_is_measured_ends_the_trial() {
+fn ends_trial_with_lost_server() {
     let hosts = ScriptedHosts::new(Script { dies_at: Some(("s", "c trial")), ..Script::default() });
     let (campaign, left) = hosts.run(&[network(8), disk("c")]);
     assert_eq!(left, [""; 0]);
@@ -249,7 +249,7 @@ fn a_server_that_is_lost_while_it_is_measured_ends_the_trial() {
 }
 
 #[test]
-fn a_host_that_can_not_be_reached_is_tried_once() {
+fn tries_unreachable_host_once() {
     let hosts = ScriptedHosts::new(Script { unreachable: Some("c"), ..Script::default() });
     let (campaign, _) = hosts.run(&[network(8), network(16)]);
     for run in &campaign.runs {
@@ -261,7 +261,7 @@ fn a_host_that_can_not_be_reached_is_tried_once() {
 }
 
 #[test]
-fn what_can_not_be_undone_is_reported_and_the_other_hosts_are_restored() {
+fn reports_failed_undo() {
     let hosts = ScriptedHosts::new(Script { sticking: Some(("s", "export")), ..Script::default() });
     let (campaign, left) = hosts.run(&[network(8)]);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
@@ -272,7 +272,7 @@ fn what_can_not_be_undone_is_reported_and_the_other_hosts_are_restored() {
 }
 
 #[test]
-fn a_clock_at_another_rate_is_a_caveat_of_every_pass() {
+fn raises_caveat_for_clock_rate() {
     let hosts = ScriptedHosts::new(Script { clock: Some(("c", 3)), ..Script::default() });
     let (campaign, _) = hosts.run(&[network(8), disk("s")]);
     let [fast, good] = [0, 1].map(|run| &campaign.runs[run].trials[0]);
@@ -288,7 +288,7 @@ fn a_clock_at_another_rate_is_a_caveat_of_every_pass() {
 }
 
 #[test]
-fn caches_are_dropped_on_both_hosts_before_a_reading_pass() {
+fn drops_caches_before_reads() {
     let hosts = ScriptedHosts::new(Script::default());
     let lab = LabSpec { invalidation: Invalidation::Caches, ..network(8) };
     let (campaign, _) = hosts.run(&[lab]);
@@ -299,7 +299,7 @@ fn caches_are_dropped_on_both_hosts_before_a_reading_pass() {
 }
 
 #[test]
-fn a_remount_undoes_and_redoes_just_what_it_has_to() {
+fn redoes_only_what_remount_needs() {
     let hosts = ScriptedHosts::new(Script::default());
     let of = |invalidation| LabSpec { invalidation, ..on_a_device(8) };
     hosts.run(&[of(Invalidation::ServerRemount)]);

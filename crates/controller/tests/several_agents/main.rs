@@ -25,7 +25,7 @@ use shared_directory::{assert_counted, only, plan};
 const SOON: Duration = Duration::from_secs(60);
 
 #[test]
-fn every_byte_is_written_once_and_neighbours_read_it() {
+fn reads_neighbors_files() {
     let target = tempfile::tempdir().unwrap();
     let mut plan = plan(
         target.path(),
@@ -56,7 +56,7 @@ fn every_byte_is_written_once_and_neighbours_read_it() {
 }
 
 #[test]
-fn shared_files_names_and_mixes_add_up_and_bounds_hold_over_all() {
+fn applies_shares_and_bounds_globally() {
     let target = tempfile::tempdir().unwrap();
     let workloads = "[[workload]]\nkind = \"stream\"\nworkers = 2\nsharing = \"shared\"\n\
                      files = 1\nfile_size = \"2MiB\"\nio_size = \"64KiB\"\n\
@@ -82,7 +82,7 @@ fn shared_files_names_and_mixes_add_up_and_bounds_hold_over_all() {
 }
 
 #[test]
-fn an_agent_that_is_lost_at_any_step_is_named_and_the_others_are_cleaned() {
+fn names_agent_lost_at_any_step() {
     let steps: [(&str, Dies); 6] = [
         ("begin", |order| matches!(order, Order::Begin(_))),
         ("prepare", |order| matches!(order, Order::Prepare(_))),
@@ -117,7 +117,7 @@ fn an_agent_that_is_lost_at_any_step_is_named_and_the_others_are_cleaned() {
 }
 
 #[test]
-fn clocks_that_are_read_while_workers_wait_are_fresh() {
+fn reads_clocks_while_workers_wait() {
     let target = tempfile::tempdir().unwrap();
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 2\n\
                 file_size = \"64KiB\"\nduration = \"100ms\"\n";

@@ -114,7 +114,7 @@ fn skewed(pass: &PassResult) -> Vec<&str> {
 }
 
 #[test]
-fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
+fn adds_up_ten_thousand_agents() {
     let nature =
         Nature { seed: 7, agents: 10_000, lost_one_in: 0, slow_one_in: 1_000, never_ends: None };
     let before_ns = processor_ns();
@@ -136,7 +136,7 @@ fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
 }
 
 #[test]
-fn an_agent_more_costs_the_controller_the_same_however_many_there_are() {
+fn scales_controller_cost_linearly() {
     let allocations_each = |agents: usize| {
         let before = allocations::count();
         made(Nature { seed: 7, agents, lost_one_in: 0, slow_one_in: 1_000, never_ends: None });
@@ -148,7 +148,7 @@ fn an_agent_more_costs_the_controller_the_same_however_many_there_are() {
 }
 
 #[test]
-fn an_agent_that_starts_late_since_a_message_was_lost_is_named() {
+fn names_agent_that_started_late() {
     let mut late = 0;
     for seed in 1..=20 {
         let nature =
@@ -173,7 +173,7 @@ fn an_agent_that_starts_late_since_a_message_was_lost_is_named() {
 }
 
 #[test]
-fn an_agent_that_never_removes_what_it_made_is_left_to_it_in_the_end() {
+fn removes_directory_for_stuck_agent() {
     let nature =
         Nature { seed: 5, agents: 20, lost_one_in: 0, slow_one_in: 100, never_ends: Some(7) };
     let (trial, _) = trial(nature);

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_have_their_table_their_values_and_their_line() {
+    fn locates_keys_in_tables() {
         let text = "results = 'a.db'\n\n[run]\nio_size = ['4KiB', 65_536]\nquick = true\n";
         let entries = read(text).unwrap();
         let found: Vec<_> = entries
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_that_is_none_has_no_file() {
+    fn ignores_invalid_home() {
         for path in ["/nowhere/config.toml", "/dev/null/.config/config.toml"] {
             let file = ConfigFile::new(Some(PathBuf::from(path)));
             assert_eq!(file.read().unwrap_or_else(|failure| panic!("{failure}")), []);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused_with_its_line() {
+    fn rejects_invalid_value_with_line() {
         for (text, words) in [
             ("a = 1\nb =", "c.toml:2: not TOML"),
             ("\nwhen = 2026-01-01", "c.toml:2: `when` has no value"),

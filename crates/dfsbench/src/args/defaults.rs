@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_of_every_command_can_be_set() {
+    fn configures_every_flag() {
         let command = super::super::command();
         let mut set = 0;
         for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_flag_takes_is_one_error_with_its_line_and_a_hint() {
+    fn rejects_unknown_key_with_line() {
         for (text, words) in [
             (
                 "\nresult = 'a'",
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_win_over_the_rest_and_a_value_is_for_commands_that_take_it() {
+    fn prefers_values_from_command_table() {
         let defaults =
             defaults("format = 'markdown'\nresults = 'a.db'\n[report]\nformat = 'csv'").unwrap();
         let command = super::super::command();
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_exclude_each_other_are_found() {
+    fn finds_exclusive_flags() {
         let command = super::super::command();
         let below = |name| command.find_subcommand(name).unwrap();
         assert!(exclude_each_other(below("run"), "quick", "thorough"));

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_flag_is_true_and_a_value_behind_it_stays_its_own() {
+    fn separates_bare_flag_from_value() {
         assert_eq!(filled(&["run", "--direct", "DIR"]), ["run", "--direct=true", "DIR"]);
         assert_eq!(filled(&["run", "--direct"]), ["run", "--direct=true"]);
         assert_eq!(filled(&["--direct", "--mmap", "no"]), ["--direct=true", "--mmap", "no"]);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_with_a_trace_is_a_replay() {
+    fn treats_search_with_trace_as_replay() {
         let mut words: Vec<OsString> =
             ["dfsbench", "ramp", "nfs.dfst", "/mnt", "--max", "8"].map(OsString::from).to_vec();
         name_search(&mut words);

@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_seen_is_named_and_what_was_seen_is_not() {
+    fn names_only_missing_parts() {
         let mut description = Describer::new(Header::default()).finish();
         description.end.counters.calls_without_reply = 1;
         let document = of_description(&description, "nfs.dfst");

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sizes_of_the_model_are_those_of_its_own_mixes() {
+    fn matches_sizes_of_model_mixes() {
         // SPEC SFS 3.0: 1.64 calls of 8 KiB for a READ, 2 for a WRITE.
         let (reads, writes) = model_means();
         assert!((11 << 10..15 << 10).contains(&reads), "{reads}");

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_there_once_it_is_committed_and_else_nothing_is_left() {
+    fn creates_file_only_on_commit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace");
         fs::write(&path, "before").unwrap();
@@ -106,7 +106,7 @@ mod tests {
         assert!(StreamedFile::create(folder.path()).is_err());
     }
     #[test]
-    fn a_file_keeps_its_mode_and_its_other_names() {
+    fn keeps_mode_and_hard_links() {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("trace"), folder.path().join("other"));
         fs::write(&path, "a longer one before").unwrap();

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_out_the_reason_of_the_failure() {
+    fn omits_reason_of_failure() {
         let failure = "app: sh: exit code 7: no such file";
         let evidence = "1 failed ops (1 x program failed): sh: exit code 7: no such file";
         let errors = CaveatCode::Errors.because(evidence.to_owned());

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_holds_what_there_is_to_know() {
+    fn fills_frame_with_known_values() {
         let shown = lines(&running(), Duration::from_secs(20), USUAL);
         let text = shown.join("\n");
         for part in [
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_guessed_before_there_is_something() {
+    fn shows_no_estimate_without_data() {
         let shown = lines(&Seen::with_total("quick", 8), Duration::from_secs(1), USUAL).join("\n");
         assert!(shown.contains("? left") && shown.contains("nothing is being measured"));
         assert!(shown.contains("no caveat so far"));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn says_at_most_when_runs_may_end_early() {
+    fn says_at_most_if_runs_may_end() {
         let mut seen = Seen::with_total("quick", 182);
         (seen.position, seen.made, seen.may_end_early) = (80, 80, true);
         let shown = lines(&seen, Duration::from_secs(80), ScreenSize { columns: 80, rows: 24 });

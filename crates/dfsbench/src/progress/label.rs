@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_one_system_differ_by_its_settings() {
+    fn labels_systems_by_their_settings() {
         let mut spec = RunBuilder::new(Workload::Stream).backend(BackendKind::Null).build();
         assert_eq!(work_label(&spec), "null stream");
         "gluster".clone_into(&mut spec.target_name);

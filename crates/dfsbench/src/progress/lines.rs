@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_gets_the_number_of_lines_that_it_lost() {
+    fn counts_lines_lost_by_slow_reader() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");
         mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();

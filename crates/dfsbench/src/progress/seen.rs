@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_of_each_interval_and_begin_again_with_a_pass() {
+    fn restarts_rates_with_each_pass() {
         let mut seen = Seen::with_total("quick", 3);
         seen.hear(&Event::PassBegun(Pass::Read));
         for (at_ms, ops) in [(100, 10), (200, 20), (200, 5), (300, 5)] {
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_have_sums_the_current_rate_and_the_last_trial() {
+    fn reports_sums_rate_and_last_trial() {
         let mut seen = Seen::with_total("quick", 3);
         let (spec, trial) = (spec(), trial(vec![CaveatCode::Cached.because("50 %.")]));
         let idle = seen.live(Duration::from_secs(2)).render();

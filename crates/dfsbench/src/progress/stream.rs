@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stalls_is_never_waited_for_and_gets_whole_lines_later() {
+    fn never_waits_for_stalled_reader() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = fifo(folder.path());
         let mut reader = open_reader(&fifo);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stalled_reader_did_not_get_is_counted_at_the_end() {
+    fn counts_lines_missed_by_stalled_reader() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = fifo(folder.path());
         let reader = open_reader(&fifo);

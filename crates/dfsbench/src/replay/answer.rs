@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_says_what_is_known_and_what_is_not() {
+    fn states_known_and_unknown_limits() {
         let mut found = LimitFound {
             held: Some(4.0),
             broke: None,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_names_failures_at_the_lightest_load() {
+    fn names_failures_at_lightest_load() {
         let mut lightest = stored(1_000_000).outcomes.remove(0);
         let words = failures_words(&lightest).unwrap();
         assert!(

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_replays_are_compared_by_kind_and_over_time() {
+    fn compares_replays_by_kind_and_time() {
         let document = of_comparison(&stored(3_000_000), &stored(6_000_000)).unwrap();
         let text = document.render(Form::Markdown);
         assert!(text.contains("2.00 (2.00 to 2.00)"), "{text}");

@@ -508,7 +508,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_replay_has_its_ratio_with_interval_its_failures_and_what_was_left_out() {
+    fn reports_ratio_failures_and_omissions() {
         let document = of_replay(&stored(3_000_000));
         let text = document.render(Form::Markdown);
         assert_eq!(document.about, Vec::<String>::new());
@@ -574,7 +574,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn says_kept_up_only_near_the_trace() {
+    fn says_kept_up_only_near_trace() {
         assert!(verdict(1_900_000, |_| ()).starts_with("the server kept up; "));
         assert_eq!(
             verdict(1_129_000_000, |_| ()),

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_a_number_or_a_time() {
+    fn reads_rounds_as_count_or_time() {
         assert_eq!(read_rounds("5").unwrap(), Rounds::Count(5));
         assert_eq!(read_rounds("10m").unwrap(), Rounds::Time(600_000_000_000));
         for text in ["", "0", "0s", "x", "-1"] {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_two_ends_of_which_each_may_be_left_out() {
+    fn allows_open_ended_window() {
         let window = |text: &str| read_window(text).unwrap();
         let second = 1_000_000_000;
         assert_eq!(window("10s..40s"), Window::between(10 * second, 40 * second));

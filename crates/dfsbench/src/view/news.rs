@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_client_gets_the_changes_and_only_those() {
+    fn sends_only_changes_to_waiting_client() {
         let news = News::default();
         let soon = Duration::from_millis(1);
         assert_eq!(news.wait_since(0, soon), None);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_begins_or_is_killed_is_news() {
+    fn reports_started_and_killed_processes() {
         let news = News::default();
         let soon = Duration::from_millis(1);
         news.update(&[line(1, 0), line(2, 5)], vec![1]);

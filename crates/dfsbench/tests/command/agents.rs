@@ -111,7 +111,7 @@ fn within(limit: Duration, what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn an_agent_makes_a_trial_and_leaves_nothing() {
+fn runs_trial_and_leaves_nothing() {
     let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 200)), Ok(Report::Begun(_))));
@@ -132,7 +132,7 @@ fn an_agent_makes_a_trial_and_leaves_nothing() {
 }
 
 #[test]
-fn an_agent_that_is_killed_is_noticed_at_once() {
+fn notices_killed_agent_at_once() {
     let mut remote = start(&mut agent()).unwrap();
     signal(process_of(&remote), Signal::KILL);
     let begun = Instant::now();
@@ -144,7 +144,7 @@ fn an_agent_that_is_killed_is_noticed_at_once() {
 }
 
 #[test]
-fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
+fn loses_frozen_agent_after_seconds() {
     let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
@@ -166,7 +166,7 @@ fn an_agent_that_stands_still_is_lost_after_a_few_seconds() {
 }
 
 #[test]
-fn an_agent_that_answers_nothing_after_a_stop_request_is_left_and_restores_its_host() {
+fn gives_up_silent_agent_after_stop() {
     let cli = Cli::new();
     let stop = Arc::new(AtomicBool::new(false));
     let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
@@ -185,7 +185,7 @@ fn an_agent_that_answers_nothing_after_a_stop_request_is_left_and_restores_its_h
 }
 
 #[test]
-fn an_agent_that_works_for_longer_is_not_lost() {
+fn keeps_agent_that_works_longer() {
     let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
     // Preparing such a file makes no progress reports.
@@ -195,7 +195,7 @@ fn an_agent_that_works_for_longer_is_not_lost() {
 }
 
 #[test]
-fn a_stop_request_reaches_an_agent_that_works() {
+fn stops_working_agent_on_request() {
     let cli = Cli::new();
     let stop = Arc::new(AtomicBool::new(false));
     let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
@@ -235,7 +235,7 @@ fn strangers_and_other_versions_are_named() {
 }
 
 #[test]
-fn garbage_from_an_agent_is_one_error() {
+fn reports_garbage_from_agent_once() {
     let message_after = |then: &str| {
         let words = format!("printf '{}{then}'; exec sleep 60", octal(&Greeting::ours()));
         let mut remote = start(&mut sh(&words)).unwrap();
@@ -269,7 +269,7 @@ fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
 type Way = fn(ChildStdin) -> Option<ChildStdin>;
 
 #[test]
-fn an_agent_whose_controller_is_gone_or_silent_or_mad_ends_and_cleans_up() {
+fn cleans_up_without_controller() {
     let ways: [(&str, Way); 3] = [
         ("gone", |_| None),
         ("silent", Some),
@@ -290,7 +290,7 @@ fn an_agent_whose_controller_is_gone_or_silent_or_mad_ends_and_cleans_up() {
 }
 
 #[test]
-fn an_agent_that_a_signal_ends_cleans_up() {
+fn cleans_up_after_signal() {
     let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));

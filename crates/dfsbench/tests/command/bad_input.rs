@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::Cli;
 
 #[test]
-fn sizes_counts_and_names_that_are_wrong() {
+fn rejects_bad_sizes_counts_and_names() {
     let cli = Cli::new();
     for (args, words) in [
         (&["--io-size", "12XB"][..], &["--io-size", "`12XB`", "64KiB"][..]),
@@ -74,7 +74,7 @@ fn directories_that_can_not_be_used() {
 }
 
 #[test]
-fn a_file_set_larger_than_the_file_system() {
+fn rejects_file_set_beyond_file_system() {
     let cli = Cli::new();
     let set = ["--workload", "stream", "--file-size", "1TiB", "--files", "30"];
     let args = [&["run", "target"][..], &set].concat();
@@ -116,7 +116,7 @@ fn addresses_that_are_wrong() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn tolerates_closed_output_pipe() {
     let cli = Cli::new();
     let binary = env!("CARGO_BIN_EXE_dfsbench");
     let script = format!(

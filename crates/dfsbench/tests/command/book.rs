@@ -88,7 +88,7 @@ fn the_tutorials_can_be_followed() {
 }
 
 #[test]
-fn every_command_of_the_pages_is_one() {
+fn parses_every_documented_command() {
     let readme = include_str!("../../../../README.md").to_owned();
     let pages = pages().into_iter().chain([("README.md".to_owned(), readme)]);
     let (mut tried, cli) = (0, Cli::new());
@@ -116,7 +116,7 @@ fn has_its_file(words: &[String]) -> bool {
 }
 
 #[test]
-fn the_flags_that_replace_those_of_others_exist() {
+fn documents_only_existing_flags() {
     let page = std::fs::read_to_string(docs().join("coming-from.md")).unwrap();
     let help = Cli::new().run(&["run", "--help"]).stdout;
     let known: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--")).collect();
@@ -132,7 +132,7 @@ fn the_flags_that_replace_those_of_others_exist() {
 }
 
 #[test]
-fn every_page_is_in_the_book_and_every_link_leads_somewhere() {
+fn links_all_pages_of_book() {
     let summary = std::fs::read_to_string(docs().join("SUMMARY.md")).unwrap();
     for (name, page) in pages() {
         let listed = name == "SUMMARY.md" || summary.contains(&format!("]({name})"));

@@ -22,7 +22,7 @@ fn slow_down(cli: &Cli, from: &str, to: &str) {
 }
 
 #[test]
-fn a_loss_ends_with_1_and_none_with_0() {
+fn exits_1_only_for_loss() {
     let cli = Cli::new();
     campaign(&cli, "fast.db", &[]);
     // All trials are equally fast, since a busy machine widens the row's interval.
@@ -48,7 +48,7 @@ fn a_loss_ends_with_1_and_none_with_0() {
 }
 
 #[test]
-fn a_slowdown_ends_with_1_and_a_build_server_hears_why() {
+fn reports_slowdown_to_build_server() {
     let cli = Cli::new();
     // In the one, ops wait for their turn; in the other, they never do.
     campaign(&cli, "fast.db", &["--queue-depth", "1"]);
@@ -71,7 +71,7 @@ fn a_slowdown_ends_with_1_and_a_build_server_hears_why() {
 }
 
 #[test]
-fn what_can_not_be_compared_is_not_taken_for_equal() {
+fn does_not_treat_incomparable_as_equal() {
     let cli = Cli::new();
     campaign(&cli, "a.db", &[]);
     campaign(&cli, "b.db", &["--io-size", "8KiB"]);
@@ -82,7 +82,7 @@ fn what_can_not_be_compared_is_not_taken_for_equal() {
 }
 
 #[test]
-fn tells_how_to_compare_curves_of_other_loads() {
+fn explains_comparing_curves_of_other_loads() {
     let cli = Cli::new();
     let search = ["--workload", "mixed", "--bound", "1s", "--duration", "50ms", "--warmup", "0s"];
     for (results, max_load) in [("a.db", "100"), ("b.db", "131")] {
@@ -107,7 +107,7 @@ fn scatter(cli: &Cli, to: &str, percents: [u32; 4]) {
 }
 
 #[test]
-fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
+fn exits_4_for_undecided_bound() {
     let cli = Cli::new();
     campaign(&cli, "same.db", &[]);
     // All trials equally fast, then each as slow as planted.
@@ -139,7 +139,7 @@ fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
 }
 
 #[test]
-fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
+fn ignores_chance_differences_of_schedule() {
     let cli = Cli::new();
     // A small load for a short time: by chance the numbers of arrivals lie some 10 % apart.
     let load = ["--rate", "5000", "--arrivals", "poisson"];
@@ -175,7 +175,7 @@ fn factors_are_ranked() {
 }
 
 #[test]
-fn campaigns_of_two_files_are_one_set_and_another_kernel_is_a_factor() {
+fn joins_files_with_kernel_as_factor() {
     let cli = Cli::new();
     campaign(&cli, "dfsbench.db", &["--read-percent", "30,70"]);
     campaign(&cli, "other.db", &["--read-percent", "30,70"]);
@@ -207,7 +207,7 @@ fn campaigns_of_two_files_are_one_set_and_another_kernel_is_a_factor() {
 }
 
 #[test]
-fn a_selection_by_label_is_checked_against_the_labels_of_the_hosts() {
+fn checks_labels_of_selection() {
     let cli = Cli::new();
     let plan = "name = \"t\"\ntrials = 1\n[host.labels]\ndram = \"ECC DDR2\"\n[factors]\n\
                 queue_depth = [1, 64]\n[[target]]\nname = \"n\"\nnull = true\n\
@@ -267,7 +267,7 @@ fn bad_comparisons_are_refused() {
 }
 
 #[test]
-fn figures_that_may_not_be_used_give_no_factors_and_no_comparison() {
+fn excludes_unusable_figures_from_comparison() {
     let cli = Cli::new();
     let served = Served::start(&cli, &["--fault", "error WRITE IO 100%"]);
     let stream = ["--workload", "stream", "--file-size", "1MiB,2MiB", "--trials", "1", "--quiet"];

@@ -21,7 +21,7 @@ fn end(command: &mut Command) -> End {
 }
 
 #[test]
-fn the_command_line_wins_then_the_environment_then_the_file() {
+fn prefers_flags_over_environment_over_file() {
     let cli = Cli::new();
     cli.configure("results = 'of-file.db'\n[run]\ntrials = 2\nquiet = true\n");
     assert_eq!(cli.run(&RUN).code, 0);
@@ -41,7 +41,7 @@ fn the_command_line_wins_then_the_environment_then_the_file() {
 }
 
 #[test]
-fn what_the_file_sets_is_stored_like_a_flag() {
+fn stores_configured_values_like_flags() {
     let cli = Cli::new();
     cli.configure("[run]\nio_size = ['4KiB', '64KiB']\ntrials = 1\nseed = 7\n");
     assert_eq!(cli.run(&RUN).code, 0);
@@ -55,7 +55,7 @@ fn what_the_file_sets_is_stored_like_a_flag() {
 }
 
 #[test]
-fn a_plan_wins_over_the_file_and_a_given_flag_over_one_that_it_excludes() {
+fn prefers_plan_over_configuration() {
     let cli = Cli::new();
     cli.configure("[run]\nio_size = '4KiB'\nfile_size = '8MiB'\nquick = true\n");
     let plan = "name = \"p\"\n[[target]]\nname = \"t\"\npath = \"target\"\n\
@@ -77,7 +77,7 @@ fn a_plan_wins_over_the_file_and_a_given_flag_over_one_that_it_excludes() {
 }
 
 #[test]
-fn a_wrong_file_is_one_error_and_help_is_there_in_spite_of_it() {
+fn reports_bad_configuration_but_shows_help() {
     let cli = Cli::new();
     cli.configure("[run]\nio_sice = '4KiB'\n");
     for args in [&["list"][..], &["run", "null"], &["config"]] {
@@ -95,7 +95,7 @@ fn a_wrong_file_is_one_error_and_help_is_there_in_spite_of_it() {
 }
 
 #[test]
-fn a_default_does_not_ask_for_what_its_flag_requires_and_idle_ones_are_no_warning() {
+fn ignores_idle_defaults_without_warning() {
     let cli = Cli::new();
     cli.configure("nfsvers = '4.1'\nmeet_within = '5m'\n[serve]\nno_udp = true\n");
     let dry = cli.run(&["run", "null", "--dry-run"]);
@@ -105,7 +105,7 @@ fn a_default_does_not_ask_for_what_its_flag_requires_and_idle_ones_are_no_warnin
 }
 
 #[test]
-fn config_shows_what_is_effective_and_from_where() {
+fn shows_effective_configuration_and_origin() {
     let cli = Cli::new();
     let none = cli.run(&["config"]);
     assert!(none.stdout.contains("(not there)\nno defaults"), "{none:?}");

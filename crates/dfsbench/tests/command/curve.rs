@@ -34,7 +34,7 @@ fn found(cli: &Cli) -> serde_json::Value {
 }
 
 #[test]
-fn more_than_a_server_can_do_is_not_sustained() {
+fn does_not_sustain_impossible_load() {
     let cli = Cli::new();
     let served = Served::start(&cli, &QUEUE);
     let lines =
@@ -75,7 +75,7 @@ fn more_than_a_server_can_do_is_not_sustained() {
 }
 
 #[test]
-fn the_heaviest_load_under_a_bound_is_that_of_a_queue_with_this_service_time() {
+fn finds_heaviest_load_under_bound() {
     let cli = Cli::new();
     // 50 op/s: what a busy machine adds to 20 ms leaves most of it.
     let served = Served::start(&cli, &["--fault", "service_time 20ms on READ"]);
@@ -109,7 +109,7 @@ fn the_heaviest_load_under_a_bound_is_that_of_a_queue_with_this_service_time() {
 }
 
 #[test]
-fn a_bound_below_the_lowest_response_time_is_one_clear_sentence() {
+fn rejects_bound_below_fastest_response() {
     let cli = Cli::new();
     let served = Served::start(&cli, &QUEUE);
     let flags = ["--max-load", "250", "--duration", "500ms", "--bound", "1ms"];
@@ -122,7 +122,7 @@ fn a_bound_below_the_lowest_response_time_is_one_clear_sentence() {
 }
 
 #[test]
-fn the_heaviest_load_is_found_where_none_is_named() {
+fn finds_heaviest_load_by_default() {
     let cli = Cli::new();
     let times = ["--warmup", "0s", "--duration", "150ms", "--quiet", "--seed", "5"];
     let end = cli.run(&[&["curve"][..], &times].concat());
@@ -161,7 +161,7 @@ fn draw_all(cli: &Cli) {
 }
 
 #[test]
-fn a_slower_server_is_reported_and_the_same_server_twice_is_not() {
+fn reports_only_slower_server() {
     let (cli, bounds) = (Cli::new(), ["--max-loss", "20%", "--max-slowdown", "50%"]);
     let bounds = [&["compare", "one.db", "slow.db"], &bounds[..]].concat();
     // If other processes use the CPUs, a curve may have no load point that was sustained: that is

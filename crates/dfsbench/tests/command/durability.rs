@@ -76,7 +76,7 @@ fn says_that_nothing_was_at_risk() {
 }
 
 #[test]
-fn findings_are_a_campaign_with_a_page() {
+fn stores_findings_with_page() {
     let cli = Cli::new();
     let crash = ["durability", "--kill-server", "--rounds", "1", "--crashes", "1", "--quiet"];
     let unstable = ["--fault", "lose-unstable", "--results", "kept.db"];
@@ -111,7 +111,7 @@ fn findings_are_a_campaign_with_a_page() {
 }
 
 #[test]
-fn a_server_that_loses_what_was_not_committed_keeps_its_promises() {
+fn keeps_promises_despite_uncommitted_loss() {
     let cli = Cli::new();
     for version in ["3", "4.1"] {
         let load = ["--crashes", "1", "--nfsvers", version];
@@ -139,7 +139,7 @@ fn a_server_that_loses_what_was_not_committed_keeps_its_promises() {
 }
 
 #[test]
-fn a_server_that_loses_what_was_committed_last_is_caught_to_the_op() {
+fn detects_lost_commit() {
     let cli = Cli::new();
     let host = ["--power-cut", "embedded", "--confirm-power-cut", "embedded"];
     let flags = ["--fault", "lose-committed", "--idle", "10ms"];
@@ -166,7 +166,7 @@ fn a_server_that_loses_what_was_committed_last_is_caught_to_the_op() {
 }
 
 #[test]
-fn loss_of_the_last_write_is_caught_in_every_run() {
+fn detects_lost_last_write_every_time() {
     let cli = Cli::new();
     let flags = ["--kill-server", "--rounds", "1", "--fault", "lose-last 1"];
     for promise in ["sync", "osync"] {
@@ -181,7 +181,7 @@ fn loss_of_the_last_write_is_caught_in_every_run() {
 }
 
 #[test]
-fn report_counts_last_writes_of_kept_promises() {
+fn counts_last_writes_of_kept_promises() {
     let cli = Cli::new();
     let load = ["--kill-server", "--rounds", "1", "--crashes", "2", "--promise", "sync,osync"];
     let flags = [&load[..], &["--fault", "lose-unstable"]].concat();
@@ -199,7 +199,7 @@ fn report_counts_last_writes_of_kept_promises() {
 }
 
 #[test]
-fn a_client_that_is_killed_and_a_network_that_is_cut_lose_nothing_that_was_acknowledged() {
+fn loses_nothing_after_kill_or_cut() {
     let cli = Cli::new();
     let flags = ["--kill-client", "--cut-network", "--cut-for", "100ms", "--rounds", "3"];
     let report = measured(&cli, 0, &flags);
@@ -229,7 +229,7 @@ fn damaged(cli: &Cli, commands: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_directory_that_is_damaged_shows_how_each_op_was_lost() {
+fn shows_how_ops_were_lost() {
     let cli = Cli::new();
     let flags = damaged(
         &cli,
@@ -265,7 +265,7 @@ fn a_directory_that_is_damaged_shows_how_each_op_was_lost() {
 }
 
 #[test]
-fn a_program_that_is_upgraded_meanwhile_reads_back_what_it_wrote() {
+fn verifies_after_program_upgrade() {
     let cli = Cli::new();
     let installed = cli.folder().join("dfsbench");
     std::fs::hard_link(env!("CARGO_BIN_EXE_dfsbench"), &installed).unwrap();
@@ -292,7 +292,7 @@ fn a_program_that_is_upgraded_meanwhile_reads_back_what_it_wrote() {
 }
 
 #[test]
-fn a_target_that_is_not_back_in_time_is_not_verified() {
+fn does_not_verify_late_target() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
     let away = cli.folder().join("away");
@@ -309,7 +309,7 @@ fn a_target_that_is_not_back_in_time_is_not_verified() {
 }
 
 #[test]
-fn a_file_that_stays_unreadable_while_others_are_read_is_lost() {
+fn counts_unreadable_file_as_lost() {
     let cli = Cli::new();
     // Reading a directory as a file fails, for root, too.
     let flags = damaged(&cli, "rm sync-small-file-000001 && mkdir sync-small-file-000001");
@@ -336,7 +336,7 @@ fn a_file_that_stays_unreadable_while_others_are_read_is_lost() {
 }
 
 #[test]
-fn a_table_names_tiers_and_csv_has_every_kind() {
+fn exports_tiers_and_kinds() {
     let cli = Cli::new();
     let flags = ["durability", "--kill-server", "--rounds", "2", "--fault", "lose-unstable"];
     let end = cli.run(&[&flags[..], &["--quiet"]].concat());
@@ -389,7 +389,7 @@ fn kill(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn an_interrupt_before_the_event_makes_none_and_leaves_nothing() {
+fn leaves_nothing_after_early_interrupt() {
     let cli = Cli::new();
     let made = cli.folder().join("made");
     let child = waiting(&cli, &made);
@@ -402,7 +402,7 @@ fn an_interrupt_before_the_event_makes_none_and_leaves_nothing() {
 }
 
 #[test]
-fn what_a_killed_measurement_leaves_is_removed_by_clean() {
+fn cleans_up_after_killed_measurement() {
     let cli = Cli::new();
     let made = cli.folder().join("made");
     let mut child = waiting(&cli, &made);
@@ -433,7 +433,7 @@ fn make_ssh(cli: &Cli, on_reset: &str) -> PathBuf {
 }
 
 #[test]
-fn a_host_that_is_named_twice_is_reset_by_ssh_and_waited_for() {
+fn resets_confirmed_host_over_ssh() {
     let cli = Cli::new();
     let bin = make_ssh(&cli, "echo $(($(cat 'BOOT') + 1)) >'BOOT'; exit 255");
     let target = cli.target().display().to_string();
@@ -452,7 +452,7 @@ fn a_host_that_is_named_twice_is_reset_by_ssh_and_waited_for() {
 }
 
 #[test]
-fn a_host_that_ssh_does_not_reach_is_not_reset_and_is_an_error() {
+fn does_not_reset_unreachable_host() {
     let cli = Cli::new();
     let bin = make_ssh(&cli, "echo 2 >'BOOT'");
     let ssh = "#!/bin/sh\necho 'ssh: connect to host storage: refused' >&2\nexit 255\n";
@@ -469,7 +469,7 @@ fn a_host_that_ssh_does_not_reach_is_not_reset_and_is_an_error() {
 }
 
 #[test]
-fn a_server_that_does_not_come_back_takes_what_no_other_one_has() {
+fn does_not_take_tier_of_dead_server() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
     let lose = ["--lose-server", "node3", "--confirm-lose-server", "node3", "--lose-command"];
@@ -488,7 +488,7 @@ fn a_server_that_does_not_come_back_takes_what_no_other_one_has() {
 }
 
 #[test]
-fn nothing_is_killed_or_cut_that_was_not_named() {
+fn kills_only_named_targets() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
     let refused = |flags: &[&str], words: &[&str]| {
@@ -528,7 +528,7 @@ fn nothing_is_killed_or_cut_that_was_not_named() {
 }
 
 #[test]
-fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
+fn limits_events_for_plan_with_systems() {
     let cli = Cli::new();
     let plan = "name = \"p\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"ours\"\nserver = \"s\"\n\
                 system = \"dfsbench\"\nbackend = \"nfs\"\n[target.settings]\nthreads = [1, 2]\n\
@@ -577,7 +577,7 @@ fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
 }
 
 #[test]
-fn a_command_that_fails_is_one_error_with_its_last_words() {
+fn reports_failed_command_once() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
     let started = cli.folder().join("started");
@@ -594,7 +594,7 @@ fn a_command_that_fails_is_one_error_with_its_last_words() {
 }
 
 #[test]
-fn what_a_contender_keeps_stands_beside_its_figures() {
+fn shows_tier_beside_contender_figures() {
     let cli = Cli::new();
     let work = ["--file-size", "64KiB", "--durability", "none,sync", "--trials", "1", "--quiet"];
     let run = cli.run(&[&["run", "embedded", "--workload", "stream"], &work[..]].concat());

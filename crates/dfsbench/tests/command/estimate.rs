@@ -28,7 +28,7 @@ fn estimated_s(output: &str) -> f64 {
 }
 
 #[test]
-fn a_probe_finds_the_rate_that_was_planted() {
+fn measures_planted_rate() {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("p.toml"), PLAN).unwrap();
     let assumed = cli.run(&["run", "p.toml", "--dry-run"]);
@@ -44,7 +44,7 @@ fn a_probe_finds_the_rate_that_was_planted() {
 }
 
 #[test]
-fn a_probe_leaves_nothing_in_a_directory() {
+fn leaves_directory_as_it_was() {
     let cli = Cli::new();
     let work = ["--workload", "metadata", "--small-files", "200", "--trials", "3"];
     let end = cli.run(&[&["run", "target", "--dry-run", "--probe"], &work[..]].concat());
@@ -60,7 +60,7 @@ fn a_probe_leaves_nothing_in_a_directory() {
 }
 
 #[test]
-fn a_probe_is_refused_where_hosts_would_be_set_up() {
+fn refuses_probe_that_sets_up_hosts() {
     let cli = Cli::new();
     let refused = ["run", "seed-001", "--dry-run", "--probe"];
     cli.refused(&refused, 2, &["--probe: run 1", "a dry run doesn't set up", "--assume-rates"]);
@@ -71,7 +71,7 @@ fn a_probe_is_refused_where_hosts_would_be_set_up() {
 }
 
 #[test]
-fn an_earlier_small_campaign_tells_what_a_large_one_takes() {
+fn estimates_from_earlier_campaign() {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("p.toml"), PLAN).unwrap();
     let small = cli.run(&["run", "p.toml", "--scale", "0.25", "--trials", "3", "--quiet"]);

@@ -3,7 +3,7 @@
 use crate::cli::{Cli, End};
 
 #[test]
-fn words_of_a_run_without_the_command_name_it() {
+fn suggests_run_without_command_name() {
     let cli = Cli::new();
     for word in ["--quick", "nfs://localhost/export", "/srv/data", "mine.toml", "metadata"] {
         let name = format!("what measures is `run`: dfsbench run {word}");
@@ -42,7 +42,7 @@ fn every_command_explains_itself() {
 }
 
 #[test]
-fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
+fn fits_short_help_on_screen() {
     let cli = Cli::new();
     let short = cli.run(&["run", "-h"]).stdout;
     assert!(short.lines().count() <= 52, "{short}");
@@ -116,7 +116,7 @@ fn hidden_commands_are_not_suggested() {
 }
 
 #[test]
-fn presets_are_listed_printed_and_found_by_their_documented_paths() {
+fn lists_prints_and_finds_presets() {
     let cli = Cli::new();
     let listed = cli.run(&["preset"]);
     assert_eq!(listed.code, 0);
@@ -136,7 +136,7 @@ fn presets_are_listed_printed_and_found_by_their_documented_paths() {
 }
 
 #[test]
-fn recipes_are_listed_printed_checked_and_taken_from_a_file() {
+fn lists_prints_and_checks_recipes() {
     let cli = Cli::new();
     let listed = cli.run(&["systems"]);
     assert!(listed.code == 0 && listed.stdout.contains("glusterfs  GlusterFS: "), "{listed:?}");
@@ -162,7 +162,7 @@ fn recipes_are_listed_printed_checked_and_taken_from_a_file() {
 }
 
 #[test]
-fn flags_are_written_as_people_write_them() {
+fn accepts_flags_as_people_write_them() {
     let cli = Cli::new();
     let dry = |flags: &[&str]| {
         let end = cli.run(&[&["run", "null", "--workload", "mixed", "--dry-run"], flags].concat());
@@ -185,7 +185,7 @@ fn flags_are_written_as_people_write_them() {
 }
 
 #[test]
-fn a_campaign_has_the_name_that_is_given() {
+fn uses_given_campaign_name() {
     let cli = Cli::new();
     let run = ["run", "null", "--workload", "mixed", "--quick", "--duration", "50ms"];
     let end = cli.run(&[&run[..], &["--name", "nightly 7", "--quiet"]].concat());
@@ -195,7 +195,7 @@ fn a_campaign_has_the_name_that_is_given() {
 }
 
 #[test]
-fn completions_and_manual_come_from_the_same_source() {
+fn generates_completions_and_manual() {
     let cli = Cli::new();
     for shell in ["bash", "zsh", "fish"] {
         let end = cli.run(&["completions", shell]);
@@ -231,7 +231,7 @@ fn completions_and_manual_come_from_the_same_source() {
 }
 
 #[test]
-fn an_unknown_flag_is_a_usage_error() {
+fn rejects_unknown_flag() {
     let end = Cli::new().run(&["run", "--io-sise", "4KiB"]);
     assert_eq!(end.code, 2);
     assert!(end.stderr.contains("--io-size"), "{}", end.stderr);

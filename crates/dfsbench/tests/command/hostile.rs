@@ -170,7 +170,7 @@ fn unwrapped(text: &str) -> String {
 }
 
 #[test]
-fn each_ends_a_run_in_time_and_with_a_sentence() {
+fn ends_in_time_with_message() {
     std::thread::scope(|scope| {
         for row in &TABLE {
             scope.spawn(move || {
@@ -202,7 +202,7 @@ const HANGING: [(&str, &str, Work); 7] = [
 ];
 
 #[test]
-fn ctrl_c_ends_each_wherever_it_waits() {
+fn ends_wherever_it_waits() {
     std::thread::scope(|scope| {
         for (fault, version, work) in HANGING {
             scope.spawn(move || {
@@ -221,7 +221,7 @@ fn ctrl_c_ends_each_wherever_it_waits() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_at_once_and_says_what_is_left() {
+fn ends_at_second_ctrl_c() {
     // It has its working directory by then, and falls silent in the midst of the data.
     let running = Running::start("hang-after 12", "3", "1h", Work::Data.args());
     let place = format!("nfs://127.0.0.1:{}/export", running.served.port());

@@ -47,7 +47,7 @@ fn state(output: &[String], number: usize) -> &[String] {
 }
 
 #[test]
-fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
+fn lists_host_changes_in_dry_run() {
     let output = dry_run(PLAN, &[]);
     assert_eq!(output[1], "server: ssh -F lab config root@192.0.2.1");
     assert_eq!(output[2], "client: this host");
@@ -75,7 +75,7 @@ fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
 }
 
 #[test]
-fn options_that_name_other_devices_end_with_code_2_before_any_host_is_contacted() {
+fn rejects_other_devices_before_contact() {
     let planted = [
         ("format_options = [\"-f /dev/loop4\"]", "`-f` is not allowed"),
         ("format_options = [\"-K /dev/loop4\"]", "`/dev/loop4` belongs to no option"),
@@ -100,7 +100,7 @@ fn options_that_name_other_devices_end_with_code_2_before_any_host_is_contacted(
 }
 
 #[test]
-fn a_dry_run_tells_who_works_and_that_a_further_client_costs_no_file_system() {
+fn lists_client_hosts_in_dry_run() {
     let host = |n| format!("[[host]]\nname = \"c{n}\"\naddress = \"192.0.2.{n}\"\n");
     let clients = (2..=12).map(host).collect::<Vec<_>>().concat();
     let names: Vec<String> = (2..=12).map(|n| format!("\"c{n}\"")).collect();
@@ -126,7 +126,7 @@ fn a_dry_run_tells_who_works_and_that_a_further_client_costs_no_file_system() {
 }
 
 #[test]
-fn a_dry_run_tells_what_another_order_costs() {
+fn estimates_cost_of_other_order() {
     let blocks = dry_run(PLAN, &["--order", "blocks", "--trials", "4"]);
     let last = blocks.iter().find(|line| line.starts_with("order ")).unwrap();
     // Twelve trials, in which neighbours may be equal where two blocks meet.
@@ -137,7 +137,7 @@ fn a_dry_run_tells_what_another_order_costs() {
 }
 
 #[test]
-fn no_host_is_contacted_before_a_device_that_would_be_lost_is_named_again() {
+fn confirms_devices_before_contacting_hosts() {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("hosts.toml"), PLAN).unwrap();
     let words = ["/dev/vdz of host `server`", "--allow-destroy /dev/vdz"];
@@ -147,7 +147,7 @@ fn no_host_is_contacted_before_a_device_that_would_be_lost_is_named_again() {
 }
 
 #[test]
-fn the_preset_of_data_paths_tells_why_rows_are_empty() {
+fn explains_empty_rows_of_data_paths() {
     let cli = Cli::new();
     let end = cli.run(&["run", "seed-001", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
@@ -176,7 +176,7 @@ esac
 "#;
 
 #[test]
-fn hosts_that_can_not_be_used_are_one_error_each() {
+fn rejects_unusable_hosts() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let cli = Cli::new();
@@ -214,7 +214,7 @@ fn hosts_that_can_not_be_used_are_one_error_each() {
 }
 
 #[test]
-fn a_host_that_is_listed_twice_is_refused_at_its_line() {
+fn rejects_duplicate_host_with_line() {
     let cli = Cli::new();
     let listed = |hosts: &str, list: &str, words: &[&str]| {
         let text = format!(

@@ -31,7 +31,7 @@ fn piped(cli: &Cli, args: &[&str], plan: &[u8]) -> End {
 }
 
 #[test]
-fn a_plan_comes_from_stdin_or_a_pipe_of_the_shell() {
+fn reads_plan_from_stdin_or_pipe() {
     let cli = Cli::new();
     for name in ["-", "/dev/stdin", "/dev/fd/0"] {
         let end = piped(&cli, &["run", name, "--dry-run"], PLAN.as_bytes());
@@ -55,7 +55,7 @@ fn a_plan_comes_from_stdin_or_a_pipe_of_the_shell() {
 }
 
 #[test]
-fn a_plan_of_any_size_is_read_up_to_a_bound() {
+fn limits_size_of_plan() {
     let cli = Cli::new();
     let comments = b"# so long a comment\n".repeat(1 << 20);
     let end = piped(&cli, &["run", "-", "--dry-run"], &comments);
@@ -63,7 +63,7 @@ fn a_plan_of_any_size_is_read_up_to_a_bound() {
 }
 
 #[test]
-fn what_is_no_plan_is_named_and_not_waited_for() {
+fn names_input_that_is_no_plan() {
     let cli = Cli::new();
     let fifo = cli.folder().join("plan.toml");
     rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
@@ -81,7 +81,7 @@ fn what_is_no_plan_is_named_and_not_waited_for() {
 }
 
 #[test]
-fn a_missing_directory_is_a_wrong_argument_to_every_command() {
+fn rejects_missing_directory_everywhere() {
     let cli = Cli::new();
     for command in ["run", "soak", "curve", "ladder"] {
         let words = ["directory `./missing` does not exist"];
@@ -90,7 +90,7 @@ fn a_missing_directory_is_a_wrong_argument_to_every_command() {
 }
 
 #[test]
-fn a_word_that_is_nearly_a_preset_is_no_directory() {
+fn suggests_preset_for_misspelled_word() {
     let cli = Cli::new();
     for (word, meant) in [("quik", "quick"), ("seed004", "seed-004"), ("embeded", "embedded")] {
         let words = [&format!("`{word}`")[..], &format!("did you mean `{meant}`?")];
@@ -104,7 +104,7 @@ fn a_word_that_is_nearly_a_preset_is_no_directory() {
 }
 
 #[test]
-fn a_bad_tag_or_note_is_what_the_message_speaks_of() {
+fn names_bad_tag_or_note() {
     let cli = Cli::new();
     let end = cli.run(&["run", "null", "--quiet", "--trials", "1", "--duration", "50ms"]);
     assert!(cli.folder().join("dfsbench.db").exists(), "{end:?}");

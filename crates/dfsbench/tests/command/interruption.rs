@@ -88,7 +88,7 @@ fn while_names_are_made() {
 }
 
 #[test]
-fn by_the_signals_of_timers_and_batch_systems() {
+fn ends_on_timer_and_batch_signals() {
     let args = ["--workload", "mixed", "--file-size", "8MiB", "--duration", "60s"];
     for signal in [Signal::USR1, Signal::USR2, Signal::ALARM, Signal::XCPU, Signal::HUP] {
         let (cli, end) = interrupted(&args, Duration::from_millis(100), signal);
@@ -107,7 +107,7 @@ fn locks(cli: &Cli) -> Vec<String> {
 }
 
 #[test]
-fn what_a_killed_campaign_left_locked_is_removed_by_the_next_one() {
+fn removes_locks_of_killed_campaign() {
     let mixed = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "60s"];
     let (cli, _) = interrupted(&mixed, Duration::from_millis(100), Signal::KILL);
     assert_eq!(locks(&cli), ["dfsbench.db-campaign-1.lock"]);
@@ -124,7 +124,7 @@ fn what_a_killed_campaign_left_locked_is_removed_by_the_next_one() {
 }
 
 #[test]
-fn a_killed_campaign_goes_on_where_it_was() {
+fn resumes_killed_campaign() {
     let plan = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "300ms"];
     let factors = ["--read-percent", "0,100", "--trials", "3", "--seed", "5"];
     // Whatever else runs here, no trial is repeated.
@@ -176,7 +176,7 @@ pub fn names(served: &Served) -> Vec<String> {
 }
 
 #[test]
-fn on_an_nfs_server_in_every_phase() {
+fn interrupts_every_phase_over_nfs() {
     let random = ["--workload", "mixed", "--duration", "60s", "--file-size"];
     for (args, after_ms) in [
         ([&random[..], &["700MiB"]].concat(), 50),
@@ -233,7 +233,7 @@ impl Drop for DeadMount<'_> {
 }
 
 #[test]
-fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
+fn ends_despite_hanging_file_system() {
     let cli = Cli::new();
     let target = cli.target();
     let args = ["run", "target", "--quiet", "--workload", "mixed", "--file-size", "1MiB"];
@@ -300,7 +300,7 @@ fn removing_slowly(cli: &Cli, served: &Served) -> (Child, Pid, String) {
 }
 
 #[test]
-fn tells_what_it_removes_and_leaves_the_rest_to_clean() {
+fn lists_removals_and_leaves_rest() {
     let cli = Cli::new();
     let served = slow_to_remove(&cli);
     let (child, pid, said) = removing_slowly(&cli, &served);
@@ -321,7 +321,7 @@ fn tells_what_it_removes_and_leaves_the_rest_to_clean() {
 }
 
 #[test]
-fn keeps_record_of_what_a_server_does_not_remove() {
+fn keeps_record_of_unremoved_files() {
     for (fault, records) in [("error REMOVE ACCES 100%", 1), ("service-time 1ms on REMOVE", 0)] {
         let cli = Cli::new();
         let served = Served::start(&cli, &["--fault", fault]);

@@ -55,7 +55,7 @@ fn end_of(child: Child) -> End {
 }
 
 #[test]
-fn agents_that_come_by_themselves_are_measured_and_leave_with_their_controller() {
+fn measures_agents_that_connect() {
     let cli = Cli::new();
     let (controller, mut stderr, address) = waiting(&cli, "2", &["--format", "json"]);
     let agents = [("1", "2"), ("0", "2")].map(|place| agent(&cli, &address, TOKEN, place));
@@ -77,7 +77,7 @@ fn agents_that_come_by_themselves_are_measured_and_leave_with_their_controller()
 }
 
 #[test]
-fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
+fn reports_wrong_and_missing_agents() {
     let cli = Cli::new();
     let (controller, stderr, address) = waiting(&cli, "2", &["--meet-within", "5s"]);
     let good = agent(&cli, &address, TOKEN, ("0", "2"));
@@ -100,7 +100,7 @@ fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
 }
 
 #[test]
-fn an_agent_whose_controller_was_killed_leaves() {
+fn leaves_after_controller_was_killed() {
     let cli = Cli::new();
     let (mut controller, _stderr, address) = waiting(&cli, "2", &[]);
     let left = agent(&cli, &address, TOKEN, ("0", "2"));
@@ -113,7 +113,7 @@ fn an_agent_whose_controller_was_killed_leaves() {
 }
 
 #[test]
-fn what_an_agent_needs_and_does_not_find_is_named() {
+fn names_what_agent_lacks() {
     let cli = Cli::new();
     let refused = |variables: &[(&str, &str)]| {
         let mut command = cli.command(&["agent", "--meet", "--meet-within", "100ms"]);
@@ -147,7 +147,7 @@ fn what_an_agent_needs_and_does_not_find_is_named() {
 }
 
 #[test]
-fn bad_arguments_of_a_job_are_one_error_each() {
+fn rejects_bad_job_arguments() {
     let cli = Cli::new();
     let run = |more: &[&'static str]| [&["run", "target"], more].concat();
     for (more, words) in [
@@ -179,7 +179,7 @@ fn bad_arguments_of_a_job_are_one_error_each() {
 }
 
 #[test]
-fn a_script_for_sbatch_is_written_for_plans_that_other_hosts_can_make() {
+fn writes_sbatch_script() {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("scan.toml"), PLAN).unwrap();
     let end = cli.run(&["slurm", "scan.toml", "--nodes", "3", "--partition", "short"]);
@@ -211,7 +211,7 @@ wait
 "#;
 
 #[test]
-fn flux_starts_an_agent_on_each_node_of_its_instance() {
+fn starts_flux_agent_per_node() {
     let cli = Cli::new();
     let bin = cli.folder().join("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -238,7 +238,7 @@ fn flux_starts_an_agent_on_each_node_of_its_instance() {
 }
 
 #[test]
-fn hosts_that_a_scheduler_lists_are_in_the_dry_run_and_mistakes_are_one_error() {
+fn lists_scheduler_hosts_in_dry_run() {
     let cli = Cli::new();
     let nodes = cli.folder().join("nodes");
     std::fs::write(&nodes, "n7\nn7\nn8\n").unwrap();

@@ -98,7 +98,7 @@ fn stopped_half_way(cli: &Cli) {
 }
 
 #[test]
-fn a_campaign_of_a_job_is_gone_on_with_on_the_same_hosts_and_no_others() {
+fn resumes_job_on_same_hosts() {
     let cli = Cli::new();
     stopped_half_way(&cli);
     let before = trials(&cli);
@@ -115,7 +115,7 @@ fn a_campaign_of_a_job_is_gone_on_with_on_the_same_hosts_and_no_others() {
 }
 
 #[test]
-fn client_hosts_of_a_job_are_added_until_it_has_no_more() {
+fn adds_job_hosts_until_exhausted() {
     for words in [&["ramp"][..], &["run", "--until-broken"]] {
         let cli = Cli::new();
         let target = cli.target().display().to_string();
@@ -135,7 +135,7 @@ fn client_hosts_of_a_job_are_added_until_it_has_no_more() {
 }
 
 #[test]
-fn a_curve_on_the_hosts_of_a_job_has_its_load_points() {
+fn measures_curve_on_job_hosts() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
     let mix = ["--workload", "mixed", "--file-size", "64KiB"];

@@ -22,7 +22,7 @@ fn cli() -> Cli {
 }
 
 #[test]
-fn a_campaign_is_tagged_noted_and_found_again() {
+fn finds_campaign_by_tag_and_note() {
     let cli = cli();
     assert_eq!(cli.run(&["tag", "2", "nightly", "kernel=6.12"]).code, 0);
     assert_eq!(cli.run(&["note", "2", "disk <b>7</b>\u{1b}[31m was replaced"]).code, 0);
@@ -49,7 +49,7 @@ fn a_campaign_is_tagged_noted_and_found_again() {
 }
 
 #[test]
-fn a_removal_asks_for_the_number_twice() {
+fn confirms_removal_by_number() {
     let cli = cli();
     cli.refused(&["rm", "1"], 2, &["3 runs with 3 trials", "--really 1"]);
     cli.refused(&["rm", "1", "--really", "2"], 2, &["--really 1"]);
@@ -83,7 +83,7 @@ fn another_file_is_merged_once() {
 }
 
 #[test]
-fn files_without_campaigns_and_of_others_give_one_sentence() {
+fn rejects_files_without_campaigns() {
     let cli = Cli::new();
     for args in [
         &["list"][..],
@@ -106,7 +106,7 @@ fn files_without_campaigns_and_of_others_give_one_sentence() {
 }
 
 #[test]
-fn an_export_is_a_directory_of_tables_and_appears_whole_or_not() {
+fn exports_tables_atomically() {
     let cli = cli();
     for (form, magic) in [("parquet", &b"PAR1"[..]), ("csv", b"id,"), ("json", b"[\n{\"id\":")] {
         let end = cli.run(&["export", form, "--format", form]);
@@ -120,7 +120,7 @@ fn an_export_is_a_directory_of_tables_and_appears_whole_or_not() {
 }
 
 #[test]
-fn events_are_written_for_programs_line_by_line() {
+fn writes_events_line_by_line() {
     let cli = Cli::new();
     let end = cli.run(&[&RUN[..], &["--json-progress", "p.jsonl"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
@@ -143,7 +143,7 @@ fn events_are_written_for_programs_line_by_line() {
 }
 
 #[test]
-fn a_reader_of_events_that_stalls_does_not_stall_the_campaign() {
+fn does_not_stall_with_event_reader() {
     let cli = Cli::new();
     let fifo = cli.folder().join("p");
     mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
@@ -186,7 +186,7 @@ fn bounded(cli: &Cli, kib: u32, args: &[&str]) -> crate::cli::End {
 }
 
 #[test]
-fn a_page_without_room_is_one_sentence_and_the_old_one_is_kept() {
+fn keeps_old_page_on_full_disk() {
     let cli = cli();
     let page = cli.folder().join("page.html");
     std::fs::write(&page, "the old page").unwrap();
@@ -217,7 +217,7 @@ fn results_without_room_are_one_sentence() {
 }
 
 #[test]
-fn full_disk_interrupts_campaign_and_keeps_trials() {
+fn keeps_trials_on_full_disk() {
     let cli = cli();
     let bytes = std::fs::metadata(cli.folder().join("dfsbench.db")).unwrap().len();
     // Room for the head of the campaign and a few trials, but not for a thousand.

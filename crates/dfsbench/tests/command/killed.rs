@@ -93,7 +93,7 @@ fn records(cli: &Cli) -> usize {
 }
 
 #[test]
-fn clean_removes_what_killed_runs_left_in_a_directory() {
+fn removes_directories_of_killed_runs() {
     let cli = Cli::new();
     let target = cli.target();
     let mut removed = 0;
@@ -151,7 +151,7 @@ fn clean_finds_leftovers_without_results_file() {
 }
 
 #[test]
-fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
+fn reports_leftovers_and_resumes() {
     let cli = Cli::new();
     let target = cli.target();
     let is_left = || std::fs::read_dir(&target).unwrap().next().is_some();
@@ -206,7 +206,7 @@ fn list_export(url: &str) -> Vec<String> {
 }
 
 #[test]
-fn clean_removes_what_killed_runs_left_over_nfs() {
+fn removes_nfs_files_of_killed_runs() {
     let cli = Cli::new();
     let served = Served::start(&cli, &[]);
     for version in ["3", "4.1"] {
@@ -226,7 +226,7 @@ fn clean_removes_what_killed_runs_left_over_nfs() {
 }
 
 #[test]
-fn clean_removes_the_tree_of_a_replay_that_was_killed() {
+fn removes_tree_of_killed_replay() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);

@@ -77,7 +77,7 @@ fn written(cli: &Cli, more: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
+fn writes_only_known_manifest_fields() {
     let cli = Cli::new();
     let more = ["--volume", "scratch:/mnt/scratch", "--results-claim", "keep", "--namespace", "io"];
     for objects in [written(&cli, &[]), written(&cli, &more)] {
@@ -99,7 +99,7 @@ fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
 }
 
 #[test]
-fn the_image_of_this_version_is_named_unless_another_one_is() {
+fn uses_image_of_this_version() {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("scan.toml"), PLAN).unwrap();
     let end = cli.run(&["k8s", "scan.toml", "--agents", "3"]);
@@ -112,7 +112,7 @@ fn the_image_of_this_version_is_named_unless_another_one_is() {
 }
 
 #[test]
-fn agents_are_indexed_and_find_the_controller_and_a_token_that_is_not_there() {
+fn indexes_agents_in_manifests() {
     let cli = Cli::new();
     let objects = written(&cli, &["--name", "scan", "--volume", "scratch:/mnt/scratch"]);
     let [plan, service, controller, agents] = &objects[..] else { panic!("{objects:?}") };
@@ -139,7 +139,7 @@ fn agents_are_indexed_and_find_the_controller_and_a_token_that_is_not_there() {
 }
 
 #[test]
-fn one_lost_agent_ends_no_other_and_is_not_started_again() {
+fn loses_one_agent_without_restart() {
     let cli = Cli::new();
     let objects = written(&cli, &[]);
     let spec = &objects[3]["spec"];
@@ -152,7 +152,7 @@ fn one_lost_agent_ends_no_other_and_is_not_started_again() {
 }
 
 #[test]
-fn flags_of_run_stand_behind_two_dashes_and_are_checked() {
+fn checks_run_flags_after_dashes() {
     let cli = Cli::new();
     let flags = ["--", "--trials", "7", "--file-size=2MiB"];
     let controller = &written(&cli, &flags)[2]["spec"]["template"]["spec"]["containers"][0];
@@ -176,7 +176,7 @@ fn flags_of_run_stand_behind_two_dashes_and_are_checked() {
 }
 
 #[test]
-fn names_that_kubernetes_does_not_take_are_refused() {
+fn rejects_invalid_kubernetes_names() {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("scan.toml"), PLAN).unwrap();
     let run = |more: &[&'static str]| {

@@ -43,7 +43,7 @@ fn assert_named(json: &Value, layer: &str, is: &str) {
 }
 
 #[test]
-fn a_server_with_a_service_time_is_named() {
+fn names_server_with_service_time() {
     let cli = Cli::new();
     let (_, json) = ladder(&cli, &planted(&cli, "service_time = \"20ms\""), &SMALL_OPS);
     assert_named(&json, "server", "the server");
@@ -64,7 +64,7 @@ fn a_server_with_a_service_time_is_named() {
 }
 
 #[test]
-fn a_server_with_a_narrow_bandwidth_is_named() {
+fn names_server_with_narrow_bandwidth() {
     let cli = Cli::new();
     let served = Served::start(&cli, &["--fault", "bandwidth 20MiB/s"]);
     let (_, json) = ladder(&cli, &served.url, &SMALL_OPS);
@@ -74,7 +74,7 @@ fn a_server_with_a_narrow_bandwidth_is_named() {
 }
 
 #[test]
-fn a_layer_that_fails_is_a_short_row_and_the_sentence_says_why() {
+fn explains_failed_layer() {
     let cli = Cli::new();
     let served = Served::start(&cli, &["--fault", "error CREATE ACCES 100%"]);
     let (end, _) = ladder(&cli, &served.url, &SMALL_OPS);
@@ -93,7 +93,7 @@ fn a_layer_that_fails_is_a_short_row_and_the_sentence_says_why() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_refused_before_anything_is_measured() {
+fn refuses_missing_server_first() {
     let cli = Cli::new();
     let words = ["nfs://127.0.0.1:1/x", "no connection", "is the server running"];
     cli.refused(&["ladder", "nfs://127.0.0.1:1/x"], 3, &words);
@@ -102,7 +102,7 @@ fn a_server_that_is_not_there_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn our_own_server_on_the_other_host_takes_the_place_of_this_one() {
+fn uses_our_server_on_other_host() {
     let cli = Cli::new();
     let ours = Served::start(&cli, &[]);
     let slow = Served::start(&cli, &["--fault", "service-time 20ms"]);
@@ -114,7 +114,7 @@ fn our_own_server_on_the_other_host_takes_the_place_of_this_one() {
 }
 
 #[test]
-fn a_directory_has_a_ladder_and_open_questions() {
+fn measures_ladder_of_directory() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
     let (end, json) = ladder(&cli, &target, &[]);

@@ -87,7 +87,7 @@ const RUN: [&str; 10] = [
 ];
 
 #[test]
-fn a_campaign_serves_its_progress_and_ends_in_spite_of_a_reader_that_reads_nothing() {
+fn serves_progress_beside_stalled_reader() {
     let cli = Cli::new();
     // The trials wait for each other, not for us: an open loop has its own length.
     let mut serving = Serving::start(&cli, &[&RUN[..], &["--name", "observed"]].concat());
@@ -108,7 +108,7 @@ fn a_campaign_serves_its_progress_and_ends_in_spite_of_a_reader_that_reads_nothi
 }
 
 #[test]
-fn the_dashboard_has_only_metrics_that_are_served() {
+fn shows_only_served_metrics() {
     let cli = Cli::new();
     let serving = Serving::start(&cli, &RUN);
     let mut known = names(&serving.scrape());
@@ -145,7 +145,7 @@ fn the_dashboard_has_only_metrics_that_are_served() {
 }
 
 #[test]
-fn an_address_that_is_none_or_is_taken_is_one_error() {
+fn rejects_bad_metrics_address() {
     let cli = Cli::new();
     let run = |address| [&RUN[..9], &[address]].concat();
     cli.refused(&run("9464"), 2, &["--metrics", "127.0.0.1:9464"]);

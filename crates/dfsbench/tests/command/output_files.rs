@@ -8,7 +8,7 @@ use crate::cli::Cli;
 const RUN: [&str; 6] = ["run", "null", "--duration", "100ms", "--results", "ok.db"];
 
 #[test]
-fn results_are_never_replaced_by_what_is_written_of_them() {
+fn never_replaces_results() {
     let cli = Cli::new();
     assert_eq!(cli.run(&RUN).code, 0);
     let results = cli.folder().join("ok.db");
@@ -29,7 +29,7 @@ fn results_are_never_replaced_by_what_is_written_of_them() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_written_to() {
+fn writes_to_irregular_files() {
     let cli = Cli::new();
     assert_eq!(cli.run(&RUN).code, 0);
     let report = |output: &str| cli.run(&["report", "--results", "ok.db", "-o", output]);
@@ -47,7 +47,7 @@ fn what_is_no_regular_file_is_written_to() {
 }
 
 #[test]
-fn a_file_keeps_its_mode_and_links_are_followed() {
+fn keeps_mode_and_follows_links() {
     let cli = Cli::new();
     assert_eq!(cli.run(&RUN).code, 0);
     let page = cli.folder().join("page.txt");

@@ -43,7 +43,7 @@ fn trials_are_named_by_their_levels() {
 }
 
 #[test]
-fn totals_say_at_most_when_runs_may_end_early() {
+fn says_at_most_for_early_ends() {
     let cli = Cli::new();
     let until = ["--until", "50%", "--trials", "9", "--duration", "50ms"];
     let end = cli.run(&[&["run", "null", "--workload", "mixed"][..], &until].concat());
@@ -51,7 +51,7 @@ fn totals_say_at_most_when_runs_may_end_early() {
 }
 
 #[test]
-fn the_reason_of_failures_is_printed_once() {
+fn prints_failure_reason_once() {
     let cli = Cli::new();
     write_failing_plan(&cli, "PLANTED words");
     let end = cli.run(&["run", "app.toml"]);
@@ -66,7 +66,7 @@ fn the_reason_of_failures_is_printed_once() {
 }
 
 #[test]
-fn the_bar_names_levels_on_80_columns() {
+fn names_levels_on_80_columns() {
     let (cli, terminal) = (Cli::new(), Terminal::sized(80, 24));
     let child = terminal.start(&cli, &[&MATRIX[..], &["500ms"]].concat());
     let end = End::of(child.wait_with_output().unwrap());

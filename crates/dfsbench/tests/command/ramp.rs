@@ -17,7 +17,7 @@ fn found(cli: &Cli) -> (serde_json::Value, String) {
 }
 
 #[test]
-fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
+fn finds_break_at_forty_clients() {
     let cli = Cli::new();
     // Each client adds the same, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
@@ -47,7 +47,7 @@ fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
 }
 
 #[test]
-fn an_offered_load_rises_until_the_server_falls_behind() {
+fn raises_load_until_server_lags() {
     let cli = Cli::new();
     // One call at a time of 4 ms each: 250 op/s.
     let served = Served::start(&cli, &["--fault", "service_time exponential 4ms"]);
@@ -70,7 +70,7 @@ fn an_offered_load_rises_until_the_server_falls_behind() {
 }
 
 #[test]
-fn a_server_that_never_recovers_ends_the_search_with_what_is_known() {
+fn ends_search_without_recovery() {
     let cli = Cli::new();
     let faults = ["--fault", "stall 600s at 4s", "--fault", "service_time 50ms on READ"];
     let served = Served::start(&cli, &faults);
@@ -90,7 +90,7 @@ fn a_server_that_never_recovers_ends_the_search_with_what_is_known() {
 }
 
 #[test]
-fn what_has_nothing_to_raise_is_refused() {
+fn rejects_load_that_cannot_rise() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
     cli.refused(&["ramp", &target], 2, &["clients to add", "nfs://"]);

@@ -83,7 +83,7 @@ fn clean_removes_only_marked_tree() {
 }
 
 #[test]
-fn clean_removes_only_marked_tree_of_server() {
+fn removes_only_marked_tree() {
     let cli = Cli::new();
     let served = Served::start(&cli, &[]);
     let target = export_target(&served.url);

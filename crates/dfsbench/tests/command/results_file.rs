@@ -7,7 +7,7 @@ use crate::cli::Cli;
 const RUN: [&str; 6] = ["run", "null", "--duration", "100ms", "--results", "r.db"];
 
 #[test]
-fn an_empty_file_takes_results_and_has_none_to_show() {
+fn stores_results_in_empty_file() {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("r.db"), "").unwrap();
     cli.refused(&["report", "--results", "r.db"], 2, &["`r.db` is empty", "hint"]);
@@ -64,7 +64,7 @@ fn no_file_and_no_campaign() {
 }
 
 #[test]
-fn a_page_never_takes_the_place_of_another_file() {
+fn does_not_replace_other_file() {
     let cli = Cli::new();
     let strange = cli.folder().join("r.html");
     std::fs::write(&strange, "<p>my notes").unwrap();

@@ -57,7 +57,7 @@ fn runs_stored_programs_only_with_consent() {
 }
 
 #[test]
-fn says_that_last_campaign_was_never_stored() {
+fn reports_unstored_last_campaign() {
     let cli = Cli::new();
     let small = ["--workload", "metadata", "--small-files", "10", "--trials", "1", "--quiet"];
     let end = cli.run(&[&["run", "target"], &small[..]].concat());

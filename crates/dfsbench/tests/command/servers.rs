@@ -52,7 +52,7 @@ fn an_export_that_is_not_there() {
 }
 
 #[test]
-fn a_server_that_fills_up_half_way() {
+fn reports_server_that_fills_up() {
     let cli = Cli::new();
     let served = Served::start(&cli, &["--memory", "8MiB"]);
     let end = run_against(&cli, &served.url, &["--workload", "stream", "--file-size", "32MiB"]);
@@ -89,7 +89,7 @@ fn a_server_stays_within_its_memory() {
 }
 
 #[test]
-fn a_server_that_goes_away_in_the_middle() {
+fn reports_server_that_goes_away() {
     let cli = Cli::new();
     let mut served = Served::start(&cli, &[]);
     let url = served.url.clone();
@@ -120,7 +120,7 @@ fn a_server_that_goes_away_in_the_middle() {
 }
 
 #[test]
-fn a_server_that_falls_silent_in_the_middle() {
+fn reports_server_that_falls_silent() {
     let cli = Cli::new();
     let served = Served::start(&cli, &["--fault", "hang-after 3000"]);
     let args = ["--workload", "mixed", "--duration", "300s", "--timeout", "700ms"];

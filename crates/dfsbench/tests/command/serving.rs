@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use crate::cli::{Cli, End, Served};
 
 #[test]
-fn a_server_that_can_not_be_as_it_was_requested() {
+fn rejects_impossible_server() {
     let cli = Cli::new();
     for (args, words) in [
         (&["--listen", "0.0.0.0"][..], &["--listen", "0.0.0.0", "--allow"][..]),
@@ -27,7 +27,7 @@ fn a_server_that_can_not_be_as_it_was_requested() {
 }
 
 #[test]
-fn a_port_that_is_taken_or_not_ours() {
+fn reports_taken_or_privileged_port() {
     let cli = Cli::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -36,7 +36,7 @@ fn a_port_that_is_taken_or_not_ours() {
 }
 
 #[test]
-fn a_probe_tells_what_a_server_offers() {
+fn probes_offers_of_server() {
     let cli = Cli::new();
     let served = Served::start(&cli, &["--nfsvers", "2,3", "--tls"]);
     let table = cli.run(&["probe", &served.url]);
@@ -71,7 +71,7 @@ fn a_probe_tells_what_a_server_offers() {
 }
 
 #[test]
-fn a_probe_without_an_answer_is_an_error() {
+fn fails_probe_without_answer() {
     let cli = Cli::new();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     cli.refused(&["probe", &format!("nfs://{free}")], 3, &["nothing answers", "refused", "hint"]);
@@ -111,7 +111,7 @@ fn a_server_may_want_reserved_ports() {
 }
 
 #[test]
-fn too_few_open_files_have_a_hint() {
+fn hints_at_open_file_limit() {
     let cli = Cli::new();
     let flags =
         "--workload mixed --workers 64 --file-size 64KiB --duration 100ms --trials 1 --quiet";
@@ -128,7 +128,7 @@ fn too_few_open_files_have_a_hint() {
 }
 
 #[test]
-fn what_no_server_can_do_is_a_row_or_an_error() {
+fn reports_impossible_settings() {
     let cli = Cli::new();
     let stream = ["--workload", "stream", "--file-size", "1MiB", "--trials", "1", "--quiet"];
     let run = |more: &[&str]| cli.run(&[&["run", "embedded"], &stream[..], more].concat());

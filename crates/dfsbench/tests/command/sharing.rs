@@ -67,7 +67,7 @@ fn reaches(child: &mut Child, results: &Path, trials: usize) -> bool {
 }
 
 #[test]
-fn a_campaign_that_is_being_made_is_not_made_by_another_process() {
+fn rejects_second_process_on_campaign() {
     let cli = Cli::new();
     let results = cli.folder().join("dfsbench.db");
     let mut first = start(&cli, &plan("300ms", "20", "dfsbench.db"));
@@ -92,7 +92,7 @@ fn a_campaign_that_is_being_made_is_not_made_by_another_process() {
 }
 
 #[test]
-fn two_campaigns_begin_in_one_new_file_and_both_end_well() {
+fn starts_two_campaigns_in_new_file() {
     let cli = Cli::new();
     let campaigns = [0, 1].map(|_| start(&cli, &plan("30ms", "5", "dfsbench.db")));
     let mut named = campaigns.map(|child| {
@@ -113,7 +113,7 @@ fn two_campaigns_begin_in_one_new_file_and_both_end_well() {
 }
 
 #[test]
-fn a_campaign_killed_twenty_times_has_the_trials_and_the_order_of_one_that_was_not() {
+fn resumes_after_twenty_kills() {
     let cli = Cli::new();
     let (twin, killed) = (cli.folder().join("twin.db"), cli.folder().join("killed.db"));
     let end = cli.run(&plan("15ms", "24", "twin.db"));

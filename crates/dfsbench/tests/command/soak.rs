@@ -27,7 +27,7 @@ fn number(value: &Value) -> u64 {
 }
 
 #[test]
-fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
+fn survives_restarts_and_stalls() {
     let cli = Cli::new();
     let disturb =
         ["--disturb", "server-restart at 1500ms", "--disturb", "server-stall at 5s for 1s"];
@@ -105,7 +105,7 @@ fn both_flags_take_both_vocabularies() {
 }
 
 #[test]
-fn a_session_that_the_server_forgot_is_created_again_and_no_op_fails() {
+fn recreates_forgotten_session() {
     let cli = Cli::new();
     let disturb = ["--disturb", "server-restart at 1500ms", "--nfsvers", "4.1"];
     let end = soaked(&cli, &[&["--duration", "4s", "--segment", "4s"], &disturb[..]].concat());
@@ -132,17 +132,17 @@ fn liar(flags: &[&str]) {
 }
 
 #[test]
-fn a_server_that_loses_what_was_committed_is_caught() {
+fn detects_server_losing_commits() {
     liar(&[]);
 }
 
 #[test]
-fn a_server_that_loses_what_was_written_file_sync_is_caught() {
+fn detects_server_losing_file_sync() {
     liar(&["--stable", "file_sync"]);
 }
 
 #[test]
-fn a_server_that_never_comes_back_ends_the_campaign_and_is_named() {
+fn names_server_that_stays_away() {
     let cli = Cli::new();
     let gone = ["--timeout", "1s", "--disturb", "server-stall at 1s for 8s"];
     let end = soaked(&cli, &[&["--duration", "10s", "--segment", "10s"], &gone[..]].concat());
@@ -152,7 +152,7 @@ fn a_server_that_never_comes_back_ends_the_campaign_and_is_named() {
 }
 
 #[test]
-fn memory_of_ours_does_not_grow_from_one_segment_to_the_next() {
+fn keeps_memory_steady_across_segments() {
     let cli = Cli::new();
     let work = ["--rate", "0", "--files", "8", "--file-size", "256KiB", "--interval", "100ms"];
     let long = ["--duration", "16s", "--segment", "1s", "--disturb", "none", "--quiet"];
@@ -164,7 +164,7 @@ fn memory_of_ours_does_not_grow_from_one_segment_to_the_next() {
 }
 
 #[test]
-fn a_soak_goes_on_where_it_was_stopped() {
+fn resumes_stopped_soak() {
     let cli = Cli::new();
     let flags = ["--duration", "6s", "--segment", "1s", "--disturb", "none"];
     let mut command = cli.command(&[&SHORT[..], &["100ms"], &flags[..]].concat());
@@ -182,7 +182,7 @@ fn a_soak_goes_on_where_it_was_stopped() {
 }
 
 #[test]
-fn what_a_soak_can_t_do_is_refused_before_it_starts() {
+fn rejects_impossible_soak_early() {
     let cli = Cli::new();
     let refused = |flags: &[&str], words: &[&str]| {
         cli.refused(&[&["soak"], flags].concat(), 2, words);
@@ -231,7 +231,7 @@ fn shared(cli: &Cli, lines: &str) -> String {
 }
 
 #[test]
-fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written() {
+fn notices_killed_client_and_verifies() {
     let cli = Cli::new();
     let kill = "[[disturb]]\nkind = \"client-kill\"\nhost = \"one\"\nat = \"1500ms\"\n";
     let plan = shared(&cli, kill);
@@ -278,7 +278,7 @@ fn damaged(cli: &Cli, flags: &[&str], file: &str, damage: fn(&std::fs::File)) ->
 }
 
 #[test]
-fn a_directory_that_loses_what_was_synced_is_caught() {
+fn detects_directory_losing_synced_data() {
     use std::os::unix::fs::FileExt as _;
     let cli = Cli::new();
     let target = cli.target().display().to_string();
@@ -296,7 +296,7 @@ fn a_directory_that_loses_what_was_synced_is_caught() {
 }
 
 #[test]
-fn two_hosts_that_share_a_folder_make_one_timeline_and_a_loss_of_either_is_caught() {
+fn merges_timeline_of_two_hosts() {
     let cli = Cli::new();
     let plan = shared(&cli, "");
     let flags = ["--duration", "4s", "--segment", "4s", &plan];
@@ -311,7 +311,7 @@ fn two_hosts_that_share_a_folder_make_one_timeline_and_a_loss_of_either_is_caugh
 }
 
 #[test]
-fn a_clock_that_is_this_very_host_s_is_never_set() {
+fn never_sets_own_clock() {
     let cli = Cli::new();
     let step = "[[disturb]]\nkind = \"clock-step\"\nhost = \"two\"\nat = \"1s\"\nfor = \"1s\"\n\
                 by = \"-5s\"\n";
@@ -336,7 +336,7 @@ fn disturbed(cli: &Cli, disturbances: &str) -> String {
 }
 
 #[test]
-fn a_plan_says_what_is_done_to_the_server_and_flags_win() {
+fn prefers_flags_over_plan_faults() {
     let cli = Cli::new();
     let plan = disturbed(&cli, "[[disturb]]\nkind = \"server-stall\"\nat = \"4s\"\nfor = \"2s\"\n");
     let last = |flags: &[&str]| {
@@ -354,7 +354,7 @@ fn a_plan_says_what_is_done_to_the_server_and_flags_win() {
 }
 
 #[test]
-fn a_disturbance_that_can_not_be_made_is_refused_with_its_line() {
+fn rejects_impossible_disturbance_with_line() {
     let cli = Cli::new();
     let table = |lines: &str| format!("[[disturb]]\n{lines}\n");
     for (lines, words) in [
@@ -387,7 +387,7 @@ fn a_disturbance_that_can_not_be_made_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_soak_that_outlasts_its_job_is_refused() {
+fn rejects_soak_beyond_job_end() {
     let cli = Cli::new();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let mut command = cli.command(&["soak", "--duration", "2h"]);
@@ -401,7 +401,7 @@ fn a_soak_that_outlasts_its_job_is_refused() {
 }
 
 #[test]
-fn a_job_that_does_not_know_its_end_needs_a_duration() {
+fn requires_duration_without_job_end() {
     use std::os::unix::fs::PermissionsExt as _;
     let cli = Cli::new();
     let squeue = cli.folder().join("squeue");
@@ -419,7 +419,7 @@ fn a_job_that_does_not_know_its_end_needs_a_duration() {
 }
 
 #[test]
-fn a_dry_run_says_what_is_done_to_the_server() {
+fn describes_server_faults_in_dry_run() {
     let cli = Cli::new();
     let end = cli.run(&["soak", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");

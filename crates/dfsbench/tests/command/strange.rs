@@ -57,7 +57,7 @@ fn request(url: &str, page: &str) -> String {
 }
 
 #[test]
-fn markup_is_text_wherever_a_name_can_stand() {
+fn escapes_markup_in_names() {
     let cli = changed(&format!(
         "UPDATE campaigns SET name = '{HOSTILE}', command = '{HOSTILE}', tool_version = '{HOSTILE}',
              plan_toml = '# {HOSTILE}';
@@ -110,7 +110,7 @@ fn every_format_is_made(cli: &Cli) {
 }
 
 #[test]
-fn refuses_what_stands_in_place_of_tables() {
+fn rejects_views_in_place_of_tables() {
     let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)";
     let view = format!(
         "ALTER TABLE facts RENAME TO old_facts;
@@ -156,7 +156,7 @@ fn runs_no_trigger_of_other_files() {
 }
 
 #[test]
-fn a_campaign_of_nothing_but_failures_is_shown() {
+fn shows_campaign_of_failures() {
     let cli = changed(
         "UPDATE trials SET state = 'failed', reason = 'no route to host';
          DELETE FROM kinds; DELETE FROM samples; DELETE FROM caveats; DELETE FROM cross_checks;
@@ -170,7 +170,7 @@ fn a_campaign_of_nothing_but_failures_is_shown() {
 }
 
 #[test]
-fn a_file_without_a_campaign_is_shown_and_reported_in_a_sentence() {
+fn reports_file_without_campaign() {
     let cli = changed("SELECT 1");
     assert_eq!(cli.run(&["rm", "1", "--really", "1"]).code, 0);
     assert_eq!(cli.run(&["list"]).stdout, "no campaign\n");
@@ -187,7 +187,7 @@ fn a_file_without_a_campaign_is_shown_and_reported_in_a_sentence() {
 }
 
 #[test]
-fn files_that_are_no_results_are_refused_by_every_reader() {
+fn rejects_files_that_are_no_results() {
     type Make = fn(&Path);
     let make: [(&str, Make); 4] = [
         ("another program", |path| {
@@ -218,7 +218,7 @@ fn files_that_are_no_results_are_refused_by_every_reader() {
 }
 
 #[test]
-fn a_file_that_was_cut_off_is_damaged_and_says_so() {
+fn reports_truncated_file_as_damaged() {
     let cli = changed("SELECT 1");
     let path = cli.folder().join("dfsbench.db");
     let whole = std::fs::read(&path).unwrap();
@@ -231,7 +231,7 @@ fn a_file_that_was_cut_off_is_damaged_and_says_so() {
 }
 
 #[test]
-fn a_page_that_can_not_be_served_or_kept_is_one_sentence() {
+fn reports_page_that_cannot_be_served() {
     let cli = changed("SELECT 1");
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

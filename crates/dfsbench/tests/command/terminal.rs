@@ -40,7 +40,7 @@ fn expect_fits(cli: &Cli, args: &[&str]) {
 }
 
 #[test]
-fn reports_of_each_question_fit_the_terminal() {
+fn fits_reports_to_terminal() {
     let cli = Cli::new();
     let short = ["--duration", "50ms", "--warmup", "0s", "--quiet"];
     let soak = ["soak", "--duration", "2s", "--segment", "2s", "--rate", "100", "--quiet"];
@@ -81,7 +81,7 @@ fn reports_of_each_question_fit_the_terminal() {
 }
 
 #[test]
-fn traces_replays_and_promises_fit_the_terminal() {
+fn fits_traces_and_promises_to_terminal() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
@@ -97,7 +97,7 @@ fn traces_replays_and_promises_fit_the_terminal() {
 }
 
 #[test]
-fn the_matrix_of_a_dry_run_fits_the_terminal() {
+fn fits_dry_run_matrix_to_terminal() {
     let cli = Cli::new();
     expect_fits(&cli, &[&MATRIX[..], &["--dry-run"]].concat());
     // Nine settings do not fit in columns, and are printed above each run.
@@ -119,7 +119,7 @@ fn the_matrix_of_a_dry_run_fits_the_terminal() {
 }
 
 #[test]
-fn the_differences_of_contenders_fit_the_terminal() {
+fn fits_contender_differences_to_terminal() {
     let cli = Cli::new();
     for columns in WIDTHS {
         let mut command = cli.command(&["run", "contenders", "--dry-run"]);

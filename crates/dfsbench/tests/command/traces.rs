@@ -32,7 +32,7 @@ fn write_pcap_of(path: &std::path::Path, procedure: u32, arguments: &[u32], resu
 }
 
 #[test]
-fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
+fn converts_capture_to_trace() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     let end = cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst"]);
@@ -123,7 +123,7 @@ fn incomplete_trace_is_marked_first() {
 }
 
 #[test]
-fn several_captures_and_stdin_are_one_trace() {
+fn joins_captures_and_stdin() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     let whole = std::fs::read(cli.folder().join("nfs.pcap")).unwrap();
@@ -143,7 +143,7 @@ fn several_captures_and_stdin_are_one_trace() {
 }
 
 #[test]
-fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
+fn rejects_file_that_is_no_capture() {
     let cli = Cli::new();
     let file = |name: &str, bytes: &[u8]| std::fs::write(cli.folder().join(name), bytes).unwrap();
     file("empty", b"");
@@ -175,7 +175,7 @@ fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
 }
 
 #[test]
-fn a_trace_is_described_in_each_form_and_becomes_a_plan() {
+fn describes_trace_and_makes_plan() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
@@ -212,7 +212,7 @@ fn beside_bad_traces() -> Cli {
 }
 
 #[test]
-fn what_is_no_trace_is_one_error() {
+fn rejects_file_that_is_no_trace() {
     let cli = beside_bad_traces();
     for (name, words) in [
         ("empty", &["trace `empty` is empty"][..]),
@@ -226,7 +226,7 @@ fn what_is_no_trace_is_one_error() {
 }
 
 #[test]
-fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compared() {
+fn replays_trace_and_compares() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
@@ -275,7 +275,7 @@ fn failed_replay_says_so_first() {
 }
 
 #[test]
-fn what_is_written_to_a_file_is_what_would_be_printed() {
+fn writes_same_to_file_and_terminal() {
     let cli = beside_bad_traces();
     let read = |name: &str| std::fs::read_to_string(cli.folder().join(name)).unwrap();
     for format in ["text", "markdown", "html", "json"] {
@@ -299,7 +299,7 @@ fn what_is_written_to_a_file_is_what_would_be_printed() {
 }
 
 #[test]
-fn what_a_command_reads_is_not_replaced_by_what_it_writes() {
+fn does_not_overwrite_own_input() {
     let cli = beside_bad_traces();
     std::fs::hard_link(cli.folder().join("nfs.dfst"), cli.folder().join("other name")).unwrap();
     let end = cli.run(&["replay", "nfs.dfst", "embedded", "--format", "json", "-o", "a.json"]);
@@ -319,7 +319,7 @@ fn what_a_command_reads_is_not_replaced_by_what_it_writes() {
 }
 
 #[test]
-fn what_can_not_be_replayed_is_one_error() {
+fn rejects_trace_that_cannot_be_replayed() {
     let cli = beside_bad_traces();
     std::fs::write(cli.folder().join("text.json"), b"{}").unwrap();
     let beyond = ["replay", "nfs.dfst", "embedded", "--window", "60s..70s"];

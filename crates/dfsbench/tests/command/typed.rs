@@ -129,7 +129,7 @@ impl Described {
 }
 
 #[test]
-fn each_option_of_the_short_help_takes_each_value_that_it_names() {
+fn accepts_values_named_in_help() {
     let cli = Cli::new();
     let options = options(&cli.run(&["run", "-h"]).stdout);
     assert!(options.len() >= 20, "{options:?}");
@@ -178,22 +178,22 @@ fn type_options_of(command: &'static str, options_min: usize) {
 }
 
 #[test]
-fn each_option_of_a_curve_takes_what_it_names_or_says_why_not() {
+fn accepts_values_named_for_curve() {
     type_options_of("curve", 25);
 }
 
 #[test]
-fn each_option_of_a_ramp_takes_what_it_names_or_says_why_not() {
+fn accepts_values_named_for_ramp() {
     type_options_of("ramp", 25);
 }
 
 #[test]
-fn each_option_of_a_soak_takes_what_it_names_or_says_why_not() {
+fn accepts_values_named_for_soak() {
     type_options_of("soak", 25);
 }
 
 #[test]
-fn each_option_of_a_ladder_takes_what_it_names_or_says_why_not() {
+fn accepts_values_named_for_ladder() {
     type_options_of("ladder", 23);
 }
 
@@ -258,7 +258,7 @@ const ABSENT: [(&str, &str); 14] = [
 ];
 
 #[test]
-fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
+fn runs_examples_of_other_commands() {
     let cli = rig_of_examples();
     let served = Served::start(&cli, &[]);
     let (mut made, mut refused) = (0, 0);
@@ -310,7 +310,7 @@ fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
 }
 
 #[test]
-fn the_examples_of_the_short_help_are_made() {
+fn runs_examples_of_short_help() {
     let cli = Cli::new();
     let served = Served::start(&cli, &[]);
     let help = cli.run(&["run", "-h"]).stdout;

@@ -16,7 +16,7 @@ fn found_sentence(cli: &Cli) -> String {
 }
 
 #[test]
-fn a_server_that_hangs_from_forty_clients_is_found_out() {
+fn finds_hang_at_forty_clients() {
     let cli = Cli::new();
     // Each client adds the same, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
@@ -36,7 +36,7 @@ fn a_server_that_hangs_from_forty_clients_is_found_out() {
 }
 
 #[test]
-fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
+fn finds_saturation_and_goes_on() {
     let cli = Cli::new();
     let served = Served::start(&cli, &["--fault", "bandwidth 1MiB/s"]);
     Cli::unless_limited(|| {
@@ -53,7 +53,7 @@ fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
 }
 
 #[test]
-fn what_has_no_clients_to_add_is_refused() {
+fn rejects_target_without_clients() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
     let words = ["clients to add", "nfs://"];

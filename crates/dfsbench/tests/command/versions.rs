@@ -15,7 +15,7 @@ const SMALL: [&str; 9] = [
 ];
 
 #[test]
-fn every_version_over_every_transport_it_has() {
+fn speaks_every_version_and_transport() {
     let cli = Cli::new();
     let factors = ["--nfsvers=2,3,4.0,4.1,4.2", "--proto=tcp,udp"];
     let end = cli.run(&[&["run", "embedded"][..], &factors, &SMALL].concat());
@@ -33,7 +33,7 @@ fn every_version_over_every_transport_it_has() {
 }
 
 #[test]
-fn a_server_whose_certificate_is_not_trusted() {
+fn rejects_untrusted_certificate() {
     let cli = Cli::new();
     let served = Served::start(&cli, &["--tls", "--tls-ca-out", "ca.pem"]);
     assert!(served.url.contains("xprtsec=tls&tls_ca=ca.pem"), "{}", served.url);
@@ -56,7 +56,7 @@ fn a_server_whose_certificate_is_not_trusted() {
 }
 
 #[test]
-fn a_version_that_the_server_does_not_speak() {
+fn reports_unsupported_version() {
     let cli = Cli::new();
     let three = Served::start(&cli, &["--nfsvers", "3"]);
     let with_version =
@@ -79,7 +79,7 @@ fn a_version_that_the_server_does_not_speak() {
 }
 
 #[test]
-fn an_export_that_is_not_there_in_any_version() {
+fn reports_missing_export_in_each_version() {
     let cli = Cli::new();
     let served = Served::start(&cli, &[]);
     for version in ["2", "3", "4.0", "4.1", "4.2"] {
@@ -97,7 +97,7 @@ fn a_user_that_is_squashed() {
 }
 
 #[test]
-fn an_address_family_that_the_host_has_not() {
+fn reports_missing_address_family() {
     let cli = Cli::new();
     let served = Served::start(&cli, &[]);
     let url = format!("{}&family=ipv6", served.url);

@@ -59,7 +59,7 @@ impl View {
 }
 
 #[test]
-fn pages_are_served_to_clients_that_have_the_address_and_to_no_others() {
+fn serves_pages_only_with_address() {
     let view = View::start();
     let list = view.page("");
     assert!(list.starts_with("HTTP/1.1 200 ") && list.contains("frame-ancestors 'none'"), "{list}");
@@ -91,7 +91,7 @@ fn pages_are_served_to_clients_that_have_the_address_and_to_no_others() {
 }
 
 #[test]
-fn a_waiting_client_is_notified_of_a_campaign_and_a_slow_one_holds_up_no_other() {
+fn notifies_clients_despite_slow_one() {
     let view = View::start();
     let slow: Vec<TcpStream> = (0..40).map(|_| view.connect()).collect();
     for mut stream in &slow {
@@ -116,7 +116,7 @@ fn a_waiting_client_is_notified_of_a_campaign_and_a_slow_one_holds_up_no_other()
 }
 
 #[test]
-fn there_is_nothing_to_view_in_no_file() {
+fn reports_nothing_to_view() {
     let cli = Cli::new();
     cli.refused(&["view", "--no-open"], 2, &["dfsbench.db", "hint"]);
     std::fs::write(cli.folder().join("dfsbench.db"), "").unwrap();

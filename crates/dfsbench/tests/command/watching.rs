@@ -140,7 +140,7 @@ const LONG: [&str; 9] =
     ["run", "target", "--watch", "--workload", "mixed", "--file-size", "8MiB", "--duration", "60s"];
 
 #[test]
-fn the_screen_shows_what_is_measured_and_q_ends_it_in_order() {
+fn shows_progress_and_quits_with_q() {
     let (cli, terminal) = (Cli::new(), Terminal::open());
     let before = terminal.modes();
     assert!(before.contains(LocalModes::ECHO | LocalModes::ICANON));
@@ -157,7 +157,7 @@ fn the_screen_shows_what_is_measured_and_q_ends_it_in_order() {
 }
 
 #[test]
-fn shows_what_is_removed_after_a_signal() {
+fn shows_removals_after_signal() {
     let (cli, terminal) = (Cli::new(), Terminal::open());
     let before = terminal.modes();
     let served = interruption::slow_to_remove(&cli);
@@ -174,7 +174,7 @@ fn shows_what_is_removed_after_a_signal() {
 }
 
 #[test]
-fn a_second_ctrl_c_puts_it_back_too() {
+fn restores_terminal_at_second_ctrl_c() {
     let (cli, terminal) = (Cli::new(), Terminal::open());
     let before = terminal.modes();
     let end = terminal.run(&cli, &LONG, ("highest ", b"\x03\x03"));
@@ -183,7 +183,7 @@ fn a_second_ctrl_c_puts_it_back_too() {
 }
 
 #[test]
-fn every_signal_that_ends_it_puts_the_terminal_back() {
+fn restores_terminal_on_every_signal() {
     for signals in [&[Signal::TERM][..], &[Signal::INT], &[Signal::TERM; 2]] {
         let (cli, terminal) = (Cli::new(), Terminal::open());
         let before = terminal.modes();
@@ -230,7 +230,7 @@ fn a_narrow_terminal_has_what_fits() {
 }
 
 #[test]
-fn at_the_end_of_a_campaign_the_terminal_is_put_back_before_the_table() {
+fn restores_terminal_before_table() {
     let (cli, terminal) = (Cli::new(), Terminal::open());
     let before = terminal.modes();
     let args = ["run", "target", "--watch", "--file-size", "1MiB", "--workload", "stream"];
@@ -240,7 +240,7 @@ fn at_the_end_of_a_campaign_the_terminal_is_put_back_before_the_table() {
 }
 
 #[test]
-fn on_a_terminal_that_prints_line_after_line_it_is_refused_with_a_hint() {
+fn refuses_watch_on_line_terminal() {
     let (cli, terminal) = (Cli::new(), Terminal::open());
     let mut command = cli.command(&["run", "target", "--watch"]);
     let theirs = Stdio::from(terminal.theirs.try_clone().unwrap());
@@ -251,7 +251,7 @@ fn on_a_terminal_that_prints_line_after_line_it_is_refused_with_a_hint() {
 }
 
 #[test]
-fn without_a_terminal_it_is_refused_with_a_hint() {
+fn refuses_watch_without_terminal() {
     let cli = Cli::new();
     cli.refused(&["run", "target", "--watch"], 2, &["needs a terminal", "--json-progress FILE"]);
     cli.refused(
@@ -263,7 +263,7 @@ fn without_a_terminal_it_is_refused_with_a_hint() {
 }
 
 #[test]
-fn caveats_are_printed_as_they_appear_each_once() {
+fn prints_each_caveat_once() {
     let cli = Cli::new();
     let args = ["run", "target", "--trials", "3", "--file-size", "1MiB", "--workload", "stream"];
     let end = cli.run(&args);

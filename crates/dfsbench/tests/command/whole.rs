@@ -16,7 +16,7 @@ const SMALL: [&str; 10] = [
 ];
 
 #[test]
-fn a_directory_an_embedded_server_and_a_real_one() {
+fn compares_directory_embedded_and_real_server() {
     let cli = Cli::new();
     let served = Served::start(&cli, &[]);
     for (target, backend) in [
@@ -50,7 +50,7 @@ fn the_null_backend_shows_the_ceiling() {
 }
 
 #[test]
-fn every_format_renders_offline_and_the_same_each_time() {
+fn renders_every_format_identically() {
     let cli = Cli::new();
     let head = ["run", "target", "--workload", "stream", "--seed", "7"];
     let end = cli.run(&[&head[..], &SMALL[..4], &["--quiet"]].concat());
@@ -69,7 +69,7 @@ fn every_format_renders_offline_and_the_same_each_time() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+fn describes_dry_run_and_does_nothing() {
     let cli = Cli::new();
     let end =
         cli.run(&["run", "target", "--io-size", "4KiB,64KiB", "--workers", "1,4", "--dry-run"]);
@@ -106,7 +106,7 @@ fn kept_files_hold_the_pattern() {
 }
 
 #[test]
-fn a_report_fits_the_terminal_and_ends_with_the_next_step() {
+fn fits_report_and_names_next_step() {
     let cli = Cli::new();
     let head = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--warmup", "0s"];
     let factors = ["--workers", "1,2", "--io-size", "4KiB,1MiB", "--trials", "1", "--quiet"];

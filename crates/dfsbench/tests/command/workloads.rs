@@ -83,7 +83,7 @@ fn the_plan_of_op_mixes_runs() {
 }
 
 #[test]
-fn bonnie_prints_the_table_that_bonnie_printed() {
+fn prints_classic_bonnie_table() {
     let flags = ["--file-size", "1MiB", "--quiet", "--format", "bonnie"];
     let cli = Cli::new();
     let mut command = cli.command(&[&["run", "bonnie"], &flags[..]].concat());
@@ -96,7 +96,7 @@ fn bonnie_prints_the_table_that_bonnie_printed() {
 }
 
 #[test]
-fn a_command_that_fails_reports_how_it_ended_and_its_last_output() {
+fn reports_exit_and_output_of_command() {
     let cli = Cli::new();
     let plan = "name = \"app\"\ntrials = 1\n[[target]]\nname = \"d\"\npath = \".\"\n[[workload]]\n\
                 kind = \"app\"\nrun = [\"sh\", \"-c\", \"echo the last words >&2; exit 7\"]\n";
@@ -111,7 +111,7 @@ fn a_command_that_fails_reports_how_it_ended_and_its_last_output() {
 }
 
 #[test]
-fn a_missing_program_is_named_with_its_package() {
+fn names_package_of_missing_program() {
     let cli = Cli::new();
     for (workload, package) in [("fio", "fio"), ("iozone", "iozone3")] {
         let mut command = cli.command(&["run", "target", "--workload", workload, "--quiet"]);

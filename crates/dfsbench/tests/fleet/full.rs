@@ -63,7 +63,7 @@ fn made(text: &str, at: At, after_ms: u64) -> Trial {
 
 #[test]
 #[ignore = "`cargo xtask real disk` runs it, with a small file system"]
-fn a_disk_that_is_full_from_any_step_on_fails_what_needs_room_and_nothing_is_left() {
+fn leaves_nothing_on_full_disk() {
     for (step, at, after_ms) in STEPS {
         let trial = made(MIX, at, after_ms);
         if !matches!(step, "begin" | "prepare") {

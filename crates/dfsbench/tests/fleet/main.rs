@@ -82,22 +82,22 @@ fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
 }
 
 #[test]
-fn an_agent_that_is_killed_at_any_step_is_named_at_once() {
+fn names_killed_agent_at_once() {
     lost_at_each_step(Harm::Kill, Duration::ZERO, "the agent is gone");
 }
 
 #[test]
-fn an_agent_that_stands_still_at_any_step_is_named_within_three_seconds() {
+fn names_frozen_agent_within_seconds() {
     lost_at_each_step(Harm::Stop, remote::LOST_AFTER, "no sign of life for 3 s");
 }
 
 #[test]
-fn an_agent_that_is_cut_off_at_any_step_is_named_within_three_seconds_and_leaves_by_itself() {
+fn names_disconnected_agent_within_seconds() {
     lost_at_each_step(Harm::Cut, remote::LOST_AFTER, "no sign of life for 3 s");
 }
 
 #[test]
-fn a_lost_agent_is_waited_for_where_the_plan_wants_that() {
+fn waits_for_lost_agent_if_planned() {
     let target = tempfile::tempdir().unwrap();
     let mut plan = two_runs(target.path(), "measure");
     for run in &mut plan.runs {
@@ -114,7 +114,7 @@ fn a_lost_agent_is_waited_for_where_the_plan_wants_that() {
 }
 
 #[test]
-fn an_agent_that_is_slow_and_starts_late_gives_its_caveats() {
+fn raises_caveats_for_slow_agent() {
     let target = tempfile::tempdir().unwrap();
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\nfile_size = \"64KiB\"\n\
                 duration = \"2s\"\n";

@@ -117,7 +117,7 @@ fn met(count: u32) -> Took {
 }
 
 #[test]
-fn a_hundred_agents_meet_run_and_report_at_no_more_than_their_share() {
+fn measures_with_hundred_agents() {
     let count = 100;
     let (few, many) = (met(25), met(count));
     println!("25 agents: {few:?}, {count} agents: {many:?}");

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_go_through_the_mapping_and_not_beyond_its_end() {
+    fn maps_bytes_within_file() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(5000).unwrap();
         let map = Mapping::writable(&file.try_clone().unwrap().into(), 5000).unwrap();

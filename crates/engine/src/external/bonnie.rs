@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bonnie_2_00a_printed_is_read() {
+    fn parses_bonnie_2_00a_output() {
         let (seeks, reports) = parse_line(include_str!("fixtures/bonnie.csv")).unwrap();
         assert_eq!(seeks, 8192);
         let rates =
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_too_fast_to_tell_is_a_lower_bound_with_a_caveat() {
+    fn reports_lower_bound_for_fast_test() {
         let (_, reports) = parse_line(TOO_FAST).unwrap();
         assert_eq!(reports[0], None);
         let write = reports[1].as_ref().unwrap();

@@ -114,7 +114,7 @@ mod tests {
     use model::testing::RunBuilder;
 
     #[test]
-    fn outputs_of_coreutils_9_1_are_read() {
+    fn parses_dd_output() {
         let printed = "15+1 records in\n15+1 records out\n\
             1000000 bytes (1.0 MB, 977 KiB) copied, 0.000505842 s, 2.0 GB/s\n";
         let read = Copied { bytes: 1_000_000, blocks: 16, seconds: 0.000_505_842 };

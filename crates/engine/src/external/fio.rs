@@ -181,7 +181,7 @@ mod tests {
     use model::testing::RunBuilder;
 
     #[test]
-    fn what_fio_3_33_printed_is_read() {
+    fn parses_fio_3_33_output() {
         let figures = parse_output(include_bytes!("fixtures/fio-write.json")).unwrap();
         let [write] = figures.kinds.as_slice() else { panic!("{figures:?}") };
         assert_eq!((write.kind, write.ops, write.bytes), (OpKind::Write, 128, 8 << 20));

@@ -162,7 +162,7 @@ mod tests {
     use model::testing::RunBuilder;
 
     #[test]
-    fn what_iozone_3_489_printed_is_read() {
+    fn parses_iozone_3_489_output() {
         let reports = parse_output(include_str!("fixtures/iozone.txt"));
         let passes: Vec<Pass> = reports.iter().map(|report| report.pass).collect();
         // In iozone's order.
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_are_none_are_left_out() {
+    fn skips_missing_iozone_figures() {
         let line = |figure: &str| {
             parse_output(&format!("Children see throughput for 1 readers = {figure}"))
         };

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_timed_and_what_it_used_is_known() {
+    fn records_time_and_resources() {
         let ended = run_for(&words("dd if=/dev/zero of=/dev/null bs=1M count=2000"), None, false);
         assert_eq!((ended.how, ended.failure()), (How::Exited(0), None));
         let Usage { user_ns, system_ns, rss_max_bytes, .. } = ended.usage;
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_carries_the_code_and_the_last_lines() {
+    fn includes_code_and_last_lines() {
         let ended = run_for(&words("dd if=/not/there of=/dev/null"), None, false);
         assert_eq!(ended.how, How::Exited(1));
         let failure = ended.failure().unwrap();
@@ -417,14 +417,14 @@ mod tests {
     }
 
     #[test]
-    fn output_beyond_the_bound_is_dropped_but_its_end() {
+    fn keeps_end_of_long_output() {
         let ended = run_for(&words("seq 1 200000"), None, false);
         assert_eq!(ended.stdout.len(), 100);
         assert!(ended.stdout.ends_with(b"199999\n200000\n"));
     }
 
     #[test]
-    fn time_out_and_stop_end_the_whole_group() {
+    fn ends_process_group_on_timeout() {
         // The shell's child outlives it unless the whole group is killed.
         let command = ["sh", "-c", "sleep 77.25 & echo $!; wait"].map(str::to_owned);
         for (limit_ns, stop, how) in

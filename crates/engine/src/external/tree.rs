@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_the_same_every_time() {
+    fn generates_same_tree_every_time() {
         let made = || {
             let folder = tempfile::tempdir().unwrap();
             make(folder.path(), 50).unwrap();

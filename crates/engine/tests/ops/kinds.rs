@@ -22,7 +22,7 @@ const fn op(kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> Op {
 }
 
 #[test]
-fn reads_and_writes_move_the_bytes_of_their_place() {
+fn moves_bytes_of_their_place() {
     on_each(|fixture| {
         for kind in [OpKind::Read, OpKind::GetChars] {
             assert_eq!(fixture.op(kind, 1, 3_000, IO_BYTES), IO_BYTES);
@@ -41,7 +41,7 @@ fn reads_and_writes_move_the_bytes_of_their_place() {
 }
 
 #[test]
-fn a_read_beyond_the_end_is_short_and_a_spoiled_byte_is_seen() {
+fn detects_short_read_and_bad_byte() {
     on_each(|fixture| {
         for kind in [OpKind::Read, OpKind::GetChars, OpKind::Update] {
             let short = fixture.try_op(op(kind, 0, FILE_BYTES - 10, 11));
@@ -59,7 +59,7 @@ fn a_read_beyond_the_end_is_short_and_a_spoiled_byte_is_seen() {
 }
 
 #[test]
-fn an_update_leaves_damage_that_it_does_not_check() {
+fn ignores_damage_in_unverified_update() {
     for backend in [BackendKind::Posix, BackendKind::Uring] {
         let mut fixture = BackendFixture::on_directory(backend, |spec| spec.verify = false);
         let path = "t00000000/f00000000";
@@ -73,7 +73,7 @@ fn an_update_leaves_damage_that_it_does_not_check() {
 }
 
 #[test]
-fn files_are_created_read_appended_and_removed_by_name() {
+fn creates_reads_and_removes_by_name() {
     on_each(|fixture| {
         let (file, path) = (7, "t00000001/f00000007");
         assert_eq!(fixture.op(OpKind::Create, file, 0, 10_001), 10_001);
@@ -95,7 +95,7 @@ fn files_are_created_read_appended_and_removed_by_name() {
 }
 
 #[test]
-fn a_delegated_file_is_opened_once_until_the_client_changes_it() {
+fn opens_delegated_file_once() {
     for version in [NfsVersion::V4_1, NfsVersion::V4_2] {
         let mut fixture = BackendFixture::on_nfs(version, |spec| {
             if let Target::Nfs(target) = &mut spec.target {
@@ -154,7 +154,7 @@ fn names_lead_there_and_back() {
 }
 
 #[test]
-fn attributes_are_set_and_read_by_name_where_the_version_has_them() {
+fn sets_and_reads_named_attributes() {
     let test = |mut fixture: BackendFixture, missing: u32| {
         let failed = Outcome::Failed(OpError(missing));
         let first = fixture.try_op(op(OpKind::GetXattr, 2, 0, 0));
@@ -193,7 +193,7 @@ fn links_are_made_read_and_removed() {
 }
 
 #[test]
-fn questions_are_answered_and_a_missing_name_is_missing() {
+fn answers_queries_and_missing_names() {
     on_each(|fixture| {
         for kind in [
             OpKind::Null,
@@ -218,7 +218,7 @@ fn questions_are_answered_and_a_missing_name_is_missing() {
 }
 
 #[test]
-fn many_ops_at_once_all_come_back_as_what_they_were() {
+fn completes_many_ops_at_once() {
     on_each(|fixture| {
         let mut ops = Vec::new();
         for number in 0..40 {

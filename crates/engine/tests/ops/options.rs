@@ -27,7 +27,7 @@ fn stream(change: impl FnOnce(&mut RunSpec)) -> RunSpec {
 }
 
 #[test]
-fn mapped_files_move_the_same_bytes_as_calls() {
+fn moves_same_bytes_when_mapped() {
     let spec = stream(|spec| spec.layout.mmap = true);
     let passes = [Pass::Write, Pass::Read, Pass::Rewrite, Pass::RandomRead, Pass::RandomWrite];
     pass_on_directory(&spec, &passes, |work, pattern| {
@@ -39,7 +39,7 @@ fn mapped_files_move_the_same_bytes_as_calls() {
 }
 
 #[test]
-fn characters_updates_and_whole_files_keep_the_bytes() {
+fn keeps_bytes_in_all_access_styles() {
     for backend in [BackendKind::Posix, BackendKind::Uring] {
         let spec = stream(|spec| spec.backend = backend);
         let passes = [Pass::CharWrite, Pass::CharRead, Pass::Update, Pass::ReadFiles, Pass::Read];
@@ -51,7 +51,7 @@ fn characters_updates_and_whole_files_keep_the_bytes() {
 }
 
 #[test]
-fn every_write_waits_where_the_plan_wants_it() {
+fn waits_for_every_write_if_planned() {
     for (durability, flag) in
         [(Durability::Dsync, OFlags::DSYNC), (Durability::Osync, OFlags::SYNC)]
     {
@@ -82,7 +82,7 @@ fn flags_of_open_files(work: &std::path::Path) -> Vec<OFlags> {
 }
 
 #[test]
-fn what_was_never_written_is_not_read() {
+fn does_not_read_unwritten_data() {
     for zeros in [false, true] {
         let spec = stream(|spec| {
             if zeros {
@@ -111,7 +111,7 @@ fn what_was_never_written_is_not_read() {
 }
 
 #[test]
-fn trees_are_counted_and_removed_with_all_that_is_in_them() {
+fn counts_and_removes_trees() {
     let mut spec = stream(|spec| (spec.workload, spec.files) = (Workload::Metadata, 30));
     (spec.file_size_bytes, spec.workers) = (10, 2);
     (spec.tree.sharing, spec.tree.depth, spec.tree.branching) = (Sharing::Own, 2, 3);
@@ -126,7 +126,7 @@ fn trees_are_counted_and_removed_with_all_that_is_in_them() {
 }
 
 #[test]
-fn trees_on_a_server_are_counted_and_removed_too() {
+fn counts_and_removes_remote_trees() {
     for version in [NfsVersion::V2, NfsVersion::V3, NfsVersion::V4_1] {
         let fixture = BackendFixture::on_nfs(version, |_| ());
         let inventory = fixture.target.inventory(InventoryScope::All).unwrap().unwrap();
@@ -137,7 +137,7 @@ fn trees_on_a_server_are_counted_and_removed_too() {
 }
 
 #[test]
-fn writes_over_nfs_are_as_stable_as_their_durability() {
+fn writes_with_requested_stability() {
     for (durability, commits) in [(Durability::Osync, 0), (Durability::None, 1)] {
         let mut fixture =
             BackendFixture::on_nfs(NfsVersion::V3, |spec| spec.durability = durability);
@@ -149,7 +149,7 @@ fn writes_over_nfs_are_as_stable_as_their_durability() {
 }
 
 #[test]
-fn what_a_backend_does_otherwise_is_reported() {
+fn reports_backend_deviations() {
     let evidence_of = |fixture: &BackendFixture, spec: &RunSpec, pass: Pass| {
         let caveats = fixture.target.open(spec, pass, 0).unwrap().caveats;
         caveats.into_iter().map(|caveat| caveat.evidence).collect::<Vec<_>>().join("; ")

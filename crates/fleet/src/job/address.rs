@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_taken_where_no_address_is_named() {
+    fn uses_default_address() {
         let pair = |socket: &str, name: &str| (socket.to_owned(), format!("{name}:9"));
         assert_eq!(parsed(None, Ipv4Addr::LOCALHOST), pair("127.0.0.1:0", "127.0.0.1"));
         assert_eq!(parsed(None, Ipv4Addr::UNSPECIFIED), pair("0.0.0.0:0", &host_name()));

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_counts_once_however_many_slots_it_has() {
+    fn counts_host_once_per_slots() {
         let (_folder, path) = file_with(b"n1\nn2.cluster\nn1\n\n  n3 \nn2.cluster\n");
         let hosts = ["n1", "n2.cluster", "n3"].map(str::to_owned).to_vec();
         assert_eq!(names_of(&[("PBS_NODEFILE", &path)], &PBS), Ok(hosts.clone()));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_missing_empty_or_odd_is_one_error() {
+    fn rejects_bad_host_list() {
         let refused = |value: &str| names_of(&[("PBS_NODEFILE", value)], &PBS).unwrap_err();
         let none = names_of(&[], &PBS).unwrap_err();
         assert!(none.contains("no job of that scheduler: PBS_NODEFILE is not set (hint"), "{none}");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_go_to_the_hosts_breadth_first() {
+    fn spreads_agents_breadth_first() {
         let listed = ["n1", "n2", "n3"].map(str::to_owned);
         let scheduler = Scheduler { variable: &|_| None, read_file: &read_file };
         let chosen = |agents, agents_per_node| {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_of_the_controller_is_not_reached_by_ssh() {
+    fn does_not_ssh_to_itself() {
         for (name, this, is_this) in [
             ("n1", "n1", true),
             ("N1", "n1", true),

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn srun_starts_one_task_for_each_agent_and_survives_a_lost_one() {
+    fn starts_srun_tasks() {
         let line = launch(Launcher::Slurm, None, 7, None);
         let start = "srun --ntasks=7 --kill-on-bad-exit=0 --wait=0 --mpi=none --export=ALL /";
         assert!(line.starts_with(start) && line.ends_with(" agent --meet"), "{line}");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn flux_starts_tasks_by_their_number_or_by_node() {
+    fn starts_flux_tasks() {
         let line = launch(Launcher::Flux, None, 7, None);
         assert!(line.starts_with("flux run --ntasks=7 -o exit-timeout=none /"), "{line}");
         assert!(line.ends_with(" agent --meet"), "{line}");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_are_split_as_a_shell_does() {
+    fn splits_command_like_shell() {
         let split = |text| split_words(text).unwrap();
         assert_eq!(split(" a  'b c' d\"e f\"'' \"\" "), ["a", "b c", "de f", ""]);
         assert_eq!(split(""), [""; 0]);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn each_launcher_is_understood_and_an_inner_one_counts() {
+    fn recognizes_each_launcher() {
         let slurm = [("SLURM_PROCID", "5"), ("SLURM_STEP_NUM_TASKS", "7")];
         assert_eq!(read_rank(&slurm), Ok(AgentRank { rank: 5, size: 7 }));
         let open_mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];

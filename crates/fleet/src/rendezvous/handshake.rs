@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_with_the_token_is_known() {
+    fn accepts_agent_with_token() {
         let (mut controller, _, second) = whole();
         // In pieces of any size.
         assert!(matches!(controller.receive_bytes(&second[..1]), Ok(Step::More)));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn an_introduction_that_was_recorded_on_another_connection_is_refused() {
+    fn rejects_replayed_introduction() {
         let (_, first, second) = whole();
         let mut controller = ControllerHandshake::new(&Token::from_bytes([7; 32]));
         assert!(matches!(controller.receive_bytes(&first), Ok(Step::Send(_))));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_an_odd_name_is_refused() {
+    fn rejects_odd_agent_name() {
         for host in ["", "a b", "a\n", "ä", &"x".repeat(256)] {
             let token = Token::from_bytes([7; 32]);
             let mut controller = ControllerHandshake::new(&token);
@@ -318,7 +318,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_never_panic_and_never_open(
+        fn never_panics_on_any_bytes(
             bytes in prop::collection::vec(any::<u8>(), 0..2_000),
             greeted in any::<bool>(),
             piece in 1_usize..600,

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_agents_are_on_as_many_hosts_as_there_are() {
+    fn spreads_first_agents_over_hosts() {
         assert_eq!(seated(&[("a", "k"), ("b", "l")]), ["a 0", "b 1"]);
         // Ranks as assigned by a launcher that fills one host after the other.
         let filled = [("b", "k"), ("b", "k"), ("b", "k"), ("a", "l"), ("a", "l")];
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_one_name_are_distinguished_by_their_kernels() {
+    fn distinguishes_hosts_by_kernel() {
         let same = [("localhost", "k"), ("localhost", "l"), ("localhost", "k"), ("c", "m")];
         assert_eq!(seated(&same), ["localhost-0 0", "localhost-1 1", "c 3", "localhost-0:2 2"]);
         // A real host name may equal a suffixed one.
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_ranks_are_listed_in_ranges_and_not_endlessly() {
+    fn lists_missing_ranks_in_ranges() {
         assert_eq!(list_missing(|rank| rank < 2, 3), "rank 2");
         assert_eq!(list_missing(|rank| [0, 3].contains(&rank), 8), "ranks 1, 2, 4 to 7");
         let listed = list_missing(|rank| rank % 2 == 0, 100);

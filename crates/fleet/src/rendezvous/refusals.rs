@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_one_line_and_hide_no_agent() {
+    fn summarizes_strangers_in_one_line() {
         let mut refusals = Refusals::default();
         assert_eq!(refusals.list(), [""; 0]);
         for number in 0..1_000 {

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_as_it_was_written_and_never_shown() {
+    fn hides_token_after_reading() {
         let token = Token::draw().unwrap();
         let text = token.to_secret_text();
         assert_eq!(text.len(), 64);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_token_is_refused_without_being_shown() {
+    fn rejects_bad_token_without_showing() {
         for text in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"é".repeat(32)] {
             let error = text.parse::<Token>().unwrap_err().to_string();
             assert!(

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_known_by_its_bytes() {
+    fn identifies_program_by_its_bytes() {
         let me = std::env::current_exe().unwrap();
         let binary = Binary::read(&me).unwrap();
         assert_eq!(binary.machine, std::env::consts::ARCH);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_of_a_program_is_smaller_and_runs() {
+    fn sends_smaller_program_that_runs() {
         let me = std::env::current_exe().unwrap();
         let whole = me.metadata().unwrap().len();
         let binary = Binary::read(&me).unwrap();

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_of_a_process_and_its_end_are_kept() {
+    fn keeps_output_and_exit_status() {
         let ended = sh("cat; echo first >&2; echo last >&2; echo ---- >&2; exit 3", WIDE).unwrap();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "given\n"));
         assert_eq!((ended.last_line.as_deref(), ended.has_other_key), (Some("last"), false));
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_takes_too_long_is_ended() {
+    fn ends_slow_process() {
         let error = sh("echo busy >&2; exec sleep 60", Duration::from_secs(1));
         let Err(Unfinished::TimedOut(why)) = error else { panic!("it was not too slow") };
         assert_eq!(why, "no answer from `sh` in 1 s: busy");
     }
 
     #[test]
-    fn a_shell_that_prints_without_end_is_ended_at_its_first_kibibytes() {
+    fn ends_shell_that_prints_forever() {
         // The first one prints 100 MB before it answers, the second one never stops.
         for words in [
             "printf '\\033[1mMOTD\\n'; head -c 100000000 /dev/zero; echo answer",

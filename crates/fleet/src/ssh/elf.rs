@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn all_up_to_the_last_segment_is_loaded() {
+    fn loads_up_to_last_segment() {
         assert_eq!(loaded(|_| ()), 150);
         // A segment without bytes in the file, such as the stack's.
         assert_eq!(loaded(|bytes| bytes[64 + 8..64 + 40].fill(0)), 120);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_laid_out_otherwise_are_kept_whole() {
+    fn keeps_other_layouts_whole() {
         let odd: [(&str, usize, u8); 8] = [
             ("32 bits", 4, 1),
             ("big-endian", 5, 2),

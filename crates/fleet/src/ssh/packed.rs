@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_compressed_once_and_again_where_the_cache_has_something_else() {
+    fn compresses_program_once() {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("new/dfsbench");
         let text = "program ".repeat(10_000);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_can_not_be_written_is_done_without() {
+    fn works_without_writable_cache() {
         let (content, hash) = program("text");
         for cache in [None, Some(Path::new("/proc/none"))] {
             assert_eq!(unpacked(&pack(&content, &hash, cache).unwrap()), "text");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_programs_are_kept_and_files_of_others_too() {
+    fn keeps_newest_and_foreign_files() {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path();
         fs::write(cache.join("notes"), "").unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_is_emptied_of_programs_and_removed_where_it_holds_nothing_else() {
+    fn empties_and_removes_own_cache() {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("dfsbench");
         assert_eq!(remove_cached_programs(&cache), RemovedPrograms::default());

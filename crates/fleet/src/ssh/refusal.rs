@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_be_refused_has_its_own_sentence() {
+    fn explains_each_refusal() {
         let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
         let known = [
             ("Host key verification failed.", "host web: ssh does not know it: Host key"),
@@ -153,7 +153,7 @@ mod tests {
     /// A shell whose start-up file blocks, like `pyenv init` waiting for a lock left by a killed
     /// shell.
     #[test]
-    fn a_login_shell_whose_start_up_file_waits_is_suspected() {
+    fn suspects_waiting_startup_file() {
         let folder = tempfile::tempdir().unwrap();
         let start_up = folder.path().join("bashrc");
         std::fs::write(&start_up, "sleep 60\n").unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hint_is_about_its_cause_and_other_causes_have_none() {
+    fn gives_hint_for_each_cause() {
         let host = Host::here("web");
         let known = [
             ("gzip: stdout: No space left on device", "(hint: free 18 MiB there, or name another"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_not_to_run_has_its_own_hint() {
+    fn gives_hint_for_each_start_failure() {
         let host = Host::here("web");
         let known = [
             (126, "/tmp is mounted noexec", "executed from there: name another folder by XDG_CAC"),

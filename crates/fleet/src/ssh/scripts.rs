@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_says_of_itself_is_read_after_whatever_its_shell_prints() {
+    fn reads_host_facts_after_shell_output() {
         let found = Found::parse("welcome\ndfsbench-host Linux x86_64 ab12\n/tmp/dfsbench-0\n");
         let found = found.unwrap();
         assert_eq!((found.system.as_str(), found.machine.as_str()), ("Linux", "x86_64"));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_a_shell_would_misread_is_refused() {
+    fn rejects_path_unsafe_for_shell() {
         for path in ["/tmp/a b", "relative", "/tmp/$(reboot)", "/tmp/'x"] {
             let text = format!("dfsbench-host Linux x86_64 \n{path}\n");
             assert!(Found::parse(&text).is_none(), "{path}");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn no_folder_is_made_where_the_answer_goes_nowhere() {
+    fn makes_no_folder_without_reader() {
         let host = Host::new();
         let script = script(&"a".repeat(64), b"program");
         let (reader, writer) = std::io::pipe().unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_copy_is_used_and_no_folder_is_made() {
+    fn uses_installed_copy() {
         let host = Host::new();
         let hash = "a".repeat(64);
         let script = script(&hash, b"program");
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_killed_campaigns_left_are_removed_unless_they_are_in_use() {
+    fn removes_unused_programs_of_killed_campaigns() {
         let host = Host::new();
         let folder = host.folder();
         fs::create_dir(&folder).unwrap();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_goes_unless_another_campaign_has_looked_at_it_since() {
+    fn removes_program_unless_used_since() {
         let host = Host::new();
         let hash = "a".repeat(64);
         let look = || host.look(&script(&hash, b"program"));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_taken_compressed_or_not_and_only_if_it_is_what_was_sent() {
+    fn accepts_only_program_that_was_sent() {
         let host = Host::new();
         let program = b"#!/bin/sh\necho works\n";
         let hash = hash_of_bytes(program);

@@ -15,7 +15,7 @@ use fleet::{Order, Report, Transport as _};
 use meeting::{Meeting, SOON};
 
 #[test]
-fn all_agents_meet_in_whatever_order_they_come_and_obey() {
+fn gathers_agents_in_any_order() {
     let meeting = Meeting::new();
     let agents: Vec<_> =
         [("b", 2), ("a", 0), ("b", 1)].map(|(host, rank)| meeting.agent(host, rank, 3)).into();
@@ -40,7 +40,7 @@ fn all_agents_meet_in_whatever_order_they_come_and_obey() {
 }
 
 #[test]
-fn an_agent_may_come_before_anybody_listens() {
+fn accepts_agent_before_listening() {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
     drop(meeting.rendezvous);
@@ -53,7 +53,7 @@ fn an_agent_may_come_before_anybody_listens() {
 }
 
 #[test]
-fn an_agent_that_is_lost_later_is_noticed_at_once() {
+fn notices_agent_lost_later() {
     let meeting = Meeting::new();
     let joined = meeting.join("a", 0, 1);
     let mut gathered = meeting.gather(1, SOON).unwrap();
@@ -65,7 +65,7 @@ fn an_agent_that_is_lost_later_is_noticed_at_once() {
 }
 
 #[test]
-fn those_that_do_not_come_are_named() {
+fn names_missing_agents() {
     let meeting = Meeting::new();
     let agent = meeting.agent("a", 1, 5);
     let error = meeting.gather(5, Duration::from_secs(1)).err().unwrap().to_string();
@@ -78,7 +78,7 @@ fn those_that_do_not_come_are_named() {
 }
 
 #[test]
-fn an_agent_whose_rank_is_taken_is_refused() {
+fn rejects_agent_with_taken_rank() {
     let meeting = Meeting::new();
     let (ended, ends) = std::sync::mpsc::channel();
     let agent = |name, rank| {
@@ -111,7 +111,7 @@ fn an_agent_whose_rank_is_taken_is_refused() {
 }
 
 #[test]
-fn another_number_of_agents_is_one_error_on_both_sides() {
+fn rejects_wrong_number_of_agents() {
     let meeting = Meeting::new();
     let agent = meeting.agent("a", 3, 4);
     let error = meeting.gather(2, SOON).err().unwrap();
@@ -127,7 +127,7 @@ fn another_number_of_agents_is_one_error_on_both_sides() {
 }
 
 #[test]
-fn the_request_to_stop_and_the_end_of_a_launcher_end_the_waiting() {
+fn stops_waiting_for_agents() {
     let meeting = Meeting::new();
     meeting.stop.store(true, Relaxed);
     let error = meeting.gather(2, SOON).err().unwrap().to_string();

@@ -39,7 +39,7 @@ fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_wrong_token_is_reported_on_both_sides_and_takes_no_slot() {
+fn reports_wrong_token_without_slot() {
     let meeting = Meeting::new();
     let other = meeting::agent(meeting.address, Token::draw().unwrap(), ("evil", 0, 1));
     let address = meeting.address;
@@ -60,7 +60,7 @@ fn a_wrong_token_is_reported_on_both_sides_and_takes_no_slot() {
 }
 
 #[test]
-fn a_handshake_that_is_replayed_is_refused() {
+fn rejects_replayed_handshake() {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
     let gathering = thread::spawn(move || meeting.gather(2, SOON).unwrap());
@@ -130,7 +130,7 @@ fn strangers_are_quoted_and_learn_nothing() {
 }
 
 #[test]
-fn a_wrong_token_is_reported_among_many_strangers() {
+fn reports_wrong_token_among_strangers() {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
@@ -151,7 +151,7 @@ fn a_wrong_token_is_reported_among_many_strangers() {
 }
 
 #[test]
-fn another_version_is_named_on_both_sides() {
+fn names_other_version_on_both_sides() {
     let other = Greeting { protocol: PROTOCOL + 3, version: "9.9.9".into() };
     let ours = Greeting::ours();
     let message = report_of(|address| {
@@ -179,7 +179,7 @@ fn another_version_is_named_on_both_sides() {
 }
 
 #[test]
-fn garbage_and_a_frame_of_4_gib_from_one_that_was_let_in_are_one_error_each() {
+fn rejects_garbage_and_huge_frames() {
     let lost_for = |bytes: &[u8]| {
         let meeting = Meeting::new();
         let joined = meeting.join("a", 0, 1);
@@ -200,7 +200,7 @@ fn garbage_and_a_frame_of_4_gib_from_one_that_was_let_in_are_one_error_each() {
 }
 
 #[test]
-fn a_record_that_is_damaged_on_its_way_ends_the_connection() {
+fn ends_connection_after_damaged_record() {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
@@ -240,7 +240,7 @@ fn flip(mut from: TcpStream, mut to: TcpStream, handshake: usize) {
 }
 
 #[test]
-fn strangers_that_hold_the_line_keep_no_agent_out() {
+fn admits_agents_despite_strangers() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     let meeting = Meeting::new();
@@ -272,7 +272,7 @@ fn strangers_that_hold_the_line_keep_no_agent_out() {
 }
 
 #[test]
-fn a_stranger_that_says_nothing_is_left_after_a_while() {
+fn drops_silent_stranger() {
     let meeting = Meeting::new();
     let mut socket = TcpStream::connect(meeting.address).unwrap();
     let gathering = thread::spawn(move || meeting.gather(1, Duration::from_secs(12)));

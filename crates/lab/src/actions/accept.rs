@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_texts_are_refused_wherever_they_stand() {
+    fn rejects_hostile_texts_everywhere() {
         for text in HOSTILE {
             for action in with_text(text) {
                 // These are valid: clients are separated by spaces, and a loop file may have any

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_relative_and_its_undoing_is_not() {
+    fn undoes_relative_step_absolutely() {
         let before_ns = 1_700_000_000_000_000_000;
         let action = step(-5_000, "another kernel");
         let steps = action.steps(&before_ns);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_shares_the_clock_of_the_controller_is_left_alone() {
+    fn skips_host_sharing_controller_clock() {
         let here = boot_id();
         let error = step(1, &here).undo(&0, &[]).unwrap_err().to_string();
         assert!(error.contains("its clock is that of the host that controls it"), "{error}");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_was_corrected_meanwhile_is_not_set() {
+    fn does_not_reset_corrected_clock() {
         // This runner cannot run any program, but none is needed: the clock is already right.
         calendar::restore(&Runner::default(), calendar::offset_ns()).unwrap();
         assert!(calendar::is_near(-400_000_000, 0) && !calendar::is_near(-600_000_000, 0));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_processors_leave_and_the_first_stay() {
+    fn removes_last_processors_first() {
         let known = vec![0, 1, 2, 5];
         let steps = Cores { online: 2 }.steps(&known);
         let shown: Vec<String> = steps.iter().map(ToString::to_string).collect();

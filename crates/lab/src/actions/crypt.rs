@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_gets_the_cipher_and_the_key_that_were_requested() {
+    fn applies_requested_cipher_and_key() {
         let rest = "--key-file /dev/urandom --batch-mode -- /dev/vdb dfsbench";
         let usual = "cryptsetup open --type plain --cipher aes-xts-plain64 --key-size 512";
         assert_eq!(open(None, None), format!("{usual} {rest}"));

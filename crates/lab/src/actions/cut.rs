@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_affects_what_leaves_from_the_port_alone() {
+    fn cuts_only_packets_from_port() {
         let cut = Cut { interface: "eth0".to_owned(), port: 2_049 };
         let steps: Vec<String> = cut.steps(&()).iter().map(ToString::to_string).collect();
         assert_eq!(

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_is_filled_but_for_a_mebibyte_and_the_filler_is_removed() {
+    fn fills_disk_and_removes_filler() {
         let folder = tempfile::tempdir().unwrap();
         let fill = Fill { point: folder.path().to_owned() };
         let shown = fill.steps(&())[0].to_string();

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn mkfs_gets_no_argument_that_was_not_parsed() {
+    fn passes_only_parsed_mkfs_options() {
         let shown = step(FileSystem::Btrfs, "-d single --nodesize=16k").to_string();
         assert_eq!(shown, "mkfs.btrfs -q -U u -d single --nodesize 16k -- /dev/vdb");
         // mkfs.ext4 would use only the last of two `-E`.

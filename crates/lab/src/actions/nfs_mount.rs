@@ -190,7 +190,7 @@ device tmpfs mounted on /tmp with fstype tmpfs
 ";
 
     #[test]
-    fn the_mount_is_found_with_its_connections_and_bytes() {
+    fn finds_mount_with_connections() {
         let stats = MountStats::of(TEXT, Path::new("/run/dfsbench/mount")).unwrap();
         assert_eq!((stats.source.as_str(), stats.age_s.as_str()), ("server:/export", "12"));
         assert_eq!((stats.connections, stats.server_read_bytes), (2, 50));
@@ -208,7 +208,7 @@ device tmpfs mounted on /tmp with fstype tmpfs
     }
 
     #[test]
-    fn options_of_the_mount_point_are_effective_though_the_client_does_not_list_them() {
+    fn accepts_unlisted_mount_options() {
         assert!(differences("noatime,nosuid,nconnect=2", "rw,nosuid,noatime").is_empty());
         // Options that are not in effect are still reported.
         assert!(differences("port=2049", "rw").is_empty(), "the kernel lists no default");
@@ -219,7 +219,7 @@ device tmpfs mounted on /tmp with fstype tmpfs
     }
 
     #[test]
-    fn the_root_of_all_exports_is_a_source_and_no_other_path_with_a_slash_at_its_end() {
+    fn accepts_export_root_as_source() {
         for source in ["10.0.0.1:/", "10.0.0.1:/export", "[fe80::1]:/"] {
             check_source(source).unwrap();
         }

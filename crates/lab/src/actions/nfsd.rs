@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_may_reclaim_is_left_to_them() {
+    fn leaves_reclaimable_state_alone() {
         let nfsd = Nfsd { threads: 0, versions: vec![V3], udp: false, transfer_max_bytes: 0 };
         let last = |facts: &NfsdFacts, count: usize| -> Vec<String> {
             let steps = nfsd.steps(facts);

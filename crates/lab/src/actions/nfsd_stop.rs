@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_does_not_run_cannot_be_stopped() {
+    fn rejects_stopping_stopped_server() {
         let error = NfsdStop {}.undo(&State::default(), &[]).unwrap_err().to_string();
         assert!(error.contains("no nfsd runs"), "{error}");
     }

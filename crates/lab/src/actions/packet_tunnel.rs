@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_get_their_addresses_when_ssh_has_made_the_devices() {
+    fn assigns_addresses_to_both_ends() {
         let tunnel = PacketTunnel {
             ssh: "root@server".into(),
             ssh_config: None,

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_gets_the_chunk_that_was_requested() {
+    fn applies_requested_raid_chunk() {
         assert!(create(Some(64 << 10)).contains(" --level=5 --chunk=64 --assume-clean "));
         assert!(!create(None).contains("--chunk"));
     }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_huge_pages_leave_the_memory_that_is_wanted() {
+    fn computes_huge_pages_to_reserve() {
         let memory = Memory::parse(&meminfo(512 << 10, 3)).unwrap();
         assert_eq!(memory, Memory { total_bytes: 512 * MIB, pages: 3, page_bytes: 2 * MIB });
         assert_eq!(memory.left_bytes(), 506 * MIB);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_a_host_does_not_have_is_refused_and_its_huge_pages_are_restored() {
+    fn rejects_unavailable_memory() {
         let memory = Memory::parse(&meminfo(512 << 10, 3));
         let undo = Ram { left_bytes: 256 * MIB }.undo(&memory, &[]).unwrap();
         assert_eq!(undo, [Undo::Write { path: PAGES.into(), text: "3".to_owned() }]);

@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_system_that_is_started_again_finds_its_folders_on_storage() {
+    fn finds_folders_after_restart() {
         let mut service = Service {
             system: "plain".to_owned(),
             settings: String::new(),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_below_a_delay_is_its_child() {
+    fn nests_rate_below_delay() {
         let alone = "tc qdisc add dev eth0 root handle df5: tbf rate 100000000bit burst 65536 \
                      latency 50000us";
         assert_eq!(shown(Some(100_000_000), None), [alone]);

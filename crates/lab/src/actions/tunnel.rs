@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_of_ssh_is_one_argument() {
+    fn passes_ssh_configuration_as_argument() {
         let tunnel = tunnel(RemotePort::Number(2), "10.0.0.1", "c -o ProxyCommand=x");
         tunnel.accept().unwrap();
         let shown = tunnel.steps(&None).pop().unwrap().to_string();
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forwarded_goes_to_the_address_and_to_the_port_that_was_found() {
+    fn forwards_to_discovered_address_and_port() {
         let mount = RemotePort::Mount { version: 3 };
         assert_eq!(forwarded(mount, Some(41_234), "10.0.0.1"), "127.0.0.1:20491:10.0.0.1:41234");
         let nfs = RemotePort::Number(2_049);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_portmapper_that_cannot_be_reached_is_named_with_the_reason_of_ssh() {
+    fn names_unreachable_portmapper() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config");
         fs::write(&config, "Host closed\n Port 1\n HostName 127.0.0.1\n").unwrap();
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_is_that_of_the_answer_and_nothing_else_is_one() {
+    fn accepts_only_port_of_own_call() {
         let reply = |words: [u32; 8]| words.map(u32::to_be_bytes).concat();
         let answer = [0x8000_001c, XID, 1, 0, 0, 0, 0, 41_234];
         assert_eq!(port_of(&reply(answer)), Some(41_234));
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_one_fragment_of_its_length() {
+    fn frames_call_as_one_fragment() {
         let call = mount_port_call(3);
         assert_eq!(call.len(), 4 + 14 * 4);
         assert_eq!(call[..4], [0x80, 0, 0, 56]);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_negotiated_is_read_from_its_log() {
+    fn reads_negotiated_ciphers_from_log() {
         let log = "debug1: kex: server->client cipher: aes128-ctr MAC: <implicit> compression: \
                    none\r\ndebug1: kex: client->server cipher: aes256-gcm@openssh.com MAC: \
                    <implicit> compression: zlib@openssh.com\r\n";

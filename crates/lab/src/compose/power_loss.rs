@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_file_systems_on_devices_are_found_again() {
+    fn remounts_only_device_file_systems() {
         let host = |name: &str| Host { address: Some(name.to_owned()), ..Host::here(name) };
         let mut spec = LabSpec::new(host("s"), host("c"));
         let devices = vec!["/dev/vdb".into()];

@@ -29,7 +29,7 @@ fn shape(spec: &LabSpec) -> Vec<String> {
 }
 
 #[test]
-fn steps_stand_in_the_order_in_which_they_build_on_each_other() {
+fn orders_steps_by_dependency() {
     let mut spec = spec();
     spec.tuning = Tuning { mtu_bytes: Some(9_000), slots: Some(128), ..Tuning::default() };
     spec.storage.crypt = true;
@@ -53,7 +53,7 @@ fn steps_stand_in_the_order_in_which_they_build_on_each_other() {
 }
 
 #[test]
-fn memory_is_held_back_on_the_host_that_it_is_set_for() {
+fn limits_memory_on_right_host() {
     let mut spec = spec();
     let rams = |spec: &LabSpec| -> Vec<(String, u64)> {
         let steps = compose(spec).unwrap().into_iter();
@@ -71,7 +71,7 @@ fn memory_is_held_back_on_the_host_that_it_is_set_for() {
 }
 
 #[test]
-fn many_clients_are_tuned_and_mount_side_by_side() {
+fn tunes_clients_in_parallel() {
     let mut spec = spec();
     let third = Host { address: Some("10.0.0.3".into()), ..spec.client.clone() };
     spec.more_clients = vec![Host { name: "third".into(), ..third }];
@@ -117,7 +117,7 @@ fn many_clients_are_tuned_and_mount_side_by_side() {
 }
 
 #[test]
-fn a_tunnel_carries_what_the_version_needs() {
+fn forwards_ports_of_version() {
     let mut spec = spec();
     spec.path = DataPath::Tunnel;
     let tunnels =
@@ -155,7 +155,7 @@ fn a_tunnel_carries_what_the_version_needs() {
 }
 
 #[test]
-fn the_kernels_server_offers_v2_where_it_is_mounted() {
+fn offers_v2_if_mounted() {
     let versions = |version| {
         let mut spec = spec();
         spec.mounting.nfs.version = version;
@@ -167,7 +167,7 @@ fn the_kernels_server_offers_v2_where_it_is_mounted() {
 }
 
 #[test]
-fn a_server_of_ours_needs_no_storage_and_has_its_own_port() {
+fn gives_our_server_its_port() {
     let mut spec = spec();
     spec.serving.kind = ServerKind::Own;
     assert_eq!(shape(&spec), ["server OwnServer", "client NfsMount", "client ReadAhead"]);
@@ -195,7 +195,7 @@ fn a_server_of_ours_needs_no_storage_and_has_its_own_port() {
 }
 
 #[test]
-fn an_invalidation_redoes_no_more_than_it_names() {
+fn limits_invalidation_to_named_steps() {
     let names = |spec: &LabSpec, how| {
         let from = redo_from(&compose(spec).unwrap(), how);
         shape(spec)[from..].first().cloned()
@@ -241,7 +241,7 @@ fn exported(change: fn(&mut LabSpec)) -> String {
 }
 
 #[test]
-fn an_export_lets_the_program_work_unless_the_plan_has_other_options() {
+fn exports_with_writable_defaults() {
     assert_eq!(exported(|_| ()), "rw,no_subtree_check,no_root_squash");
     // Our own client and ssh use unprivileged ports.
     let open = "rw,no_subtree_check,no_root_squash,insecure";
@@ -256,7 +256,7 @@ fn an_export_lets_the_program_work_unless_the_plan_has_other_options() {
 }
 
 #[test]
-fn several_disks_are_formatted_exported_and_mounted_each_on_its_own() {
+fn prepares_each_disk_separately() {
     let mut spec = spec();
     spec.storage.devices = vec!["/dev/vdb".into(), "/dev/vdc".into()];
     // Unless data is spread over the devices, the second one isn't used.
@@ -297,7 +297,7 @@ fn several_disks_are_formatted_exported_and_mounted_each_on_its_own() {
 }
 
 #[test]
-fn several_directories_of_the_server_are_exported_and_mounted() {
+fn exports_several_directories() {
     let mut spec = spec();
     let (directory, more) = ("/srv/1".into(), vec!["/srv/2".into()]);
     let file_system = FileSystem::Existing;
@@ -309,7 +309,7 @@ fn several_directories_of_the_server_are_exported_and_mounted() {
 }
 
 #[test]
-fn what_is_made_again_keeps_arrays_and_mappings() {
+fn keeps_arrays_when_remaking() {
     let mut spec = spec();
     spec.tuning.mtu_bytes = Some(9_000);
     spec.storage.crypt = true;
@@ -345,7 +345,7 @@ fn system(text: &str) -> Box<System> {
 }
 
 #[test]
-fn a_system_is_started_on_storage_of_ours_and_mounted_by_its_program() {
+fn starts_system_on_our_storage() {
     let mut spec = spec();
     spec.system = Some(system("plain"));
     let expected = [
@@ -409,7 +409,7 @@ fn spread_system(spec: &LabSpec) -> Box<System> {
 }
 
 #[test]
-fn servers_of_a_system_start_on_the_hosts_of_their_roles_one_after_the_other() {
+fn starts_servers_in_order() {
     let mut spec = spec();
     spec.system = Some(spread_system(&spec));
     let steps = compose(&spec).unwrap();
@@ -468,7 +468,7 @@ fn servers_of_a_system_start_on_the_hosts_of_their_roles_one_after_the_other() {
 }
 
 #[test]
-fn clients_have_their_part_of_a_system_before_they_mount_it() {
+fn prepares_clients_before_mounting() {
     use model::system::{CLIENT_ROLE, RecipeStep};
     let mut spec = spec();
     spec.more_clients = vec![Host { name: "c2".into(), ..spec.client.clone() }];
@@ -503,7 +503,7 @@ fn clients_have_their_part_of_a_system_before_they_mount_it() {
 }
 
 #[test]
-fn a_system_in_memory_of_several_hosts_keeps_it_while_it_starts_again() {
+fn keeps_memory_system_during_restart() {
     let mut spec = spec();
     spec.storage.file_system = FileSystem::Tmpfs;
     spec.system = Some(spread_system(&spec));
@@ -512,7 +512,7 @@ fn a_system_in_memory_of_several_hosts_keeps_it_while_it_starts_again() {
 }
 
 #[test]
-fn clients_take_the_way_that_the_plan_names() {
+fn mounts_clients_as_planned() {
     let mut spec = spec();
     let mut system = system("plain");
     let mount = MountAccess { kind: "x".into(), source: "{address}:/".into(), options: vec![] };
@@ -532,7 +532,7 @@ fn clients_take_the_way_that_the_plan_names() {
 }
 
 #[test]
-fn a_system_is_exported_again_by_the_servers_kernel() {
+fn reexports_system_by_kernel() {
     let mut spec = spec();
     spec.mounting.read_ahead_kib = None;
     let mut system = system("plain");
@@ -567,7 +567,7 @@ fn a_system_is_exported_again_by_the_servers_kernel() {
 }
 
 #[test]
-fn what_the_site_has_set_up_is_only_mounted() {
+fn only_mounts_existing_setup() {
     let mut spec = spec();
     let mount = |kind: &str| {
         let (kind, source) = (kind.to_owned(), "10.0.0.9:/x".to_owned());

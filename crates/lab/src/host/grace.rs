@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_server_that_says_so_is_waited_for() {
+    fn waits_only_for_server_in_grace() {
         assert!(!is_over("N\n"));
         assert!(is_over("Y\n"));
         assert!(is_over(""), "a kernel without the file");

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_read_as_nfsd_prints_them() {
+    fn parses_nfsd_versions() {
         let offered = |text: &str| state(text).offered();
         assert_eq!(offered("-2 +3 +4 +4.1 +4.2"), [V3, V4_0, V4_1, V4_2]);
         assert_eq!(offered("+3 +4 -4.0 +4.1 -4.2"), [V3, V4_1]);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_program_gets_only_words_to_leave_out() {
+    fn passes_only_removals_to_old_program() {
         let words = |udp, transports| {
             let settings =
                 ServerSettings { threads: 0, versions: vec![V3], udp, transfer_max_bytes: 0 };

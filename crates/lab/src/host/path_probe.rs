@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_arrive_are_reported_as_such() {
+    fn reports_packets_that_arrive() {
         assert_eq!(send_until_answered(&peer("127.0.0.1"), 9_000).unwrap(), Outcome::Arrived);
         try_path(&peer("127.0.0.1"), 9_000).unwrap();
         let error = try_path(&peer("no such name"), 9_000).unwrap_err().to_string();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_drops_large_packets_is_named_with_what_passes() {
+    fn names_host_dropping_large_packets() {
         let Some(hosts) = Hosts::new([9_000, 1_500]) else { return };
         let error = tried_from(&hosts.0[0], 9_000).unwrap_err().to_string();
         let expected = "packets of 9000 bytes to server (10.77.1.2) are lost (1500 bytes pass): \

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_that_arrived_twice_are_read_by_name() {
+    fn reads_duplicate_segments_by_name() {
         let older = "TcpExt: SyncookiesSent TCPDSACKRecv\nTcpExt: 7 12\nIpExt: A\nIpExt: 1\n";
         assert_eq!(dsacked(older), Some(12));
         let newer = "TcpExt: TCPDSACKRecv X TCPDSACKRecvSegs\nTcpExt: 12 3 15\n";

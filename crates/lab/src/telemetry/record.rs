@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_are_whole_and_still_counters_are_left_out() {
+    fn omits_idle_counters_from_series() {
         let mut record = Record::default();
         let rows = [(1, 7, 3, Some(1)), (2, 7, 3, None), (4, 7, 3, Some(1))];
         for (at, (moving, still, gauge, late)) in rows.into_iter().enumerate() {

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_and_mounting_programs_are_distinguished_and_strangers_left_out() {
+    fn separates_servers_mounts_and_strangers() {
         let folder = format!("/run/dfsbench/systems/test-{}", std::process::id());
         let [server, client] = [format!("{folder}/a"), format!("{folder}/a{CLIENT_DIR_END}")];
         let mut children = [burning(&server), burning(&client), burning("/run/dfsbench/elsewhere")];

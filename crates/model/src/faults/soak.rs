@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disturbance_falls_into_the_segment_of_its_instant() {
+    fn assigns_disturbance_to_segment() {
         let fault = FaultKind::ServerStall;
         let at = |at_ms| Disturbance { fault, host: None, at_ms, lasts_ms: 1, by_ms: 0 };
         let soak = Soak {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbance_is_written_as_people_write_it() {
+    fn parses_disturbance_text() {
         let step = Disturbance {
             fault: FaultKind::ClockStep,
             host: Some("one".to_owned()),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn all_findings_are_counted_and_some_of_each_state_are_kept() {
+    fn limits_kept_findings_per_state() {
         let finding = |state, offset_bytes| Finding {
             state,
             file: "f".to_owned(),

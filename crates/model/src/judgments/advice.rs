@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_names_only_settings_that_the_run_has() {
+    fn advises_only_applicable_settings() {
         let short = CaveatCode::TooShort;
         assert!(advice(short, Workload::Mixed, Pass::Mix).starts_with("Use a longer --duration"));
         let stream = advice(short, Workload::Stream, Pass::Read);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_one_that_the_run_has() {
+    fn names_only_flags_of_run() {
         let flag = |code: CaveatCode, workload, pass| {
             let run = RunBuilder::new(workload).on_directory(Path::new("/srv")).build();
             code.flag_for(&run, pass)
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn other_advice_is_that_of_the_code() {
+    fn falls_back_to_advice_of_code() {
         let advice = advice(CaveatCode::Errors, Workload::Stream, Pass::Read);
         assert_eq!(advice, CaveatCode::Errors.advice());
     }

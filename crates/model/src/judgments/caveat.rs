@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_verdict_is_as_bad_as_the_worst_caveat() {
+    fn takes_worst_caveat_as_verdict() {
         let note = CaveatCode::SharedHost.because("");
         let degrading = CaveatCode::Cached.because("");
         let broken = CaveatCode::Accounting.because("");

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_expectations_are_those_that_are_stored() {
+    fn uses_stored_names_of_expectations() {
         for (expected, name) in Expectation::ALL.into_iter().zip(Expectation::NAMES) {
             assert_eq!((expected.name(), Expectation::from_name(name)), (*name, Some(expected)));
             assert_eq!(serde_json::to_string(&expected).unwrap(), format!("\"{name}\""));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn factors_that_are_no_settings_have_a_name_behind_their_kind() {
+    fn names_factors_that_are_no_settings() {
         for name in ["target", "fact.kernel", "label.dram"] {
             assert!(Conclusion::is_property(name), "{name}");
         }

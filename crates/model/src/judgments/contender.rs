@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn systems_that_are_used_alike_differ_in_nothing() {
+    fn finds_no_difference_in_equal_systems() {
         let runs = [run("a", false, ""), run("b", false, "")];
         assert_eq!(contenders(&runs), ["a", "b"]);
         assert!(compares_systems(&runs));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn each_difference_is_named_with_what_each_contender_has() {
+    fn lists_differences_of_contenders() {
         let mut other = run("b", true, "2");
         other.durability = Durability::Sync;
         let found = found(&[run("a", false, ""), other]);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn promises_and_depths_of_each_side_are_stated() {
+    fn states_promises_and_depths() {
         let with = |by_fuse: bool, workload: Workload| {
             let mut run = run(if by_fuse { "b" } else { "a" }, by_fuse, "");
             (run.workload, run.workers, run.queue_depth) = (workload, 4, 8);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_a_system_make_contenders_and_factors_of_all_make_no_difference() {
+    fn separates_settings_by_contender() {
         let with = |layout: &str, io_size: u32| {
             let mut run = run("a", false, "");
             run.io_size_bytes = io_size;

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn times_beyond_the_last_bucket_are_not_lost() {
+    fn keeps_times_beyond_last_bucket() {
         let times = record(&[u64::MAX - 5, 1]).finish(0).times;
         assert_eq!((times.quantile(0.5), times.max()), (1, u64::MAX - 5));
         assert!(times.quantile(1.0) > TIME_NS_MAX / 33 * 31);
@@ -255,7 +255,7 @@ mod tests {
         }
 
         #[test]
-        fn merging_equals_recording_together_and_bytes_give_it_back(
+        fn merges_like_recording_together(
             a in prop::collection::vec(any::<u64>(), 0..40),
             b in prop::collection::vec(any::<u64>(), 0..40),
         ) {
@@ -266,7 +266,7 @@ mod tests {
         }
 
         #[test]
-        fn times_of_a_histogram_are_those_that_were_counted_one_by_one(
+        fn counts_histogram_like_single_times(
             times in prop::collection::vec(any::<u64>(), 0..60),
         ) {
             let mut histogram = Histogram::new();

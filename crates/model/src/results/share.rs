@@ -145,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn workers_are_shared_out_evenly_and_in_their_order() {
+    fn distributes_workers_evenly() {
         let shares: Vec<_> = (0..3).map(|index| Share::of(index, 3, 8).workers()).collect();
         assert_eq!(shares, [0..3, 3..6, 6..8]);
         assert_eq!(Share::of(0, 1, 8), Share::whole(8));
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_number_belongs_to_one_share_and_is_counted_there(
+        fn assigns_each_number_to_one_share(
             workers in 1_u32..20,
             agents in 1_u32..6,
             end in 0_u32..200,

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_was_set_back_counts_on() {
+    fn counts_on_after_counter_reset() {
         let metric = |values: &[u64]| Metric {
             name: "n".to_owned(),
             kind: MetricKind::Counter,

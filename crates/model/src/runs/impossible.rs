@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_stop_at_what_the_version_and_the_transport_can_hold() {
+    fn limits_sizes_to_version_and_transport() {
         let v2 = |file: u64, transfer: u32| {
             why(move |spec, nfs| {
                 nfs.version = NfsVersion::V2;
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_found_on_every_target() {
+    fn finds_contradictions_on_every_target() {
         let data = |change: fn(&mut RunSpec)| why(move |spec, _| change(spec));
         assert_eq!(data(|s| s.data.fill = Fill::Zeros), None);
         let zeros = data(|s| (s.data.fill, s.verify) = (Fill::Zeros, true));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hosts_can_not_do_is_found() {
+    fn finds_unsupported_host_settings() {
         let lab = |change: fn(&mut LabSpec)| {
             let mut spec = run(Workload::Stream, 0);
             spec.backend = BackendKind::Posix;
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_uids_is_sent_and_ends_with_the_last() {
+    fn rotates_through_range_of_uids() {
         let of = |uid, sec, client_uids| {
             let mut target = NfsTarget::new("h", "/e");
             (target.identity.uid, target.identity.sec) = (uid, sec);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_changes_files_where_one_of_its_kinds_does() {
+    fn recognizes_passes_that_change_files() {
         for looking in [Pass::Read, Pass::CharRead, Pass::ReadFiles, Pass::StatDirs] {
             assert!(!looking.writes(), "{looking}");
         }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_opened_for_what_is_done_to_them() {
+    fn opens_files_for_their_ops() {
         for pass in Pass::ALL {
             match pass.opens() {
                 Opens::Nothing => assert!(!pass.moves_blocks(), "{pass}"),

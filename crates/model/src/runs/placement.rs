@@ -75,7 +75,7 @@ mod tests {
     use crate::testing::RunBuilder;
 
     #[test]
-    fn the_hosts_that_work_are_those_named_or_the_one_that_mounts() {
+    fn prefers_named_client_hosts() {
         let mut run = RunBuilder::new(Workload::Stream).workers(3).build();
         assert_eq!((run.client_hosts(), run.agents(), run.all_workers()), (&[][..], 1, 3));
         let lab = LabSpec::new(Host::here("s"), Host::here("c"));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_plays_several_clients_has_a_name_for_each() {
+    fn names_several_clients_on_host() {
         let host = Host { address: Some("10.0.0.1".into()), ..Host::here("c.1") };
         let third = host.further(3);
         assert_eq!((third.name.as_str(), third.reached_at()), ("c.1:3", Some("10.0.0.1")));

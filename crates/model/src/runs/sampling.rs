@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_stall_is_kept_and_all_are_counted() {
+    fn keeps_longest_stall_and_count() {
         let stall = |at_ns, lasts_ns| Stall { at_ns, lasts_ns, workers: 1 };
         let mut stalls = Stalls::default();
         for found in [stall(1, 5), stall(10, 9), stall(30, 9), stall(50, 2)] {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_a_share_of_the_time_there_was() {
+    fn computes_wait_share() {
         let wait = ProcessorWait { waited_ns: 250, held_ns: 200, of_ns: 1_000 };
         assert!((wait.share() - 0.25).abs() < 1e-12);
         assert!((wait.held_share() - 0.2).abs() < 1e-12);

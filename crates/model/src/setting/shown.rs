@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_those_that_the_run_depends_on() {
+    fn shows_only_relevant_settings() {
         let mut run = RunBuilder::new(Workload::Stream).backend(BackendKind::Uring).build();
         run.layout.sharing = Sharing::Shared;
         run.load.rate_per_s = 100;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_nfs_are_those_that_the_version_and_the_transport_have() {
+    fn shows_nfs_settings_of_version() {
         let has = |version, proto, name: &str| {
             let mut run = nfs_run(Workload::Stream);
             if let Target::Nfs(nfs) = &mut run.target {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_has_settings_of_nfs_and_a_disk_has_none() {
+    fn shows_nfs_settings_of_mount() {
         let mounted = names(&lab_run(|_| ()));
         assert!(["data_path", "nfsvers", "mtu"].iter().all(|name| mounted.contains(name)));
         assert!(["invalidate", "clients"].iter().all(|name| !mounted.contains(name)));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_is_stated_with_its_unit() {
+    fn states_changes_with_units() {
         let shown = stated(&lab_run(|lab| {
             lab.tuning.mtu_bytes = Some(9_000);
             lab.tuning.rate_bits_per_s = Some(2_500_000_000);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_may_take_its_usual_time_without_a_word() {
+    fn omits_default_duration_of_program() {
         let run = RunSpec::null(Workload::App);
         assert!(stated(&run).iter().all(|(name, _)| *name != "timeout"));
         let longer = RunBuilder::from(run).timeout_ms(7_200_000).build();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_for_programs_name_their_unit_and_no_two_are_equal() {
+    fn names_units_in_unique_columns() {
         let mut columns = Setting::ALL.map(Setting::column);
         assert!(columns.contains(&"io_size_bytes".to_owned()));
         assert!(columns.contains(&"read_percent".to_owned()));

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn uids_start_at_the_targets_and_come_round_again() {
+    fn rotates_uids_from_target() {
         let mut nfs = NfsTarget { identity: Identity::of(1_000, 1), ..NfsTarget::new("h", "/e") };
         assert_eq!([0, 1, 7].map(|client| nfs.uid_of(client)), [1_000; 3]);
         nfs.settings.client_uids = 3;
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_target_prints_as_a_url() {
+    fn prints_ipv6_target_as_url() {
         let nfs = NfsTarget { port: Some(2049), ..NfsTarget::new("::1", "/export") };
         assert_eq!(nfs.to_string(), "nfs://[::1]:2049/export");
         assert!(nfs.is_loopback());

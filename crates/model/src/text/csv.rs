@@ -29,13 +29,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_quoted_where_they_must_be() {
+    fn quotes_cells_if_needed() {
         assert_eq!(quoted("plain"), "plain");
         assert_eq!(quoted("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
     }
 
     #[test]
-    fn formulas_are_defused_and_numbers_are_not() {
+    fn defuses_formulas_but_not_numbers() {
         let shown = ["=1+1", "+a", "-x,y", "@SUM(A1)", "-inf", "\t=1"].map(quoted);
         assert_eq!(shown, ["'=1+1", "'+a", "\"'-x,y\"", "'@SUM(A1)", "'-inf", "'\t=1"]);
         assert_eq!(

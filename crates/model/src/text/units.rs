@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_read_as_the_field_writes_them() {
+    fn formats_sizes_as_usual() {
         for (text, bytes) in [
             ("0", 0),
             ("4096", 4096),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_processors_have_units_of_their_own() {
+    fn formats_link_and_cpu_units() {
         assert_eq!(parse_bit_rate("100mbit"), Ok(100_000_000));
         assert_eq!(parse_bit_rate("2.5Gbit"), Ok(2_500_000_000));
         assert_eq!(parse_frequency_khz("1.2GHz"), Ok(1_200_000));

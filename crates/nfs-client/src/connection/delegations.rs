@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recall_that_overtakes_its_grant_leaves_nothing() {
+    fn survives_recall_before_grant() {
         let delegations = delegations();
         delegations.drop_recalled(&file(1).stateid);
         assert!(delegations.keep(7, file(1), 1), "it is returned by the recall");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_returns_what_it_got_and_the_mount_all() {
+    fn returns_delegations_of_connection() {
         let delegations = delegations();
         for number in 1..=3 {
             assert!(delegations.keep(number.into(), file(number), u64::from(number % 2)));
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_the_client_changes_itself_is_given_up() {
+    fn drops_delegation_before_own_change() {
         let shared = Arc::new(delegations());
         let mut user = DelegationUser::new(Arc::clone(&shared), 1);
         let dir = &file(100);

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_those_of_the_transport_and_family() {
+    fn lists_ports_by_transport_and_family() {
         let rpcbind = Ok(vec![
             listed(100_003, 3, "tcp6", "::.8.1", 1),
             listed(100_003, 3, "tcp", "0.0.0.0.8.1", 2),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_goes_first_and_2049_is_the_last_resort() {
+    fn tries_given_port_then_2049() {
         let nothing = Err(NoAnswer::Refused);
         let portmap = Ok(vec![listed(100_005, 3, "tcp", "", 635)]);
         let server = "127.0.0.1:111".parse().unwrap();

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_sent_while_counting_is_counted() {
+    fn counts_only_while_enabled() {
         let (near, mut far) = connected();
         exchange(&near, &mut far);
         let meter = TcpMeter::begin_at(&near);
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a test waits while the window is full")]
-    fn a_receiver_that_takes_nothing_is_the_limit() {
+    fn blames_receiver_that_reads_nothing() {
         let (near, far) = connected();
         let meter = TcpMeter::begin_at(&near);
         stream(&near).set_nonblocking(true).unwrap();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_was_replaced_still_counts() {
+    fn keeps_counters_of_replaced_connection() {
         let (first, mut first_far) = connected();
         let mut meter = TcpMeter::begin_at(&first);
         exchange(&first, &mut first_far);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_doubles_until_a_loss_and_grows_by_one_a_window_after_it() {
+    fn doubles_window_until_loss() {
         let mut congestion = Congestion::new(UdpWindow::Adaptive, 64);
         assert!(congestion.allows_call(1) && !congestion.allows_call(2));
         for expected in [4, 8, 16] {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_are_missed_as_soon_as_replies_before_them_tell_and_commits_are_not() {
+    fn detects_lost_reads_early() {
         let timeo_ns = 1_100 * MS;
         let mut congestion = Congestion::new(UdpWindow::Adaptive, 64);
         assert_eq!(congestion.timeout_ns(READ, timeo_ns), timeo_ns);

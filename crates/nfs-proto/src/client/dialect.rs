@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_version_has_its_own_operations_and_those_that_others_stand_for() {
+    fn maps_operations_of_each_version() {
         use OperationKind::{Access, Close, Getattr, Open, ReaddirPlus, Seek};
         for (version, has, lacks) in [
             (ProtocolVersion::V2, &[Getattr, Open][..], &[Access, ReaddirPlus, Close, Seek][..]),

@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_xid_is_found_only_while_its_call_is_out() {
+    fn finds_xid_only_while_pending() {
         let mut table = SlotTable::new(3, 7, b"template", Framing::Record);
         let index = table.take_free().unwrap();
         let xid = table.get(index).xid;

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_survive_the_way_from_version_3_and_back() {
+    fn converts_attributes_from_v3_and_back() {
         for (file_type, ..) in TYPES {
             let there = v3(file_type);
             let mut back = nfs3::Fattr::from(&Fattr::from(&there));
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_tells_a_pipe_from_a_device() {
+    fn distinguishes_pipe_from_device() {
         let pipe = Fattr::from(&v3(FileType::Fifo));
         assert_eq!((pipe.type_number, pipe.mode, pipe.device), (4, 0o014_755, u32::MAX));
         let socket = Fattr::from(&v3(FileType::Socket));
@@ -339,21 +339,21 @@ mod tests {
     }
 
     #[test]
-    fn sizes_beyond_32_bits_are_the_largest_number() {
+    fn saturates_sizes_beyond_32_bits() {
         let large = nfs3::Fattr { size: 1 << 32, used: 1 << 50, ..v3(FileType::Regular) };
         let attributes = Fattr::from(&large);
         assert_eq!((attributes.size, attributes.blocks), (u32::MAX, u32::MAX));
     }
 
     #[test]
-    fn a_mode_of_sixteen_ones_is_left_alone() {
+    fn leaves_mode_of_all_ones_unchanged() {
         let mut wire = vec![0, 0, 0xff, 0xff];
         wire.extend([0xff; 28]);
         assert_eq!(Sattr::decode(&mut Reader::new(&wire)), Ok(Sattr::default()));
     }
 
     #[test]
-    fn a_server_time_of_the_data_is_one_of_access_too() {
+    fn sets_access_time_with_server_time() {
         let atime = SetTime::Client(Time { seconds: 1, micros: 2 });
         let both = Sattr { atime, mtime: SetTime::Server, ..Sattr::default() };
         assert_eq!(nfs3::Sattr::from(&both).atime, nfs3::SetTime::Server);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_to_set_ends_below_2_gib() {
+    fn limits_size_to_2_gib() {
         let size = |size| nfs3::Sattr { size: Some(size), ..nfs3::Sattr::default() };
         let largest = Sattr::from_v3(&size((1 << 31) - 1)).unwrap();
         assert_eq!(largest.size, Some(i32::MAX as u32));

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_kept_for_what_must_not_be_done_twice() {
+    fn caches_only_non_idempotent_replies() {
         let kept = Procedure::ALL.iter().filter(|it| it.is_once_only()).count();
         assert_eq!(kept, 8);
         assert!(Procedure::Remove.is_once_only() && !Procedure::Write.is_once_only());

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_is_filled_up_with_zeros() {
+    fn pads_handle_with_zeros() {
         let handle = FileHandle::from_slice(&[7; 24]).unwrap();
         assert_eq!(handle.as_slice()[..24], [7; 24]);
         assert_eq!(handle.as_slice()[24..], [0; 8]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conventions_of_a_time_to_set_are_known() {
+    fn recognizes_special_set_times() {
         assert_eq!(set_time(u32::MAX, u32::MAX), SetTime::Keep);
         assert_eq!(set_time(u32::MAX, 5), SetTime::Keep);
         assert_eq!(set_time(5, u32::MAX), SetTime::Keep);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn nanoseconds_are_cut_and_come_back_as_microseconds() {
+    fn truncates_nanoseconds_to_microseconds() {
         let time = Time::from(nfs3::Time { seconds: 3, nanos: 123_456_789 });
         assert_eq!(time, Time { seconds: 3, micros: 123_456 });
         assert_eq!(nfs3::Time::from(time), nfs3::Time { seconds: 3, nanos: 123_456_000 });

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plus_listing_keeps_to_both_budgets() {
+    fn limits_readdirplus_by_both_counts() {
         let mut scratch = Vec::new();
         let entry = Entry { fileid: 1, name: b"abcd", cookie: 1 };
         let plus = EntryPlus { entry, attributes: None, file: None };

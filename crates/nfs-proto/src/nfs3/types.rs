@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_has_at_most_128_bytes_and_64_in_v3() {
+    fn limits_handle_length_by_version() {
         assert!(FileHandle::from_slice(&[1; 129]).is_none());
         let handle = FileHandle::from_slice(&[1; 128]).unwrap();
         assert_eq!(handle.as_slice(), [1; 128]);

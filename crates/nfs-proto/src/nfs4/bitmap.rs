@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trailing_zero_words_are_left_out_and_accepted() {
+    fn accepts_trailing_zero_words() {
         for (numbers, words) in [(&[][..], 0), (&[0, 31], 1), (&[32], 2), (&[127], 4)] {
             let mut out = Vec::new();
             let set = Bitmap::of(numbers);

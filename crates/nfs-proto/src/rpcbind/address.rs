@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_address_is_refused() {
+    fn rejects_text_that_is_no_address() {
         let texts = ["", "1.2", "127.0.0.1", "127.0.0.1.8", "127.0.0.1.256.1", "127.0.0.1.+8.1"];
         for text in texts.into_iter().chain(["127.0.0.1.8.", "::1.-1.0", "host.8.1"]) {
             assert_eq!(UniversalAddress::parse(text.as_bytes()), None, "{text}");

@@ -30,7 +30,7 @@ fn recall(session: SessionId) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_server_calls_on_the_connection_is_answered() {
+fn answers_calls_on_backchannel() {
     let program = nfs4::CALLBACK_PROGRAM;
     let accepted = "00000001 00000000 00000000 00000000";
     let session_id = "30313233 34353637 38396162 63646566";
@@ -74,7 +74,7 @@ fn what_the_server_calls_on_the_connection_is_answered() {
 }
 
 #[test]
-fn a_server_that_calls_and_never_reads_holds_no_memory() {
+fn bounds_memory_for_unread_callbacks() {
     let mut session = client(ProtocolVersion::V4_1, 4);
     let call = callback(7, nfs4::CALLBACK_PROGRAM, 0, &[]);
     for _ in 0..10_000 {

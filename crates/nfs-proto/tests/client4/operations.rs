@@ -47,7 +47,7 @@ fn each_operation_is_one_compound() {
 }
 
 #[test]
-fn what_the_minor_version_lacks_is_refused() {
+fn rejects_operations_of_later_minor() {
     let (file, what) = (&file(), SeekWhat::Hole);
     let seek = Operation::Seek { file, offset: 3, what };
     let mut session = client(ProtocolVersion::V4_1, 4);
@@ -63,7 +63,7 @@ fn what_the_minor_version_lacks_is_refused() {
 }
 
 #[test]
-fn a_handle_is_opened_in_sessions_only() {
+fn opens_by_handle_only_in_sessions() {
     let operation = Operation::OpenHandle { file: &file(), access: OpenAccess::Write };
     let mut session = client(ProtocolVersion::V4_1, 4);
     let seen = start(&mut session, &operation);
@@ -78,7 +78,7 @@ fn a_handle_is_opened_in_sessions_only() {
 }
 
 #[test]
-fn extended_attributes_are_operations_of_v4_2() {
+fn limits_xattrs_to_v4_2() {
     let (file, name, option) = (&file(), &b"name"[..], XattrOption::Create);
     let change = ChangeInfo::default();
     let names = List::default();
@@ -123,7 +123,7 @@ fn extended_attributes_are_operations_of_v4_2() {
 }
 
 #[test]
-fn attributes_and_objects_are_those_of_all_versions() {
+fn supports_attributes_of_all_versions() {
     let mut scratch = Vec::new();
     let mut session = client(ProtocolVersion::V4_1, 4);
     let seen = start(&mut session, &Operation::Lookup { dir: &dir(), name: b"n" });
@@ -149,7 +149,7 @@ fn attributes_and_objects_are_those_of_all_versions() {
 }
 
 #[test]
-fn a_listing_comes_with_ids_and_if_requested_with_all() {
+fn lists_with_ids_or_all_attributes() {
     let mut session = client(ProtocolVersion::V4_0, 4);
     let operation = Operation::ReaddirPlus { dir: &dir(), cursor: Cursor::default(), bytes: 999 };
     let seen = start(&mut session, &operation);
@@ -179,7 +179,7 @@ fn a_listing_comes_with_ids_and_if_requested_with_all() {
 }
 
 #[test]
-fn data_and_holes_come_one_after_the_other() {
+fn returns_data_and_holes_in_order() {
     let mut session = client(ProtocolVersion::V4_2, 4);
     let seen = start(&mut session, &Operation::ReadPlus { file: &file(), offset: 3, count: 90 });
     let mut scratch = Vec::new();
@@ -198,7 +198,7 @@ fn data_and_holes_come_one_after_the_other() {
 }
 
 #[test]
-fn a_write_leaves_its_payload_to_the_pool() {
+fn leaves_write_payload_to_pool() {
     for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_2] {
         let mut session = client(version, 4);
         let data = Data::Pool(PayloadRange { start: 0, len: 5 });
@@ -220,7 +220,7 @@ fn a_write_leaves_its_payload_to_the_pool() {
 }
 
 #[test]
-fn the_payload_of_a_read_is_found_in_whatever_pieces_it_comes() {
+fn finds_read_payload_in_pieces() {
     for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_1] {
         for piece in [1, 2, 3, 7, 50, 4096] {
             let mut session = client(version, 4);

@@ -28,7 +28,7 @@ fn refuse(session: &mut Session, seen: &Seen, status: Status) {
 }
 
 #[test]
-fn refused_operations_wait_and_go_on_in_another_session() {
+fn continues_refused_operations_in_new_session() {
     let mut session = client(ProtocolVersion::V4_1, 4);
     let (file, dir) = (file(), dir());
     let how = CreateHow::Guarded(Sattr::default());
@@ -64,7 +64,7 @@ fn refused_operations_wait_and_go_on_in_another_session() {
 }
 
 #[test]
-fn what_may_have_been_done_before_the_session_was_forgotten_ends_as_lost() {
+fn reports_possibly_executed_calls_as_lost() {
     let mut session = client(ProtocolVersion::V4_1, 4);
     let dir = dir();
     let how = CreateHow::Guarded(Sattr::default());
@@ -80,7 +80,7 @@ fn what_may_have_been_done_before_the_session_was_forgotten_ends_as_lost() {
 }
 
 #[test]
-fn an_open_of_v4_0_is_made_for_an_owner_of_the_new_client() {
+fn reopens_for_owner_of_new_client() {
     for status in [Status::StaleClientId, Status::Expired] {
         an_open_refused_so_is_made_again(status);
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_slot_counts_its_calls_and_only_those_the_server_took() {
+fn advances_slot_only_for_accepted_calls() {
     let mut session = client(ProtocolVersion::V4_1, 4);
     let getattr_call = Operation::Getattr { file: &file() };
     let mut scratch = Vec::new();
@@ -31,7 +31,7 @@ fn a_slot_counts_its_calls_and_only_those_the_server_took() {
 }
 
 #[test]
-fn a_call_that_is_put_off_is_made_again_as_a_new_one_of_its_slot() {
+fn repeats_delayed_call_in_slot() {
     let mut session = client(ProtocolVersion::V4_1, 4);
     let seen = start(&mut session, &Operation::Getattr { file: &file() });
     answer(&mut session, &seen, &[OpResult::Failed(OpCode::Putfh, Status::DELAY)]);
@@ -55,7 +55,7 @@ fn a_call_that_is_put_off_is_made_again_as_a_new_one_of_its_slot() {
 }
 
 #[test]
-fn a_reconnect_replays_every_call_of_a_session_as_it_was() {
+fn replays_calls_after_reconnect() {
     let mut session = client(ProtocolVersion::V4_1, 4);
     session.start(0, 1, &Operation::Remove { dir: &dir(), name: b"n" }).unwrap();
     let first = send(&mut session);
@@ -72,7 +72,7 @@ fn a_reconnect_replays_every_call_of_a_session_as_it_was() {
 }
 
 #[test]
-fn a_call_given_up_counts_if_it_was_sent() {
+fn counts_abandoned_call_if_sent() {
     let mut session = client(ProtocolVersion::V4_1, 4);
     session.start(0, 1, &Operation::Getattr { file: &file() }).unwrap();
     assert!(session.abandon(1));
@@ -83,7 +83,7 @@ fn a_call_given_up_counts_if_it_was_sent() {
 }
 
 #[test]
-fn no_more_slots_are_used_than_the_server_granted() {
+fn uses_only_granted_slots() {
     let mut session = client(ProtocolVersion::V4_1, 2);
     assert_eq!((session.free_slots(), session.in_flight()), (2, 0));
     for slot in 0..2 {
@@ -120,7 +120,7 @@ fn object(session: &mut Session) -> File {
 }
 
 #[test]
-fn the_first_open_of_an_owner_is_confirmed_within_the_same_operation() {
+fn confirms_first_open_of_owner() {
     let mut session = client(ProtocolVersion::V4_0, 4);
     let mut scratch = Vec::new();
     let seen = open(&mut session);
@@ -156,7 +156,7 @@ fn the_first_open_of_an_owner_is_confirmed_within_the_same_operation() {
 }
 
 #[test]
-fn an_owner_counts_only_what_the_server_counts() {
+fn advances_owner_like_server() {
     let mut session = client(ProtocolVersion::V4_0, 4);
     let fail = |session: &mut Session, results: &[OpResult<'_>]| {
         let seen = open(session);
@@ -176,7 +176,7 @@ fn an_owner_counts_only_what_the_server_counts() {
 }
 
 #[test]
-fn an_open_that_is_put_off_takes_its_owners_next_number() {
+fn advances_owner_after_delayed_open() {
     let mut session = client(ProtocolVersion::V4_0, 4);
     let seen = open(&mut session);
     answer(&mut session, &seen, &[PUTFH, OpResult::Failed(OpCode::Open, Status::Grace)]);
@@ -186,7 +186,7 @@ fn an_open_that_is_put_off_takes_its_owners_next_number() {
 }
 
 #[test]
-fn compounds_are_made_as_they_are_behind_a_sequence() {
+fn puts_sequence_before_compounds() {
     let mut session = client(ProtocolVersion::V4_1, 4);
     session.start_ops(0, 1, &[Op::ReclaimComplete { one_fs: false }]).unwrap();
     let seen = Seen::of(&send(&mut session));

@@ -78,7 +78,7 @@ fn golden_replies() -> Vec<String> {
 }
 
 #[test]
-fn every_call_has_the_bytes_of_the_rfc() {
+fn encodes_calls_like_rfc() {
     let (calls, golden) = (calls(), golden_calls());
     assert_eq!(calls.len(), golden.len());
     for (call, golden) in calls.iter().zip(golden) {
@@ -91,7 +91,7 @@ fn every_call_has_the_bytes_of_the_rfc() {
 }
 
 #[test]
-fn every_reply_has_the_bytes_of_the_rfc() {
+fn encodes_replies_like_rfc() {
     let mut names = Vec::new();
     let (replies, golden) = (replies(&mut names), golden_replies());
     assert_eq!(replies.len(), golden.len());
@@ -124,7 +124,7 @@ fn a_failure_is_its_status_alone() {
 }
 
 #[test]
-fn a_message_cut_anywhere_is_an_error() {
+fn rejects_truncated_messages() {
     for (call, golden) in calls().iter().zip(golden_calls()) {
         let golden = hex(&golden);
         for len in 0..golden.len() {
@@ -142,7 +142,7 @@ fn a_message_cut_anywhere_is_an_error() {
 }
 
 #[test]
-fn bytes_after_the_end_are_an_error() {
+fn rejects_trailing_bytes() {
     for (call, golden) in calls().iter().zip(golden_calls()) {
         let mut golden = hex(&golden);
         golden.extend([0; 4]);
@@ -156,7 +156,7 @@ fn bytes_after_the_end_are_an_error() {
 }
 
 #[test]
-fn a_transfer_beyond_8192_bytes_is_an_error() {
+fn rejects_transfer_beyond_8192_bytes() {
     let too_long = Err(DecodeError::TooLong { len: 8193, max: 8192 });
     let data = vec![7; 8193];
     let mut out = Vec::new();
@@ -169,7 +169,7 @@ fn a_transfer_beyond_8192_bytes_is_an_error() {
 }
 
 #[test]
-fn a_write_can_be_encoded_without_its_payload() {
+fn encodes_write_without_payload() {
     let mut whole = Vec::new();
     let call = Call::Write { file: file(), offset: 9, data: b"payload" };
     call.encode(&mut Writer::new(&mut whole));
@@ -181,7 +181,7 @@ fn a_write_can_be_encoded_without_its_payload() {
 }
 
 #[test]
-fn a_read_can_be_encoded_without_its_payload() {
+fn encodes_read_without_payload() {
     let read = nfs_proto::nfs2::ReadOk { attributes: fattr(), data: b"payload" };
     let reply = Reply::Read(Ok(read));
     let (mut whole, mut parts) = (Vec::new(), Vec::new());
@@ -199,7 +199,7 @@ fn a_read_can_be_encoded_without_its_payload() {
 }
 
 #[test]
-fn the_payload_is_found_as_soon_as_its_length_is_there() {
+fn finds_payload_once_length_is_known() {
     let golden = hex(&format!("00000000 {FATTR} {PAYLOAD}"));
     let head_bytes = 4 + Fattr::WIRE_BYTES + 4;
     for len in 0..head_bytes {

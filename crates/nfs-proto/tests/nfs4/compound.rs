@@ -31,7 +31,7 @@ fn compound(minor: u32, ops: &[Op<'_>]) -> Vec<u8> {
 }
 
 #[test]
-fn a_compound_has_the_bytes_of_the_rfc_and_comes_back() {
+fn encodes_and_decodes_compound() {
     let ops = [Op::Putfh { file: handle() }, Op::Getattr { request: Bitmap::of(&[1]) }];
     let bytes = compound(1, &ops);
     let golden = "00000003 74616700 00000001 00000002
@@ -46,7 +46,7 @@ fn a_compound_has_the_bytes_of_the_rfc_and_comes_back() {
 }
 
 #[test]
-fn a_bad_operation_ends_the_compound_under_its_own_number() {
+fn ends_compound_at_bad_operation() {
     let sequence = 53_u32.to_be_bytes();
     let cases: [(u32, &[u8], OpCode, Status); 6] = [
         (0, &sequence, OpCode::Illegal, Status::OpIllegal),
@@ -74,7 +74,7 @@ fn a_bad_operation_ends_the_compound_under_its_own_number() {
 }
 
 #[test]
-fn a_count_that_can_not_be_is_garbage() {
+fn rejects_impossible_count() {
     let bytes = hex("00000000 00000001 ffffffff 00000018");
     let error = Compound::decode(Reader::new(&bytes)).unwrap_err();
     assert!(matches!(error, DecodeError::Truncated { left: 4, .. }), "{error}");
@@ -108,7 +108,7 @@ fn a_request_hands_out_a_compound() {
 }
 
 #[test]
-fn a_reply_takes_the_status_of_its_last_result() {
+fn takes_status_of_last_result() {
     let mut out = vec![1, 2, 3, 4];
     let mut reply = ReplyBuilder::new(&mut out, b"tag");
     reply.ok(&OpOk::Putfh);
@@ -144,7 +144,7 @@ fn a_reply_can_be_without_results() {
 }
 
 #[test]
-fn a_getattr_reply_has_exactly_what_was_requested_and_is_there() {
+fn returns_requested_available_attributes() {
     let attributes = Attributes { size: Some(5), mode: Some(0o644), ..Attributes::default() };
     let requested = Bitmap::of(&[attribute::SIZE, attribute::FILEID]);
     let mut out = Vec::new();
@@ -157,7 +157,7 @@ fn a_getattr_reply_has_exactly_what_was_requested_and_is_there() {
 }
 
 #[test]
-fn a_write_without_its_payload_is_the_head_of_one_with_it() {
+fn encodes_write_head_separately() {
     let data = b"payload";
     let op = Op::Write { stateid: STATE, offset: 5, stable: StableHow::Unstable, data };
     let whole = compound(1, &[Op::Putfh { file: handle() }, op]);
@@ -192,7 +192,7 @@ fn read_reply(len: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_payload_is_found_as_soon_as_its_length_is_there() {
+fn finds_payload_after_its_length() {
     let head = read_reply(1 << 20);
     let golden = format!(
         "00000000 00000003 74616700 00000003
@@ -214,7 +214,7 @@ fn a_payload_is_found_as_soon_as_its_length_is_there() {
 }
 
 #[test]
-fn a_reply_without_a_payload_is_recognised() {
+fn recognizes_reply_without_payload() {
     let mut failed = read_reply(0);
     failed[3] = 70;
     assert_eq!(read_prefix(&mut Reader::new(&failed)), Ok(None));
@@ -227,7 +227,7 @@ fn a_reply_without_a_payload_is_recognised() {
 }
 
 #[test]
-fn a_callback_is_answered_operation_by_operation() {
+fn answers_callback_by_operation() {
     let ops = [
         CallbackOp::Sequence {
             session: SESSION_ID,
@@ -276,7 +276,7 @@ fn a_callback_is_answered_operation_by_operation() {
 }
 
 #[test]
-fn a_bad_callback_operation_ends_the_callback() {
+fn ends_callback_at_bad_operation() {
     let answers = |minor, number: u32| {
         let mut out = Vec::new();
         encode_callback(&mut Writer::new(&mut out), minor, 0, &[]);
@@ -293,7 +293,7 @@ fn a_bad_callback_operation_ends_the_callback() {
 }
 
 #[test]
-fn special_stateids_have_the_bytes_of_the_rfc() {
+fn encodes_special_stateids_like_rfc() {
     let bytes = |stateid| compound(1, &[Op::Delegreturn { stateid }])[20..].to_vec();
     assert_eq!(bytes(Stateid::ANONYMOUS), [0; 16]);
     assert_eq!(bytes(Stateid::READ_BYPASS), [0xff; 16]);

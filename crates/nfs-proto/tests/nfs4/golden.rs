@@ -31,7 +31,7 @@ fn decode_result(bytes: &[u8]) -> Result<OpResult<'_>, DecodeError> {
 }
 
 #[test]
-fn every_operation_has_the_bytes_of_the_rfc() {
+fn encodes_operations_like_rfc() {
     for (op, golden) in ops() {
         assert_eq!(encoded(|writer| op.encode(writer)), golden, "encoding {op:?}");
         assert_eq!(decode_op(&golden), Ok(op));
@@ -39,7 +39,7 @@ fn every_operation_has_the_bytes_of_the_rfc() {
 }
 
 #[test]
-fn every_result_has_the_bytes_of_the_rfc() {
+fn encodes_results_like_rfc() {
     for (result, golden) in results() {
         assert_eq!(encoded(|writer| result.encode(writer)), golden, "encoding {result:?}");
         assert_eq!(decode_result(&golden), Ok(result));
@@ -61,7 +61,7 @@ fn no_operation_is_without_a_sample() {
 }
 
 #[test]
-fn what_is_cut_anywhere_is_an_error() {
+fn rejects_truncation_anywhere() {
     for (op, golden) in ops() {
         for len in 4..golden.len() {
             let cut = decode_op(&golden[..len]);
@@ -77,7 +77,7 @@ fn what_is_cut_anywhere_is_an_error() {
 }
 
 #[test]
-fn no_length_of_any_field_makes_a_decoder_panic_or_allocate() {
+fn survives_any_field_length() {
     for (_, golden) in ops() {
         each_word_replaced(&golden, |bytes| decode_op(bytes).is_ok());
     }

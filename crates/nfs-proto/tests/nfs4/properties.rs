@@ -101,7 +101,7 @@ fn all_attributes(seed: u64) -> Attributes<'static> {
 }
 
 #[test]
-fn an_attribute_that_is_not_understood_is_named() {
+fn names_unknown_attribute() {
     let acl = super::common::hex("00000001 00001000 00000004 00000000");
     let fattr = Fattr::decode(&mut Reader::new(&acl)).unwrap();
     let error = fattr.decode_values().unwrap_err();
@@ -110,7 +110,7 @@ fn an_attribute_that_is_not_understood_is_named() {
 }
 
 #[test]
-fn attributes_have_the_bytes_of_the_rfc() {
+fn encodes_attributes_like_rfc() {
     let attributes = Attributes {
         file_type: Some(FileType::Directory),
         fsid: Some(Fsid { major: 1, minor: 2 }),
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn no_damaged_compound_makes_a_decoder_panic(
+    fn survives_damaged_compounds(
         choice in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte: u8,
     ) {
         let samples = ops();
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn no_damaged_reply_makes_a_decoder_panic(
+    fn survives_damaged_replies(
         choice in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte: u8,
     ) {
         let mut bytes = vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];

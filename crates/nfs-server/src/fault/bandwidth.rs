@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_leave_one_after_the_other_at_the_rate() {
+    fn sends_bytes_at_rate() {
         let pipe = Pipe::default();
         assert_eq!(pipe.reserve(1000, cap(1_000_000, 0), 500), 1_000_500);
         assert_eq!(pipe.reserve(1000, cap(1_000_000, 0), 500), 2_000_500);

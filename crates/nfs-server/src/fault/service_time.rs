@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_times_have_their_mean_and_median() {
+    fn draws_exponential_service_times() {
         let mut times = draws(ServiceTime::Exponential { mean_ns: 1_000_000 }, 100_000);
         let mean = times.iter().sum::<u64>() / 100_000;
         assert!((990_000..1_010_000).contains(&mean), "{mean}");

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_gives_one_sequence_for_each_connection() {
+    fn repeats_faults_for_seed() {
         let half = PartsPerMillion(500_000);
         let plan = FaultPlan { seed: 1, drop_reply: half, ..FaultPlan::default() };
         assert_eq!(outcomes(&plan, 1, 100), outcomes(&plan, 1, 100));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn drop_delay_and_duplicate_are_drawn_apart() {
+    fn draws_faults_independently() {
         let plan = FaultPlan {
             drop_reply: PartsPerMillion(100_000),
             delay_reply: DelayFault { share: PartsPerMillion(200_000), delay_ns: 9 },
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compound_takes_the_longest_of_its_operations() {
+    fn takes_longest_time_of_compound() {
         let fixed = |time_ns| ServiceTime::Fixed { time_ns };
         let special =
             |op, time_ns| CallServiceTime { calls: FaultedCalls::V4(op), time: fixed(time_ns) };
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn hanging_and_closing_come_after_so_many_calls() {
+    fn hangs_or_closes_after_count() {
         let plan = FaultPlan { hang_after_calls: Some(2), ..FaultPlan::default() };
         assert_eq!(outcomes(&plan, 0, 3), [EXECUTE, EXECUTE, CallOutcome::Hang]);
         let plan = FaultPlan { close_after_calls: Some(0), ..FaultPlan::default() };

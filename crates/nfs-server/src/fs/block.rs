@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn write_fills_the_gap_with_zeros_and_overlaps() {
+    fn fills_gap_before_write_with_zeros() {
         let budget = Budget::new(1 << 20);
         let mut block = Block::new(&budget, 2, b"ab").unwrap();
         block.write(6, b"cd").unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_grows_takes_the_buffer_that_another_left() {
+    fn reuses_buffer_of_dropped_block() {
         let budget = Budget::new(1 << 20);
         let mut buffers = Vec::new();
         for _ in 0..8 {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn rewritten_equals_write_and_keeps_the_original() {
+    fn rewrites_copy_like_original() {
         let budget = Budget::new(4096);
         for (start, data) in [(0, &b"xx"[..]), (3, b"yy"), (4, b"zzzz"), (9, b"w")] {
             let original = Block::new(&budget, 0, b"hello").unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recycled_buffer_shows_nothing_of_its_past() {
+    fn hides_past_of_recycled_buffer() {
         let budget = Budget::new(1 << 20);
         drop(Block::new(&budget, 0, &vec![7; BLOCK_BYTES]).unwrap());
         let block = Block::new(&budget, BLOCK_BYTES - 1, &[1]).unwrap();

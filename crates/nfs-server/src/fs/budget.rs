@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_pass_the_limit_by_their_share() {
+    fn limits_copies_beyond_budget() {
         let budget = Budget::new(COPY_SHARE * 100);
         let all = Charge::take(&budget, COPY_SHARE * 100).unwrap();
         let copy = Charge::take_copy(&budget, 100).unwrap();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn one_owner_at_a_time_gets_what_it_needs() {
+    fn grants_one_owner_at_a_time() {
         let budget = Budget::new(100);
         let [mut first, mut second] = [(); 2].map(|()| Charge::force(&budget, 10));
         assert_eq!(first.resize_in_turn(500, 75), Ok(()), "the other one holds less than half");

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_read_as_zeros_and_cost_nothing() {
+    fn reads_holes_as_zeros() {
         let budget = Budget::new(1 << 20);
         let mut content = FileContent::new(StoreMode::Keep);
         let far = 5 * BLOCK_BYTES as u64;
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn eof_is_reported_at_the_last_byte_and_after() {
+    fn reports_eof_at_last_byte() {
         let budget = Budget::new(1 << 20);
         let mut content = FileContent::new(StoreMode::Keep);
         content.write(0, b"12345", &budget).unwrap();
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn truncating_gives_memory_back_and_extending_again_shows_zeros() {
+    fn frees_memory_and_zeros_on_truncate() {
         let budget = Budget::new(1 << 20);
         let mut content = FileContent::new(StoreMode::Keep);
         content.write(0, &vec![9; 600_000], &budget).unwrap();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_beyond_the_limit_is_short_and_then_fails() {
+    fn shortens_write_at_limit() {
         let budget = Budget::new(BLOCK_BYTES as u64 + 100);
         let mut content = FileContent::new(StoreMode::Keep);
         let data = vec![5; 2 * BLOCK_BYTES];
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn unstable_data_is_lost_and_the_rest_is_not() {
+    fn loses_only_unstable_data() {
         let budget = Budget::new(8 << 20);
         let mut content = FileContent::new(StoreMode::Keep);
         content.write(0, &vec![1; BLOCK_BYTES + 10], &budget).unwrap();
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_falsely_reported_stable_is_lost_and_what_was_stable_before_is_not() {
+    fn loses_falsely_committed_data() {
         let budget = Budget::new(8 << 20);
         let mut content = FileContent::new(StoreMode::Keep);
         let put = |content: &mut FileContent, byte| {

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_stay_while_entries_come_and_go() {
+    fn keeps_cookies_while_entries_change() {
         let budget = Budget::new(1 << 20);
         let mut directory = Directory::new(ROOT, &budget);
         for (index, name) in ["a", "b", "c", "d"].iter().enumerate() {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_moves_the_entry_to_the_end_and_charges_once() {
+    fn moves_replaced_entry_to_end() {
         let budget = Budget::new(1 << 20);
         let mut directory = Directory::new(ROOT, &budget);
         directory.insert(b"a", id(1)).unwrap();

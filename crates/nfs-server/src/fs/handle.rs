@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn another_start_is_stale_and_garbage_is_bad() {
+    fn distinguishes_stale_from_bad_handle() {
         let handle = encode(99, ID);
         assert_eq!(decode(98, &handle), Err(FsError::Stale));
         assert_eq!(decode(99, &handle[..23]), Err(FsError::BadHandle));

@@ -53,7 +53,7 @@ fn set(
 }
 
 #[test]
-fn one_class_of_bits_decides_and_the_next_makes_up_for_nothing() {
+fn applies_single_permission_class() {
     let fs = empty();
     let read = |bits: u32, context: &Context| {
         let id = file(&fs, bits, &OWNER);
@@ -74,7 +74,7 @@ fn one_class_of_bits_decides_and_the_next_makes_up_for_nothing() {
 }
 
 #[test]
-fn writing_needs_the_right_and_takes_set_uid_and_set_gid() {
+fn clears_setuid_on_write() {
     let fs = empty();
     let id = file(&fs, 0o6777, &OWNER);
     let mode_now = || fs.attributes(id).unwrap().mode;
@@ -103,7 +103,7 @@ fn writing_needs_the_right_and_takes_set_uid_and_set_gid() {
 }
 
 #[test]
-fn a_directory_is_searched_listed_and_changed_by_its_bits() {
+fn checks_directory_permission_bits() {
     let fs = empty();
     let id = directory(&fs, 0o755, &OWNER);
     make_file(&fs, id, b"a", 0o644, &OWNER).unwrap();
@@ -127,7 +127,7 @@ fn a_directory_is_searched_listed_and_changed_by_its_bits() {
 }
 
 #[test]
-fn a_sticky_directory_keeps_names_for_their_owners() {
+fn protects_names_in_sticky_directory() {
     let fs = empty();
     let id = directory(&fs, 0o1777, &ROOT);
     let third = user(3, 30);
@@ -150,7 +150,7 @@ fn a_sticky_directory_keeps_names_for_their_owners() {
 }
 
 #[test]
-fn a_directory_moves_to_another_parent_only_if_it_may_be_written() {
+fn requires_write_to_move_directory() {
     let fs = empty();
     let id = directory(&fs, 0o777, &ROOT);
     let chown = SetAttributes { mode: Some(0o777), ..NONE };
@@ -163,7 +163,7 @@ fn a_directory_moves_to_another_parent_only_if_it_may_be_written() {
 }
 
 #[test]
-fn only_the_owner_changes_mode_and_times_and_only_user_0_the_owner() {
+fn restricts_attribute_changes_to_owner() {
     let fs = empty();
     let id = file(&fs, 0o644, &OWNER);
     let denied = Err(FsError::NotPermitted);
@@ -191,7 +191,7 @@ fn only_the_owner_changes_mode_and_times_and_only_user_0_the_owner() {
 }
 
 #[test]
-fn a_change_of_owner_takes_set_uid_and_set_gid_but_not_of_directories() {
+fn clears_setuid_on_chown() {
     let fs = empty();
     let id = file(&fs, 0o6755, &OWNER);
     let group = SetAttributes { gid: Some(10), ..NONE };
@@ -207,7 +207,7 @@ fn a_change_of_owner_takes_set_uid_and_set_gid_but_not_of_directories() {
 }
 
 #[test]
-fn what_is_made_belongs_to_its_maker_or_the_group_of_a_set_gid_directory() {
+fn inherits_group_of_setgid_directory() {
     let fs = empty();
     let given = SetAttributes { uid: Some(7), gid: Some(7), mode: Some(0o644), ..NONE };
     let create = |directory, name: &[u8], context| {
@@ -227,7 +227,7 @@ fn what_is_made_belongs_to_its_maker_or_the_group_of_a_set_gid_directory() {
 }
 
 #[test]
-fn user_0_executes_only_what_anyone_may() {
+fn limits_execution_by_root() {
     let fs = empty();
     let id = file(&fs, 0o644, &OWNER);
     let rights = |context: &Context| context.caller.rights_on(&fs.attributes(id).unwrap());

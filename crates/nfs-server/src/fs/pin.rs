@@ -62,7 +62,7 @@ mod tests {
     use crate::fs::{Context, CreateMode, FileSystem, FileTime, FsError, SetAttributes, StoreMode};
 
     #[test]
-    fn a_pinned_file_outlives_its_last_name() {
+    fn keeps_pinned_file_after_unlink() {
         let fs = FileSystem::new(StoreMode::Keep, 1 << 20, 1, FileTime(1));
         let set = SetAttributes::default();
         let make = |name: &[u8]| {

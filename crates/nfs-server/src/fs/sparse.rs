@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_found_between_blocks_and_at_the_end() {
+    fn finds_holes_between_blocks() {
         let budget = Budget::new(4 << 20);
         let mut content = FileContent::new(StoreMode::Keep);
         content.write(PLACE, &[1; 100], &budget).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn allocating_takes_memory_and_punching_gives_it_back() {
+    fn allocates_and_punches_memory() {
         let budget = Budget::new(PLACE * 2);
         let mut content = FileContent::new(StoreMode::Keep);
         content.write(10, b"abc", &budget).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn data_being_sent_does_not_change_when_a_hole_is_made() {
+    fn keeps_data_in_flight_when_punched() {
         let budget = Budget::new(1 << 20);
         let mut content = FileContent::new(StoreMode::Keep);
         content.write(0, b"before", &budget).unwrap();

@@ -7,7 +7,7 @@ use super::tests::{CONTEXT, NONE, empty, file};
 use super::*;
 
 #[test]
-fn ten_thousand_entries_are_listed_once_each_while_others_are_removed() {
+fn lists_each_entry_once_during_removal() {
     let fs = empty();
     for n in 0..10_000 {
         file(&fs, &format!("f{n}"));

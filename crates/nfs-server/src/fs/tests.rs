@@ -38,7 +38,7 @@ fn directory(fs: &FileSystem, parent: InodeId, name: &str) -> InodeId {
 }
 
 #[test]
-fn a_new_file_belongs_to_its_maker_and_carries_the_time() {
+fn sets_owner_and_times_of_new_file() {
     let fs = empty();
     let set = SetAttributes { mode: Some(0o10_4755), ..NONE };
     let made = fs.create(fs.root(), b"f", CreateMode::Guarded, &set, &CONTEXT).unwrap();
@@ -53,7 +53,7 @@ fn a_new_file_belongs_to_its_maker_and_carries_the_time() {
 }
 
 #[test]
-fn create_modes_treat_an_existing_name_as_the_rfc_says() {
+fn handles_existing_name_by_create_mode() {
     let fs = empty();
     let root = fs.root();
     let create = |name: &[u8], mode| fs.create(root, name, mode, &NONE, &CONTEXT);
@@ -72,7 +72,7 @@ fn create_modes_treat_an_existing_name_as_the_rfc_says() {
 }
 
 #[test]
-fn unchecked_create_cuts_an_existing_file_and_keeps_its_mode() {
+fn truncates_on_unchecked_create() {
     let fs = empty();
     let id = file(&fs, "f");
     fs.write(id, 0, b"12345", &CONTEXT).unwrap();
@@ -98,7 +98,7 @@ fn names_are_checked() {
 }
 
 #[test]
-fn dot_and_dot_dot_lead_where_they_should() {
+fn resolves_dot_and_dot_dot() {
     let fs = empty();
     let outer = directory(&fs, fs.root(), "outer");
     let inner = directory(&fs, outer, "inner");
@@ -110,7 +110,7 @@ fn dot_and_dot_dot_lead_where_they_should() {
 }
 
 #[test]
-fn removed_objects_are_stale_even_where_the_slot_is_used_again() {
+fn reports_stale_handle_after_slot_reuse() {
     let fs = empty();
     let old = file(&fs, "f");
     fs.remove(fs.root(), b"f", &CONTEXT).unwrap();
@@ -169,7 +169,7 @@ fn write_reports_before_and_after() {
 }
 
 #[test]
-fn a_failed_write_leaves_everything_as_it_was() {
+fn changes_nothing_on_failed_write() {
     let fs = FileSystem::new(StoreMode::Keep, 100_000, 1, NOW);
     let id = file(&fs, "f");
     fs.write(id, 0, &vec![1; 60_000], &CONTEXT).unwrap();
@@ -182,7 +182,7 @@ fn a_failed_write_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn names_and_inodes_count_against_the_limit() {
+fn charges_names_and_inodes() {
     let fs = FileSystem::new(StoreMode::Discard, 10_000, 1, NOW);
     let make = |n: u32| {
         fs.create(fs.root(), n.to_string().as_bytes(), CreateMode::Guarded, &NONE, &CONTEXT)
@@ -199,7 +199,7 @@ fn names_and_inodes_count_against_the_limit() {
 }
 
 #[test]
-fn links_share_data_until_the_last_name_goes() {
+fn shares_data_between_hard_links() {
     let fs = empty();
     let id = file(&fs, "one");
     let (attributes, _) = fs.link(id, fs.root(), b"two", &CONTEXT).unwrap();
@@ -246,7 +246,7 @@ fn rename_replaces_and_refuses() {
 }
 
 #[test]
-fn a_moved_directory_has_a_new_parent() {
+fn updates_parent_of_moved_directory() {
     let fs = empty();
     let (a, b) = (directory(&fs, fs.root(), "a"), directory(&fs, fs.root(), "b"));
     let moved = directory(&fs, a, "m");
@@ -256,7 +256,7 @@ fn a_moved_directory_has_a_new_parent() {
 }
 
 #[test]
-fn rename_onto_another_name_of_the_same_file_does_nothing() {
+fn ignores_rename_onto_same_file() {
     let fs = empty();
     let id = file(&fs, "one");
     fs.link(id, fs.root(), b"two", &CONTEXT).unwrap();
@@ -267,7 +267,7 @@ fn rename_onto_another_name_of_the_same_file_does_nothing() {
 }
 
 #[test]
-fn directories_and_files_are_removed_by_their_own_procedure() {
+fn separates_rmdir_from_remove() {
     let fs = empty();
     let root = fs.root();
     file(&fs, "f");
@@ -287,7 +287,7 @@ fn directories_and_files_are_removed_by_their_own_procedure() {
 }
 
 #[test]
-fn symbolic_links_and_nodes_keep_what_they_are_given() {
+fn keeps_targets_of_symlinks_and_nodes() {
     let fs = empty();
     let root = fs.root();
     let link = fs.make(root, b"l", NewObject::Symlink(b"/to"), &NONE, &CONTEXT).unwrap();

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_decides_about_what_is_there_and_what_is_not() {
+    fn hides_existence_without_permission() {
         let fs = empty();
         let id = file(&fs, "f");
         let set_as = |value: &[u8], mode| fs.set_xattr(id, b"a", value, mode, &CONTEXT).map(drop);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_moves_ctime_and_nothing_else() {
+    fn updates_only_ctime() {
         let fs = empty();
         let id = file(&fs, "f");
         let before = fs.attributes(id).unwrap();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_goes_on_where_it_stopped_whatever_is_added_and_removed() {
+    fn resumes_listing_despite_changes() {
         let fs = empty();
         let id = file(&fs, "f");
         assert!(names_after(&fs, id, 0, 9).eof);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold_for_names_values_and_their_sums() {
+    fn limits_names_values_and_sums() {
         let fs = empty();
         let id = file(&fs, "f");
         let long = [b'n'; XATTR_NAME_BYTES_MAX + 1];
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_charged_and_returns_with_the_attribute_and_with_the_inode() {
+    fn returns_memory_of_removed_attributes() {
         let fs = empty();
         let id = file(&fs, "f");
         let before = fs.memory_bytes();
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_memory_refuses_a_value_and_keeps_the_old_one() {
+    fn keeps_old_value_if_memory_is_full() {
         let fs = FileSystem::new(super::super::StoreMode::Keep, 64 << 10, 77, FileTime(1));
         let id = file(&fs, "f");
         set(&fs, id, b"a", b"old").unwrap();
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_go_with_the_object_through_rename_and_link() {
+    fn keeps_attributes_on_rename_and_link() {
         let fs = empty();
         let (root, id) = (fs.root(), file(&fs, "f"));
         set(&fs, id, b"a", b"1").unwrap();
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn mode_bits_decide_who_reads_and_who_writes() {
+    fn checks_mode_bits_for_access() {
         let (owner, other) = (user(1), user(2));
         for (mode, reads, writes) in [
             (0o644, Ok(()), Err(FsError::AccessDenied)),
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_and_directories_have_attributes_and_sticky_ones_are_their_owners() {
+    fn restricts_attributes_to_files_and_directories() {
         let fs = empty();
         let root = fs.root();
         let fifo = NewObject::Node(FileKind::Fifo, (0, 0));

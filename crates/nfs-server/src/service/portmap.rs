@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_is_registered_where_it_listens() {
+    fn registers_listening_address() {
         let v4 = netids("127.0.0.1:2049", Transport::Tcp);
         assert_eq!(v4, [(NetId::Tcp, "127.0.0.1.8.1".to_owned())]);
         let v6 = netids("[::1]:2049", Transport::Udp);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_offered_is_registered_and_nothing_else() {
+    fn registers_everything_offered() {
         let address = "127.0.0.1:1".parse().unwrap();
         let all = registrations(address, Transport::Tcp, Offered::ALL);
         assert_eq!(all.len(), Offered::ALL.table().len());

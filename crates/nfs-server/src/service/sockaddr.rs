@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_come_back_and_other_bytes_are_none() {
+    fn decodes_addresses_or_rejects() {
         for text in ["127.0.0.1:2049", "[2001:db8::1]:111"] {
             let address: SocketAddr = text.parse().unwrap();
             let bytes = encode(address);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_and_address_stand_where_the_system_has_them() {
+    fn matches_system_layout() {
         let bytes = encode("1.2.3.4:258".parse().unwrap());
         assert_eq!(bytes[2..8], [1, 2, 1, 2, 3, 4]);
     }

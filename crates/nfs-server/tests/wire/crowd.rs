@@ -21,7 +21,7 @@ fn resident_bytes() -> u64 {
 }
 
 #[test]
-fn five_thousand_connections_are_served_and_cost_little() {
+fn serves_five_thousand_connections() {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let crowd = match limit.maximum {
@@ -51,7 +51,7 @@ fn five_thousand_connections_are_served_and_cost_little() {
 }
 
 #[test]
-fn half_a_record_is_given_up_after_its_time() {
+fn drops_partial_record_after_timeout() {
     let config = ServerConfig { partial_record_timeout_ns: 100_000_000, ..ServerConfig::default() };
     let server = start(config);
     let mut client = Client::connect(&server);
@@ -73,7 +73,7 @@ fn half_a_record_is_given_up_after_its_time() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_is_given_up_too() {
+fn gives_up_peer_that_never_reads() {
     let config = ServerConfig { partial_record_timeout_ns: 200_000_000, ..ServerConfig::default() };
     let server = start(config);
     let mut client = Client::connect(&server);
@@ -104,7 +104,7 @@ fn off_loopback_a_list_is_needed() {
 }
 
 #[test]
-fn peers_that_are_not_on_the_list_are_closed_and_ignored() {
+fn closes_and_ignores_unlisted_peers() {
     let config = ServerConfig {
         allowed: vec!["192.0.2.0/24".parse().unwrap()],
         loopback_allowed: false,
@@ -122,7 +122,7 @@ fn peers_that_are_not_on_the_list_are_closed_and_ignored() {
 }
 
 #[test]
-fn peers_on_the_list_are_served_wherever_they_come_from() {
+fn serves_only_listed_peers() {
     let listen = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let address = own_address().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let allowed = vec![address.to_string().parse().unwrap()];

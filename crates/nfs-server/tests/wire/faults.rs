@@ -27,7 +27,7 @@ fn faulty(faults: FaultPlan) -> (Server, Client, FileHandle) {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the test measures a delay")]
-fn a_service_time_delays_each_reply_and_blocks_no_other_client() {
+fn delays_replies_without_blocking_others() {
     let delay = Duration::from_millis(250);
     let service_time = Some(ServiceTime::Fixed { time_ns: delay.as_nanos() as u64 });
     let (server, mut client, file) = faulty(FaultPlan { service_time, ..FaultPlan::default() });
@@ -50,7 +50,7 @@ fn a_service_time_delays_each_reply_and_blocks_no_other_client() {
 }
 
 #[test]
-fn lower_transfer_sizes_are_reported_and_enforced() {
+fn enforces_lower_transfer_sizes() {
     let (server, mut client, root) = faulty(FaultPlan {
         read_bytes_max: Some(8192),
         write_bytes_max: Some(4096),
@@ -69,7 +69,7 @@ fn lower_transfer_sizes_are_reported_and_enforced() {
 }
 
 #[test]
-fn error_replies_befall_their_procedure_and_change_nothing() {
+fn returns_planned_errors_without_effect() {
     let fault = ErrorFault {
         calls: FaultedCalls::V3(Procedure::Create.number()),
         status: Status::Jukebox,
@@ -89,7 +89,7 @@ fn error_replies_befall_their_procedure_and_change_nothing() {
 }
 
 #[test]
-fn errors_with_a_probability_repeat_with_their_seed() {
+fn repeats_random_errors_by_seed() {
     let outcomes = |seed| {
         let share = PartsPerMillion(300_000);
         let errors = vec![ErrorFault { calls: FaultedCalls::All, status: Status::Io, share }];
@@ -114,7 +114,7 @@ fn a_refused_mount_says_why() {
 }
 
 #[test]
-fn a_dropped_reply_never_comes_though_the_call_was_carried_out() {
+fn executes_call_despite_dropped_reply() {
     let (server, mut client, root) =
         faulty(FaultPlan { drop_reply: ALWAYS, ..FaultPlan::default() });
     let attributes = nfs_proto::nfs3::Sattr::default();
@@ -125,7 +125,7 @@ fn a_dropped_reply_never_comes_though_the_call_was_carried_out() {
 }
 
 #[test]
-fn some_replies_are_dropped_and_the_others_come() {
+fn drops_some_replies() {
     let drop_reply = PartsPerMillion(500_000);
     let (server, mut client, root) = faulty(FaultPlan { drop_reply, ..FaultPlan::default() });
     (0..100).for_each(|_| client.send_nfs(Call::Getattr { file: &root }));
@@ -138,7 +138,7 @@ fn some_replies_are_dropped_and_the_others_come() {
 }
 
 #[test]
-fn a_connection_hangs_after_its_calls_and_others_go_on() {
+fn hangs_one_connection_after_calls() {
     let (server, mut client, root) =
         faulty(FaultPlan { hang_after_calls: Some(3), ..FaultPlan::default() });
     (0..3).for_each(|_| assert!(client.size(root).is_ok()));

@@ -55,7 +55,7 @@ fn mkdir(client: &mut Client, dir: FileHandle, name: &str) -> FileHandle {
 }
 
 #[test]
-fn a_listing_repeats_its_cookies_for_ever() {
+fn repeats_listing_cookies_forever() {
     let endless_listing = Some(EndlessListing::RepeatedCookies);
     let (_server, mut client, root) = with_quirks(Quirks { endless_listing, ..Quirks::default() });
     client.create(root, "f");
@@ -65,7 +65,7 @@ fn a_listing_repeats_its_cookies_for_ever() {
 }
 
 #[test]
-fn a_listing_makes_up_names_for_ever() {
+fn lists_invented_names_forever() {
     let endless_listing = Some(EndlessListing::InventedNames);
     let (_server, mut client, root) = with_quirks(Quirks { endless_listing, ..Quirks::default() });
     let mut cookie = 0;
@@ -77,7 +77,7 @@ fn a_listing_makes_up_names_for_ever() {
 }
 
 #[test]
-fn directories_lead_back_to_their_parents_or_to_a_link_to_itself() {
+fn loops_directories_and_symlinks() {
     let (_server, mut client, root) =
         with_quirks(Quirks { directory_loops: true, ..Quirks::default() });
     mkdir(&mut client, root, "d");
@@ -93,7 +93,7 @@ fn directories_lead_back_to_their_parents_or_to_a_link_to_itself() {
 }
 
 #[test]
-fn a_handle_goes_stale_and_another_one_is_good() {
+fn makes_one_handle_stale() {
     let (_server, mut client, root) =
         with_quirks(Quirks { handle_calls: Some(8), ..Quirks::default() });
     let good = (0..20).take_while(|_| client.size(root).is_ok()).count();
@@ -123,7 +123,7 @@ fn verifiers(changing_verifier: Option<ChangingVerifier>) -> [Verifier; 4] {
 }
 
 #[test]
-fn the_write_verifier_changes_with_the_calls_that_are_named() {
+fn changes_write_verifier_on_schedule() {
     let [write, commit, again, last] = verifiers(None);
     assert!(write == commit && commit == again && again == last);
     let [write, commit, again, last] = verifiers(Some(ChangingVerifier::EveryCommit));
@@ -159,7 +159,7 @@ fn a_reply_bears_another_xid() {
 }
 
 #[test]
-fn a_reply_is_a_record_of_half_its_length_or_ends_with_the_connection() {
+fn truncates_reply_or_closes() {
     let cut = Damage { cut: ALWAYS, ..Damage::default() };
     let (_server, _client, bytes, _) = raw_reply(damaged(cut), 4 + 12);
     assert_eq!(bytes[..4], [0x80, 0, 0, 12]);
@@ -171,7 +171,7 @@ fn a_reply_is_a_record_of_half_its_length_or_ends_with_the_connection() {
 }
 
 #[test]
-fn a_reply_announces_a_record_that_no_client_accepts() {
+fn announces_oversized_record() {
     let plan = damaged(Damage { oversized: ALWAYS, ..Damage::default() });
     let (_server, _client, bytes, _) = raw_reply(plan, 4);
     assert_eq!(bytes, [0xff; 4]);

@@ -87,7 +87,7 @@ fn every_entry_comes_exactly_once() {
 }
 
 #[test]
-fn removing_what_was_listed_skips_and_repeats_nothing() {
+fn removes_during_listing_without_gaps() {
     let (server, mut client, root) = filled();
     let mut remover = Client::connect(&server);
     remover.user = ROOT;
@@ -103,7 +103,7 @@ fn removing_what_was_listed_skips_and_repeats_nothing() {
 }
 
 #[test]
-fn pages_too_small_and_cookies_of_others_are_refused() {
+fn rejects_small_pages_and_foreign_cookies() {
     let (_server, mut client, root) = filled();
     let mut status = |cookie, verifier, count| {
         let answer = client.nfs(Call::Readdir { dir: &root, cookie, verifier, count });

@@ -43,7 +43,7 @@ fn half_calls(server: &Server, count: usize) -> Vec<TcpStream> {
 }
 
 #[test]
-fn half_received_calls_stay_within_the_memory() {
+fn bounds_partially_received_calls() {
     let memory_limit_bytes = 64 * MIB;
     let server = start(ServerConfig {
         memory_limit_bytes,
@@ -73,7 +73,7 @@ fn half_received_calls_stay_within_the_memory() {
 }
 
 #[test]
-fn a_stuck_call_gives_way_to_others() {
+fn drops_stuck_call_for_others() {
     // There is room for one long call at a time, and half of one is there for 30 s.
     let server = with_memory(32 * MIB);
     let _half = half_calls(&server, 1);
@@ -87,7 +87,7 @@ fn a_stuck_call_gives_way_to_others() {
 }
 
 #[test]
-fn a_slow_call_alone_is_given_its_time() {
+fn gives_time_to_single_slow_call() {
     let server = with_memory(32 * MIB);
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
@@ -110,7 +110,7 @@ fn a_slow_call_alone_is_given_its_time() {
 }
 
 #[test]
-fn long_calls_of_many_clients_take_turns() {
+fn serves_long_calls_in_turn() {
     // There is room for one long call at a time.
     let server =
         start(ServerConfig { memory_limit_bytes: 32 * MIB, threads: 2, ..ServerConfig::default() });
@@ -168,7 +168,7 @@ fn unsent_replies_stay_within_the_memory() {
 }
 
 #[test]
-fn connections_beyond_the_memory_are_not_served() {
+fn refuses_connections_beyond_memory() {
     let server = with_memory(MIB);
     let streams: Vec<_> = (0..100).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
     until(&server, |server| {
@@ -188,7 +188,7 @@ fn connections_beyond_the_memory_are_not_served() {
 }
 
 #[test]
-fn clients_beyond_the_memory_are_put_off() {
+fn delays_clients_beyond_memory() {
     let memory_limit_bytes = 16 * MIB;
     let server = with_memory(memory_limit_bytes);
     let mut known = Peer::new(&server, 1, b"known");
@@ -216,7 +216,7 @@ fn clients_beyond_the_memory_are_put_off() {
 
 /// READs of a file that is overwritten before their replies are received.
 #[test]
-fn copies_of_data_being_sent_stay_within_the_memory() {
+fn bounds_copies_of_sent_data() {
     let server = with_memory(16 * MIB);
     let mut client = Client::connect(&server);
     let root = client.mount("/export");

@@ -16,7 +16,7 @@ fn mnt(client: &mut Client, path: &str) -> Result<FileHandle, MountStatus> {
 }
 
 #[test]
-fn exports_and_directories_below_can_be_mounted() {
+fn mounts_exports_and_subdirectories() {
     let exports = vec!["/export".to_owned(), "/data/deep".to_owned()];
     let server = start(ServerConfig { exports, ..ServerConfig::default() });
     let mut client = Client::connect(&server);
@@ -55,7 +55,7 @@ fn exports_and_mounts_are_listed() {
 }
 
 #[test]
-fn the_portmapper_tells_the_ports_where_it_is_wanted() {
+fn answers_portmapper_if_enabled() {
     for portmap in [Portmap::SamePort, Portmap::Port(0)] {
         let server = start(ServerConfig { portmap, ..ServerConfig::default() });
         let mut client = Client::connect_to(server.portmap_address().unwrap());

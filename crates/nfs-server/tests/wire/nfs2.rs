@@ -75,7 +75,7 @@ fn sparse(server: &Server, name: &[u8], bytes: u64) {
 }
 
 #[test]
-fn data_comes_back_in_pieces_of_8192_bytes() {
+fn returns_data_in_8192_byte_pieces() {
     let (server, mut client, root) = pair();
     let file = create(&mut client, root, "f", Sattr::with_mode(0o640)).file;
     let data: Vec<u8> = (0..20_001_u32).map(|n| (n * 7 / 5) as u8).collect();
@@ -100,7 +100,7 @@ fn data_comes_back_in_pieces_of_8192_bytes() {
 }
 
 #[test]
-fn a_handle_is_that_of_version_3_and_zeros() {
+fn pads_handle_of_v3_with_zeros() {
     let (_server, mut client, root) = pair();
     let v3 = client.mount("/export");
     assert_eq!(&root.as_slice()[..v3.as_slice().len()], v3.as_slice());
@@ -133,7 +133,7 @@ fn nothing_reaches_2_gib() {
 }
 
 #[test]
-fn a_file_too_large_is_refused_and_can_be_cut_and_removed() {
+fn refuses_large_file_but_truncates_it() {
     let (server, mut client, root) = pair();
     sparse(&server, b"big", 5 << 30);
     client.user = ROOT;
@@ -154,7 +154,7 @@ fn a_file_too_large_is_refused_and_can_be_cut_and_removed() {
 }
 
 #[test]
-fn times_are_microseconds_and_know_the_conventions() {
+fn converts_times_to_microseconds() {
     let clock = || FileTime::from_parts(1_000, 123_456_789);
     let (_server, mut client, root) = pair_with(ServerConfig { clock, ..ServerConfig::default() });
     let made = create(&mut client, root, "f", Sattr::default());
@@ -206,7 +206,7 @@ fn names_are_made_moved_and_removed() {
 }
 
 #[test]
-fn create_takes_what_exists_and_makes_special_files() {
+fn creates_existing_and_special_files() {
     let (_server, mut client, dir) = pair();
     client.user = ROOT;
     let file = create(&mut client, dir, "f", Sattr::default()).file;
@@ -234,7 +234,7 @@ fn create_takes_what_exists_and_makes_special_files() {
 }
 
 #[test]
-fn a_listing_of_many_pages_has_every_name_once() {
+fn lists_every_name_once() {
     let (server, mut client, dir) = pair();
     for n in 0..2_000 {
         sparse(&server, format!("entry-{n}").as_bytes(), 0);
@@ -259,7 +259,7 @@ fn a_listing_of_many_pages_has_every_name_once() {
 }
 
 #[test]
-fn the_fill_state_grants_8192_bytes_or_less() {
+fn grants_at_most_8192_bytes() {
     let (_server, mut client, root) = pair();
     let statfs = |client: &mut Client, file| {
         let answer = client.nfs2(Call::Statfs { file });
@@ -285,7 +285,7 @@ fn the_fill_state_grants_8192_bytes_or_less() {
 }
 
 #[test]
-fn a_write_that_finds_no_room_says_so() {
+fn reports_no_space_on_write() {
     let small = ServerConfig { memory_limit_bytes: 1 << 20, ..ServerConfig::default() };
     let (server, mut client, root) = pair_with(small);
     let file = create(&mut client, root, "f", Sattr::default()).file;
@@ -307,7 +307,7 @@ fn discarded_data_reads_as_the_pattern() {
 }
 
 #[test]
-fn planned_errors_befall_the_procedure_of_this_version() {
+fn applies_planned_errors_to_v2() {
     let errors = vec![ErrorFault {
         calls: FaultedCalls::V2(Procedure::Statfs.number()),
         status: Status::WFlush,
@@ -324,7 +324,7 @@ fn planned_errors_befall_the_procedure_of_this_version() {
 }
 
 #[test]
-fn short_writes_are_no_part_of_this_version() {
+fn never_shortens_writes_in_v2() {
     let faults = FaultPlan { short_write: PartsPerMillion(1_000_000), ..FaultPlan::default() };
     let (_server, mut client, root) = pair_with(ServerConfig { faults, ..ServerConfig::default() });
     let file = create(&mut client, root, "f", Sattr::default()).file;

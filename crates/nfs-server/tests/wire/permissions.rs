@@ -52,7 +52,7 @@ fn remove(client: &mut Client, dir: FileHandle) -> Result<(), Status> {
 }
 
 #[test]
-fn v3_refuses_another_user_and_serves_the_owner_whatever_the_mode() {
+fn checks_owner_in_v3() {
     let server = enforcing();
     let (mut owner, mut other, root, file) = file_of_owner(&server, 0o600);
     assert_eq!(owner.write(file, 0, b"data"), Ok(4));
@@ -115,7 +115,7 @@ fn in_export(peer: &mut Peer, op: Op<'_>) -> Reply4 {
 }
 
 #[test]
-fn v4_checks_open_and_what_comes_without_one() {
+fn checks_anonymous_access_in_v4() {
     let server = enforcing();
     let mut owner = Peer::new(&server, 1, b"owner");
     let (file, stateid) = owner.open("f");
@@ -198,7 +198,7 @@ fn v4_checks_who_uses_an_open() {
 }
 
 #[test]
-fn v4_0_checks_who_uses_an_open() {
+fn checks_user_of_open() {
     let server = enforcing();
     let mut plain = Plain::new(&server, b"shared", 1);
     let (file, stateid) = plain.open("f", b"o");
@@ -217,7 +217,7 @@ fn v4_0_checks_who_uses_an_open() {
 }
 
 #[test]
-fn v4_0_checks_open_and_v4_makes_objects_for_the_caller() {
+fn checks_open_and_creates_as_caller() {
     let server = enforcing();
     let mut owner = Plain::new(&server, b"owner", 1);
     owner.open("f", b"o");

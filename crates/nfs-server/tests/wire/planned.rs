@@ -27,7 +27,7 @@ fn timed<T>(act: impl FnOnce() -> T) -> (Duration, T) {
 }
 
 #[test]
-fn a_procedure_can_have_a_service_time_of_its_own() {
+fn sets_service_time_per_procedure() {
     let slow = ServiceTime::Fixed { time_ns: 80 * MILLISECOND_NS };
     let (_server, mut client, root) = faulty(FaultPlan {
         service_times: vec![CallServiceTime { calls: FaultedCalls::V3(6), time: slow }],
@@ -40,7 +40,7 @@ fn a_procedure_can_have_a_service_time_of_its_own() {
 }
 
 #[test]
-fn drawn_service_times_repeat_with_their_seed() {
+fn repeats_drawn_service_times_by_seed() {
     let order = |seed| {
         let (_server, mut client, root) = faulty(FaultPlan {
             seed,
@@ -57,7 +57,7 @@ fn drawn_service_times_repeat_with_their_seed() {
 }
 
 #[test]
-fn a_bandwidth_cap_holds_over_all_connections() {
+fn caps_bandwidth_over_all_connections() {
     let cap =
         BandwidthCap { bytes_per_s: 10_000_000, counts: CappedBytes::Payload, burst_bytes: 0 };
     let (server, mut client, root) =
@@ -84,7 +84,7 @@ fn a_bandwidth_cap_holds_over_all_connections() {
 }
 
 #[test]
-fn a_cap_on_the_wire_holds_small_calls_back_too() {
+fn caps_small_calls_on_wire() {
     let cap = BandwidthCap { bytes_per_s: 20_000, counts: CappedBytes::Wire, burst_bytes: 0 };
     let (server, mut client, root) =
         faulty(FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() });
@@ -99,7 +99,7 @@ fn a_cap_on_the_wire_holds_small_calls_back_too() {
 }
 
 #[test]
-fn shares_of_replies_come_late_or_twice() {
+fn delays_and_duplicates_replies() {
     let (server, mut client, root) = faulty(FaultPlan {
         seed: 11,
         delay_reply: DelayFault { share: PartsPerMillion(100_000), delay_ns: 30 * MILLISECOND_NS },
@@ -149,7 +149,7 @@ fn short_reads_bring_half() {
 }
 
 #[test]
-fn clients_beyond_the_number_are_never_answered() {
+fn ignores_clients_beyond_limit() {
     let server = start(ServerConfig {
         faults: FaultPlan { hang_from_clients: Some(2), ..FaultPlan::default() },
         ..ServerConfig::default()
@@ -166,7 +166,7 @@ fn clients_beyond_the_number_are_never_answered() {
 }
 
 #[test]
-fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
+fn closes_only_idle_connection() {
     let (server, mut client, root) = faulty(FaultPlan {
         close_idle_after_ns: Some(100 * MILLISECOND_NS),
         ..FaultPlan::default()
@@ -181,7 +181,7 @@ fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
 }
 
 #[test]
-fn a_stall_answers_no_client_until_it_is_over() {
+fn answers_nobody_during_stall() {
     let (server, mut client, root) = faulty(FaultPlan::default());
     server.stall_now(Duration::from_millis(300));
     until(&server, |server| server.counters().faults_of(FaultKind::Stall) == 1);
@@ -202,7 +202,7 @@ fn commit(client: &mut Client, file: FileHandle) -> Verifier {
 }
 
 #[test]
-fn a_restart_closes_connections_and_changes_the_verifier_alone() {
+fn changes_only_verifier_at_restart() {
     let server = start(ServerConfig { threads: 2, ..ServerConfig::default() });
     let mut clients: Vec<_> = (0..4).map(|_| Client::connect(&server)).collect();
     let root = clients[0].mount("/export");
@@ -224,7 +224,7 @@ fn a_restart_closes_connections_and_changes_the_verifier_alone() {
 }
 
 #[test]
-fn a_restart_loses_what_was_not_committed_where_the_plan_says_so() {
+fn loses_uncommitted_data_if_planned() {
     let (server, mut client, root) =
         faulty(FaultPlan { lose_unstable: true, ..FaultPlan::default() });
     let file = client.create(root, "f");
@@ -263,7 +263,7 @@ fn restart_loses_planned_last_writes() {
 }
 
 #[test]
-fn lost_write_is_acknowledged_and_not_stored() {
+fn acknowledges_but_loses_write() {
     let (server, mut client, root) =
         faulty(FaultPlan { lose_write: PartsPerMillion(1_000_000), ..FaultPlan::default() });
     let file = client.create(root, "f");

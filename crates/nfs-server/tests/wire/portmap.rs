@@ -29,7 +29,7 @@ fn address(answer: &Answer) -> Option<std::net::SocketAddr> {
 }
 
 #[test]
-fn addresses_are_those_that_are_listened_on() {
+fn returns_listening_addresses() {
     let (server, mut client) = pair();
     let nfs = Some(server.address());
     for version in [2, 3] {
@@ -84,7 +84,7 @@ fn both_dumps_list_the_same() {
 }
 
 #[test]
-fn every_transport_of_a_program_is_listed() {
+fn lists_every_transport() {
     let (server, mut client) = pair();
     let answer = ask(&mut client, Call::Getaddrlist(wanted(nfs3::PROGRAM, 3)));
     let mut seen = Vec::new();
@@ -96,7 +96,7 @@ fn every_transport_of_a_program_is_listed() {
 }
 
 #[test]
-fn addresses_turn_into_the_form_of_the_system_and_back() {
+fn converts_universal_addresses() {
     let (_server, mut client) = pair();
     let answer = ask(&mut client, Call::ToBinary(b"10.1.2.3.8.1"));
     let netbuf = Reply::decode_binary(answer.reader()).unwrap();
@@ -110,7 +110,7 @@ fn addresses_turn_into_the_form_of_the_system_and_back() {
 }
 
 #[test]
-fn the_time_is_reported_and_registrations_are_not_taken() {
+fn reports_time_and_refuses_registration() {
     let (_server, mut client) = pair();
     let answer = ask(&mut client, Call::Gettime);
     assert_eq!(Reply::decode_time(answer.reader()), Ok(1_234));
@@ -136,7 +136,7 @@ fn nothing_is_passed_on() {
 }
 
 #[test]
-fn a_version_that_is_not_there_is_answered_with_those_that_are() {
+fn lists_available_versions_on_mismatch() {
     let (server, mut client) = pair();
     let mut refusal = |program, version| {
         let bytes = client.encode_numbers(program, version, 0);

@@ -20,7 +20,7 @@ fn removed(answer: &crate::client::Answer) -> Result<(), Status> {
 }
 
 #[test]
-fn a_remove_that_comes_twice_is_done_once_and_answered_twice() {
+fn executes_repeated_remove_once() {
     let (server, mut client, dir) = pair(ServerConfig::default());
     client.create(dir, "name");
     let remove = client.encode(&program::Call::Nfs3(Call::Remove { dir: &dir, name: b"name" }));
@@ -40,7 +40,7 @@ fn a_remove_that_comes_twice_is_done_once_and_answered_twice() {
 }
 
 #[test]
-fn the_same_xid_with_other_arguments_is_another_call() {
+fn separates_calls_with_other_arguments() {
     let (server, mut client, dir) = pair(ServerConfig::default());
     for name in ["a", "b"] {
         client.create(dir, name);
@@ -55,7 +55,7 @@ fn the_same_xid_with_other_arguments_is_another_call() {
 }
 
 #[test]
-fn another_sender_with_the_same_xid_is_another_call() {
+fn separates_senders_with_same_xid() {
     let (server, mut client, dir) = pair(ServerConfig::default());
     client.create(dir, "name");
     let remove = client.encode(&program::Call::Nfs3(Call::Remove { dir: &dir, name: b"name" }));
@@ -67,7 +67,7 @@ fn another_sender_with_the_same_xid_is_another_call() {
 }
 
 #[test]
-fn reads_and_writes_are_carried_out_again() {
+fn executes_repeated_reads_and_writes() {
     let (server, mut client, dir) = pair(ServerConfig::default());
     let file = client.create(dir, "f");
     let misses = server.counters().cache_misses;
@@ -88,7 +88,7 @@ fn reads_and_writes_are_carried_out_again() {
 }
 
 #[test]
-fn a_repeat_after_a_dropped_reply_gets_it_over_udp_and_in_v2() {
+fn replays_dropped_reply_in_v2() {
     let faults = FaultPlan { drop_reply: PartsPerMillion(500_000), ..FaultPlan::default() };
     let server = start(ServerConfig { faults, ..ServerConfig::default() });
     let id = server.file_system().find_path("/export").unwrap().0;
@@ -123,7 +123,7 @@ fn pad(handle: &[u8]) -> [u8; 32] {
 }
 
 #[test]
-fn a_repeat_is_ignored_while_the_reply_is_held_back() {
+fn ignores_repeat_while_reply_is_held() {
     let faults = FaultPlan {
         service_time: Some(ServiceTime::Fixed { time_ns: 200_000_000 }),
         ..FaultPlan::default()
@@ -142,7 +142,7 @@ fn a_repeat_is_ignored_while_the_reply_is_held_back() {
 }
 
 #[test]
-fn without_a_cache_a_repeat_is_done_again() {
+fn executes_repeats_without_cache() {
     let config = ServerConfig { cached_replies_max: 0, ..ServerConfig::default() };
     let (server, mut client, dir) = pair(config);
     client.create(dir, "name");

@@ -17,7 +17,7 @@ use nfs_server::{Server, ServerConfig, ServerError};
 use crate::client::{Client, start, until};
 
 #[test]
-fn garbage_closes_the_connection_and_nothing_else() {
+fn closes_only_connection_with_garbage() {
     let server = start(ServerConfig::default());
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
@@ -33,7 +33,7 @@ fn garbage_closes_the_connection_and_nothing_else() {
 }
 
 #[test]
-fn what_rpc_can_refuse_is_refused_politely() {
+fn rejects_calls_at_rpc_level() {
     let server = start(ServerConfig::default());
     let mut client = Client::connect(&server);
     let other = Credential::Other { flavor: 6 };
@@ -50,7 +50,7 @@ fn what_rpc_can_refuse_is_refused_politely() {
 }
 
 #[test]
-fn a_write_in_a_thousand_fragments_is_one_write() {
+fn reassembles_thousand_fragments() {
     let server = start(ServerConfig::default());
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
@@ -97,7 +97,7 @@ fn pipelined_calls_are_answered_in_order() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_is_read_no_further() {
+fn stops_reading_from_blocked_peer() {
     let server = start(ServerConfig::default());
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
@@ -127,7 +127,7 @@ fn a_peer_that_does_not_read_is_read_no_further() {
 }
 
 #[test]
-fn a_half_closed_connection_still_gets_its_replies() {
+fn answers_half_closed_connection() {
     let server = start(ServerConfig::default());
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
@@ -141,7 +141,7 @@ fn a_half_closed_connection_still_gets_its_replies() {
 }
 
 #[test]
-fn connections_are_dealt_out_to_all_threads() {
+fn distributes_connections_over_threads() {
     let server = start(ServerConfig { threads: 3, ..ServerConfig::default() });
     assert_eq!(server.thread_ids().len(), 3);
     let mut clients: Vec<_> = (0..9).map(|_| Client::connect(&server)).collect();
@@ -189,7 +189,7 @@ fn endless_empty_fragments_end_the_connection() {
 }
 
 #[test]
-fn clients_beyond_the_limit_are_turned_away() {
+fn refuses_clients_beyond_limit() {
     let server = start(ServerConfig { clients_max: 2, ..ServerConfig::default() });
     let mut first = Client::connect(&server);
     let mut second = Client::connect(&server);
@@ -230,7 +230,7 @@ fn settings_out_of_range_are_refused() {
 }
 
 #[test]
-fn congestion_control_is_set_where_the_system_lets() {
+fn sets_congestion_control_if_allowed() {
     let wanted = Some("cubic".to_owned());
     let server = start(ServerConfig { congestion_control: wanted, ..ServerConfig::default() });
     assert!(server.congestion_control().is_some());

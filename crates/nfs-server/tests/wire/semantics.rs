@@ -19,7 +19,7 @@ fn pair() -> (Server, Client, nfs_proto::nfs3::FileHandle) {
 }
 
 #[test]
-fn data_comes_back_over_the_wire_and_beside_it() {
+fn serves_same_data_directly() {
     let (server, mut client, root) = pair();
     let file = client.create(root, "f");
     let data: Vec<u8> = (0..3_000_001_u32).map(|n| (n * 7 / 5) as u8).collect();
@@ -42,7 +42,7 @@ fn data_comes_back_over_the_wire_and_beside_it() {
 }
 
 #[test]
-fn write_and_commit_report_the_requested_stability_and_the_verifier() {
+fn reports_stability_and_verifier() {
     let (server, mut client, root) = pair();
     let file = client.create(root, "f");
     for stable in [StableHow::Unstable, StableHow::DataSync, StableHow::FileSync] {
@@ -62,7 +62,7 @@ fn write_and_commit_report_the_requested_stability_and_the_verifier() {
 }
 
 #[test]
-fn handles_of_removed_files_and_earlier_starts_are_stale() {
+fn reports_stale_handles() {
     let (server, mut client, root) = pair();
     let file = client.create(root, "f");
     let answer = client.nfs(Call::Remove { dir: &root, name: b"f" });
@@ -83,7 +83,7 @@ fn handles_of_removed_files_and_earlier_starts_are_stale() {
 }
 
 #[test]
-fn a_full_store_says_nospc_and_keeps_what_it_acknowledged() {
+fn keeps_acknowledged_data_when_full() {
     let memory_limit_bytes = 3 << 20;
     let server = start(ServerConfig { memory_limit_bytes, ..ServerConfig::default() });
     let mut client = Client::connect(&server);
@@ -110,7 +110,7 @@ fn a_full_store_says_nospc_and_keeps_what_it_acknowledged() {
 }
 
 #[test]
-fn discarded_data_costs_no_memory_and_reads_as_a_pattern() {
+fn discards_data_and_reads_pattern() {
     let server = start(ServerConfig { store: StoreMode::Discard, ..ServerConfig::default() });
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
@@ -172,7 +172,7 @@ fn exclusive_create_can_be_repeated() {
 }
 
 #[test]
-fn renames_links_and_guards_work_over_the_wire() {
+fn renames_and_links_over_wire() {
     let (server, mut client, root) = pair();
     let file = client.create(root, "a");
     let answer = client.nfs(Call::Link { file: &file, dir: &root, name: b"b" });
@@ -244,7 +244,7 @@ fn counters_report_calls_and_errors() {
 }
 
 #[test]
-fn file_times_come_from_the_clock_that_is_given() {
+fn takes_file_times_from_clock() {
     let server =
         start(ServerConfig { clock: || FileTime(7_000_000_009), ..ServerConfig::default() });
     let mut client = Client::connect(&server);

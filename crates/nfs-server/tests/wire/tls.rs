@@ -101,7 +101,7 @@ fn root(server: &Server) -> nfs_proto::nfs3::FileHandle {
 }
 
 #[test]
-fn large_calls_and_replies_pass_under_tls() {
+fn passes_large_calls_under_tls() {
     use nfs_proto::nfs3::{CreateHow, Reply, Sattr, StableHow};
     let server = secured(true);
     let mut client = handshake(&server, None).unwrap();
@@ -128,7 +128,7 @@ fn large_calls_and_replies_pass_under_tls() {
 }
 
 #[test]
-fn where_tls_is_required_nothing_else_is_served_but_the_portmapper() {
+fn requires_tls_except_for_portmapper() {
     let server = secured(true);
     let refused = Err(RpcError::Authentication(5));
     let mut client = Client::connect(&server);
@@ -143,14 +143,14 @@ fn where_tls_is_required_nothing_else_is_served_but_the_portmapper() {
 }
 
 #[test]
-fn where_tls_is_offered_both_are_served() {
+fn serves_plain_and_tls() {
     let server = secured(false);
     Client::connect(&server).mount("/export");
     assert_eq!(handshake(&server, None).unwrap().call(Call::Null).rpc, Ok(()));
 }
 
 #[test]
-fn where_tls_is_not_offered_the_probe_is_refused() {
+fn refuses_starttls_if_disabled() {
     let server = start(ServerConfig::default());
     assert_eq!(server.certificate_pem(), None);
     let mut client = Client::connect(&server);
@@ -162,7 +162,7 @@ fn where_tls_is_not_offered_the_probe_is_refused() {
 }
 
 #[test]
-fn what_is_no_handshake_closes_the_connection() {
+fn closes_without_handshake() {
     let server = secured(false);
     let (mut stream, _) = probe(&server);
     stream.write_all(&encode_call(8, &NULL)).unwrap();
@@ -180,7 +180,7 @@ fn what_is_no_handshake_closes_the_connection() {
 }
 
 #[test]
-fn a_client_has_to_show_its_certificate_where_that_is_required() {
+fn requires_client_certificate() {
     let made = rcgen::generate_simple_self_signed(vec!["client".to_owned()]).unwrap();
     let authorities = Some(made.cert.pem());
     let tls = TlsConfig { client_authorities: authorities, ..TlsConfig::default() };
@@ -197,7 +197,7 @@ fn a_client_has_to_show_its_certificate_where_that_is_required() {
 }
 
 #[test]
-fn certificates_that_can_not_be_used_are_refused() {
+fn rejects_unusable_certificates() {
     let pem =
         |chain: &str, key: &str| Certificate::Pem { chain: chain.to_owned(), key: key.to_owned() };
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();

@@ -102,7 +102,7 @@ fn every_program_answers() {
 }
 
 #[test]
-fn a_version_that_is_not_there_is_refused_with_the_range() {
+fn refuses_version_with_range() {
     let (_server, mut peer) = pair(ServerConfig::default());
     let mut bytes = encode_call(9, &program::Call::Nfs3(Call::Null)).split_off(4);
     bytes[16..20].copy_from_slice(&4_u32.to_be_bytes());
@@ -113,7 +113,7 @@ fn a_version_that_is_not_there_is_refused_with_the_range() {
 }
 
 #[test]
-fn the_largest_transfers_that_are_granted_fit() {
+fn fits_largest_granted_transfers() {
     let (server, mut peer) = pair(ServerConfig::default());
     let root = peer.mount();
     let answer = peer.nfs(Call::Fsinfo { root: &root });
@@ -141,7 +141,7 @@ fn the_largest_transfers_that_are_granted_fit() {
 }
 
 #[test]
-fn a_long_listing_comes_in_pages_that_fit() {
+fn pages_long_listing_to_fit() {
     let (_server, mut peer) = pair(ServerConfig::default());
     let dir = peer.mount();
     for n in 0..1500 {
@@ -197,7 +197,7 @@ fn damaged_calls_never_stop_the_server() {
 }
 
 #[test]
-fn many_peers_are_served_by_all_threads() {
+fn serves_many_peers_with_all_threads() {
     let (server, mut first) = pair(ServerConfig { threads: 3, ..ServerConfig::default() });
     let root = first.mount();
     std::thread::scope(|scope| {
@@ -248,7 +248,7 @@ fn without_udp_there_is_no_answer() {
 }
 
 #[test]
-fn a_call_is_one_datagram_without_a_mark() {
+fn answers_call_in_one_datagram() {
     let (_server, mut peer) = pair(ServerConfig::default());
     let bytes = peer.send(&program::Call::Nfs3(Call::Null));
     let offered = program::Offered { nfs3: true, ..program::Offered::NONE };

@@ -199,7 +199,7 @@ mod tests {
     const FLAG: &str = "--disturb";
 
     #[test]
-    fn a_flag_says_what_to_whom_when_for_how_long_and_how_far() {
+    fn parses_disturbance_flag() {
         let one = parse_disturbance(FLAG, "clock-step on one at 10s for 500ms by -5s").unwrap();
         let (host, fault) = (Some("one".to_owned()), FaultKind::ClockStep);
         let wanted = Disturbance { fault, host, at_ms: 10_000, lasts_ms: 500, by_ms: -5_000 };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flag_can_t_mean_is_refused_with_its_text() {
+    fn rejects_bad_disturbance_flag() {
         for (text, words) in [
             ("", "--disturb: ``: it is empty"),
             ("server-stal at 1s for 1s", "unknown disturbance `server-stal` (hint: did you mean"),

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_a_key_of_plans() {
+    fn accepts_every_fault_kind() {
         let page = crate::reference_page();
         for kind in &KINDS {
             assert!(page.contains(&format!("| `{}` |", kind.name)), "{}", kind.name);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_meant_is_refused_with_its_form() {
+    fn rejects_bad_fault_with_form() {
         for (text, message) in [
             ("drpo 1%", "--fault: unknown fault `drpo` (hint: did you mean `drop`?)"),
             ("drop", "--fault: `` is no value of drop (hint: the form is drop SHARE)"),

@@ -203,7 +203,7 @@ mod tests {
     use crate::syntax::limits::{self, span};
 
     #[test]
-    fn limits_are_those_that_the_reader_obeys() {
+    fn describes_limits_of_parser() {
         let legal_of = |section, name: &str| {
             let doc = reference().iter().find(|doc| doc.section == section && doc.key == name);
             doc.unwrap().legal.as_ref()
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn backends_and_passes_are_described_by_the_rows_that_the_reader_obeys() {
+    fn describes_backends_from_table() {
         let doc_of = |section, key: &str| {
             let is_wanted = |doc: &&KeyDoc| doc.section == section && doc.key == key;
             reference().iter().find(is_wanted).unwrap()
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_stands_twice_in_a_section() {
+    fn has_unique_keys_per_section() {
         for (index, doc) in reference().iter().enumerate() {
             let again = |other: &KeyDoc| (other.section, other.key) == (doc.section, doc.key);
             assert!(!reference()[index + 1..].iter().any(again), "{}", doc.key);

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_factor_is_a_number_or_a_share() {
+    fn parses_scale_as_number_or_percent() {
         let read = |text| Scale::parse(text).map(|scale| scale.of(1_000_000)).ok();
         assert_eq!(
             [read("0.01"), read("1%"), read(" 2 ")],
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_times_and_counts_are_scaled_and_nothing_else() {
+    fn scales_sizes_times_and_counts() {
         let factors = "duration = \"30s\"\nworkers = [1, 20]\ntransfer_size = \"32KiB\"\n";
         let workload = "kind = \"stream\"\nfile_size = [\"2000MiB\", \"1000MiB\", \"100MiB\"]\n\
                         io_size = \"64KiB\"\n";
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn files_hold_whole_ops_and_equal_levels_are_one() {
+    fn merges_equal_scaled_levels() {
         let sizes = "file_size = [\"1GiB\", \"1023MiB\"]\nio_size = [\"4KiB\", \"8MiB\"]\n";
         let raw = scaled(sizes, "kind = \"mixed\"\n", "0.01");
         assert_eq!(numbers(&raw.factors, Setting::FileSize), [16 << 20]);

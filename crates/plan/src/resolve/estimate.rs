@@ -400,7 +400,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn names_of_a_mix_take_time_beside_its_bytes() {
+    fn adds_time_for_names_in_mix() {
         let mut run = RunBuilder::new(Workload::OpMix).on_directory(Path::new("/srv")).build();
         (run.op_mix.set_bytes_per_rate, run.load.rate_per_s) = (4_096, 100);
         let rates = Rates { metadata_ops_per_s: 100, ..Rates::default() };
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_a_trial_and_of_a_step_are_rates_too() {
+    fn treats_durations_as_rates() {
         let rates = Rates::parse("trial=2s,step=300ms").unwrap();
         assert_eq!((rates.trial_ms, rates.step_ms), (2_000, 300));
         assert_eq!(rates.bytes_per_s, BYTES_PER_S);

@@ -179,7 +179,7 @@ mod tests {
     use crate::{RawPlan, Surroundings};
 
     #[test]
-    fn the_order_of_a_seed_never_changes() {
+    fn keeps_order_of_seed() {
         let runs = |trial| block(42, trial, 9).iter().map(|step| step.run).collect::<Vec<_>>();
         // Computed by an independent implementation of the same description.
         assert_eq!(runs(0), [1, 7, 0, 6, 3, 2, 4, 8, 5]);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn in_blocks_every_run_has_the_same_mean_position() {
+    fn balances_positions_in_blocks() {
         // Six runs, twenty trials each, 300 seeds. A place within a block has a deviation of
         // sqrt((6^2 - 1) / 12) = 1.71, its mean over twenty blocks 0.38; five of those are 1.9.
         // A drift over 120 places then shifts no run by more than 1.6 % of itself against the mean;

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn two_small_trials_tell_what_a_large_one_takes() {
+    fn extrapolates_from_two_trials() {
         let whole = stream();
         let trials = [2 << 20, 64 << 20].map(|work| trial(&reduced(&whole, work)));
         assert!(trials[0].work < trials[1].work && trials[1].work < work_of(&whole) / 10);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn more_work_in_less_time_costs_nothing() {
+    fn estimates_no_negative_cost() {
         let slow =
             ProbeTrial { work: 1, took_ns: 9_000_000, passes_ns: 0, timed: TimedRates::default() };
         let fast = ProbeTrial { work: 5, took_ns: 8_000_000, ..slow };
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn timed_passes_last_as_long_as_the_run_says() {
+    fn keeps_duration_of_timed_passes() {
         let mut mixed = RunBuilder::new(Workload::Mixed).on_directory(Path::new("/srv")).build();
         (mixed.duration_ms, mixed.load.warmup_ms) = (7_000, 2_000);
         let small = reduced(&mixed, 1);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reduced_run_keeps_what_each_worker_needs() {
+    fn keeps_minimum_work_per_worker() {
         let mut names = RunBuilder::new(Workload::Metadata).on_directory(Path::new("/srv")).build();
         (names.files, names.workers) = (100_000, 4);
         let small = reduced(&names, 1);

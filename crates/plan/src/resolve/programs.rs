@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_nothing_of_a_plan_without_programs() {
+    fn lists_nothing_without_programs() {
         let text = "[[target]]\nname = \"d\"\npath = \"/d\"\n[[workload]]\nkind = \"stream\"\n\
                     [[workload]]\nkind = \"fio\"\n";
         assert_eq!(programs(text), [""; 0]);

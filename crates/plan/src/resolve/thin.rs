@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pair_of_levels_is_in_a_run_and_few_runs_suffice() {
+    fn covers_pairs_with_few_runs() {
         // Targets, shares of reads and of random ops, threads, sizes of ops.
         let all = product(&[6, 3, 2, 2, 9]);
         let chosen = choose(&all, 0);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_used_alike_often_where_more_runs_are_wanted() {
+    fn balances_levels_of_further_runs() {
         let all = product(&[4, 3, 2, 2]);
         let chosen = choose(&all, 24);
         assert_eq!(chosen.len(), 24);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn one_setting_keeps_all_of_its_levels() {
+    fn keeps_all_levels_of_one_setting() {
         assert_eq!(choose(&product(&[5]), 2).len(), 5);
         assert_eq!(choose(&product(&[]), 0), [0; 0]);
     }

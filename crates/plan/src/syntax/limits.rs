@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_of_settings_fit_the_integers_that_hold_them() {
+    fn fits_products_into_integers() {
         let max = |setting: Setting| setting.range().unwrap().max;
         let fits_32_bits = |product: Option<u64>| product.is_some_and(|n| u32::try_from(n).is_ok());
         // A file set has a size in 64 bits, also in whole blocks of the in-memory server.

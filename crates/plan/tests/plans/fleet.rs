@@ -46,7 +46,7 @@ const MOUNTED: &str = "server = \"s\"\nclients = [\"c1\", \"c2\", \"c3\"]";
 const SHARED: &str = "path = \"/mnt/shared\"\nhosts = [\"c3\", \"c1\"]";
 
 #[test]
-fn the_first_clients_work_each_with_its_first_agents() {
+fn uses_first_agent_of_each_client() {
     let plan = made(MOUNTED, "client_hosts = [1, 3]\nworkers = 2\nneighbour = 1");
     let all: Vec<_> = plan.runs.iter().map(working).collect();
     assert_eq!(all, [vec!["c1", "c1:2"], vec!["c1", "c2", "c3", "c1:2"]]);
@@ -63,7 +63,7 @@ fn the_first_clients_work_each_with_its_first_agents() {
 }
 
 #[test]
-fn agents_of_a_host_are_counted_apart_from_hosts() {
+fn counts_agents_apart_from_hosts() {
     let plan = made(MOUNTED, "client_hosts = [1, 2]\nagents_per_host = [1, 2]");
     let all: Vec<_> = plan.runs.iter().map(working).collect();
     assert_eq!(all, [vec!["c1"], vec!["c1", "c1:2"], vec!["c1", "c2"], vec!["c1", "c2", "c1:2"]]);
@@ -77,7 +77,7 @@ fn agents_of_a_host_are_counted_apart_from_hosts() {
 }
 
 #[test]
-fn on_the_server_itself_no_client_works() {
+fn places_no_client_on_server() {
     let plan = made(MOUNTED, "data_path = [\"disk\", \"network\"]\nclient_hosts = [2, 3]");
     let paths: Vec<_> = plan.runs.iter().map(|run| run.lab.as_ref().unwrap().path).collect();
     assert_eq!(paths, [DataPath::Disk, DataPath::Network, DataPath::Network]);
@@ -86,7 +86,7 @@ fn on_the_server_itself_no_client_works() {
 }
 
 #[test]
-fn a_directory_that_all_hosts_have_is_used_from_each() {
+fn uses_shared_directory_from_each_host() {
     let plan = made(SHARED, "client_hosts = [1, 2]\non_lost = \"30s\"");
     assert_eq!(working(&plan.runs[0]), ["c3"]);
     assert_eq!(working(&plan.runs[1]), ["c3", "c1", "c1:2"]);
@@ -102,7 +102,7 @@ fn a_directory_that_all_hosts_have_is_used_from_each() {
 }
 
 #[test]
-fn a_program_of_others_works_on_one_host_and_more_are_a_row_that_says_so() {
+fn limits_external_programs_to_one_host() {
     let made = |factors: &str| {
         plan(&text(3, SHARED, factors).replace("\"stream\"", "\"app\"\nrun = [\"true\"]"))
     };
@@ -115,7 +115,7 @@ fn a_program_of_others_works_on_one_host_and_more_are_a_row_that_says_so() {
 }
 
 #[test]
-fn the_hosts_of_a_job_are_those_that_it_has() {
+fn uses_hosts_of_job() {
     let text = text(0, "path = \"/scratch\"\nhosts = \"job\"", "client_hosts = [1, 2]");
     let raw = RawPlan::parse(&text, "p.toml").unwrap();
     let alone = Plan::resolve(&raw, &around()).unwrap_err().to_string();
@@ -133,7 +133,7 @@ fn the_hosts_of_a_job_are_those_that_it_has() {
 }
 
 #[test]
-fn a_flag_takes_another_number_of_hosts() {
+fn overrides_number_of_hosts() {
     let with = |target: &str, level: &str| {
         let mut raw = RawPlan::parse(&text(3, target, "client_hosts = 1"), "p.toml").unwrap();
         raw.apply(&Overrides::default().with(Setting::ClientHosts, &[level])).unwrap();
@@ -149,7 +149,7 @@ fn a_flag_takes_another_number_of_hosts() {
 }
 
 #[test]
-fn what_no_hosts_could_do_is_refused() {
+fn rejects_impossible_hosts() {
     let has = |error: String, part: &str| assert!(error.contains(part), "{error}");
     has(refused(MOUNTED, "client_hosts = 0"), "client_hosts: must be 1 to 10000, not `0`");
     has(

@@ -33,7 +33,7 @@ fn lab(run: &RunSpec) -> &LabSpec {
 }
 
 #[test]
-fn settings_of_a_mount_do_not_multiply_runs_on_the_disk() {
+fn ignores_mount_settings_on_disk() {
     let plan = on_hosts(
         "",
         "data_path = [\"disk\", \"loopback\", \"network\", \"tunnel\"]\nnfsvers = [3, 4.2]\n\
@@ -57,7 +57,7 @@ fn settings_of_a_mount_do_not_multiply_runs_on_the_disk() {
 }
 
 #[test]
-fn what_is_given_says_what_is_meant() {
+fn infers_layout_from_given_keys() {
     let first = |target: &str, factors: &str| on_hosts(target, factors).runs[0].clone();
     let of = |target: &str| lab(&first(target, "")).storage.file_system.name();
     assert_eq!(of(""), "tmpfs");
@@ -83,7 +83,7 @@ fn what_is_given_says_what_is_meant() {
 }
 
 #[test]
-fn a_tunnel_for_packets_takes_udp_to_the_usual_port_and_one_of_ports_does_not() {
+fn tunnels_udp_only_as_packets() {
     let factors = "data_path = \"tunnel\"\nproto = \"udp\"\n\
                    tunnel_forwards = [\"ports\", \"packets\"]\n";
     let runs = on_hosts("backend = \"nfs\"", factors).runs;
@@ -139,7 +139,7 @@ fn every_setting_of_hosts_reads_back() {
 }
 
 #[test]
-fn several_disks_of_a_server_are_targets_alone_and_together() {
+fn targets_disks_alone_and_together() {
     let devices = "devices = [\"/dev/b\", \"/dev/c\"]\n";
     let plan = on_hosts(&format!("{devices}spread = \"both\"\n"), "file_system = \"ext2\"\n");
     let names: Vec<_> = plan.runs.iter().map(|run| run.target_name.as_str()).collect();
@@ -158,7 +158,7 @@ fn several_disks_of_a_server_are_targets_alone_and_together() {
 }
 
 #[test]
-fn several_directories_of_a_server_are_mounted_each_on_its_own() {
+fn mounts_directories_separately() {
     for key in ["path", "directory"] {
         let both = format!("{key} = [\"/srv/1\", \"/srv/2\"]\nspread = \"both\"\n");
         let plan = on_hosts(&both, "data_path = [\"disk\", \"network\"]\n");
@@ -172,7 +172,7 @@ fn several_directories_of_a_server_are_mounted_each_on_its_own() {
 }
 
 #[test]
-fn labels_of_hosts_are_facts_and_read_back() {
+fn reads_back_host_labels() {
     let labels = "interface = \"eth1\"\n[host.labels]\ndram = \"ECC DDR2\"\n\"rack.a\" = \"1\"\n";
     let with_labels = text("", "").replace("interface = \"eth1\"\n", labels);
     let plan = plan(&with_labels).unwrap();
@@ -185,7 +185,7 @@ fn labels_of_hosts_are_facts_and_read_back() {
 }
 
 #[test]
-fn labels_without_a_host_are_those_of_this_one() {
+fn assigns_unnamed_labels_to_this_host() {
     let text = "name = \"t\"\nseed = 1\n[host.labels]\ndram = \"ECC DDR2\"\n[[target]]\nname = \"n\"\n\
                 path = \"/mnt\"\n[[workload]]\nkind = \"stream\"\n";
     let labelled = plan(text).unwrap();
@@ -196,7 +196,7 @@ fn labels_without_a_host_are_those_of_this_one() {
 }
 
 #[test]
-fn file_systems_are_no_factor_of_a_server_that_keeps_its_files_in_memory() {
+fn rejects_file_systems_of_memory_server() {
     let plan = on_hosts(
         "devices = \"/dev/vdb\"",
         "file_system = [\"xfs\", \"tmpfs\"]\nserver_kind = [\"dfsbench\", \"knfsd\"]\n",
@@ -211,7 +211,7 @@ fn file_systems_are_no_factor_of_a_server_that_keeps_its_files_in_memory() {
 }
 
 #[test]
-fn runs_with_the_same_hosts_stand_together() {
+fn groups_runs_by_hosts() {
     let factors = "io_size = [\"4KiB\", \"1MiB\"]\nnfsvers = [3, 4.1]\n\
                    file_system = [\"xfs\", \"tmpfs\"]\nqueue_depth = [1, 2]\n";
     let target = "devices = \"/dev/vdb\"\nbackend = \"uring\"";
@@ -241,7 +241,7 @@ fn runs_with_the_same_hosts_stand_together() {
 }
 
 #[test]
-fn runs_that_leave_hosts_alone_are_one_group() {
+fn groups_runs_without_setup() {
     let both = text("", "nfsvers = [3, 4.1]")
         + "[[target]]\nname = \"d\"\npath = \"m\"\n[[workload]]\nkind = \"mixed\"\n";
     let plan = plan(&both).unwrap();
@@ -254,7 +254,7 @@ fn runs_that_leave_hosts_alone_are_one_group() {
 }
 
 #[test]
-fn devices_are_lost_only_where_they_are_named_again() {
+fn requires_devices_twice() {
     let target = "devices = [\"/dev/vdb\", \"/dev/vdc\"]";
     let raid = on_hosts(target, "raid = [\"none\", 1]");
     let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
@@ -305,7 +305,7 @@ fn flags_of_hosts_are_levels_too() {
 }
 
 #[test]
-fn a_host_that_is_set_up_may_be_waited_for_when_it_is_lost() {
+fn waits_for_lost_prepared_host() {
     let text = "name = \"t\"\n[factors]\non_lost = \"30s\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n\
                 [[host]]\nname = \"c\"\nssh = \"c\"\n[[target]]\nname = \"n\"\nserver = \"s\"\n\
                 client = \"c\"\ndirectory = \"/srv\"\n[[workload]]\nkind = \"stream\"\n";
@@ -321,7 +321,7 @@ fn a_host_that_is_set_up_may_be_waited_for_when_it_is_lost() {
 }
 
 #[test]
-fn a_link_bounds_the_estimated_rate_in_bits() {
+fn bounds_estimate_by_link_rate() {
     let duration_ms = |factors: &str| {
         let factors = format!("file_size = \"10MB\"\nio_size = \"10kB\"\n{factors}");
         estimate(&on_hosts("", &factors)).runs[0].duration_ms
@@ -352,7 +352,7 @@ fn counts_files_that_systems_keep() {
 }
 
 #[test]
-fn settings_of_a_system_are_levels_of_one_factor() {
+fn treats_system_settings_as_factor() {
     let target = "system = \"glusterfs\"\n[target.settings]\nlayout = [\"replica\", \"disperse\"]\n\
                   bricks = 4";
     let plan = on_hosts(target, "");
@@ -378,7 +378,7 @@ fn settings_of_a_system_are_levels_of_one_factor() {
 }
 
 #[test]
-fn roles_and_the_way_of_access_are_those_of_the_recipe() {
+fn takes_roles_from_recipe() {
     let text = |target: &str| {
         let nodes = ["n1", "n2"].map(|name| {
             format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.8\"\nssh = \"{name}\"\n")
@@ -423,7 +423,7 @@ fn roles_and_the_way_of_access_are_those_of_the_recipe() {
 }
 
 #[test]
-fn what_a_system_can_not_do_is_refused() {
+fn rejects_what_system_lacks() {
     let system = |settings: &str| format!("system = \"glusterfs\"\n[target.settings]\n{settings}");
     for (target, factors, words) in [
         (
@@ -461,7 +461,7 @@ fn what_a_system_can_not_do_is_refused() {
 }
 
 #[test]
-fn what_the_site_has_set_up_is_mounted_with_its_type_source_and_options() {
+fn mounts_existing_site_setup() {
     let mount = "mount = { type = \"ceph\", source = \"10.0.0.9:/\", options = [\"noatime\"] }";
     let plan = on_hosts(mount, "");
     on_hosts("mount = { type = \"afs\", source = \"%cell:volume.\" }", "");
@@ -489,7 +489,7 @@ fn what_the_site_has_set_up_is_mounted_with_its_type_source_and_options() {
 }
 
 #[test]
-fn a_plan_that_shall_be_fair_is_refused_with_all_that_differs() {
+fn rejects_unfair_plan_with_differences() {
     let contenders = |fair: &str, version: &str| {
         let target = |name: &str, more: &str| {
             format!(

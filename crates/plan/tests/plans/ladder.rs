@@ -27,7 +27,7 @@ fn layers(ladder: &Ladder) -> Vec<Layer> {
 }
 
 #[test]
-fn each_target_has_the_layers_that_it_contains() {
+fn lists_layers_of_each_target() {
     use Layer::{Disk, Local, Memory, Null, Own, Server, Tcp, Whole};
     let small = Overrides::default().with(Setting::TransferSize, &["4KiB"]);
     let none = Overrides::default();
@@ -47,7 +47,7 @@ fn each_target_has_the_layers_that_it_contains() {
 }
 
 #[test]
-fn only_the_plans_own_target_has_its_transfer_size() {
+fn sets_transfer_size_only_for_target() {
     let flags = Overrides::default().with(Setting::TransferSize, &["4KiB"]);
     let (plan, ladder) = of_target("nfs://127.0.0.1:7/e", &flags).unwrap();
     let sizes = plan.runs.iter().filter(|run| run.workload == Workload::Stream);
@@ -57,7 +57,7 @@ fn only_the_plans_own_target_has_its_transfer_size() {
 }
 
 #[test]
-fn a_server_elsewhere_leaves_the_network_open_unless_ours_is_there() {
+fn leaves_network_unexplained_without_ours() {
     let raw = || RawPlan::for_target(parse_target("nfs://far/e").unwrap());
     let (_, alone) = ladder(raw(), BesideServer::default()).unwrap();
     let missing: Vec<Layer> = alone.missing.iter().map(|missing| missing.layer).collect();
@@ -78,7 +78,7 @@ fn a_server_elsewhere_leaves_the_network_open_unless_ours_is_there() {
 }
 
 #[test]
-fn hosts_that_are_set_up_have_every_data_path() {
+fn includes_every_data_path() {
     use Layer::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
     let text = "name = \"t\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n[[host]]\nname = \"c\"\n\
                 ssh = \"c\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\nclient = \"c\"\n\
@@ -112,7 +112,7 @@ fn hosts_that_are_set_up_have_every_data_path() {
 }
 
 #[test]
-fn settings_of_the_server_hold_for_every_layer_but_ours() {
+fn applies_server_settings_to_layers() {
     use Layer::{Disk, Loopback, Memory, Network, Null, Own, Server, Tcp, Tunnel};
     let of = |backend: &str, work: &str| {
         let text = format!(

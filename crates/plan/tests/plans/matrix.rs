@@ -34,7 +34,7 @@ fn wide_plan(factors: &str, workload: &str) -> Plan {
 }
 
 #[test]
-fn lists_multiply_and_the_last_setting_varies_fastest() {
+fn varies_last_setting_fastest() {
     let plan = null_plan(
         "io_size = [\"4KiB\", \"1MiB\"]\nworkers = [1, 4]",
         "[[workload]]\nkind = \"stream\"\n",
@@ -69,7 +69,7 @@ fn a_workload_wins_over_the_factors() {
 }
 
 #[test]
-fn settings_that_do_not_matter_do_not_multiply() {
+fn does_not_multiply_idle_settings() {
     let all = "io_size = [\"4KiB\", \"8KiB\"]\nqueue_depth = [1, 2, 3]\n\
                transfer_size = [\"32KiB\", \"64KiB\", \"server\"]\ndirect = [false, true]\n\
                read_percent = [0, 100]\nverify = [false, true]\ndurability = [\"none\", \"sync\"]\n\
@@ -89,7 +89,7 @@ fn settings_that_do_not_matter_do_not_multiply() {
 }
 
 #[test]
-fn data_files_and_small_files_are_set_apart() {
+fn separates_data_from_small_files() {
     let set = |plan: &Plan| -> Vec<_> {
         plan.runs.iter().map(|run| (run.workload, run.files, run.file_size_bytes)).collect()
     };
@@ -122,7 +122,7 @@ fn nfs_plan(settings: &str) -> Result<Plan, PlanError> {
 }
 
 #[test]
-fn what_the_protocols_forbid_is_a_row_of_a_product() {
+fn lists_forbidden_combination_as_row() {
     let plan = nfs_plan("nfsvers = [2, 3, 4.1]\nproto = [\"udp\", \"tcp\"]\nfile_size = \"2GiB\"")
         .unwrap();
     let rows: Vec<String> = plan
@@ -150,7 +150,7 @@ fn what_the_protocols_forbid_is_a_row_of_a_product() {
 }
 
 #[test]
-fn what_the_protocols_forbid_is_an_error_where_it_stands_alone() {
+fn rejects_forbidden_setting_alone() {
     let refused = |settings: &str| nfs_plan(settings).unwrap_err().to_string();
     assert_eq!(
         refused("nfsvers = 4.1\nproto = \"udp\"\nio_size = [\"64KiB\", \"1MiB\"]"),
@@ -173,7 +173,7 @@ fn what_the_protocols_forbid_is_an_error_where_it_stands_alone() {
 }
 
 #[test]
-fn a_target_says_how_it_is_spoken_to() {
+fn reads_protocol_from_target() {
     let text = |target: &str, more: &str| {
         format!(
             "name = \"t\"\n[factors]\nnfsvers = 2\nnconnect = 2\n[[target]]\nname = \"n\"\n\
@@ -226,7 +226,7 @@ fn equal_runs_are_made_once() {
 }
 
 #[test]
-fn defaults_are_filled_in_by_workload_and_backend() {
+fn applies_defaults_by_workload_and_backend() {
     let stream = wide_plan("", "kind = \"stream\"").runs;
     let depths: Vec<_> = stream.iter().map(|run| run.queue_depth).collect();
     assert_eq!(depths, [1, 1, 8, 8]);
@@ -250,7 +250,7 @@ fn defaults_are_filled_in_by_workload_and_backend() {
 }
 
 #[test]
-fn what_is_open_comes_from_the_surroundings() {
+fn resolves_open_settings_from_environment() {
     let mut plan = plan(
         "name = \"t\"\n[[target]]\nname = \"a\"\ntemporary = true\n\
          [[target]]\nname = \"b\"\nembedded = true\n\
@@ -280,7 +280,7 @@ fn what_is_open_comes_from_the_surroundings() {
 }
 
 #[test]
-fn a_target_of_the_command_line_gets_every_workload() {
+fn runs_every_workload_on_given_target() {
     for (text, backend) in [
         ("null", BackendKind::Null),
         ("some/dir", BackendKind::Posix),
@@ -356,7 +356,7 @@ fn the_estimate_counts_warm_up_trials() {
 }
 
 #[test]
-fn the_estimate_of_a_timed_pass_keeps_both_assumed_rates() {
+fn assumes_both_rates_for_timed_pass() {
     let of_io_size = |io_size: &str| {
         let settings = format!("duration = \"10s\"\nfile_size = \"1GiB\"\nio_size = \"{io_size}\"");
         let plan = wide_plan(&settings, "kind = \"mixed\"\nread_percent = 100");
@@ -369,7 +369,7 @@ fn the_estimate_of_a_timed_pass_keeps_both_assumed_rates() {
 }
 
 #[test]
-fn the_estimate_assumes_what_it_is_given_and_never_more_than_a_run_allows() {
+fn limits_estimate_to_run() {
     let rates = Rates::parse("bytes=1MiB,trial=2s").unwrap();
     assert_eq!(
         (rates.bytes_per_s, rates.random_ops_per_s, rates.trial_ms),
@@ -389,7 +389,7 @@ fn the_estimate_assumes_what_it_is_given_and_never_more_than_a_run_allows() {
 }
 
 #[test]
-fn a_budget_bounds_the_time_that_is_estimated_but_not_what_intervals_need() {
+fn bounds_estimate_by_budget() {
     let with = |head: &str| {
         let text = format!(
             "name = \"p\"\nseed = 1\ntrials = 20\n{head}\n[[target]]\nname = \"n\"\nnull = true\n\
@@ -450,7 +450,7 @@ fn settings_multiply_only_where_they_count() {
 }
 
 #[test]
-fn settings_without_their_condition_are_warned_of() {
+fn warns_of_unmet_conditions() {
     let warned = |lines: &str| {
         let text =
             format!("name = \"t\"\n[[target]]\nname = \"d\"\npath = \"m\"\n[[workload]]\n{lines}");

@@ -66,7 +66,7 @@ fn flags_win_over_factors_and_workloads() {
 }
 
 #[test]
-fn the_size_of_data_files_leaves_metadata_alone() {
+fn limits_file_size_to_data_files() {
     let flags = Overrides::default()
         .with(Setting::Files, &["2"])
         .with(Setting::FileSize, &["1GiB"])
@@ -87,7 +87,7 @@ fn the_size_of_data_files_leaves_metadata_alone() {
 }
 
 #[test]
-fn a_workload_that_the_plan_has_not_is_added() {
+fn adds_workload_from_flag() {
     let flags = Overrides { workload: texts(&["mixed"]), ..Overrides::default() };
     let plan = with(&flags).unwrap();
     assert!(plan.runs.iter().all(|run| run.workload == Workload::Mixed));
@@ -95,7 +95,7 @@ fn a_workload_that_the_plan_has_not_is_added() {
 }
 
 #[test]
-fn a_backend_picks_the_targets_that_it_fits() {
+fn selects_targets_by_backend() {
     let flags = Overrides { backend: texts(&["uring", "posix"]), ..Overrides::default() };
     let plan = with(&flags).unwrap();
     assert!(plan.runs.iter().all(|run| run.target_name == "dir"));
@@ -144,7 +144,7 @@ fn a_bad_flag_is_named() {
 }
 
 #[test]
-fn a_flag_that_does_not_go_with_the_plan_is_named() {
+fn names_flag_that_does_not_apply() {
     let none = Overrides::default;
     refused(
         &none().with(Setting::SmallFileSize, &["4MiB"]),
@@ -206,7 +206,7 @@ fn flags_take_words_ranges_and_fractions() {
 }
 
 #[test]
-fn a_name_is_checked_as_that_of_a_plan() {
+fn checks_campaign_name() {
     let mut raw = RawPlan::for_target(plan::TargetArg::NULL);
     let named = |name: &str| Overrides { name: Some(name.to_owned()), ..Overrides::default() };
     raw.apply(&named("nightly")).unwrap();
@@ -218,7 +218,7 @@ fn a_name_is_checked_as_that_of_a_plan() {
 }
 
 #[test]
-fn few_trials_win_over_the_interval_that_a_plan_aims_at() {
+fn prefers_few_trials_over_until() {
     let text = PLAN.replace("seed = 1", "seed = 1\ntrials = 15\nuntil = \"7%\"\nbudget = \"70s\"");
     let with = |trials: &str, until: Option<&str>| {
         let mut raw = RawPlan::parse(&text, "p.toml").unwrap();

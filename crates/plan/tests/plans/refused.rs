@@ -46,7 +46,7 @@ fn whole_plan(heading: &str, lines: &str) -> String {
 }
 
 #[test]
-fn bad_plans_are_refused_with_one_line() {
+fn rejects_bad_plans_in_one_line() {
     let mut heading = "";
     let mut cases = 0;
     let text = include_str!("refused.txt").replace("{plain}", &plain_targets());
@@ -65,7 +65,7 @@ fn bad_plans_are_refused_with_one_line() {
 }
 
 #[test]
-fn offsets_survive_other_letters_and_line_ends() {
+fn counts_offsets_in_any_encoding() {
     let error = plan("name = \"größer\"\r\ntrials = 0\r\n").unwrap_err();
     assert_eq!(error.to_string(), "p.toml:2:10: trials: must be 1 to 1000, not `0`");
     let error = plan("\"größe\" = 1").unwrap_err().to_string();
@@ -73,7 +73,7 @@ fn offsets_survive_other_letters_and_line_ends() {
 }
 
 #[test]
-fn a_product_beyond_the_limit_is_refused_before_it_is_made() {
+fn rejects_oversized_matrix_early() {
     let many: Vec<String> = (1..=1024).map(|n| n.to_string()).collect();
     let error = plan(&format!(
         "name = \"t\"\n[factors]\nworkers = [{0}]\nqueue_depth = [{0}]\n[[target]]\nname = \"n\"\n\
@@ -88,7 +88,7 @@ fn a_product_beyond_the_limit_is_refused_before_it_is_made() {
 }
 
 #[test]
-fn a_set_that_the_server_can_not_hold_is_refused() {
+fn rejects_set_beyond_server_memory() {
     let text = |size: &str| {
         format!(
             "name = \"t\"\n[server]\nmemory = \"64MiB\"\n[[target]]\nname = \"n\"\n\

@@ -24,7 +24,7 @@ pub fn reads_back(first: &Plan) {
 }
 
 #[test]
-fn a_product_is_written_as_one_table() {
+fn writes_product_as_one_table() {
     let plan = plan(
         "name = \"say \\\"hi\\\"\"\ntrials = 2\nseed = 18446744073709551615\n\
          [factors]\nio_size = [\"4KiB\", \"1000B\"]\nqueue_depth = [1, 32]\n\
@@ -131,7 +131,7 @@ fn a_server_with_faults_reads_back() {
 }
 
 #[test]
-fn several_directories_are_a_target_together_and_one_each() {
+fn expands_directories_into_targets() {
     let spread = |word: &str| {
         plan(&format!(
             "name = \"t\"\n[[target]]\nname = \"d\"\npath = [\"a\", \"b\", \"c\"]\n{word}\
@@ -186,7 +186,7 @@ fn every_kind_of_work_reads_back() {
 }
 
 #[test]
-fn runs_that_are_no_product_are_split() {
+fn splits_runs_that_are_no_product() {
     let plan = plan(
         "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n\
          [[workload]]\nkind = \"stream\"\nworkers = [1, 4]\nio_size = [\"4KiB\", \"8KiB\"]\n\
@@ -198,7 +198,7 @@ fn runs_that_are_no_product_are_split() {
 }
 
 #[test]
-fn the_preset_reads_back_and_fits_a_small_machine() {
+fn round_trips_preset() {
     let quick = plan(QUICK).unwrap();
     assert_eq!((quick.name.as_str(), quick.runs.len(), quick.order().len()), ("quick", 6, 6 * 21));
     assert!(quick.server.memory_bytes <= 700 << 20);
@@ -375,7 +375,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_plan_gives_one_line_and_no_panic(
+    fn survives_damaged_plans(
         at in 0..QUICK.len(),
         len in 0..12_usize,
         patch in "[\\[\\]a-z_=\"0-9{},.#\\- \n\u{e9}]{0,6}",
@@ -402,7 +402,7 @@ fn mix_from(file: Result<&str, &str>) -> Result<Plan, PlanError> {
 }
 
 #[test]
-fn a_mix_from_a_file_becomes_shares_of_the_plan() {
+fn converts_mix_file_to_shares() {
     let plan = mix_from(Ok("read write\n90 9% 30 3%\n")).unwrap();
     let expected = [(OpKind::Read, 7_500), (OpKind::Write, 2_500)];
     assert_eq!(plan.runs[0].op_mix.shares, expected);
@@ -428,7 +428,7 @@ fn mix_between(before: &str, after: &str) -> Result<Plan, PlanError> {
 }
 
 #[test]
-fn a_mix_may_be_what_was_counted_between_two_files() {
+fn derives_mix_from_two_counts() {
     let plan = mix_between("read write\n90 0\n", "read write\n120 90\n").unwrap();
     let expected = [(OpKind::Read, 2_500), (OpKind::Write, 7_500)];
     assert_eq!(plan.runs[0].op_mix.shares, expected);
@@ -444,7 +444,7 @@ fn a_mix_may_be_what_was_counted_between_two_files() {
 }
 
 #[test]
-fn disturbances_are_written_as_they_were_read() {
+fn round_trips_disturbances() {
     let plan = plan(
         "name = \"t\"\nseed = 1\n[[host]]\nname = \"s\"\nssh = \"root@s\"\n\
          [[target]]\nname = \"n\"\nserver = \"s\"\n[[workload]]\nkind = \"mixed\"\n\
@@ -462,7 +462,7 @@ fn disturbances_are_written_as_they_were_read() {
 }
 
 #[test]
-fn conclusions_are_written_as_they_were_read() {
+fn round_trips_conclusions() {
     let plan = plan(
         "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n\
          [[workload]]\nkind = \"mixed\"\nworkers = [1, 4]\n\

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_follows_the_directories_that_moved() {
+    fn follows_renamed_directories() {
         let mut places = tree();
         assert_eq!(path(&places, 2, None).unwrap(), "a/b/c");
         assert_eq!(path(&places, 2, Some("x")).unwrap(), "a/b/c/x");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_gone_with_the_last_of_its_names() {
+    fn removes_file_with_last_name() {
         let mut places = tree();
         places.bind(place(TOP, 3), 2);
         assert_eq!(places.unbind(place(1, 2)), None);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_too_long_and_names_that_leave_a_directory_are_refused() {
+    fn rejects_long_or_escaping_paths() {
         let mut places = Places::new(1);
         places.bind(place(1, 0), 0);
         let names = ["x".repeat(4000)];

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_where_its_files_are() {
+    fn locates_target_by_its_files() {
         let place = |lab: &LabSpec| place(lab, usize::MAX);
         let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
         lab.storage.directory = "/srv".into();

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_have_round_ticks_in_a_fitting_unit() {
+    fn chooses_round_ticks_and_unit() {
         let axis = RateAxis::new(RateUnit::Bytes, 1_234e6);
         assert_eq!((axis.unit, labels(&axis.ticks())), ("MB/s", vec!["0", "500", "1000"]));
         let axis = RateAxis::new(RateUnit::Ops, 1_900.0);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_would_overlap_on_a_phone_are_left_out() {
+    fn omits_overlapping_labels() {
         let labels = |texts: &[&str]| {
             let mut labels = Vec::new();
             for (number, text) in texts.iter().enumerate() {

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_seen_however_many_points_there_are() {
+    fn shows_stall_at_any_resolution() {
         let mut points = Vec::new();
         for number in 0..1000 {
             let value = if number == 333 { 7_000_000 } else { 1_000 };

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_times_is_interrupted_where_no_op_ended() {
+    fn interrupts_line_without_ops() {
         let line = [(25, 1_000.0), (50, 0.0), (75, 0.0), (100, 1_000_000.0)];
         assert_eq!(times(1_000_000).steps(&line, 100), "M0.0,72.0 H250.0M750.0,4.0 H1000.0");
         // A rate of nothing is a rate.
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_many_decades_do_not_overlap() {
+    fn omits_overlapping_decade_labels() {
         let labels = times(10_000_000_000).labels();
         assert_eq!(labels[0].1, "10 s");
         for pair in labels.windows(2) {

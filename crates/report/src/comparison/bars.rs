@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twice_is_as_far_from_the_middle_as_half() {
+    fn draws_double_as_far_as_half() {
         let axis = RatioAxis { reach: 4.0_f64.ln() };
         assert!((axis.at(1.0) - 50.0).abs() < 1e-9);
         assert!((axis.at(2.0) - 75.0).abs() < 1e-9 && (axis.at(0.5) - 25.0).abs() < 1e-9);

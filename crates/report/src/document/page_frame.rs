@@ -93,13 +93,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_written_as_browsers_want_it() {
+    fn formats_hash_for_browsers() {
         // `printf abc | openssl dgst -sha256 -binary | base64`
         assert_eq!(hash_script("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
     }
 
     #[test]
-    fn a_page_may_do_what_it_needs_and_no_more() {
+    fn limits_page_permissions() {
         let still = Frame { title: "x", served: None };
         assert!(still.policy().starts_with("default-src 'none'; style-src 'unsafe-inline'; "));
         assert!(!still.policy().contains("connect-src"));

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_and_verdicts_have_colours_and_sentences_have_none() {
+    fn colors_only_marks_and_verdicts() {
         let compared = paint("Before and after\nRegression: a\nInconclusive: b\n");
         assert!(compared.contains("\u{1b}[31mRegression: a\u{1b}[0m\n"), "{compared:?}");
         assert!(compared.contains("\u{1b}[33mInconclusive: b\u{1b}[0m\n"), "{compared:?}");

@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_broken_where_a_table_is_wider_than_the_terminal() {
+    fn breaks_words_in_wide_tables() {
         let mut columns = Column::all(&[("contender", Role::Factor), ("ratio", Role::Rate)]);
         columns.push(Column::new("its documentation promises", Role::Prose));
         let promise = "data is on stable storage when the call returns";
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_broken_at_spaces_and_long_words_anywhere() {
+    fn breaks_names_at_spaces() {
         assert_eq!(break_text("a long name of a target", 10), "a long\nname of a\ntarget");
         assert_eq!(break_text("<script>alert(1)</script>", 16), "<script>alert(1)\n</script>");
         assert_eq!(break_text("left as it is", 0), "left as it is");

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_and_texts_keep_to_the_protocol_whatever_they_hold() {
+    fn escapes_tags_and_texts() {
         assert_eq!(escape_tag("a b,c=d"), "a\\ b\\,c\\=d");
         assert_eq!(escape_tag("end\\\nx"), "end/\u{fffd}x");
         let mut tags = "campaign=1".to_owned();

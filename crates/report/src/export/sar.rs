@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_differences_and_the_last_is_the_whole() {
+    fn prints_differences_and_total() {
         let counter = |name: &str, values: [u64; 3]| Metric {
             name: name.to_owned(),
             kind: MetricKind::Counter,

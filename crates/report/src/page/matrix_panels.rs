@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn two_settings_are_panels_and_an_axis_and_one_is_an_axis_alone() {
+    fn assigns_settings_to_panels_and_axis() {
         let settings = [varied("size", 5, true), varied("sync", 2, false)];
         assert_eq!(layout(&settings), Some(["size", "", "sync", ""]));
         assert_eq!(layout(&settings[..1]), Some(["size", "", "", ""]));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_panels_are_made_than_are_seen_together() {
+    fn limits_panels_to_comparable_settings() {
         let settings =
             [varied("size", 9, true), varied("files", 4, true), varied("workers", 3, true)];
         assert_eq!(layout(&settings), Some(["files", "workers", "size", ""]));

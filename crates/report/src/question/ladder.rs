@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_computes_waits_for_a_processor_whenever_it_has_none() {
+    fn shows_processor_wait_of_compute_layer() {
         let wait = ProcessorWait { waited_ns: 10, held_ns: 0, of_ns: 100 };
         let share = |waits, cpu_ns| (waiting_share(waits, wait, cpu_ns) * 100.0).round();
         let (alone, others) = (Waits::ForProcessor, Waits::ForOthersToo);

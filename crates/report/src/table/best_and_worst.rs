@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_level_with_an_end_are_marked_and_those_with_both_are_not() {
+    fn marks_figures_level_with_one_end() {
         let figures = [
             figure(0, 10.0, 12.0),
             figure(1, 11.0, 15.0),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_apart_has_no_best() {
+    fn marks_no_best_without_difference() {
         assert_eq!(rank_figures(&[figure(0, 10.0, 12.0), figure(1, 12.0, 14.0)]), []);
         assert_eq!(rank_figures(&[figure(0, 10.0, 12.0)]), []);
         assert_eq!(rank_figures(&[]), []);

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_for_programs_are_unique_and_tables_have_one_rate() {
+    fn has_unique_column_names() {
         let mut names = HashSet::new();
         for column in IDENTITY.iter().chain(REPETITION).chain(COLUMNS) {
             assert!(column.name.is_empty() || names.insert(column.name), "{}", column.name);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_has_the_digits_that_were_measured_and_json_all_of_them() {
+    fn writes_measured_digits_to_csv() {
         let number = Value::Number(2.0 / 3.0, 3);
         assert_eq!(number.plain(), "0.667");
         assert_eq!(serde_json::to_string(&number).unwrap(), "0.6666666666666666");

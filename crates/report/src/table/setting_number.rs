@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_as_they_are_shown() {
+    fn parses_values_as_shown() {
         let read = |shown: &str| quantity("x", shown);
         for bytes in [0, 512, 4_096, 96 << 10, 1 << 20, 3 << 40] {
             assert_eq!(read(&Size(bytes).to_string()), Some(bytes as f64), "{bytes}");

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_appears_when_it_is_complete_or_not_at_all() {
+    fn creates_directory_atomically() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("out");
         let columns = [ExportColumn::Text("kind"), ExportColumn::MaybeInteger("status")];

@@ -64,7 +64,7 @@ fn found(scatter: f64, share: f64) -> (usize, usize) {
 }
 
 #[test]
-fn noise_alone_is_a_fall_in_one_search_of_twenty_at_most() {
+fn limits_false_alarms_of_noise() {
     for scatter in [0.02, 0.1, 0.2, 0.3] {
         let (wrong, trials) = false_alarms(scatter);
         assert!(wrong * 20 <= SEARCHES as usize, "scatter {scatter}: {wrong} of {SEARCHES}");

@@ -37,7 +37,7 @@ fn broken() -> TrialOutcome {
 const AT_ONCE: Option<Recovery> = Some(Recovery::Back { from_ms: 0, to_ms: 0 });
 
 #[test]
-fn the_load_that_breaks_a_server_is_found_to_the_last_one() {
+fn finds_breaking_load_exactly() {
     for limit in 2..200 {
         let (found, tried) = searched(1_000, |load| match load {
             load if load >= limit => broken(),
@@ -51,7 +51,7 @@ fn the_load_that_breaks_a_server_is_found_to_the_last_one() {
 }
 
 #[test]
-fn a_server_that_does_not_recover_is_left_alone() {
+fn stops_loading_unrecovered_server() {
     let mut is_dead = false;
     let (found, tried) = searched(1_000, |load| {
         is_dead |= load >= 40;
@@ -69,7 +69,7 @@ fn a_server_that_does_not_recover_is_left_alone() {
 }
 
 #[test]
-fn how_long_a_server_takes_to_recover_is_reported() {
+fn reports_recovery_time() {
     // Dead for three trials after each break.
     let mut dead = 0;
     let (found, tried) = searched(16, |load| {
@@ -92,7 +92,7 @@ fn how_long_a_server_takes_to_recover_is_reported() {
 }
 
 #[test]
-fn response_times_explode_where_they_rise_faster_than_the_load() {
+fn detects_exploding_response_times() {
     let at = |p99_ns| TrialOutcome::Figures(vec![Some(Figure { p99_ns, ..figure(100.0) })]);
     // In a closed loop, response times may grow with the number of clients.
     let (found, _) = searched(64, |load| at(u64::from(load) * 15_000_000));
@@ -107,7 +107,7 @@ fn response_times_explode_where_they_rise_faster_than_the_load() {
 }
 
 #[test]
-fn a_rate_is_searched_for_to_two_percent_and_no_further() {
+fn narrows_rate_to_two_percent() {
     for limit in [157, 9_999, 12_801, 333_333] {
         let request = RampRequest {
             first: 100,
@@ -136,7 +136,7 @@ fn a_rate_is_searched_for_to_two_percent_and_no_further() {
 }
 
 #[test]
-fn an_offered_load_that_is_not_done_is_not_borne() {
+fn does_not_sustain_unmet_load() {
     let (found, tried) = searched(1_000, |load| {
         let per_s = f64::from(load.min(300));
         let share = Some(per_s / f64::from(load));
@@ -148,7 +148,7 @@ fn an_offered_load_that_is_not_done_is_not_borne() {
 }
 
 #[test]
-fn what_loses_a_fifth_of_its_best_is_degraded() {
+fn reports_loss_of_fifth_as_degraded() {
     // The reads of seed 000: aggregate KB/s of 1, 2, 5 and 10 clients, with steps in between.
     let read = |load| [24_799.0, 19_542.0, 19_000.0, 15_000.0, 12_183.0][load as usize - 1];
     let (found, tried) = searched(5, |load| {
@@ -174,7 +174,7 @@ fn one_slow_trial_is_no_degradation() {
 }
 
 #[test]
-fn what_gains_nothing_is_saturated_and_goes_on_to_the_limit() {
+fn continues_beyond_saturation_to_limit() {
     let (found, tried) = searched(50, |load| rates(f64::from(load.min(7))));
     assert_eq!((found.borne, found.gave_in), (Some(50), None));
     assert_eq!(found.saturated_from, [Some(8)]);
@@ -185,7 +185,7 @@ fn what_gains_nothing_is_saturated_and_goes_on_to_the_limit() {
 }
 
 #[test]
-fn a_client_at_its_own_limit_says_nothing_of_the_server() {
+fn blames_no_server_for_client_limit() {
     let (found, _) = searched(64, |load| match load {
         40.. => broken(),
         8.. => TrialOutcome::Figures(vec![None]),
@@ -197,7 +197,7 @@ fn a_client_at_its_own_limit_says_nothing_of_the_server() {
 }
 
 #[test]
-fn a_load_that_looked_too_much_is_tried_until_the_client_can_tell() {
+fn repeats_load_until_client_can_tell() {
     // The server completes 100 op/s. Each trial with results is followed by some in which the
     // client is at its own limit.
     let found = |limited: u32| {
@@ -224,7 +224,7 @@ fn a_load_that_looked_too_much_is_tried_until_the_client_can_tell() {
 }
 
 #[test]
-fn what_breaks_below_the_first_break_counts() {
+fn counts_breaks_below_first() {
     // Slow from 20 on, dead from 40 on: it failed at 20.
     let (found, _) = searched(64, |load| match load {
         40.. => broken(),
@@ -236,7 +236,7 @@ fn what_breaks_below_the_first_break_counts() {
 }
 
 #[test]
-fn what_broke_once_and_not_again_was_something_else() {
+fn dismisses_break_that_does_not_repeat() {
     let mut calls = 0;
     let (found, tried) = searched(64, |load| {
         calls += 1;

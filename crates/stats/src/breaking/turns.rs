@@ -143,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn three_turns_that_lie_apart_tell_and_two_good_ones_clear() {
+    fn decides_after_three_turns() {
         assert_eq!(of(&pairs(&[50.0, 51.0, 52.0])), (Verdict::Worse, 3));
         assert_eq!(of(&pairs(&[81.0, 82.0])), (Verdict::Held, 2));
     }
 
     #[test]
-    fn what_looks_worse_and_can_not_be_shown_is_unclear() {
+    fn reports_unproven_loss_as_unclear() {
         let mixed = [79.0, 82.0, 79.0, 82.0, 79.0, 79.0];
         assert_eq!(of(&pairs(&mixed)), (Verdict::Unclear, 6));
         let better = [79.0, 82.0, 79.0, 82.0, 82.0, 82.0];
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_without_figures_say_nothing_and_end() {
+    fn ends_turns_without_figures() {
         assert_eq!(of(&[(None, Some(1.0)); 6]), (Verdict::Unclear, 6));
         assert_eq!(of(&[(Some(80.0), None); 6]), (Verdict::Unclear, 6));
     }

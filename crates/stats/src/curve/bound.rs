@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn every_load_is_found_within_a_step_and_in_fewer_points_than_a_curve_has() {
+    fn finds_any_bound_within_step() {
         for most in 100..=1_000 {
             let (best, tried) = searched(1_000, |load| load <= most);
             let best = best.unwrap();
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_is_never_kept_takes_one_load_point() {
+    fn ends_after_one_point_above_bound() {
         assert_eq!(searched(1_000, |_| false), (None, 1));
         assert_eq!(searched(1_000, |_| true), (Some(1_000), 7));
         assert_eq!(searched(40, |load| load < 9).0, Some(8));

@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn two_lines_are_found_where_they_meet() {
+    fn finds_intersection_of_two_lines() {
         let lines = curve(10, |x| 1_000.0 + x + 50.0 * (x - 700.0).max(0.0));
         let (at, (low, high)) = found(&lines);
         assert!((at - 700.0).abs() < 2.0 && high - low < 5.0, "{at} {low} {high}");
     }
 
     #[test]
-    fn noise_widens_the_interval_and_the_true_value_lies_in_it() {
+    fn covers_true_knee_despite_noise() {
         let noise = [3.0, -4.0, 2.0, 5.0, -6.0, 1.0, -2.0, 4.0, -3.0, 2.0];
         let mut lines = curve(10, |x| 100.0 + 0.3 * (x - 650.0).max(0.0));
         for (point, noise) in lines.iter_mut().zip(noise) {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_knee_of_a_queue_is_at_half_its_capacity_whatever_loads_are_tried() {
+    fn finds_queue_knee_at_half_capacity() {
         for most in [700.0, 900.0, 980.0] {
             let loads = (1..=9).map(|n| f64::from(n) * most / 9.0);
             let queue: Vec<_> = loads.map(|x| (x, 1.0 / (1.0 - x / 1_000.0))).collect();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_covers_the_knee_of_a_queue_in_93_to_97_of_100_curves() {
+    fn covers_queue_knee_as_claimed() {
         let mut random = SplitMix64::new(2);
         // Numbers of points, noise as a share of the response time, and the highest load as a share
         // of the capacity.
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_covers_a_planted_knee_in_93_to_97_of_100_curves() {
+    fn covers_planted_knee_as_claimed() {
         let mut random = SplitMix64::new(1);
         // Numbers of points, noise relative to the flat response time, and the rise of the response
         // time over the range as a multiple of it, for a limited bandwidth or a slow service.
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn no_knee_is_named_where_the_heaviest_load_was_sustained() {
+    fn names_no_knee_if_all_sustained() {
         // A queue tested up to 60, 80 and 95 % of its capacity: the position of a bend would depend
         // on the heaviest load.
         for most in [600.0, 800.0, 950.0] {
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_bend_has_no_knee() {
+    fn finds_no_knee_in_straight_line() {
         let noise = curve(10, |x| 100.0 + (x * 7.0) % 13.0);
         let straight = [
             curve(10, |x| 5.0 + x),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn where_more_is_not_sustained_the_knee_is_a_cliff() {
+    fn reports_unsustained_load_as_cliff() {
         let cliff = Knee::Cliff { sustained_per_s: 900.0, short_per_s: 1_000.0 };
         assert_eq!(find(&curve(9, |_| 5.0), 900.0, Some(1_000.0)), cliff);
         assert_eq!(find(&[], 0.0, Some(1_000.0)), Knee::TooFew(0));

@@ -310,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn a_load_point_is_sustained_from_95_percent_on() {
+    fn sustains_load_from_95_percent() {
         let sustained = point(&run(13_300, 5_700, 20_000));
         assert_eq!((sustained.standing(), sustained.mean_ns), (Standing::Sustained, 2_000_000));
         assert_eq!(point(&run(13_299, 5_700, 20_000)).standing(), Standing::Short);
     }
 
     #[test]
-    fn the_mix_may_be_off_by_one_and_a_half_points() {
+    fn allows_mix_off_by_1_5_points() {
         assert_eq!(point(&run(14_299, 5_701, 20_000)).broken, []);
         let off = point(&run(14_320, 5_680, 20_000));
         assert_eq!(off.standing(), Standing::Invalid);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_ops_and_starved_clients_break_rules() {
+    fn breaks_rules_by_errors_and_starvation() {
         let mut failing = run(14_000, 6_000, 20_000);
         failing.trials[0].passes[0].kinds[0].errors = vec![(OpError(5), 200)];
         assert_eq!(point(&failing).broken, [Broken::Failed(0.01)]);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_point_that_failed_says_why() {
+    fn explains_failed_load_point() {
         let mut failed = run(1, 1, 10);
         failed.trials[0].passes.clear();
         failed.trials[0].state = TrialState::Failed("no answer".to_owned());

@@ -25,7 +25,7 @@ fn planted(random: &mut SplitMix64, noise: f64, together: f64) -> Vec<Observatio
 }
 
 #[test]
-fn a_planted_model_is_recovered_a_thousand_times() {
+fn recovers_planted_model_thousand_times() {
     let mut random = SplitMix64::new(3);
     let (mut ranked, mut covered, mut intervals_checked, mut imagined) = (0, 0, 0, 0);
     for _ in 0..1_000 {
@@ -64,7 +64,7 @@ fn an_interaction_is_found_and_named() {
 }
 
 #[test]
-fn shares_and_ratios_are_those_of_a_worked_example() {
+fn matches_shares_of_worked_example() {
     // Jain (1991), 17.1: memory and cache, 15 45 25 75 MIPS without repetition. Effects are
     // additive there, so the values are used as exponents: log ratios 20 and 40 (per 100), q_AB =
     // 5.
@@ -85,7 +85,7 @@ fn shares_and_ratios_are_those_of_a_worked_example() {
 }
 
 #[test]
-fn holes_in_the_matrix_are_no_trouble() {
+fn tolerates_holes_in_matrix() {
     let mut random = SplitMix64::new(6);
     let mut observations = planted(&mut random, 0.001, 1.0);
     // Neither the largest transfer with the second transport, nor any third version.
@@ -111,7 +111,7 @@ fn servers_and_directories(random: &mut SplitMix64) -> Vec<Observation> {
 }
 
 #[test]
-fn levels_within_another_factor_are_compared_there_and_that_one_has_its_share() {
+fn compares_nested_levels_within_factor() {
     let found = effects(&[2, 3], &servers_and_directories(&mut SplitMix64::new(7))).unwrap();
     let [target, backend] =
         [0, 1].map(|number| found.factors.iter().find(|effect| effect.factor == number).unwrap());
@@ -129,7 +129,7 @@ fn levels_within_another_factor_are_compared_there_and_that_one_has_its_share() 
 }
 
 #[test]
-fn of_two_factors_that_change_together_the_first_has_it_all() {
+fn attributes_confounded_effect_to_first_factor() {
     let mut observations = servers_and_directories(&mut SplitMix64::new(8));
     for observation in &mut observations {
         observation.levels[0] = observation.levels[1];
@@ -142,7 +142,7 @@ fn of_two_factors_that_change_together_the_first_has_it_all() {
 }
 
 #[test]
-fn what_can_not_be_taken_apart_is_refused() {
+fn rejects_inseparable_factors() {
     let one = |level, figure| Observation { levels: vec![level], figure };
     assert!(effects(&[1], &[one(0, 1.0), one(0, 2.0)]).is_none());
     assert!(effects(&[2], &[one(0, 1.0), one(1, 2.0)]).is_none());

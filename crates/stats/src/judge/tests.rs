@@ -113,7 +113,7 @@ fn open_loop_reports_the_achieved_rate() {
 }
 
 #[test]
-fn open_loop_trials_have_an_interval_without_a_caveat() {
+fn computes_interval_of_open_loop() {
     let trials = [905, 1_000, 1_100, 955, 1_050]
         .iter()
         .enumerate()
@@ -150,7 +150,7 @@ fn sound_trials_give_a_valid_figure() {
 }
 
 #[test]
-fn a_pass_of_several_kinds_tells_their_shares() {
+fn reports_shares_of_op_kinds() {
     let mut run = writes(&[100, 100, 100]);
     for (trial, reads) in run.trials.iter_mut().zip([100, 300, 200]) {
         let reads = result(Pass::Mix, OpKind::Read, reads * MB).kinds;
@@ -169,7 +169,7 @@ fn a_pass_of_several_kinds_tells_their_shares() {
 }
 
 #[test]
-fn a_window_of_milliseconds_has_no_share_of_processor_time() {
+fn ignores_cpu_share_of_short_window() {
     let mut run = writes(&[100, 100]);
     for trial in &mut run.trials {
         trial.passes[0].window_ns = SECOND / 1_000;
@@ -178,7 +178,7 @@ fn a_window_of_milliseconds_has_no_share_of_processor_time() {
 }
 
 #[test]
-fn processor_time_is_divided_by_what_was_done() {
+fn divides_cpu_time_by_ops() {
     let mut run = writes(&[1_024, 1_024]);
     for trial in &mut run.trials {
         trial.passes[0].kinds[0].bytes = 1 << 30;
@@ -211,7 +211,7 @@ fn commands_cost_processor_time_each() {
 }
 
 #[test]
-fn an_invalid_trial_is_set_aside_and_reported() {
+fn reports_invalid_trial_set_aside() {
     let mut run = writes(&[100, 101, 102, 103, 900]);
     add_caveat(&mut run, 4, CaveatCode::Accounting.because("issued 9, done 8"));
     let judged = pass(&run, Pass::Write);
@@ -223,7 +223,7 @@ fn an_invalid_trial_is_set_aside_and_reported() {
 }
 
 #[test]
-fn a_row_without_a_sound_trial_is_invalid_but_shows_its_figure() {
+fn shows_figure_of_invalid_row() {
     let mut run = writes(&[100, 200]);
     for index in 0..2 {
         add_caveat(&mut run, index, CaveatCode::Errors.because("3 × EIO"));
@@ -236,7 +236,7 @@ fn a_row_without_a_sound_trial_is_invalid_but_shows_its_figure() {
 }
 
 #[test]
-fn a_failed_trial_keeps_the_passes_it_finished() {
+fn keeps_finished_passes_of_failed_trial() {
     let reason = "the server went away".to_owned();
     let mut run = writes(&[100, 101, 102]);
     for trial in &mut run.trials {
@@ -274,7 +274,7 @@ fn two_trials_are_too_few() {
 }
 
 #[test]
-fn a_wide_interval_is_reported_with_its_numbers() {
+fn reports_wide_interval_with_numbers() {
     let judged = pass(&writes(&[100, 130, 115, 120, 90]), Pass::Write);
     assert_eq!(codes(&judged), ["wide-interval"]);
     assert_eq!(
@@ -285,7 +285,7 @@ fn a_wide_interval_is_reported_with_its_numbers() {
 }
 
 #[test]
-fn an_outlier_is_named_only_where_it_is_far() {
+fn names_only_distant_outliers() {
     let judged = pass(&writes(&[1_000, 1_001, 1_002, 1_003, 900]), Pass::Write);
     assert_eq!(codes(&judged), ["outlier"]);
     let evidence = &judged.caveats[0].evidence;
@@ -298,7 +298,7 @@ fn an_outlier_is_named_only_where_it_is_far() {
 }
 
 #[test]
-fn caveats_come_worst_first_and_once_with_their_count() {
+fn sorts_and_counts_caveats() {
     let mut run = writes(&[100, 101, 102, 103, 104]);
     for index in 0..3 {
         add_caveat(&mut run, index, CaveatCode::NotDurable.because("durability none"));
@@ -312,7 +312,7 @@ fn caveats_come_worst_first_and_once_with_their_count() {
 }
 
 #[test]
-fn a_server_in_this_process_is_an_arrangement_and_one_beside_it_a_finding() {
+fn distinguishes_own_from_other_server() {
     let mut run = writes(&[100, 101, 102]);
     add_caveat(&mut run, 0, CaveatCode::SharedHost.because("the server is 127.0.0.1"));
     add_caveat(&mut run, 0, CaveatCode::ClientSaturated.because("99 %"));
@@ -346,7 +346,7 @@ fn large_results_mark_the_row() {
 }
 
 #[test]
-fn trials_of_two_kinds_are_named_and_cached_ones_left_out_by_rule() {
+fn excludes_cached_trials_by_rule() {
     let mut run = writes(&[100, 900, 101, 905, 102]);
     assert!(!codes(&pass(&run, Pass::Write)).contains(&"mixed-trials"));
     for index in [1, 3] {
@@ -372,7 +372,7 @@ fn trials_of_two_kinds_are_named_and_cached_ones_left_out_by_rule() {
 }
 
 #[test]
-fn a_sync_counts_neither_for_the_rate_nor_for_the_times() {
+fn excludes_sync_from_rate_and_times() {
     let mut run = writes(&[100, 100, 100]);
     for trial in &mut run.trials {
         let mut sync = trial.passes[0].kinds[0].clone();
@@ -387,7 +387,7 @@ fn a_sync_counts_neither_for_the_rate_nor_for_the_times() {
 }
 
 #[test]
-fn a_pass_in_no_time_has_no_rate() {
+fn has_no_rate_without_time() {
     let mut run = writes(&[100]);
     run.trials[0].passes[0].window_ns = 0;
     let judged = pass(&run, Pass::Write);
@@ -403,7 +403,7 @@ fn repeated(rates: &[u64], repetition: Repetition) -> Run {
 }
 
 #[test]
-fn extremes_are_left_out_by_rule_and_shown_as_points() {
+fn shows_excluded_extremes_as_points() {
     let rule = Repetition { discard: Discard::Extremes, ..Repetition::default() };
     let judged = pass(&repeated(&[100, 900, 104, 102, 5, 101, 103], rule), Pass::Write);
     let rate = judged.rate.unwrap();
@@ -444,7 +444,7 @@ fn trials_that_warm_up_never_count() {
 }
 
 #[test]
-fn a_run_is_settled_once_every_pass_is_narrow() {
+fn settles_run_when_all_passes_are_narrow() {
     let rule = |until_permille| Repetition { until_permille, ..Repetition::default() };
     let narrow = [1_000, 1_001, 1_002, 1_003, 1_004];
     let settled = |rates: &[u64], until| {

@@ -33,7 +33,7 @@ fn usual(tcp: f64, own: f64, disk: f64, server: f64) -> Vec<Measured> {
 }
 
 #[test]
-fn a_slow_server_is_named_with_what_ours_would_give() {
+fn names_slow_server_beside_ours() {
     let analysis = analyze_layers(&usual(0.5, 1.0, 0.8, 10.0)).unwrap();
     assert_eq!(analysis.limit, Limit::Layer(Layer::Server));
     assert_eq!(share(&analysis, Layer::Server), Some(0.9));
@@ -44,7 +44,7 @@ fn a_slow_server_is_named_with_what_ours_would_give() {
 }
 
 #[test]
-fn a_slow_link_is_named_and_the_disk_would_be_next() {
+fn names_slow_link_then_disk() {
     // 100 Mbit/s are 80 ns per byte; our parts and the server's add next to nothing.
     let analysis = analyze_layers(&usual(84.0, 84.1, 12.0, 84.3)).unwrap();
     assert_eq!(analysis.limit, Limit::Layer(Layer::Tcp));
@@ -57,7 +57,7 @@ fn a_slow_link_is_named_and_the_disk_would_be_next() {
 }
 
 #[test]
-fn a_slow_disk_is_named_behind_a_fast_server() {
+fn names_slow_disk_behind_server() {
     let analysis = analyze_layers(&usual(0.5, 1.0, 200.0, 202.0)).unwrap();
     assert_eq!(analysis.limit, Limit::Layer(Layer::Disk));
     // Sequential work can be removed. What remains is 2 ns of the server and 0.1 below the disk.
@@ -75,7 +75,7 @@ fn shares_add_up_to_the_whole() {
 }
 
 #[test]
-fn small_transfers_are_named_before_the_server() {
+fn names_small_transfers_before_server() {
     let mut ladder = usual(0.5, 1.0, 0.8, 20.0);
     ladder.insert(5, layer(Layer::Whole, 2.0));
     let analysis = analyze_layers(&ladder).unwrap();
@@ -86,7 +86,7 @@ fn small_transfers_are_named_before_the_server() {
 }
 
 #[test]
-fn a_client_without_processors_is_named_whatever_the_layers_say() {
+fn names_client_short_of_cpu() {
     let mut ladder = usual(0.5, 1.0, 0.8, 1.2);
     for layer in &mut ladder {
         layer.times_ns.iter_mut().for_each(|time| *time *= 10.0);
@@ -99,7 +99,7 @@ fn a_client_without_processors_is_named_whatever_the_layers_say() {
 }
 
 #[test]
-fn a_client_that_its_quota_holds_back_is_named_whatever_its_work_is() {
+fn names_client_held_by_quota() {
     // Nearly all of the remaining time is NFS in our client. This exceeds the 85 % in which it was
     // throttled, but it is only what the client did while it could run.
     let mut ladder = usual(0.1, 20.0, 0.1, 20.0);
@@ -126,7 +126,7 @@ fn a_client_that_its_quota_holds_back_is_named_whatever_its_work_is() {
 }
 
 #[test]
-fn waiting_that_follows_from_the_work_is_not_taken_for_the_limit() {
+fn does_not_blame_inherent_waiting() {
     // Small transfers take CPU time, and wait for it on a busy host.
     let ladder = [
         waiting(Layer::Memory, 0.2, 0.4),
@@ -170,7 +170,7 @@ fn shares_agree_with_the_rates() {
 }
 
 #[test]
-fn a_directory_that_the_way_does_not_lead_to_has_no_share() {
+fn ignores_directory_off_path() {
     let ladder = [
         layer(Layer::Memory, 0.1),
         layer(Layer::Local, 500.0),
@@ -183,7 +183,7 @@ fn a_directory_that_the_way_does_not_lead_to_has_no_share() {
 }
 
 #[test]
-fn a_part_that_is_missing_is_stood_in_for_by_its_own() {
+fn substitutes_missing_layer() {
     let ladder = [layer(Layer::Memory, 0.1), layer(Layer::Tcp, 9.0), layer(Layer::Network, 10.0)];
     let analysis = analyze_layers(&ladder).unwrap();
     assert_eq!(analysis.limit, Limit::Layer(Layer::Tcp));
@@ -213,7 +213,7 @@ fn what_is_unknown_is_not_claimed() {
 }
 
 #[test]
-fn a_part_that_is_slower_than_its_whole_is_reported() {
+fn reports_part_slower_than_whole() {
     let analysis = analyze_layers(&usual(0.5, 1.0, 40.0, 10.0)).unwrap();
     assert_eq!(analysis.crossed, [(Layer::Server, Layer::Disk)]);
     // The server had the data in memory, so its disk cannot be the limit.

@@ -42,7 +42,7 @@ fn falls(sweep: SizeSweep) -> Vec<Fall> {
 }
 
 #[test]
-fn a_cache_is_found_between_the_sizes_that_it_lies_between() {
+fn finds_cache_between_sizes() {
     let mut random = SplitMix64::new(1);
     let cache = 1_400.0 * MIB;
     let mut found = 0;
@@ -57,7 +57,7 @@ fn a_cache_is_found_between_the_sizes_that_it_lies_between() {
 }
 
 #[test]
-fn noise_has_a_fall_in_one_of_twenty_sweeps_at_most() {
+fn limits_false_alarms_in_sweeps() {
     let mut random = SplitMix64::new(2);
     for trials in [1, 3, 5] {
         let mut found = 0;
@@ -70,7 +70,7 @@ fn noise_has_a_fall_in_one_of_twenty_sweeps_at_most() {
 }
 
 #[test]
-fn a_rate_that_falls_evenly_has_no_knee() {
+fn finds_no_knee_in_even_fall() {
     let mut random = SplitMix64::new(3);
     let mut even = 0;
     for _ in 0..500 {
@@ -101,7 +101,7 @@ fn two_caches_are_two_falls() {
 }
 
 #[test]
-fn where_only_the_rest_is_slow_the_interval_holds_the_cache() {
+fn includes_cache_in_interval() {
     let mut random = SplitMix64::new(5);
     let cache = 300.0 * MIB;
     let rate = |bytes: f64| {
@@ -122,7 +122,7 @@ fn where_only_the_rest_is_slow_the_interval_holds_the_cache() {
 ///
 /// **Source:** Chan, "Distributed File System Benchmarking" (2001), "Large files vs Small files".
 #[test]
-fn an_old_report_has_the_caches_that_its_author_saw() {
+fn finds_caches_of_old_report() {
     let table = [
         (10.0, 26_251.0, 177_147.0),
         (100.0, 26_336.0, 177_193.0),
@@ -143,7 +143,7 @@ fn an_old_report_has_the_caches_that_its_author_saw() {
 }
 
 #[test]
-fn two_sizes_or_one_trial_of_three_tell_nothing() {
+fn needs_three_sizes_and_trials() {
     let point = |mib: f64, rate| SizePoint { bytes: mib * MIB, per_s: vec![rate] };
     let two = [point(1.0, 9.0), point(2.0, 1.0)];
     assert_eq!(size_sweep(&two), SizeSweep::TooFew);

@@ -37,7 +37,7 @@ fn effect(samples: &[IntervalStats], begun_ns: u64) -> Effect {
 }
 
 #[test]
-fn a_stall_is_noticed_lasts_and_is_over() {
+fn notices_stall_with_start_and_end() {
     let mut seen = samples(&[50, 50, 50, 50, 50, 50, 20, 0, 0, 90, 60, 50, 50]);
     // Delayed ops complete at once, late.
     seen[9].max_ns = 320 * MS;
@@ -50,7 +50,7 @@ fn a_stall_is_noticed_lasts_and_is_over() {
 }
 
 #[test]
-fn what_makes_no_difference_is_not_noticed() {
+fn ignores_effect_without_difference() {
     let effect = effect(&samples(&[50, 51, 49, 50, 50, 50, 48, 52, 50]), 520 * MS);
     assert_eq!((effect.detect_ns, effect.recover_ns, effect.stall_ns), (None, None, 0));
     // Nor does a fault explain an event long after its end.
@@ -61,7 +61,7 @@ fn what_makes_no_difference_is_not_noticed() {
 }
 
 #[test]
-fn ops_that_fail_or_are_late_are_noticed_though_the_rate_holds() {
+fn notices_failed_ops_at_steady_rate() {
     let mut seen = samples(&[50; 12]);
     seen[7].max_ns = 11 * MS;
     seen[8].errors = 3;
@@ -73,7 +73,7 @@ fn ops_that_fail_or_are_late_are_noticed_though_the_rate_holds() {
 }
 
 #[test]
-fn who_never_comes_back_has_not_recovered_and_who_saw_nothing_before_can_t_tell() {
+fn reports_missing_recovery_or_baseline() {
     let gone = effect(&samples(&[50, 50, 50, 50, 50, 50, 0, 0, 0, 0]), 600 * MS);
     assert_eq!((gone.recover_ns, gone.stall_ns), (None, 400 * MS));
     let early = effect(&samples(&[50, 50, 0, 50, 50, 50]), 210 * MS);
@@ -132,7 +132,7 @@ fn verdict(trials: &[Trial]) -> Verdict {
 }
 
 #[test]
-fn who_lost_nothing_and_failed_nothing_survives() {
+fn survives_without_loss_or_failure() {
     let soaked = soaked(&requested_soak(), &two());
     assert_eq!((soaked.verdict, soaked.data), (Verdict::Survives, Data::Verified));
     assert_eq!(soaked.read_back, ReadBack { bytes: 2 * 64 * 4096, files: 0 });
@@ -144,14 +144,14 @@ fn who_lost_nothing_and_failed_nothing_survives() {
 }
 
 #[test]
-fn instants_of_an_effect_are_from_the_start_of_the_soak() {
+fn measures_effects_from_soak_start() {
     let trials = vec![segment(0, Vec::new()), segment(1, vec![event(600 * MS)])];
     let effect = &soaked(&requested_soak(), &trials).effects[0];
     assert_eq!((effect.begun_ns, effect.ended_ns()), (1_900 * MS, Some(2_200 * MS)));
 }
 
 #[test]
-fn the_worst_that_was_found_is_the_verdict() {
+fn takes_worst_finding_as_verdict() {
     let mut failed = two();
     let stale = [(OpError(70), 2), (OpError(10_052), 3), (OpError(28), 4)];
     failed[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &stale);
@@ -189,7 +189,7 @@ fn what_was_not_done_is_unknown() {
 
 /// The server is gone, hangs, or was replaced by another one, so nothing can be read back.
 #[test]
-fn what_was_not_read_back_is_neither_there_nor_lost() {
+fn counts_unread_data_as_unknown() {
     let mut gone = two();
     gone[1].passes.truncate(1);
     gone[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &[(OpError::LOST, 64)]);
@@ -228,7 +228,7 @@ fn memory_grows_or_not() {
 }
 
 #[test]
-fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_reported() {
+fn does_not_blame_server_for_killed_client() {
     let kill = FaultEvent {
         fault: FaultKind::ClientKill,
         host: "two".to_owned(),
@@ -252,7 +252,7 @@ fn a_client_that_is_killed_is_no_loss_of_the_server_and_its_replacement_is_repor
 }
 
 #[test]
-fn a_step_of_a_clock_is_reported_with_its_size_and_whether_it_was_seen() {
+fn reports_clock_step_and_detection() {
     let one = Disturbance {
         fault: FaultKind::ClockStep,
         host: Some("one".to_owned()),

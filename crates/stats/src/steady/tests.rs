@@ -36,7 +36,7 @@ fn is_steady(ops: &[u64]) -> Option<bool> {
 }
 
 #[test]
-fn numbers_are_those_worked_out_by_hand() {
+fn matches_numbers_computed_by_hand() {
     let found = Steadiness::of(&[100.0, 110.0, 90.0, 105.0, 95.0]).unwrap();
     assert!((found.range - 0.2).abs() < 1e-12);
     // Sum of x·y: -200 - 110 + 0 + 105 + 190 = -15; of x²: 10; over four steps, of 100.
@@ -47,7 +47,7 @@ fn numbers_are_those_worked_out_by_hand() {
 }
 
 #[test]
-fn a_range_of_a_fifth_and_a_slope_of_a_tenth_are_allowed() {
+fn allows_limited_range_and_slope() {
     assert_eq!(is_steady(&[1000, 1100, 900, 1100, 900]), Some(true));
     assert_eq!(is_steady(&[1000, 1101, 900, 1101, 899]), Some(false));
     assert_eq!(is_steady(&[950, 975, 1000, 1025, 1050]), Some(true));
@@ -55,7 +55,7 @@ fn a_range_of_a_fifth_and_a_slope_of_a_tenth_are_allowed() {
 }
 
 #[test]
-fn a_stall_and_a_slow_start_are_not_steady() {
+fn rejects_stall_and_slow_start() {
     assert_eq!(is_steady(&[1000, 1000, 1000, 0, 1000]), Some(false));
     assert_eq!(is_steady(&[400, 1000, 1000, 1000, 1000, 1000, 1000]), Some(false));
 }
@@ -70,7 +70,7 @@ fn rounds_of_longer_passes_are_longer() {
 }
 
 #[test]
-fn passes_that_are_too_short_or_have_too_few_ops_are_not_judged() {
+fn ignores_short_passes() {
     assert_eq!(is_steady(&[1000; 4]), None);
     assert_eq!(is_steady(&[99; 5]), None);
     assert_eq!(is_steady(&[100; 5]), Some(true));
@@ -88,7 +88,7 @@ fn passes_that_are_too_short_or_have_too_few_ops_are_not_judged() {
 }
 
 #[test]
-fn what_follows_the_first_end_or_comes_before_the_last_start_is_left_out() {
+fn excludes_start_and_end() {
     let mut tail = mix(&[1000, 1000, 1000, 1000, 1000, 100]);
     let rates = cut_rounds(&spec(1_000), &tail).unwrap().rates;
     assert!(!Steadiness::of(&rates).unwrap().is_steady(), "{rates:?}");
@@ -131,7 +131,7 @@ fn synced(pass: Pass, ops: &[u64], syncs: u64, sync_ns: u64) -> PassResult {
 }
 
 #[test]
-fn judges_passes_over_files_that_move_data() {
+fn judges_passes_that_move_data() {
     let is_judged = |pass, syncs| {
         let result = synced(pass, &[1000; 5], syncs, 1_000);
         cut_rounds(&stream(directory(), false), &result).is_some()
@@ -141,7 +141,7 @@ fn judges_passes_over_files_that_move_data() {
 }
 
 #[test]
-fn only_buffered_writes_hide_behind_a_sync() {
+fn suspects_sync_only_after_buffered_writes() {
     // Burst credits that last for two of five seconds.
     let result = synced(Pass::Write, &[5000, 5000, 1000, 1000, 1000], 2, 1_000);
     let is_steady = |spec: &RunSpec| {
@@ -154,7 +154,7 @@ fn only_buffered_writes_hide_behind_a_sync() {
 }
 
 #[test]
-fn a_long_last_sync_is_no_part_of_the_rounds() {
+fn excludes_last_sync_from_rounds() {
     // Two seconds of COMMIT at the end, in which no data is transferred.
     let ops = [1000, 1000, 1000, 1000, 1000, 300, 0];
     let rounds = |sync_ns| {
@@ -168,7 +168,7 @@ fn a_long_last_sync_is_no_part_of_the_rounds() {
 }
 
 #[test]
-fn long_syncs_between_files_are_not_judged() {
+fn ignores_long_syncs_between_files() {
     let is_judged = |syncs, sync_ns| {
         let result = synced(Pass::Write, &[1000; 6], syncs, sync_ns);
         cut_rounds(&stream(server(), false), &result).is_some()

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_figures_have_their_range_and_fewer_reach_beyond_it() {
+    fn uses_range_of_five_figures() {
         assert_eq!(of_median(&[1.0, 2.0, 3.0, 4.0, 5.0]), (1.0, 5.0));
         let (lo, hi) = of_median(&[99.0, 100.0, 101.0]);
         // 100 times e to the power of ± 4.302653 x 0.0100002 / sqrt(3).
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn order_statistics_are_interpolated_between_the_nearest_two() {
+    fn interpolates_order_statistics() {
         // The mice of Efron and Tibshirani (1993), table 2.1: nine values. The second smallest and
         // largest contain the median with 0.9609, the third with 0.8203.
         let mice = [10.0, 27.0, 30.0, 40.0, 46.0, 51.0, 52.0, 104.0, 146.0];

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_load_has_no_dispersion_and_bursts_have_much() {
+    fn measures_dispersion_of_arrivals() {
         let mut steady = Arrivals::default();
         for number in 0..10_000 {
             steady.add(number * MS);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_in_flight_are_counted_when_one_starts() {
+    fn counts_calls_in_flight_at_start() {
         let mut depth = Depth::default();
         for (start, end) in [(0, Some(10)), (1, Some(5)), (6, Some(20)), (7, None), (30, Some(31))]
         {

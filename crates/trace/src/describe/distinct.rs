@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_are_counted_exactly_and_many_within_the_error() {
+    fn counts_distinct_items_within_error() {
         let mut distinct = Distinct::default();
         for number in 0..20_000 {
             distinct.add(number % 10_000);

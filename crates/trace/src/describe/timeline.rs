@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_grow_with_the_trace_and_lose_nothing() {
+    fn merges_slices_without_loss() {
         let mut timeline = Timeline::default();
         for number in 0..10_000_u64 {
             let op = Op { file: 7, offset: number * 4096, count: 4096, ..Op::default() };
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_added_late_does_not_enlarge_the_working_set_of_its_slice() {
+    fn keeps_working_set_after_late_call() {
         let mut timeline = Timeline::default();
         for number in 0..20_u32 {
             let op = Op { file: number, count: 4096, ..Op::default() };

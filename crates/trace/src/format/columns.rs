@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_more_than_64_bits_are_refused() {
+    fn rejects_numbers_beyond_64_bits() {
         for bytes in [&[0xff; 11][..], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]] {
             assert_eq!(ColumnReader::new(bytes, Encoding::Plain).next(), None);
         }

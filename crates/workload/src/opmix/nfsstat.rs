@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn two_texts_give_the_calls_between_them() {
+    fn counts_calls_between_two_texts() {
         let table = |reads: u64, writes: u64| format!("read write\n{reads} 9% {writes} 3%\n");
         let found = shares_between(&table(1000, 500), &table(1300, 600)).unwrap();
         assert_eq!(found, [(OpKind::Read, 7500), (OpKind::Write, 2500)]);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_counts_gives_no_mix() {
+    fn finds_no_mix_without_counts() {
         let missing = "Error: No Client Stats (/proc/net/rpc/nfs: No such file or directory).\n";
         for text in ["", missing, "read write\n", "\u{0}proc3", "calls retrans\n1 2\n"] {
             assert_eq!(shares(text), Err(NfsstatError::NoCounts), "{text}");

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_reaches_all_numbers_and_leads_back() {
+    fn visits_all_numbers_and_returns() {
         for count in 1..500 {
             let (step, back) = steps(count);
             let mut seen: Vec<u64> = (0..count).map(|rank| rank * step % count).collect();

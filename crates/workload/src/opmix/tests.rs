@@ -55,7 +55,7 @@ fn tables_add_up() {
 }
 
 #[test]
-fn calls_have_the_shares_that_the_profile_states() {
+fn keeps_shares_of_profile() {
     for profile in PROFILES.iter().filter(|profile| profile.counts_calls) {
         let ops = ops(&spec(profile.name, 1), 8 * u64::from(BLOCK));
         let count = |wanted: &[OpKind]| ops.iter().filter(|op| wanted.contains(&op.kind)).count();
@@ -75,7 +75,7 @@ fn calls_have_the_shares_that_the_profile_states() {
 }
 
 #[test]
-fn every_block_of_requests_holds_each_kind_as_often() {
+fn balances_kinds_in_every_block() {
     let spec = spec("sfs2008-like-v3", 1);
     let (kinds, _) = requests_of_block(&spec.op_mix, 8192);
     assert_eq!(kinds.iter().map(|(_, count)| count).sum::<u32>(), BLOCK);
@@ -101,7 +101,7 @@ fn every_block_of_requests_holds_each_kind_as_often() {
 }
 
 #[test]
-fn which_files_are_picked_does_not_depend_on_the_number_of_workers() {
+fn picks_files_independently_of_workers() {
     for profile in PROFILES {
         let sorted = |workers| {
             let mut ops = ops(&spec(profile.name, workers), 11_000);
@@ -117,7 +117,7 @@ fn which_files_are_picked_does_not_depend_on_the_number_of_workers() {
 
 /// Acts as a file system, with workers as far apart as possible.
 #[test]
-fn names_that_come_and_go_are_there_when_an_op_needs_them() {
+fn keeps_names_available_for_ops() {
     let shares = vec![
         (OpKind::Create, 1000),
         (OpKind::Remove, 700),
@@ -167,7 +167,7 @@ fn names_that_come_and_go_are_there_when_an_op_needs_them() {
 }
 
 #[test]
-fn data_lies_within_its_files_and_a_tenth_of_them_is_in_use() {
+fn keeps_data_within_accessed_files() {
     let spec = spec("sfs3-like-v3", 1);
     let set = FileSet::of(&spec, 7);
     let mut used = BTreeSet::new();
@@ -195,7 +195,7 @@ fn data_lies_within_its_files_and_a_tenth_of_them_is_in_use() {
 }
 
 #[test]
-fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
+fn grows_file_set_with_load() {
     let load = Load { rate_per_s: 20, ..Load::default() };
     let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).build();
     let set = FileSet::of(&spec, 7);
@@ -213,7 +213,7 @@ fn sizes_are_those_of_the_profile_and_the_set_grows_with_the_load() {
 }
 
 #[test]
-fn mean_bytes_are_those_of_the_draws() {
+fn computes_mean_bytes_of_draws() {
     // With three files, most requests are cut; with three thousand, none is.
     for (profile, files) in [("sfs3-like-v3", 3_000), ("database-like", 3), ("sfs3-like-v3", 30)] {
         for io_size in [4_096, 1 << 20] {
@@ -260,7 +260,7 @@ fn what_is_appended_is_foreseen() {
 }
 
 #[test]
-fn arrivals_are_as_many_fewer_as_requests_take_several_calls() {
+fn reduces_arrivals_for_multi_call_requests() {
     let load = Load { rate_per_s: 1000, ..Load::default() };
     let op_mix = OpMix { set_bytes_per_rate: 0, ..spec("sfs3-like-v3", 1).op_mix };
     let spec = RunBuilder::from(spec("sfs3-like-v3", 1)).load(load).op_mix(op_mix).build();

@@ -9,7 +9,7 @@ use model::testing::RunBuilder;
 use proptest::prelude::*;
 
 #[test]
-fn content_does_not_depend_on_how_it_is_cut() {
+fn keeps_content_however_split() {
     let small = Pattern::new(1, 4096);
     let large = Pattern::new(1, 3 << 20);
     let whole = large.slice(3, PERIOD as u64 - 1000, 1 << 20).to_vec();
@@ -20,7 +20,7 @@ fn content_does_not_depend_on_how_it_is_cut() {
 }
 
 #[test]
-fn what_is_made_for_some_files_is_the_same_and_no_more_is_handed_out() {
+fn generates_same_content_for_subset() {
     let whole = Pattern::new(1, 4096);
     let files = [(3, 100_000), (9, 1), (11, 0), (12, 40_000)];
     let mut part = Pattern::unmade(&DataSettings::default(), 1, 4096);
@@ -42,7 +42,7 @@ fn what_is_made_for_some_files_is_the_same_and_no_more_is_handed_out() {
 }
 
 #[test]
-fn aligned_blocks_do_not_repeat_within_a_gibibyte() {
+fn does_not_repeat_blocks_within_gibibyte() {
     let pattern = Pattern::new(1, 4096);
     let mut seen = std::collections::HashSet::new();
     for block in 0..(1_u64 << 30) / 4096 {
@@ -73,7 +73,7 @@ fn taken_away(bytes: &[u8], piece: usize) -> f64 {
 }
 
 #[test]
-fn zstd_takes_away_the_share_that_was_stated() {
+fn compresses_by_stated_share() {
     for percent in [0, 25, 50, 75, 90] {
         let pattern = Pattern::of(&data(Fill::Random, percent, 0), 7, 1 << 20);
         let bytes = set(&pattern, 2, 1 << 20);
@@ -88,7 +88,7 @@ fn zstd_takes_away_the_share_that_was_stated() {
 }
 
 #[test]
-fn the_share_of_blocks_that_was_stated_repeats() {
+fn repeats_stated_share_of_blocks() {
     for percent in [0, 20, 50, 80] {
         let pattern = Pattern::of(&data(Fill::Random, 30, percent), 7, 1 << 20);
         let bytes = set(&pattern, 4, 4 << 20);
@@ -119,7 +119,7 @@ fn kinds() -> [Pattern; 4] {
 }
 
 #[test]
-fn what_was_written_is_what_is_read_however_it_is_cut() {
+fn reads_back_written_data_however_split() {
     for pattern in kinds() {
         let mut file = vec![0; 50_007];
         let mut offset = 0;
@@ -138,7 +138,7 @@ fn what_was_written_is_what_is_read_however_it_is_cut() {
 }
 
 #[test]
-fn a_flipped_bit_is_named_by_file_and_byte() {
+fn names_file_and_byte_of_flip() {
     for pattern in kinds() {
         let mut read = vec![0; 32 << 10];
         pattern.fill(&mut read, 5, 8 << 20);
@@ -157,7 +157,7 @@ fn a_flipped_bit_is_named_by_file_and_byte() {
 }
 
 #[test]
-fn a_pass_knows_how_old_what_it_reads_may_be() {
+fn limits_age_of_data_by_pass() {
     let passes = vec![Pass::Write, Pass::Read, Pass::Rewrite, Pass::Reread, Pass::Mix];
     let mut spec = RunBuilder::new(Workload::Stream).passes(passes).build();
     let pattern = Pattern::new(1, 4096).stamped(1, 4096);

@@ -88,7 +88,7 @@ fn batches(mut stream: OpStream, most: usize) -> Vec<Op> {
 }
 
 #[test]
-fn batches_hold_the_same_ops_as_single_ones() {
+fn yields_same_ops_in_batches() {
     let mut plans: Vec<(RunSpec, Pass)> = Vec::new();
     for pass in SWEEPS.into_iter().chain([Pass::Mix, Pass::Seeks]) {
         let workload = if pass == Pass::Mix { Workload::Mixed } else { Workload::Stream };
@@ -119,7 +119,7 @@ fn batches_hold_the_same_ops_as_single_ones() {
 }
 
 #[test]
-fn a_write_pass_covers_every_byte_once_and_syncs_each_file_last() {
+fn writes_every_byte_once_and_syncs() {
     for workers in [1, 2, 3, 4] {
         let spec = spec(Workload::Stream, workers);
         let ops = ops(&spec, Pass::Write, 0);
@@ -139,7 +139,7 @@ fn a_write_pass_covers_every_byte_once_and_syncs_each_file_last() {
 }
 
 #[test]
-fn backward_and_strided_reads_go_where_they_say() {
+fn reads_backward_and_strided() {
     let spec = RunBuilder::from(spec(Workload::Stream, 1))
         .files(1)
         .file_size_bytes(4096 * 7 - 1)
@@ -156,7 +156,7 @@ fn backward_and_strided_reads_go_where_they_say() {
 }
 
 #[test]
-fn blocks_of_a_shared_file_are_dealt_out_in_turn() {
+fn deals_blocks_of_shared_file() {
     let spec = RunBuilder::from(spec(Workload::Stream, 3)).files(1).layout(shared(8192)).build();
     for (worker, mut stream) in (0..).zip(streams(&spec, Pass::Write)) {
         let mut ops: Vec<Op> = std::iter::from_fn(|| stream.next_op()).collect();
@@ -174,7 +174,7 @@ fn blocks_of_a_shared_file_are_dealt_out_in_turn() {
 }
 
 #[test]
-fn random_ops_do_not_depend_on_the_number_of_workers() {
+fn draws_random_ops_independently_of_workers() {
     for layout in [
         Layout::default(),
         Layout { skew_percent: 120, ..Layout::default() },
@@ -197,7 +197,7 @@ fn random_ops_do_not_depend_on_the_number_of_workers() {
 }
 
 #[test]
-fn a_mix_goes_on_where_it_was_but_for_its_random_share() {
+fn continues_mix_between_passes() {
     let share = |random_percent| {
         let layout = Layout { random_percent, ..Layout::default() };
         let spec = RunBuilder::from(spec(Workload::Mixed, 1))
@@ -219,7 +219,7 @@ fn a_mix_goes_on_where_it_was_but_for_its_random_share() {
 }
 
 #[test]
-fn a_mix_keeps_its_share_and_syncs_at_its_end() {
+fn keeps_share_and_syncs_mix() {
     let ops = ops(&spec(Workload::Mixed, 2), Pass::Mix, 10_000);
     let reads = ops.iter().filter(|op| op.kind == OpKind::Read).count();
     // Four standard deviations of a binomial with p = 0.7 are 183.
@@ -248,7 +248,7 @@ fn random_places_are_equally_likely() {
 }
 
 #[test]
-fn seeks_are_as_many_as_bonnies_and_one_in_ten_writes() {
+fn seeks_and_writes_like_bonnie() {
     for workers in WORKERS {
         let spec = spec(Workload::Bonnie, workers);
         let ops = ops(&spec, Pass::Seeks, 0);
@@ -264,7 +264,7 @@ fn seeks_are_as_many_as_bonnies_and_one_in_ten_writes() {
 }
 
 #[test]
-fn passes_of_names_take_each_name_once_and_renames_lead_back() {
+fn takes_names_once_and_renames_back() {
     let spec = RunBuilder::from(spec(Workload::Metadata, 3)).files(5).build();
     for &pass in Pass::ALL.iter().filter(|pass| pass.opens() == model::Opens::Nothing) {
         if matches!(pass, Pass::Transactions | Pass::App) {
@@ -328,7 +328,7 @@ fn transactions_keep_to_their_pool() {
 }
 
 #[test]
-fn mean_bytes_are_near_those_of_the_pool() {
+fn estimates_mean_bytes_of_pool() {
     let spec = pool(1);
     for pass in [Pass::Create, Pass::Transactions] {
         let (mut read, mut written, mut count) = (0, 0, 0);
@@ -346,7 +346,7 @@ fn mean_bytes_are_near_those_of_the_pool() {
 }
 
 #[test]
-fn transactions_do_not_depend_on_the_number_of_workers() {
+fn draws_transactions_independently_of_workers() {
     for pass in [Pass::Create, Pass::Transactions, Pass::Remove] {
         let alone = sorted(ops(&pool(1), pass, 0));
         for workers in WORKERS {
@@ -363,7 +363,7 @@ fn transactions_do_not_depend_on_the_number_of_workers() {
 }
 
 #[test]
-fn a_pool_that_only_shrinks_creates_where_nothing_is_left() {
+fn creates_when_pool_is_empty() {
     let transactions = Transactions { create_percent: 0, count: 50, ..pool(1).transactions };
     let spec = RunBuilder::from(pool(1)).transactions(transactions).files(3).build();
     let ops = ops(&spec, Pass::Transactions, 0);
@@ -401,7 +401,7 @@ fn bounds_are_kept_to_the_op() {
 }
 
 #[test]
-fn a_sweep_that_time_ends_syncs_the_file_that_it_began() {
+fn syncs_started_file_at_timeout() {
     let load = Load { time_max_ms: 5, ..Load::default() };
     let spec = RunBuilder::from(spec(Workload::Stream, 1)).load(load).build();
     let mut stream = OpStream::new(&spec, Pass::Write, 0, 1);
@@ -413,7 +413,7 @@ fn a_sweep_that_time_ends_syncs_the_file_that_it_began() {
 }
 
 #[test]
-fn scheduled_instants_belong_to_ops_and_not_to_workers() {
+fn ties_schedule_to_ops() {
     for pass in [Pass::Mix, Pass::Seeks, Pass::Transactions, Pass::Stat] {
         let load = Load { rate_per_s: 1000, arrivals: Arrivals::Poisson, ..Load::default() };
         let scheduled = |workers: u32| {
@@ -435,7 +435,7 @@ fn scheduled_instants_belong_to_ops_and_not_to_workers() {
 }
 
 #[test]
-fn a_schedule_of_its_own_changes_scheduled_instants_and_nothing_else() {
+fn changes_only_schedule_with_its_seed() {
     let load = Load { rate_per_s: 1000, arrivals: Arrivals::Poisson, ..Load::default() };
     let spec = RunSpec { load, ..spec(Workload::Mixed, 1) };
     let taken = |schedule_seed: u64| {
@@ -454,7 +454,7 @@ fn a_schedule_of_its_own_changes_scheduled_instants_and_nothing_else() {
 
 proptest! {
     #[test]
-    fn every_sweep_takes_each_byte_once_with_any_number_of_workers(
+    fn covers_each_byte_for_any_workers(
         size in 1_u64..60_000,
         io in 1_u32..9_000,
         files in 1_u32..5,

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_under_an_earlier_verifier_is_written_again() {
+    fn rewrites_data_of_earlier_verifier() {
         let mut uncommitted = Uncommitted::new(Grid::even(2, 250, 100));
         uncommitted.note_written(0, 0, 10, FIRST);
         uncommitted.note_written(1, 200, 10, FIRST);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_under_the_same_verifier_makes_its_file_safe_and_no_other() {
+    fn commits_only_file_of_same_verifier() {
         let mut uncommitted = Uncommitted::new(Grid::even(2, 200, 100));
         uncommitted.note_written(0, 100, 10, FIRST);
         uncommitted.note_written(1, 100, 10, FIRST);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn without_blocks_a_new_verifier_is_seen_and_nothing_is_written_again() {
+    fn notices_verifier_without_rewriting() {
         let mut uncommitted = Uncommitted::without_blocks(4);
         assert!(!uncommitted.knows_blocks());
         uncommitted.note_written(17, 1 << 40, 10, FIRST);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_all_sizes_are_written_again_in_whole_runs() {
+    fn rewrites_files_in_whole_runs() {
         let ends = [300, 0, 1000, 100];
         let mut uncommitted = Uncommitted::new(Grid::of_ends(ends.into_iter(), 100, 400));
         uncommitted.note_written(0, 100, 200, FIRST);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verifier_that_always_changes_is_given_up_and_progress_forgives() {
+    fn gives_up_ever_changing_verifier() {
         let verifier = |number: u64| Verifier(number.to_be_bytes());
         let mut uncommitted = Uncommitted::new(Grid::even(1, 400, 100));
         (0..4).for_each(|block| uncommitted.note_written(0, block * 100, 100, verifier(0)));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn new_data_between_a_change_and_the_rewriting_is_no_reason_to_give_up() {
+    fn tolerates_new_data_during_rewrite() {
         let mut uncommitted = Uncommitted::new(Grid::even(1, 400, 100));
         (0..3).for_each(|block| uncommitted.note_written(0, block * 100, 100, FIRST));
         // Acknowledged under the new verifier, since it was in flight when the server restarted.

@@ -7,14 +7,14 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn bytes_whose_least_value_is_above_their_largest_are_no_histogram() {
+fn rejects_minimum_above_maximum() {
     // Version, min, max, sum, then a bucket with its count.
     assert_eq!(Histogram::from_bytes(&[1, 33, 0, 0, 0, 1]), None);
     assert!(Histogram::from_bytes(&[1, 33, 34, 0, 0, 1]).is_some());
 }
 
 #[test]
-fn buckets_cover_all_values_without_a_gap() {
+fn covers_all_values_with_buckets() {
     assert_eq!(bucket_of::<SUB_BITS>(u64::MAX), BUCKETS - 1);
     for bucket in 1..BUCKETS {
         let lowest = lowest_of::<SUB_BITS>(bucket);
@@ -35,7 +35,7 @@ fn exact_figures_of_a_small_sample() {
 }
 
 #[test]
-fn room_is_taken_for_what_is_there_only() {
+fn allocates_only_used_buckets() {
     let mut h = Histogram::sparse();
     h.record(1_000_000);
     h.record(1_200_000);
@@ -47,7 +47,7 @@ fn room_is_taken_for_what_is_there_only() {
 }
 
 #[test]
-fn what_was_packed_counts_on_as_before() {
+fn continues_counting_after_unpacking() {
     let mut h = Histogram::sparse();
     for value in [3, 70, 1_000, 1_000_000_000] {
         h.record_n(value, value);
@@ -69,7 +69,7 @@ fn what_was_packed_counts_on_as_before() {
 }
 
 #[test]
-fn buckets_that_come_twice_or_empty_are_no_histogram() {
+fn rejects_duplicate_or_empty_buckets() {
     let of = |pairs: &[u8]| Histogram::from_bytes(&[&[1, 1, 9, 30], pairs].concat());
     assert!(of(&[0, 1, 2, 1]).is_some());
     assert!(of(&[1, 1, 0, 1]).is_none(), "a bucket again");
@@ -77,7 +77,7 @@ fn buckets_that_come_twice_or_empty_are_no_histogram() {
 }
 
 #[test]
-fn a_stall_stands_for_all_that_would_have_been_scheduled_in_it() {
+fn corrects_for_coordinated_omission() {
     // 900 ops of 1 ms and one of 100 ms: 98 more were scheduled, from 99 ms down to 2 ms and 1 ms.
     let mut h = Histogram::new();
     h.record_n(1_000_000, 900);
@@ -93,7 +93,7 @@ fn a_stall_stands_for_all_that_would_have_been_scheduled_in_it() {
 }
 
 #[test]
-fn the_bound_holds_at_both_ends_of_every_bucket() {
+fn keeps_error_bound_in_every_bucket() {
     for bucket in 0..BUCKETS {
         let lowest = lowest_of::<SUB_BITS>(bucket);
         let highest = match bucket + 1 {
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_left_out_is_what_the_definition_says(
+    fn omits_what_definition_says(
         values in prop::collection::vec(0_u64..50_000, 0..40),
         pace in 1_u64..20_000,
     ) {

@@ -6,7 +6,7 @@
 use super::*;
 
 #[test]
-fn a_mount_says_all_that_was_set() {
+fn lists_all_mount_options() {
     let mut mounting = Mounting::default();
     assert_eq!(mounting.all_options(), ["vers=3", "proto=tcp"]);
     mounting.nfs.version = NfsVersion::V4_2;
@@ -21,7 +21,7 @@ fn a_mount_says_all_that_was_set() {
 }
 
 #[test]
-fn a_host_is_reached_where_ssh_finds_it() {
+fn reaches_host_through_ssh_name() {
     let host = |ssh: Option<&str>, address: Option<&str>| {
         let [ssh, address] = [ssh, address].map(|text| text.map(str::to_owned));
         Host { ssh, address, ..Host::here("h") }.reached_at().map(str::to_owned)
@@ -32,7 +32,7 @@ fn a_host_is_reached_where_ssh_finds_it() {
 }
 
 #[test]
-fn devices_are_used_as_far_as_they_are_needed() {
+fn uses_only_needed_devices() {
     let mut storage = Storage { devices: vec!["/a".into(), "/b".into()], ..Storage::default() };
     storage.directory = "/srv".into();
     assert_eq!((storage.used().len(), storage.place()), (0, Path::new("/srv")));
@@ -43,7 +43,7 @@ fn devices_are_used_as_far_as_they_are_needed() {
 }
 
 #[test]
-fn runs_agree_up_to_the_first_layer_that_differs() {
+fn finds_first_differing_layer() {
     let one = LabSpec::new(Host::here("s"), Host::here("c"));
     let mut other = one.clone();
     other.invalidation = Invalidation::Remount;

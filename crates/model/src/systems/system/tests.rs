@@ -99,7 +99,7 @@ fn shown(steps: &[PlacedStep]) -> Vec<String> {
 }
 
 #[test]
-fn variables_follow_from_settings_and_are_repeated() {
+fn expands_variables_from_settings() {
     let recipe = recipe();
     recipe.validate().unwrap();
     let filled = recipe.fill_in(&[], &places()).unwrap();
@@ -118,7 +118,7 @@ fn variables_follow_from_settings_and_are_repeated() {
 }
 
 #[test]
-fn servers_are_started_again_without_what_makes_the_system() {
+fn restarts_servers_without_setup() {
     let mut recipe = recipe();
     let run = |text: &str, again| RecipeStep {
         run: words(text),
@@ -143,7 +143,7 @@ fn servers_are_started_again_without_what_makes_the_system() {
 }
 
 #[test]
-fn what_servers_remember_is_on_storage_where_the_server_has_one() {
+fn stores_server_state_on_disk() {
     let mut recipe = recipe();
     recipe.folders = vec!["{state}/names".to_owned(), "{state}/maps".to_owned()];
     recipe.validate().unwrap();
@@ -158,7 +158,7 @@ fn what_servers_remember_is_on_storage_where_the_server_has_one() {
 }
 
 #[test]
-fn what_a_way_needs_is_started_for_that_way_alone() {
+fn starts_only_what_access_needs() {
     let mut recipe = recipe();
     let gateway = RecipeStep {
         start: words("gateway"),
@@ -186,7 +186,7 @@ fn what_a_way_needs_is_started_for_that_way_alone() {
 }
 
 #[test]
-fn roles_have_the_hosts_that_a_plan_gives_them() {
+fn assigns_hosts_to_roles() {
     let mut recipe = recipe();
     recipe.storage = false;
     let role = Role {
@@ -229,7 +229,7 @@ fn roles_have_the_hosts_that_a_plan_gives_them() {
 }
 
 #[test]
-fn clients_have_a_part_where_they_mount_it() {
+fn gives_clients_their_part() {
     let mut recipe = recipe();
     let role = Role {
         meaning: "mounts".to_owned(),
@@ -270,7 +270,7 @@ fn clients_have_a_part_where_they_mount_it() {
 }
 
 #[test]
-fn settings_that_a_recipe_lacks_or_that_are_out_of_range_are_refused() {
+fn rejects_unknown_or_excessive_settings() {
     let recipe = recipe();
     let refused =
         |given: &[(String, String)]| recipe.check_settings(given).unwrap_err().to_string();
@@ -283,7 +283,7 @@ fn settings_that_a_recipe_lacks_or_that_are_out_of_range_are_refused() {
 }
 
 #[test]
-fn each_mistake_of_a_recipe_is_named() {
+fn names_each_recipe_mistake() {
     fn mistake(change: impl FnOnce(&mut Recipe)) -> String {
         let mut recipe = recipe();
         change(&mut recipe);

@@ -30,7 +30,7 @@ fn raw(client: &mut Client, words: &[u32]) -> Result<Vec<u8>, RpcError> {
 }
 
 #[test]
-fn minor_versions_that_are_not_offered_are_refused() {
+fn refuses_disabled_minor_versions() {
     let server = server();
     let mut client = Client::connect(&server);
     for minor in [3, u32::MAX] {
@@ -48,7 +48,7 @@ fn minor_versions_that_are_not_offered_are_refused() {
 }
 
 #[test]
-fn operations_that_are_none_or_not_served_are_refused_under_their_name() {
+fn refuses_unknown_operations_by_number() {
     let server = server();
     let mut client = Client::connect(&server);
     for (words, code, status) in [
@@ -71,7 +71,7 @@ fn operations_that_are_none_or_not_served_are_refused_under_their_name() {
 }
 
 #[test]
-fn too_many_operations_are_refused_as_a_whole() {
+fn refuses_oversized_compound() {
     let server = server();
     let mut client = Client::connect(&server);
     let ops = vec![Op::Putrootfh; 129];
@@ -81,7 +81,7 @@ fn too_many_operations_are_refused_as_a_whole() {
 }
 
 #[test]
-fn operations_of_other_minor_versions_are_refused() {
+fn refuses_operations_of_other_minors() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let renew = Op::Renew { client: peer.id };
@@ -95,7 +95,7 @@ fn operations_of_other_minor_versions_are_refused() {
 }
 
 #[test]
-fn handles_that_are_none_are_distinguished_from_those_that_were() {
+fn distinguishes_invalid_from_stale_handles() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let garbage = nfs_proto::nfs4::FileHandle::from_slice(&[9; 24]).unwrap();

@@ -14,7 +14,7 @@ fn write(stateid: Stateid, offset: u64, data: &[u8]) -> Op<'_> {
 }
 
 #[test]
-fn several_reads_and_writes_in_one_compound_keep_their_order() {
+fn keeps_order_within_compound() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let (file, stateid) = peer.open("f");
@@ -126,7 +126,7 @@ fn data_is_copied_within_the_server() {
 }
 
 #[test]
-fn an_open_file_can_be_read_after_its_name_is_gone() {
+fn reads_unlinked_open_file() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let (file, stateid) = peer.open("f");
@@ -143,7 +143,7 @@ fn an_open_file_can_be_read_after_its_name_is_gone() {
 }
 
 #[test]
-fn transfers_are_cut_to_what_is_granted() {
+fn truncates_transfers_to_granted_size() {
     let config =
         ServerConfig { read_bytes_max: 4096, write_bytes_max: 4096, ..ServerConfig::default() };
     let server = start(config);

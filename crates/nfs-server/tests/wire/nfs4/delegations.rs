@@ -99,7 +99,7 @@ fn fixture(server: &Server) -> (Peer, Client, FileHandle) {
 }
 
 #[test]
-fn a_write_of_v3_recalls_and_goes_through_after_the_return() {
+fn recalls_for_v3_write() {
     let server = server();
     let (mut reader, mut writer, file) = fixture(&server);
     let stateid = open_to_read(&mut reader, 0, Claim::Name(b"f")).unwrap();
@@ -121,7 +121,7 @@ fn a_write_of_v3_recalls_and_goes_through_after_the_return() {
 }
 
 #[test]
-fn each_change_by_another_client_recalls_and_none_by_its_own() {
+fn recalls_for_changes_by_others() {
     let server = server();
     let (mut reader, _, file) = fixture(&server);
     let mut other = Peer::new(&server, 1, b"other");
@@ -163,7 +163,7 @@ fn each_change_by_another_client_recalls_and_none_by_its_own() {
 }
 
 #[test]
-fn none_is_granted_to_clients_that_want_or_can_have_none() {
+fn grants_none_to_unwilling_clients() {
     let server = server();
     let (mut reader, _, _) = fixture(&server);
     let name = Claim::Name(b"f");
@@ -179,7 +179,7 @@ fn none_is_granted_to_clients_that_want_or_can_have_none() {
 }
 
 #[test]
-fn a_reply_to_no_call_closes_the_connection() {
+fn closes_connection_on_stray_reply() {
     let server = server();
     let mut peer = callee(&server, b"reader");
     let mut reply = Vec::new();
@@ -192,7 +192,7 @@ fn a_reply_to_no_call_closes_the_connection() {
 }
 
 #[test]
-fn a_file_that_is_delegated_can_be_opened_by_others_to_read() {
+fn allows_other_readers_beside_delegation() {
     let server = server();
     let (mut reader, _, _) = fixture(&server);
     assert!(open_to_read(&mut reader, 0, Claim::Name(b"f")).is_ok());
@@ -206,7 +206,7 @@ fn a_file_that_is_delegated_can_be_opened_by_others_to_read() {
 }
 
 #[test]
-fn a_delegation_serves_only_those_who_may_read() {
+fn checks_permission_of_delegated_reads() {
     let server = server();
     let mut writer = Peer::new(&server, 1, b"writer");
     let (file, open) = writer.open("f");

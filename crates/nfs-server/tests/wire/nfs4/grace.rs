@@ -45,7 +45,7 @@ fn open_by_handle(peer: &mut Peer, file: FileHandle) -> Status {
 }
 
 #[test]
-fn what_was_open_is_taken_back_before_anything_else_is_opened() {
+fn reclaims_before_new_opens() {
     let server = server(LONG);
     let (file, _) = Peer::new(&server, 1, b"known").open("mine");
     server.restart_now();
@@ -69,7 +69,7 @@ fn what_was_open_is_taken_back_before_anything_else_is_opened() {
 
 /// pynfs REBT3a: half of the clients reclaim, close and finish before a second restart.
 #[test]
-fn what_was_closed_between_restarts_can_be_reclaimed() {
+fn reclaims_state_closed_between_restarts() {
     let server = server(LONG);
     let names: [&[u8]; 4] = [b"one", b"two", b"three", b"four"];
     let files = names.map(|name| {
@@ -95,7 +95,7 @@ fn what_was_closed_between_restarts_can_be_reclaimed() {
 }
 
 #[test]
-fn a_reclaim_needs_the_rights_of_an_open() {
+fn checks_rights_of_reclaims() {
     let server = server(LONG);
     let mut owner = Peer::new(&server, 1, b"owner");
     let (file, stateid) = owner.open("mine");
@@ -112,7 +112,7 @@ fn a_reclaim_needs_the_rights_of_an_open() {
 }
 
 #[test]
-fn clients_of_v4_0_reclaim_without_a_confirmation() {
+fn reclaims_in_v4_0_without_confirmation() {
     let server = server(LONG);
     let (file, _) = Plain::new(&server, b"known", 1).open("mine", b"owner");
     server.restart_now();
@@ -145,7 +145,7 @@ fn the_grace_period_ends_by_itself() {
 }
 
 #[test]
-fn a_second_restart_within_the_grace_period_keeps_clients_that_have_not_reclaimed() {
+fn keeps_clients_across_second_restart() {
     let server = server(LONG);
     let (file, _) = Peer::new(&server, 1, b"slow").open("mine");
     let (other, _) = Peer::new(&server, 1, b"quick").open("other");
@@ -175,7 +175,7 @@ fn a_second_restart_within_the_grace_period_keeps_clients_that_have_not_reclaime
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "what ends by time has to be waited for")]
-fn what_was_not_reclaimed_before_the_end_of_the_grace_period_is_no_more_after_a_restart() {
+fn drops_unreclaimed_state_after_grace() {
     let server = server(Duration::from_millis(100));
     let (file, _) = Peer::new(&server, 1, b"late").open("mine");
     server.restart_now();

@@ -17,7 +17,7 @@ fn on_export(peer: &mut Peer, op: Op<'_>) -> super::fixtures::Reply4 {
 }
 
 #[test]
-fn names_that_no_directory_can_hold_are_refused() {
+fn refuses_invalid_names() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let long = "n".repeat(256);
@@ -42,7 +42,7 @@ fn names_that_no_directory_can_hold_are_refused() {
 }
 
 #[test]
-fn all_kinds_of_objects_are_made_and_distinguished() {
+fn creates_all_object_kinds() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     peer.client.user = ROOT;
@@ -91,7 +91,7 @@ fn open(how: OpenHow<'_>) -> Op<'_> {
 }
 
 #[test]
-fn open_makes_files_in_all_its_ways() {
+fn creates_files_in_every_open_mode() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     assert_eq!(on_export(&mut peer, open(OpenHow::NoCreate)).status(), Status::NoEnt);

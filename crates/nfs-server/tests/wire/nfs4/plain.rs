@@ -21,7 +21,7 @@ fn lock(open: Stateid, seqids: (u32, u32), owner: StateOwner<'_>) -> Op<'_> {
 }
 
 #[test]
-fn a_file_is_opened_confirmed_written_read_and_closed() {
+fn opens_writes_reads_and_closes_file() {
     let server = server();
     let mut plain = Plain::new(&server, b"me", 1);
     let (file, stateid) = plain.open("f", b"owner");
@@ -44,7 +44,7 @@ fn a_file_is_opened_confirmed_written_read_and_closed() {
 }
 
 #[test]
-fn an_open_sent_again_makes_nothing_twice() {
+fn creates_once_for_repeated_open() {
     let server = server();
     let mut plain = Plain::new(&server, b"me", 1);
     let first = plain.open_reply("f", b"owner", 1);
@@ -59,7 +59,7 @@ fn an_open_sent_again_makes_nothing_twice() {
 }
 
 #[test]
-fn a_kept_result_is_not_given_to_another_operation_of_the_same_number() {
+fn does_not_reuse_reply_for_other_operation() {
     let server = server();
     let mut plain = Plain::new(&server, b"me", 1);
     let (file, stateid) = plain.open("f", b"owner");
@@ -72,7 +72,7 @@ fn a_kept_result_is_not_given_to_another_operation_of_the_same_number() {
 }
 
 #[test]
-fn locks_are_denied_to_others_with_the_name_of_the_holder() {
+fn names_holder_of_denied_lock() {
     let server = server();
     let (mut one, mut two) = (Plain::new(&server, b"1", 1), Plain::new(&server, b"2", 1));
     let (file, open) = one.open("f", b"o");
@@ -96,7 +96,7 @@ fn locks_are_denied_to_others_with_the_name_of_the_holder() {
 }
 
 #[test]
-fn a_lease_that_ran_out_is_reported_and_the_file_is_free() {
+fn reports_expired_lease() {
     let server = start(ServerConfig { lease_s: 1, ..ServerConfig::default() });
     let mut plain = Plain::new(&server, b"me", 1);
     let (file, stateid) = plain.open("f", b"owner");
@@ -112,7 +112,7 @@ fn a_lease_that_ran_out_is_reported_and_the_file_is_free() {
 }
 
 #[test]
-fn a_planned_restart_forgets_clients_and_keeps_files() {
+fn forgets_clients_at_planned_restart() {
     let server = server();
     let mut plain = Plain::new(&server, b"me", 1);
     let (file, stateid) = plain.open("f", b"owner");

@@ -13,7 +13,7 @@ use crate::client::Client;
 const EXPORT: [Op<'static>; 2] = [Op::Putrootfh, Op::Lookup { name: b"export" }];
 
 #[test]
-fn a_call_that_comes_again_is_answered_and_not_carried_out() {
+fn replays_cached_reply() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     peer.open("f");
@@ -33,7 +33,7 @@ fn a_call_that_comes_again_is_answered_and_not_carried_out() {
 }
 
 #[test]
-fn a_reply_that_was_not_kept_is_reported_as_such() {
+fn reports_uncached_reply() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     peer.sequence += 1;
@@ -50,7 +50,7 @@ fn a_reply_that_was_not_kept_is_reported_as_such() {
 }
 
 #[test]
-fn another_call_under_the_number_of_the_last_one_is_distinguished() {
+fn detects_false_retry() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     peer.open("f");
@@ -65,7 +65,7 @@ fn another_call_under_the_number_of_the_last_one_is_distinguished() {
 }
 
 #[test]
-fn calls_outside_of_sessions_are_few_and_alone() {
+fn limits_calls_outside_sessions() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let mut alone = |ops: &[Op<'_>]| compound(&mut peer.client, 1, ops).status();
@@ -86,7 +86,7 @@ fn calls_outside_of_sessions_are_few_and_alone() {
 }
 
 #[test]
-fn create_session_comes_once_for_each_number() {
+fn creates_session_once_per_number() {
     let server = server();
     let mut client = Client::connect(&server);
     let (id, sequence) = exchange_id(&mut client, b"me", 1);
@@ -105,7 +105,7 @@ fn create_session_comes_once_for_each_number() {
 }
 
 #[test]
-fn a_session_holds_its_calls_and_replies_to_their_limits() {
+fn enforces_session_limits() {
     let server = server();
     let channel = ChannelAttributes {
         request_bytes_max: 600,
@@ -142,7 +142,7 @@ fn a_session_holds_its_calls_and_replies_to_their_limits() {
 }
 
 #[test]
-fn a_compound_can_go_on_with_what_it_has_just_opened() {
+fn uses_new_open_within_compound() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let mut scratch = Vec::new();
@@ -161,7 +161,7 @@ fn a_compound_can_go_on_with_what_it_has_just_opened() {
 }
 
 #[test]
-fn stateids_are_tested_and_freed_one_by_one() {
+fn tests_and_frees_stateids() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let (_, stateid) = peer.open("f");
@@ -178,7 +178,7 @@ fn stateids_are_tested_and_freed_one_by_one() {
 }
 
 #[test]
-fn a_planned_restart_is_reported_as_a_bad_session() {
+fn reports_bad_session_after_restart() {
     let server = server();
     let mut peer = Peer::new(&server, 1, b"me");
     let (file, stateid) = peer.open("f");
@@ -196,7 +196,7 @@ fn a_planned_restart_is_reported_as_a_bad_session() {
 }
 
 #[test]
-fn a_client_that_starts_again_replaces_itself() {
+fn replaces_restarted_client() {
     let server = server();
     let mut old = Peer::new(&server, 1, b"me");
     let (file, _) = old.open("f");
@@ -211,7 +211,7 @@ fn a_client_that_starts_again_replaces_itself() {
 }
 
 #[test]
-fn an_open_waits_until_nothing_is_left_to_reclaim() {
+fn delays_open_until_reclaim_ends() {
     let server = server();
     let mut client = Client::connect(&server);
     let (id, sequence) = exchange_id(&mut client, b"me", 1);
@@ -227,7 +227,7 @@ fn an_open_waits_until_nothing_is_left_to_reclaim() {
 }
 
 #[test]
-fn renaming_tells_of_both_directories_and_lookups_see_it() {
+fn reports_both_directories_of_rename() {
     let server = server();
     let mut peer = Peer::new(&server, 2, b"me");
     peer.open("a");

@@ -56,7 +56,7 @@ fn change_of(peer: &mut Peer, file: FileHandle) -> u64 {
 }
 
 #[test]
-fn attributes_are_set_read_replaced_and_removed() {
+fn sets_reads_replaces_and_removes() {
     let server = server();
     let mut peer = Peer::new(&server, 2, b"me");
     let (file, _) = peer.open("a");
@@ -81,7 +81,7 @@ fn attributes_are_set_read_replaced_and_removed() {
 }
 
 #[test]
-fn the_reply_names_the_change_and_the_change_attribute_follows_it() {
+fn updates_change_attribute() {
     let server = server();
     let mut peer = Peer::new(&server, 2, b"me");
     let (file, _) = peer.open("a");
@@ -96,7 +96,7 @@ fn the_reply_names_the_change_and_the_change_attribute_follows_it() {
 }
 
 #[test]
-fn a_list_keeps_to_its_maxcount_and_goes_on_at_its_cookie() {
+fn pages_attribute_list_by_cookie() {
     let server = server();
     let mut peer = Peer::new(&server, 2, b"me");
     let (file, _) = peer.open("a");
@@ -126,7 +126,7 @@ fn a_list_keeps_to_its_maxcount_and_goes_on_at_its_cookie() {
 }
 
 #[test]
-fn what_is_too_large_or_has_no_name_is_refused() {
+fn refuses_oversized_and_unnamed() {
     let server = server();
     let mut peer = Peer::new(&server, 2, b"me");
     let (file, _) = peer.open("a");
@@ -149,7 +149,7 @@ fn what_is_too_large_or_has_no_name_is_refused() {
 }
 
 #[test]
-fn a_value_or_a_list_that_the_session_has_no_room_for_is_refused_as_too_big() {
+fn refuses_value_beyond_session_limit() {
     let server = server();
     let mut peer = Peer::new(&server, 2, b"me");
     let (file, _) = peer.open("a");
@@ -165,7 +165,7 @@ fn a_value_or_a_list_that_the_session_has_no_room_for_is_refused_as_too_big() {
 }
 
 #[test]
-fn support_is_an_attribute_and_rights_are_part_of_access() {
+fn reports_support_and_access_rights() {
     let server = server();
     let request = Bitmap::of(&[attribute::XATTR_SUPPORT]);
     for (minor, support) in [(1, None), (2, Some(true))] {
@@ -186,7 +186,7 @@ fn support_is_an_attribute_and_rights_are_part_of_access() {
 }
 
 #[test]
-fn others_read_what_the_mode_shows_and_change_nothing() {
+fn restricts_others_to_reading() {
     let server = server();
     let mut owner = Peer::new(&server, 2, b"me");
     let (file, _) = owner.open("a");
@@ -202,7 +202,7 @@ fn others_read_what_the_mode_shows_and_change_nothing() {
 }
 
 #[test]
-fn minor_versions_before_have_no_such_operations() {
+fn refuses_xattrs_in_earlier_minors() {
     let server = start(ServerConfig::default());
     let mut peer = Peer::new(&server, 1, b"me");
     for op in [

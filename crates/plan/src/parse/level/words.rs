@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_split_where_their_setting_says() {
+    fn splits_words_by_separator() {
         let words = |setting, text| read(setting, text).unwrap();
         assert_eq!(words(Setting::FormatOptions, " -E  a=1,b -K"), ["-E", "a=1,b", "-K"]);
         assert_eq!(words(Setting::ExportOptions, "async, no_wdelay"), ["async", "no_wdelay"]);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_taken_for_something_else_is_refused() {
+    fn rejects_ambiguous_words() {
         let refused = |setting, text| read(setting, text).unwrap_err().message;
         assert_eq!(
             refused(Setting::MountOptions, "noac,,hard"),

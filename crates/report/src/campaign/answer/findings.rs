@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_the_only_pair_without_a_difference() {
+    fn names_only_pair_without_difference() {
         let find = |figures| {
             let mut findings = Findings::default();
             findings.count(1, 0);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_have_two_digits_and_more_where_they_are_near_one() {
+    fn adds_digits_to_ratios_near_one() {
         let ranges = [(3.21, 3.56), (2.0, 2.04), (1.04, 1.3), (12.4, 101.0)];
         let shown = ranges
             .map(|(smallest, largest)| Ratios { smallest, largest, interval: None }.as_times());

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_is_judged_by_the_interval_and_the_smallest_effect() {
+    fn judges_sentence_by_interval() {
         use Expectation::{Faster, NoDifference, Slower};
         use Outcome::{BorneOut, Contradicted, Undecided};
         for (expect, ratio, interval, outcome) in [
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_times_as_many_trials_would_decide() {
+    fn estimates_trials_needed() {
         use Expectation::{Faster, NoDifference, Slower};
         // Half of the interval is 0.2 in logarithms; 5 % is 0.0488.
         for (expect, log, times) in [

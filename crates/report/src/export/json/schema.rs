@@ -94,7 +94,7 @@ impl JsonSchema for Members {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_checked_schema_is_that_of_the_types() {
+    fn keeps_checked_schema_current() {
         let checked = include_str!("../../../../../docs/results.schema.json");
         assert!(
             checked == super::schema(),

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_carried_while_the_client_was_at_its_limit_is_described() {
+    fn describes_load_at_client_limit() {
         let describe = |limited: &[bool]| describe_uncounted(&curve(limited)).join(" ");
         assert_eq!(describe(&[false, false]), "");
         let which = |text: String| text.split(" this host was").next().unwrap().to_owned();

@@ -64,7 +64,7 @@ const fn differs(outcome: Outcome) -> bool {
 }
 
 #[test]
-fn the_same_server_twice_does_not_differ() {
+fn finds_same_server_equal() {
     for heaviest in [[300, 300], [300, 270]] {
         let wrong = count(heaviest, [4.0, 4.0], |time, peak| differs(time) || differs(peak));
         assert!(wrong * 50 <= CURVES, "{heaviest:?}: {wrong} of {CURVES}");
@@ -84,7 +84,7 @@ fn a_slower_server_is_found() {
 }
 
 #[test]
-fn pairs_at_the_same_load_give_ratio_overall_and_interval() {
+fn pairs_equal_loads_with_interval() {
     let before =
         curve(&[(100, 100.0, 1_000_000), (200, 200.0, 2_000_000), (300, 300.0, 4_000_000)]);
     let after = curve(&[(100, 100.0, 2_000_000), (200, 200.0, 4_000_000), (300, 300.0, 8_000_000)]);
@@ -101,7 +101,7 @@ fn pairs_at_the_same_load_give_ratio_overall_and_interval() {
 }
 
 #[test]
-fn a_load_that_the_other_curve_has_not_lies_between_two_that_it_has() {
+fn interpolates_missing_load() {
     let before = curve(&[(100, 100.0, 1_000), (150, 150.0, 1_000), (400, 400.0, 9_000)]);
     let after = curve(&[(100, 100.0, 1_000), (200, 200.0, 3_000), (300, 200.0, 900_000)]);
     let compared = CurvesCompared::of(&before, &after, 0.05);
@@ -115,7 +115,7 @@ fn a_load_that_the_other_curve_has_not_lies_between_two_that_it_has() {
 }
 
 #[test]
-fn peaks_differ_where_what_is_sustained_lies_beyond_what_the_other_does_not() {
+fn separates_peaks_by_sustained_loads() {
     let of = |sustained: u64, short: u64| {
         curve(&[(sustained, sustained as f64, 1), (short, sustained as f64, 900)])
     };

@@ -29,7 +29,7 @@ fn noise(n: usize, percent: f64, random: &mut SplitMix64) -> Vec<u64> {
 }
 
 #[test]
-fn one_extreme_trial_of_many_is_a_note_and_the_row_stays_clean() {
+fn notes_single_extreme_of_many() {
     let mut rates = vec![1_000, 1_020, 990, 1_010, 980, 1_030, 1_000, 995, 1_005, 1_015, 985];
     rates.push(300);
     let judged = pass(&requested(&rates), Pass::Write);
@@ -46,7 +46,7 @@ fn one_extreme_trial_of_many_is_a_note_and_the_row_stays_clean() {
 }
 
 #[test]
-fn outliers_that_are_many_or_make_the_interval_wide_mark_the_row() {
+fn marks_row_for_harmful_outliers() {
     // With five trials, an outlier is one end of the interval.
     let few = [1_000, 1_010, 1_005, 995, 600];
     assert_eq!(severity_of(&requested(&few), CaveatCode::Outlier), Some(Severity::Degraded));
@@ -60,7 +60,7 @@ fn outliers_that_are_many_or_make_the_interval_wide_mark_the_row() {
 }
 
 #[test]
-fn a_drift_marks_the_row_beyond_the_accuracy_that_was_requested() {
+fn marks_drift_beyond_requested_accuracy() {
     let little = [1_000, 990, 970, 960, 940];
     assert_eq!(severity_of(&writes(&little), CaveatCode::Drift), Some(Severity::Degraded));
     assert_eq!(severity_of(&requested(&little), CaveatCode::Drift), Some(Severity::Note));
@@ -71,7 +71,7 @@ fn a_drift_marks_the_row_beyond_the_accuracy_that_was_requested() {
 }
 
 #[test]
-fn a_disturbed_trial_is_seen_and_marks_the_row_only_among_few() {
+fn marks_row_for_one_of_few_trials() {
     for n in [5, 6, 9, 15, 25] {
         let mut random = SplitMix64::new(n as u64);
         let (mut seen, mut marked) = (0, 0);
@@ -92,7 +92,7 @@ fn a_disturbed_trial_is_seen_and_marks_the_row_only_among_few() {
 }
 
 #[test]
-fn a_target_that_ages_is_marked_at_any_number_of_trials() {
+fn marks_aging_target_for_any_count() {
     for n in [5, 8, 15, 25] {
         let mut random = SplitMix64::new(n as u64);
         let mut marked = 0;

@@ -38,7 +38,7 @@ fn disturbed_trials_are_set_aside() {
 }
 
 #[test]
-fn all_trials_count_if_most_are_disturbed() {
+fn counts_all_if_most_are_disturbed() {
     let run = stolen(&[(1_000, 200), (990, 210), (1_010, 0), (1_005, 190)]);
     let judged = pass(&run, Pass::Write);
     assert_eq!((judged.trials_used, judged.set_aside.len(), disturbed_trials(&run)), (4, 0, 0));
@@ -50,7 +50,7 @@ fn all_trials_count_if_most_are_disturbed() {
 }
 
 #[test]
-fn a_plan_may_let_disturbed_trials_count() {
+fn lets_plan_count_disturbed_trials() {
     let mut run = stolen(&[(1_000, 0), (990, 0), (1_010, 0), (610, 390)]);
     run.spec.repetition.interference = InterferenceRule::Keep;
     let judged = pass(&run, Pass::Write);

@@ -11,7 +11,7 @@ fn evidence_of(judged: &Judged, code: CaveatCode) -> Option<String> {
 }
 
 #[test]
-fn trials_in_perfect_order_are_a_drift_and_others_are_none() {
+fn reports_only_perfect_order_as_drift() {
     let drift = |rates: &[u64]| evidence_of(&pass(&writes(rates), Pass::Write), CaveatCode::Drift);
     assert_eq!(
         drift(&[100, 99, 97, 96, 94]).unwrap(),
@@ -26,7 +26,7 @@ fn trials_in_perfect_order_are_a_drift_and_others_are_none() {
 }
 
 #[test]
-fn a_drift_is_looked_for_in_the_order_in_which_trials_were_made() {
+fn looks_for_drift_in_order_of_trials() {
     let mut run = writes(&[100, 99, 97, 96, 94]);
     for (trial, position) in run.trials.iter_mut().zip([7, 30, 11, 2, 19]) {
         trial.position = position;
@@ -55,7 +55,7 @@ fn mixes(trials: &[&[u64]]) -> Run {
 }
 
 #[test]
-fn trials_that_had_not_settled_are_counted_and_reported_with_two_numbers() {
+fn counts_unsettled_trials() {
     let even: &[u64] = &[1_000; 6];
     let judged = pass(&mixes(&[even, even, even]), Pass::Mix);
     assert_eq!(evidence_of(&judged, CaveatCode::NotSteady), None);
@@ -70,7 +70,7 @@ fn trials_that_had_not_settled_are_counted_and_reported_with_two_numbers() {
 }
 
 #[test]
-fn the_common_figure_is_that_of_the_time_when_all_were_busy() {
+fn computes_rate_of_common_window() {
     let mut run = writes(&[90, 100, 110]);
     assert!(pass(&run, Pass::Write).common.is_none());
     for trial in &mut run.trials {
@@ -83,7 +83,7 @@ fn the_common_figure_is_that_of_the_time_when_all_were_busy() {
 }
 
 #[test]
-fn a_closed_loop_has_an_estimate_and_an_open_one_needs_none() {
+fn estimates_open_loop_only_from_closed() {
     // 900 ops of 1 ms and a stall of 100 ms in one slot: one second at 1.11 ms each.
     let mut run = writes(&[901]);
     let kind = &mut run.trials[0].passes[0].kinds[0];
@@ -112,7 +112,7 @@ fn stats_of(rates: &[u64]) -> Run {
 }
 
 #[test]
-fn trials_that_depend_on_those_before_them_interact() {
+fn reports_dependent_trials() {
     let evidence = |rates: &[u64]| {
         evidence_of(&pass(&stats_of(rates), Pass::Stat), CaveatCode::TrialsInteract)
     };
@@ -133,7 +133,7 @@ fn trials_that_depend_on_those_before_them_interact() {
 }
 
 #[test]
-fn trials_in_waves_that_cannot_move_the_figure_are_a_note() {
+fn notes_harmless_waves() {
     let severity = |rates: &[u64]| {
         let judged = pass(&stats_of(rates), Pass::Stat);
         let found = judged.caveats.iter().find(|c| c.code == CaveatCode::TrialsInteract);

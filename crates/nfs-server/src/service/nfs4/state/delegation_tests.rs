@@ -87,7 +87,7 @@ fn counts(world: &World) -> [u64; 4] {
 }
 
 #[test]
-fn a_reader_alone_gets_a_delegation_and_reads_by_it() {
+fn delegates_to_single_reader() {
     let world = World::new();
     let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
     assert!(!world.tables.has_delegations());
@@ -110,7 +110,7 @@ fn a_reader_alone_gets_a_delegation_and_reads_by_it() {
 }
 
 #[test]
-fn none_is_granted_beside_a_writer_or_without_a_way_to_recall_it() {
+fn requires_backchannel_and_no_writer() {
     let world = World::new();
     let (file, mut reader) = (world.file("f"), Callee::new(&world, b"reader"));
     let (writer, _) = world.modern(b"writer", 1);
@@ -130,7 +130,7 @@ fn none_is_granted_beside_a_writer_or_without_a_way_to_recall_it() {
 }
 
 #[test]
-fn a_client_without_a_backchannel_is_not_urged_to_bind_one() {
+fn does_not_request_unusable_backchannel() {
     let world = World::new();
     let file = world.file("f");
     let (client, id) = world.modern(b"never called", 1);
@@ -145,7 +145,7 @@ fn a_client_without_a_backchannel_is_not_urged_to_bind_one() {
 }
 
 #[test]
-fn a_writer_waits_until_the_delegation_is_returned() {
+fn delays_writer_until_return() {
     let mut world = World::new();
     let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
     let stateid = reader.delegate(&world, file).unwrap();
@@ -174,7 +174,7 @@ fn a_writer_waits_until_the_delegation_is_returned() {
 }
 
 #[test]
-fn what_changes_a_file_recalls_from_others_and_never_from_the_changing_client() {
+fn recalls_only_from_other_clients() {
     let world = World::new();
     let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
     reader.delegate(&world, file).unwrap();
@@ -189,7 +189,7 @@ fn what_changes_a_file_recalls_from_others_and_never_from_the_changing_client() 
 }
 
 #[test]
-fn a_delegation_that_is_kept_is_revoked_after_a_lease_and_freed_by_its_client() {
+fn revokes_delegation_after_lease() {
     let mut world = World::new();
     let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
     let stateid = reader.delegate(&world, file).unwrap();
@@ -218,7 +218,7 @@ fn a_delegation_that_is_kept_is_revoked_after_a_lease_and_freed_by_its_client() 
 }
 
 #[test]
-fn a_delegation_that_is_held_cannot_be_freed_closed_or_locked_under() {
+fn protects_delegation_in_use() {
     let world = World::new();
     let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
     let stateid = reader.delegate(&world, file).unwrap();
@@ -234,7 +234,7 @@ fn a_delegation_that_is_held_cannot_be_freed_closed_or_locked_under() {
 }
 
 #[test]
-fn a_client_that_is_gone_stands_in_no_way() {
+fn ignores_client_that_is_gone() {
     let mut world = World::new();
     let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
     reader.delegate(&world, file).unwrap();
@@ -251,7 +251,7 @@ fn a_client_that_is_gone_stands_in_no_way() {
 }
 
 #[test]
-fn a_lost_connection_has_the_recall_sent_again_over_the_next() {
+fn repeats_recall_after_lost_connection() {
     let world = World::new();
     let (file, mut reader) = (world.file("f"), Callee::new(&world, b"reader"));
     let stateid = reader.delegate(&world, file).unwrap();
@@ -278,7 +278,7 @@ fn a_lost_connection_has_the_recall_sent_again_over_the_next() {
 }
 
 #[test]
-fn recalls_of_a_session_go_one_after_another() {
+fn sends_recalls_in_turn() {
     let world = World::new();
     let reader = Callee::new(&world, b"reader");
     let files = ["a", "b", "c"].map(|name| world.file(name));
@@ -297,7 +297,7 @@ fn recalls_of_a_session_go_one_after_another() {
 }
 
 #[test]
-fn a_restart_ends_delegations_and_lets_their_files_be_reclaimed() {
+fn reclaims_files_delegated_before_restart() {
     let world = World::new();
     let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
     reader.delegate(&world, file).unwrap();

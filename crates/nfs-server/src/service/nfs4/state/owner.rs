@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_sent_again_gets_the_reply_it_missed() {
+    fn repeats_missed_reply() {
         let mut owner = owner(7);
         assert_eq!(owner.begin(6, 0), Err(Status::BadSeqid), "there is nothing to replay yet");
         assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::New));

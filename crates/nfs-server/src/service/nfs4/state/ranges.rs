@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_come_from_the_wire_and_go_back() {
+    fn converts_lock_lengths() {
         assert_eq!(Span::new(5, 0), Err(Status::Inval));
         assert_eq!(Span::new(5, 10), Ok(span(5, 14)));
         assert_eq!(Span::new(5, u64::MAX), Ok(span(5, u64::MAX)));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn touching_ranges_join_and_a_hole_splits() {
+    fn joins_and_splits_ranges() {
         let mut ranges = Ranges::default();
         ranges.set(1, span(0, 9), LockMode::Exclusive);
         ranges.set(1, span(10, 19), LockMode::Exclusive);
@@ -179,7 +179,7 @@ mod tests {
     proptest! {
         /// Compares locks by 3 owners on 16 bytes with a plain table of bytes.
         #[test]
-        fn ranges_are_as_a_table_of_bytes(
+        fn matches_byte_table_model(
             steps in prop::collection::vec((0_u64..3, 0_u64..16, 0_u64..16, 0_u8..3), 1..60)
         ) {
             let mut ranges = Ranges::default();

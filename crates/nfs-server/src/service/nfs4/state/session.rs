@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_goes_one_step_at_a_time_and_remembers_the_last() {
+    fn advances_slot_and_caches_reply() {
         let mut slot = Slot::default();
         for wrong in [0, 2, u32::MAX] {
             assert_eq!(slot.place_call(wrong), Err(Status::SeqMisordered), "{wrong}");

@@ -14,7 +14,7 @@ const THREADS: u64 = 4;
 const STEPS: u64 = 2_000;
 
 #[test]
-fn clients_that_come_expire_and_conflict_leave_nothing_behind() {
+fn leaves_no_state_behind() {
     let fs = FileSystem::new(StoreMode::Keep, 1 << 20, 7, FileTime(1));
     let set = SetAttributes::default();
     let files: Vec<_> = [b"a", b"b", b"c"]

@@ -128,7 +128,7 @@ impl World {
 }
 
 #[test]
-fn a_client_of_v4_0_confirms_itself_and_may_do_so_twice() {
+fn confirms_v4_0_client_twice() {
     let world = World::new();
     let now = world.now_ns;
     let (id, confirm) = world.tables.set_client_id(identity(b"a", 1), now).unwrap();
@@ -150,7 +150,7 @@ fn a_client_of_v4_0_confirms_itself_and_may_do_so_twice() {
 }
 
 #[test]
-fn a_client_that_starts_again_loses_its_state_when_it_confirms() {
+fn drops_old_state_at_confirmation() {
     let world = World::new();
     let file = world.file("f");
     let old = world.plain(b"a", 1);
@@ -166,7 +166,7 @@ fn a_client_that_starts_again_loses_its_state_when_it_confirms() {
 }
 
 #[test]
-fn a_name_is_another_users_while_it_holds_state() {
+fn protects_client_name_with_state() {
     let world = World::new();
     let thief = Identity { principal: 66, ..identity(b"a", 1) };
     let now = world.now_ns;
@@ -217,7 +217,7 @@ fn exchange_id_follows_the_table() {
 }
 
 #[test]
-fn create_session_is_carried_out_once_for_each_sequence() {
+fn creates_session_once_per_sequence() {
     let world = World::new();
     let made =
         world.tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, world.now_ns).unwrap();
@@ -232,7 +232,7 @@ fn create_session_is_carried_out_once_for_each_sequence() {
 }
 
 #[test]
-fn a_client_is_destroyed_only_when_it_holds_nothing() {
+fn destroys_only_idle_client() {
     let world = World::new();
     let (client, session) = world.modern(b"a", 1);
     let now = world.now_ns;
@@ -248,7 +248,7 @@ fn a_client_is_destroyed_only_when_it_holds_nothing() {
 }
 
 #[test]
-fn a_lease_runs_out_unless_it_is_renewed() {
+fn expires_lease_unless_renewed() {
     let mut world = World::new();
     let file = world.file("f");
     let client = world.plain(b"a", 1);
@@ -270,7 +270,7 @@ fn a_lease_runs_out_unless_it_is_renewed() {
 }
 
 #[test]
-fn an_expired_client_stands_in_nobodys_way() {
+fn ignores_expired_client() {
     let mut world = World::new();
     let file = world.file("f");
     let sleeper = world.plain(b"sleeper", 1);
@@ -302,7 +302,7 @@ fn new_clients_sweep_the_expired_away() {
 }
 
 #[test]
-fn clients_wait_for_memory_until_leases_run_out() {
+fn makes_clients_wait_for_memory() {
     let mut world = World::with_memory(1 << 20);
     let budget = Arc::clone(&world.tables.memory.clients);
     let introduce = |world: &World, number: u32| {
@@ -341,7 +341,7 @@ fn state_of_a_client_is_charged() {
 }
 
 #[test]
-fn sessions_get_the_slots_that_there_is_memory_for() {
+fn grants_slots_within_memory() {
     let world = World::with_memory(1 << 20);
     let made = world.tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, 0).unwrap();
     let fore = ChannelAttributes { requests_max: 16_384, ..CHANNEL };
@@ -403,7 +403,7 @@ fn reclaimed_locks_prolong_the_grace_period() {
 }
 
 #[test]
-fn a_restart_forgets_everybody_and_says_so() {
+fn forgets_clients_at_restart() {
     let world = World::new();
     let file = world.file("f");
     let plain = world.plain(b"a", 1);
@@ -426,7 +426,7 @@ fn a_restart_forgets_everybody_and_says_so() {
 }
 
 #[test]
-fn shares_that_deny_each_other_do_not_meet() {
+fn enforces_share_denials() {
     for access in 1..4 {
         for deny in 0..4 {
             for (other_access, other_deny) in [(1, 0), (2, 0), (3, 0), (1, 1), (2, 2), (3, 3)] {
@@ -448,7 +448,7 @@ fn shares_that_deny_each_other_do_not_meet() {
 }
 
 #[test]
-fn an_open_widens_and_narrows_to_what_was_requested_before() {
+fn upgrades_and_downgrades_open() {
     let world = World::new();
     let file = world.file("f");
     let (client, _) = world.modern(b"a", 1);
@@ -474,7 +474,7 @@ fn an_open_widens_and_narrows_to_what_was_requested_before() {
 }
 
 #[test]
-fn locks_exclude_other_owners_and_go_with_their_open() {
+fn excludes_locks_of_other_owners() {
     let world = World::new();
     let file = world.file("f");
     let (one, _) = world.modern(b"a", 1);
@@ -510,7 +510,7 @@ fn locks_exclude_other_owners_and_go_with_their_open() {
 }
 
 #[test]
-fn a_lock_needs_an_open_that_allows_it() {
+fn requires_matching_open_for_lock() {
     let world = World::new();
     let file = world.file("f");
     let client = world.plain(b"a", 1);
@@ -530,7 +530,7 @@ fn reply(text: &[u8]) -> LastReply {
 }
 
 #[test]
-fn a_close_sent_again_is_answered_and_a_later_call_is_not() {
+fn answers_repeated_close() {
     let world = World::new();
     let file = world.file("f");
     let client = world.plain(b"a", 1);
@@ -557,7 +557,7 @@ fn a_close_sent_again_is_answered_and_a_later_call_is_not() {
 }
 
 #[test]
-fn an_owner_that_never_confirmed_starts_over() {
+fn restarts_unconfirmed_owner() {
     let world = World::new();
     let file = world.file("f");
     let client = world.plain(b"a", 1);
@@ -573,7 +573,7 @@ fn an_owner_that_never_confirmed_starts_over() {
 }
 
 #[test]
-fn stateids_belong_to_their_client_and_file() {
+fn ties_stateids_to_client_and_file() {
     let world = World::new();
     let (file, other) = (world.file("f"), world.file("g"));
     let (one, _) = world.modern(b"a", 1);
@@ -593,7 +593,7 @@ fn stateids_belong_to_their_client_and_file() {
 }
 
 #[test]
-fn an_open_file_lives_until_it_is_closed() {
+fn keeps_open_file_until_close() {
     let world = World::new();
     let file = world.file("f");
     let (client, _) = world.modern(b"a", 1);
