@@ -46,8 +46,8 @@ Where campaigns differ in more than one thing, the output names what can't be se
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct CompareArgs {
-    /// The number of a campaign in the results file, `last`, another results file (its last
-    /// campaign), or FILE:N; or the FILE.json of `dfsbench replay --format json`
+    /// Number of a campaign in the results file, `last`, another results file (its last campaign),
+    /// or FILE:N; or the FILE.json of `dfsbench replay --format json`
     pub before: String,
     /// The same for the other side [default: the same campaign, with two --where]
     pub after: Option<String>,
@@ -122,8 +122,8 @@ pub struct ByArgs {
 #[derive(Debug, Parser)]
 #[command(after_help = FACTORS_EXAMPLES)]
 pub struct FactorsArgs {
-    /// The number of a campaign in the results file, `last`, another results file (its last
-    /// campaign), or FILE:N; several are taken apart together
+    /// Number of a campaign in the results file, `last`, another results file (its last campaign),
+    /// or FILE:N; several are analyzed together
     #[arg(default_value = "last", value_name = "CAMPAIGN")]
     pub campaigns: Vec<String>,
     /// The properties that distinguish campaigns

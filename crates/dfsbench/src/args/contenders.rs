@@ -27,8 +27,8 @@ Exit codes: 0 ok, 2 wrong usage, 4 a contender has no figure in some work, becau
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct ContendersArgs {
-    /// The number of a campaign in the results file, `last`, another results file (its last
-    /// campaign), or FILE:N
+    /// Number of a campaign in the results file, `last`, another results file (its last campaign),
+    /// or FILE:N
     #[arg(default_value = "last", value_name = "CAMPAIGN")]
     pub campaign: String,
     /// The contender that others are compared with: a target, with what the plan sets of its system

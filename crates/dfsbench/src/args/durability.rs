@@ -126,7 +126,7 @@ pub struct DurabilityArgs {
     /// Planned fault of the in-memory server, as for `dfsbench serve --fault`
     #[arg(long, value_name = "FAULT", help_heading = "Load")]
     pub fault: Vec<String>,
-    /// A device whose content may be destroyed, as the plan names it
+    /// Device whose contents may be destroyed, as written in the plan
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', help_heading = "Load")]
     pub allow_destroy: Vec<PathBuf>,
     /// Time limit for the target to be back after an event; later nothing can be verified

@@ -6,7 +6,7 @@ use crate::rig::{End, Rig};
 fn words_of_a_run_without_the_command_name_it() {
     let rig = Rig::new();
     for word in ["--quick", "nfs://localhost/export", "/srv/data", "mine.toml", "metadata"] {
-        let name = format!("what measures is `run`: dfsbench run {word}");
+        let name = format!("did you mean `dfsbench run {word}`?");
         rig.refused(&[word], 2, &[&name]);
     }
     for word in ["--no-such-option", "no-such-command"] {
@@ -101,8 +101,8 @@ fn examples_are_stacked_on_80_columns() {
         End::of(command.env("COLUMNS", columns).output().unwrap()).stdout
     };
     let command = "\n  dfsbench run /mnt/data --direct";
-    assert!(help("80").contains(&format!("{command}\n      a directory, past")), "{}", help("80"));
-    assert!(help("100").contains(&format!("{command}             a directory, past")));
+    assert!(help("80").contains(&format!("{command}\n      a directory, bypassing")), "{}", help("80"));
+    assert!(help("100").contains(&format!("{command}             a directory, bypassing")));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Hosts that a job brings, and what schedulers are given: agents that come over TCP by hand.
+//! Hosts of a job, and what schedulers are given: agents that come over TCP by hand.
 
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader};
