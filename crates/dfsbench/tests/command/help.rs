@@ -101,7 +101,8 @@ fn examples_are_stacked_on_80_columns() {
         End::of(command.env("COLUMNS", columns).output().unwrap()).stdout
     };
     let command = "\n  dfsbench run /mnt/data --direct";
-    assert!(help("80").contains(&format!("{command}\n      a directory, bypassing")), "{}", help("80"));
+    let narrow = help("80");
+    assert!(narrow.contains(&format!("{command}\n      a directory, bypassing")), "{narrow}");
     assert!(help("100").contains(&format!("{command}             a directory, bypassing")));
 }
 
