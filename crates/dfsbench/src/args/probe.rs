@@ -27,7 +27,7 @@ Examples:
 pub struct ProbeArgs {
     /// nfs://host[:port][/export][?mountport=..&uid=..&gid=..], or a host
     pub server: String,
-    /// Form of what is printed
+    /// Output format
     #[arg(long, value_parser = one_of(&FORMATS), default_value = "table")]
     pub format: Format,
     /// Time limit of one query

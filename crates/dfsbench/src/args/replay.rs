@@ -94,7 +94,7 @@ pub struct ReplayArgs {
     /// Build the tree and end
     #[arg(long, requires = "tree")]
     pub prepare_only: bool,
-    /// Form of what is printed
+    /// Output format
     #[arg(long, default_value = "text")]
     pub format: DescribeFormat,
     /// Write to a file instead of stdout

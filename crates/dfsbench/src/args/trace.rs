@@ -63,7 +63,7 @@ pub struct DescribeArgs {
     /// A trace that `dfsbench capture` has made; `-` is stdin
     #[arg(value_hint = ValueHint::FilePath)]
     pub trace: PathBuf,
-    /// Form of what is printed
+    /// Output format
     #[arg(long, default_value = "text")]
     pub format: DescribeFormat,
     /// Write to a file instead of stdout
