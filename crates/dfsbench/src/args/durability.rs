@@ -120,10 +120,10 @@ pub struct DurabilityArgs {
     /// Time limit of a client call; ten times as long when reading back
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Load")]
     pub timeout: String,
-    /// Version of NFS: 2, 3, 4.0, 4.1 or 4.2 [default: 3, or as the target says]
+    /// NFS version: 2, 3, 4.0, 4.1 or 4.2 [default: 3, or as the target says]
     #[arg(long, value_name = "VERSION", help_heading = "Load")]
     pub nfsvers: Option<String>,
-    /// Planned fault of the in-memory server, as for `dfsbench serve --fault`
+    /// Fault of the in-memory server, as for `dfsbench serve --fault`
     #[arg(long, value_name = "FAULT", help_heading = "Load")]
     pub fault: Vec<String>,
     /// Device whose contents may be destroyed, as written in the plan
