@@ -37,7 +37,7 @@ const SECTIONS: [(Section, &str); 9] = [
     ),
     (Section::Settings, "Settings of all workloads. Each is a flag of `dfsbench run`, too."),
     (Section::Server, "The in-memory server, for targets with `embedded = true`."),
-    (Section::Faults, "What the in-memory server does wrong on purpose."),
+    (Section::Faults, "Faults to inject in the in-memory server."),
     (
         Section::Disturb,
         "Once for each thing that is done to a host while `dfsbench soak` runs; docs/soak.md says \
