@@ -82,7 +82,7 @@ fn choose_segment_ms(duration_ms: u64) -> u64 {
     duration_ms.div_ceil(segments)
 }
 
-/// Refuses what has no meaning for a soak.
+/// Refuses what doesn't apply to a soak.
 ///
 /// # Errors
 /// When it was requested.

@@ -77,8 +77,8 @@ fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
 fn options_that_name_other_devices_end_with_code_2_before_any_host_is_contacted() {
     let planted = [
         ("format_options = [\"-f /dev/loop4\"]", "`-f` is not allowed"),
-        ("format_options = [\"-K /dev/loop4\"]", "`/dev/loop4` belongs to no option"),
-        ("format_options = [\"-b 4096 /dev/loop4\"]", "`/dev/loop4` belongs to no option"),
+        ("format_options = [\"-K /dev/loop4\"]", "`/dev/loop4` is not part of an option"),
+        ("format_options = [\"-b 4096 /dev/loop4\"]", "`/dev/loop4` is not part of an option"),
         ("fs_mount_options = [\"loop=/dev/loop4\"]", "names another file or device"),
         ("server_sysctl = [\"kernel.core_pattern=|/tmp/x\"]", "kernel.core_pattern"),
     ];
@@ -224,6 +224,6 @@ fn a_host_that_is_listed_twice_is_refused_at_its_line() {
         rig.refused(&["run", "hosts.toml", "--dry-run"], 2, words);
     };
     let one = "[[host]]\nname = \"one\"\nssh = \"h1\"\n";
-    listed(one, "\"one\", \"one\"", &["`one` stands in the list twice", "`slots`"]);
+    listed(one, "\"one\", \"one\"", &["`one` is listed twice", "`slots`"]);
     listed(&one.repeat(2), "\"one\"", &["hosts.toml:6:8", "`one`", "its own name"]);
 }

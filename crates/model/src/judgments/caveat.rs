@@ -18,11 +18,11 @@ use crate::text::units::three_digits;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Says how to read the figure; the figure stands.
+    /// The result is valid; the caveat says how to read it.
     Note,
-    /// The figure may mislead.
+    /// The result may be misleading.
     Degraded,
-    /// The figure is not one.
+    /// The result must not be used.
     Invalid,
 }
 
@@ -325,7 +325,7 @@ impl Caveat {
 pub struct Evidence {
     /// The number that was found.
     pub found: f64,
-    /// The limit that it passed: the most or the least, as the sentence says.
+    /// The upper or lower limit that it violated, as described by the sentence.
     pub limit: f64,
     /// Unit of both: `%`, `ns`, `B`, or the things that are counted.
     pub unit: String,

@@ -98,7 +98,7 @@ fn malformed(text: &str, what: &str) -> Fault {
 fn percent_decoded(text: &str, part: &str) -> Result<String, Fault> {
     match percent_decode_str(part).decode_utf8() {
         // No system call can name a path with a NUL.
-        Ok(decoded) if decoded.contains('\0') => Err(malformed(text, "the address holds a NUL")),
+        Ok(decoded) if decoded.contains('\0') => Err(malformed(text, "the address has a NUL")),
         Ok(decoded) => Ok(decoded.into_owned()),
         Err(_) => Err(malformed(text, "the address is not UTF-8")),
     }
@@ -117,7 +117,7 @@ fn read_query(url: &Url, address: &mut NfsAddress, place: Place) -> Result<(), F
         // Both names are one key, so that the two can't contradict each other.
         let key = if key == Setting::NfsVers.key() { "version" } else { &key };
         if seen.iter().any(|before| before == key) {
-            return Err(Fault::new(format!("`{key}` stands twice in the address")));
+            return Err(Fault::new(format!("`{key}` is in the address twice")));
         }
         seen.push(key.to_owned());
         read_pair(key, &value, address, place)?;

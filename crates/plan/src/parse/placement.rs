@@ -25,7 +25,7 @@ pub(crate) fn read_list(
     for item in field.items()? {
         let planned = known_host(&item, hosts)?;
         if !seen.insert(planned.host.name.clone()) {
-            let what = format!("`{}` stands in the list twice", planned.host.name);
+            let what = format!("`{}` is listed twice", planned.host.name);
             let hint = "name it once; `slots` in its [[host]] lets it play several clients";
             return Err(item.error(Fault::new(what).hint(hint)));
         }

@@ -128,7 +128,7 @@ fn check_settings(table: &Table<'_>, kind: Workload) -> Result<(), PlanError> {
             None if setting == Setting::TimeMax && kind.is_external() => {
                 "a program's time is bounded by `timeout`".into()
             }
-            None => "leave it out here; in [factors] it serves the workloads it concerns".into(),
+            None => "leave it out here; in [factors], only workloads that use it get it".into(),
         };
         return Err(field.error(work::without_meaning(kind).hint(hint)));
     }

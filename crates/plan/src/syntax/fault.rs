@@ -141,7 +141,7 @@ pub enum PlannedFault {
     OversizedRecords(PartsPerMillion),
     /// LOOKUP of a directory below an export leads back to where it was looked up.
     DirectoryLoops,
-    /// LOOKUP of a directory below an export leads to a symbolic link that leads to itself.
+    /// LOOKUP of a directory below an export leads to a symbolic link to itself.
     SymlinkLoops,
     /// A file handle goes stale after so many calls, up to twice as many.
     ChangingHandles(u64),

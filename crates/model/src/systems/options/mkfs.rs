@@ -245,7 +245,7 @@ pub fn parse_mkfs_options(
 fn split_flag<'a>(table: &Table, word: &'a str) -> Result<(&'a str, Option<&'a str>), OptionError> {
     let positional = || {
         OptionError::new(
-            format!("{}: `{}` belongs to no option", table.of, shorten(word)),
+            format!("{}: `{}` is not part of an option", table.of, shorten(word)),
             "options and their values only; the device is that of `devices`",
         )
     };

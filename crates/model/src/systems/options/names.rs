@@ -60,7 +60,7 @@ pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
     // In a name, slashes can replace dots and vice versa.
     let bare = name.replace('/', ".");
     if !known || SYSCTLS_REFUSED.contains(&bare.as_str()) {
-        let what = format!("`{}` is no sysctl that a plan may set", shorten(name));
+        let what = format!("`{}` is not a sysctl that plans may set", shorten(name));
         let hint = "those of memory, network, RPC, files and scheduling, such as `vm.`, `net.`, \
                     `sunrpc.`, `fs.nfs.`, `kernel.sched`";
         return Err(OptionError::new(what, hint));
@@ -82,8 +82,8 @@ pub fn check_path(path: &Path) -> Result<(), OptionError> {
     let rest = text.strip_prefix('/').unwrap_or_default();
     let whole = rest.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if !whole || text.contains(char::is_control) || text.len() > PATH_LENGTH_MAX {
-        let what = format!("`{}` is no whole path", shorten(&path.to_string_lossy()));
-        let hint = "from the root on, without `.`, `..` and a `/` at its end; not the root itself";
+        let what = format!("`{}` is not an absolute path", shorten(&path.to_string_lossy()));
+        let hint = "begin with `/`, without `.`, `..` or a trailing `/`; not the root itself";
         return Err(OptionError::new(what, hint));
     }
     Ok(())
