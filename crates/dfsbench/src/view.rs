@@ -62,7 +62,7 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
         Ok(both) => both,
         Err(error) => {
             return Err(Failure::Lab(format!(
-                "can't listen on 127.0.0.1:{}: {error} (hint: --port 0 takes a free one)",
+                "can't listen on 127.0.0.1:{}: {error} (hint: --port 0 picks a free one)",
                 args.port
             )));
         }

@@ -124,7 +124,7 @@ fn a_frame_of_4_gib_is_one_error_and_takes_no_memory() {
     let error = wire::read::<Order>(&mut input).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a message claims to have 4294967295 bytes, where 67108864 are the most"
+        "a message claims to have 4294967295 bytes, but the limit is 67108864"
     );
     assert_eq!(input.position(), 4);
     // The longest that is allowed ends where the bytes do.

@@ -216,11 +216,16 @@ impl ShareHost<'_> {
         clock: &'c SystemClock,
         stop: &'c AtomicBool,
     ) -> Result<MadePlan<'c>, String> {
-        let version: ProtocolVersion =
-            task.version.parse().map_err(|_| format!("`{}` is no version of NFS", task.version))?;
+        let version: ProtocolVersion = task
+            .version
+            .parse()
+            .map_err(|_| format!("`{}` is not an NFS version", task.version))?;
         let found = Found::find(&task.target, None).map_err(|failure| failure.to_string())?;
         let Found::Server(mut options, None) = found else {
-            return Err(format!("`{}` is no NFS server that other hosts reach", task.target));
+            return Err(format!(
+                "`{}` is not an NFS server that other hosts can reach",
+                task.target
+            ));
         };
         options.version = version;
         let replayer =

@@ -68,7 +68,7 @@ impl Found {
         if let Some(text) = nfsvers {
             options.version = text.parse::<ProtocolVersion>().map_err(|_| {
                 Failure::Usage(format!(
-                    "--nfsvers: `{text}` is no version of NFS (hint: 2, 3, 4.0, 4.1 or 4.2)"
+                    "--nfsvers: `{text}` is not an NFS version (hint: 2, 3, 4.0, 4.1 or 4.2)"
                 ))
             })?;
         }

@@ -234,7 +234,7 @@ fn find_named_host<'r>(
         names.push(host.name.as_str());
     }
     if names.is_empty() {
-        return Err((format!("there is no host `{name}`: this process works alone"), hint));
+        return Err((format!("there is no host `{name}`: only this process is used"), hint));
     }
     Err((format!("`{name}` is none of its hosts ({})", names.join(", ")), hint))
 }

@@ -508,7 +508,7 @@ fn nothing_is_killed_or_cut_that_was_not_named() {
     );
     refused(
         &["nfs://h/e", "--power-cut=-oProxyCommand=x", "--confirm-power-cut=-oProxyCommand=x"],
-        &["that is no host"],
+        &["that is not a host"],
     );
     refused(&[&target, "--lose-server", "h"], &["--lose-server `h`", "its name is not repeated"]);
     refused(&["--confirm-lose-server", "h"], &["no --lose-server names a host"]);

@@ -153,7 +153,7 @@ fn bad_arguments_of_a_job_are_one_error_each() {
         (&["--launcher", "wait"][..], "the number of agents is not known"),
         (&["--launcher", "wait", "--agents", "2"], "needs the token that the agents get"),
         (&["--launcher", "slurm", "--agents", "0"], "--agents 0: must be 1 to 65536"),
-        (&["--launcher", "mpi", "--agents", "2", "--listen", "a:b"], "`b` is no port"),
+        (&["--launcher", "mpi", "--agents", "2", "--listen", "a:b"], "`b` is not a port"),
         (&["--launcher", "mpi", "--agents", "2", "--meet-within", "x"], "--meet-within x"),
         (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "which starts nothing"),
     ] {

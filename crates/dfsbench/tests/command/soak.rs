@@ -322,7 +322,7 @@ fn a_clock_that_is_this_very_host_s_is_never_set() {
     rig.refused(
         &["soak", &directory, alone[0], alone[1]],
         2,
-        &["there is no host `one`", "this process works alone"],
+        &["there is no host `one`", "only this process is used"],
     );
 }
 

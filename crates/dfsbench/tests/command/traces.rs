@@ -342,7 +342,10 @@ fn what_can_not_be_replayed_is_one_error() {
         (&["replay", "nfs.dfst", "embedded", "--window", "9:00.."], &["begin with a time", "UTC"]),
         (
             &["replay", "nfs.dfst", "embedded", "--hosts", "a,b"],
-            &["--hosts: `embedded` is no NFS server that other hosts reach", "dfsbench serve"],
+            &[
+                "--hosts: `embedded` is not an NFS server that other hosts can reach",
+                "dfsbench serve",
+            ],
         ),
         (&["replay", "nfs.dfst", ".", "--hosts", "a"], &["--hosts: `.` is no NFS server"]),
         (

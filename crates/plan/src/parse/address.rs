@@ -223,10 +223,10 @@ fn read_id(written: &str, text: &str) -> Result<u32, Fault> {
 /// Finds a flavour of identity by its name.
 pub(crate) fn sec_named(name: &str) -> Result<Sec, Fault> {
     if name.starts_with("krb5") {
-        return Err(unknown_word("security flavour", name, Sec::NAMES)
+        return Err(unknown_word("security flavor", name, Sec::NAMES)
             .hint("Kerberos is not supported; write sys or none"));
     }
-    known_word(Sec::from_name(name), "security flavour", name, Sec::NAMES)
+    known_word(Sec::from_name(name), "security flavor", name, Sec::NAMES)
 }
 
 /// Refuses more groups than can be sent.

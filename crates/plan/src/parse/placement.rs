@@ -87,12 +87,15 @@ fn one_host_only(what: &TargetArg) -> Option<Fault> {
         ),
         TargetArg::Ready(Target::Directory { path }) if path.is_relative() => {
             let what = format!("`{}` is relative: other hosts can't resolve it", path.display());
-            return Some(Fault::new(what).hint("write the whole path, from `/` on"));
+            return Some(Fault::new(what).hint("write an absolute path, starting with `/`"));
         }
         TargetArg::Ready(Target::Directories { paths })
             if paths.iter().any(|path| path.is_relative()) =>
         {
-            ("relative paths can't be resolved on other hosts", "write whole paths, from `/` on")
+            (
+                "relative paths can't be resolved on other hosts",
+                "write absolute paths, starting with `/`",
+            )
         }
         _ => return None,
     };

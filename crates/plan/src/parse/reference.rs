@@ -196,13 +196,13 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Target, "hosts", ["list of texts", ""], "names of [[host]]s, or \"job\"", "this one",
         "Hosts that use a path, a url or null concurrently; nothing is set up there. \"job\" means \
          the hosts of a job found by a launcher. See docs/fleet.md."),
-    key(Target, "devices", ["text or list", ""], "whole paths on the server", "none",
+    key(Target, "devices", ["text or list", ""], "absolute paths on the server", "none",
         "Devices to create file systems on. Their contents are destroyed, and --allow-destroy must \
          repeat each. Without raid or spread, only the first is used."),
     key(Target, "loop_size", ["size", "bytes"], "16 MiB to 1 TiB", "none",
         "Create the devices as files of this size, which must not exist yet; no data is \
          destroyed."),
-    key(Target, "directory", ["text or list", ""], "whole paths on the server", "none",
+    key(Target, "directory", ["text or list", ""], "absolute paths on the server", "none",
         "Existing directory, for file_system existing; several are exported and mounted \
          separately."),
     key(Target, "tmpfs_size", ["size", "bytes"], "1 MiB to 1 TiB", "half the server's memory",

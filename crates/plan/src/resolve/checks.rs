@@ -211,7 +211,7 @@ fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     }
     if !file.is_multiple_of(io) {
         let [file_shown, io_shown] = [file, io].map(|bytes| Size(bytes).exact().replace(' ', ""));
-        let what = format!("file_size {file_shown} is no multiple of io_size {io_shown}");
+        let what = format!("file_size {file_shown} is not a multiple of io_size {io_shown}");
         let hint = describe_decimal("io_size", io)
             .or_else(|| describe_decimal("file_size", file))
             .unwrap_or_else(|| {

@@ -53,7 +53,7 @@ pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
     // An empty part, as in `..`, could escape /proc/sys.
     let whole = name.split(['.', '/']).all(|part| !part.is_empty());
     if !is_made_of(name, "._-/") || !whole {
-        let what = format!("`{}` is no name of a sysctl", shorten(name));
+        let what = format!("`{}` is not the name of a sysctl", shorten(name));
         return Err(OptionError::new(what, "name=value, such as `vm.dirty_ratio=5`"));
     }
     let known = SYSCTLS.iter().any(|start| name.starts_with(start));

@@ -303,7 +303,7 @@ fn each_mistake_of_a_recipe_is_named() {
     assert!(mistake(|recipe| recipe.steps.clear()).contains("nothing is started"));
     assert!(mistake(|recipe| recipe.access.fuse = None).contains("no way to it"));
     assert!(mistake(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));
-    assert!(mistake(|recipe| recipe.ports.push(0)).contains("0 is no port"));
+    assert!(mistake(|recipe| recipe.ports.push(0)).contains("0 is not a port"));
     let role = |name: &str| {
         let role = Role { meaning: "x".to_owned(), hosts_max: 9, ..Role::default() };
         (name.to_owned(), role)

@@ -100,7 +100,7 @@ fn check_shared(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let block = run.layout.block_size_bytes;
     if !block.is_multiple_of(io) {
         let what = format!(
-            "block_size {} is no multiple of io_size {}",
+            "block_size {} is not a multiple of io_size {}",
             text::size(block),
             text::size(io)
         );
