@@ -299,7 +299,7 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
         let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
         if name.is_empty() {
             return Err(Failure::Usage(format!(
-                "--where: `{part}` is no NAME=VALUE (hint: nfsvers=3)"
+                "--where: `{part}` is not NAME=VALUE (hint: nfsvers=3)"
             )));
         }
         if name.starts_with("label.") {

@@ -261,7 +261,7 @@ fn to_clock(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
         hosts.extend(lab.hosts());
     }
     hosts.extend(run.client_hosts());
-    let hint = "`on` a host that ssh leads to, and where we are root";
+    let hint = "`on` a host with `ssh`, as root";
     let host = find_named_host(&hosts, one, hint)?;
     if host.ssh.is_none() {
         let what = format!("host {} shares the clock of this host", host.name);

@@ -235,7 +235,7 @@ pub(crate) fn check_groups(groups: &[u32]) -> Result<(), Fault> {
         return Ok(());
     }
     let what = format!("{} groups are more than AUTH_SYS can send", groups.len());
-    Err(Fault::new(what).hint(format!("at most {GROUPS_MAX}, beside the gid")))
+    Err(Fault::new(what).hint(format!("at most {GROUPS_MAX}, besides the gid")))
 }
 
 /// Writes where an export is and as whom it is used; settings are left to the runs.

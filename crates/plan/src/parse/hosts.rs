@@ -122,7 +122,7 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
         return Err(field.error(fault.hint("facts of targets and of this host use it")));
     }
     let ssh = table.read("ssh", |field| {
-        let hint = "a name or an address, with a user and an `@` before it where one is needed";
+        let hint = "a name or an address, optionally with `user@` before it";
         read_argument(field, "\"root@10.0.0.1\"", is_destination, hint)
     })?;
     let address = table.read("address", |field| {
@@ -241,7 +241,7 @@ fn read_clients(
     let (field, listed) = match (table.field("client"), table.field("clients")) {
         (None, None) => return Ok((None, UsedFrom::One)),
         (Some(_), Some(field)) => {
-            let fault = Fault::new("stands beside `client`");
+            let fault = Fault::new("conflicts with `client`");
             return Err(field.error(fault.hint("write one of the two, `clients` for a list")));
         }
         (Some(field), None) => (field, vec![known_host(&field, hosts)?]),
@@ -277,7 +277,7 @@ fn read_directories(table: &Table<'_>) -> Result<Option<Located<Vec<PathBuf>>>, 
     match (table.field("directory"), table.field("path")) {
         (None, None) => Ok(None),
         (Some(_), Some(field)) => {
-            let fault = Fault::new("stands beside `directory`");
+            let fault = Fault::new("conflicts with `directory`");
             Err(field.error(fault.hint("write one of the two: directories of the server")))
         }
         (Some(field), None) | (None, Some(field)) => read_files(&field, "directory").map(Some),

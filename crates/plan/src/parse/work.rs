@@ -128,7 +128,7 @@ pub(crate) fn read_mix_from(
         return Err(field.error(without_meaning(kind).hint("its file gives shares of an op_mix")));
     }
     if table.field("shares").is_some() {
-        let fault = Fault::new("stands beside `shares`").hint("one of the two says what is done");
+        let fault = Fault::new("conflicts with `shares`").hint("use one of the two");
         return Err(field.error(fault));
     }
     let path = field.text("\"nfsstat.txt\"")?.value.to_owned();

@@ -49,7 +49,7 @@ pub(crate) const SERVER_THREADS: Range =
 
 /// Agents on one host.
 pub(crate) const SLOTS_OF_HOST: Range =
-    Range { min: 1, max: 4_096, reason: "each is a process, and a host runs only so many" };
+    Range { min: 1, max: 4_096, reason: "each is a process, and hosts limit their number" };
 
 /// Bytes of the file of a loop device: the smallest that every file system fits in.
 ///

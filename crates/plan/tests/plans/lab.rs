@@ -479,7 +479,10 @@ fn what_the_site_has_set_up_is_mounted_with_its_type_source_and_options() {
             "mount = { type = \"x\", source = \"y\", options = [\"a,b\"] }",
             "is no option of a mount",
         ),
-        ("mount = { type = \"x\", source = \"y\" }\ndirectory = \"/srv\"", "stands beside `mount`"),
+        (
+            "mount = { type = \"x\", source = \"y\" }\ndirectory = \"/srv\"",
+            "conflicts with `mount`",
+        ),
         ("mount = { type = \"x\", source = \"y\" }\nbackend = \"nfs\"", "works on no mount"),
     ] {
         let message = refused(target, "");

@@ -113,7 +113,7 @@ pub fn check_ssh_destination(text: &str) -> Result<(), OptionError> {
     let parts: Vec<&str> = text.split('@').collect();
     if parts.len() > 2 || !parts.iter().all(|part| is_host(part)) {
         let what = format!("`{}` is no host for ssh", shorten(text));
-        let hint = "a name or an address, with a user and an `@` before it where one is needed";
+        let hint = "a name or an address, optionally with `user@` before it";
         return Err(OptionError::new(what, hint));
     }
     Ok(())

@@ -295,7 +295,7 @@ fn each_mistake_of_a_recipe_is_named() {
     let uncounted = mistake(|recipe| recipe.steps[0].start.push("{n}".to_owned()));
     assert!(uncounted.contains("give a `count`"), "{uncounted}");
     let point = mistake(|recipe| recipe.steps[0].start.push("{point}".to_owned()));
-    assert!(point.contains("[access] alone"), "{point}");
+    assert!(point.contains("only for [access]"), "{point}");
     let both = mistake(|recipe| recipe.steps[0].port = "1".to_owned());
     assert!(both.starts_with("step 1: doesn't say what it is"), "{both}");
     let again = mistake(|recipe| recipe.steps[0].again = true);

@@ -92,7 +92,7 @@ impl Recipe {
             }
             if name == CLIENT_ROLE && (role.storage || !role.ports.is_empty()) {
                 let what = format!("{key}: clients keep no files of it, and nothing listens there");
-                return Err(RecipeError::new(what, "`meaning` and `programs` alone"));
+                return Err(RecipeError::new(what, "only `meaning` and `programs`"));
             }
             let mut uses = self.steps.iter().map(|step| &step.on);
             let mut names = self.variables.values().map(|variable| &variable.on);
