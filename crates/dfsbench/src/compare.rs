@@ -116,7 +116,7 @@ fn check_anything(compared: &Compared, campaigns: [&Campaign; 2]) -> Result<(), 
     let hint = if let Some(hint) = curve_hint(campaigns) {
         hint
     } else if compared.left_out.iter().any(|row| row.matched) {
-        "`dfsbench report` shows what is wrong with their figures".to_owned()
+        "`dfsbench report` shows what is wrong with their results".to_owned()
     } else if let Some(command) = compared.pairing_commands().first() {
         format!("to compare rows that differ in this: `{command}`")
     } else {

@@ -97,7 +97,7 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let stored = keeper.finish(state, args.format)?;
     print_findings(args, &reports, stored.as_ref())?;
     if is_stopped {
-        output::message("interrupted: what was not measured is not in the table");
+        output::message("interrupted: the table contains only what was measured");
     }
     Ok(if is_complete { End::Ok } else { End::Invalid }.into())
 }
@@ -438,7 +438,7 @@ impl Measurement<'_> {
             match client.receive(TICK) {
                 Ok(Some(message)) => load.note(message),
                 Ok(None) => {}
-                Err(_) => return Err(Failure::Lab("the client process ended early".to_owned())),
+                Err(_) => return Err(Failure::Lab("the client process exited early".to_owned())),
             }
             if let Some(why) = &load.failed {
                 let target = self.target;
@@ -494,7 +494,7 @@ impl Measurement<'_> {
                         _ => Ok(found),
                     };
                 }
-                Ok(_) => "the client that reads back ended early".to_owned(),
+                Ok(_) => "the verifying client exited early".to_owned(),
                 Err(why) => why,
             };
             if self.stop.load(Relaxed) {

@@ -118,7 +118,7 @@ impl Job {
         match self.agents.remove(&host.name) {
             Some(agent) => Some(Ok(agent)),
             None => Some(Err(Gone(format!(
-                "host {}: its agent has ended, and the job starts no other",
+                "host {}: its agent has exited, and the job starts no other",
                 host.name
             )))),
         }

@@ -243,5 +243,5 @@ pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message
 }
 
 fn stream_ended() -> WireError {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the stream ended within a message").into()
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection closed within a message").into()
 }

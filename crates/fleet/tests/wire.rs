@@ -131,7 +131,7 @@ fn a_frame_of_4_gib_is_one_error_and_takes_no_memory() {
     let mut bytes = FRAME_BYTES_MAX.to_be_bytes().to_vec();
     bytes.extend([0; 9]);
     let error = wire::read::<Order>(&mut Cursor::new(bytes)).unwrap_err();
-    assert_eq!(error.to_string(), "the stream ended within a message");
+    assert_eq!(error.to_string(), "the connection closed within a message");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn a_default_does_not_ask_for_what_its_flag_requires_and_idle_ones_are_no_warnin
 fn config_shows_what_is_effective_and_from_where() {
     let rig = Rig::new();
     let none = rig.run(&["config"]);
-    assert!(none.stdout.contains("(not there)\nno defaults"), "{none:?}");
+    assert!(none.stdout.contains("(not there)\nonly built-in defaults"), "{none:?}");
     rig.configure("results = '~/all.db'\nformat = 'csv'\n[run]\nformat = 'json'\n");
     let mut command = rig.command(&["config"]);
     let shown = end(command.env("DFSBENCH_RESULTS", "here.db").env("HOME", "/home/me")).stdout;

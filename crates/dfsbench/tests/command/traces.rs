@@ -190,7 +190,7 @@ fn a_trace_is_described_in_each_form_and_becomes_a_plan() {
     assert_eq!((&json["calls"], &json["end"]["counters"]["replies"]), (&1.into(), &1.into()));
     let plan = rig.run(&["describe", "nfs.dfst", "--as-plan"]);
     assert!(plan.stdout.contains("shares = { null = 100.00 }"), "{plan:?}");
-    assert!(plan.stdout.contains("# Where the model lies apart from the trace:"), "{plan:?}");
+    assert!(plan.stdout.contains("# Where the model differs from the trace:"), "{plan:?}");
     std::fs::write(rig.folder().join("load.toml"), plan.stdout).unwrap();
     let dry = rig.run(&["run", "load.toml", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");

@@ -84,7 +84,7 @@ pub(crate) fn check_plan_name(name: &str) -> Result<(), Fault> {
 }
 
 fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
-    let hint = "say what is done: [[workload]] with a kind, such as \"stream\"";
+    let hint = "add a [[workload]] with a kind, such as \"stream\"";
     let field = root.required("workload", hint)?;
     let mut workloads = Vec::new();
     for table in field.tables(Section::Workload)? {

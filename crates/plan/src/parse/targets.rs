@@ -34,7 +34,7 @@ pub(crate) fn read_targets(
     root: &Table<'_>,
     hosts: &[PlannedHost],
 ) -> Result<Vec<RawTarget>, PlanError> {
-    let hint = "say what is measured: [[target]] with name and url, path, embedded, null or server";
+    let hint = "add a [[target]] with name and url, path, embedded, null or server";
     let field = root.required("target", hint)?;
     let mut targets: Vec<RawTarget> = Vec::new();
     let mut names = HashSet::new();

@@ -39,7 +39,7 @@ pub(crate) fn read_command(table: &Table<'_>, kind: Workload) -> Result<Command,
         *words = read_words(&field)?;
     }
     if kind == Workload::App && command.run.is_empty() {
-        let hint = "say what is timed, such as `run = [\"tar\", \"cf\", \"all.tar\", \"tree\"]`";
+        let hint = "the command to time, such as `run = [\"tar\", \"cf\", \"all.tar\", \"tree\"]`";
         return Err(Fault::new("key `run` is missing in [[workload]]").hint(hint).at(table.place));
     }
     Ok(command)

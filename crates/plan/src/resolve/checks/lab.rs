@@ -84,7 +84,7 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
     }
     let stops = lab.invalidation >= Invalidation::ServerRemount || lab.fresh == Fresh::Pass;
     if stops && recipe.restart != Restart::AllSteps {
-        let what = format!("{} is made again by a restart, and its files are lost", recipe.name);
+        let what = format!("{} is recreated by a restart, and its files are lost", recipe.name);
         let hint = "invalidation remount or less, fresh trial or less";
         return Some(Problem::new(&[Setting::Invalidation, Setting::Fresh], what, hint));
     }
