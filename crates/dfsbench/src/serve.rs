@@ -238,7 +238,7 @@ impl Place<'_> {
                 let _ = writeln!(text, "  {}", self.macos(version));
             }
         }
-        text.push_str("stop it with ctrl-C");
+        text.push_str("stop it with Ctrl-C");
         text
     }
 
@@ -329,7 +329,7 @@ mod tests {
              on macOS:\n  \
              mount -t nfs -o vers=3,tcp,port=2049,mountport=2049,nolocks [::1]:/export \
              /private/mnt\n\
-             stop it with ctrl-C"
+             stop it with Ctrl-C"
         );
     }
 }

@@ -84,7 +84,7 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     let url = format!("http://127.0.0.1:{}/{}/", shared.port, shared.token);
     output::text(&format!("{url}\n"))?;
     output::message(
-        "Serving this host only; ctrl-C ends it. The token in the address grants access.",
+        "Serving this host only; Ctrl-C stops it. The token in the address grants access.",
     );
     if !args.no_open {
         open_browser(&url);

@@ -258,7 +258,7 @@ struct FailurePart<'a> {
     trials: u32,
 }
 
-/// One point of the matrix and its trials, in the order in which they were made.
+/// One point of the matrix and its trials, in the order they ran.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Run")]
 struct RunPart<'a> {

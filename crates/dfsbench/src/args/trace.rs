@@ -32,7 +32,7 @@ pub struct CaptureArgs {
     /// Capture the packets of a network interface, as root or with CAP_NET_RAW
     #[arg(long, short, value_name = "NAME", conflicts_with = "captures")]
     pub interface: Option<String>,
-    /// How long to capture an interface, such as 10m [default: until ctrl-C]
+    /// How long to capture an interface, such as 10m [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", requires = "interface")]
     pub r#for: Option<String>,
     /// File to write the trace to; `-` is stdout

@@ -329,7 +329,7 @@ pub struct Evidence {
     pub limit: f64,
     /// Unit of both: `%`, `ns`, `B`, or the things that are counted.
     pub unit: String,
-    /// Source that the number was read from, or what counted it.
+    /// Source of the number, or the program that counted it.
     pub source: String,
 }
 

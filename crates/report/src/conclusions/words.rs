@@ -91,7 +91,7 @@ fn clause(one: &Comparison, judgement: &Judgement) -> String {
     format!("{}{stands}: {}", one.pass, parts.join(", "))
 }
 
-/// One sentence of the plan, and what the data say about it.
+/// One sentence of the plan and its outcome.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Conclusion")]
 pub struct ConclusionPart {
