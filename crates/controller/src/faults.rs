@@ -213,7 +213,7 @@ impl<'a> FaultSchedule<'a> {
             return Ok(Phase::EndsByItself);
         }
         let Some(lab) = &self.lab else {
-            return Err(format!("there is no host to which {} can be done", one.fault));
+            return Err(format!("no host is available for {}", one.fault));
         };
         let step = lab::disturbance(lab, one.fault)?;
         self.apply(hosts, step)

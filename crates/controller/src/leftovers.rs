@@ -104,7 +104,7 @@ impl WorkRecord {
         let hint = if content.targets.iter().any(|worked| worked.tree.is_some()) {
             REPLAY_HINT
         } else {
-            "keep results where files can be made: --results"
+            "use a writable directory for results: --results"
         };
         let file = record_file::write(&path, &content)
             .map_err(|error| unwritable(record_file::folder_of(&path), &error, hint))?;

@@ -108,7 +108,7 @@ fn about_reads(system: &str, read: u64, sent: u64) -> Option<Caveat> {
         return None;
     }
     let source = format!("counters of the servers of {system}");
-    let evidence = format!("{} were read, of which the servers sent {}", Size(read), Size(sent));
+    let evidence = format!("{} were read; the servers sent {}", Size(read), Size(sent));
     let share = sent as f64 / read as f64;
     let data = Evidence::shares(share, SENT_SHARE_MIN, source.as_str());
     Some(CaveatCode::Cached.because(format!("{evidence} ({source})")).with_data(data))

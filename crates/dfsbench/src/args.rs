@@ -57,42 +57,41 @@ pub use trace::{CaptureArgs, DescribeArgs, DescribeFormat};
 
 use crate::metrics::parse_address;
 
-/// Path of the results when no other is named.
+/// Default path of the results file.
 pub const RESULTS: &str = "dfsbench.db";
 
 const EXAMPLES: &str = "\
 Examples:
   dfsbench                                    measure this machine: NFS over loopback and the
                                               temporary directory, in about a minute
-  dfsbench run /mnt/data --direct             a directory, past the page cache
+  dfsbench run /mnt/data --direct             a directory, bypassing the page cache
   dfsbench run 'nfs://server/export'          an NFS server, without mounting it
   dfsbench run DIR --io-size 4KiB,64KiB,1MiB --workers 1,4
                                               two factors: every combination is a run
   dfsbench run nfs://server/export --nfsvers 3,4.1 --xprtsec none,tls
-                                              versions and protection as factors, too
+                                              compare versions, with and without TLS
   dfsbench run seed-003.toml --scale 0.05     NFS v2 and v3, UDP and TCP, transfer sizes and
-                                              read-ahead, side by side, on a twentieth of the data;
-                                              `dfsbench preset seed-003` prints the plan, for your
+                                              read-ahead compared, on 5 % of the data;
+                                              `dfsbench preset seed-003` prints the plan to adapt
                                               hosts
-  dfsbench run plan.toml --dry-run            what a plan would do, how long, how much
-  dfsbench report --format markdown           the last campaign again, from the results file
-  dfsbench factors                            which settings changed the figures most
-  dfsbench factors 3 4 7                      the same over several campaigns: hardware, too
-  dfsbench compare 3 4 --max-loss 5%          two campaigns; exit code 1 where a rate fell
+  dfsbench run plan.toml --dry-run            what a plan would do, with time and data volume
+  dfsbench report --format markdown           print the report of the last campaign again
+  dfsbench factors                            which settings have the largest effect
+  dfsbench factors 3 4 7                      the same across campaigns, including hardware
+  dfsbench compare 3 4 --max-loss 5%          compare two; exit code 1 if a rate fell by 5 %
 
 Exit codes: 0 ok, 1 a comparison failed, 2 usage or plan, 3 a server or host can't be used,
-4 measured, but something is invalid, failed or was interrupted.";
+4 measured, but a result is invalid, or the run failed in part or was interrupted.";
 
-/// Measures NFS and other distributed file systems, and says how far its own numbers can be
+/// Benchmarks NFS and other distributed file systems, and reports how far each result can be
 /// trusted.
 ///
-/// Without a command it runs the campaign `quick`: NFS v3 over TCP to an in-memory server of its
-/// own, and a directory under the temporary folder through posix and io_uring. No root, no NFS
-/// server and no mount are needed.
+/// Without a command, it runs the preset `quick`: NFSv3 over TCP to its own in-memory server, and a
+/// temporary directory through POSIX calls and io_uring. This needs no root, NFS server or mount.
 #[derive(Debug, Parser)]
 #[command(name = "dfsbench", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Args {
-    /// The command to execute
+    /// Command to run
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -100,81 +99,81 @@ pub struct Args {
 /// The commands of dfsbench.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    #[command(about = "Measure a directory, an NFS server, or what a plan says")]
+    #[command(about = "Measure a directory, an NFS server or the targets of a plan")]
     Run(Box<RunArgs>),
-    #[command(about = "Raise the load until a server breaks, and see whether it recovers")]
+    #[command(about = "Raise the load until a server breaks, and check whether it recovers")]
     Ramp(Box<RampArgs>),
-    #[command(about = "Draw a load curve: response time over throughput")]
+    #[command(about = "Measure a load curve: response time over throughput")]
     Curve(Box<CurveArgs>),
-    #[command(about = "Load a server for hours, disturb it, and see whether it survives")]
+    #[command(about = "Load a server for hours, disturb it, and verify its data")]
     Soak(Box<SoakArgs>),
-    #[command(about = "Crash a server and see what it kept of what it acknowledged")]
+    #[command(about = "Crash a server and check whether it kept the data it acknowledged")]
     Durability(Box<DurabilityArgs>),
-    #[command(about = "Write or read back for a durability measurement, as stdin says")]
+    #[command(about = "Write or read back data for `dfsbench durability`, as requested on stdin")]
     #[command(hide = true)]
     DurabilityClient,
     #[command(about = "Find the bottleneck: run the same work at each layer")]
     Ladder(Box<LadderArgs>),
-    #[command(about = "List the plans that are built in, or print one to copy")]
+    #[command(about = "List the built-in plans, or print one to copy")]
     Preset(PresetArgs),
-    #[command(about = "List the file systems that can be set up, print or check a recipe")]
+    #[command(about = "List the file systems that dfsbench can set up, or print or check a recipe")]
     Systems(SystemsArgs),
     #[command(about = "Continue a campaign that was stopped or killed")]
     Resume(ResumeArgs),
     #[command(about = "Render a campaign from the results file")]
     Report(ReportArgs),
-    #[command(about = "List the campaigns of the results file")]
+    #[command(about = "List the campaigns in the results file")]
     List(ListArgs),
-    #[command(about = "Show a campaign: conditions, tags, notes and plan")]
+    #[command(about = "Show a campaign's conditions, tags, notes and plan")]
     Show(ShowArgs),
     #[command(about = "Add a note to a campaign")]
     Note(NoteArgs),
-    #[command(about = "Add tags to a campaign, or remove some")]
+    #[command(about = "Add tags to a campaign, or remove them")]
     Tag(TagArgs),
     #[command(about = "Remove a campaign from the results file")]
     Rm(RmArgs),
     #[command(about = "Copy the campaigns of another results file into this one")]
     Import(ImportArgs),
-    #[command(about = "Show the results file in a browser, live while a campaign runs")]
+    #[command(about = "Show the results in a browser, live during a campaign")]
     View(ViewArgs),
-    #[command(about = "Write campaigns as Parquet, CSV or JSON, a file for each table")]
+    #[command(about = "Export campaigns as Parquet, CSV or JSON, one file per table")]
     Export(ExportArgs),
     #[command(about = "Compare two campaigns, or two selections of one")]
     Compare(CompareArgs),
-    #[command(about = "Compare the systems of a campaign: promises, differences, ratios")]
+    #[command(about = "Compare the file systems in a campaign: durability, differences and speed")]
     Contenders(ContendersArgs),
-    #[command(about = "Show which factors change the figures of a campaign, and by how much")]
+    #[command(about = "Show which factors affect the results of a campaign, and by how much")]
     Factors(FactorsArgs),
     #[command(
         about = "Show what an NFS server offers: versions, transports, exports, limits, round trips"
     )]
     Probe(ProbeArgs),
-    #[command(about = "Make a trace of NFS traffic from packet captures")]
+    #[command(about = "Convert packet captures to a trace of NFS traffic")]
     Capture(CaptureArgs),
-    #[command(about = "Describe the load of a trace, or make a plan of it")]
+    #[command(about = "Describe the load in a trace, or turn it into a plan")]
     Describe(DescribeArgs),
-    #[command(about = "Replay a trace on an NFS server")]
+    #[command(about = "Replay a trace against an NFS server or directory")]
     Replay(ReplayArgs),
     #[command(about = "Run the in-memory NFS server for other clients")]
     Serve(ServeArgs),
-    #[command(about = "Write a file of an NFS server to stdout")]
+    #[command(about = "Write a file from an NFS server to stdout")]
     #[command(hide = true)]
     Cat(CatArgs),
     #[command(about = "Write the expected content of a measured file to stdout")]
     #[command(hide = true)]
     Pattern(PatternArgs),
-    #[command(about = "Restore what a killed campaign left changed on this host and others")]
+    #[command(about = "Undo changes that a killed campaign left on this host and others")]
     Clean(CleanArgs),
-    #[command(about = "Write a script for sbatch that runs a plan")]
+    #[command(about = "Write an sbatch script that runs a plan")]
     Slurm(SlurmArgs),
-    #[command(about = "Write manifests for Kubernetes that run a plan")]
+    #[command(about = "Write Kubernetes manifests that run a plan")]
     K8s(K8sArgs),
-    #[command(about = "Execute the requests of a controller, over stdin and stdout or over TCP")]
+    #[command(about = "Execute requests from a controller over stdin and stdout, or over TCP")]
     #[command(hide = true)]
     Agent(AgentArgs),
-    #[command(about = "Show which defaults of flags are effective, and where they are set")]
+    #[command(about = "Show the effective defaults of flags, and where they are set")]
     Config(ConfigArgs),
-    /// Print completions for a shell
+    /// Print shell completions
     Completions {
         /// Name of the shell
         shell: clap_complete::Shell,
@@ -197,16 +196,16 @@ impl Command {
     }
 }
 
-/// Continues a campaign that was stopped or killed: makes the missing trials.
+/// Continues a campaign that was stopped or killed by running the missing trials.
 ///
-/// The plan is the stored one and the order is unchanged. A trial that was stopped half way is
-/// made again. A campaign that another process is running is refused. Programs that the stored plan
-/// names are only listed without --allow-program: a results file may have come from somebody else.
+/// The plan and the order of trials come from the results file. A trial that was interrupted is
+/// repeated. It is an error if another process is running the campaign. Since the file may come
+/// from somebody else, programs that its plan runs are only listed unless --allow-program is given.
 #[derive(Debug, Parser)]
 pub struct ResumeArgs {
     /// Number of the campaign [default: the last]
     pub campaign: Option<i64>,
-    /// Run the programs that the stored plan names; without it they are only listed
+    /// Run the programs in the stored plan; without this flag, they are only listed
     #[arg(long)]
     pub allow_program: bool,
     /// The results file and the output
@@ -220,7 +219,7 @@ pub struct ResumeArgs {
 /// Options of every command that makes trials, be they the first of a campaign or its last.
 #[derive(Clone, Debug, Parser)]
 pub struct MakingArgs {
-    /// Results file; campaigns add up in one file
+    /// Results file; new campaigns are added to it
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath,
         help_heading = "Output")]
     pub results: PathBuf,
@@ -231,33 +230,33 @@ pub struct MakingArgs {
     /// Show no progress
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
-    /// Show a full screen while it runs: rates, service times, processors, caveats; q stops it
+    /// Show rates, service times, CPU use and caveats on a full screen; press q to stop
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub watch: bool,
-    /// Write each event as one JSON object a line, in a file or, with `-`, on stderr
+    /// Write events as JSON, one object per line, to a file or, with `-`, to stderr
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub json_progress: Option<PathBuf>,
-    /// Serve progress, rates and caveats for Prometheus over HTTP at ADDRESS/metrics while the
-    /// campaign runs: to all who reach the address; port 0 takes a free one
+    /// Serve progress, rates and caveats to Prometheus at http://ADDRESS:PORT/metrics while the
+    /// campaign runs, to anyone who can connect; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address, help_heading = "Output")]
     pub metrics: Option<SocketAddr>,
-    /// Leave the measured files behind, in directories named .dfsbench-*
+    /// Keep the measured files, in directories named .dfsbench-*
     #[arg(long, help_heading = "Output")]
     pub keep: bool,
-    /// A device whose content may be destroyed, as the plan names it
+    /// Device whose contents may be destroyed, as written in the plan
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', help_heading = "Factors of hosts")]
     pub allow_destroy: Vec<PathBuf>,
 }
 
-/// Renders a campaign from the results file, offline; the same bytes every time.
+/// Renders a campaign from the results file. The output is always the same, byte for byte.
 ///
-/// Several campaigns are reported as one set of runs, in which what differs between them, such as
-/// kernel, processor or a label, stands beside the settings.
+/// Several campaigns are reported as one set of runs. Properties that differ between them, such as
+/// kernel, CPU or a label, are shown next to the settings.
 #[derive(Debug, Parser)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub struct ReportArgs {
-    /// The number of a campaign in the results file, `last`, another results file (its last
-    /// campaign), or FILE:N; several are one report
+    /// Number of a campaign in the results file, `last`, another results file (its last campaign),
+    /// or FILE:N; several are combined into one report
     #[arg(default_value = "last", value_name = "CAMPAIGN")]
     pub campaigns: Vec<String>,
     /// The properties that distinguish campaigns
@@ -275,26 +274,25 @@ pub struct ReportArgs {
     /// Show all rows of a table, with evidence, explanations and conditions
     #[arg(long)]
     pub all: bool,
-    /// Also write the pictures of the page as SVG files to a directory
+    /// Also write the page's charts as SVG files to a directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub pictures: Option<PathBuf>,
 }
 
-/// Shows the results file in a browser: all campaigns, each one's page, and two compared.
+/// Shows the results file in a browser: all campaigns, a page for each, and comparisons.
 ///
-/// The pages follow a campaign while it runs. They are served on loopback alone, under an address
-/// that can't be guessed and that is the first line of stdout; nothing can be changed there. It
-/// ends with ctrl-C.
+/// The pages update while a campaign runs. They are read-only and served on loopback only, at an
+/// unguessable URL that is printed as the first line of stdout. Stop it with Ctrl-C.
 #[derive(Debug, Parser)]
 pub struct ViewArgs {
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Port to listen on; 0 takes a free one
+    /// Port to listen on; 0 picks a free one
     #[arg(long, default_value_t = 0)]
     pub port: u16,
-    /// Serve the figures of the last campaign for Prometheus at ADDRESS/metrics, too, without a
-    /// token: to all who reach the address; port 0 takes a free one
+    /// Also serve the results of the last campaign to Prometheus at http://ADDRESS:PORT/metrics,
+    /// without a token, to anyone who can connect; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
     pub metrics: Option<SocketAddr>,
     /// Don't open a browser
@@ -302,16 +300,16 @@ pub struct ViewArgs {
     pub no_open: bool,
 }
 
-/// Shows which defaults of flags are effective, and where each is set.
+/// Shows the effective defaults of flags, and where each is set.
 ///
-/// $XDG_CONFIG_HOME/dfsbench/config.toml, else ~/.config/dfsbench/config.toml, sets defaults. A key
-/// is the long name of a flag: outside of tables for every command that has it, in a table such as
-/// [run] for that command. The command line wins, then the environment (DFSBENCH_RESULTS), then a
-/// plan, then the file.
+/// $XDG_CONFIG_HOME/dfsbench/config.toml, else ~/.config/dfsbench/config.toml, sets defaults. Each
+/// key is the long name of a flag. At the top level it applies to every command with that flag; in
+/// a table such as [run], to that command. The command line takes precedence, then the environment
+/// (DFSBENCH_RESULTS), then a plan, then the file.
 #[derive(Debug, Parser)]
 #[command(after_help = CONFIG_EXAMPLES)]
 pub struct ConfigArgs {
-    /// Command whose flags are listed, all of them [default: what is set, for all commands]
+    /// Command whose flags to list [default: only the flags that are set, for all commands]
     pub command: Option<String>,
     /// Print everything as JSON
     #[arg(long)]
@@ -320,21 +318,21 @@ pub struct ConfigArgs {
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
-  dfsbench report                            the last campaign again, as the run printed it
-  dfsbench report 3 --all                    campaign 3, with all rows, evidence and conditions
+  dfsbench report                            the last campaign, as printed after the run
+  dfsbench report 3 --all                    campaign 3 with all rows, evidence and conditions
   dfsbench report --format markdown          for a document; --format csv for a spreadsheet
   dfsbench report --format html -o page.html
-                                             the page; --pictures DIR writes its pictures alone
+                                             the page; --pictures DIR writes its charts only
   dfsbench report old.db new.db --by fact.kernel
-                                             two files as one report, the kernel as a factor";
+                                             two files in one report, with the kernel as a factor";
 
 const CONFIG_EXAMPLES: &str = "\
 Examples:
-  dfsbench config                             what the environment and the file set
+  dfsbench config                             defaults set by the environment and the file
   dfsbench config run                         every flag of `dfsbench run` with its default
   DFSBENCH_RESULTS=/srv/all.db dfsbench config";
 
-/// Writes a file of an NFS server to stdout.
+/// Writes a file from an NFS server to stdout.
 #[derive(Debug, Parser)]
 pub struct CatArgs {
     /// Address of the file: nfs://host[:port]/export/path/to/file
@@ -355,28 +353,28 @@ pub struct PatternArgs {
     pub size: String,
 }
 
-/// Restores what killed campaigns left changed: mounts, exports, servers, settings.
+/// Undoes changes left by killed campaigns: mounts, exports, servers and settings.
 ///
-/// Every change is written to an undo log on its host before it is made. This replays what is left
-/// of the log on this host, and on the named hosts. Working directories, trees of replays, lock
-/// files and temporary files of killed processes are removed, too, and so are the compressed agent
-/// programs in this user's cache: docs/leftovers.md has all paths. It is safe to repeat.
+/// Every change is recorded in an undo log on its host before it is made. This command undoes the
+/// remaining changes on this host and the hosts given. It also removes working directories, replay
+/// trees, lock files and temporary files of killed processes, and the compressed agents in your
+/// cache. docs/leftovers.md lists all paths. It is safe to repeat.
 ///
-/// What can't be restored or removed stays on record, and the exit code is 3. With --forget it is
-/// dropped from the record instead, and what stays is printed.
+/// Changes that can't be undone stay recorded, and the exit code is 3. With --forget, they are
+/// printed and dropped from the record.
 #[derive(Debug, Parser)]
 pub struct CleanArgs {
-    /// Results file beside which a killed run recorded its targets; those that this user's runs
-    /// recorded are found without it
+    /// Results file of the killed run, which recorded its targets next to it; not needed for runs
+    /// by the same user
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Drop from the record what can't be restored or removed, and print what stays
+    /// Print changes that can't be undone, and drop them from the record
     #[arg(long)]
     pub forget: bool,
-    /// A plan, whose hosts are cleaned, too
+    /// Plan whose hosts are cleaned too
     #[arg(value_hint = ValueHint::FilePath)]
     pub plan: Option<PathBuf>,
-    /// Another host, as ssh finds it
+    /// Another host to clean, as named for ssh
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     pub host: Vec<String>,
     /// Configuration file for ssh -F
@@ -393,13 +391,14 @@ pub struct AgentArgs {
     /// Connect to the controller at DFSBENCH_MEET with the secret DFSBENCH_TOKEN
     #[arg(long)]
     pub meet: bool,
-    /// Share a replay with other hosts
+    /// Run one host's share of a replay
     #[arg(long, requires = "stdio")]
     pub replay: bool,
     /// Time limit for connecting to the controller
     #[arg(long, value_name = "TIME", default_value = "2m")]
     pub meet_within: String,
-    /// Remove this program at the end, unless its modification time is another: it was copied here
+    /// Remove this program, which was copied here, at the end if it still has this modification
+    /// time
     #[arg(long, value_name = "SECONDS")]
     pub pushed: Option<String>,
 }

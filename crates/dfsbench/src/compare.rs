@@ -116,7 +116,7 @@ fn check_anything(compared: &CampaignComparison, campaigns: [&Campaign; 2]) -> R
     let hint = if let Some(hint) = curve_hint(campaigns) {
         hint
     } else if compared.left_out.iter().any(|row| row.matched) {
-        "`dfsbench report` shows what is wrong with their figures".to_owned()
+        "`dfsbench report` shows what is wrong with their results".to_owned()
     } else if let Some(command) = compared.pairing_commands().first() {
         format!("to compare rows that differ in this: `{command}`")
     } else {
@@ -299,7 +299,7 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
         let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
         if name.is_empty() {
             return Err(Failure::Usage(format!(
-                "--where: `{part}` is no NAME=VALUE (hint: nfsvers=3)"
+                "--where: `{part}` is not NAME=VALUE (hint: nfsvers=3)"
             )));
         }
         if name.starts_with("label.") {

@@ -43,7 +43,7 @@ pub fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
         table.push(row.cells());
     }
     let text = match shown.as_slice() {
-        [] => format!("{place}no defaults but those that are built in\n"),
+        [] => format!("{place}only built-in defaults\n"),
         _ => format!("{place}{}", output::aligned(&table)),
     };
     output::text(&text)?;

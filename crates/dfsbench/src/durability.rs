@@ -95,7 +95,7 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     };
     print_findings(args, &reports, stored.as_ref())?;
     if is_stopped {
-        output::message("interrupted: what was not measured is not in the table");
+        output::message("interrupted: the table contains only what was measured");
     }
     Ok(if is_clean { End::Ok } else { End::Invalid }.into())
 }

@@ -56,7 +56,7 @@ impl From<ExportError> for Failure {
             ExportError::Write { path, source } => Self::Output {
                 what: path.display().to_string(),
                 reason: source.to_string(),
-                hint: "name a directory where there is room",
+                hint: "name a directory with free space",
             },
             error @ (ExportError::Exists(_) | ExportError::NoParquet) => {
                 Self::Usage(error.to_string())
@@ -115,7 +115,7 @@ impl From<StdoutError> for Failure {
         Self::Output {
             what: "to stdout".to_owned(),
             reason: error.to_string(),
-            hint: "check where stdout leads",
+            hint: "check the destination of stdout",
         }
     }
 }

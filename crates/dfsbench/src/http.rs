@@ -86,7 +86,7 @@ pub fn read(stream: &mut TcpStream) -> Result<Request, &'static str> {
             return Err("The head of the request did not arrive within 5 seconds.");
         }
         match stream.read(&mut part) {
-            Ok(0) => return Err("The request ended before its head did."),
+            Ok(0) => return Err("The request ended within its header."),
             Ok(count) => head.extend_from_slice(&part[..count]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => return Err("The head of the request did not arrive within 5 seconds."),

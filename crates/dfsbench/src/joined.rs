@@ -73,7 +73,7 @@ fn refuse_property(unknown: &UnknownProperty) -> Failure {
     let UnknownProperty { name, only_value, known } = unknown;
     let is_setting = Setting::ALL.iter().any(|setting| setting.key() == name.trim());
     let what = match only_value {
-        None if is_setting => format!("`{name}` is a setting, and a factor where it varies"),
+        None if is_setting => format!("`{name}` is a setting, and a factor if it varies"),
         Some(value) => format!("`{name}` is `{value}` in all runs and makes no difference"),
         None => format!("no campaign has `{name}` as a fact or a label"),
     };

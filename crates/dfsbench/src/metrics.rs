@@ -49,14 +49,14 @@ pub fn answer(text: String) -> Answer {
 /// Reads the value of `--metrics`.
 ///
 /// # Errors
-/// When it is no address with a port.
+/// When it is not an address with a port.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let with_port: Result<SocketAddr, _> = text.parse();
     match with_port {
         Ok(address) => Ok(address),
         Err(_) => {
             Err("not an IP address with a port, such as 127.0.0.1:9464 or [::1]:9464; port 0 \
-                       takes a free one"
+                       picks a free one"
                 .to_owned())
         }
     }

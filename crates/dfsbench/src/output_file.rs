@@ -116,7 +116,7 @@ fn find_obstacle(path: &Path, results: Option<&Path>) -> Option<(&'static str, &
         return Some(("a directory", "name a file in it"));
     }
     if found.file_type().is_block_device() {
-        return Some(("a block device, and what is on it would be lost", "name a file"));
+        return Some(("a block device, and its contents would be lost", "name a file"));
     }
     if found.is_file() && is_database(path) {
         let hint = "name another file, or remove it first";

@@ -80,7 +80,7 @@ fn parse_address(text: &str) -> Result<NfsAddress, Failure> {
     };
     match plan::parse_target(&url)? {
         TargetArg::Nfs(address) => Ok(address),
-        _ => Err(Failure::Usage(format!("`{text}` is no nfs:// address"))),
+        _ => Err(Failure::Usage(format!("`{text}` is not an nfs:// address"))),
     }
 }
 

@@ -57,7 +57,7 @@ fn write_pictures(
     std::fs::create_dir_all(directory).map_err(|error| Failure::Output {
         what: directory.display().to_string(),
         reason: error.to_string(),
-        hint: "name a directory, or a path where one can be made",
+        hint: "name a directory, or a path where one can be created",
     })?;
     for (name, svg) in ::report::pictures_joined(joined) {
         let file = directory.join(name).with_extension("svg");

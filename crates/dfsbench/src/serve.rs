@@ -115,7 +115,7 @@ fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
 fn server_config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, Failure> {
     let Ok(listen) = args.listen.parse::<IpAddr>() else {
         let hint = "an address of this host, such as 127.0.0.1, 0.0.0.0 or ::";
-        let what = format!("--listen: `{}` is no address", args.listen);
+        let what = format!("--listen: `{}` is not an address", args.listen);
         return Err(Failure::Usage(format!("{what} (hint: {hint})")));
     };
     let mut allowed = Vec::new();
@@ -238,7 +238,7 @@ impl Place<'_> {
                 let _ = writeln!(text, "  {}", self.macos(version));
             }
         }
-        text.push_str("stop it with ctrl-C");
+        text.push_str("stop it with Ctrl-C");
         text
     }
 
@@ -329,7 +329,7 @@ mod tests {
              on macOS:\n  \
              mount -t nfs -o vers=3,tcp,port=2049,mountport=2049,nolocks [::1]:/export \
              /private/mnt\n\
-             stop it with ctrl-C"
+             stop it with Ctrl-C"
         );
     }
 }

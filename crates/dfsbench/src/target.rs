@@ -77,7 +77,7 @@ pub fn pattern(args: &PatternArgs) -> Result<ExitCode, Failure> {
 /// When the address names no file that can be read.
 pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
     let TargetArg::Nfs(address) = plan::parse_target(&args.url)? else {
-        return Err(Failure::Usage(format!("`{}` is no nfs:// address", args.url)));
+        return Err(Failure::Usage(format!("`{}` is not an nfs:// address", args.url)));
     };
     // The export is the directory, since a file can't be mounted.
     let (directory, name) = address.path.rsplit_once('/').unwrap_or(("/", &address.path));

@@ -62,7 +62,7 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
         Ok(both) => both,
         Err(error) => {
             return Err(Failure::Lab(format!(
-                "can't listen on 127.0.0.1:{}: {error} (hint: --port 0 takes a free one)",
+                "can't listen on 127.0.0.1:{}: {error} (hint: --port 0 picks a free one)",
                 args.port
             )));
         }
@@ -84,7 +84,7 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     let url = format!("http://127.0.0.1:{}/{}/", shared.port, shared.token);
     output::text(&format!("{url}\n"))?;
     output::message(
-        "Serving this host only; ctrl-C ends it. The token in the address grants access.",
+        "Serving this host only; Ctrl-C stops it. The token in the address grants access.",
     );
     if !args.no_open {
         open_browser(&url);

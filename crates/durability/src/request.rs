@@ -498,7 +498,11 @@ fn named_twice(
         return Err(usage(&format!("--{option} `{host}`"), &again, &hint));
     }
     if host.is_empty() || host.starts_with('-') {
-        return Err(usage(&format!("--{option} `{host}`"), "that is no host", "as ssh finds it"));
+        return Err(usage(
+            &format!("--{option} `{host}`"),
+            "that is not a host",
+            "as ssh finds it",
+        ));
     }
     Ok(host.clone())
 }

@@ -325,8 +325,7 @@ impl<In, Out> Remote<In, Out> {
         if self.connection.await_end(&events, deadline) {
             return None;
         }
-        let gone =
-            Gone(format!("host {}: its agent has not ended yet; {LEFT_TO_AGENT}", self.host));
+        let gone = Gone(format!("host {}: its agent is still running; {LEFT_TO_AGENT}", self.host));
         self.lost = Some(gone.clone());
         Some(gone.0)
     }

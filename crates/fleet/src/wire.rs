@@ -42,7 +42,7 @@ pub enum WireError {
         ours: Greeting,
     },
     /// The length of a frame is too large.
-    #[error("a message claims to have {0} bytes, where {FRAME_BYTES_MAX} are the most")]
+    #[error("a message claims to have {0} bytes, but the limit is {FRAME_BYTES_MAX}")]
     TooLong(u32),
     /// The bytes are not a valid message.
     #[error("{len} bytes are no message: {reason}")]
@@ -196,7 +196,7 @@ pub(crate) fn to_frame<T: Serialize>(message: &Message<T>) -> Result<Vec<u8>, Wi
     let bytes = frame.len() - 4;
     let len = u32::try_from(bytes).unwrap_or(u32::MAX);
     if len > FRAME_BYTES_MAX {
-        let most = format!("it has {bytes} bytes, where {FRAME_BYTES_MAX} are the most");
+        let most = format!("it has {bytes} bytes, but the limit is {FRAME_BYTES_MAX}");
         return Err(WireError::Unsendable(most));
     }
     frame[..4].copy_from_slice(&len.to_be_bytes());
@@ -243,5 +243,5 @@ pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message
 }
 
 fn stream_ended() -> WireError {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the stream ended within a message").into()
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection closed within a message").into()
 }

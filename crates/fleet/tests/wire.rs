@@ -124,14 +124,14 @@ fn rejects_frame_of_4_gib() {
     let error = wire::read::<Order>(&mut input).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a message claims to have 4294967295 bytes, where 67108864 are the most"
+        "a message claims to have 4294967295 bytes, but the limit is 67108864"
     );
     assert_eq!(input.position(), 4);
     // The longest allowed frame ends where the bytes end.
     let mut bytes = FRAME_BYTES_MAX.to_be_bytes().to_vec();
     bytes.extend([0; 9]);
     let error = wire::read::<Order>(&mut Cursor::new(bytes)).unwrap_err();
-    assert_eq!(error.to_string(), "the stream ended within a message");
+    assert_eq!(error.to_string(), "the connection closed within a message");
 }
 
 #[test]

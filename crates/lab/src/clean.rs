@@ -55,7 +55,7 @@ pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
             campaign: "unknown".to_owned(),
             what: "a line of the undo log that can't be read".to_owned(),
             outcome: Err(LabError::Refused(format!("`{line}`"))),
-            stays: vec!["whatever that line was to undo stays".to_owned()],
+            stays: vec!["the change of that line is not undone".to_owned()],
         });
     }
     cleaned.extend(restore_logged(state_dir, Unrestorable::Forgotten)?);

@@ -93,7 +93,7 @@ pub enum LabError {
         why: String,
     },
     /// Another dfsbench is setting up this host.
-    #[error("another dfsbench sets up this host: {holders}; wait until it has ended")]
+    #[error("another dfsbench is setting up this host: {holders}; wait until it finishes")]
     Locked {
         /// The processes that hold the lock.
         holders: String,

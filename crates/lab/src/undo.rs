@@ -159,7 +159,7 @@ impl Undo {
                 format!("processes of the system in {} keep running", mark.display())
             }
             Self::Additions { path, .. } => {
-                format!("what was added to {} stays", path.display())
+                format!("additions to {} stay", path.display())
             }
             Self::Works { directory, campaign } => {
                 let name = directory_name(campaign, '*');

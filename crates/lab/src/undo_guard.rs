@@ -76,7 +76,7 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
         Undo::EndMarked { mark, .. } => check_below_run(mark),
         Undo::Additions { path, .. } => {
             if !may_leave(&path.to_string_lossy()) {
-                return Err(refuse(path, "is no place where a system leaves files"));
+                return Err(refuse(path, "is not a location for files of a system"));
             }
             check_no_link_on_the_way(path)
         }

@@ -82,8 +82,8 @@ fn check_files_are_read(raw: &RawPlan) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Refuses what leaves nothing to judge by: too few trials for the discard policy, or for the
-/// interval of `until`.
+/// Refuses what leaves no usable trials: too few trials for the discard policy, or for the interval
+/// of `until`.
 fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
     // The number of trials is the first to change.
     let place_of = |other: Place| raw.trials.map_or(other, |trials| trials.place);
@@ -92,7 +92,7 @@ fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
         && trials < limits::DISCARD_TRIALS_MIN
     {
         let s = if trials == 1 { "" } else { "s" };
-        let what = format!("discard {discard} of {trials} trial{s} leaves nothing to judge by");
+        let what = format!("discard {discard} of {trials} trial{s} leaves no usable trials");
         let hint = format!("at least {} trials", limits::DISCARD_TRIALS_MIN);
         return Err(Fault::new(what).hint(hint).at(place_of(place)));
     }
@@ -101,7 +101,7 @@ fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
         && trials <= least
     {
         let what = format!("until has no effect on {trials} trials: {least} are always made");
-        let hint = "trials is then the most that are made";
+        let hint = "trials is then the maximum";
         return Err(Fault::new(what).hint(hint).at(place_of(until.place)));
     }
     Ok(())

@@ -242,12 +242,17 @@ impl SharingHost<'_> {
         clock: &'c SystemClock,
         stop: &'c AtomicBool,
     ) -> Result<MadePlan<'c>, String> {
-        let version: ProtocolVersion =
-            task.version.parse().map_err(|_| format!("`{}` is no version of NFS", task.version))?;
+        let version: ProtocolVersion = task
+            .version
+            .parse()
+            .map_err(|_| format!("`{}` is not an NFS version", task.version))?;
         let named = NamedTarget::find(&task.target, None, &self.around);
         let NamedTarget::Server(mut options, None) = named.map_err(|error| error.to_string())?
         else {
-            return Err(format!("`{}` is no NFS server that other hosts reach", task.target));
+            return Err(format!(
+                "`{}` is not an NFS server that other hosts can reach",
+                task.target
+            ));
         };
         options.version = version;
         let replayer =

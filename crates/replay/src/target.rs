@@ -86,7 +86,7 @@ impl NamedTarget {
         if let Some(text) = nfsvers {
             options.version = text.parse::<ProtocolVersion>().map_err(|_| {
                 NamedTargetError::Unusable(format!(
-                    "--nfsvers: `{text}` is no version of NFS (hint: 2, 3, 4.0, 4.1 or 4.2)"
+                    "--nfsvers: `{text}` is not an NFS version (hint: 2, 3, 4.0, 4.1 or 4.2)"
                 ))
             })?;
         }

@@ -86,7 +86,7 @@ impl RecordContent {
                     return Err(format!("it names the directory `{tree}`, which no replay made"));
                 }
                 None if !is_hex(campaign) => {
-                    return Err(format!("`{campaign}` is no name of a campaign"));
+                    return Err(format!("`{campaign}` is not the name of a campaign"));
                 }
                 _ => {}
             }
@@ -188,7 +188,7 @@ fn read(path: &Path, campaign: &str) -> Result<Option<AbandonedRecord>, String> 
         return Ok(None);
     }
     let content: RecordContent =
-        serde_json::from_str(&text).map_err(|error| format!("it is no record: {error}"))?;
+        serde_json::from_str(&text).map_err(|error| format!("it is not a record: {error}"))?;
     content.check(campaign)?;
     Ok(Some(AbandonedRecord { path: path.to_owned(), content, _file: file }))
 }

@@ -233,7 +233,7 @@ fn find_named_host<'r>(
         names.push(host.name.as_str());
     }
     if names.is_empty() {
-        return Err((format!("there is no host `{name}`: this process works alone"), hint));
+        return Err((format!("there is no host `{name}`: only this process is used"), hint));
     }
     Err((format!("`{name}` is none of its hosts ({})", names.join(", ")), hint))
 }
@@ -260,7 +260,7 @@ fn to_clock(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
         hosts.extend(lab.hosts());
     }
     hosts.extend(run.client_hosts());
-    let hint = "`on` a host that ssh leads to, and where we are root";
+    let hint = "`on` a host with `ssh`, as root";
     let host = find_named_host(&hosts, one, hint)?;
     if host.ssh.is_none() {
         let what = format!("host {} shares the clock of this host", host.name);

@@ -15,41 +15,41 @@ Examples:
   dfsbench compare 3 4                              campaigns 3 and 4 of dfsbench.db
   dfsbench compare old.db new.db                    the last campaigns of two files
   dfsbench compare old.db:2 last --max-loss 5% --max-slowdown p99=20%
-                                                    exit code 1 where a rate fell by more than 5 %
+                                                    exit code 1 if a rate fell by more than 5 %
                                                     or a 99th percentile rose by more than 20 %
   dfsbench compare old.db last --max-loss 5% --format junit --output compare.xml
-                                                    the same for a build server
+                                                    the same for a CI server
   dfsbench compare last --where nfsvers=3 --where nfsvers=4.1
                                                     two selections of one campaign
 
-A figure counts as lower or higher where its ratio lies beyond the smallest effect, the 95 %
-interval leaves out 1, and the rank test gives 5 % or less; less than 4 trials a side can't show
+A result counts as lower or higher if its ratio is beyond the smallest effect, the 95 %
+interval excludes 1, and the rank test gives 5 % or less; fewer than 4 trials a side can't show
 that. p50 and p99 are response times.
 
-Exit codes: 0 all bounds are kept, 1 one is exceeded, 2 wrong usage, 4 inconclusive: an interval
-reaches beyond its bound, a caveat of either side such as wide-interval or cached leaves it open,
-there are too few trials, or a row is missing or invalid afterwards; the output says what would
-decide. --inconclusive ok ends with 0 there.";
+Exit codes: 0 all bounds are met, 1 one is exceeded, 2 wrong usage, 4 inconclusive: an interval
+extends beyond its bound, a caveat such as wide-interval or cached on either side casts doubt,
+there are too few trials, or a row is missing or invalid afterwards; the output says what to do
+next. With --inconclusive ok, the exit code is then 0.";
 
 const FACTORS_EXAMPLES: &str = "\
 Examples:
   dfsbench factors                                  the settings of the last campaign
-  dfsbench factors 3 4 7                            and what differs between these: another kernel,
-                                                    another disk, a label of the plan
+  dfsbench factors 3 4 7                            and their differences, such as another kernel,
+                                                    another disk or a label in the plan
   dfsbench factors old.db new.db:2 --by fact.kernel
-                                                    the kernel alone
-Where campaigns differ in more than one thing, the output names what can't be separated.";
+                                                    only the kernel
+If campaigns differ in more than one property, the output lists those that can't be separated.";
 
 /// Compares two campaigns, or two selections of one, row by row.
 ///
-/// Rows are matched by what they do: all settings are the same, but for those named by --where.
+/// Rows are matched if all settings are the same, except for those in --where.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct CompareArgs {
-    /// The number of a campaign in the results file, `last`, another results file (its last
-    /// campaign), or FILE:N; or the FILE.json of `dfsbench replay --format json`
+    /// Number of a campaign in the results file, `last`, another results file (its last campaign),
+    /// or FILE:N; or the FILE.json of `dfsbench replay --format json`
     pub before: String,
-    /// The same for the other side [default: the same campaign, with two --where]
+    /// The other side, in the same form [default: the same campaign, with two --where]
     pub after: Option<String>,
     /// Only rows with these settings; given twice, the first is for BEFORE and the second for AFTER
     #[arg(long = "where", value_name = "NAME=VALUE[,...]")]
@@ -57,24 +57,23 @@ pub struct CompareArgs {
     /// Smallest difference that counts [default: 5%, or the smallest bound below it]
     #[arg(long, allow_hyphen_values = true, value_name = "SHARE")]
     pub effect: Option<String>,
-    /// End with exit code 1 where a rate fell by more than this
+    /// Exit with code 1 if a rate fell by more than this
     #[arg(long, allow_hyphen_values = true, value_name = "SHARE", help_heading = "Bounds")]
     pub max_loss: Option<String>,
-    /// End with exit code 1 where response times rose by more than this: 20% (for p50 and p99), or
+    /// Exit with code 1 if response times rose by more than this: 20% (for p50 and p99), or
     /// p99=20%,p50=5%; in an open loop also service-p50 and service-p99
     #[arg(long, value_name = "SHARES", value_delimiter = ',', help_heading = "Bounds")]
     pub max_slowdown: Vec<String>,
-    /// Outcome where it is not certain whether a bound is kept: fail ends with exit code 4, ok
-    /// with 0
+    /// Outcome if it is uncertain whether a bound is met: fail (exit code 4) or ok (0)
     #[arg(long, value_enum, default_value_t = Inconclusive::Fail, help_heading = "Bounds")]
     pub inconclusive: Inconclusive,
-    /// Correction for many comparisons, of which some differ by chance: none or holm
+    /// Correction for multiple comparisons: none or holm
     #[arg(long, value_enum, default_value_t = Adjust::None, help_heading = "Bounds")]
     pub adjust: Adjust,
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_parser = one_of(&Format::COMPARE), default_value = "table")]
     pub format: Format,
     /// Write to a file instead of stdout
@@ -88,42 +87,42 @@ pub struct CompareArgs {
 /// The outcome where it is not certain whether a bound is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Inconclusive {
-    /// Exit code 4: a bound that is not shown to be kept fails
+    /// Exit code 4: a bound fails unless it is shown to be met
     Fail,
-    /// Exit code 0: only bounds that are shown to be exceeded fail
+    /// Exit code 0: a bound fails only if it is shown to be exceeded
     Ok,
 }
 
 /// The correction for many comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Adjust {
-    /// No correction is made
+    /// No correction
     None,
-    /// All together err in 5 % of cases at most; needs more trials
+    /// At most a 5 % chance of any false alarm; needs more trials
     Holm,
 }
 
 /// The choice of properties that distinguish campaigns.
 #[derive(Debug, Parser)]
 pub struct ByArgs {
-    /// Facts and labels that are factors, in place of all that differ between the campaigns:
+    /// Facts and labels to use as factors, instead of all that differ between the campaigns:
     /// fact.kernel, label.dram, tags, campaign
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub by: Vec<String>,
 }
 
-/// Shows which factors change the figures of a campaign, by how much, and how certain that is.
+/// Shows which factors affect the results of a campaign, by how much, and how certain that is.
 ///
-/// A share is the part of the variance that a factor explains. A ratio compares a level with the
-/// first one, all else equal, with its 95 % interval.
+/// Shares are the part of the variance that a factor explains. Ratios compare a level with the
+/// first one, other settings equal, and have 95 % intervals.
 ///
-/// The runs of several campaigns are one set. What differs between them is a factor like any
-/// setting: facts of hosts such as kernel, processor or disk, labels, tags, names.
+/// Several campaigns are analyzed as one set of runs. Properties that differ between them are
+/// factors like any setting: host facts such as kernel, CPU or disk, labels, tags and names.
 #[derive(Debug, Parser)]
 #[command(after_help = FACTORS_EXAMPLES)]
 pub struct FactorsArgs {
-    /// The number of a campaign in the results file, `last`, another results file (its last
-    /// campaign), or FILE:N; several are taken apart together
+    /// Number of a campaign in the results file, `last`, another results file (its last campaign),
+    /// or FILE:N; several are analyzed together
     #[arg(default_value = "last", value_name = "CAMPAIGN")]
     pub campaigns: Vec<String>,
     /// The properties that distinguish campaigns
@@ -132,7 +131,7 @@ pub struct FactorsArgs {
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Form of the output
+    /// Output format
     #[arg(long, value_parser = one_of(&Format::FACTORS), default_value = "table")]
     pub format: Format,
 }

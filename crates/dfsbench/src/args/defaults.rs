@@ -175,7 +175,7 @@ impl Checked {
     fn new(mut entry: Entry, command: &mut Command) -> Result<Self, Failure> {
         if CONSENT.contains(&entry.flag.as_str()) {
             let what = format!("`{}` has no default", entry.flag);
-            let hint = format!("give --{} where it is meant", entry.flag);
+            let hint = format!("pass --{} on the command line", entry.flag);
             return Err(entry.refused(&what, &hint));
         }
         let scope = commands_in_scope(&entry, command)?;

@@ -16,76 +16,76 @@ use super::{RESULTS, one_of};
 const EXAMPLES: &str = "\
 Examples:
   dfsbench durability --kill-server --fault lose-unstable
-                                              the in-memory server, which loses what was not
-                                              committed when it restarts
+                                              the in-memory server, which loses uncommitted
+                                              data when it restarts
   dfsbench durability nfs://server/export --kill-server \\
       --stop-command 'ssh server pkill -9 ganesha.nfsd' \\
       --start-command 'ssh server systemctl restart nfs-ganesha'
-                                              a server of yours: how to kill and to start it
+                                              your server, and how to kill and start it
   dfsbench durability nfs://server/export --power-cut server --confirm-power-cut server
-                                              the host is reset by its own kernel, without a sync
+                                              the host's kernel resets it, without a sync
   dfsbench durability nfs://10.0.0.9/export --power-cut rack9 --confirm-power-cut rack9 \\
       --power-cut-command 'ipmitool -H rack9-bmc chassis power cycle'
-                                              any command that cuts the power, such as of a BMC
+                                              a command that cuts the power, such as a BMC's
   dfsbench durability /mnt/gluster --lose-server node3 --confirm-lose-server node3 \\
       --lose-command 'ipmitool -H node3-bmc chassis power off'
                                               one of several servers does not come back
   dfsbench durability /mnt/data --kill-client --promise none,sync
   dfsbench durability contenders.toml --kill-server --campaign last
-                                              each system that the plan sets up; their tiers are
-                                              kept with the campaign
+                                              each system that the plan sets up; results are
+                                              stored with the campaign
 
-Exit codes: 0 all that was promised was kept, 2 usage or plan, 3 a server, host or command can't be
+Exit codes: 0 all promises were kept, 2 usage or plan, 3 a server, host or command can't be
 used, 4 promised data was lost, could not be verified, or the measurement was interrupted.";
 
-/// Measures what a server or file system really keeps: it writes under each promise, makes an event
-/// such as a crash of the server, and reads everything back.
+/// Tests the durability of a server or file system: writes data under each promise, triggers an
+/// event such as a server crash, and reads everything back.
 ///
-/// Small and large files, overwrites, creates and renames are written by a process of its own, and
-/// each acknowledgement is noted in this process. Only events that are named are made, each by
-/// itself: a new load, the event, a new client that reads back. Say by --stop-command and
-/// --start-command how a server is killed and started; the in-memory server needs neither.
+/// A separate process writes small and large files, overwrites, creates and renames, while this
+/// process records each acknowledgement. Only the events you specify are triggered, one at a time:
+/// new load, event, and verification by a new client. --stop-command and --start-command define how
+/// to kill and start a server; the in-memory server needs neither.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags of the command line")]
 pub struct DurabilityArgs {
-    /// A directory, nfs://host[:port]/export, `embedded`, or a plan; one that sets up systems is
-    /// measured contender after contender [default: embedded]
+    /// A directory, nfs://host[:port]/export, `embedded`, or a plan; if it sets up systems, they
+    /// are tested one after the other [default: embedded]
     pub target: Option<String>,
-    /// Kill the server's process, and start it again
+    /// Kill the server process and start it again
     #[arg(long, help_heading = "Events")]
     pub kill_server: bool,
-    /// Command that kills the server's process, run by sh; an exit code but 0 is an error
+    /// Shell command that kills the server process; a nonzero exit code is an error
     #[arg(long, value_name = "COMMAND", requires = "kill_server", help_heading = "Events")]
     pub stop_command: Option<String>,
-    /// Command that starts the server again; also run where dfsbench itself is killed meanwhile
+    /// Shell command that starts the server again; also run if dfsbench is killed meanwhile
     #[arg(long, value_name = "COMMAND", requires = "kill_server", help_heading = "Events")]
     pub start_command: Option<String>,
-    /// Reset a host at once, without a sync, as ssh finds it and as root (sysrq b)
+    /// Reset this host, named as for ssh, at once and without a sync (sysrq b as root)
     #[arg(long, value_name = "HOST", help_heading = "Events")]
     pub power_cut: Option<String>,
-    /// Name of the same host again: nothing is reset unless both agree
+    /// The same host again, as confirmation; nothing is reset otherwise
     #[arg(long, value_name = "HOST", help_heading = "Events")]
     pub confirm_power_cut: Option<String>,
-    /// Command that cuts the host's power and restores it, in place of ssh
+    /// Command that power-cycles the host, instead of ssh
     #[arg(long, value_name = "COMMAND", requires = "power_cut", help_heading = "Events")]
     pub power_cut_command: Option<String>,
-    /// Command that makes the target available after the host has started, such as a mount
+    /// Command that makes the target available after the host booted, such as a mount
     #[arg(long, value_name = "COMMAND", requires = "power_cut", help_heading = "Events")]
     pub power_on_command: Option<String>,
-    /// One of several servers that keep the target's data, lost for good: nothing brings it back
+    /// One of several servers that store the target's data, to be lost permanently
     #[arg(long, value_name = "HOST", help_heading = "Events")]
     pub lose_server: Option<String>,
-    /// Name of the same server again: nothing is lost unless both agree
+    /// The same server again, as confirmation; nothing is lost otherwise
     #[arg(long, value_name = "HOST", help_heading = "Events")]
     pub confirm_lose_server: Option<String>,
-    /// Command by which that server is lost; what its host needs afterwards is yours to do
+    /// Command that takes that server down; restoring it afterwards is up to you
     #[arg(long, value_name = "COMMAND", requires = "lose_server", help_heading = "Events")]
     pub lose_command: Option<String>,
     /// Configuration file for ssh -F
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Events")]
     pub ssh_config: Option<PathBuf>,
-    /// Kill the process that writes
+    /// Kill the writing process
     #[arg(long, help_heading = "Events")]
     pub kill_client: bool,
     /// Cut the network between client and server for a time
@@ -94,7 +94,7 @@ pub struct DurabilityArgs {
     /// Command that cuts the network
     #[arg(long, value_name = "COMMAND", requires = "cut_network", help_heading = "Events")]
     pub cut_command: Option<String>,
-    /// Command that restores the network; also run where dfsbench itself is killed meanwhile
+    /// Command that restores the network; also run if dfsbench is killed meanwhile
     #[arg(long, value_name = "COMMAND", requires = "cut_network", help_heading = "Events")]
     pub restore_command: Option<String>,
     /// How long the network is cut
@@ -110,46 +110,46 @@ pub struct DurabilityArgs {
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Load",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
-    /// Crashes of a server (--kill-server, --power-cut) before which each promise that is kept has
-    /// the last acknowledged write, with nothing in flight; one with ops in flight comes first
+    /// Number of server crashes (--kill-server, --power-cut) right after an acknowledged write of
+    /// each promise, with nothing in flight; a crash with ops in flight comes first
     #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Load",
         value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub crashes: u32,
-    /// Time from the last op to the event [default: the event is made while ops are in flight]
+    /// Time from the last op to the event [default: none, ops are in flight]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub idle: Option<String>,
-    /// Time limit of a call of the client, and of one that reads back in tenfold
+    /// Time limit of a client call; ten times as long when reading back
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Load")]
     pub timeout: String,
-    /// Version of NFS: 2, 3, 4.0, 4.1 or 4.2 [default: 3, or as the target says]
+    /// NFS version: 2, 3, 4.0, 4.1 or 4.2 [default: 3, or as the target says]
     #[arg(long, value_name = "VERSION", help_heading = "Load")]
     pub nfsvers: Option<String>,
-    /// Planned fault of the in-memory server, as for `dfsbench serve --fault`
+    /// Fault of the in-memory server, as for `dfsbench serve --fault`
     #[arg(long, value_name = "FAULT", help_heading = "Load")]
     pub fault: Vec<String>,
-    /// A device whose content may be destroyed, as the plan names it
+    /// Device whose contents may be destroyed, as written in the plan
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', help_heading = "Load")]
     pub allow_destroy: Vec<PathBuf>,
-    /// Time limit for the target to be back after an event; later nothing can be verified
+    /// Time limit for the target to come back after an event; otherwise nothing is verified
     #[arg(long, value_name = "TIME", default_value = "2m", help_heading = "Reading back")]
     pub back_within: String,
-    /// Command that is run before files are read back, such as one that mounts again
+    /// Command to run before files are read back, such as one that remounts
     #[arg(long, value_name = "COMMAND", help_heading = "Reading back")]
     pub before_reading: Option<String>,
-    /// Form of the findings
+    /// Output format
     #[arg(long, value_parser = one_of(&Format::DURABILITY), default_value = "table",
         help_heading = "Output")]
     pub format: Format,
-    /// Keep the findings with a campaign of the results file, by its number or `last` [default: as
-    /// a campaign of their own, with a page]
+    /// Store the results with this campaign in the results file, a number or `last` [default: as a
+    /// campaign of their own, with a page]
     #[arg(long, value_name = "CAMPAIGN", help_heading = "Output")]
     pub campaign: Option<String>,
-    /// The contender of that campaign that is measured: a target, with what the plan sets of its
-    /// system, as `dfsbench contenders` names it; of a plan the only one to measure
+    /// Contender of that campaign that is tested, as named by `dfsbench contenders`; with a plan,
+    /// the only one to test
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub contender: Option<String>,
-    /// Path of the results file; what a killed measurement leaves at its target is recorded beside
-    /// it, for `dfsbench clean`
+    /// Path of the results file; leftovers of a killed measurement are recorded next to it for
+    /// `dfsbench clean`
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath,
         help_heading = "Output")]
     pub results: PathBuf,

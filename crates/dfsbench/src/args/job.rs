@@ -9,19 +9,19 @@ use fleet::job::{self, JobRequest};
 /// How agents connect from hosts that a scheduler chose.
 #[derive(Clone, Debug, Args)]
 pub struct JobArgs {
-    /// Work on the hosts of a job, with an agent for each of its processes
+    /// Run on the hosts of a job, with one agent per process
     #[arg(long, value_enum, value_name = "HOW", help_heading = "Hosts of a job")]
     pub launcher: Option<Launcher>,
-    /// Number of agents [default: the tasks of the allocation of Slurm, one on each host of PBS,
-    /// LSF and Flux]
+    /// Number of agents [default: the tasks of a Slurm allocation; one per host for PBS, LSF and
+    /// Flux]
     #[arg(long, value_name = "N", requires = "launcher", help_heading = "Hosts of a job")]
     pub agents: Option<u32>,
-    /// Number of agents on each host; another layout is refused [default: as the launcher has it,
-    /// in an allocation of Slurm as the allocation has it]
+    /// Required number of agents per host [default: as the launcher or the Slurm allocation places
+    /// them]
     #[arg(long, value_name = "N", requires = "launcher", help_heading = "Hosts of a job")]
     pub agents_per_node: Option<u32>,
-    /// Address that agents connect to: an address or name of this host, as they reach it, with or
-    /// without a port [default: every address with slurm, mpi and flux, loopback with wait]
+    /// Address or name of this host that agents connect to, with an optional port [default: all
+    /// addresses with slurm, mpi and flux; loopback with wait]
     #[arg(
         long,
         value_name = "ADDRESS[:PORT]",
@@ -47,17 +47,17 @@ pub struct JobArgs {
 /// The launcher that starts agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Launcher {
-    /// srun, in an allocation or with options that make one
+    /// srun, in an allocation or with options that create one
     Slurm,
     /// mpirun of Open MPI or MPICH
     Mpi,
     /// flux run, in an allocation or batch job of Flux
     Flux,
-    /// ssh to the hosts of a job of PBS or Torque, which PBS_NODEFILE lists
+    /// ssh to the hosts of a PBS or Torque job, listed in PBS_NODEFILE
     Pbs,
-    /// ssh to the hosts of a job of LSF, which LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS lists
+    /// ssh to the hosts of an LSF job, listed in LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS
     Lsf,
-    /// Whatever knows DFSBENCH_MEET and DFSBENCH_TOKEN, such as Kubernetes
+    /// Wait for agents that have DFSBENCH_MEET and DFSBENCH_TOKEN, such as in Kubernetes
     Wait,
 }
 

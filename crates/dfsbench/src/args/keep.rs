@@ -11,16 +11,16 @@ use report::Format;
 
 use super::{RESULTS, one_of};
 
-/// Lists the campaigns of the results file: their state, their contents and their verdicts.
+/// Lists the campaigns in the results file with their states, contents and verdicts.
 ///
-/// Verdicts count rows of the report: a row is a pass of a run. They are computed from the stored
-/// trials each time.
+/// Verdicts count rows of the report, each of which is a pass of a run. They are always computed
+/// from the stored trials.
 #[derive(Debug, Parser)]
 pub struct ListArgs {
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Only campaigns with this tag; given several times, with all of them
+    /// Only campaigns with this tag; if repeated, with all of them
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
     /// Only campaigns in this state
@@ -29,7 +29,7 @@ pub struct ListArgs {
     /// Only campaigns whose name contains this
     #[arg(long, value_name = "TEXT")]
     pub name: Option<String>,
-    /// Form of the list
+    /// Output format
     #[arg(long, value_parser = one_of(&Format::LIST), default_value = "table")]
     pub format: Format,
 }
@@ -42,7 +42,7 @@ pub struct ShowArgs {
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
-    /// Print the plan alone, as a file that `dfsbench run` takes
+    /// Print only the plan, as a file for `dfsbench run`
     #[arg(long, conflicts_with = "json")]
     pub plan: bool,
     /// Print everything as JSON
@@ -50,7 +50,7 @@ pub struct ShowArgs {
     pub json: bool,
 }
 
-/// Writes a note beside a campaign; notes are added, never replaced.
+/// Adds a note to a campaign; existing notes are never replaced.
 #[derive(Debug, Parser)]
 pub struct NoteArgs {
     /// Number of the campaign
@@ -62,7 +62,7 @@ pub struct NoteArgs {
     pub results: PathBuf,
 }
 
-/// Adds tags to a campaign, or removes some.
+/// Adds tags to a campaign, or removes them.
 #[derive(Debug, Parser)]
 pub struct TagArgs {
     /// Number of the campaign
@@ -78,14 +78,14 @@ pub struct TagArgs {
     pub results: PathBuf,
 }
 
-/// Removes a campaign from the results file, for good.
+/// Permanently removes a campaign from the results file.
 ///
 /// Without --really it only prints what would be removed. The number is not used again.
 #[derive(Debug, Parser)]
 pub struct RmArgs {
     /// Number of the campaign
     pub campaign: i64,
-    /// The number again: remove it
+    /// The number again, to confirm the removal
     #[arg(long, value_name = "N")]
     pub really: Option<i64>,
     /// Path of the results file
@@ -93,8 +93,8 @@ pub struct RmArgs {
     pub results: PathBuf,
 }
 
-/// Copies the campaigns of another results file into this one. Campaigns that are here already gain
-/// the trials, notes and tags that they lack. A second import changes nothing.
+/// Copies the campaigns of another results file into this one. Missing trials, notes and tags are
+/// added to campaigns that already exist here. Importing twice changes nothing.
 #[derive(Debug, Parser)]
 pub struct ImportArgs {
     /// The other results file, which is not changed
@@ -105,7 +105,7 @@ pub struct ImportArgs {
     pub results: PathBuf,
 }
 
-/// Writes campaigns as files for other programs: a directory with a file for each table.
+/// Exports campaigns to a directory for other programs, one file per table.
 ///
 /// The tables are described in docs/results.md. Histograms become the table `buckets`; the table
 /// `figures` has a rate for each trial and pass. A trace has the tables `ops`, `calls`, `entries`,
@@ -113,13 +113,13 @@ pub struct ImportArgs {
 #[derive(Debug, Parser)]
 #[command(after_help = EXPORTS)]
 pub struct ExportArgs {
-    /// The directory, which must not exist
+    /// Directory to create
     #[arg(value_hint = ValueHint::DirPath)]
     pub directory: PathBuf,
-    /// Form of the files
+    /// File format
     #[arg(long, value_enum, default_value_t = ExportForm::Csv)]
     pub format: ExportForm,
-    /// Export this trace (`dfsbench capture` made it) instead of campaigns
+    /// Export this trace from `dfsbench capture` instead of campaigns
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         conflicts_with_all = ["campaign", "results"])]
     pub trace: Option<PathBuf>,
@@ -143,7 +143,7 @@ Examples:
 pub enum ExportForm {
     /// Text with comma-separated values
     Csv,
-    /// Arrays of objects, an object a line
+    /// Arrays of objects, one object per line
     Json,
     /// File of Apache Parquet (needs a build with the feature `parquet`)
     Parquet,
@@ -164,7 +164,7 @@ impl From<ExportForm> for results::ExportFormat {
 pub enum State {
     /// Running now
     Running,
-    /// Every planned trial was made
+    /// All planned trials are done
     Complete,
     /// Stopped or killed before its end
     Interrupted,

@@ -14,8 +14,8 @@ const EXAMPLES: &str = "\
 Examples:
   dfsbench ladder                             the bottleneck of NFS on this machine: memory, TCP,
                                               RPC or the in-memory server, in less than a minute
-  dfsbench ladder nfs://server/export         your server, against the in-memory one under the
-                                              same client
+  dfsbench ladder nfs://server/export         your server, compared with the in-memory one and
+                                              the same client
   dfsbench ladder nfs://server/export --transfer-size 4KiB
                                               the same, and the cost of this transfer size
   dfsbench ladder nfs://server/export --own-server nfs://server:20490/export
@@ -26,17 +26,17 @@ Examples:
 
 /// Finds the bottleneck: runs the same work at each layer of the data path.
 ///
-/// Layers are this program alone, memory, TCP without RPC, our server under our client, the server
-/// under test, and where a plan sets up hosts, its disk and its mounts. Their trials are
-/// interleaved. The answer names the layer that limits, what removing it would gain, how certain
-/// that is, and which questions remain open. docs/ladder.md describes the method.
+/// The layers are this program itself, memory, TCP without RPC, our server with our client, the
+/// server under test and, if a plan sets up hosts, its disk and mounts. Their trials are
+/// interleaved. The answer names the limiting layer, the gain from removing it, the certainty, and
+/// open questions. docs/ladder.md describes the method.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct LadderArgs {
     /// A `dfsbench serve` on the server's host, without faults: nfs://host:port/export
     #[arg(long, value_name = "URL", help_heading = "Ladder")]
     pub own_server: Option<String>,
-    /// The directory that the server serves, where the server is this host
+    /// Directory that the server exports, if it runs on this host
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Ladder")]
     pub server_disk: Option<PathBuf>,
     /// All options of `dfsbench run`

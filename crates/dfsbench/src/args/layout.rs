@@ -36,27 +36,27 @@ const MEASURING: [&str; 6] = ["run", "ramp", "curve", "soak", "ladder", "resume"
 /// with an empty one the text is that of `--help`.
 const COMMON: [(&str, &str); 23] = [
     ("target", "A directory, nfs://host[:port]/export, a plan file or a preset"),
-    ("workload", "What is done: stream, mixed, metadata, op_mix, transactions, fio, dd, ..."),
-    ("backend", "How it is done: posix or uring for a directory, nfs for a server"),
-    ("io_size", "Bytes of one read or write [default: stream: 1MiB; mixed: 4KiB]"),
+    ("workload", "Kind of work: stream, mixed, metadata, op_mix, transactions, fio, dd, ..."),
+    ("backend", "How ops are executed: posix or uring for a directory, nfs for a server"),
+    ("io_size", "Size of one read or write [default: stream: 1MiB; mixed: 4KiB]"),
     ("file_size", "Size of each data file [default: 64MiB]"),
-    ("files", "Data files, all workers together [default: one per worker]"),
-    ("workers", "Threads that issue ops, on each client host [default: 1]"),
+    ("files", "Total number of data files [default: one per worker]"),
+    ("workers", "Threads that issue ops on each client host [default: 1]"),
     ("direct", "Bypass the page cache with O_DIRECT"),
-    ("duration", "Length of a pass of mixed and op_mix [default: 1s]"),
-    ("rate", "Offered load in op/s, an open loop [default: 0, a closed loop]"),
+    ("duration", "Duration of a pass of mixed and op_mix [default: 1s]"),
+    ("rate", "Offered load in op/s (open loop) [default: 0, closed loop]"),
     ("durability", "Durability of writes: none, close, sync, dsync or osync [default: sync]"),
-    ("nfsvers", "Version of NFS: 2, 3, 4.0, 4.1 or 4.2 [default: 3]"),
-    ("proto", "Transport of NFS: tcp or udp [default: tcp]"),
-    ("transfer_size", "Largest payload of READ and WRITE, rsize and wsize [default: server]"),
+    ("nfsvers", "NFS version: 2, 3, 4.0, 4.1 or 4.2 [default: 3]"),
+    ("proto", "NFS transport: tcp or udp [default: tcp]"),
+    ("transfer_size", "Maximum payload of READ and WRITE (rsize, wsize) [default: server]"),
     ("quick", ""),
     ("thorough", ""),
     ("trials", "Repetitions of each run [default: 5]"),
-    ("until", "End a run once half its 95 % interval is at most this share, such as 5%"),
+    ("until", "Stop a run once half its 95 % interval is within this share, such as 5%"),
     ("name", ""),
     ("results", ""),
     ("format", ""),
-    ("watch", "Show a full screen while it runs; q stops it"),
+    ("watch", "Show a full screen of live results; press q to stop"),
     ("dry_run", ""),
 ];
 
@@ -80,7 +80,7 @@ fn arrange(command: Command) -> Command {
         .short('h')
         .long("help")
         .action(ArgAction::Help)
-        .help("Print the options that most use (-h), or all (--help)")
+        .help("Print the common options (-h), or all (--help)")
         .help_heading("Output");
     let default = if command.get_name() == "run" { "quick" } else { "embedded" };
     command.disable_help_flag(true).arg(help).mut_args(|arg| {
@@ -187,7 +187,7 @@ fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::
     };
     if belongs {
         let word = flag.map_or_else(|| first.to_owned(), |flag| format!("--{flag}"));
-        let tip = StyledStr::from(format!("what measures is `run`: dfsbench run {word}"));
+        let tip = StyledStr::from(format!("did you mean `dfsbench run {word}`?"));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     error

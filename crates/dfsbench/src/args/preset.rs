@@ -9,19 +9,19 @@ use crate::presets::Preset;
 
 const EXAMPLES: &str = "\
 Examples:
-  dfsbench preset                                   names, and what each measures
-  dfsbench run metadata                             runs one
-  dfsbench preset metadata > mine.toml              copies one, to change it
-  dfsbench run mine.toml --dry-run                  what it would do now";
+  dfsbench preset                                   list presets and what they measure
+  dfsbench run metadata                             run one
+  dfsbench preset metadata > mine.toml              copy one, to change it
+  dfsbench run mine.toml --dry-run                  show what it would do now";
 
-/// Lists the plans that are built in, or prints one.
+/// Lists the built-in plans, or prints one.
 ///
-/// `dfsbench run NAME` runs it. A printed plan is a file that `dfsbench run` takes; its comments
-/// explain it.
+/// `dfsbench run NAME` runs a built-in plan. A printed plan can be saved, edited and run with
+/// `dfsbench run`; its comments explain it.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct PresetArgs {
-    /// The plan to print [default: list all]
+    /// Plan to print [default: list all]
     #[arg(value_parser = PossibleValuesParser::new(Preset::ALL.map(|preset| preset.name)))]
     pub name: Option<String>,
 }

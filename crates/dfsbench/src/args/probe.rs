@@ -14,23 +14,23 @@ const FORMATS: [Format; 2] = [Format::Table, Format::Json];
 const EXAMPLES: &str = "\
 Examples:
   dfsbench probe nfs://server                 programs, versions, exports, limits, round trips
-  dfsbench probe nfs://server:2049/export     one export, NFS on a port that is known
+  dfsbench probe nfs://server:2049/export     one export, with NFS on a known port
   dfsbench probe nfs://server --format json | jq .versions";
 
 /// Shows what an NFS server offers: programs, versions, transports and ports, exports and who may
-/// mount them, security flavours, limits, and the round trip of NULL over each transport.
+/// mount them, security flavors, limits, and the round-trip time of NULL over each transport.
 ///
-/// The outputs of rpcinfo, showmount and nfsstat together; nothing is mounted and nothing
-/// changed. A query without an answer is listed with its error.
+/// This combines the output of rpcinfo, showmount and nfsstat. Nothing is mounted or changed.
+/// Queries that fail are listed with their errors.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct ProbeArgs {
     /// nfs://host[:port][/export][?mountport=..&uid=..&gid=..], or a host
     pub server: String,
-    /// Form of what is printed
+    /// Output format
     #[arg(long, value_parser = one_of(&FORMATS), default_value = "table")]
     pub format: Format,
-    /// Time limit of one query
+    /// Time limit for each query
     #[arg(long, value_name = "TIME", default_value = "2s")]
     pub timeout: String,
     /// Port of the portmapper

@@ -17,12 +17,12 @@ use super::{EXAMPLES, JobArgs, MakingArgs};
 /// Examples below `dfsbench run -h`; `--help` has all.
 pub const FEW_EXAMPLES: &str = "\
 Examples:
-  dfsbench run /mnt/data --direct             a directory, past the page cache
+  dfsbench run /mnt/data --direct             a directory, bypassing the page cache
   dfsbench run nfs://server/export --quick    an NFS server, without mounting it
   dfsbench run DIR --io-size 4KiB..1MiB*4 --workers 1,4
-                                              two factors: every combination is a run
-  dfsbench run metadata --dry-run             what a preset would do, how long, how much
---help shows all options, and more examples; `dfsbench preset` lists the presets.";
+                                              two factors: one run per combination
+  dfsbench run metadata --dry-run             what a preset would do, with time and volume
+--help shows all options and more examples; `dfsbench preset` lists the presets.";
 
 /// Trials and duration of `--quick`.
 const QUICK: (&str, &str) = ("3", "1s");
@@ -30,10 +30,10 @@ const QUICK: (&str, &str) = ("3", "1s");
 /// Trials and duration of `--thorough`.
 const THOROUGH: (&str, &str) = ("11", "30s");
 
-/// Measures a directory, an NFS server, or what a plan says.
+/// Measures a directory, an NFS server or the targets of a plan.
 ///
-/// Flags that name a setting take several values, separated by commas; each such flag is a
-/// factor, and every combination is a run. Flags win over the plan.
+/// Setting flags accept several values, separated by commas. Each flag with several values is a
+/// factor, and every combination is a run. Flags override the plan.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct RunArgs {
@@ -55,44 +55,44 @@ pub struct RunArgs {
     backend: Vec<String>,
     #[command(flatten)]
     settings: SettingArgs,
-    /// Certificates (PEM) that the TLS certificate of a server may be signed by
+    /// CA certificates (PEM) to verify the server's TLS certificate with
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
         help_heading = "Factors of NFS")]
     tls_ca: Option<PathBuf>,
     /// Multiply the plan's file sizes, durations and numbers of ops, transactions and small files
-    /// by this factor, such as 0.01 or 1%; sizes of ops, threads, clients and flags stay
+    /// by this factor, such as 0.01 or 1%; op sizes, threads, clients and flags stay the same
     #[arg(long, value_name = "FACTOR", help_heading = "Factors")]
     scale: Option<String>,
     /// 3 trials of 1 s each, for a first look [default: 5 trials]
     #[arg(long, conflicts_with = "thorough", help_heading = "Trials")]
     quick: bool,
-    /// 11 trials of 30 s each, for figures to publish
+    /// 11 trials of 30 s each, for results to publish
     #[arg(long, help_heading = "Trials")]
     thorough: bool,
-    /// Repetitions of each run; with --until the most that are made [default: 5; 30 with --until]
+    /// Repetitions of each run; with --until, the maximum [default: 5; 30 with --until]
     #[arg(long, value_name = "N", help_heading = "Trials")]
     trials: Option<String>,
-    /// Leave trials out of the figures: none, extremes (highest and lowest), outliers, cached
+    /// Trials to exclude from the results: none, extremes (highest and lowest), outliers or cached
     #[arg(long, value_name = "RULE", help_heading = "Trials")]
     discard: Option<String>,
-    /// No more trials of a run once half its 95 % interval is at most this share of the median
+    /// Stop repeating a run once half its 95 % interval is at most this share of the median
     #[arg(long, value_name = "SHARE", help_heading = "Trials")]
     until: Option<String>,
-    /// After so long no run gets more than 5 trials, however wide its intervals are
+    /// After this time, limit each run to 5 trials, however wide its intervals are
     #[arg(long, value_name = "TIME", help_heading = "Trials")]
     budget: Option<String>,
-    /// Trials of each run that are made first and never count [default: 0]
+    /// Number of initial trials of each run that don't count [default: 0]
     #[arg(long, value_name = "N", help_heading = "Trials")]
     warmup_trials: Option<String>,
-    /// Order of the trials: blocks (one of every run, shuffled, then the next), random, sequential,
-    /// grouped (runs whose hosts are set up alike together)
+    /// Order of the trials: blocks (one trial of every run, shuffled, then the next), random,
+    /// sequential, or grouped (runs with the same host setup together)
     #[arg(long, value_name = "ORDER", help_heading = "Trials")]
     order: Option<String>,
-    /// Trials disturbed by the hypervisor or other programs: repeat (set them aside and make
-    /// others), keep (let all count) [default: repeat]
+    /// How to treat trials disturbed by the hypervisor or other programs: repeat (exclude and
+    /// repeat them) or keep (count all) [default: repeat]
     #[arg(long, value_name = "RULE", help_heading = "Trials")]
     interference: Option<String>,
-    /// Seed of every random choice [default: drawn and printed]
+    /// Seed for all random choices [default: random, and printed]
     #[arg(long, value_name = "N", help_heading = "Trials")]
     seed: Option<String>,
     /// Memory of the in-memory server
@@ -101,11 +101,11 @@ pub struct RunArgs {
     /// Threads of the in-memory server
     #[arg(long, value_name = "N", help_heading = "In-memory server")]
     server_threads: Option<String>,
-    /// Hosts that a job brings
+    /// Hosts of a job
     #[command(flatten)]
     pub job: JobArgs,
-    /// Add clients until the server degrades, hangs or fails, and say with how many: client hosts
-    /// where the target has some, else clients that are emulated; at most MAX [default: 1000]
+    /// Add clients until the server degrades, hangs or fails, and report how many it took: client
+    /// hosts if the target has any, else emulated clients; at most MAX [default: 1000]
     #[arg(long, value_name = "MAX", num_args = 0..=1, require_equals = true,
         default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=20_000),
         help_heading = "Trials")]
@@ -113,10 +113,10 @@ pub struct RunArgs {
     /// Name of the campaign in lists and tables [default: the plan's]
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     name: Option<String>,
-    /// Options of a dry run
+    /// Options of dry runs
     #[command(flatten)]
     pub estimate: EstimateArgs,
-    /// The results file and the output
+    /// Results file and output
     #[command(flatten)]
     pub making: MakingArgs,
 }
@@ -157,15 +157,15 @@ impl FromArgMatches for DefaultedArgs {
 /// Arguments of a dry run.
 #[derive(Debug, Args)]
 pub struct EstimateArgs {
-    /// Print the matrix with estimates of time and bytes, and stop
+    /// Print the runs with estimates of time and bytes, and exit
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
     /// Rates that --dry-run assumes, such as bytes=500MiB,random=20000,metadata=8000,trial=2s; step
-    /// is one step by which a host is set up
+    /// is the time of one host setup step
     #[arg(long, value_name = "RATES", requires = "dry_run", help_heading = "Output")]
     pub assume_rates: Option<String>,
-    /// With --dry-run: estimate by what the trials of an earlier campaign took, the set-up of hosts
-    /// included: last, a number, or a results file
+    /// With --dry-run: base the estimate on an earlier campaign, including its host setup: last, a
+    /// number, or a results file
     #[arg(
         long,
         value_name = "CAMPAIGN",
@@ -174,8 +174,8 @@ pub struct EstimateArgs {
         help_heading = "Output"
     )]
     pub assume_pace: Option<String>,
-    /// With --dry-run: measure for about ten seconds what the targets do, in a working directory
-    /// that is removed, and estimate by that; not for hosts that would be set up first
+    /// With --dry-run: base the estimate on a measurement of about ten seconds in a temporary
+    /// working directory; not available for hosts that would be set up first
     #[arg(long, requires = "dry_run", help_heading = "Output")]
     pub probe: bool,
 }

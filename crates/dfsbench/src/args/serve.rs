@@ -28,69 +28,69 @@ fn faults_help() -> String {
     text + EXAMPLES
 }
 
-/// Runs the in-memory NFS server until it is stopped: for the kernel's client, libnfs, macOS, or
+/// Runs the in-memory NFS server until it is stopped, for kernel clients, libnfs, macOS or
 /// `dfsbench run`.
 ///
-/// The address for `dfsbench run` is the first line of stdout; commands to mount it go to stderr.
+/// The first line of stdout is the address for `dfsbench run`; mount commands go to stderr.
 #[derive(Debug, Parser)]
 #[command(after_help = faults_help())]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags of the command line")]
 pub struct ServeArgs {
-    /// Address to listen on; off loopback only with --allow
+    /// Address to listen on; other than loopback only with --allow
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub listen: String,
-    /// Who may call off loopback: addresses or ranges such as 192.168.1.0/24
+    /// Clients to allow besides loopback: addresses or ranges such as 192.168.1.0/24
     #[arg(long, value_name = "CIDR", value_delimiter = ',', num_args = 1..)]
     pub allow: Vec<String>,
-    /// Port of NFS and MOUNT, over TCP and UDP; 0 lets the system choose
+    /// Port for NFS and MOUNT over TCP and UDP; 0 picks a free one
     #[arg(long, default_value_t = 0)]
     pub port: u16,
-    /// Answer as portmapper and rpcbind, too, on this port: 111 for clients that ask there
+    /// Also serve as portmapper and rpcbind on this port, such as 111
     #[arg(long, value_name = "PORT")]
     pub portmapper: Option<u16>,
     /// Versions to offer: 2, 3, 4.0, 4.1, 4.2 [default: all]
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     pub nfsvers: Vec<String>,
-    /// Answer over UDP, too: versions 2 and 3 [the default]
+    /// Also serve versions 2 and 3 over UDP [the default]
     #[arg(long, overrides_with = "no_udp")]
     pub udp: bool,
-    /// Answer over TCP only
+    /// Serve over TCP only
     #[arg(long)]
     pub no_udp: bool,
-    /// Offer RPC-over-TLS (RFC 9289), with a certificate of our own making unless one is named
+    /// Offer RPC-over-TLS (RFC 9289), with a generated certificate unless one is given
     #[arg(long)]
     pub tls: bool,
-    /// Certificate of the server (PEM), its own first
+    /// Certificate chain of the server (PEM), its own first
     #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
     /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
-    /// Ask each client for a certificate that is signed by one of these (PEM)
+    /// Require client certificates signed by one of these (PEM)
     #[arg(long, value_name = "FILE", requires = "tls", value_hint = ValueHint::FilePath)]
     pub tls_client_ca: Option<PathBuf>,
     /// Write the certificate that clients must trust (PEM) to a file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_ca_out: Option<PathBuf>,
-    /// Memory for files, connections and clients together, such as 1GiB; files get three quarters
+    /// Memory for files, connections and clients, such as 1GiB; files get three quarters
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub memory: String,
     /// Threads; 0 is one per core
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub threads: usize,
-    /// Throw written data away and read zeros: limits of client and wire
+    /// Discard written data and read zeros, to find the limits of client and network
     #[arg(long)]
     pub discard: bool,
-    /// Whether mode bits and owners decide what a caller may do; user 0 may do everything
+    /// Whether to enforce mode bits and owners; user 0 may do everything
     #[arg(long, value_name = "SWITCH", value_parser = ["on", "off"], default_value = "on")]
     pub permissions: String,
-    /// Whether clients of v4.1 and later get delegations to read, as from a kernel's server
+    /// Whether to grant read delegations to clients of v4.1 and later, like kernel servers
     #[arg(long, value_name = "SWITCH", value_parser = ["on", "off"], default_value = "on")]
     pub delegations: String,
-    /// Do something wrong on purpose; may be repeated: see below
+    /// Fault to inject, see below; may be repeated
     #[arg(long, value_name = "'KIND VALUE'")]
     pub fault: Vec<String>,
-    /// Seed of the faults' random choices
+    /// Seed for the random choices of faults
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub fault_seed: u64,
 }

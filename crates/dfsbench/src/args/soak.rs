@@ -12,12 +12,12 @@ Examples:
   dfsbench soak                               30 s against the in-memory server, which restarts
                                               once and stalls once
   dfsbench soak nfs://server/export --duration 8h --rate 2000 --file-size 256MiB --files 64
-                                              a night at a steady load, every byte verified
+                                              a night of steady load, with every byte verified
   dfsbench soak plan.toml --duration 1h --disturb 'nfsd-stop on server at 10m for 20s'
                                               the kernel's server of a host that the plan sets up
                                               is stopped for 20 s
   dfsbench soak --duration 1min --disturb 'server-stall at 10s for 3s'
-  dfsbench soak --disturb none                no disturbance
+  dfsbench soak --disturb none                without disturbances
 
 Disturbances: server-restart, server-stall (the in-memory server); nfsd-stop, network-cut,
 disk-full (a server that the plan sets up); client-kill (one of several client hosts); clock-step
@@ -26,29 +26,29 @@ disk-full (a server that the plan sets up); client-kill (one of several client h
 Exit codes: 0 it survived, 2 usage or plan, 3 a server or host can't be used, 4 data was lost, ops
 failed, the server never recovered, or the soak was interrupted.";
 
-/// Tests whether a server survives: a steady load for hours, every byte verified, while hosts are
-/// disturbed.
+/// Tests whether a server survives hours of steady load while hosts are disturbed, and verifies
+/// every byte.
 ///
-/// Each block is stamped and journaled. Data that a server acknowledged as safe before a
-/// disturbance must be there afterwards; data that it had not acknowledged is listed. All options
-/// of `dfsbench run` apply.
+/// Every block is stamped and journaled. Data that the server acknowledged as stable before a
+/// disturbance must still be there afterwards; losses of other data are listed. All options of
+/// `dfsbench run` apply.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct SoakArgs {
-    /// Length of a segment, after which all data is read back and the figures are stored [default:
-    /// a 120th of --duration, 15 s at least and 10 min at most]
+    /// Length of a segment, after which all data is read back and results are stored [default: a
+    /// 120th of --duration, from 15 s to 10 min]
     #[arg(long, value_name = "TIME", help_heading = "Soak")]
     pub segment: Option<String>,
-    /// A disturbance; may be repeated: `WHAT [on HOST] at TIME [for TIME] [by TIME]`,
-    /// or `none`; replaces [[disturb]] of the plan
+    /// A disturbance: `WHAT [on HOST] at TIME [for TIME] [by TIME]`, or `none`; may be repeated;
+    /// replaces [[disturb]] in the plan
     #[arg(long, value_name = "DISTURBANCE", help_heading = "Soak")]
     pub disturb: Vec<String>,
-    /// Number of ops after which a worker sends COMMIT or fsync for one of its files; 0 does so at
-    /// the end of each segment only
+    /// Number of ops after which a worker sends COMMIT or fsync for one of its files; 0: only at
+    /// the end of each segment
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Soak")]
     pub commit_every: u32,
-    /// Planned fault of the in-memory server, as for `dfsbench serve --fault`; one with an instant,
-    /// such as `restart at 3s` or `stall 2s at 9s`, is a disturbance like those of --disturb
+    /// Fault of the in-memory server, as for `dfsbench serve --fault`; a timed one, such as
+    /// `restart at 3s` or `stall 2s at 9s`, counts as a disturbance like those of --disturb
     #[arg(long, value_name = "FAULT", help_heading = "Soak")]
     pub fault: Vec<String>,
     /// All options of `dfsbench run`

@@ -49,7 +49,7 @@ fn suggest_option(mut error: clap::Error, below: &Command) -> clap::Error {
         Some(ContextValue::String(given)) if given.starts_with("--") => given.clone(),
         Some(ContextValue::String(given)) if is_negative(given) => {
             error.remove(ContextKind::Suggested);
-            let tip = StyledStr::from("no value here is below zero");
+            let tip = StyledStr::from("values can't be negative");
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
             return error;
         }

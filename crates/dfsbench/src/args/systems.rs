@@ -10,11 +10,11 @@ use clap::{Parser, Subcommand};
 const EXAMPLES: &str = "\
 Examples:
   dfsbench systems                                  names, and what each is
-  dfsbench systems show glusterfs                   its recipe, to read and to copy
-  dfsbench systems check mine.toml                  what is wrong with a recipe
-A plan takes one by `system = \"NAME\"` in a [[target]] with `server`, or by the path of a file.";
+  dfsbench systems show glusterfs                   print its recipe, to read or copy
+  dfsbench systems check mine.toml                  check a recipe for mistakes
+In a plan, set `system = \"NAME\"` (or the path of a file) in a [[target]] with `server`.";
 
-/// Lists the file systems that dfsbench can set up, prints the recipe of one, or checks a recipe.
+/// Lists the file systems that dfsbench can set up, or prints or checks a recipe.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 pub struct SystemsArgs {
@@ -26,15 +26,15 @@ pub struct SystemsArgs {
 /// The commands of `dfsbench systems`.
 #[derive(Debug, Subcommand)]
 pub enum SystemsCommand {
-    #[command(about = "List the recipes that are built in, with settings and packages")]
+    #[command(about = "List the built-in recipes with their settings and packages")]
     List,
-    #[command(about = "Print a recipe that is built in, to read and to copy")]
+    #[command(about = "Print a built-in recipe, to read or copy")]
     Show {
         /// Name of the system
         #[arg(value_parser = PossibleValuesParser::new(names()))]
         name: String,
     },
-    #[command(about = "Check a recipe without a host, and say what is wrong with it")]
+    #[command(about = "Check a recipe for mistakes, without a host")]
     Check {
         /// File of the recipe
         file: PathBuf,

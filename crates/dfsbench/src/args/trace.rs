@@ -8,40 +8,40 @@ use clap::{Parser, ValueEnum, ValueHint};
 const CAPTURE_EXAMPLES: &str = "\
 Examples:
   tcpdump -i eth0 -s 0 -w nfs.pcap port 2049       on the client or the server, for a while
-  dfsbench capture nfs.pcap -o nfs.dfst            what NFS did in it, without names and data
-  dfsbench capture ring_*.pcapng -o nfs.dfst       several files, in this order, as one trace
+  dfsbench capture nfs.pcap -o nfs.dfst            its NFS traffic, without names and data
+  dfsbench capture ring_*.pcapng -o nfs.dfst       several files as one trace, in this order
   dfsbench capture --interface eth0 --for 10m -o nfs.dfst
                                                    without tcpdump, as root
   ssh server tcpdump -w - port 2049 | dfsbench capture - -o nfs.dfst
 
-Capture whole packets (-s 0, or --interface, which keeps no data): one packet holds several calls,
+Capture whole packets (-s 0, or --interface, which drops data): a packet can hold several calls,
 and a snap length such as -s 256 loses all but the first.
 A trace has neither data nor names nor addresses; docs/trace.md says what it reveals.";
 
-/// Makes a trace of NFS traffic from packet captures: NFS v2 to v4.2 and MOUNT, over TCP and UDP.
+/// Converts packet captures to a trace of NFS traffic: NFSv2 to v4.2 and MOUNT, over TCP and UDP.
 ///
-/// pcap and pcapng files are read, with VLAN tags, IPv4 and IPv6. Connections are found by what
-/// they carry, whatever the port, also when they were joined in the middle. What was not seen is
-/// counted and kept in the trace: dropped packets, calls without replies, bytes that are missing.
+/// Reads pcap and pcapng files, with VLAN tags, IPv4 and IPv6. Connections are recognized by their
+/// contents on any port, even if the capture starts in the middle of them. Dropped packets, calls
+/// without replies and missing bytes are counted and recorded in the trace.
 #[derive(Debug, Parser)]
 #[command(after_help = CAPTURE_EXAMPLES)]
 pub struct CaptureArgs {
-    /// Packet captures in the order of their time; `-` is stdin
+    /// Packet captures in chronological order; `-` is stdin
     #[arg(required_unless_present = "interface", value_hint = ValueHint::FilePath)]
     pub captures: Vec<PathBuf>,
-    /// Capture the packets of a network interface, as root or with the right CAP_NET_RAW
+    /// Capture the packets of a network interface, as root or with CAP_NET_RAW
     #[arg(long, short, value_name = "NAME", conflicts_with = "captures")]
     pub interface: Option<String>,
-    /// How long to capture an interface, such as 10m [default: until ctrl-C]
+    /// How long to capture an interface, such as 10m [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", requires = "interface")]
     pub r#for: Option<String>,
     /// File to write the trace to; `-` is stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// Keep names of files and addresses of hosts as they are, instead of keyed hashes
+    /// Keep file names and host addresses instead of keyed hashes of them
     #[arg(long)]
     pub keep_names: bool,
-    /// Don't print what was found
+    /// Don't print a summary
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -52,24 +52,24 @@ Examples:
   dfsbench describe nfs.dfst --format json | jq .reads
   dfsbench describe nfs.dfst --as-plan -o load.toml && dfsbench run load.toml --dry-run";
 
-/// Describes the load of a trace: calls by kind, client and time, response times, sizes, sequential
-/// and random accesses, files and the working set, bursts, and how complete the trace is.
+/// Describes the load in a trace: calls by kind, client and time, response times, sizes, sequential
+/// and random accesses, files, working set, bursts, and how complete the trace is.
 ///
-/// Response times are those at the place of the capture. A compound of v4 counts for its principal
+/// Response times are as seen where the traffic was captured. An NFSv4 compound counts as its main
 /// operation.
 #[derive(Debug, Parser)]
 #[command(after_help = DESCRIBE_EXAMPLES)]
 pub struct DescribeArgs {
-    /// A trace that `dfsbench capture` has made; `-` is stdin
+    /// Trace from `dfsbench capture`; `-` is stdin
     #[arg(value_hint = ValueHint::FilePath)]
     pub trace: PathBuf,
-    /// Form of what is printed
+    /// Output format
     #[arg(long, default_value = "text")]
     pub format: DescribeFormat,
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Print a plan with an op_mix of this load, and how far the model lies apart
+    /// Print a plan with an op_mix that models this load, and how far the model is off
     #[arg(long, conflicts_with = "format")]
     pub as_plan: bool,
 }

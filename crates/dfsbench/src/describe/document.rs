@@ -265,7 +265,7 @@ fn tabulate_arrivals(description: &Description) -> Rows {
 
 fn tabulate_timeline(description: &Description) -> Rows {
     let mut table = Rows::new(
-        "Rates, and what was used so far",
+        "Rates, and resources used so far",
         &["from", "calls/s", "read/s", "written/s", "files so far", "working set so far"],
     );
     for slice in &description.timeline {
@@ -283,7 +283,7 @@ fn tabulate_timeline(description: &Description) -> Rows {
 }
 
 fn tabulate_completeness(description: &Description) -> Rows {
-    let mut table = Rows::new("What was seen, and what is missing", &["count", "value"]);
+    let mut table = Rows::new("Seen and missing", &["count", "value"]);
     for (name, count) in completeness(&description.end.counters) {
         if count > 0 {
             table.rows.push(vec![name.to_owned(), count.to_string()]);

@@ -156,7 +156,7 @@ fn describe_distance(description: &Description, mixed: u64) -> String {
     let percent = |part: u64, all: u64| part as f64 * 100.0 / all.max(1) as f64;
     let mut lines = vec![
         "A load like that of a trace, made by `dfsbench describe --as-plan`.".to_owned(),
-        "Where the model lies apart from the trace:".to_owned(),
+        "Where the model differs from the trace:".to_owned(),
         format!(
             "  {:.1} % of the calls have a counterpart in a mix; without one are{}",
             percent(mixed, *calls),

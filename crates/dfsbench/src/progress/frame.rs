@@ -50,7 +50,7 @@ pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     lines.extend(ended_lines(seen, columns, rows.saturating_sub(lines.len())));
     lines.truncate(rows);
     lines.resize(rows, String::new());
-    lines.push("q or ctrl-C: stop and keep what was measured; twice: end at once".to_owned());
+    lines.push("q or Ctrl-C: stop and keep the results so far; twice: quit at once".to_owned());
     for line in &mut lines {
         *line = fit_line(line, columns);
     }
@@ -132,7 +132,7 @@ fn host_lines(seen: &Seen, columns: usize) -> Vec<String> {
             let now = current_rate(seen, &host.host);
             lines.push(host_line([&host.host, &now, "–", "–", "–", "–", "–"]));
         }
-        let known_later = "service times, CPU and retransmits are known when a pass has ended";
+        let known_later = "service times, CPU and retransmits are known after the pass";
         lines.extend(wrap_line(known_later, columns));
         return lines;
     };

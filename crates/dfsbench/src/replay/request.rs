@@ -34,7 +34,7 @@ pub fn check_hosts(args: &ReplayArgs) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "--hosts: `{}` is no NFS server that other hosts reach (hint: nfs://server/export; \
+        "--hosts: `{}` is not an NFS server that other hosts can reach (hint: nfs://server/export; \
          `dfsbench serve` starts one in memory)",
         args.target
     )))

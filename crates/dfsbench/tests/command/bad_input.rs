@@ -24,7 +24,7 @@ fn rejects_bad_sizes_counts_and_names() {
         (&["--durability", "fsync"], &["did you mean `sync`?"]),
         (&["--proto", "TCP"], &["did you mean `tcp`?"]),
         (&["--scale", "2"], &["applies only to plans and presets", "`target`"]),
-        (&["--duration", "-5s"], &["below zero"]),
+        (&["--duration", "-5s"], &["negative"]),
         (&["--workload", "randread"], &["`mixed`", "read_percent 100"]),
         (&["--backend", "libaio"], &["did you mean `uring`?"]),
         (&["--nfsvers", "3"], &["applies only to nfs:// targets", "`target` is a directory"]),

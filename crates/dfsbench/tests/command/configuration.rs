@@ -108,7 +108,7 @@ fn ignores_idle_defaults_without_warning() {
 fn shows_effective_configuration_and_origin() {
     let cli = Cli::new();
     let none = cli.run(&["config"]);
-    assert!(none.stdout.contains("(not there)\nno defaults"), "{none:?}");
+    assert!(none.stdout.contains("(not there)\nonly built-in defaults"), "{none:?}");
     cli.configure("results = '~/all.db'\nformat = 'csv'\n[run]\nformat = 'json'\n");
     let mut command = cli.command(&["config"]);
     let shown = end(command.env("DFSBENCH_RESULTS", "here.db").env("HOME", "/home/me")).stdout;

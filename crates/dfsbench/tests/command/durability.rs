@@ -508,7 +508,7 @@ fn kills_only_named_targets() {
     );
     refused(
         &["nfs://h/e", "--power-cut=-oProxyCommand=x", "--confirm-power-cut=-oProxyCommand=x"],
-        &["that is no host"],
+        &["that is not a host"],
     );
     refused(&[&target, "--lose-server", "h"], &["--lose-server `h`", "its name is not repeated"]);
     refused(&["--confirm-lose-server", "h"], &["no --lose-server names a host"]);

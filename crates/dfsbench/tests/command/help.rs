@@ -6,7 +6,7 @@ use crate::cli::{Cli, End};
 fn suggests_run_without_command_name() {
     let cli = Cli::new();
     for word in ["--quick", "nfs://localhost/export", "/srv/data", "mine.toml", "metadata"] {
-        let name = format!("what measures is `run`: dfsbench run {word}");
+        let name = format!("did you mean `dfsbench run {word}`?");
         cli.refused(&[word], 2, &[&name]);
     }
     for word in ["--no-such-option", "no-such-command"] {
@@ -101,8 +101,9 @@ fn examples_are_stacked_on_80_columns() {
         End::of(command.env("COLUMNS", columns).output().unwrap()).stdout
     };
     let command = "\n  dfsbench run /mnt/data --direct";
-    assert!(help("80").contains(&format!("{command}\n      a directory, past")), "{}", help("80"));
-    assert!(help("100").contains(&format!("{command}             a directory, past")));
+    let narrow = help("80");
+    assert!(narrow.contains(&format!("{command}\n      a directory, bypassing")), "{narrow}");
+    assert!(help("100").contains(&format!("{command}             a directory, bypassing")));
 }
 
 #[test]

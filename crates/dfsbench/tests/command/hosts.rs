@@ -78,8 +78,8 @@ fn lists_host_changes_in_dry_run() {
 fn rejects_other_devices_before_contact() {
     let planted = [
         ("format_options = [\"-f /dev/loop4\"]", "`-f` is not allowed"),
-        ("format_options = [\"-K /dev/loop4\"]", "`/dev/loop4` belongs to no option"),
-        ("format_options = [\"-b 4096 /dev/loop4\"]", "`/dev/loop4` belongs to no option"),
+        ("format_options = [\"-K /dev/loop4\"]", "`/dev/loop4` is not part of an option"),
+        ("format_options = [\"-b 4096 /dev/loop4\"]", "`/dev/loop4` is not part of an option"),
         ("fs_mount_options = [\"loop=/dev/loop4\"]", "names another file or device"),
         ("server_sysctl = [\"kernel.core_pattern=|/tmp/x\"]", "kernel.core_pattern"),
     ];
@@ -225,6 +225,6 @@ fn rejects_duplicate_host_with_line() {
         cli.refused(&["run", "hosts.toml", "--dry-run"], 2, words);
     };
     let one = "[[host]]\nname = \"one\"\nssh = \"h1\"\n";
-    listed(one, "\"one\", \"one\"", &["`one` stands in the list twice", "`slots`"]);
+    listed(one, "\"one\", \"one\"", &["`one` is listed twice", "`slots`"]);
     listed(&one.repeat(2), "\"one\"", &["hosts.toml:6:8", "`one`", "its own name"]);
 }

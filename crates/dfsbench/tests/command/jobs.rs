@@ -154,7 +154,7 @@ fn rejects_bad_job_arguments() {
         (&["--launcher", "wait"][..], "the number of agents is not known"),
         (&["--launcher", "wait", "--agents", "2"], "needs the token that the agents get"),
         (&["--launcher", "slurm", "--agents", "0"], "--agents 0: must be 1 to 65536"),
-        (&["--launcher", "mpi", "--agents", "2", "--listen", "a:b"], "`b` is no port"),
+        (&["--launcher", "mpi", "--agents", "2", "--listen", "a:b"], "`b` is not a port"),
         (&["--launcher", "mpi", "--agents", "2", "--meet-within", "x"], "--meet-within x"),
         (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "which starts nothing"),
     ] {

@@ -322,7 +322,7 @@ fn never_sets_own_clock() {
     cli.refused(
         &["soak", &directory, alone[0], alone[1]],
         2,
-        &["there is no host `one`", "this process works alone"],
+        &["there is no host `one`", "only this process is used"],
     );
 }
 

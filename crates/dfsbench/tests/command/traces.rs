@@ -190,7 +190,7 @@ fn describes_trace_and_makes_plan() {
     assert_eq!((&json["calls"], &json["end"]["counters"]["replies"]), (&1.into(), &1.into()));
     let plan = cli.run(&["describe", "nfs.dfst", "--as-plan"]);
     assert!(plan.stdout.contains("shares = { null = 100.00 }"), "{plan:?}");
-    assert!(plan.stdout.contains("# Where the model lies apart from the trace:"), "{plan:?}");
+    assert!(plan.stdout.contains("# Where the model differs from the trace:"), "{plan:?}");
     std::fs::write(cli.folder().join("load.toml"), plan.stdout).unwrap();
     let dry = cli.run(&["run", "load.toml", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
@@ -342,7 +342,10 @@ fn rejects_trace_that_cannot_be_replayed() {
         (&["replay", "nfs.dfst", "embedded", "--window", "9:00.."], &["begin with a time", "UTC"]),
         (
             &["replay", "nfs.dfst", "embedded", "--hosts", "a,b"],
-            &["--hosts: `embedded` is no NFS server that other hosts reach", "dfsbench serve"],
+            &[
+                "--hosts: `embedded` is not an NFS server that other hosts can reach",
+                "dfsbench serve",
+            ],
         ),
         (&["replay", "nfs.dfst", ".", "--hosts", "a"], &["--hosts: `.` is no NFS server"]),
         (

@@ -150,7 +150,7 @@ fn shows_progress_and_quits_with_q() {
     cli.assert_target_is_empty();
     terminal.assert_put_back(before);
     let text = terminal.text();
-    for part in ["trial 1 of ", "posix mixed", "kop/s", "no caveat so far", "q or ctrl-C", "█"] {
+    for part in ["trial 1 of ", "posix mixed", "kop/s", "no caveat so far", "q or Ctrl-C", "█"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.lines().all(|line| line.len() < 4_000), "lines fit");
@@ -222,7 +222,7 @@ fn a_narrow_terminal_has_what_fits() {
         if columns == 40 {
             let seen = |text| screens.iter().flatten().any(|line| line.contains(text));
             assert!(
-                seen("trial 1 of ") && seen("throughput") && seen("q or ctrl-C"),
+                seen("trial 1 of ") && seen("throughput") && seen("q or Ctrl-C"),
                 "{screens:?}"
             );
         }

@@ -20,7 +20,7 @@ impl ListenAddress {
     /// Parses `--listen`; without it the address is `default_ip`, with any port.
     ///
     /// # Errors
-    /// When it is no address of any host.
+    /// When it is not an address of any host.
     pub(super) fn parse(text: Option<&str>, default_ip: Ipv4Addr) -> Result<Self, JobError> {
         let Some(text) = text else {
             return Ok(Self::from_ip(default_ip.into(), 0));
@@ -40,7 +40,7 @@ impl ListenAddress {
                 },
                 Err(error) => error.to_string(),
             },
-            Err(_) => format!("`{port}` is no port"),
+            Err(_) => format!("`{port}` is not a port"),
         };
         let hint = "an address or name of this host, such as 10.0.0.1:7411";
         Err(JobError::Request(format!("--listen {text}: {why} (hint: {hint})")))
@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_refused() {
-        for (text, why) in [("127.0.0.1:x", "`x` is no port"), ("no such host", "--listen no such")]
+        for (text, why) in
+            [("127.0.0.1:x", "`x` is not a port"), ("no such host", "--listen no such")]
         {
             let error =
                 ListenAddress::parse(Some(text), Ipv4Addr::UNSPECIFIED).unwrap_err().to_string();

@@ -142,7 +142,7 @@ fn parse_lines(text: &str) -> Result<Vec<String>, String> {
         };
         if slots.parse::<u32>().is_err() {
             let shown = line.escape_default();
-            return Err(format!("line {}: `{shown}` is no host name", index + 1));
+            return Err(format!("line {}: `{shown}` is not a host name", index + 1));
         }
         check_name(name).map_err(|why| format!("line {}: {why}", index + 1))?;
         names.add(name);
@@ -160,7 +160,7 @@ fn parse_pairs(text: &str) -> Result<Vec<String>, String> {
             Some(slots) if slots.parse::<u32>().is_ok() => names.add(name),
             Some(other) => {
                 let other = other.escape_default();
-                return Err(format!("`{other}` behind `{name}` is no number of slots"));
+                return Err(format!("`{other}` behind `{name}` is not a number of slots"));
             }
             None => return Err(format!("`{name}` has no number of slots behind it")),
         }
@@ -168,13 +168,13 @@ fn parse_pairs(text: &str) -> Result<Vec<String>, String> {
     Ok(names.in_order)
 }
 
-/// Refuses what is no host name: it becomes an argument of ssh.
+/// Refuses what is not a host name: it becomes an argument of ssh.
 fn check_name(name: &str) -> Result<(), String> {
     let is_usual = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
     if !name.is_empty() && !name.starts_with('-') && name.chars().all(is_usual) {
         return Ok(());
     }
-    Err(format!("`{}` is no host name", name.escape_default()))
+    Err(format!("`{}` is not a host name", name.escape_default()))
 }
 
 /// Chooses as many hosts as agents are requested, from the first on.
@@ -275,10 +275,10 @@ mod tests {
         for (text, why) in [
             (&b""[..], "it names no host"),
             (b"\n \n", "it names no host"),
-            (b"n1\nn2 n3\n", "line 2: `n2 n3` is no host name"),
-            (b"-oProxyCommand=x\n", "line 1: `-oProxyCommand=x` is no host name"),
-            (b"n1\nroot@n2\n", "line 2: `root@n2` is no host name"),
-            (b"n1\n\x1b[31m\n", "line 2: `\\u{1b}[31m` is no host name"),
+            (b"n1\nn2 n3\n", "line 2: `n2 n3` is not a host name"),
+            (b"-oProxyCommand=x\n", "line 1: `-oProxyCommand=x` is not a host name"),
+            (b"n1\nroot@n2\n", "line 2: `root@n2` is not a host name"),
+            (b"n1\n\x1b[31m\n", "line 2: `\\u{1b}[31m` is not a host name"),
             (b"\xff\xfe\n", "valid UTF-8"),
         ] {
             let (_folder, path) = file_with(text);
@@ -289,8 +289,8 @@ mod tests {
         for (pairs, why) in [
             ("", "it names no host"),
             ("n1", "`n1` has no number of slots behind it"),
-            ("n1 n2", "`n2` behind `n1` is no number of slots"),
-            ("n1 2 -x 1", "`-x` is no host name"),
+            ("n1 n2", "`n2` behind `n1` is not a number of slots"),
+            ("n1 2 -x 1", "`-x` is not a host name"),
         ] {
             let error = names_of(&[("LSB_MCPU_HOSTS", pairs)], &LSF).unwrap_err();
             assert!(error.contains("LSB_MCPU_HOSTS: ") && error.contains(why), "{error}");

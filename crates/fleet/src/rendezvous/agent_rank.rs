@@ -69,7 +69,7 @@ impl AgentRank {
 fn parse_number(name: &str, text: &str) -> Result<u32, String> {
     match text.trim().parse() {
         Ok(number) => Ok(number),
-        Err(_) => Err(format!("{name} is `{text}`, which is no number")),
+        Err(_) => Err(format!("{name} is `{text}`, which is not a number")),
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     fn what_makes_no_sense_is_named() {
         let refused = |variables: &[(&str, &str)]| read_rank(variables).unwrap_err();
         assert!(refused(&[]).starts_with("no launcher has set this agent's rank"));
-        assert_eq!(refused(&[("PMI_RANK", "x")]), "PMI_RANK is `x`, which is no number");
+        assert_eq!(refused(&[("PMI_RANK", "x")]), "PMI_RANK is `x`, which is not a number");
         assert_eq!(refused(&[("PMI_RANK", "1")]), "PMI_RANK is 1, but PMI_SIZE is not set");
         for size in ["1", "0", "4294967295"] {
             let error = refused(&[("PMI_RANK", "1"), ("PMI_SIZE", size)]);

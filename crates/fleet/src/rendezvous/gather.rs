@@ -328,7 +328,7 @@ impl Lobby {
             refusal = Some(format!("it is one of {}, and {} are wanted", hello.size, self.count));
         } else if let Some(other) = self.connected.get(&hello.rank) {
             let host = &other.hello.host;
-            refusal = Some(format!("rank {} is there already, from host {host}", hello.rank));
+            refusal = Some(format!("rank {} is already connected, from host {host}", hello.rank));
         }
         let from = known.from;
         // Tell the agent the reason, too: its own error message is often the first one people read.

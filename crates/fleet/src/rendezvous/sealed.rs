@@ -167,7 +167,7 @@ impl Opener {
         self.input.read_exact(&mut head[1..])?;
         let len = usize::from(u16::from_be_bytes(head));
         if len > RECORD_BYTES_MAX {
-            let why = format!("a record of {len} bytes, where {RECORD_BYTES_MAX} are the most");
+            let why = format!("a record of {len} bytes, but the limit is {RECORD_BYTES_MAX}");
             return Err(io::Error::new(ErrorKind::InvalidData, why));
         }
         self.record.resize(len, 0);

@@ -36,7 +36,7 @@ impl Binary {
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         match Self::read_file(path) {
             Ok(Some(binary)) => Ok(binary),
-            Ok(None) => Err(format!("{} is no program for Linux", path.display())),
+            Ok(None) => Err(format!("{} is not a Linux program", path.display())),
             Err(error) => Err(format!("can't read {}: {error}", path.display())),
         }
     }
@@ -106,7 +106,7 @@ mod tests {
         // **Source:** sha256sum(1) of the same bytes.
         assert!(other.hash.starts_with("14a64a4ac184dd78") && other.hash.ends_with("9a6f137d"));
         assert_eq!(other.hash, other.file_hash);
-        assert!(Binary::read(&script).err().unwrap().ends_with("script is no program for Linux"));
+        assert!(Binary::read(&script).err().unwrap().ends_with("script is not a Linux program"));
         assert!(Binary::read(folder.path()).is_err());
     }
 

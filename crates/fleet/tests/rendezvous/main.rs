@@ -106,7 +106,7 @@ fn rejects_agent_with_taken_rank() {
     let losers: Vec<JoinError> = all.into_iter().filter_map(Result::err).collect();
     let [loser] = &losers[..] else { panic!("{losers:?}") };
     let JoinError::Unwanted { why, .. } = loser else { panic!("{loser}") };
-    assert_eq!(*why, format!("rank 0 is there already, from host {winner}"));
+    assert_eq!(*why, format!("rank 0 is already connected, from host {winner}"));
     assert_eq!(refused, [format!("127.0.0.1: {why}")]);
 }
 

@@ -193,7 +193,7 @@ fn rejects_garbage_and_huge_frames() {
     let of_4_gib = lost_for(&vec![0xff; 40_000]);
     assert_eq!(
         of_4_gib,
-        "host a: a message claims to have 4294967295 bytes, where 67108864 are the most"
+        "host a: a message claims to have 4294967295 bytes, but the limit is 67108864"
     );
     let garbage = lost_for(&[0, 0, 0, 1, 0x40]);
     assert!(garbage.starts_with("host a: 1 bytes are no message: "), "{garbage}");

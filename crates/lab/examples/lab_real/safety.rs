@@ -186,7 +186,7 @@ fn files_and_mounts_of_others_are_left_alone() {
     let error = lab
         .apply(&Action::LoopFile(action::LoopFile { file: file.clone(), bytes: 1 << 20 }))
         .unwrap_err();
-    assert!(error.to_string().contains("is left alone: it is there already"), "{error}");
+    assert!(error.to_string().contains("is not touched: it already exists"), "{error}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
     let mount = |point: &Path| {
         Action::Mount(action::Mount {

@@ -38,9 +38,7 @@ impl LabAction for Fill {
         let path = filler_of(&self.point);
         if path.symlink_metadata().is_ok() {
             let path = path.display();
-            return Err(LabError::Refused(format!(
-                "{path} is there already (hint: dfsbench clean)"
-            )));
+            return Err(LabError::Refused(format!("{path} already exists (hint: dfsbench clean)")));
         }
         Ok(vec![Undo::File { path }])
     }
@@ -70,7 +68,7 @@ mod tests {
         let file = folder.path().join(FILLER);
         assert_eq!(fill.undo(&(), &[]).unwrap(), [Undo::File { path: file.clone() }]);
         std::fs::write(&file, "x").unwrap();
-        assert!(fill.undo(&(), &[]).unwrap_err().to_string().contains("there already"));
+        assert!(fill.undo(&(), &[]).unwrap_err().to_string().contains("already exists"));
         assert!(filler::free_bytes(folder.path()) > 0);
     }
 }

@@ -208,7 +208,7 @@ fn check_inside(service: &Service, path: &Path) -> Result<(), LabError> {
         return Ok(());
     }
     let (system, path) = (&service.system, path.display());
-    Err(LabError::Refused(format!("{system}: {path} is no place for files of a system")))
+    Err(LabError::Refused(format!("{system}: {path} is not a location for files of a system")))
 }
 
 impl LabAction for AwaitQuiet {

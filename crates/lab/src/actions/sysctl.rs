@@ -59,7 +59,7 @@ impl LabAction for Sysctl {
         let path = path_of(name);
         let is_inside = path.starts_with("/proc/sys");
         if !is_inside || name.contains("..") || name.starts_with('/') {
-            return Err(LabError::Refused(format!("`{name}` is no name of a sysctl")));
+            return Err(LabError::Refused(format!("`{name}` is not the name of a sysctl")));
         }
         match fs::read_to_string(&path) {
             Ok(text) => Ok(vec![Undo::Write { path, text: text.trim_end().to_owned() }]),

@@ -57,7 +57,7 @@ fn parse(text: &str) -> Result<Vec<(&'static str, u64)>, String> {
     for line in text.lines() {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let [word, number] = words.as_slice() else {
-            return Err(format!("`{line}` is no name and number"));
+            return Err(format!("`{line}` is not a name and a number"));
         };
         let Some(name) = COUNTER_NAMES.into_iter().find(|name| name == word) else {
             return Err(format!("`{word}` is none of {}", COUNTER_NAMES.join(", ")));
@@ -96,7 +96,7 @@ mod tests {
     fn what_is_no_counter_is_named() {
         for (script, words) in [
             ("echo ops 4", "counters of plain: `ops` is none of read_bytes, "),
-            ("echo read_bytes", "`read_bytes` is no name and number"),
+            ("echo read_bytes", "`read_bytes` is not a name and a number"),
             ("echo creates -1", "`-1` is no number of creates"),
             ("echo no such volume >&2; exit 3", "ended with exit status: 3: no such volume"),
         ] {

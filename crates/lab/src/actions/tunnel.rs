@@ -245,7 +245,7 @@ pub(crate) fn mount_port(
         ))),
         Some(port) => Ok(Some(port)),
         None => Err(LabError::Unable(format!(
-            "what answers at port {} of the server ({address}) is no portmapper: {reply:02x?}",
+            "what answers at port {} of the server ({address}) is not a portmapper: {reply:02x?}",
             portmap::PORT
         ))),
     }

@@ -16,7 +16,7 @@ pub fn outlasts_power_loss(spec: &LabSpec) -> Result<usize, String> {
         let recipe = &system.recipe;
         let name = &recipe.name;
         if recipe.restart == Restart::Never {
-            return Err(format!("{name} is made again when it is started, and its files are lost"));
+            return Err(format!("{name} is recreated when it starts, and its files are lost"));
         }
         let is_found =
             !matches!(spec.storage.file_system, FileSystem::Tmpfs | FileSystem::Existing);

@@ -18,11 +18,11 @@ use crate::text::units::three_digits;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Says how to read the figure; the figure stands.
+    /// The result is valid; the caveat says how to read it.
     Note,
-    /// The figure may mislead.
+    /// The result may be misleading.
     Degraded,
-    /// The figure is not one.
+    /// The result must not be used.
     Invalid,
 }
 
@@ -124,23 +124,23 @@ macro_rules! codes {
 
 codes! {
     Accounting, "accounting", Invalid,
-        "The ops issued, the ops accounted and the bytes found at the target are not the same.",
-        "Do not use the figure; please report it as a bug, with the plan.";
+        "The ops issued, the ops accounted for and the bytes found at the target don't match.",
+        "Don't use the result; please report it as a bug, with the plan.";
     DataMismatch, "data-mismatch", Invalid,
-        "Bytes that were read are not the bytes that were written.",
+        "The bytes read differ from the bytes written.",
         "Check the target: it lost or altered data.";
     Errors, "errors", Invalid,
         "Ops failed.",
-        "See the errors of the pass; repeat when their cause is gone.";
+        "See the errors of the pass, fix their cause and repeat.";
     Interrupted, "interrupted", Invalid,
-        "The trial was stopped before its end.",
-        "Let it run to its end.";
+        "The trial was stopped early.",
+        "Let it finish.";
     Cached, "cached", Degraded,
-        "Data was read from this host's memory and not from the target.",
+        "Data was read from this host's memory instead of the target.",
         "For data use --direct true or files larger than memory; for names remount between passes; \
          for a loop device use losetup --direct-io=on.";
     Localio, "localio", Degraded,
-        "The data did not pass RPC: the kernel used the server's files on this host directly.",
+        "The data bypassed RPC: the kernel accessed the server's files on this host directly.",
         "Write N to /sys/module/nfs/parameters/localio_enabled and mount again to measure NFS.";
     Unsynchronised, "unsynchronised", Degraded,
         "The workers were not all busy for the whole measured window.",
@@ -149,61 +149,59 @@ codes! {
         "One host was much slower than the others and held them up.",
         "Look at that host and its way to the target; leave it out to see what the others can do.";
     OptionNotEffective, "option-not-effective", Degraded,
-        "A requested setting is not the effective one.",
-        "Ask for what the target can do, or change the target.";
+        "A requested setting did not take effect.",
+        "Request what the target supports, or change it.";
     SlotsLimited, "slots-limited", Degraded,
-        "The server granted a session fewer slots than the queue depth asks for; they bound it.",
-        "Ask for a lower --queue-depth or more --nconnect, or have the server grant more slots.";
+        "The server granted a session fewer slots than the queue depth, limiting concurrency.",
+        "Use a lower --queue-depth or a higher --nconnect, or let the server grant more slots.";
     ClockRate, "clock-rate", Degraded,
-        "The clock of the host that measured ran at another rate than the controller's.",
-        "Look at its clock source and time service; repeat when both clocks agree.";
+        "The measuring host's clock ran at a different rate than the controller's.",
+        "Check its clock source and time service; repeat when both clocks agree.";
     BackendFallback, "backend-fallback", Degraded,
-        "The requested backend is refused here; another one did the work.",
+        "The requested backend is not available; another one was used.",
         "Allow io_uring (sysctl kernel.io_uring_disabled, seccomp), or ask for --backend posix.";
     ClientSaturated, "client-saturated", Degraded,
-        "The workers had no processor time left: the client limits the figure.",
-        "Use fewer or larger ops, or a faster client; more workers only where processors are idle.";
+        "The workers used all available CPU time: the client limits the result.",
+        "Use fewer or larger ops, or a faster client; add workers only if CPUs are idle.";
     ProcessorContention, "processor-contention", Degraded,
         "Workers were runnable but not running because other programs used the CPUs.",
-        "Stop what else runs on the host, or use another host for it; the evidence names who it \
-         was.";
+        "Stop the other programs, which the evidence names, or move them to another host.";
     Traced, "traced", Degraded,
-        "A tracer or debugger was attached to the program that was measured: it slows every call.",
+        "A tracer or debugger was attached to the measured program: it slows every call.",
         "Detach it (the evidence names it) and repeat.";
     ConcurrentCampaign, "concurrent-campaign", Degraded,
-        "Another campaign worked in the same target at the same time.",
+        "Another campaign used the same target at the same time.",
         "Run one campaign after the other, or give each a target of its own.";
     Stalled, "stalled", Degraded,
-        "Workers had ops in flight and ended none for a long time.",
-        "Look at what the target did then; --stall says how long is too long.";
+        "Workers with ops in flight completed none for a long time.",
+        "Check what the target did then; --stall sets the limit.";
     NotSteady, "not-steady", Degraded,
         "The rate had not settled: it changed during the pass.",
         "Use a longer --warmup and --duration; the time series shows when it changed.";
     Retransmits, "retransmits", Degraded,
-        "Calls were sent again because their answers did not come in time.",
-        "Look for loss on the way (netstat -su, ethtool -S); use TCP, or smaller transfers.";
+        "Calls were resent because their replies did not arrive in time.",
+        "Look for packet loss (netstat -su, ethtool -S); use TCP, or smaller transfers.";
     TcpRetransmits, "tcp-retransmits", Degraded,
-        "TCP sent data again: something on the way drops it, and TCP slows down for that.",
+        "TCP resent data: packets are lost on the network, and TCP slows down in response.",
         "Look for full queues and bad links (ss -ti, tc -s qdisc, ethtool -S); compare with iperf3.";
     Recovered, "recovered", Degraded,
-        "The connection dropped or data was lost during the test and was recovered: that took time.",
+        "The connection dropped or data was lost during the test; recovering took time.",
         "Look at the server's log; repeat when it is stable.";
     ServerBusy, "server-busy", Degraded,
-        "The server put calls off until later.",
-        "Wait for the end of its grace period, or offer it less.";
+        "The server deferred calls (try again later).",
+        "Wait for the end of its grace period, or reduce the load.";
     ShortTransfers, "short-transfers", Degraded,
-        "The server moved less data than calls asked for: blocks took further calls.",
-        "Ask for transfers as small as the server moves in one call (rsize, wsize), or fix the \
-         server.";
+        "The server moved less data than requested, so blocks took extra calls.",
+        "Use transfers that the server completes in one call (rsize, wsize), or fix the server.";
     BelowOffered, "below-offered", Degraded,
-        "Less load was done than was offered: response times are those of a queue that grows.",
-        "Offer less, or find out what is full; the highest load without this caveat is the limit.";
+        "Fewer ops were completed than offered: response times are those of a growing queue.",
+        "Offer less, or find the bottleneck; the highest load without this caveat is the limit.";
     MixShares, "mix-shares", Degraded,
-        "The shares of the ops are not the requested ones.",
-        "Let the mix run for longer, or look for ops that fail.";
+        "The mix of ops differs from the requested one.",
+        "Run the mix longer, or look for failing ops.";
     Compressible, "compressible", Degraded,
-        "The data can be made smaller on its way, and something on the way may do so.",
-        "Use --data random without --compress and --dedup, or say what your own data is like.";
+        "The data is compressible, and something between here and the disk may compress it.",
+        "Use --data random without --compress and --dedup, or set them to match your own data.";
     TooShort, "too-short", Degraded,
         "The pass was too short to time.",
         "Use larger files, more files, or a longer duration.";
@@ -214,50 +212,50 @@ codes! {
         "The trials differ so much that the median is uncertain.",
         "Use more or longer trials, and a quiet machine.";
     MixedTrials, "mixed-trials", Degraded,
-        "Some trials were served from a cache and others were not: the row is two rows.",
+        "Some trials were served from a cache, others weren't: the row mixes two cases.",
         "Use --discard cached, or empty the caches before each trial (--invalidation).";
     Outlier, "outlier", Degraded,
         "Some trials lie far from the others.",
         "Look at the trials; repeat on a quiet machine.";
     Drift, "drift", Degraded,
-        "The trials rise or fall in the order in which they were made.",
+        "The results rise or fall in the order of the trials.",
         "Find what changes from trial to trial: a cache that fills, a disk that ages, heat.";
     TrialsInteract, "trials-interact", Degraded,
         "The rate of a trial depends on what ran before it.",
         "Find what a trial leaves behind: inodes or blocks released late, a journal, a cache.";
     Skew, "skew", Note,
         "The hosts did not start at the same moment.",
-        "Make passes longer than the skew by far, or see what keeps hosts from starting.";
+        "Make passes much longer than the skew, or find out what delays the hosts.";
     NotQuiet, "not-quiet", Degraded,
-        "Disks or networks of the hosts were at work before the trial began.",
-        "See what works there, or wait longer for it to end: quiet = \"5m\" in the plan.";
+        "Disks or networks of the hosts were busy before the trial began.",
+        "Find out what uses them, or wait longer: quiet = \"5m\" in the plan.";
     Interference, "interference", Note,
-        "Most trials were disturbed from outside, so none was set aside for that.",
+        "Most trials were disturbed from outside, so none was excluded for it.",
         "Stop what the evidence names, or use a machine that is not shared; more trials of this \
          kind don't help.";
     FitsMemory, "fits-memory", Note,
         "The files fit in this host's memory, and no counter shows that storage delivered them.",
         "Use files larger than memory, or remount between passes.";
     Emulated, "emulated", Degraded,
-        "A host's processors are emulated in software: speeds are not representative.",
-        "Take from it what works and what does not; measure on real or virtual processors.";
+        "A host's CPUs are emulated in software: speeds are not representative.",
+        "Use it to test what works; measure on real or virtual CPUs.";
     ServerCached, "server-cached", Note,
         "The server answered reads from its memory, not from its disk.",
         "Use files larger than the server's memory, or --invalidation server-remount.";
     MayBeServerCached, "may-be-server-cached", Note,
-        "What was read may have come from the server's memory: it was written there before.",
-        "Use files larger than the server's memory; --server-memory-size says how large that is.";
+        "Data may have been read from the server's memory, since it was just written there.",
+        "Use files larger than the server's memory; declare its size with --server-memory-size.";
     SharedHost, "shared-host", Note,
-        "Clients and server, or clients, shared the processors of one host.",
-        "Read the figure as that of the whole machine, not of a server or of many clients.";
+        "Clients and server, or clients, shared the CPUs of one host.",
+        "Read the result as that of the whole machine, not of a server or of many clients.";
     ResultsOnTarget, "results-on-target", Note,
         "The results file is on the file system that is measured.",
         "Keep the results file elsewhere; it is written between trials, never during a pass.";
     Clock, "clock", Note,
-        "The wall clock was set, or the host slept, while it was measured.",
-        "The rates stand: another clock tells them. Its instants don't fit those of other logs.";
+        "The wall clock was set or the host slept during the measurement.",
+        "The rates are valid: they use another clock. Timestamps don't match other logs.";
     NotDurable, "not-durable", Note,
-        "The client did not wait until the written data was safe.",
+        "The client did not wait for the written data to be safe.",
         "Use --durability sync to include fsync or COMMIT.";
 }
 
@@ -327,11 +325,11 @@ impl Caveat {
 pub struct Evidence {
     /// The number that was found.
     pub found: f64,
-    /// The limit that it passed: the most or the least, as the sentence says.
+    /// The upper or lower limit that it violated, as described by the sentence.
     pub limit: f64,
     /// Unit of both: `%`, `ns`, `B`, or the things that are counted.
     pub unit: String,
-    /// Source that the number was read from, or what counted it.
+    /// Source of the number, or the program that counted it.
     pub source: String,
 }
 

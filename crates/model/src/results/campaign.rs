@@ -25,13 +25,13 @@ use crate::text::units::Nanos;
 /// fewer workers.
 pub(crate) const COMMON_SHARE_MIN: f64 = 0.9;
 
-/// How a campaign stands.
+/// The state of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CampaignState {
     /// It runs, or it was killed.
     Running,
-    /// Every trial that was planned has been made.
+    /// All planned trials are done.
     Complete,
     /// The user stopped it.
     Interrupted,
@@ -141,11 +141,11 @@ pub struct Trial {
 /// A count at the target, taken independently of the recorder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossCheck {
-    /// The count that follows from what the recorder reports.
+    /// The count that follows from the recorder's reports.
     pub expected: u64,
     /// The count found at the target.
     pub found: u64,
-    /// The description of the count, and where it was read.
+    /// Description of the count, and its source.
     pub source: String,
 }
 

@@ -90,7 +90,7 @@ pub struct WorkingSet {
     pub files: u64,
     /// Different bytes, in whole units.
     pub bytes: u64,
-    /// The granularity of distinct bytes, in bytes; 0 where every byte was touched once at most.
+    /// The granularity of distinct bytes, in bytes; 0 if every byte was touched at most once.
     pub unit_bytes: u64,
 }
 

@@ -86,9 +86,9 @@ impl fmt::Display for Impossible {
             Self::TransferTooLargeForUdp => f.write_str("transfer too large for a UDP datagram"),
             Self::FewerClientsThanWorkers => f.write_str("fewer clients than workers"),
             Self::MappedDirectly => f.write_str("mapped memory can't bypass the page cache"),
-            Self::ZerosVerified => f.write_str("zeros look like what was never written"),
+            Self::ZerosVerified => f.write_str("zeros look like unwritten data"),
             Self::ZerosStamped => f.write_str("zeros have no room for a stamp"),
-            Self::RepeatsStamped => f.write_str("stamped blocks are never alike"),
+            Self::RepeatsStamped => f.write_str("stamped blocks are all different"),
             Self::ProgramElsewhere => {
                 f.write_str("programs work in a directory, with system calls of their own")
             }
@@ -287,11 +287,11 @@ mod tests {
         let data = |change: fn(&mut RunSpec)| why(move |spec, _| change(spec));
         assert_eq!(data(|s| s.data.fill = Fill::Zeros), None);
         let zeros = data(|s| (s.data.fill, s.verify) = (Fill::Zeros, true));
-        assert_eq!(zeros.unwrap(), "zeros look like what was never written");
+        assert_eq!(zeros.unwrap(), "zeros look like unwritten data");
         let stamped = data(|s| (s.data.fill, s.data.stamp) = (Fill::Zeros, true));
         assert_eq!(stamped.unwrap(), "zeros have no room for a stamp");
         let alike = data(|s| (s.data.dedup_percent, s.data.stamp) = (1, true));
-        assert_eq!(alike.unwrap(), "stamped blocks are never alike");
+        assert_eq!(alike.unwrap(), "stamped blocks are all different");
         let mapped = data(|s| (s.layout.mmap, s.direct) = (true, true));
         assert_eq!(mapped.unwrap(), "mapped memory can't bypass the page cache");
         let tool = data(|s| s.workload = Workload::Fio);

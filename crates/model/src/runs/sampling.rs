@@ -35,7 +35,7 @@ impl Default for Sampling {
     }
 }
 
-/// Times in which workers had ops in flight and ended none.
+/// Periods in which workers had ops in flight but completed none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Stalls {
@@ -55,7 +55,7 @@ impl Stalls {
     }
 }
 
-/// A time in which at least one worker had ops in flight and ended none.
+/// A period in which at least one worker had ops in flight but completed none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Stall {
@@ -67,7 +67,7 @@ pub struct Stall {
     pub workers: u32,
 }
 
-/// Ops that ended well, syncs not counted, and the bytes that they moved.
+/// Successful ops, without syncs, and the bytes that they moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Work {

@@ -98,7 +98,7 @@ fn malformed(text: &str, what: &str) -> Fault {
 fn percent_decoded(text: &str, part: &str) -> Result<String, Fault> {
     match percent_decode_str(part).decode_utf8() {
         // No system call can name a path with a NUL.
-        Ok(decoded) if decoded.contains('\0') => Err(malformed(text, "the address holds a NUL")),
+        Ok(decoded) if decoded.contains('\0') => Err(malformed(text, "the address has a NUL")),
         Ok(decoded) => Ok(decoded.into_owned()),
         Err(_) => Err(malformed(text, "the address is not UTF-8")),
     }
@@ -117,7 +117,7 @@ fn read_query(url: &Url, address: &mut NfsAddress, place: Place) -> Result<(), F
         // Both names are one key, so that the two can't contradict each other.
         let key = if key == Setting::NfsVers.key() { "version" } else { &key };
         if seen.iter().any(|before| before == key) {
-            return Err(Fault::new(format!("`{key}` stands twice in the address")));
+            return Err(Fault::new(format!("`{key}` is in the address twice")));
         }
         seen.push(key.to_owned());
         read_pair(key, &value, address, place)?;
@@ -223,10 +223,10 @@ fn read_id(written: &str, text: &str) -> Result<u32, Fault> {
 /// Finds a flavour of identity by its name.
 pub(crate) fn sec_named(name: &str) -> Result<Sec, Fault> {
     if name.starts_with("krb5") {
-        return Err(unknown_word("security flavour", name, Sec::NAMES)
+        return Err(unknown_word("security flavor", name, Sec::NAMES)
             .hint("Kerberos is not supported; write sys or none"));
     }
-    known_word(Sec::from_name(name), "security flavour", name, Sec::NAMES)
+    known_word(Sec::from_name(name), "security flavor", name, Sec::NAMES)
 }
 
 /// Refuses more groups than can be sent.
@@ -235,7 +235,7 @@ pub(crate) fn check_groups(groups: &[u32]) -> Result<(), Fault> {
         return Ok(());
     }
     let what = format!("{} groups are more than AUTH_SYS can send", groups.len());
-    Err(Fault::new(what).hint(format!("at most {GROUPS_MAX}, beside the gid")))
+    Err(Fault::new(what).hint(format!("at most {GROUPS_MAX}, besides the gid")))
 }
 
 /// Writes where an export is and as whom it is used; settings are left to the runs.

@@ -99,7 +99,7 @@ fn read_sentence(field: &Field<'_>) -> Result<String, PlanError> {
     let fits = (1..=SENTENCE_LENGTH_MAX).contains(&length);
     if !fits || text.trim().is_empty() || text.contains(char::is_control) {
         let what = format!("must be 1 to {SENTENCE_LENGTH_MAX} characters on one line");
-        return Err(field.error(Fault::new(what).hint("it stands in a table of the report")));
+        return Err(field.error(Fault::new(what).hint("it is shown in a table")));
     }
     Ok(text.to_owned())
 }

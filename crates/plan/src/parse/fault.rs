@@ -32,8 +32,8 @@ pub fn parse_fault(text: &str) -> Result<PlannedFault, PlanError> {
 /// When one of them says what an earlier one says already.
 pub fn check_faults(faults: &[PlannedFault]) -> Result<(), PlanError> {
     let Some(again) = PlannedFault::contradiction(faults) else { return Ok(()) };
-    let what = format!("`{}` contradicts an earlier one", again.text());
-    Err(Fault::new(what).hint("say each once").at(Place::Flag("--fault")))
+    let what = format!("`{}` conflicts with an earlier one", again.text());
+    Err(Fault::new(what).hint("set each once").at(Place::Flag("--fault")))
 }
 
 impl PlannedFault {

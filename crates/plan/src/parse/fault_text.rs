@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(clash(&["restart at 1s", "restart at 2s", "error READ IO 1%"]), Ok(()));
         assert_eq!(
             clash(&["drop 1%", "drop 2%"]).unwrap_err(),
-            "--fault: `drop 2%` contradicts an earlier one (hint: say each once)"
+            "--fault: `drop 2%` conflicts with an earlier one (hint: set each once)"
         );
         assert!(clash(&["service-time 1ms", "service-time 2ms on READ"]).is_ok());
         assert!(clash(&["service-time 1ms", "service-time 2ms"]).is_err());

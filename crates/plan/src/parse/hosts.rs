@@ -119,10 +119,10 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
     let name = plain_name(&field, "host")?;
     if let Some(taken) = TAKEN.iter().find(|taken| **taken == name.value) {
         let fault = Fault::new(format!("`{taken}` can't name a host"));
-        return Err(field.error(fault.hint("facts of targets and of this host are called so")));
+        return Err(field.error(fault.hint("facts of targets and of this host use it")));
     }
     let ssh = table.read("ssh", |field| {
-        let hint = "a name or an address, with a user and an `@` before it where one is needed";
+        let hint = "a name or an address, optionally with `user@` before it";
         read_argument(field, "\"root@10.0.0.1\"", is_destination, hint)
     })?;
     let address = table.read("address", |field| {
@@ -130,7 +130,7 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
     })?;
     let ssh_config = table.read("ssh_config", |field| {
         if table.field("ssh").is_none() {
-            let fault = Fault::new("is only for a host that ssh leads to");
+            let fault = Fault::new("is only for a host with `ssh`");
             return Err(field.error(fault.hint("write `ssh`, too")));
         }
         Ok(PathBuf::from(read_argument(
@@ -162,7 +162,7 @@ fn read_argument(
 ) -> Result<String, PlanError> {
     let text = field.text(example)?.value;
     if text.is_empty() || text.starts_with('-') || !is_valid(text) {
-        return Err(field.error(Fault::new(format!("`{text:.80}` can't be one")).hint(hint)));
+        return Err(field.error(Fault::new(format!("`{text:.80}` is not valid")).hint(hint)));
     }
     Ok(text.to_owned())
 }
@@ -241,7 +241,7 @@ fn read_clients(
     let (field, listed) = match (table.field("client"), table.field("clients")) {
         (None, None) => return Ok((None, UsedFrom::One)),
         (Some(_), Some(field)) => {
-            let fault = Fault::new("stands beside `client`");
+            let fault = Fault::new("conflicts with `client`");
             return Err(field.error(fault.hint("write one of the two, `clients` for a list")));
         }
         (Some(field), None) => (field, vec![known_host(&field, hosts)?]),
@@ -264,7 +264,7 @@ fn read_files(field: &Field<'_>, each: &str) -> Result<Located<Vec<PathBuf>>, Pl
     for item in field.items()? {
         let file = read_file(&item)?.value;
         if files.contains(&file) {
-            let what = format!("`{}` stands in the list twice", file.display());
+            let what = format!("`{}` is listed twice", file.display());
             return Err(item.error(Fault::new(what).hint(format!("each {each} is used once"))));
         }
         files.push(file);
@@ -277,7 +277,7 @@ fn read_directories(table: &Table<'_>) -> Result<Option<Located<Vec<PathBuf>>>, 
     match (table.field("directory"), table.field("path")) {
         (None, None) => Ok(None),
         (Some(_), Some(field)) => {
-            let fault = Fault::new("stands beside `directory`");
+            let fault = Fault::new("conflicts with `directory`");
             Err(field.error(fault.hint("write one of the two: directories of the server")))
         }
         (Some(field), None) | (None, Some(field)) => read_files(&field, "directory").map(Some),

@@ -160,7 +160,7 @@ fn read_hundredths(text: &str) -> Result<u64, Fault> {
         2 => read_integer(part)?,
         _ => {
             return Err(Fault::new(format!("`{text}` is no number of hundredths"))
-                .hint("one or two digits behind the point, such as `1.1`"));
+                .hint("one or two decimals, such as `1.1`"));
         }
     };
     Ok(read_integer(whole)?.saturating_mul(100).saturating_add(hundredths))

@@ -26,27 +26,26 @@ This page is printed from the table by which plans are read.
 /// The sections in the order in which a plan is best written, with what they are.
 const SECTIONS: [(Section, &str); 9] = [
     (Section::Plan, "Before any table."),
-    (Section::Host, "Once for each host that is set up or works."),
+    (Section::Host, "Once for each host to set up or work on."),
     (
         Section::Target,
-        "Once for each thing that is measured; of the settings, those of NFS may stand here.",
+        "Once for each target to measure; may contain settings of NFS, but no others.",
     ),
     (
         Section::Workload,
-        "Once for each workload; any setting may stand here, and wins over `[factors]`.",
+        "Once for each workload; may contain any setting, which overrides `[factors]`.",
     ),
-    (Section::Settings, "Settings of all workloads. Each is a flag of `dfsbench run`, too."),
+    (Section::Settings, "Settings for all workloads. Each is also a flag of `dfsbench run`."),
     (Section::Server, "The in-memory server, for targets with `embedded = true`."),
-    (Section::Faults, "What the in-memory server does wrong on purpose."),
+    (Section::Faults, "Faults to inject in the in-memory server."),
     (
         Section::Disturb,
-        "Once for each thing that is done to a host while `dfsbench soak` runs; docs/soak.md says \
-         more.",
+        "Once for each disturbance of a host during `dfsbench soak`; see docs/soak.md.",
     ),
     (
         Section::Conclusion,
-        "Once for each sentence that the report judges by the data: borne out, contradicted, or \
-         undecided; docs/statistics.md says how.",
+        "Once for each sentence that the report checks against the data: borne out, contradicted, \
+         or undecided; see docs/statistics.md.",
     ),
 ];
 

@@ -25,7 +25,7 @@ pub(crate) fn read_list(
     for item in field.items()? {
         let planned = known_host(&item, hosts)?;
         if !seen.insert(planned.host.name.clone()) {
-            let what = format!("`{}` stands in the list twice", planned.host.name);
+            let what = format!("`{}` is listed twice", planned.host.name);
             let hint = "name it once; `slots` in its [[host]] lets it play several clients";
             return Err(item.error(Fault::new(what).hint(hint)));
         }
@@ -87,12 +87,15 @@ fn one_host_only(what: &TargetArg) -> Option<Fault> {
         ),
         TargetArg::Ready(Target::Directory { path }) if path.is_relative() => {
             let what = format!("`{}` is relative: other hosts can't resolve it", path.display());
-            return Some(Fault::new(what).hint("write the whole path, from `/` on"));
+            return Some(Fault::new(what).hint("write an absolute path, starting with `/`"));
         }
         TargetArg::Ready(Target::Directories { paths })
             if paths.iter().any(|path| path.is_relative()) =>
         {
-            ("relative paths can't be resolved on other hosts", "write whole paths, from `/` on")
+            (
+                "relative paths can't be resolved on other hosts",
+                "write absolute paths, starting with `/`",
+            )
         }
         _ => return None,
     };

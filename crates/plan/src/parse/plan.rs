@@ -84,7 +84,7 @@ pub(crate) fn check_plan_name(name: &str) -> Result<(), Fault> {
 }
 
 fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
-    let hint = "say what is done: [[workload]] with a kind, such as \"stream\"";
+    let hint = "add a [[workload]] with a kind, such as \"stream\"";
     let field = root.required("workload", hint)?;
     let mut workloads = Vec::new();
     for table in field.tables(Section::Workload)? {
@@ -128,7 +128,7 @@ fn check_settings(table: &Table<'_>, kind: Workload) -> Result<(), PlanError> {
             None if setting == Setting::TimeMax && kind.is_external() => {
                 "a program's time is bounded by `timeout`".into()
             }
-            None => "leave it out here; in [factors] it serves the workloads it concerns".into(),
+            None => "leave it out here; in [factors], only workloads that use it get it".into(),
         };
         return Err(field.error(work::without_meaning(kind).hint(hint)));
     }

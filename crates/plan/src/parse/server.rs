@@ -110,8 +110,8 @@ fn read_faults(field: &Field<'_>) -> Result<RawFaults, PlanError> {
             let fault = item.accept(PlannedFault::read(kind.name, &value))?;
             faults.planned.push(fault.value);
             if PlannedFault::contradiction(&faults.planned).is_some() {
-                let fault = Fault::new(format!("`{value}` contradicts an earlier one"));
-                return Err(item.error(fault.hint("say each once")));
+                let fault = Fault::new(format!("`{value}` conflicts with an earlier one"));
+                return Err(item.error(fault.hint("set each once")));
             }
         }
     }

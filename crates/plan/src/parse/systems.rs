@@ -125,7 +125,7 @@ pub(crate) fn read_site_mount(table: &Table<'_>) -> Result<Option<SiteMount>, Pl
     let Some(field) = table.field("mount") else { return Ok(None) };
     for other in ["system", "devices", "directory", "path", "loop_size", "tmpfs_size"] {
         if let Some(other) = table.field(other) {
-            let fault = Fault::new("stands beside `mount`");
+            let fault = Fault::new("conflicts with `mount`");
             return Err(other.error(fault.hint("leave it out: the site has set up its files")));
         }
     }

@@ -42,7 +42,7 @@ pub(crate) fn parse_tcp(text: &str) -> Result<TargetArg, Fault> {
         Ok(port) if port > 0 && !host.is_empty() && !host.contains('/') => {
             Ok(TargetArg::tcp(host.to_owned(), Some(port)))
         }
-        _ => Err(Fault::new(format!("`{text}` is no address"))
+        _ => Err(Fault::new(format!("`{text}` is not an address"))
             .hint("write host:port, the port of NFS of a `dfsbench serve`, or embedded")),
     }
 }
@@ -78,7 +78,7 @@ pub(crate) fn parse_directory(text: &str) -> Result<PathBuf, Fault> {
     }
     if text == "~" || text.starts_with("~/") {
         return Err(Fault::new(format!("`{text}`: `~` is not expanded"))
-            .hint("write the whole path of your home directory"));
+            .hint("write the absolute path of your home directory"));
     }
     Ok(PathBuf::from(text))
 }

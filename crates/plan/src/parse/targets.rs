@@ -34,7 +34,7 @@ pub(crate) fn read_targets(
     root: &Table<'_>,
     hosts: &[PlannedHost],
 ) -> Result<Vec<RawTarget>, PlanError> {
-    let hint = "say what is measured: [[target]] with name and url, path, embedded, null or server";
+    let hint = "add a [[target]] with name and url, path, embedded, null or server";
     let field = root.required("target", hint)?;
     let mut targets: Vec<RawTarget> = Vec::new();
     let mut names = HashSet::new();
@@ -123,7 +123,7 @@ fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
     for item in field.items()? {
         let path = item.parse("\"/mnt/test\"", target_text::parse_directory)?.value;
         if !seen.insert(path.clone()) {
-            let what = format!("`{}` stands in the list twice", path.display());
+            let what = format!("`{}` is listed twice", path.display());
             return Err(item.error(Fault::new(what).hint("each directory is used once")));
         }
         paths.push(path);
@@ -217,7 +217,7 @@ fn what_field<'a>(table: &Table<'a>) -> Result<Field<'a>, PlanError> {
     let what = match written.as_slice() {
         [field] => return Ok(*field),
         [] => "[[target]] does not say what it is",
-        _ => "[[target]] says more than once what it is",
+        _ => "[[target]] names more than one target",
     };
     let choice = format!("one of {}", either(&keys));
     Err(Fault::new(what).hint(choice).at(table.place))
@@ -258,7 +258,7 @@ fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
     for setting in Setting::OF_TARGETS {
         let Some(levels) = settings.get(setting) else { continue };
         if known.get(setting).is_some() {
-            let fault = Fault::new("stands in the `url` too").hint("say it in one place");
+            let fault = Fault::new("is also in the `url`").hint("set it in one place");
             return Err(fault.of_key(setting.key(), levels[0].place));
         }
         known.insert(setting, levels.to_vec());

@@ -1,7 +1,7 @@
 //! Reads a `[[workload]]` beside its settings: a command, and shares of ops.
 //!
 //! A command is a list of arguments and never a line for a shell. Shares are percent with at most
-//! two digits behind the point, and are kept as whole hundredths.
+//! two decimals, and are kept as whole hundredths.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ pub(crate) fn read_command(table: &Table<'_>, kind: Workload) -> Result<Command,
         *words = read_words(&field)?;
     }
     if kind == Workload::App && command.run.is_empty() {
-        let hint = "say what is timed, such as `run = [\"tar\", \"cf\", \"all.tar\", \"tree\"]`";
+        let hint = "the command to time, such as `run = [\"tar\", \"cf\", \"all.tar\", \"tree\"]`";
         return Err(Fault::new("key `run` is missing in [[workload]]").hint(hint).at(table.place));
     }
     Ok(command)
@@ -47,7 +47,7 @@ pub(crate) fn read_command(table: &Table<'_>, kind: Workload) -> Result<Command,
 
 /// The fault of a key that says nothing to this kind of work.
 pub(crate) fn without_meaning(kind: Workload) -> Fault {
-    Fault::new(format!("has no meaning for {} workload", with_article(kind.name())))
+    Fault::new(format!("doesn't apply to {} workload", with_article(kind.name())))
 }
 
 fn read_words(field: &Field<'_>) -> Result<Vec<String>, PlanError> {
@@ -55,7 +55,7 @@ fn read_words(field: &Field<'_>) -> Result<Vec<String>, PlanError> {
         && line.trim().contains(' ')
     {
         let words: Vec<String> = line.split_whitespace().map(quoted).collect();
-        let fault = Fault::new("is a line, and no shell reads it")
+        let fault = Fault::new("must be a list; no shell is used")
             .hint(format!("write a list: [{}]", words.join(", ")));
         return Err(field.error(fault));
     }
@@ -82,8 +82,8 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
     let mut sum = 0;
     for share in field.entries("such as `shares = { read = 60, write = 40 }`")? {
         let Some(hundredths) = hundredths(&share.shown()) else {
-            let what = format!("`{}` is no share in percent", share.shown());
-            let fault = Fault::new(what).hint("0 to 100, with at most two digits behind the point");
+            let what = format!("`{}` is not a percentage", share.shown());
+            let fault = Fault::new(what).hint("0 to 100, with at most two decimals");
             return Err(share.error(fault));
         };
         sum += hundredths;
@@ -128,7 +128,7 @@ pub(crate) fn read_mix_from(
         return Err(field.error(without_meaning(kind).hint("its file gives shares of an op_mix")));
     }
     if table.field("shares").is_some() {
-        let fault = Fault::new("stands beside `shares`").hint("one of the two says what is done");
+        let fault = Fault::new("conflicts with `shares`").hint("use one of the two");
         return Err(field.error(fault));
     }
     let path = field.text("\"nfsstat.txt\"")?.value.to_owned();

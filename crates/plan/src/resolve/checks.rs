@@ -196,7 +196,7 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     }
     let workers = run.all_workers();
     let what = format!("{} files are too few for {workers} workers", run.files);
-    let hint = format!("each worker has files of its own: at least {workers}");
+    let hint = format!("each worker needs its own files: at least {workers}");
     Err(written.fault(run, &[files, Setting::Workers], Fault::new(what).hint(hint)))
 }
 
@@ -211,7 +211,7 @@ fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     }
     if !file.is_multiple_of(io) {
         let [file_shown, io_shown] = [file, io].map(|bytes| Size(bytes).exact().replace(' ', ""));
-        let what = format!("file_size {file_shown} is no multiple of io_size {io_shown}");
+        let what = format!("file_size {file_shown} is not a multiple of io_size {io_shown}");
         let hint = describe_decimal("io_size", io)
             .or_else(|| describe_decimal("file_size", file))
             .unwrap_or_else(|| {
@@ -280,7 +280,7 @@ fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
         return Ok(());
     }
     if run.verify && written.server.discard {
-        let fault = Fault::new("the in-memory server throws written data away");
+        let fault = Fault::new("the in-memory server discards written data");
         let fault = fault.hint("leave verify out, or `discard` in [server]");
         return Err(written.fault(run, &[Setting::Verify], fault));
     }

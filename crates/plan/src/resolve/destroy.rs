@@ -80,7 +80,7 @@ impl Plan {
         let of_path = missing.iter().filter(|(_, device)| device == path);
         let hosts: Vec<String> = of_path.map(|(host, _)| format!("`{host}`")).collect();
         let (path, hosts) = (path.display(), hosts.join(", "));
-        let what = format!("what is on {path} of host {hosts} would be lost");
+        let what = format!("the contents of {path} on host {hosts} would be lost");
         let hint = format!("if that is meant, add {}", flags(&missing));
         Err(Fault::new(what).hint(hint).at(Place::Flag(FLAG)))
     }

@@ -65,9 +65,9 @@ pub enum PlannedFault {
     },
     /// An answer is sent twice.
     Duplicate(PartsPerMillion),
-    /// A READ brings the first half of what it asks for.
+    /// A READ returns only the first half of the requested data.
     ShortReads(PartsPerMillion),
-    /// A WRITE takes the first half of its data.
+    /// A WRITE stores only the first half of its data.
     ShortWrites(PartsPerMillion),
     /// The data of a WRITE over data that is there is dropped, and the reply says that it was
     /// stored.
@@ -103,13 +103,13 @@ pub enum PlannedFault {
     LoseLast(u32),
     /// For so long after a restart clients of v4 reclaim what they had open, and others wait.
     Grace(u64),
-    /// Connections beyond so many are never answered.
+    /// Connections beyond this number are never answered.
     HangFromClients(u64),
-    /// A connection falls silent after so many calls.
+    /// A connection stops replying after this many calls.
     HangAfter(u64),
-    /// A connection is closed after so many calls.
+    /// A connection is closed after this many calls.
     CloseAfter(u64),
-    /// A connection without calls is closed after so long.
+    /// A connection without calls is closed after this time.
     IdleClose(u64),
     /// Every mount is refused.
     RefuseMount,
@@ -141,7 +141,7 @@ pub enum PlannedFault {
     OversizedRecords(PartsPerMillion),
     /// LOOKUP of a directory below an export leads back to where it was looked up.
     DirectoryLoops,
-    /// LOOKUP of a directory below an export leads to a symbolic link that leads to itself.
+    /// LOOKUP of a directory below an export leads to a symbolic link to itself.
     SymlinkLoops,
     /// A file handle goes stale after so many calls, up to twice as many.
     ChangingHandles(u64),
@@ -166,65 +166,66 @@ pub const KINDS: [FaultKind; 34] = [
     kind(
         "service_time",
         "TIME | uniform TIME TIME | exponential TIME [on CALL]",
-        "Answers are held back: always so long, between two times, or memoryless with a mean.",
+        "Replies are delayed: by a fixed time, a uniform random time, or an exponential one with \
+         this mean.",
     ),
     kind(
         "bandwidth",
         "SIZE/s [wire] [after SIZE]",
-        "All payload, or everything on the wire, shares a rate; `after` lets that much pass first.",
+        "Limits the total rate of payload, or of everything on the wire, `after` this many bytes.",
     ),
-    kind("drop", "SHARE", "Calls are carried out and not answered."),
-    kind("delay", "SHARE TIME", "Answers come late."),
-    kind("duplicate", "SHARE", "Answers are sent twice."),
-    kind("short_reads", "SHARE", "A READ brings the first half of what it asks for."),
-    kind("short_writes", "SHARE", "A WRITE takes the first half of its data."),
-    kind("lose_writes", "SHARE", "WRITEs over data that is there succeed, and change nothing."),
+    kind("drop", "SHARE", "Calls are executed but not answered."),
+    kind("delay", "SHARE TIME", "Replies are late."),
+    kind("duplicate", "SHARE", "Replies are sent twice."),
+    kind("short_reads", "SHARE", "A READ returns only the first half of the requested data."),
+    kind("short_writes", "SHARE", "A WRITE stores only the first half of its data."),
+    kind("lose_writes", "SHARE", "WRITEs over existing data succeed but change nothing."),
     kind(
         "write_stability",
         "UNSTABLE | FILE_SYNC",
-        "WRITE replies claim this stability, whatever was requested.",
+        "WRITE replies claim this stability, regardless of the request.",
     ),
     kind("error", "CALL ERROR SHARE", "Calls are answered with an error, such as READ IO 1%."),
-    kind("stall", "TIME at TIME", "Nothing is answered for a time, from a time after the start."),
+    kind("stall", "TIME at TIME", "No replies for a time, at a time after the start."),
     kind(
         "restart",
         "at TIME",
         "Connections and sessions are lost, and the write verifier changes.",
     ),
-    kind("lose_unstable", "", "A restart reverts what was not committed."),
-    kind("lose_committed", "", "A restart reverts that, and what was acknowledged as safe last."),
-    kind("lose_last", "N", "A restart reverts the last N WRITEs, whatever was promised of them."),
-    kind("grace", "TIME", "After a restart clients of v4 reclaim what was open; others wait."),
-    kind("hang_from_clients", "N", "Connections beyond so many are never answered."),
-    kind("hang_after", "N", "A connection falls silent after so many calls."),
-    kind("close_after", "N", "A connection is closed after so many calls."),
-    kind("idle_close", "TIME", "A connection without calls is closed after so long."),
+    kind("lose_unstable", "", "A restart reverts uncommitted data."),
+    kind("lose_committed", "", "A restart also reverts the last data acknowledged as stable."),
+    kind("lose_last", "N", "A restart reverts the last N WRITEs, even if acknowledged as stable."),
+    kind("grace", "TIME", "After a restart, v4 clients may reclaim their opens; others wait."),
+    kind("hang_from_clients", "N", "Connections beyond this number are never answered."),
+    kind("hang_after", "N", "A connection stops replying after this many calls."),
+    kind("close_after", "N", "A connection is closed after this many calls."),
+    kind("idle_close", "TIME", "A connection without calls is closed after this time."),
     kind("refuse_mount", "", "Every mount is refused."),
     kind("reserved_ports", "", "Mounts from ports of 1024 and above are refused, as by Linux."),
-    kind("read_size", "SIZE", "The largest READ that is granted."),
-    kind("write_size", "SIZE", "The largest WRITE that is granted."),
+    kind("read_size", "SIZE", "Maximum size of a READ."),
+    kind("write_size", "SIZE", "Maximum size of a WRITE."),
     kind(
         "endless_readdir",
         "cookies | names",
-        "READDIR never ends: cookies repeat, or names are made up without end.",
+        "READDIR never ends: cookies repeat, or new names keep coming.",
     ),
-    kind("trickle", "SIZE/s", "Replies over TCP leave so slowly, on each connection."),
+    kind("trickle", "SIZE/s", "Replies over TCP are sent at this rate, on each connection."),
     kind(
         "changing_verifier",
         "COMMIT | WRITE",
-        "The write verifier changes with every COMMIT, or with every WRITE, too.",
+        "The write verifier changes with every COMMIT, or also with every WRITE.",
     ),
-    kind("session_slots", "N", "The most slots that a session of v4.1 is granted."),
-    kind("wrong_xid", "SHARE", "Replies bear the xid of no call."),
+    kind("session_slots", "N", "Maximum number of slots granted to a v4.1 session."),
+    kind("wrong_xid", "SHARE", "Replies have an xid that matches no call."),
     kind(
         "cut_replies",
         "SHARE [close]",
-        "Replies end in the middle, as records of that length, or with the connection.",
+        "Replies are truncated, as shorter records, or by closing the connection.",
     ),
     kind("oversized_records", "SHARE", "Replies over TCP announce records of 2 GiB."),
     kind("directory_loops", "", "LOOKUP of a directory below an export leads to its parent."),
-    kind("symlink_loops", "", "LOOKUP of one leads to a symbolic link that leads to itself."),
-    kind("changing_handles", "N", "File handles go stale after N calls, or twice as many."),
+    kind("symlink_loops", "", "LOOKUP of such a directory leads to a symbolic link to itself."),
+    kind("changing_handles", "N", "File handles become stale after N to 2N calls."),
 ];
 
 impl PlannedFault {

@@ -30,7 +30,7 @@ pub(crate) const BUDGET_MS: Range =
     Range { min: 1_000, max: 7 * 24 * 3_600_000, reason: "each run has five trials in any case" };
 /// How long a trial waits at most until its hosts are quiet, in milliseconds.
 pub(crate) const QUIET_MS: Range =
-    Range { min: 0, max: 3_600_000, reason: "what is not quiet in an hour never is; 0s: no wait" };
+    Range { min: 0, max: 3_600_000, reason: "a host busy for an hour stays busy; 0s: no wait" };
 /// The same where nothing is written and systems are compared.
 pub(crate) const QUIET_MS_OF_CONTENDERS: u64 = 10_000;
 /// Without the highest and the lowest there must be one left.
@@ -49,7 +49,7 @@ pub(crate) const SERVER_THREADS: Range =
 
 /// Agents on one host.
 pub(crate) const SLOTS_OF_HOST: Range =
-    Range { min: 1, max: 4_096, reason: "each is a process, and a host runs only so many" };
+    Range { min: 1, max: 4_096, reason: "each is a process, and hosts limit their number" };
 
 /// Bytes of the file of a loop device: the smallest that every file system fits in.
 ///

@@ -480,7 +480,10 @@ fn mounts_existing_site_setup() {
             "mount = { type = \"x\", source = \"y\", options = [\"a,b\"] }",
             "is no option of a mount",
         ),
-        ("mount = { type = \"x\", source = \"y\" }\ndirectory = \"/srv\"", "stands beside `mount`"),
+        (
+            "mount = { type = \"x\", source = \"y\" }\ndirectory = \"/srv\"",
+            "conflicts with `mount`",
+        ),
         ("mount = { type = \"x\", source = \"y\" }\nbackend = \"nfs\"", "works on no mount"),
     ] {
         let message = refused(target, "");

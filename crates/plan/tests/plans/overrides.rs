@@ -154,7 +154,7 @@ fn names_flag_that_does_not_apply() {
     refused(
         &none().with(Setting::SmallFiles, &["1"]),
         "--small-files: metadata workload: 1 files are too few for 2 workers (hint: each worker \
-         has files of its own: at least 2)",
+         needs its own files: at least 2)",
     );
     refused(
         &Overrides { workload: texts(&["metadata"]), ..none().with(Setting::Files, &["10"]) },

@@ -265,7 +265,7 @@ pub(crate) fn show_bytes(bytes: f64) -> String {
     format!("{:.0} {unit}", (value / ten).round() * ten)
 }
 
-/// How the rate of a pass goes with the size of the files, all else alike.
+/// How the rate of a pass depends on the file size, with other settings equal.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SizeSweep")]
 pub(crate) struct SweepPart {

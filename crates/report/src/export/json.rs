@@ -48,7 +48,7 @@ struct Export<'a> {
     #[schemars(extend("const" = SCHEMA))]
     schema: u32,
     campaign: Header<'a>,
-    /// The campaigns, where the report is of several: `campaign` then says what holds for all.
+    /// The campaigns, if the report covers several; `campaign` then describes what they share.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     campaigns: Vec<MemberPart<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,14 +56,14 @@ struct Export<'a> {
     /// The sentences that the plan declares, judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conclusions: Vec<ConclusionPart>,
-    /// How rates go with the size of the files, where runs differ in it.
+    /// How rates depend on the file size, if runs differ in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     size_sweeps: Vec<SweepPart>,
     figures: Vec<Figure<'a>>,
     runs: Vec<RunPart<'a>>,
 }
 
-/// The answer to the campaign's question, where it was made to answer one.
+/// The answer to the campaign's question, if it has one.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Found")]
 struct FoundPart {
@@ -85,7 +85,7 @@ struct MemberPart<'a> {
     /// The first of its runs; the runs of all campaigns are numbered in a row.
     first_run: usize,
     runs: usize,
-    /// Properties that distinguish it: facts of hosts, labels, tags; null where not known.
+    /// Properties that distinguish it: host facts, labels and tags; null if unknown.
     properties: BTreeMap<&'a str, Option<&'a str>>,
 }
 
@@ -198,7 +198,7 @@ struct SummaryPart {
     max: f64,
 }
 
-/// Times of ops, in nanoseconds; null where there was none.
+/// Op times in nanoseconds; null if there were no ops.
 #[derive(Default, Serialize, JsonSchema)]
 struct Times {
     count: u64,
@@ -211,7 +211,7 @@ struct Times {
     max_ns: Option<u64>,
 }
 
-/// The results of emulated clients, where they were recorded separately.
+/// The results of emulated clients, if they were recorded separately.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Clients")]
 struct ClientsPart {
@@ -240,7 +240,7 @@ struct SharePart {
 struct CaveatPart {
     code: &'static str,
     severity: model::Severity,
-    /// The number of trials that showed it; null where it concerns the whole run.
+    /// The number of trials that showed it; null if it applies to the whole run.
     trials_seen: Option<u32>,
     /// The numbers that raised it.
     evidence: String,
@@ -258,7 +258,7 @@ struct FailurePart<'a> {
     trials: u32,
 }
 
-/// One point of the matrix and its trials, in the order in which they were made.
+/// One point of the matrix and its trials, in the order they ran.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Run")]
 struct RunPart<'a> {

@@ -16,7 +16,7 @@ const FORCE: &str = "it overrides the check of mkfs for what is on the device";
 const OTHER_FILE: &str = "it names another file or device";
 const OURS: &str = "dfsbench gives it itself";
 const MAKES_NOTHING: &str = "it makes no file system";
-const POSITION: &str = "the file system begins where its device does";
+const POSITION: &str = "the file system begins at the start of its device";
 
 /// One mkfs option, which becomes one or two arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -245,7 +245,7 @@ pub fn parse_mkfs_options(
 fn split_flag<'a>(table: &Table, word: &'a str) -> Result<(&'a str, Option<&'a str>), OptionError> {
     let positional = || {
         OptionError::new(
-            format!("{}: `{}` belongs to no option", table.of, shorten(word)),
+            format!("{}: `{}` is not part of an option", table.of, shorten(word)),
             "options and their values only; the device is that of `devices`",
         )
     };

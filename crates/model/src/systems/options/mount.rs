@@ -13,7 +13,7 @@ use Form::{Flag, Number, OneOf, Word};
 
 const OTHER_FILE: &str = "it names another file or device";
 const OTHER_HOST: &str = "it names another host";
-const NO_MOUNT: &str = "it does something else than to mount";
+const NO_MOUNT: &str = "it does more than mount";
 const STOPS_HOST: &str = "it stops the host";
 
 /// Options accepted by every file system.

@@ -53,14 +53,14 @@ pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
     // An empty part, as in `..`, could escape /proc/sys.
     let whole = name.split(['.', '/']).all(|part| !part.is_empty());
     if !is_made_of(name, "._-/") || !whole {
-        let what = format!("`{}` is no name of a sysctl", shorten(name));
+        let what = format!("`{}` is not the name of a sysctl", shorten(name));
         return Err(OptionError::new(what, "name=value, such as `vm.dirty_ratio=5`"));
     }
     let known = SYSCTLS.iter().any(|start| name.starts_with(start));
     // In a name, slashes can replace dots and vice versa.
     let bare = name.replace('/', ".");
     if !known || SYSCTLS_REFUSED.contains(&bare.as_str()) {
-        let what = format!("`{}` is no sysctl that a plan may set", shorten(name));
+        let what = format!("`{}` is not a sysctl that plans may set", shorten(name));
         let hint = "those of memory, network, RPC, files and scheduling, such as `vm.`, `net.`, \
                     `sunrpc.`, `fs.nfs.`, `kernel.sched`";
         return Err(OptionError::new(what, hint));
@@ -82,8 +82,8 @@ pub fn check_path(path: &Path) -> Result<(), OptionError> {
     let rest = text.strip_prefix('/').unwrap_or_default();
     let whole = rest.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if !whole || text.contains(char::is_control) || text.len() > PATH_LENGTH_MAX {
-        let what = format!("`{}` is no whole path", shorten(&path.to_string_lossy()));
-        let hint = "from the root on, without `.`, `..` and a `/` at its end; not the root itself";
+        let what = format!("`{}` is not an absolute path", shorten(&path.to_string_lossy()));
+        let hint = "begin with `/`, without `.`, `..` or a trailing `/`; not the root itself";
         return Err(OptionError::new(what, hint));
     }
     Ok(())
@@ -113,7 +113,7 @@ pub fn check_ssh_destination(text: &str) -> Result<(), OptionError> {
     let parts: Vec<&str> = text.split('@').collect();
     if parts.len() > 2 || !parts.iter().all(|part| is_host(part)) {
         let what = format!("`{}` is no host for ssh", shorten(text));
-        let hint = "a name or an address, with a user and an `@` before it where one is needed";
+        let hint = "a name or an address, optionally with `user@` before it";
         return Err(OptionError::new(what, hint));
     }
     Ok(())

@@ -116,7 +116,7 @@ fn rejects_forcing_mkfs_options() {
         assert!(!error.what.is_empty() && !error.hint.is_empty(), "{text}");
     }
     let error = mkfs(FileSystem::Btrfs, "-K /dev/loop4").unwrap_err().to_string();
-    assert!(error.contains("`/dev/loop4` belongs to no option"), "{error}");
+    assert!(error.contains("`/dev/loop4` is not part of an option"), "{error}");
     let error = mkfs(FileSystem::Xfs, "-l logdev=/dev/loop4").unwrap_err().to_string();
     assert!(error.contains("names another file or device"), "{error}");
 }

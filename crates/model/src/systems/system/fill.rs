@@ -316,7 +316,7 @@ fn fill_in_step(step: &RecipeStep, template: &Template<'_>) -> Result<FilledStep
     }
     let text = template.text("step.port", &step.port)?;
     let Ok(port) = text.parse() else {
-        let what = format!("step.port: `{text}` is no port");
+        let what = format!("step.port: `{text}` is not a port");
         return Err(RecipeError::new(what, "a number of 1 to 65535, such as \"2049\""));
     };
     Ok(FilledStep::Port(port, within_s))

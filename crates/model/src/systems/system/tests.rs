@@ -295,7 +295,7 @@ fn names_each_recipe_mistake() {
     let uncounted = mistake(|recipe| recipe.steps[0].start.push("{n}".to_owned()));
     assert!(uncounted.contains("give a `count`"), "{uncounted}");
     let point = mistake(|recipe| recipe.steps[0].start.push("{point}".to_owned()));
-    assert!(point.contains("[access] alone"), "{point}");
+    assert!(point.contains("only for [access]"), "{point}");
     let both = mistake(|recipe| recipe.steps[0].port = "1".to_owned());
     assert!(both.starts_with("step 1: doesn't say what it is"), "{both}");
     let again = mistake(|recipe| recipe.steps[0].again = true);
@@ -303,7 +303,7 @@ fn names_each_recipe_mistake() {
     assert!(mistake(|recipe| recipe.steps.clear()).contains("nothing is started"));
     assert!(mistake(|recipe| recipe.access.fuse = None).contains("no way to it"));
     assert!(mistake(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));
-    assert!(mistake(|recipe| recipe.ports.push(0)).contains("0 is no port"));
+    assert!(mistake(|recipe| recipe.ports.push(0)).contains("0 is not a port"));
     let role = |name: &str| {
         let role = Role { meaning: "x".to_owned(), hosts_max: 9, ..Role::default() };
         (name.to_owned(), role)

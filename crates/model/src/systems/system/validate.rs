@@ -61,7 +61,7 @@ impl Recipe {
             checked.map_err(|error| error.of_key(&format!("step {}", index + 1)))?;
         }
         if self.ports.contains(&0) {
-            return Err(RecipeError::new("ports: 0 is no port", "1 to 65535"));
+            return Err(RecipeError::new("ports: 0 is not a port", "1 to 65535"));
         }
         if let Some(counters) = &self.counters {
             if counters.run.is_empty() {
@@ -92,7 +92,7 @@ impl Recipe {
             }
             if name == CLIENT_ROLE && (role.storage || !role.ports.is_empty()) {
                 let what = format!("{key}: clients keep no files of it, and nothing listens there");
-                return Err(RecipeError::new(what, "`meaning` and `programs` alone"));
+                return Err(RecipeError::new(what, "only `meaning` and `programs`"));
             }
             let mut uses = self.steps.iter().map(|step| &step.on);
             let mut names = self.variables.values().map(|variable| &variable.on);
@@ -162,7 +162,7 @@ impl Recipe {
         }
         if let Some(nfs) = &access.nfs {
             if nfs.port == 0 {
-                return Err(RecipeError::new("access.nfs.port: 0 is no port", "1 to 65535"));
+                return Err(RecipeError::new("access.nfs.port: 0 is not a port", "1 to 65535"));
             }
             if nfs.export != "{storage}" && !nfs.export.starts_with('/') {
                 let what = format!("access.nfs.export: `{}` is no path", nfs.export);
@@ -170,7 +170,7 @@ impl Recipe {
             }
             for version in &nfs.versions {
                 if NfsVersion::from_name(version).is_none() {
-                    let what = format!("access.nfs.versions: `{version}` is no version of NFS");
+                    let what = format!("access.nfs.versions: `{version}` is not an NFS version");
                     return Err(RecipeError::new(what, NfsVersion::NAMES.join(", ")));
                 }
             }

@@ -79,8 +79,7 @@ fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
         _ if word.is_empty() => Err(Fault::new(format!("an option is missing in `{text}`"))
             .hint("options with `,` between them, such as `noatime,nodiratime`")),
         _ if word.starts_with('-') || word.contains(char::is_whitespace) => {
-            Err(Fault::new(format!("`{word}` is no option"))
-                .hint("the options alone, without the `-o` that a command line has"))
+            Err(Fault::new(format!("`{word}` is no option")).hint("only the options, without `-o`"))
         }
         Setting::MountOptions => check_mount_option(word),
         Setting::ExportOptions => Ok(options::check_export_options(&[word.to_owned()])?),

@@ -84,7 +84,7 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
     }
     let stops = lab.invalidation >= Invalidation::ServerRemount || lab.fresh == Fresh::Pass;
     if stops && recipe.restart != Restart::AllSteps {
-        let what = format!("{} is made again by a restart, and its files are lost", recipe.name);
+        let what = format!("{} is recreated by a restart, and its files are lost", recipe.name);
         let hint = "invalidation remount or less, fresh trial or less";
         return Some(Problem::new(&[Setting::Invalidation, Setting::Fresh], what, hint));
     }
@@ -213,7 +213,7 @@ fn storage_problem(lab: &LabSpec) -> Option<Problem> {
         ));
     }
     if storage.is_formatted() && storage.is_spread && storage.raid != Raid::None {
-        let what = format!("raid {} makes one disk of those that spread keeps apart", storage.raid);
+        let what = format!("raid {} combines disks that spread keeps apart", storage.raid);
         let hint = "leave `spread` out of the [[target]], or name one without it for raid";
         return Some(Problem::new(&settings, what, hint));
     }
@@ -236,7 +236,7 @@ fn path_problem(lab: &LabSpec) -> Option<Problem> {
     }
     let path = lab.path;
     if lab.client.name == lab.server.name {
-        let what = format!("data_path {path} needs a client beside `{}`", lab.server.name);
+        let what = format!("data_path {path} needs a client besides `{}`", lab.server.name);
         return Some(Problem::new(&[Setting::DataPath], what, "write `client` in the [[target]]"));
     }
     // An export is for the client that mounts it.

@@ -28,7 +28,7 @@ fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let allowed = run.workload.passes_allowed();
     if let Some(pass) = run.passes.iter().find(|pass| !allowed.contains(pass)) {
         let names: Vec<&str> = allowed.iter().map(|pass| pass.name()).collect();
-        let fault = Fault::new(format!("`{pass}` is no pass of it"))
+        let fault = Fault::new(format!("`{pass}` is not one of its passes"))
             .hint(format!("its passes are {}", text::either(&names)));
         return Err(written.fault(run, &[Setting::Passes], fault));
     }
@@ -100,7 +100,7 @@ fn check_shared(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let block = run.layout.block_size_bytes;
     if !block.is_multiple_of(io) {
         let what = format!(
-            "block_size {} is no multiple of io_size {}",
+            "block_size {} is not a multiple of io_size {}",
             text::size(block),
             text::size(io)
         );
@@ -170,7 +170,7 @@ fn check_pool(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
         text::size(pool.size_max_bytes.into())
     );
     let settings = [Setting::SizeMin, Setting::SizeMax];
-    Err(written.fault(run, &settings, Fault::new(what).hint("files lie between the two")))
+    Err(written.fault(run, &settings, Fault::new(what).hint("file sizes are in between")))
 }
 
 /// The file set of an op mix follows from its load.

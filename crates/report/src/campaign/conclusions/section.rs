@@ -91,13 +91,13 @@ fn clause(one: &Comparison, judgement: &Judgement) -> String {
     format!("{}{stands}: {}", one.pass, parts.join(", "))
 }
 
-/// One sentence of the plan, and what the data say about it.
+/// One sentence of the plan and its outcome.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Conclusion")]
 pub(crate) struct ConclusionPart {
     /// The sentence of the plan.
     text: String,
-    /// The factor that it is about; empty where no comparison can bear it out.
+    /// The factor that it is about; empty if no comparison can confirm it.
     factor: String,
     #[schemars(extend("enum" = ["faster", "slower", "no difference", "matters most", "ranking"]))]
     expect: &'static str,
@@ -116,11 +116,11 @@ struct ComparisonPart {
     pass: String,
     from: String,
     to: String,
-    /// The rate under `to` divided by that under `from`; null where nothing determines it.
+    /// The rate under `to` divided by that under `from`; null if unknown.
     ratio: Option<f64>,
     ratio_interval_lo: Option<f64>,
     ratio_interval_hi: Option<f64>,
-    /// Share of the variance that the factor explains, where the sentence is about that.
+    /// Share of the variance that the factor explains, if the sentence is about that.
     share: Option<f64>,
     trials: usize,
     #[schemars(extend("enum" = ["borne out", "contradicted", "undecided", "answered"]))]

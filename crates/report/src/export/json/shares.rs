@@ -19,8 +19,8 @@ pub(super) struct ClientPart {
     times: ServiceTimes,
 }
 
-/// One of several hosts that made the pass together; starts and ends count from the instant at
-/// which all were to start.
+/// One of several hosts that ran the pass together; starts and ends are relative to the common
+/// planned start.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Host")]
 pub(super) struct HostPart<'a> {
@@ -38,7 +38,7 @@ pub(super) struct HostPart<'a> {
     times: ServiceTimes,
 }
 
-/// The client hosts of a row beside each other, over all trials.
+/// Comparison of a row's client hosts, over all trials.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Hosts")]
 pub(super) struct HostsPart<'a> {
@@ -47,7 +47,7 @@ pub(super) struct HostsPart<'a> {
     start_skew_ns: u64,
     /// How wrong the skew may be, by the clocks of both hosts.
     start_skew_error_ns: u64,
-    /// Hosts that are slow beside the others, the slowest first.
+    /// Hosts that are slow compared with the others, slowest first.
     stragglers: Vec<&'a str>,
     hosts: Vec<HostSharePart<'a>>,
 }
