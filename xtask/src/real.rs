@@ -42,7 +42,7 @@ const SYSTEMS: &str = "systems";
 
 /// Groups that take long, and need packages which no other group needs, or what Debian has no
 /// package of: each is run where it is named, as every night, and not with all others.
-const ON_REQUEST: Track = &[SYSTEMS, "unpackaged", "kernel_clients"];
+const ON_REQUEST: Track = &[SYSTEMS, "unpackaged", "kernel_clients", "localio"];
 
 /// The tests that are run.
 #[derive(Clone, Copy, Debug, Default)]
