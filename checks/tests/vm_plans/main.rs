@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print states")]
 
 mod hung;
+mod neighbors;
 mod plans;
 mod questions;
 
@@ -27,6 +28,7 @@ checks! {
     plan_whose_factor_is_the_kernel_of_the_client: 900 s, run_plan(Plans::kernels);
     plan_of_a_ladder_has_every_layer: 900 s, run_plan(questions::ladder);
     plan_of_a_soak_injects_and_removes_faults: 900 s, run_plan(questions::soak);
+    campaigns_on_two_hosts_name_each_other: 900 s, run_plan(neighbors::named);
     plan_whose_mount_does_not_answer_is_ended_by_a_signal: 600 s, run_plan(hung::signalled);
     plan_whose_controller_is_killed_restores_the_machines: 600 s, run_plan(Plans::killed);
 }
