@@ -27,6 +27,7 @@ sed -e '/^#/d' -e 's/^/^/' "$LAB_IMAGE/modules" >"$OUT/kept"
     find . -name '*.ko*' | sed 's|^\./||' | grep -Evf "$OUT/kept" | xargs -r rm -f
 )
 rm "$OUT/kept"
+[ "$SUITE" != trixie-localio ] || "$LAB_IMAGE/build-localio" "$root" "$version"
 chroot "$root" depmod "$version"
 
 # The initramfs holds busybox and the modules that find the root disk, in the order of their needs.

@@ -116,16 +116,7 @@ impl Ours {
     /// # Errors
     /// If the report fails, or has no passes.
     pub fn evidence(self, results: &Path, code: &str) -> Result<Option<String>> {
-        let report: Value = serde_json::from_slice(&self.report(results, "json")?)?;
-        let members = |value: &Value, name: &str| value[name].as_array().cloned();
-        let runs = members(&report, "runs").unwrap_or_default();
-        let trials: Vec<_> = runs.iter().filter_map(|run| members(run, "trials")).collect();
-        let passes: Vec<_> =
-            trials.iter().flatten().filter_map(|trial| members(trial, "passes")).collect();
-        ensure!(!passes.is_empty(), "no pass in the results: {report}");
-        let caveats = passes.iter().flatten().filter_map(|pass| members(pass, "caveats")).flatten();
-        let mut raised = caveats.filter(|caveat| caveat["code"] == code);
-        Ok(raised.find_map(|caveat| caveat["evidence"].as_str().map(str::to_owned)))
+        find_evidence(&serde_json::from_slice(&self.report(results, "json")?)?, code)
     }
 
     /// Returns the bytes that a run with this seed writes to a file.
@@ -159,6 +150,22 @@ impl Ours {
             parse_address(&line).with_context(|| format!("`dfsbench serve` printed {line:?}"))?;
         Ok(Serve { process, export })
     }
+}
+
+/// Returns the evidence of a caveat in a report as JSON, of the first pass that has it.
+///
+/// # Errors
+/// If it has no passes.
+pub fn find_evidence(report: &Value, code: &str) -> Result<Option<String>> {
+    let members = |value: &Value, name: &str| value[name].as_array().cloned();
+    let runs = members(report, "runs").unwrap_or_default();
+    let trials: Vec<_> = runs.iter().filter_map(|run| members(run, "trials")).collect();
+    let passes: Vec<_> =
+        trials.iter().flatten().filter_map(|trial| members(trial, "passes")).collect();
+    ensure!(!passes.is_empty(), "no pass in the results: {report}");
+    let caveats = passes.iter().flatten().filter_map(|pass| members(pass, "caveats")).flatten();
+    let mut raised = caveats.filter(|caveat| caveat["code"] == code);
+    Ok(raised.find_map(|caveat| caveat["evidence"].as_str().map(str::to_owned)))
 }
 
 /// Our NFS server; ends when the value is dropped.

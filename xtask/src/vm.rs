@@ -43,7 +43,7 @@ enum Action {
     },
     /// Makes the images of these suites, where they aren't made yet. [default: all]
     Image {
-        /// trixie, bookworm, bullseye or trixie-systems.
+        /// trixie, bookworm, bullseye, trixie-systems or trixie-localio.
         suites: Vec<Suite>,
     },
 }
@@ -54,7 +54,7 @@ struct UpOptions {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     clients: u8,
     /// Debian's suite, which decides on the kernel: trixie 6.12, bookworm 6.1, bullseye 5.10;
-    /// trixie-systems is trixie with other file systems.
+    /// trixie-systems is trixie with other file systems, trixie-localio has LOCALIO.
     #[arg(long, value_enum, default_value = "trixie")]
     suite: Suite,
     /// Suites of the clients in turn, such as trixie,bookworm. [default: that of the server]

@@ -174,7 +174,7 @@ fn bootstrap_command(suite: Suite, folder: &Path, tree: &Path) -> Result<Command
     command.arg(format!("--customize-hook={} \"$1\"", finish.display()));
     let source = format!("deb {} {} main", find_archive(), suite.archive());
     command.arg(suite.archive()).arg(tree).arg(source);
-    command.env("LAB_IMAGE", &recipe).env("OUT", folder);
+    command.env("LAB_IMAGE", &recipe).env("OUT", folder).env("SUITE", suite.name());
     Ok(command)
 }
 

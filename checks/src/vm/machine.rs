@@ -19,6 +19,8 @@ pub enum Suite {
     Trixie,
     /// The same with servers and clients of other file systems.
     TrixieSystems,
+    /// Debian 13 with NFS modules that have LOCALIO.
+    TrixieLocalio,
     /// Debian 12, kernel 6.1.
     Bookworm,
     /// Debian 11, kernel 5.10: the last whose server speaks NFSv2.
@@ -33,6 +35,7 @@ impl Suite {
     pub const fn name(self) -> &'static str {
         match self {
             Self::TrixieSystems => "trixie-systems",
+            Self::TrixieLocalio => "trixie-localio",
             other => other.archive(),
         }
     }
@@ -40,7 +43,7 @@ impl Suite {
     /// Returns the name of the suite as used in the archive.
     pub const fn archive(self) -> &'static str {
         match self {
-            Self::Trixie | Self::TrixieSystems => "trixie",
+            Self::Trixie | Self::TrixieSystems | Self::TrixieLocalio => "trixie",
             Self::Bookworm => "bookworm",
             Self::Bullseye => "bullseye",
         }

@@ -4,7 +4,7 @@
 //! machine's end of the bridge.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -39,6 +39,10 @@ const SEED: u64 = 7;
 const FILE: (&str, u64) = ("3MiB", 3 << 20);
 /// Timeout until our server prints its address.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Path of our program on the machines.
+pub const INSTALLED: &str = "/usr/local/bin/dfsbench";
+/// How long a copy of it may take, as busy as this machine is.
+const COPY_MAX: Duration = Duration::from_secs(180);
 
 /// Makes a run with TLS, with the laboratory's own authority.
 ///
@@ -50,6 +54,32 @@ pub fn check_run_under_tls(lab: &Lab) -> Result<()> {
     fs::write(&ca, lab.ssh("server", "cat /etc/tlshd/ca.pem")?)?;
     let way = format!("version=4.2&tls_server_name=server&tls_ca={}", ca.display());
     check_run(lab, SERVER, &way)
+}
+
+/// Installs our program on all machines at once. Returns the stripped program, which stays in
+/// `folder`.
+///
+/// # Errors
+/// If it can't be copied in time.
+pub fn install_ours(lab: &Lab, folder: &Path) -> Result<PathBuf> {
+    let program = folder.join("dfsbench");
+    let mut strip = Command::new("strip");
+    proc::run_command(strip.arg("-o").arg(&program).arg(repo::dfsbench_path(Profile::Debug)))?;
+    let packed = program.with_extension("gz");
+    let mut gzip = Command::new("gzip");
+    proc::run_command(gzip.arg("-c").arg(&program).stdout(fs::File::create(&packed)?))?;
+    let mut copies = Vec::new();
+    for host in lab.names() {
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-F").arg(lab.ssh_config()).arg(host);
+        ssh.arg(format!("gzip -dc >{INSTALLED} && chmod 755 {INSTALLED}"));
+        copies.push((host, Background::start(ssh.stdin(fs::File::open(&packed)?))?));
+    }
+    for (host, copy) in &mut copies {
+        let code = copy.await_end(COPY_MAX)?;
+        ensure!(code == Some(0), "{host} did not take the program: {code:?}");
+    }
+    Ok(program)
 }
 
 /// Starts our server on this machine's end of the bridge, with a portmapper.

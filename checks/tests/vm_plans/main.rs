@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests wait and print states")]
 
 mod hung;
+mod neighbors;
 mod plans;
 mod questions;
 
@@ -27,6 +28,7 @@ checks! {
     plan_varies_kernel_of_client: 900 s, run_plan(Plans::kernels);
     plan_of_ladder_has_every_layer: 900 s, run_plan(questions::ladder);
     plan_of_soak_injects_faults: 900 s, run_plan(questions::soak);
+    campaigns_on_two_hosts_name_each_other: 900 s, run_plan(neighbors::named);
     plan_of_hung_mount_is_ended: 600 s, run_plan(hung::signalled);
     plan_of_killed_controller_restores_machines: 600 s, run_plan(Plans::killed);
 }

@@ -18,8 +18,9 @@ use super::{FRESH_EXPORT, NEW, OLD};
 use checks::guard::{self, Ticket};
 use checks::ours::exit;
 use checks::proc::{self, Background};
-use checks::repo::{self, Profile};
+use checks::repo;
 use checks::vm::lab::Lab;
+use checks::vm::peer::{self, INSTALLED};
 
 /// The presets with machines as hosts.
 const DATA_PATHS: &str = "seed-001.toml";
@@ -54,8 +55,6 @@ const SCALED_PATHS: [&str; 8] = [
 ];
 /// Directory for the presets' files on the server.
 const DIRECTORY: &str = "/srv/dfsbench";
-/// Path where the program is installed on them.
-const INSTALLED: &str = "/usr/local/bin/dfsbench";
 /// Time limit for setting up a plan's machines, and for restoring them after its controller was
 /// killed; copying a program to them takes most of it, as busy as this machine is.
 const RESTORE_MAX: Duration = Duration::from_secs(180);
@@ -97,10 +96,7 @@ impl<'a> Plans<'a> {
         proc::run_command(copy.arg(format!("{NEW}:/root/.ssh/id_ed25519")))?;
         lab.ssh(NEW, "ssh -o StrictHostKeyChecking=accept-new server true")?;
         lab.ssh("server", &format!("{FRESH_EXPORT} && mkdir -p {DIRECTORY}"))?;
-        let program = folder.path().join("dfsbench");
-        let mut strip = Command::new("strip");
-        proc::run_command(strip.arg("-o").arg(&program).arg(repo::dfsbench_path(Profile::Debug)))?;
-        install(lab, &program)?;
+        let program = peer::install_ours(lab, folder.path())?;
         let ticket = guard::remove_folder(folder.path());
         Ok(Self { lab, folder, program, _ticket: ticket })
     }
@@ -365,25 +361,6 @@ fn set_tick(lab: &Lab, host: &str, tick_us: u32) -> Result<()> {
          syscall(159, $timex) >= 0 or die $!"
     );
     lab.ssh(host, &format!("perl -e \"{}\"", script.replace('$', "\\$"))).map(drop)
-}
-
-/// Installs the program on all machines at once.
-fn install(lab: &Lab, program: &Path) -> Result<()> {
-    let packed = program.with_extension("gz");
-    let mut gzip = Command::new("gzip");
-    proc::run_command(gzip.arg("-c").arg(program).stdout(fs::File::create(&packed)?))?;
-    let mut copies = Vec::new();
-    for host in lab.names() {
-        let mut ssh = Command::new("ssh");
-        ssh.arg("-F").arg(lab.ssh_config()).arg(host);
-        ssh.arg(format!("gzip -dc >{INSTALLED} && chmod 755 {INSTALLED}"));
-        copies.push((host, Background::start(ssh.stdin(fs::File::open(&packed)?))?));
-    }
-    for (host, copy) in &mut copies {
-        let code = copy.await_end(RESTORE_MAX)?;
-        ensure!(code == Some(0), "{host} did not take the program: {code:?}");
-    }
-    Ok(())
 }
 
 /// Returns a preset with machines, their names and addresses, instead of some of its hosts.
