@@ -125,7 +125,10 @@ mod tests {
         std::fs::set_permissions(&sent, std::fs::Permissions::from_mode(0o755)).unwrap();
         let listed = Command::new(&sent).arg("--list").output().unwrap();
         let text = String::from_utf8(listed.stdout).unwrap();
-        assert!(listed.status.success() && text.contains("sends_smaller_program_that_runs"), "{text}");
+        assert!(
+            listed.status.success() && text.contains("sends_smaller_program_that_runs"),
+            "{text}"
+        );
         // An installed copy is recognized by its first bytes.
         let mut installed = File::open(&me).unwrap().take(binary.content.len_bytes);
         assert_eq!(hash_of(&mut installed).unwrap(), binary.file_hash);
