@@ -170,9 +170,10 @@ impl Measurement<'_> {
 
     /// Triggers an event as often as needed and adds the findings. Returns whether to continue.
     ///
-    /// A crash only affects the last write made under one promise. So for the first crash ops are
-    /// in flight under all promises. For the others, everything is acknowledged beforehand, and the
-    /// promises take turns having the last write.
+    /// Each crash only tests the last write of a single promise. So unless an idle time was
+    /// requested, the first crash happens while ops are in flight under all promises. Before each
+    /// further crash, everything is acknowledged, and the promises take turns having the last
+    /// write.
     fn repeat_event(
         &self,
         arranged: &ArrangedEvent,
@@ -309,8 +310,8 @@ impl Measurement<'_> {
         Ok(Some(measured))
     }
 
-    /// Builds the writer's task. If a promise is to have the last write, nothing is written during
-    /// the event, so that everything is acknowledged before it.
+    /// Builds the writer's task. If an idle time was requested or `last` is to have the last write,
+    /// nothing is written during the event, so that everything is acknowledged before it.
     fn write_task(&self, last: Option<Durability>) -> Task {
         let DurabilityRequest { promises, rounds, idle, .. } = self.request;
         let during = if idle.is_some() || last.is_some() { 0 } else { ROUNDS_DURING_EVENT };
