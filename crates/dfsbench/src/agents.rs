@@ -76,7 +76,7 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Creates a launcher without agents. `stop` is the stop flag, which is passed on to them.
+    /// Creates an empty set of agents. `stop` is the stop flag, which is passed on to them.
     pub fn new(stop: Arc<AtomicBool>, visibility: Visibility) -> Self {
         Self { stop, launcher: None, copies: Copies::new(visibility), job: None }
     }
@@ -271,7 +271,7 @@ fn start_on_machine(
     started
 }
 
-/// Starts an agent. A panic in the process counts as an error of its host.
+/// Starts an agent. A panic while starting it is reported as the error of its host.
 fn start_caught(
     host: &Host,
     launcher: Option<&Launcher>,

@@ -39,7 +39,7 @@ pub fn is_read_once(path: &Path) -> bool {
     path.as_os_str() == STDIN || is_descriptor(path)
 }
 
-/// Reads a plan, or a preset of that name.
+/// Reads a plan, or a preset of that name if there is no such file.
 ///
 /// # Errors
 /// If it is not a file or pipe, can't be read, is not text, or is too large.
