@@ -1,4 +1,4 @@
-//! Agents in processes of their own, one of which comes to harm.
+//! Agents in separate processes, one of which is harmed.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,43 +17,43 @@ use crate::shared_directory;
 /// Harm done to the process of an agent.
 #[derive(Clone, Copy, Debug)]
 pub enum Harm {
-    /// It is killed.
+    /// Kill it.
     Kill,
-    /// It is stopped, and never goes on.
+    /// Stop it forever.
     Stop,
-    /// Nothing comes through to it or from it any more, as where a network is cut; it works on.
+    /// Cut its connection in both directions; the process continues.
     Cut,
-    /// It is stopped for a while, then again and again for a shorter one, running between the
-    /// stops, until its pass has ended.
+    /// Stop it once for a while, then repeatedly for shorter times with pauses in between, until
+    /// its pass has ended.
     Doze { first: Duration, then: Duration, awake: Duration },
-    /// Its machine comes to harm, by this.
+    /// Harm its machine by calling this function.
     ToMachine(fn()),
 }
 
-/// One harm, once.
+/// A single fault.
 #[derive(Clone, Copy)]
 pub struct Fault {
-    /// Whom it comes to.
+    /// Host of the agent.
     pub host: &'static str,
-    /// It comes with the order that is this.
+    /// Returns true for the order that triggers the fault.
     pub at: fn(&Order) -> bool,
-    /// So long after it is sent; a harm that comes at once comes right before it.
+    /// Delay after the order is sent. If zero, the fault comes right before the order.
     pub after: Duration,
     pub harm: Harm,
 }
 
-/// An agent that is reached by way of two programs that hand on what comes, one for each direction;
-/// that they stand still is what its host sees of a cut.
+/// Runs an agent behind two programs that forward its input and output. Stopping those looks like a
+/// cut connection to the agent.
 const BY_WIRE: &str = "cat | \"$0\" agent --stdio | cat";
 
-/// How long an agent whose controller is gone may take to leave: 5 s of silence, and the work.
+/// How long an agent may take to exit without its controller: 5 s of silence, plus the cleanup.
 const LEAVING: Duration = Duration::from_secs(60);
 
-/// Agents, and the harm that is planned for one of them.
+/// Agents, and the fault planned for one of them.
 pub struct AgentProcesses {
     fault: Option<Fault>,
     processes: Vec<u32>,
-    /// The wires of an agent, which stand still once they were cut.
+    /// Processes that form the connection of an agent and are stopped to cut it.
     wires: Arc<Mutex<Vec<u32>>>,
 }
 
@@ -62,7 +62,7 @@ impl AgentProcesses {
         Self { fault: Some(fault), processes: Vec::new(), wires: Arc::default() }
     }
 
-    /// Runs a campaign. Returns what is stored, and how long each trial took.
+    /// Runs a campaign. Returns what is stored, and the duration of each trial.
     pub fn run(&mut self, plan: &Plan) -> (Campaign, Vec<Duration>) {
         let Self { fault, processes, wires } = self;
         shared_directory::run(plan, &mut |host: &Host| {
@@ -81,7 +81,7 @@ impl AgentProcesses {
         })
     }
 
-    /// Waits until an agent that was cut off has left by itself, and removes its wires.
+    /// Waits until an agent that was cut off has exited by itself, and removes its connection.
     pub fn await_left(&self) {
         let wires = std::mem::take(&mut *self.wires.lock().unwrap());
         assert!(wires.len() == 3, "the wires and the agent between: {wires:?}");
@@ -95,7 +95,7 @@ impl AgentProcesses {
         }
     }
 
-    /// Sees that no agent is left.
+    /// Checks that no agent is left.
     pub fn assert_left(&self) {
         for process in &self.processes {
             assert!(!Path::new(&format!("/proc/{process}")).exists(), "process {process} is left");
@@ -103,18 +103,18 @@ impl AgentProcesses {
     }
 }
 
-/// A way to an agent that may come to harm.
+/// A connection to an agent that may be harmed.
 struct Mortal {
     agent: Remote,
     fault: Option<Fault>,
-    /// What is being done to it, until it is over.
+    /// The harm in progress: a flag that ends it, and its thread.
     doing: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
-    /// Where those wait that were stopped to cut it off.
+    /// Collects the processes that were stopped to cut the connection.
     wires: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Mortal {
-    /// Does it harm, at once or in a while.
+    /// Harms the agent, now or after a delay.
     fn harm(&mut self, fault: Fault) {
         let process = self.agent.process_id().expect("it was started here");
         if fault.after.is_zero() && !matches!(fault.harm, Harm::Doze { .. }) {
@@ -169,7 +169,7 @@ fn doze(process: u32, nap: Duration) {
     signal(process, Signal::CONT);
 }
 
-/// What the kernel calls the program of an agent.
+/// The kernel's name for the program of an agent.
 const AGENT: &str = "dfsbench";
 
 fn children(process: u32) -> Vec<u32> {
@@ -177,7 +177,7 @@ fn children(process: u32) -> Vec<u32> {
     ids.split_whitespace().map(|id| id.parse().unwrap()).collect()
 }
 
-/// What a process is called; nothing once it is gone, or nothing but a line in a table.
+/// Returns the name of a process; empty if it is gone or a zombie.
 fn name_of(process: u32) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let Some((_, named)) = stat.split_once('(') else { return String::new() };
@@ -186,7 +186,7 @@ fn name_of(process: u32) -> String {
 }
 
 fn signal(process: u32, signal: Signal) {
-    // One that has gone already can't be harmed.
+    // The process may already be gone.
     let _ = kill_process(Pid::from_raw(process.cast_signed()).unwrap(), signal);
 }
 

@@ -1,6 +1,6 @@
-//! What becomes of a trial whose disk is full all of a sudden, at each of its steps.
+//! Trials whose disk suddenly becomes full, at each of their steps.
 //!
-//! Needs a small file system to itself, which [`PLACE`] names: `cargo xtask real disk` mounts one.
+//! These tests need a small file system, named in [`PLACE`]: `cargo xtask real disk` mounts one.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
@@ -14,14 +14,14 @@ use crate::agent_processes::{AgentProcesses, Fault, Harm};
 use crate::shared_directory::{only, plan};
 use crate::{At, STEPS};
 
-/// Names the folder that lies on the small file system.
+/// Variable that names the folder on the small file system.
 const PLACE: &str = "DFSBENCH_SMALL_DISK";
 
-/// Reads and writes of what is there already.
+/// Only reads and writes existing files.
 const MIX: &str = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\n\
                    file_size = \"64KiB\"\nduration = \"500ms\"\n";
 
-/// Writes what is not there yet, a file by each agent.
+/// Writes new files, one per agent.
 const STREAM: &str = "[[workload]]\nkind = \"stream\"\nworkers = 1\nfiles = 3\n\
                       file_size = \"1MiB\"\npasses = [\"write\"]\n";
 
@@ -33,7 +33,7 @@ fn hog() -> PathBuf {
     place().join("hog")
 }
 
-/// Takes all room that is left.
+/// Uses up all free space.
 fn fill() {
     let mut hog = File::create(hog()).unwrap();
     let block = vec![1; 1 << 16];
@@ -45,7 +45,8 @@ fn fill() {
     assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
 }
 
-/// The first trial of a campaign of three agents, whose disk is full from a step on.
+/// Returns the first trial of a campaign with three agents whose disk is full from a certain step
+/// on.
 fn made(text: &str, at: At, after_ms: u64) -> Trial {
     let target = place().join("work");
     fs::create_dir(&target).unwrap();
@@ -56,7 +57,7 @@ fn made(text: &str, at: At, after_ms: u64) -> Trial {
     assert!(hog().exists(), "the disk was never full");
     fs::remove_file(hog()).unwrap();
     agents.assert_left();
-    // What was made is removed without any room for it.
+    // Removing the files must not need any free space.
     fs::remove_dir(&target).unwrap();
     only(&campaign, 0).clone()
 }
@@ -83,7 +84,7 @@ fn a_disk_that_is_full_from_any_step_on_fails_what_needs_room_and_nothing_is_lef
         let caveats = &trial.passes[0].caveats;
         let errors = caveats.iter().find(|caveat| caveat.code == CaveatCode::Errors);
         let message = &errors.unwrap_or_else(|| panic!("{step}: {caveats:?}")).evidence;
-        // The agent before may be at work when its disk fills up, and get some of what it asks for.
+        // The agents may be working when the disk fills up, and a write may be partly done.
         let is_full =
             ["ENOSPC on write", "short transfer on write"].iter().any(|it| message.contains(it));
         assert!(is_full, "{step}: {message}");

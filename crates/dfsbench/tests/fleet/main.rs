@@ -1,5 +1,5 @@
-//! Trials that agents in processes of their own make together, and what becomes of them when one of
-//! the processes is killed, stands still, is cut off or has no room left: at each step of a trial.
+//! Trials run by several agent processes together, and what happens if one of them is killed,
+//! stopped, cut off or out of disk space, at each step of a trial.
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 #![allow(clippy::print_stdout, reason = "what many agents took is printed where that fails")]
 
@@ -22,10 +22,11 @@ use fleet::{Order, remote};
 use model::{CaveatCode, Pass, TrialState};
 use shared_directory::{assert_counted, only, plan};
 
-/// Says which order a fault comes with.
+/// Returns true for the order that triggers a fault.
 type At = fn(&Order) -> bool;
 
-/// The steps of a trial: the request to the agent at which its fault begins, and how long after it.
+/// Steps of a trial: a name, the order that triggers the fault, and the delay after it in
+/// milliseconds.
 const STEPS: [(&str, At, u64); 7] = [
     ("begin", |order| matches!(order, Order::Begin(_)), 0),
     ("prepare", |order| matches!(order, Order::Prepare(_)), 0),
@@ -36,10 +37,10 @@ const STEPS: [(&str, At, u64); 7] = [
     ("end", |order| matches!(order, Order::End { .. }), 0),
 ];
 
-/// What a machine that does other things may add to the time in which a lost agent is noticed.
+/// Additional time to notice a lost agent on a busy machine.
 const BUSY: Duration = Duration::from_secs(12);
 
-/// Two runs of a mix: one of all three agents, and one that may do without the lost one.
+/// Two runs of a mix: one needs all three agents, the other can do without the lost one.
 fn two_runs(directory: &Path, step: &str) -> plan::Plan {
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\nfile_size = \"64KiB\"\n\
                 duration = [\"60s\", \"200ms\"]\n";
@@ -50,8 +51,8 @@ fn two_runs(directory: &Path, step: &str) -> plan::Plan {
     plan
 }
 
-/// A fault at each step: the trial says why it failed, soon; the next is made without the lost one,
-/// and nothing is left.
+/// Injects a fault at each step: the trial reports soon why it failed, the next one runs without
+/// the lost agent, and nothing is left.
 fn lost_at_each_step(harm: Harm, within: Duration, why: &str) {
     let mut harmed = Vec::new();
     for (step, at, after_ms) in STEPS {
@@ -119,9 +120,9 @@ fn an_agent_that_is_slow_and_starts_late_gives_its_caveats() {
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\nfile_size = \"64KiB\"\n\
                 duration = \"2s\"\n";
     let plan = plan(target.path(), 3, text);
-    // It sleeps from before the start until after it, and so misses a good part of the pass; and
-    // what it does later it does at another pace, since it stands still now and then. A start is
-    // late by more than five round trips, which take 100 ms and more on a busy machine; after
+    // The agent is stopped from before the start until after it, so it misses a good part of the
+    // pass. Later it works at a different pace, since it is stopped now and then. A start counts as
+    // late after more than five round trips, which take 100 ms or more on a busy machine. After
     // three seconds of silence an agent would be lost.
     let at: At = |order| matches!(order, Order::Go { .. });
     let (first, then) = (Duration::from_millis(1_200), Duration::from_millis(100));

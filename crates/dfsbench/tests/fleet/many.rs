@@ -1,5 +1,5 @@
-//! Many agents on one machine meet, run and report: what one more costs does not grow with how many
-//! there are, and is bounded.
+//! Many agents on one machine connect, run and report: the cost per agent is bounded and doesn't
+//! grow with their number.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
@@ -13,43 +13,42 @@ use crate::command::{Cli, End};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// How often as long four times as many agents may take; a step that looks at all agents for each
-/// of them would take sixteen times as long.
+/// Maximum ratio of the time for four times as many agents. A step that looks at all agents for
+/// each agent would take sixteen times as long.
 const RATIO_MAX: u32 = 9;
 
-/// Memory of one agent of a hundred at most, in bytes; 2 MiB were seen of a debug build, and 1 MiB
-/// of a release build, of a thousand, too.
+/// Maximum memory per agent in bytes, with a hundred agents. Observed: 2 MiB in a debug build, and
+/// 1 MiB in a release build, even with a thousand.
 const AGENT_BYTES_MAX: u64 = 8 << 20;
 
-/// Processor time of one agent of a hundred at most, in milliseconds, but for what is less than a
-/// tick; 7 ms were seen of a debug build and 9 ms, parts of ticks counted, of a release build.
+/// Maximum CPU time per agent in milliseconds, with a hundred agents, not counting parts of ticks.
+/// Observed: 7 ms in a debug build, and 9 ms in a release build including parts of ticks.
 const AGENT_CPU_MS_MAX: u64 = 100;
 
-/// Clock ticks per second of what the kernel tells of a process. **Source:** time(7).
+/// Clock ticks per second in the kernel's process statistics. **Source:** time(7).
 const TICKS_PER_S: u64 = 100;
 
-/// How often their memory is looked at.
+/// Interval between memory samples.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What some agents took.
+/// Resources used by a number of agents.
 #[derive(Debug)]
 struct Took {
-    /// From the start of the first to the end of the controller.
+    /// Time from the start of the first agent to the exit of the controller.
     all: Duration,
-    /// The most memory that they had together, as far as it was seen.
+    /// Highest observed memory use of all agents together.
     memory_bytes: u64,
     processor_ms: u64,
 }
 
-/// Memory of a process, its share of what others have, too, counted by their number; none of one
-/// that has gone.
+/// Returns the memory of a process, with shared memory split evenly; `None` if the process is gone.
 fn memory_bytes(process: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
-/// Processor time of a process that has ended and was not waited for yet.
+/// Returns the CPU time of a process that has exited and was not waited for yet.
 fn processor_ms(process: u32) -> u64 {
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let id = Pid::from_raw(process.cast_signed()).unwrap();
@@ -59,7 +58,7 @@ fn processor_ms(process: u32) -> u64 {
     fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>() * 1_000 / TICKS_PER_S
 }
 
-/// Has so many agents meet and make a short pass; what that takes in all.
+/// Starts this many agents for a short pass, and returns the resources used.
 fn met(count: u32) -> Took {
     let cli = Cli::new();
     let words = format!(
@@ -122,7 +121,7 @@ fn a_hundred_agents_meet_run_and_report_at_no_more_than_their_share() {
     let count = 100;
     let (few, many) = (met(25), met(count));
     println!("25 agents: {few:?}, {count} agents: {many:?}");
-    // What is paid once, however many they are, is paid by the few, too.
+    // Both times include the fixed cost, which doesn't depend on the number of agents.
     assert!(many.all < few.all * RATIO_MAX, "25 agents: {few:?}, {count} agents: {many:?}");
     let count = u64::from(count);
     assert!(many.memory_bytes > 0 && many.memory_bytes < count * AGENT_BYTES_MAX, "{many:?}");
