@@ -1,4 +1,5 @@
-//! Agents in processes of their own, over pipes: obeyed orders, and every way to lose each other.
+//! Agents in separate processes, over pipes: orders they obey, and every way to lose the
+//! connection.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -38,7 +39,7 @@ fn sh(words: &str) -> Command {
     command
 }
 
-/// A greeting as printf(1) takes it.
+/// Escapes a greeting for printf(1).
 fn octal(greeting: &Greeting) -> String {
     greeting.to_bytes().iter().fold(String::new(), |text, byte| text + &format!("\\{byte:03o}"))
 }
@@ -53,7 +54,7 @@ fn ask(remote: &mut Remote, order: Order) -> Result<Report, Gone> {
     }
 }
 
-/// Has the workers of the mix start.
+/// Makes the workers start the mix.
 fn begin_mix(remote: &mut Remote) -> Result<(), Gone> {
     let (pass, share) = (Pass::Mix, Share::whole(1));
     assert_eq!(ask(remote, Order::Prepare(pass))?, Report::Prepared);
@@ -61,7 +62,7 @@ fn begin_mix(remote: &mut Remote) -> Result<(), Gone> {
     remote.send(Order::Go { start_ns: 0 })
 }
 
-/// Makes the mix.
+/// Runs the mix.
 fn mix(remote: &mut Remote) -> Result<Report, Gone> {
     begin_mix(remote)?;
     loop {
@@ -73,7 +74,7 @@ fn mix(remote: &mut Remote) -> Result<Report, Gone> {
     }
 }
 
-/// A mix on a directory, for as long as that.
+/// Builds an order for a mix on a directory.
 fn a_mix(directory: &Path, duration_ms: u64) -> Order {
     let spec = RunBuilder::new(Workload::Mixed)
         .target(Target::Directory { path: directory.to_owned() })
@@ -138,7 +139,7 @@ fn an_agent_that_is_killed_is_noticed_at_once() {
     let gone = ask(&mut remote, Order::Clock).unwrap_err();
     assert_eq!(gone.to_string(), "host h: the agent is gone");
     assert!(begun.elapsed() < SOON);
-    // And it does not reappear.
+    // And the agent stays gone.
     assert_eq!(ask(&mut remote, Order::Clock), Err(gone));
 }
 
@@ -172,13 +173,13 @@ fn an_agent_that_answers_nothing_after_a_stop_request_is_left_and_restores_its_h
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
     let (pass, share) = (Pass::Mix, Share::whole(1));
     assert_eq!(ask(&mut remote, Order::Prepare(pass)), Ok(Report::Prepared));
-    // Its workers wait to start: it is there, and has nothing to say for ever.
+    // Its workers wait for the start, so the agent is alive but never reports anything.
     assert_eq!(ask(&mut remote, Order::Arm { pass, share }), Ok(Report::Armed));
     stop.store(true, Relaxed);
     let gone = remote.receive().unwrap_err().to_string();
     assert!(gone.starts_with("host h: no answer for 10 s after the request to stop; "), "{gone}");
     assert!(gone.contains(fleet::LEFT_TO_AGENT), "{gone}");
-    // It was not killed: it removes what it made.
+    // The agent was not killed, so it removes its files.
     drop(remote);
     within(SOON, "cleaning up", || cli.target().read_dir().unwrap().next().is_none());
 }
@@ -187,7 +188,7 @@ fn an_agent_that_answers_nothing_after_a_stop_request_is_left_and_restores_its_h
 fn an_agent_that_works_for_longer_is_not_lost() {
     let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
-    // Preparing such a file makes no progress reports.
+    // Preparing a file of this size sends no progress reports.
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 4_500)), Ok(Report::Begun(_))));
     let ran = mix(&mut remote);
     assert!(matches!(ran, Ok(Report::Ran(_))), "{ran:?}");
@@ -246,7 +247,7 @@ fn garbage_from_an_agent_is_one_error() {
     assert!(of_one.starts_with("host h: 1 bytes are no message: "), "{of_one}");
 }
 
-/// An agent whose controller this test plays by hand.
+/// Starts an agent whose controller is simulated by the test.
 fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
     let mut child = agent().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -264,7 +265,7 @@ fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
     (child, stdin)
 }
 
-/// What becomes of a controller; what it still holds.
+/// What happens to the controller. Returns the pipe if it is still open.
 type Way = fn(ChildStdin) -> Option<ChildStdin>;
 
 #[test]
@@ -295,6 +296,7 @@ fn an_agent_that_a_signal_ends_cleans_up() {
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
     signal(process_of(&remote), Signal::TERM);
     within(SOON, "the end", || std::fs::read_dir(cli.target()).unwrap().count() == 0);
-    // Its clock is read by the thread that reads the stream, so it may answer until it has ended.
+    // The clock is read by the thread that reads the stream, so it may answer until the process
+    // exits.
     within(SOON, "the end of its process", || ask(&mut remote, Order::Clock).is_err());
 }

@@ -48,7 +48,7 @@ fn guesses_commands_and_options() {
     ] {
         cli.refused(args, 2, words);
     }
-    // Nothing is like it: no tip leads astray.
+    // No flag is similar, so there must be no misleading tip.
     let end = cli.run(&["run", "target", "--colour", "red"]);
     assert_eq!((end.code, end.stderr.contains("tip:")), (2, false), "{end:?}");
 }
@@ -68,7 +68,7 @@ fn directories_that_can_not_be_used() {
     std::fs::write(cli.folder().join("file"), "").unwrap();
     cli.refused(&["run", "nowhere"], 2, &["`nowhere` does not exist", "hint"]);
     cli.refused(&["run", "file/below"], 2, &["file/below"]);
-    // No user, not even root, makes directories there.
+    // Nobody can create directories there, not even root.
     assert!(Path::new("/sys/kernel").is_dir());
     cli.refused(&["run", "/sys/kernel", "--file-size", "1MiB"], 2, &["/sys/kernel"]);
 }

@@ -1,15 +1,15 @@
-//! Runs the program in a folder of its own.
+//! Runs the program in a temporary folder.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A folder with a target directory, and the program in it.
+/// A folder with a target directory in which to run the program.
 pub struct Cli {
     folder: tempfile::TempDir,
 }
 
-/// How the program ended.
+/// Exit code and output of the program.
 #[derive(Debug)]
 pub struct End {
     pub code: i32,
@@ -29,7 +29,7 @@ impl Cli {
         self.folder.path()
     }
 
-    /// The directory to measure.
+    /// Directory to measure.
     pub fn target(&self) -> PathBuf {
         self.folder().join("target")
     }
@@ -37,7 +37,7 @@ impl Cli {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dfsbench"));
         command.current_dir(self.folder()).args(args).stdin(Stdio::null());
-        // The defaults of the user who runs the tests are none of theirs.
+        // Don't use the defaults of the user who runs the tests.
         command.env("XDG_CONFIG_HOME", self.folder().join("config")).env_remove("DFSBENCH_RESULTS");
         command.env("XDG_STATE_HOME", self.folder().join("state"));
         command
@@ -47,7 +47,7 @@ impl Cli {
         End::of(self.command(args).output().unwrap())
     }
 
-    /// Runs and expects one clear error and nothing left behind.
+    /// Runs the program, and expects one clear error and no new files.
     pub fn refused(&self, args: &[&str], code: i32, words: &[&str]) {
         let before = self.entries();
         let end = self.run(args);
@@ -61,10 +61,10 @@ impl Cli {
         self.assert_target_is_empty();
     }
 
-    /// Repeats a question until the answer is right; the closure returns the answer, and whether it
-    /// is right. If other processes use the CPUs, the answer is that this host was short of CPU
-    /// time, and that results say nothing about the server: then the question is repeated, three
-    /// times in all. Any other answer is wrong. Returns whether a right one was given.
+    /// Repeats a check until it succeeds; the closure returns the answer and whether it is right.
+    /// If other processes use the CPUs, the answer says that this host was short of CPU time and
+    /// that the results say nothing about the server. Then the check is repeated, up to three times
+    /// in total. Any other wrong answer fails the test. Returns whether a right answer was given.
     pub fn unless_limited(ask: impl Fn() -> (String, bool)) -> bool {
         (1..=3).any(|_| {
             let (sentence, is_right) = ask();
@@ -96,7 +96,7 @@ impl End {
     }
 }
 
-/// The in-memory server, or the pages of a results file, in a process of its own.
+/// The in-memory server, or the pages of a results file, in a separate process.
 pub struct Served {
     child: Child,
     pub url: String,
@@ -107,7 +107,7 @@ impl Served {
         Self::of(cli, &[&["serve"], args].concat())
     }
 
-    /// Anything that prints its address first.
+    /// Starts any command that prints its address first.
     pub fn of(cli: &Cli, args: &[&str]) -> Self {
         let mut command = cli.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
@@ -117,7 +117,7 @@ impl Served {
         Self { child, url: url.trim().to_owned() }
     }
 
-    /// The most memory that it had so far, in MiB. **Source:** proc(5), `VmHWM`.
+    /// Peak memory use in MiB. **Source:** proc(5), `VmHWM`.
     pub fn peak_memory_mib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::cli::{Cli, Served};
 
-/// A campaign whose mixes wait: its op rate is known well enough.
+/// Runs a campaign of mixes, whose op rates are accurate.
 fn campaign(cli: &Cli, results: &str, more: &[&str]) {
     let usual = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--trials", "4"];
     let args = [&usual, more, &["--results", results]].concat();
@@ -12,7 +12,7 @@ fn campaign(cli: &Cli, results: &str, more: &[&str]) {
     assert_eq!(end.code, 0, "{end:?}");
 }
 
-/// Copies a results file, in which everything then took 100 times as long.
+/// Copies a results file and makes everything in it take 100 times as long.
 fn slow_down(cli: &Cli, from: &str, to: &str) {
     let path = cli.folder().join(to);
     std::fs::copy(cli.folder().join(from), &path).unwrap();
@@ -25,7 +25,7 @@ fn slow_down(cli: &Cli, from: &str, to: &str) {
 fn a_loss_ends_with_1_and_none_with_0() {
     let cli = Cli::new();
     campaign(&cli, "fast.db", &[]);
-    // All trials as fast as each other, since a busy machine makes the row a wide one.
+    // Make all trials equally fast, because a busy machine would widen the interval.
     let db = Connection::open(cli.folder().join("fast.db")).unwrap();
     assert_eq!(db.execute("UPDATE passes SET window_ns = ops * 1000", []).unwrap(), 4);
     drop(db);
@@ -36,7 +36,7 @@ fn a_loss_ends_with_1_and_none_with_0() {
     for side in ["before: fast.db, campaign 1 (", "after: slow.db, campaign 1 ("] {
         assert!(loss.stdout.contains(side), "{side}: {}", loss.stdout);
     }
-    // However much the trials scatter, they don't lose 99 %.
+    // However noisy the trials are, they don't lose 99 %.
     let same = cli.run(&["compare", "fast.db", "fast.db", "--max-loss", "99%"]);
     assert_eq!((loss.code, gain.code, same.code), (1, 0, 0), "{loss:?} {gain:?}");
     assert!(loss.stdout.contains("Rates: 1 lower"), "{}", loss.stdout);
@@ -50,7 +50,7 @@ fn a_loss_ends_with_1_and_none_with_0() {
 #[test]
 fn a_slowdown_ends_with_1_and_a_build_server_hears_why() {
     let cli = Cli::new();
-    // In the one, ops wait for their turn; in the other, they never do.
+    // With one depth ops have to queue, with the other they never do.
     campaign(&cli, "fast.db", &["--queue-depth", "1"]);
     campaign(&cli, "slow.db", &["--queue-depth", "64"]);
     let compare = |before, after, more: &[&str]| {
@@ -94,7 +94,7 @@ fn tells_how_to_compare_curves_of_other_loads() {
     cli.refused(&["compare", "a.db", "b.db"], 2, &words);
 }
 
-/// Makes the trials of a copy last so much longer, in percent, one after the other.
+/// Copies a results file and scales the durations of its trials by these percentages.
 fn scatter(cli: &Cli, to: &str, percents: [u32; 4]) {
     let path = cli.folder().join(to);
     std::fs::copy(cli.folder().join("same.db"), &path).unwrap();
@@ -110,7 +110,7 @@ fn scatter(cli: &Cli, to: &str, percents: [u32; 4]) {
 fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
     let cli = Cli::new();
     campaign(&cli, "same.db", &[]);
-    // All trials as fast as each other, then each as slow as is planted.
+    // Make all trials equally fast, then scatter them as planned.
     let db = Connection::open(cli.folder().join("same.db")).unwrap();
     assert_eq!(db.execute("UPDATE passes SET window_ns = ops * 1000", []).unwrap(), 4);
     drop(db);
@@ -126,10 +126,10 @@ fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
     assert!(words.contains("Inconclusive: null mixed: rate changed by "), "{words}");
     assert!(words.contains(" trials per side would decide it."), "{words}");
     assert_eq!(compare("noisy.db", &["--inconclusive", "ok"]).code, 0);
-    // More trials don't help a row whose trials scatter so much.
+    // More trials don't help a row whose trials vary this much.
     let wide = compare("wide.db", &[]);
     assert!(wide.code == 4 && wide.stdout.contains("with `wide-interval` the sides"), "{wide:?}");
-    // Without a cause nothing is inconclusive.
+    // Without a reason nothing is inconclusive.
     let kept = compare("quiet.db", &[]);
     assert!(kept.code == 0 && !kept.stdout.contains("Inconclusive"), "{kept:?}");
     scatter(&cli, "slower.db", [150, 151, 149, 150]);
@@ -141,7 +141,7 @@ fn a_bound_that_is_not_shown_to_be_kept_ends_with_4() {
 #[test]
 fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
     let cli = Cli::new();
-    // A small load for a short time: by chance the numbers of arrivals lie some 10 % apart.
+    // With a small load over a short time, the numbers of arrivals differ by about 10 % by chance.
     let load = ["--rate", "5000", "--arrivals", "poisson"];
     for (results, seed) in [("one.db", "1"), ("other.db", "2")] {
         campaign(&cli, results, &[&load[..], &["--seed", seed]].concat());
@@ -149,7 +149,7 @@ fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
         let sql = "SELECT count(DISTINCT json_extract(scope_json, '$.offered.scheduled_ops')) FROM scopes";
         let different: u32 = db.query_row(sql, [], |row| row.get(0)).unwrap();
         assert!(different > 1, "all trials of {results} have the same schedule");
-        // A busy machine may not sustain all in time, and that is not what is looked at here.
+        // A busy machine may not sustain the load, but that is not tested here.
         let sustained = "UPDATE scopes SET scope_json = json_set(scope_json, '$.offered.late_ops', 0, \
                        '$.offered.scheduled_ops', (SELECT ops FROM passes WHERE id = pass_id))";
         assert_eq!(db.execute(sustained, []).unwrap(), 4);
@@ -162,7 +162,7 @@ fn campaigns_of_the_same_load_are_the_same_whatever_was_scheduled_by_chance() {
 fn factors_are_ranked() {
     let cli = Cli::new();
     campaign(&cli, "dfsbench.db", &["--queue-depth", "1,32", "--read-percent", "30,70"]);
-    // A busy machine may make any trial slow; a depth of 1 takes 100 times as long all the same.
+    // A busy machine may slow down any trial, so make those with depth 1 clearly slower.
     let db = Connection::open(cli.folder().join("dfsbench.db")).unwrap();
     let slow = "UPDATE passes SET window_ns = window_ns * 100 WHERE trial_id IN (SELECT t.id FROM \
                 trials t JOIN settings s ON s.run_id = t.run_id \
@@ -180,7 +180,7 @@ fn campaigns_of_two_files_are_one_set_and_another_kernel_is_a_factor() {
     campaign(&cli, "dfsbench.db", &["--read-percent", "30,70"]);
     campaign(&cli, "other.db", &["--read-percent", "30,70"]);
     let db = Connection::open(cli.folder().join("other.db")).unwrap();
-    // The same host with another kernel, which takes 100 times as long.
+    // The same host with a different kernel that is 100 times slower.
     let kernel = "UPDATE facts SET value = 'Linux 2.2.19' WHERE name = 'kernel'";
     assert_eq!(db.execute(kernel, []).unwrap(), 1);
     assert_eq!(db.execute("UPDATE passes SET window_ns = window_ns * 100", []).unwrap(), 8);
@@ -275,7 +275,7 @@ fn figures_that_may_not_be_used_give_no_factors_and_no_comparison() {
     assert_eq!(end.code, 4, "{end:?}");
     cli.refused(&["factors"], 2, &["stream write: no result may be used", "dfsbench report"]);
     cli.refused(&["compare", "1", "1"], 2, &["invalid: errors", "dfsbench report"]);
-    // One trial of each of two settings tells nothing of either.
+    // A single trial of each setting is not enough to compare them.
     let mixes = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--quiet"];
     let once = ["--trials", "1", "--queue-depth", "1,2", "--results", "once.db"];
     assert_eq!(cli.run(&[&mixes[..], &once].concat()).code, 0);

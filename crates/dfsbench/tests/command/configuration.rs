@@ -1,14 +1,14 @@
-//! Defaults of flags from the configuration file and the environment.
+//! Default flags from the configuration file and the environment.
 
 use std::process::Command;
 
 use crate::cli::{Cli, End};
 
-/// A short run that measures nothing but the program.
+/// A short run that only measures the program itself.
 const RUN: [&str; 6] = ["run", "null", "--workload", "stream", "--format", "csv"];
 
 impl Cli {
-    /// Writes the configuration file of this cli.
+    /// Writes the configuration file.
     fn configure(&self, text: &str) {
         let folder = self.folder().join("config/dfsbench");
         std::fs::create_dir_all(&folder).unwrap();
@@ -35,7 +35,7 @@ fn the_command_line_wins_then_the_environment_then_the_file() {
         assert!(shown.contains(&format!("trials = {trials}\n")), "{file}: {shown}");
     }
     assert!(!cli.folder().join("dfsbench.db").exists());
-    // An empty variable is none.
+    // An empty variable counts as unset.
     let listed = end(cli.command(&["list"]).env("DFSBENCH_RESULTS", ""));
     assert_eq!(listed.code, 0, "{listed:?}");
 }
@@ -63,12 +63,12 @@ fn a_plan_wins_over_the_file_and_a_given_flag_over_one_that_it_excludes() {
     std::fs::write(cli.folder().join("plan.toml"), plan).unwrap();
     let dry = cli.run(&["run", "plan.toml", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
-    // What is written is 8 MiB in each trial; 4 KiB would be named.
+    // Each trial writes 8 MiB; a size of 4 KiB would show up.
     assert!(dry.stdout.contains("8 MiB") && !dry.stdout.contains("4 KiB"), "{}", dry.stdout);
     assert!(dry.stdout.contains("= 3 trials"), "{}", dry.stdout);
     let dry = cli.run(&["run", "plan.toml", "--dry-run", "--thorough", "--file-size", "16MiB"]);
     assert!(dry.stdout.contains("16 MiB") && dry.stdout.contains("= 11 trials"), "{dry:?}");
-    // A given flag wins over the plan, and a plan over the file.
+    // A flag takes precedence over the plan, and the plan over the configuration file.
     std::fs::write(cli.folder().join("plan.toml"), format!("trials = 7\n{plan}")).unwrap();
     for (flags, trials) in [(&[][..], "= 7 trials"), (&["--thorough"], "= 11 trials")] {
         let dry = cli.run(&[&["run", "plan.toml", "--dry-run"], flags].concat());
@@ -86,7 +86,7 @@ fn a_wrong_file_is_one_error_and_help_is_there_in_spite_of_it() {
     assert_eq!(cli.run(&["run", "--help"]).code, 0);
     cli.configure("[run]\nquick = true\nthorough = true\n");
     cli.refused(&["run", "null"], 2, &["config.toml:3: ", "exclude each other", "line 2"]);
-    // A plan's reader refuses the value, and the error names where it stands.
+    // The plan parser rejects the value, and the error includes its position.
     cli.configure("\n[run]\nio_size = 'large'\n");
     cli.refused(&["run", "null"], 2, &["--io-size", "`large`", "config.toml:3"]);
     std::fs::remove_file(cli.folder().join("config/dfsbench/config.toml")).unwrap();

@@ -1,4 +1,4 @@
-//! `dfsbench durability`: servers that keep what they promise, servers that lie, and bad input.
+//! `dfsbench durability`: servers that keep their promises, servers that lie, and invalid input.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use serde_json::Value;
 
 use crate::cli::{Cli, End};
 
-/// Measures, and returns the findings as programs read them.
+/// Runs a measurement and returns the findings as JSON.
 fn measured(cli: &Cli, code: i32, flags: &[&str]) -> Value {
     let end = cli.run(&[&["durability", "--quiet", "--format", "json"], flags].concat());
     assert_eq!((end.code, end.stderr.as_str()), (code, ""), "{flags:?}: {end:?}");
     serde_json::from_str(&end.stdout).unwrap()
 }
 
-/// The rows of the first event.
+/// Returns the rows of the first event.
 fn rows(report: &Value) -> &[Value] {
     report["events"][0]["rows"].as_array().unwrap()
 }
 
-/// The row of a promise and a kind of work.
+/// Returns the row of a promise and a kind of work.
 fn row<'r>(report: &'r Value, promise: &str, kind: &str) -> &'r Value {
     let mut rows = rows(report).iter();
     rows.find(|row| row["promise"] == promise && row["kind"] == kind).unwrap()
@@ -32,7 +32,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Acknowledged and lost ops of a row.
+/// Returns the acknowledged and lost ops of a row.
 fn ops(row: &Value) -> (u64, u64) {
     (number(&row["acked_ops"]), number(&row["lost_ops"]))
 }
@@ -57,7 +57,7 @@ fn says_that_nothing_was_at_risk() {
         for promise in ["none", "close", "sync", "dsync", "osync"] {
             assert_eq!(tier(&report, promise), "not measured");
         }
-        // Repeating a crash that can't destroy anything would show nothing, either.
+        // Repeating a crash that can't destroy anything would be pointless.
         let event = &report["events"][0];
         assert!(event["nothing_at_risk"].is_string(), "{event}");
         assert_eq!(number(&event["crashes"]), 1, "{event}");
@@ -66,7 +66,7 @@ fn says_that_nothing_was_at_risk() {
     assert!(text.contains("\nNothing was at risk in kill-server: "), "{text}");
     assert!(text.contains("--fault lose-unstable"), "{text}");
     assert!(!text.contains("survives") && text.contains("kept, not at risk"), "{text}");
-    // Of a server that can lose data the same promises have a tier.
+    // If the server can lose data, the same promises get a tier.
     let risky = ["--kill-server", "--rounds", "1", "--crashes", "1", "--fault", "lose-unstable"];
     let report = measured(&cli, 0, &risky);
     assert!(report["events"][0]["nothing_at_risk"].is_null(), "{report}");
@@ -102,7 +102,7 @@ fn findings_are_a_campaign_with_a_page() {
         let end = cli.run(&[refused, &["--results", "kept.db"]].concat());
         assert_eq!(end.code, 2, "{end:?}");
     }
-    // What can't be kept is not measured.
+    // If findings can't be stored, nothing is measured.
     let end = cli.run(&[&crash[..], &["--results", "/no/such/folder/kept.db"]].concat());
     assert!([2, 3].contains(&end.code) && end.stdout.is_empty(), "{end:?}");
     std::fs::write(cli.folder().join("other.db"), "text").unwrap();
@@ -116,7 +116,7 @@ fn a_server_that_loses_what_was_not_committed_keeps_its_promises() {
     for version in ["3", "4.1"] {
         let load = ["--crashes", "1", "--nfsvers", version];
         let flags = [&["--kill-server", "--fault", "lose-unstable"], &load[..]].concat();
-        // The event is made while ops are in flight.
+        // The event happens while ops are in flight.
         let report = measured(&cli, 0, &flags);
         for kind in ["small-file", "large-file", "overwrite", "rename"] {
             for promise in ["none", "close"] {
@@ -144,8 +144,8 @@ fn a_server_that_loses_what_was_committed_last_is_caught_to_the_op() {
     let host = ["--power-cut", "embedded", "--confirm-power-cut", "embedded"];
     let flags = ["--fault", "lose-committed", "--idle", "10ms"];
     let report = measured(&cli, 4, &[&host[..], &flags[..]].concat());
-    // Eight rounds of four small files, four writes and two renames: of each file that was written
-    // once all is lost; of the others the last batch, which is one write where each is safe.
+    // Eight rounds of four small files, four writes and two renames. Files written once are lost
+    // completely. Of the others, the last batch is lost: a single write if each write is durable.
     for (promise, kind, acked, lost, cause) in [
         ("sync", "small-file", 32, 32, "wrong_size"),
         ("sync", "large-file", 32, 4, "wrong_size"),
@@ -208,7 +208,7 @@ fn a_client_that_is_killed_and_a_network_that_is_cut_lose_nothing_that_was_ackno
         (&events[0]["event"], &events[1]["event"]),
         (&"kill-client".into(), &"cut-network".into())
     );
-    // Neither says anything of a crash of the server.
+    // Neither result applies to a server crash.
     assert_eq!(tier(&report, "sync"), "not measured");
     // A local file system keeps what a process wrote before it was killed.
     let target = cli.target().display().to_string();
@@ -219,7 +219,7 @@ fn a_client_that_is_killed_and_a_network_that_is_cut_lose_nothing_that_was_ackno
     cli.assert_target_is_empty();
 }
 
-/// Flags of an event that damages the files of a directory by commands of a shell.
+/// Returns the flags for an event that damages the files in a directory with shell commands.
 fn damaged(cli: &Cli, commands: &str) -> Vec<String> {
     let target = cli.target().display().to_string();
     let stop = format!("cd '{target}'/.dfsbench-* && {commands}");
@@ -251,13 +251,13 @@ fn a_directory_that_is_damaged_shows_how_each_op_was_lost() {
         let row = row(&report, promise, kind);
         assert_eq!((number(&row["lost_ops"]), number(&row[cause])), (lost, lost), "{row}");
     }
-    // The first of eight writes is zeros, the second one torn; those after them were kept.
+    // Of eight writes, the first is zeros and the second is torn; the later ones were kept.
     let large = row(&report, "sync", "large-file");
     assert_eq!(ops(large), (8, 2), "{large}");
     let [zeros, torn, reordered] = ["zeros", "torn", "reordered"].map(|key| number(&large[key]));
     assert_eq!((zeros, torn, reordered), (1, 1, 6), "{large}");
     cli.assert_target_is_empty();
-    // The same directory, left alone.
+    // The same directory without damage.
     let flags = damaged(&cli, "true");
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let report = measured(&cli, 0, &flags);
@@ -269,7 +269,7 @@ fn a_program_that_is_upgraded_meanwhile_reads_back_what_it_wrote() {
     let cli = Cli::new();
     let installed = cli.folder().join("dfsbench");
     std::fs::hard_link(env!("CARGO_BIN_EXE_dfsbench"), &installed).unwrap();
-    // As a package manager does it, between the writers and the reader.
+    // Replace the program like a package manager, between writing and reading back.
     let upgrade = format!("printf new >'{0}.new' && mv '{0}.new' '{0}'", installed.display());
     let target = cli.target().display().to_string();
     let flags = ["durability", "--quiet", "--format", "json", &target, "--rounds", "1"];
@@ -311,13 +311,13 @@ fn a_target_that_is_not_back_in_time_is_not_verified() {
 #[test]
 fn a_file_that_stays_unreadable_while_others_are_read_is_lost() {
     let cli = Cli::new();
-    // Reading a directory as a file fails, for root, too.
+    // Reading a directory as a file fails even for root.
     let flags = damaged(&cli, "rm sync-small-file-000001 && mkdir sync-small-file-000001");
     let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     flags.extend(["--back-within", "100ms"]);
     let report = measured(&cli, 4, &flags);
     assert!(report["events"][0]["unverified"].is_null(), "{report}");
-    // One crash is enough: the last write before it was one of osync.
+    // One crash is enough: the last write before it was made under osync.
     assert_eq!(number(&report["events"][0]["crashes"]), 1);
     let small = row(&report, "sync", "small-file");
     assert_eq!((number(&small["unreadable"]), number(&small["missing"])), (1, 0), "{small}");
@@ -325,7 +325,7 @@ fn a_file_that_stays_unreadable_while_others_are_read_is_lost() {
     assert_eq!(tier(&report, "sync"), "none");
     assert_eq!(tier(&report, "osync"), "survives server crash");
     cli.assert_target_is_empty();
-    // Where no file can be read, the target is not back.
+    // If no file can be read, the target is not back.
     let flags = damaged(&cli, "for file in *; do rm $file && mkdir $file; done");
     let mut all = vec!["durability", "--quiet"];
     all.extend(flags.iter().map(String::as_str));
@@ -344,7 +344,7 @@ fn a_table_names_tiers_and_csv_has_every_kind() {
     for words in [
         "Tier of sync, dsync and osync: survives server crash.",
         "Tier of none and close: none.",
-        // The rest of the cell stands in the line below: the table takes 80 columns.
+        // The table fits into 80 columns, so the cell continues on the next line.
         "lost (not  ",
         "Lost, by kind of work",
         "old data back",
@@ -362,7 +362,7 @@ fn a_table_names_tiers_and_csv_has_every_kind() {
     assert!(markdown.stderr.contains("kill-server: writing under none, close"), "{markdown:?}");
 }
 
-/// Starts a measurement that waits for its event when this returns; its one event makes a file.
+/// Starts a measurement that is still waiting for its event, which creates a file.
 fn waiting(cli: &Cli, made: &Path) -> Child {
     let target = cli.target().display().to_string();
     let stop = format!("touch '{}'", made.display());
@@ -415,7 +415,7 @@ fn what_a_killed_measurement_leaves_is_removed_by_clean() {
     cli.assert_target_is_empty();
 }
 
-/// Makes a program `ssh` in a folder: a host whose boot id is in a file, and which sysrq resets.
+/// Creates a fake `ssh` program: a host that sysrq resets, with its boot ID in a file.
 fn make_ssh(cli: &Cli, on_reset: &str) -> PathBuf {
     let folder = cli.folder().join("bin");
     std::fs::create_dir(&folder).unwrap();
@@ -446,7 +446,7 @@ fn a_host_that_is_named_twice_is_reset_by_ssh_and_waited_for() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("Tier of sync: survives power loss."), "{end:?}");
     assert!(end.stdout.contains("reset of storage by its kernel (sysrq b)"), "{end:?}");
-    // With ops in flight, and without.
+    // With and without ops in flight.
     assert_eq!(std::fs::read_to_string(bin.join("boot")).unwrap(), "3\n");
     cli.assert_target_is_empty();
 }
@@ -477,7 +477,7 @@ fn a_server_that_does_not_come_back_takes_what_no_other_one_has() {
     let kept = measured(&cli, 0, &[&load[..], &lose, &["true"]].concat());
     assert_eq!(tier(&kept, "sync"), "survives loss of a server");
     assert_eq!(kept["events"][0]["event"], "lose-server");
-    // As on a server that alone had the small files.
+    // As if only the lost server had stored the small files.
     let command = format!("find '{target}' -name 'sync-small-file-*' -delete");
     let taken = measured(&cli, 4, &[&load[..], &lose, &[&command]].concat());
     assert_eq!(tier(&taken, "sync"), "none");
@@ -567,7 +567,7 @@ fn a_plan_that_sets_up_systems_takes_the_events_that_need_no_commands() {
     );
     refused(&["--kill-server", "--allow-destroy", "/dev/x"], &["the plan formats no `/dev/x`"]);
     refused(&["--kill-server", "--campaign", "last"], &["results"]);
-    // The recipe of a path is read, too.
+    // A recipe given by path is read as well.
     let by_path = plan.replace("system = \"dfsbench\"", "system = \"./none.toml\"");
     std::fs::write(cli.folder().join("plan.toml"), by_path).unwrap();
     refused(&["--kill-server"], &["none.toml", "No such file"]);
@@ -612,8 +612,8 @@ fn what_a_contender_keeps_stands_beside_its_figures() {
         let report: Value = serde_json::from_str(&report.stdout).unwrap();
         report["contenders"][0]["tier"].as_str().unwrap().to_owned()
     };
-    // The least of both promises that its runs ask for, by the latest measurement.
-    // One without any risk does not hide the one before it.
+    // The weaker result of the two promises that the runs use, from the latest measurement. A
+    // measurement without any risk doesn't replace the previous one.
     let unstable = ["--fault", "lose-unstable"];
     for fault in [&unstable[..], &[]] {
         let end = cli.run(&[&load[..], &["none,sync"], &kept[..], &["nfs"], fault].concat());

@@ -1,4 +1,4 @@
-//! Help, completions and manual pages exist and say the main things.
+//! Help, completions and man pages exist and contain the essentials.
 
 use crate::cli::{Cli, End};
 
@@ -62,7 +62,7 @@ fn the_short_help_is_a_screen_and_begins_with_the_own_options() {
             assert!(text.contains("[default: embedded]"), "{command} {help}: {text}");
         }
     }
-    // No heading reaches beyond its own options.
+    // Each heading only covers its own options.
     let long = cli.run(&["run", "--help"]).stdout;
     let job = &long[long.find("Hosts of a job:").unwrap()..];
     assert!(!job[..job.find("Output:").unwrap()].contains("--dry-run"), "{job}");
@@ -130,7 +130,7 @@ fn presets_are_listed_printed_and_found_by_their_documented_paths() {
         let end = cli.run(&["run", path, "--dry-run"]);
         assert!(end.code == 0 && end.stdout.contains("hosts:"), "{path}: {end:?}");
     }
-    // The plan is read, and has targets of one host only.
+    // The plan is read; its targets can only be used from one host.
     let job = ["slurm", "presets/metadata.toml", "--nodes", "2"];
     cli.refused(&job, 2, &["no target of the plan can be used from the hosts of a job"]);
 }
@@ -173,7 +173,7 @@ fn flags_are_written_as_people_write_them() {
     assert!(dry(&["--skew", "0,1.1"]).contains("2 runs"));
     assert!(dry(&["--quick", "--duration", "1m30s"]).contains("1 run x 3 trials"));
     assert!(dry(&["--thorough", "--trials", "2"]).contains("1 run x 2 trials"));
-    // A bare flag takes no word away that follows it.
+    // A bare flag doesn't consume the word after it.
     let target = cli.target().display().to_string();
     for flags in
         [&["--direct", &target][..], &["--direct", "yes", &target], &["--direct=1", &target]]
@@ -204,7 +204,7 @@ fn completions_and_manual_come_from_the_same_source() {
         for word in ["4.1", "op_mix", "sfs3-like-v3"] {
             assert!(end.stdout.contains(word), "{shell}: {word}");
         }
-        // fish completes no words of arguments without a flag.
+        // fish doesn't complete positional arguments.
         assert!(end.stdout.contains("seed-003") || shell == "fish", "{shell}");
     }
     let end = cli.run(&["man"]);

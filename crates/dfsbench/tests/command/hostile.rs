@@ -1,8 +1,8 @@
-//! Servers that break the protocol: each ends a run in bounded time, with one clear sentence, and
-//! none of them is deaf to ctrl-C.
+//! Servers that violate the protocol: each ends a run in bounded time with one clear message, and
+//! the program always responds to Ctrl-C.
 //!
-//! The servers are ours, with a planned fault each; `timeout` is short, so that they end soon. All
-//! rows of a table run at once: they mostly wait.
+//! The servers are ours, each with a planned fault; `timeout` is short so that they finish soon.
+//! All rows of a table run in parallel, since they mostly wait.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::cli::{Cli, End, Served};
 use crate::interruption;
 
-/// How long any of them may take, on a machine that others use, too.
+/// Time limit for each run, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How long a run may go on after one ctrl-C.
+/// How long a run may continue after one Ctrl-C.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
-/// A server that breaks the protocol, and what a run on it comes to.
+/// A server that violates the protocol, and the expected outcome of a run on it.
 #[derive(Clone, Copy)]
 struct Hostile {
     fault: &'static str,
@@ -25,20 +25,20 @@ struct Hostile {
     timeout: &'static str,
     work: Work,
     code: i32,
-    /// What stands in the error or in the report, whatever lines it is broken into.
+    /// Expected part of the error or report, ignoring line breaks.
     sentence: &'static str,
 }
 
-/// The requests to the server.
+/// What is requested from the server.
 #[derive(Clone, Copy)]
 enum Work {
-    /// A small file is written and read.
+    /// Write and read a small file.
     Data,
-    /// A larger one, a call at a time: more ops than can fail one after the other within the limit.
+    /// A larger file, one call at a time: more ops than can fail in sequence within the limit.
     OneByOne,
-    /// Files in directories in directories.
+    /// Files in nested directories.
     Names,
-    /// Names that appear and vanish, in unknown number.
+    /// An unpredictable number of names that are created and removed.
     Transactions,
 }
 
@@ -106,14 +106,14 @@ const TABLE: [Hostile; 23] = [
 
 /// A running `dfsbench run` on a server with a fault.
 struct Running {
-    /// Its folder is there as long as the run.
+    /// Keeps the folder as long as the run.
     _rig: Cli,
     served: Served,
     child: Child,
 }
 
 impl Running {
-    /// Starts both; several faults have a semicolon between them.
+    /// Starts the server and the run. Several faults are separated by semicolons.
     fn start(faults: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
         let cli = Cli::new();
         let faults = faults.split("; ").flat_map(|fault| ["--fault", fault]);
@@ -125,8 +125,8 @@ impl Running {
         Self { _rig: cli, served, child }
     }
 
-    /// Waits until the program handles ctrl-C, and a while longer, so that it waits for its server.
-    /// How far it got by then does not matter, since it has to end wherever it is.
+    /// Waits until the program handles Ctrl-C, and then a bit longer, so that it is waiting for its
+    /// server. It doesn't matter how far it got, since it must be able to stop anywhere.
     fn let_it_hang(&self) {
         let status = format!("/proc/{}/status", self.child.id());
         let begun = Instant::now();
@@ -148,7 +148,7 @@ impl Running {
         kill_process(Pid::from_raw(self.child.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     }
 
-    /// Waits for the end and says how the run ended; it may take so long and no longer.
+    /// Waits for the run to end within a time limit and returns the outcome.
     fn end_within(mut self, limit: Duration, what: &str) -> End {
         let from = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
@@ -163,7 +163,7 @@ impl Running {
     }
 }
 
-/// The words of a text, on one line.
+/// Joins the words of a text into one line.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -189,7 +189,7 @@ fn each_ends_a_run_in_time_and_with_a_sentence() {
     });
 }
 
-/// Runs that would wait for an hour: in set-up, while a pass is measured, and in a listing.
+/// Runs that would hang for an hour: during set-up, a measurement, or a directory listing.
 const HANGING: [(&str, &str, Work); 7] = [
     ("endless-readdir names; service-time 100ms on READDIR", "3", Work::Transactions),
     ("trickle 1B/s", "3", Work::Data),
@@ -221,7 +221,7 @@ fn ctrl_c_ends_each_wherever_it_waits() {
 
 #[test]
 fn a_second_ctrl_c_ends_at_once_and_says_what_is_left() {
-    // It has its working directory by then, and falls silent in the midst of the data.
+    // Its working directory exists by then, and the server stops answering during data transfer.
     let running = Running::start("hang-after 12", "3", "1h", Work::Data.args());
     let place = format!("nfs://127.0.0.1:{}/export", running.served.port());
     let begun = Instant::now();
@@ -230,7 +230,7 @@ fn a_second_ctrl_c_ends_at_once_and_says_what_is_left() {
     }
     running.let_it_hang();
     running.interrupt();
-    // The first one has to be seen as one: two that come together are one to a process.
+    // Let the first signal be delivered: two pending ones would be merged into one.
     std::thread::park_timeout(Duration::from_millis(300));
     running.interrupt();
     let end = running.end_within(Duration::from_secs(5), "a second ctrl-C");

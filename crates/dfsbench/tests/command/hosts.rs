@@ -1,4 +1,4 @@
-//! Plans whose hosts are set up: what a dry run tells of them, and what is refused at once.
+//! Plans that set up hosts: the output of a dry run, and what is refused right away.
 
 use crate::cli::Cli;
 
@@ -27,7 +27,7 @@ invalidation = "remount"
 kind = "stream"
 "#;
 
-/// The lines of a dry run on hosts, from the list of hosts on.
+/// Returns the output of a dry run from the list of hosts on.
 fn dry_run(plan: &str, flags: &[&str]) -> Vec<String> {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("hosts.toml"), plan).unwrap();
@@ -38,7 +38,7 @@ fn dry_run(plan: &str, flags: &[&str]) -> Vec<String> {
     lines.map(|line| line.trim().to_owned()).collect()
 }
 
-/// The lines of one state.
+/// Returns the lines of one state.
 fn state(output: &[String], number: usize) -> &[String] {
     let begins = |line: &String| line.starts_with(&format!("state {number}, "));
     let state = &output[output.iter().position(begins).unwrap()..];
@@ -63,7 +63,7 @@ fn a_dry_run_tells_what_is_done_and_undone_on_which_host() {
     assert!(old[export].contains("async") && old[export].contains("192.0.2.2"), "{old:?}");
     let mount = old.iter().position(|line| line.contains("vers=3,proto=tcp")).unwrap();
     assert!(mount > export && old[mount].starts_with("client: mount -t nfs "), "{old:?}");
-    // Only the mount differs: everything else stands.
+    // Only the mount differs; everything else stays.
     let new = state(&output, 3);
     assert!(new.iter().skip(2).all(|line| !line.starts_with("server: ")), "{new:?}");
     assert!(new.iter().any(|line| line.starts_with("client: undo ") && line.contains("vers=3")));
@@ -128,9 +128,9 @@ fn a_dry_run_tells_who_works_and_that_a_further_client_costs_no_file_system() {
 fn a_dry_run_tells_what_another_order_costs() {
     let blocks = dry_run(PLAN, &["--order", "blocks", "--trials", "4"]);
     let last = blocks.iter().find(|line| line.starts_with("order ")).unwrap();
-    // Twelve trials, of which neighbours may be alike where two blocks meet.
+    // Of twelve trials, some neighbors may need the same state where two blocks meet.
     assert!(last.ends_with("times; order grouped needs 3"), "{last}");
-    // Plans that leave hosts alone say nothing of them.
+    // For plans that don't touch hosts, nothing is printed about them.
     let null = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n";
     assert!(dry_run(&format!("{null}[[workload]]\nkind = \"stream\"\n"), &[]).is_empty());
 }
@@ -151,11 +151,11 @@ fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     let end = cli.run(&["run", "seed-001", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let rows = |what: &str| end.stdout.lines().filter(|line| line.contains(what)).count();
-    // On each of four mounts, two of them through the tunnel: v4 twice over UDP, v2 over both.
+    // For each of four mounts, two of them through the tunnel: v4 twice over UDP, v2 over both.
     assert_eq!(rows("runs over TCP only"), 4 * 2);
     assert_eq!(rows("none: file too large for v2"), 4 * 2);
     assert_eq!(rows("write, read"), 1 + 4 * (2 + 2));
-    // The VPN of the report carries packets; ports would carry TCP alone.
+    // The VPN of the report carries packets; forwarded ports would only carry TCP.
     let ports = cli.run(&["run", "seed-001", "--dry-run", "--tunnel-forwards", "ports"]);
     let of_ports =
         ports.stdout.lines().filter(|line| line.contains("a tunnel of ports carries TCP"));
@@ -164,7 +164,7 @@ fn the_preset_of_data_paths_tells_why_rows_are_empty() {
     assert!(end.stdout.contains("order grouped: hosts are set up 17 times"), "{}", end.stdout);
 }
 
-/// An ssh that says what a host would: its argument is the words for the host's shell.
+/// A fake ssh that answers like a host. The last argument is the command for the host's shell.
 const NO_SSH: &str = r#"#!/bin/sh
 for words; do :; done
 case "$words" in

@@ -1,4 +1,4 @@
-//! Plans from pipes, and what is no plan; the words and codes of what is not found.
+//! Plans from pipes, files that are not plans, and the errors and exit codes for missing files.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,12 +19,12 @@ kind = 'stream'
 io_size = ['4KiB', '8KiB']
 ";
 
-/// Gives the program a plan on stdin.
+/// Passes a plan to the program on stdin.
 fn piped(cli: &Cli, args: &[&str], plan: &[u8]) -> End {
     let mut command = cli.command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // The program closes its end where it reads no further.
+    // Writing fails if the program stops reading early.
     let _ = child.stdin.take().unwrap().write_all(plan);
     End::of(child.wait_with_output().unwrap())
 }
@@ -44,12 +44,12 @@ fn a_plan_comes_from_stdin_or_a_pipe_of_the_shell() {
     child.stdin.take().unwrap().write_all(PLAN.as_bytes()).unwrap();
     let end = End::of(child.wait_with_output().unwrap());
     assert!(end.code == 0 && end.stdout.contains("8 KiB"), "{end:?}");
-    // The manifests hold the plan, which can be read only once.
+    // The manifests contain the plan, which can only be read once.
     let plan = PLAN.replace("'target'", "'/mnt/nfs'");
     let args = ["k8s", "-", "--agents", "2", "--image", "i", "--volume", "c:/mnt/nfs"];
     let end = piped(&cli, &args, plan.as_bytes());
     assert!(end.code == 0 && end.stdout.contains("name = 'piped'"), "{end:?}");
-    // A job would read it again.
+    // A job would have to read it again.
     cli.refused(&["slurm", "-", "--nodes", "2"], 2, &["`-`", "reads the plan again"]);
 }
 
@@ -72,7 +72,7 @@ fn what_is_no_plan_is_named_and_not_waited_for() {
         let words = ["`folder.toml`", "it is a directory"];
         cli.refused(&[command, &["folder.toml"]].concat(), 2, &words);
     }
-    // What a mix is taken from is opened in the same way.
+    // The source of a mix is opened in the same way.
     let plan = "name = 'mix'\n[[target]]\nname = 'here'\npath = 'target'\n\
                 [[workload]]\nkind = 'op_mix'\nmix_from = 'plan.toml'\n";
     fs::write(cli.folder().join("mix.toml"), plan).unwrap();
@@ -97,7 +97,7 @@ fn a_word_that_is_nearly_a_preset_is_no_directory() {
         cli.refused(&["run", word, "--dry-run"], 2, &words);
     }
     cli.refused(&["run", "elsewhere"], 2, &["directory `elsewhere` does not exist"]);
-    // Where there is such a directory, it is meant.
+    // If there is such a directory, it takes precedence.
     fs::create_dir(cli.folder().join("quik")).unwrap();
     assert_eq!(cli.run(&["run", "quik", "--dry-run"]).code, 0);
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM in every phase: saved, cleaned, exit code 4.
+//! Ctrl-C and SIGTERM in every phase: results are saved, files are removed, the exit code is 4.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -11,11 +11,11 @@ use nfs_client::{Mount, MountOptions};
 
 use crate::cli::{Cli, End, Served};
 
-/// Waits until a campaign is in a trial, as the names in its target tell; what it printed where it
-/// ends before that.
+/// Waits until a campaign is running a trial, judging by the names in its target. If the campaign
+/// ends first, panics with its output.
 fn in_a_trial(mut campaign: Child, names: impl Fn() -> Vec<String>) -> Child {
     let begun = Instant::now();
-    // The first directory is that of the preflight, which is gone in a moment.
+    // The first directory belongs to the preflight check and is removed right away.
     while !names().iter().any(|name| !name.contains("check")) {
         if campaign.try_wait().unwrap().is_some() || begun.elapsed() > Duration::from_secs(60) {
             let _ = campaign.kill();
@@ -26,17 +26,16 @@ fn in_a_trial(mut campaign: Child, names: impl Fn() -> Vec<String>) -> Child {
     campaign
 }
 
-/// Names in a directory.
 fn entries(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap().flatten();
     entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
 
-/// Starts a campaign, signals it a while after its working directory appeared, and waits.
+/// Starts a campaign, sends it a signal some time after its working directory appeared, and waits.
 fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Cli, End) {
     let cli = Cli::new();
     let args: Vec<&str> = ["run", "target", "--quiet"].iter().chain(args).copied().collect();
-    // Under nohup these tests inherit an ignored SIGHUP, and so would the program, which keeps it.
+    // Under nohup the tests inherit an ignored SIGHUP; the program would inherit and keep that.
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dfsbench")]);
     command.args(args).current_dir(cli.folder()).stdin(Stdio::null());
@@ -98,7 +97,7 @@ fn by_the_signals_of_timers_and_batch_systems() {
     }
 }
 
-/// Lock files of campaigns beside the results.
+/// Returns the lock files of campaigns next to the results.
 fn locks(cli: &Cli) -> Vec<String> {
     let mut locks = entries(cli.folder());
     locks.retain(|name| name.contains("-campaign-"));
@@ -127,7 +126,7 @@ fn what_a_killed_campaign_left_locked_is_removed_by_the_next_one() {
 fn a_killed_campaign_goes_on_where_it_was() {
     let plan = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "300ms"];
     let factors = ["--read-percent", "0,100", "--trials", "3", "--seed", "5"];
-    // Whatever else runs here, no trial is repeated.
+    // Never repeat trials, whatever else is running on this machine.
     let kept = ["--interference", "keep"];
     let (cli, end) = interrupted(
         &[&plan[..], &factors, &kept].concat(),
@@ -166,7 +165,7 @@ fn connect(served: &Served) -> Mount {
     Mount::connect(&options).unwrap()
 }
 
-/// Names in the root of the export.
+/// Returns the names in the root of the export.
 pub fn names(served: &Served) -> Vec<String> {
     let mut mount = connect(served);
     let root = mount.root();
@@ -199,14 +198,14 @@ fn on_an_nfs_server_in_every_phase() {
     }
 }
 
-/// A file system over a directory that never answers: its server is a shell that only sleeps.
+/// A file system mounted on a directory that never answers: its server is a shell that only sleeps.
 struct DeadMount<'a> {
     point: &'a Path,
     server: Child,
 }
 
 impl<'a> DeadMount<'a> {
-    /// `None` where this host may not mount it.
+    /// Returns `None` if this host may not mount it.
     fn over(point: &'a Path) -> Option<Self> {
         let script = "exec 9<>/dev/fuse && mount -i -t fuse \
                       -o fd=9,rootmode=40000,user_id=0,group_id=0 none \"$0\" && echo && \
@@ -241,7 +240,7 @@ fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut child = in_a_trial(child, || entries(&target));
     std::thread::park_timeout(Duration::from_millis(300));
-    // What is open remains so; but the directory can't be removed any more, nor even be looked for.
+    // Open files stay open, but the directory can't be removed or even looked up any more.
     let Some(mount) = DeadMount::over(&target) else {
         let _ = child.kill();
         let _ = child.wait();
@@ -262,16 +261,16 @@ fn a_file_system_that_never_answers_does_not_keep_a_signal_from_ending_it() {
     assert!(end.stderr.contains("gave up: file I/O of this process does not end"), "{end:?}");
 }
 
-/// A server that takes so long for each REMOVE that the removal of some hundred files can be seen.
+/// Starts a server with a REMOVE so slow that removing a few hundred files can be observed.
 pub fn slow_to_remove(cli: &Cli) -> Served {
     Served::start(cli, &["--fault", "service-time 20ms on REMOVE"])
 }
 
-/// Arguments of a run that makes some hundred files.
+/// Arguments of a run that creates a few hundred files.
 pub const SOME_NAMES: [&str; 6] =
     ["--workload", "metadata", "--small-files", "400", "--trials", "1"];
 
-/// Waits until most of these files are there.
+/// Waits until most of these files exist.
 pub fn wait_for_names(served: &Served) {
     let begun = Instant::now();
     let count = || {
@@ -286,7 +285,7 @@ pub fn wait_for_names(served: &Served) {
     }
 }
 
-/// A run that was told to stop once, and has said that it removes its files.
+/// Starts a run, asks it to stop, and returns once it reports that it is removing its files.
 fn removing_slowly(cli: &Cli, served: &Served) -> (Child, Pid, String) {
     let mut command = cli.command(&[&["run", &served.url, "--quiet"], &SOME_NAMES[..]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -331,7 +330,7 @@ fn keeps_record_of_what_a_server_does_not_remove() {
     }
 }
 
-/// Starts a command whose set-up never ends, interrupts it during that, and waits.
+/// Starts a command whose set-up never finishes, interrupts it, and waits.
 fn interrupt_set_up(cli: &Cli, args: &[&str], is_setting_up: impl Fn() -> bool) -> End {
     let mut command = cli.command(args);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -353,7 +352,7 @@ fn reports_interrupted_set_up_as_such() {
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
     assert_eq!(end.stderr, "interrupted during set-up: nothing was measured\n");
     assert!(!holds(".db"), "{:?}", entries(cli.folder()));
-    // The closed loop prepares its files before it could reach any rate.
+    // The closed loop prepares its files before it can reach any rate.
     let slow = Served::start(&cli, &["--fault", "service-time 600s on CREATE"]);
     let is_preparing = || names(&slow).iter().any(|name| !name.contains("check"));
     let end = interrupt_set_up(&cli, &["curve", &slow.url, "--quiet"], is_preparing);
@@ -394,7 +393,7 @@ fn runs_that_overlap_keep_both_pages() {
     assert!(end.stdout.contains("page:    dfsbench-1.html\n"), "{end:?}");
     assert!(read("dfsbench-1.html").contains(", campaign 1<"));
     assert_eq!(read("dfsbench.html"), page);
-    // One that overlaps with no other takes the usual place.
+    // A campaign that doesn't overlap with another one writes the usual page.
     let end = cli.run(&short);
     assert!(end.stdout.contains("page:    dfsbench.html\n"), "{end:?}");
     assert_ne!(read("dfsbench.html"), page);

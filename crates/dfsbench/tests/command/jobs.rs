@@ -1,4 +1,4 @@
-//! Hosts that a job brings, and what schedulers are given: agents that come over TCP by hand.
+//! Hosts provided by a job, and the scripts for schedulers. The agents are started by the test.
 
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::{Cli, End};
 
-/// A plan that any host can make.
+/// A plan that can run on any host.
 pub const PLAN: &str = r#"
 name = "scan"
 [[target]]
@@ -23,7 +23,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789a
 /// Generous, because the machine may be busy.
 const SOON: Duration = Duration::from_secs(90);
 
-/// A controller that waits for agents, and the address that it tells.
+/// Starts a controller that waits for agents, and returns the address that it prints.
 fn waiting(
     cli: &Cli,
     count: &str,
@@ -68,7 +68,7 @@ fn agents_that_come_by_themselves_are_measured_and_leave_with_their_controller()
         assert_eq!((end.code, end.stdout.as_str(), end.stderr.as_str()), (0, "", ""));
     }
     cli.assert_target_is_empty();
-    // The token is neither printed nor kept.
+    // The token is neither printed nor stored.
     assert!(!end.stdout.contains(TOKEN), "{end:?}");
     let results = std::fs::read(cli.folder().join("dfsbench.db")).unwrap();
     let kept = results.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
@@ -93,7 +93,7 @@ fn an_agent_with_another_token_and_one_that_is_missing_are_one_error_each() {
         "error: 1 of 2 agents connected within 5 s: rank 1 is missing; refused: 127.0.0.1: its \
          token is not that of the campaign"
     );
-    // The other one leaves by itself.
+    // The other agent exits by itself.
     assert_eq!(end_of(good).code, 0);
     assert!(!cli.folder().join("dfsbench.db").exists());
 }
@@ -197,8 +197,8 @@ fn a_script_for_sbatch_is_written_for_plans_that_other_hosts_can_make() {
     cli.refused(&["slurm", "no.toml", "--nodes", "3"], 2, &["can't read plan `no.toml`"]);
 }
 
-/// Does what flux-run(1) says: starts as many tasks as requested, each with its rank and the
-/// environment. It keeps its arguments.
+/// A fake flux-run(1): starts the requested number of tasks, each with its rank and the
+/// environment, and records its arguments.
 const FLUX: &str = r#"#!/bin/sh
 if [ "$1" = getattr ]; then echo 2; exit; fi
 echo "$@" >"${0%/*}/../arguments"
@@ -225,7 +225,7 @@ fn flux_starts_an_agent_on_each_node_of_its_instance() {
     let start = "run --nodes=2 --tasks-per-node=1 -o exit-timeout=none /";
     assert!(arguments.starts_with(start), "{arguments}");
     assert!(!arguments.contains("TOKEN"), "{arguments}");
-    // Outside of an instance, `flux` says why it can't know.
+    // Outside an instance, `flux` reports why the size is unknown.
     std::fs::write(bin.join("flux"), "#!/bin/sh\necho 'broker: no' >&2; exit 1\n").unwrap();
     let mut command = cli.command(&["run", "target", "--launcher", "flux", "--dry-run"]);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());

@@ -1,4 +1,4 @@
-//! Looking after a results file: list, show, note, tag, rm, import.
+//! Managing a results file: list, show, note, tag, rm, import.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -39,7 +39,7 @@ fn a_campaign_is_tagged_noted_and_found_again() {
     assert_eq!(json["campaigns"].as_array().unwrap().len(), 2);
     let shown = cli.run(&["show"]);
     assert!(shown.stdout.starts_with("campaign  2 run\n"), "{shown:?}");
-    // A note moves no cursor.
+    // A note can't move the cursor.
     assert!(shown.stdout.contains("disk <b>7</b>\u{fffd}[31m was replaced"), "{shown:?}");
     let plan = cli.run(&["show", "2", "--plan"]).stdout;
     std::fs::write(cli.folder().join("again.toml"), plan).unwrap();
@@ -136,7 +136,7 @@ fn events_are_written_for_programs_line_by_line() {
     let last = lines.last().unwrap();
     assert_eq!((&last["event"], &last["exit_code"]), (&"campaign_ended".into(), &0.into()));
     assert_eq!((&last["campaign"], &last["state"]), (&1.into(), &"complete".into()));
-    // On stderr there is nothing else then.
+    // Nothing else is written to stderr then.
     let end = cli.run(&["run", "null", "--duration", "100ms", "--json-progress", "-"]);
     assert!(end.stderr.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
     cli.refused(&[&RUN[..], &["--json-progress", "no/such/p"]].concat(), 3, &["no/such/p"]);
@@ -148,7 +148,7 @@ fn a_reader_of_events_that_stalls_does_not_stall_the_campaign() {
     let fifo = cli.folder().join("p");
     mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     cli.refused(&[&RUN[..], &["--json-progress", "p"]].concat(), 3, &["p: it is a FIFO that no"]);
-    // Both ends, so that it can be filled before there is anything to read.
+    // Open both ends, so that the pipe can be filled before anyone reads.
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     let mut stalled = options.open(&fifo).unwrap();
@@ -174,10 +174,10 @@ fn a_reader_of_events_that_stalls_does_not_stall_the_campaign() {
     assert!(end.stdout.contains("complete"), "{end:?}");
 }
 
-/// Runs the program with a bound on the size of files, as a full disk would have it.
+/// Runs the program with a limit on file sizes, to simulate a full disk.
 fn bounded(cli: &Cli, kib: u32, args: &[&str]) -> crate::cli::End {
     let program = env!("CARGO_BIN_EXE_dfsbench");
-    // Blocks of 512 bytes; a process that ignores the signal gets an error of the write.
+    // In blocks of 512 bytes. The signal is ignored, so that a write fails instead.
     let line = format!("trap '' XFSZ; ulimit -f {}; exec {program} \"$@\"", 2 * kib);
     let mut command = std::process::Command::new("sh");
     command.current_dir(cli.folder()).args(["-c", &line, "sh"]).args(args);
@@ -220,7 +220,7 @@ fn results_without_room_are_one_sentence() {
 fn full_disk_interrupts_campaign_and_keeps_trials() {
     let cli = cli();
     let bytes = std::fs::metadata(cli.folder().join("dfsbench.db")).unwrap().len();
-    // Room for the head of the campaign and a few trials, but not for a thousand.
+    // Enough space for the header of the campaign and a few trials, but not for a thousand.
     let kib = u32::try_from(bytes / 1024 + 128).unwrap();
     let short = ["--workload", "mixed", "--duration", "10ms", "--warmup", "0s", "--quiet"];
     let end = bounded(&cli, kib, &[&["run", "null", "--trials", "1000"], &short[..]].concat());

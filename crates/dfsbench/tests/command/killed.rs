@@ -1,7 +1,7 @@
-//! What kill -9 leaves at a target, and who takes it away.
+//! Files that kill -9 leaves in a target, and how they are removed.
 //!
-//! Each kill comes at a random moment of a run, drawn from a seed that is printed.
-//! `DFSBENCH_KILLS` asks for more of them than the few that are always made.
+//! Each kill happens at a random moment of a run, drawn from a seed that is printed.
+//! `DFSBENCH_KILLS` sets a larger number of kills than the default of a few.
 #![allow(clippy::print_stderr, reason = "a failed test is repeated by its seed")]
 
 use std::path::Path;
@@ -30,17 +30,17 @@ const RUN: [&str; 10] = [
     "--timeout",
 ];
 
-/// Where a run says how it goes.
+/// File to which a run writes its progress.
 const PROGRESS: &str = "progress.jsonl";
 
-/// Kills are made between the start of the program and well into its trials.
+/// Kills happen between the start of the program and well into its trials.
 const KILL_WITHIN_MS: u64 = 900;
 
 fn kills() -> u64 {
     std::env::var("DFSBENCH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
-/// Starts a run on a target, which may have flags behind it.
+/// Starts a run on a target, which may be followed by flags.
 fn start_run(cli: &Cli, target: &str) -> Child {
     let mut args = vec!["run"];
     args.extend(target.split(' '));
@@ -49,7 +49,7 @@ fn start_run(cli: &Cli, target: &str) -> Child {
     cli.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Runs on a target and kills the run after a while.
+/// Starts a run on a target and kills it after a while.
 fn kill_a_run(cli: &Cli, target: &str, after: Duration) {
     let mut child = start_run(cli, target);
     std::thread::sleep(after);
@@ -57,7 +57,8 @@ fn kill_a_run(cli: &Cli, target: &str, after: Duration) {
     child.wait().unwrap();
 }
 
-/// Runs on a directory and kills the run in its trials, as soon as something is in the directory.
+/// Starts a run on a directory and kills it during a trial, as soon as the directory contains
+/// files.
 fn kill_a_run_at_work(cli: &Cli, target: &Path) {
     let mut child = start_run(cli, target.to_str().unwrap());
     let has_begun = || {
@@ -72,7 +73,7 @@ fn kill_a_run_at_work(cli: &Cli, target: &Path) {
     child.wait().unwrap();
 }
 
-/// Kills runs at random moments, each followed by `check`, which gets the number of the kill.
+/// Kills runs at random moments, and calls `check` with the number of the kill after each.
 fn kill_runs(cli: &Cli, target: &str, mut check: impl FnMut(u64)) {
     let seed = u64::from(std::process::id());
     eprintln!("seed {seed}");
@@ -85,7 +86,7 @@ fn kill_runs(cli: &Cli, target: &str, mut check: impl FnMut(u64)) {
     }
 }
 
-/// Says how many records of runs lie beside the results.
+/// Returns the number of work records next to the results.
 fn records(cli: &Cli) -> usize {
     let entries = std::fs::read_dir(cli.folder()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -111,8 +112,8 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
     std::fs::write(theirs.join("dear"), "dear").unwrap();
     assert_eq!(cli.run(&["clean", "--results", "r.db"]).code, 0);
     assert!(theirs.join("dear").exists());
-    // Every kill may have come before there were results, and one within the milliseconds between
-    // the file's creation and the commit of its tables: SQLite leaves an empty file there.
+    // All kills may have come before there were any results. If one came between the creation of
+    // the file and the commit of its tables, SQLite leaves an empty file.
     if cli.folder().join("r.db").exists() {
         let list = cli.run(&["list", "--results", "r.db"]);
         let is_empty = list.code == 2 && list.stderr.contains("`r.db` is empty");
@@ -120,8 +121,8 @@ fn clean_removes_what_killed_runs_left_in_a_directory() {
     }
 }
 
-/// Kills runs on the target until one leaves files there: a trial may end, and take its directory
-/// away, between the look and the kill.
+/// Kills runs on the target until one leaves files there. A trial may end and remove its directory
+/// between the check and the kill.
 fn leave_files(cli: &Cli) {
     let target = cli.target();
     for _ in 0..20 {
@@ -139,7 +140,7 @@ fn leave_files(cli: &Cli) {
 fn clean_finds_leftovers_without_results_file() {
     let cli = Cli::new();
     leave_files(&cli);
-    // From a folder that holds neither the results nor a record.
+    // Run it in a folder that contains neither the results nor a record.
     let elsewhere = tempfile::tempdir().unwrap();
     let clean = || End::of(cli.command(&["clean"]).current_dir(&elsewhere).output().unwrap());
     let end = clean();
@@ -168,7 +169,7 @@ fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
     let mut interrupted = interrupted;
     let first = interrupted.find_map(|line| line.split(',').next());
     let Some(first) = first else { panic!("no campaign was interrupted: {list:?}") };
-    // The rest of its trials is more than this test waits for.
+    // Finishing its trials would take too long for this test.
     let mut resume = cli
         .command(&["resume", first, "--results", "r.db"])
         .stdout(Stdio::null())
@@ -187,7 +188,7 @@ fn the_next_run_says_what_a_killed_one_left_and_resume_removes_it() {
     cli.assert_target_is_empty();
 }
 
-/// Returns an export as a target of runs.
+/// Converts the URL of an export to the target of a run.
 pub fn export_target(url: &str) -> NfsTarget {
     let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
     let what = parse_target(url).unwrap();
@@ -196,7 +197,7 @@ pub fn export_target(url: &str) -> NfsTarget {
     target.clone()
 }
 
-/// Lists what is in an export.
+/// Lists the contents of an export.
 fn list_export(url: &str) -> Vec<String> {
     let mut mount = Mount::connect(&mount_options(&export_target(url))).unwrap();
     let root = mount.root();
@@ -217,7 +218,7 @@ fn clean_removes_what_killed_runs_left_over_nfs() {
             assert_eq!(list_export(&served.url), [""; 0], "{end:?}");
         });
     }
-    // A server that is gone can't be cleaned: it is kept on record, and that is reported.
+    // A server that is gone can't be cleaned up, so the record is kept and that is reported.
     kill_a_run(&cli, &served.url, Duration::from_millis(800));
     let before = records(&cli);
     drop(served);
@@ -230,7 +231,7 @@ fn clean_removes_the_tree_of_a_replay_that_was_killed() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
-    // The tree is there, and its maker waits for the answer.
+    // The tree exists, and the process that creates it is waiting for an answer.
     let slow = ["MKDIR", "CREATE"].map(|call| format!("service_time 1500ms on {call}"));
     let served = Served::start(&cli, &["--fault", &slow[0], "--fault", &slow[1]]);
     let records = || match std::fs::read_dir(cli.folder().join("state/dfsbench")) {
@@ -244,7 +245,7 @@ fn clean_removes_the_tree_of_a_replay_that_was_killed() {
             assert!(replay.try_wait().unwrap().is_none(), "it ended before it was seen");
             std::thread::sleep(Duration::from_millis(10));
         }
-        // Its own record is locked: a clean beside it leaves the tree alone.
+        // The record is locked, so a concurrent clean leaves the tree alone.
         let beside = cli.run(&["clean", "--results", "r.db"]);
         assert!(!beside.stdout.contains("removed: "), "{beside:?}");
         replay.kill().unwrap();
@@ -257,7 +258,7 @@ fn clean_removes_the_tree_of_a_replay_that_was_killed() {
         assert!(end.stdout.contains(&format!("/{}", left[0])), "{end:?}");
         assert_eq!(list_export(&served.url), [""; 0], "{end:?}");
     }
-    // One that is not killed removes its record itself.
+    // A replay that is not killed removes its own record.
     let end = cli.run(&["replay", "nfs.dfst", &served.url, "--quiet"]);
     assert_eq!((end.code, records()), (0, 0), "{end:?}");
 }

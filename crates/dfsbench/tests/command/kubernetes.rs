@@ -1,4 +1,4 @@
-//! What `dfsbench k8s` writes, held to the fields that Kubernetes publishes.
+//! Validates the output of `dfsbench k8s` against the fields published by Kubernetes.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cli::Cli;
 use crate::jobs::PLAN;
 
-/// Names and types of the fields of the objects that are written, and of what is in them.
+/// Names and types of the fields of all objects used in the manifests.
 const FIELDS: &str = include_str!("kubernetes-1.32.json");
 
 type Types = BTreeMap<String, BTreeMap<String, String>>;
@@ -17,7 +17,7 @@ fn types() -> Types {
     serde_json::from_value(all["types"].clone()).unwrap()
 }
 
-/// Holds a value to a type; with what is wrong, and where.
+/// Checks a value against a type, and adds errors with their paths to `wrong`.
 fn check(types: &Types, value: &Value, wanted: &str, at: &str, wrong: &mut Vec<String>) {
     if let Some(inner) = wanted.strip_prefix("list of ") {
         match value.as_array() {
@@ -87,7 +87,7 @@ fn the_manifests_have_the_fields_that_kubernetes_publishes_and_no_others() {
             assert_eq!(wrong(object), [""; 0]);
         }
     }
-    // What is wrong would be found.
+    // The checks detect planted errors.
     let mut job = written(&cli, &[])[3].clone();
     job["spec"]["template"]["spec"]["containers"][0]["cmd"] = job["spec"]["completions"].clone();
     job["spec"]["completions"] = "3".into();
@@ -123,7 +123,7 @@ fn agents_are_indexed_and_find_the_controller_and_a_token_that_is_not_there() {
     let container = &pod["containers"][0];
     let env = container["env"].as_array().unwrap();
     let value = |name: &str| env.iter().find(|it| it["name"] == name).unwrap().clone();
-    // The name of the controller's pod, below that of the service.
+    // The controller's pod has a name below that of the service.
     assert_eq!(controller["metadata"]["name"], "scan-controller");
     assert_eq!(controller["spec"]["template"]["spec"]["subdomain"], service["metadata"]["name"]);
     assert_eq!(value("DFSBENCH_MEET")["value"], "scan-controller-0.scan-meet:7411");
@@ -147,7 +147,7 @@ fn one_lost_agent_ends_no_other_and_is_not_started_again() {
     for rule in spec["podFailurePolicy"]["rules"].as_array().unwrap() {
         assert_eq!(rule["action"], "FailIndex", "{rule}");
     }
-    // The controller is one pod, which is not started again either.
+    // The controller is a single pod that is never restarted either.
     assert_eq!(objects[2]["spec"]["backoffLimit"], 0);
 }
 

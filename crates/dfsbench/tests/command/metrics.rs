@@ -1,4 +1,4 @@
-//! Metrics over HTTP, while a campaign runs and from a results file, and the dashboard of them.
+//! Metrics over HTTP, during a campaign and from a results file, and the dashboard that shows them.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -54,7 +54,7 @@ impl Drop for Serving {
     }
 }
 
-/// The names of samples that a text of metrics announces.
+/// Returns the names of all samples announced in the text of metrics.
 fn names(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
@@ -89,7 +89,7 @@ const RUN: [&str; 10] = [
 #[test]
 fn a_campaign_serves_its_progress_and_ends_in_spite_of_a_reader_that_reads_nothing() {
     let cli = Cli::new();
-    // The trials wait for each other, not for us: an open loop has a length of its own.
+    // The run is an open loop with a fixed duration, so it doesn't wait for us.
     let mut serving = Serving::start(&cli, &[&RUN[..], &["--name", "observed"]].concat());
     let slow = TcpStream::connect(&serving.address).unwrap();
     let text = serving.scrape();
@@ -102,7 +102,7 @@ fn a_campaign_serves_its_progress_and_ends_in_spite_of_a_reader_that_reads_nothi
     serving.stderr.read_to_string(&mut rest).unwrap();
     let ended = serving.child.wait().unwrap();
     assert_eq!(ended.code(), Some(0), "{rest}");
-    // Nothing listens once the campaign has ended.
+    // The port is closed once the campaign has ended.
     assert!(TcpStream::connect(&serving.address).is_err());
     drop(slow);
 }

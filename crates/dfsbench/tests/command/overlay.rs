@@ -1,11 +1,10 @@
-//! A file system of which the kernel doesn't tell how much was read from storage.
+//! A file system for which the kernel doesn't report how much was read from disk.
 
 use std::process::Command;
 
 use crate::cli::{Cli, End};
 
-/// Mounts an overlay in namespaces of its own, on what the first command makes of the folder, and
-/// runs what follows there.
+/// Mounts an overlay in new namespaces, either on disk or on a tmpfs, and runs a command there.
 const SCRIPT: &str = "set -e; base=$1; shift; [ $base = storage ] || mount -t tmpfs none target; \
     cd target; mkdir lower upper work target; \
     mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none target; exec \"$@\"";
@@ -20,7 +19,7 @@ const READ: [&str; 7] = [
     "--quiet",
 ];
 
-/// As root in a namespace of its own; `None` where the machine refuses that to who is not root.
+/// Runs as root in a user namespace; `None` if the machine only allows that for root.
 fn on_an_overlay(base: &str, program: &str, args: &[&str]) -> Option<End> {
     let target = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::fs::create_dir(target.path().join("target")).unwrap();
@@ -40,7 +39,8 @@ fn notes_files_that_fit_in_memory() {
         eprintln!("no overlay without root here: `cargo xtask real disk` plants it as root");
         return;
     }
-    // On memory nothing is read from storage, with O_DIRECT or without; on storage O_DIRECT is.
+    // On a tmpfs nothing is read from disk, with or without O_DIRECT. On a disk, O_DIRECT always
+    // reads from it.
     for (base, direct, is_noted) in [
         ("memory", "--direct=false", true),
         ("memory", "--direct=true", true),

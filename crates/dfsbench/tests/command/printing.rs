@@ -1,4 +1,5 @@
-//! Nothing from outside steers the terminal: each source of text, on stdout, stderr and the bar.
+//! External text can't control the terminal: each source of text, on stdout, on stderr and in the
+//! bar.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -10,11 +11,11 @@ use crate::cli::{Cli, End};
 use crate::strange::{self, FORMATS};
 use crate::watching::Terminal;
 
-/// Sets a title, clears the screen, goes back, in C0 and C1, and reverses text; the rest is there
-/// to be found again.
+/// Control sequences in C0 and C1 that set a title, clear the screen, move the cursor and reverse
+/// text, plus a word to search for.
 const STEERING: &str = "PLANTED\x1b]0;t\x07\x1b[2J\r\u{7f}\u{9b}31m\u{202e}\u{2066}";
 
-/// Checks that a planted text arrived, and that nothing in the output steers a terminal.
+/// Checks that a planted text is in the output, without its control characters.
 fn assert_printable(what: &str, end: &End) {
     let output = format!("{}{}", end.stdout, end.stderr);
     assert!(output.contains("PLANTED"), "{what}: {output:?}");
@@ -39,7 +40,7 @@ fn prints_exports_of_servers() {
         assert!(!end.stdout.lines().any(|line| line.starts_with("error: forged")), "{end:?}");
         assert!(!is_json || serde_json::from_str::<Value>(&end.stdout).is_ok(), "{end:?}");
     }
-    // The hint to a wrong path lists the right ones.
+    // The hint for a wrong path lists the right ones.
     for args in [&["probe", &wrong][..], &["run", &wrong, "--trials", "1"]] {
         let end = cli.run(args);
         assert_eq!(end.code, 3, "{end:?}");
@@ -78,7 +79,7 @@ fn prints_texts_of_results_files() {
     let reports = FORMATS.map(|format| ["report", "--format", format]);
     for args in reports.iter().map(<[&str; 3]>::as_slice).chain(others) {
         let end = cli.run(args);
-        // These show nothing of this campaign.
+        // These formats show nothing of this campaign.
         if args.iter().any(|arg| ["bonnie", "iozone", "seed", "sar"].contains(arg)) {
             continue;
         }
@@ -86,7 +87,7 @@ fn prints_texts_of_results_files() {
         let is_json = args.iter().any(|arg| arg.ends_with("json"));
         assert!(!is_json || serde_json::from_str::<Value>(&end.stdout).is_ok(), "{end:?}");
     }
-    // A file is shown by other programs.
+    // Files are shown by other programs.
     assert_eq!(cli.run(&["report", "-o", "table.txt", "--format", "table"]).code, 0);
     let stdout = std::fs::read_to_string(cli.folder().join("table.txt")).unwrap();
     assert_printable("-o", &End { code: 0, stdout, stderr: String::new() });
@@ -113,7 +114,7 @@ fn prints_names_of_files() {
     }
 }
 
-/// A plan whose command fails with a text on stderr.
+/// Writes a plan whose command fails with a text on stderr.
 fn write_failing_plan(cli: &Cli) {
     std::fs::write(cli.folder().join("words"), STEERING).unwrap();
     let plan = "name = \"app\"\ntrials = 1\n[[target]]\nname = \"d\"\npath = \".\"\n[[workload]]\n\
@@ -130,7 +131,7 @@ fn prints_output_of_other_programs() {
         assert_eq!(end.code, 4, "{end:?}");
         assert_printable(&flags.join(" "), &end);
     }
-    // On a terminal there is a bar, and the failure stands above it.
+    // On a terminal there is a bar, and the failure is printed above it.
     let terminal = Terminal::open();
     let child = terminal.start(&cli, &["run", "app.toml"]);
     let end = End::of(child.wait_with_output().unwrap());

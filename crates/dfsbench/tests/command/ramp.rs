@@ -1,14 +1,14 @@
-//! `dfsbench ramp`: under which load a server breaks, how, and whether it recovers.
+//! `dfsbench ramp`: at which load a server breaks, how, and whether it recovers.
 
 use crate::cli::{Cli, End, Served};
 
-/// A ramp with a mix of short trials.
+/// Runs a ramp with a mix of short trials.
 fn ramp(cli: &Cli, url: &str, flags: &[&str]) -> End {
     let short = ["--workload", "mixed", "--file-size", "1MiB", "--quiet"];
     cli.run(&[&["ramp", url], &short[..], flags].concat())
 }
 
-/// The search of the last campaign, and its first sentence.
+/// Returns the search of the latest campaign, and its first sentence.
 fn found(cli: &Cli) -> (serde_json::Value, String) {
     let json = cli.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -19,7 +19,7 @@ fn found(cli: &Cli) -> (serde_json::Value, String) {
 #[test]
 fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
     let cli = Cli::new();
-    // Each client adds the same, whatever else this machine does.
+    // Each client adds the same load, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
     let served = Served::start(&cli, &faults);
     let flags = ["--duration", "200ms", "--timeout", "1s", "--max", "100", "--recovery", "10s"];
@@ -35,13 +35,13 @@ fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
     assert_eq!(search["recovery"]["kind"], "recovered", "{search}");
     assert!(sentence.starts_with("nfs mixed: hangs with 40 clients: "), "{sentence}");
     assert!(sentence.contains("; when the load went away, "), "{sentence}");
-    // The same sentence a year later; lines are wrapped.
+    // A later report contains the same sentence, with lines wrapped.
     let report = cli.run(&["report"]).stdout;
     assert!(report.contains("Load at which it breaks"), "{report}");
     assert!(report.contains("nfs mixed: hangs with 40 clients: "), "{report}");
     let page = cli.run(&["report", "--format", "html"]).stdout;
     assert_eq!(page.matches(">breaks at 40<").count(), 2, "throughput and response times");
-    // A search is not gone on with.
+    // A search can't be resumed.
     let resumed = cli.run(&["resume"]);
     assert_eq!(resumed.code, 2, "{resumed:?}");
 }
@@ -49,7 +49,7 @@ fn a_server_that_hangs_from_forty_clients_breaks_at_forty_and_recovers() {
 #[test]
 fn an_offered_load_rises_until_the_server_falls_behind() {
     let cli = Cli::new();
-    // One call at a time of 4 ms each: 250 op/s.
+    // One call of 4 ms at a time: 250 op/s.
     let served = Served::start(&cli, &["--fault", "service_time exponential 4ms"]);
     let flags = ["--raise", "rate", "--from", "40", "--max", "1000", "--duration", "1s"];
     let one = ["--read-percent", "100", "--queue-depth", "1", "--timeout", "20s"];
@@ -59,7 +59,7 @@ fn an_offered_load_rises_until_the_server_falls_behind() {
         let (search, sentence) = found(&cli);
         let Some(at) = search["gave_in_at"].as_u64() else { return (sentence, false) };
         assert!(sentence.contains(&format!(" with {at} op/s: ")), "{sentence}");
-        // Where it falls behind, the load that it bears is known to 2 %.
+        // If the server falls behind, the sustained load is determined to within 2 %.
         let borne = search["borne"].as_u64().unwrap();
         let is_narrow = search["way"] != "falls-behind" || at - borne <= (borne / 50).max(1);
         assert!(is_narrow, "{search}");

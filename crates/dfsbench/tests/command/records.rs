@@ -1,5 +1,5 @@
-//! Records that were forged, as a folder of results from elsewhere may contain them: nothing that
-//! this program did not make is removed, and each record that is not followed is named.
+//! Forged records, as they may be found in a folder of results from elsewhere: nothing that this
+//! program didn't create is removed, and each record that is not followed is reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::killed::export_target;
 
 const TREE: &str = "dfsbench-replay-0123456789abcdef";
 
-/// Writes a record beside the results file `r.db`, as an archive would unpack it.
+/// Writes a record next to the results file `r.db`, as if unpacked from an archive.
 fn forge(cli: &Cli, campaign: &str, target: &Value, tree: &str) -> PathBuf {
     let path = cli.folder().join(format!("r.db-work-{campaign}.lock"));
     let worked = json!({"target": target, "hosts": [], "tree": tree});
@@ -55,7 +55,7 @@ fn clean_refuses_forged_records() {
             assert!(end.stderr.contains("clean --forget"), "{tree}: {end:?}");
             assert!(precious.join("dear").exists(), "{tree} was removed");
             assert!(record.exists());
-            // It can be given up by a command, and what it named stays.
+            // A flag discards the record; the files it names are kept.
             let forgotten = cli.run(&["clean", "--results", "r.db", "--forget"]);
             assert_eq!(forgotten.code, 0, "{tree}: {forgotten:?}");
             assert!(forgotten.stdout.contains("forgotten: "), "{forgotten:?}");
@@ -100,10 +100,10 @@ fn clean_removes_only_marked_tree_of_server() {
     mount.lookup(precious, "dear").unwrap();
     fs::remove_file(record).unwrap();
 
-    // A file with the name of the mark is none.
+    // A regular file with the name of the marker doesn't count.
     let made = mount.mkdir(root, TREE).unwrap();
     let mark = format!("{TREE}.campaign");
-    // Names in a tree are those of a trace, and say nothing of what they are.
+    // Names in a tree come from a trace and don't tell the type of a file.
     let tree = mount.mkdir(made, "tree").unwrap();
     mount.mkdir(tree, "a").unwrap();
     mount.create(tree, "text").unwrap();

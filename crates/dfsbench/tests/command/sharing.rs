@@ -1,4 +1,5 @@
-//! Several processes and one results file: who makes which campaign, and what a kill leaves.
+//! Several processes and one results file: which process runs which campaign, and what a kill
+//! leaves.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -11,7 +12,7 @@ use crate::cli::{Cli, End};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Mixes of `ms` milliseconds under two settings, so often each.
+/// Builds a run of mixes with two settings and this duration and number of trials.
 fn plan<'a>(duration: &'a str, trials: &'a str, results: &'a str) -> Vec<&'a str> {
     let what = ["run", "target", "--workload", "mixed", "--file-size", "64KiB", "--quiet"];
     let matrix = ["--read-percent", "0,100", "--seed", "5", "--duration", duration];
@@ -23,8 +24,8 @@ fn start(cli: &Cli, args: &[&str]) -> Child {
     cli.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// The rows of a query, as numbers; none where there is no file or no table yet. It may write, as
-/// SQLite has to before it reads what a kill left half committed.
+/// Runs a query and returns its rows as numbers; none if there is no file or table yet. The file is
+/// opened for writing, because SQLite may have to recover from a kill before it can read.
 fn numbers<const N: usize>(results: &Path, sql: &str) -> Vec<[u32; N]> {
     let read = || {
         let db = Connection::open_with_flags(results, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -42,7 +43,7 @@ fn numbers<const N: usize>(results: &Path, sql: &str) -> Vec<[u32; N]> {
     read().unwrap_or_default()
 }
 
-/// What was made, in the order in which it was stored: position, run, number within the run.
+/// Returns position, run and number within the run of all trials, in the order of storage.
 fn made(results: &Path) -> Vec<[u32; 3]> {
     let sql = "SELECT position, run_index, trial_index
                FROM trials JOIN runs ON runs.id = run_id ORDER BY trials.id";
@@ -53,7 +54,7 @@ fn has_a_campaign(results: &Path) -> bool {
     !numbers::<1>(results, "SELECT id FROM campaigns").is_empty()
 }
 
-/// Waits until so many trials are stored; false where the process ended before.
+/// Waits until this many trials are stored. Returns false if the process exits first.
 fn reaches(child: &mut Child, results: &Path, trials: usize) -> bool {
     let begun = Instant::now();
     while made(results).len() < trials {
@@ -76,12 +77,12 @@ fn a_campaign_that_is_being_made_is_not_made_by_another_process() {
     assert_eq!(refused.code, 2, "{refused:?}");
     let holder = format!("campaign 1 of `dfsbench.db` is being made by process {}", first.id());
     assert!(refused.stderr.contains(&holder), "{refused:?}");
-    // Another one may be made in the same file meanwhile.
+    // Meanwhile another campaign can be run with the same file.
     let second = cli.run(&plan("20ms", "2", "dfsbench.db"));
     assert_eq!(second.code, 0, "{second:?}");
     assert!(second.stdout.contains("campaign 2"), "{second:?}");
     assert!(first.try_wait().unwrap().is_none(), "the first one ended too early to tell");
-    // A kill frees it at once.
+    // A kill releases the campaign immediately.
     first.kill().unwrap();
     first.wait().unwrap();
     let before = made(&results).len();
@@ -105,7 +106,7 @@ fn two_campaigns_begin_in_one_new_file_and_both_end_well() {
     assert_eq!(made(&cli.folder().join("dfsbench.db")).len(), 20);
     let entries = std::fs::read_dir(cli.folder()).unwrap().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
-    // The one that ended later has a page of its own.
+    // The campaign that ended last has a separate page.
     names.retain(|name| !name.to_string_lossy().ends_with(".html"));
     names.sort_unstable();
     assert_eq!(names, ["dfsbench.db", "state", "target"]);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cli::{Cli, End};
 
-/// A soak of seconds at a rate that any machine keeps up with.
+/// A soak of a few seconds at a rate that any machine can sustain.
 const SHORT: [&str; 9] =
     ["soak", "--rate", "200", "--files", "8", "--file-size", "256KiB", "--quiet", "--interval"];
 
@@ -15,7 +15,7 @@ fn soaked(cli: &Cli, flags: &[&str]) -> End {
     cli.run(&[&SHORT[..], &["100ms"], flags].concat())
 }
 
-/// The answer, as programs read it.
+/// Returns the JSON answer.
 fn answer(cli: &Cli) -> Value {
     let report = cli.run(&["report", "--format", "json"]);
     let report: Value = serde_json::from_str(&report.stdout).unwrap();
@@ -35,7 +35,7 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.starts_with("soak: complete, "), "{}", end.stdout);
     assert!(end.stdout.contains("It survives: "), "{}", end.stdout);
-    // When it began is reported, which is later than planned where others take the processors.
+    // The report gives the actual start, which is later than planned on a busy machine.
     let mut lines = end.stdout.lines().filter(|line| line.contains("  server-stall at "));
     assert!(lines.any(|line| line.contains(" s: noticed within ")), "{}", end.stdout);
     let found = answer(&cli);
@@ -54,7 +54,7 @@ fn a_server_that_restarts_and_stalls_and_keeps_its_word_survives() {
         (&restart["fault"], &stall["fault"]),
         (&"server-restart".into(), &"server-stall".into())
     );
-    // What was not committed when the server restarted was lost there, and written again.
+    // Uncommitted data was lost when the server restarted, and was written again.
     assert!(number(&restart["uncommitted_blocks"]) > 0, "{restart}");
     assert!(number(&figures["recovery"]["resent_bytes"]) > 0, "{figures}");
     assert!(number(&stall["stall_ns"]) >= 500_000_000, "{stall}");
@@ -94,7 +94,7 @@ fn both_flags_take_both_vocabularies() {
     ] {
         assert_eq!(planned(&flags), both, "{flags:?}");
     }
-    // Those of a plan's server, too; a flag adds to them.
+    // Faults of a plan's server count as well; a flag adds to them.
     let head = "name = \"p\"\n[[target]]\nname = \"nfs\"\nembedded = true\n\
                 [[workload]]\nkind = \"mixed\"\n";
     let plan = cli.folder().join("faults.toml");
@@ -114,7 +114,7 @@ fn a_session_that_the_server_forgot_is_created_again_and_no_op_fails() {
     assert_eq!((number(&figures["kept"]["lost"]), number(&figures["lost_state"])), (0, 0));
 }
 
-/// A server that loses what it acknowledged as safe, by COMMIT or at once.
+/// Tests a server that loses data it acknowledged as stable, with or without COMMIT.
 fn liar(flags: &[&str]) {
     let cli = Cli::new();
     let fault = ["--fault", "lose-committed", "--disturb", "server-restart at 2s"];
@@ -169,7 +169,8 @@ fn a_soak_goes_on_where_it_was_stopped() {
     let flags = ["--duration", "6s", "--segment", "1s", "--disturb", "none"];
     let mut command = cli.command(&[&SHORT[..], &["100ms"], &flags[..]].concat());
     let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-    // The first segments are stored by then; a slow machine stops before, and makes all of them.
+    // Usually the first segments are stored by then. On a slow machine, resume has to run all of
+    // them.
     std::thread::park_timeout(Duration::from_secs(3));
     let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -217,7 +218,7 @@ fn what_a_soak_can_t_do_is_refused_before_it_starts() {
     refused(&["--disturb", "drop 1%"], &["`drop` is a fault", "--fault 'drop ...'"]);
 }
 
-/// Two agents of this very host that share a folder; `lines` are further ones of the plan.
+/// Writes a plan with two local agents that share a folder, plus additional `lines`.
 fn shared(cli: &Cli, lines: &str) -> String {
     let path = cli.folder().join("shared.toml");
     let text = format!(
@@ -239,7 +240,7 @@ fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written(
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let figures = &answer(&cli)["figures"];
     assert_eq!((&figures["verdict"], number(&figures["kept"]["lost"])), (&"survives".into(), 0));
-    // All blocks of both are journaled and read back: 8 files of 64 blocks each.
+    // All blocks of both agents are journaled and read back: 8 files of 64 blocks each.
     assert_eq!(number(&figures["kept"]["blocks"]), 512, "{figures}");
     let killed = &figures["disturbances"][0];
     assert_eq!((&killed["fault"], &killed["host"]), (&"client-kill".into(), &"one".into()));
@@ -252,7 +253,7 @@ fn a_client_that_is_killed_is_noticed_and_another_one_reads_what_it_had_written(
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Damages the data of a soak that runs in a directory once a time, as soon as it has any.
+/// Runs a soak in a directory and damages one of its files once all of them are complete.
 fn damaged(cli: &Cli, flags: &[&str], file: &str, damage: fn(&std::fs::File)) -> End {
     let mut command = cli.command(&[&SHORT[..], &["100ms"], flags].concat());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -266,7 +267,7 @@ fn damaged(cli: &Cli, flags: &[&str], file: &str, damage: fn(&std::fs::File)) ->
         let whole = |path: &std::path::PathBuf| {
             std::fs::metadata(path).is_ok_and(|meta| meta.len() == 256 << 10)
         };
-        // The last one is made last.
+        // The files are created in order, so check the last one.
         let is_made = |path: &std::path::PathBuf| whole(&path.with_file_name("f00000007"));
         if let Some(path) = files.find(|path| whole(path) && is_made(path)) {
             break path;
@@ -284,7 +285,7 @@ fn a_directory_that_loses_what_was_synced_is_caught() {
     let target = cli.target().display().to_string();
     let flags = ["--duration", "4s", "--segment", "4s", "--disturb", "none", &target];
     let end = damaged(&cli, &flags, "f00000003", |file| {
-        // Every block, so that none is written over by chance before it is read.
+        // Damage every block, so that some are read before they are overwritten.
         (0..64).for_each(|block| file.write_all_at(b"damage", block * 4096).unwrap());
     });
     assert_eq!(end.code, 4, "{end:?}");
@@ -300,7 +301,7 @@ fn two_hosts_that_share_a_folder_make_one_timeline_and_a_loss_of_either_is_caugh
     let cli = Cli::new();
     let plan = shared(&cli, "");
     let flags = ["--duration", "4s", "--segment", "4s", &plan];
-    // Of eight files dealt to two workers in turn the fourth is the second one's.
+    // Eight files are dealt to two workers in turn, so the fourth belongs to the second worker.
     let end = damaged(&cli, &flags, "f00000003", |file| file.set_len(0).unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     let figures = &answer(&cli)["figures"];
@@ -326,7 +327,7 @@ fn a_clock_that_is_this_very_host_s_is_never_set() {
     );
 }
 
-/// A plan of the in-memory server with disturbances; line 6 is the first of them.
+/// Writes a plan for the in-memory server with disturbances, which begin on line 7.
 fn disturbed(cli: &Cli, disturbances: &str) -> String {
     let head = "name = \"t\"\n[[target]]\nname = \"n\"\nembedded = true\n\
                 [[workload]]\nkind = \"mixed\"\n";
@@ -347,7 +348,7 @@ fn a_plan_says_what_is_done_to_the_server_and_flags_win() {
     assert_eq!(last(&[]), "  server-stall at 4.00 s for 2.00 s");
     assert_eq!(last(&["--disturb", "server-restart at 7s"]), "  server-restart at 7.00 s");
     assert!(last(&["--disturb", "none"]).starts_with("soak: 30.0 s in 2 segments"));
-    // Segments are whole: 20 s are not two of 15 s.
+    // Segments are not cut short: 20 s are not split into two of 15 s.
     let lasts_20_s = last(&["--disturb", "none", "--duration", "20s"]);
     assert_eq!(lasts_20_s, "soak: 20.0 s in 1 segment of 20.0 s, all read back after each");
     cli.refused(&["run", &plan], 2, &["disturbed.toml:8:8: ", "only for a soak", "[[disturb]]"]);

@@ -1,5 +1,5 @@
-//! Results files with strange content, and files that are none: every command that reads them, and
-//! every page, shows them or says in one sentence why not.
+//! Results files with strange content, and files that are not results: every command and page
+//! either shows them or explains in one sentence why not.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -27,7 +27,7 @@ pub const FORMATS: [&str; 12] = [
     "trials",
 ];
 
-/// A file with a campaign, changed by hand.
+/// Creates a results file with a campaign and modifies it with SQL.
 pub fn changed(sql: &str) -> Cli {
     let cli = Cli::new();
     let end = cli.run(&RUN);
@@ -38,7 +38,7 @@ pub fn changed(sql: &str) -> Cli {
     cli
 }
 
-/// The pages of a results file: the list, the campaign, and it compared with itself.
+/// Returns the pages of a results file: the list, the campaign, and a comparison with itself.
 fn pages(cli: &Cli) -> Vec<String> {
     let served = Served::of(cli, &["view", "--no-open"]);
     ["", "campaign/1", "compare?before=1&after=1"].map(|page| request(&served.url, page)).to_vec()
@@ -97,7 +97,7 @@ fn markup_is_text_wherever_a_name_can_stand() {
     every_format_is_made(&cli);
 }
 
-/// Every report of the campaign, and every other output about it.
+/// Checks that every report and every other output about the campaign can be made.
 fn every_format_is_made(cli: &Cli) {
     let others: [&[&str]; 4] = [&["list"], &["show"], &["show", "--json"], &["show", "--plan"]];
     let reports = FORMATS.map(|format| ["report", "--format", format]);
@@ -236,7 +236,7 @@ fn a_page_that_can_not_be_served_or_kept_is_one_sentence() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     cli.refused(&["view", "--no-open", "--port", &port], 3, &[&port, "--port 0"]);
-    // No user, not even root, makes files there.
+    // Nobody can create files there, not even root.
     let page = ["report", "--format", "html", "--output", "/proc/page.html"];
     cli.refused(&page, 3, &["/proc/page.html", "hint"]);
     cli.refused(&["report", "--pictures", "/proc/pictures"], 3, &["/proc/pictures", "hint"]);

@@ -1,12 +1,12 @@
-//! What is printed fits the terminal: 80, 120 and 200 columns, for each command that prints tables.
+//! Output fits the terminal: 80, 120 and 200 columns, for each command that prints tables.
 
 use crate::cli::{Cli, End};
 use crate::traces::write_pcap;
 
-/// The widths of terminals, in columns.
+/// Widths of terminals, in columns.
 const WIDTHS: [&str; 3] = ["80", "120", "200"];
 
-/// A matrix of 36 rows, of one trial each.
+/// A matrix of 36 rows with one trial each.
 const MATRIX: [&str; 14] = [
     "run",
     "null",
@@ -24,14 +24,14 @@ const MATRIX: [&str; 14] = [
     "1,8",
 ];
 
-/// Writes down what a command prints in terminals of each width, and checks that it fits.
+/// Takes a snapshot of a command's output for each width, and checks that it fits.
 fn expect_fits(cli: &Cli, args: &[&str]) {
     for columns in WIDTHS {
         let end = End::of(cli.command(args).env("COLUMNS", columns).output().unwrap());
         assert!([0, 1, 4].contains(&end.code), "{args:?}: {end:?}");
         assert!(end.stdout.lines().count() > 2, "{args:?}: {end:?}");
         for line in end.stdout.lines() {
-            // What is copied stands in one line.
+            // Lines meant to be copied are not wrapped.
             let is_copied = line.starts_with("command ") || line.starts_with("uuid ");
             let width = line.chars().count();
             assert!(is_copied || width <= columns.parse().unwrap(), "{args:?} {columns}: {line}");
@@ -60,7 +60,7 @@ fn reports_of_each_question_fit_the_terminal() {
             expect_fits(&cli, args);
         }
     }
-    // Of more than 30 rows a terminal gets the best and the worst.
+    // If there are more than 30 rows, a terminal only shows the best and the worst.
     let rows = |args: &[&str]| cli.run(args).stdout.matches("null    mixed").count();
     assert_eq!(rows(&["report", "1", "--all"]), 36);
     assert!((2..=12).contains(&rows(&["report", "1"])), "{}", cli.run(&["report", "1"]).stdout);
@@ -100,7 +100,7 @@ fn traces_replays_and_promises_fit_the_terminal() {
 fn the_matrix_of_a_dry_run_fits_the_terminal() {
     let cli = Cli::new();
     expect_fits(&cli, &[&MATRIX[..], &["--dry-run"]].concat());
-    // Nine settings have no room in columns, and stand above each run.
+    // Nine settings don't fit into columns, so they are printed above each run.
     let many = [
         &["run", "embedded", "--dry-run", "--workload", "mixed", "--files", "4,8"][..],
         &["--file-size", "1MiB"],
@@ -111,7 +111,7 @@ fn the_matrix_of_a_dry_run_fits_the_terminal() {
     .concat();
     expect_fits(&cli, &many);
     let end = End::of(cli.command(&many).env("COLUMNS", "80").output().unwrap());
-    // Words may stand on two lines.
+    // Words may be split over two lines.
     let printed = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for word in ["transfer_size 64 KiB", "read_percent 50", "nconnect 2", " 512 mix "] {
         assert!(printed.contains(word), "{word}: {}", end.stdout);

@@ -1,14 +1,14 @@
-//! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: traces, and one clear error for
-//! what is none.
+//! `dfsbench capture`, `dfsbench describe` and `dfsbench replay`: valid traces, and one clear error
+//! for other files.
 
 use crate::cli::{Cli, Served};
 
-/// Writes a pcap file with the UDP datagrams of a NULL call of NFS v3 and its reply.
+/// Writes a pcap file with the UDP datagrams of an NFS v3 NULL call and its reply.
 pub fn write_pcap(path: &std::path::Path) {
     write_pcap_of(path, 0, &[], &[]);
 }
 
-/// Writes a pcap file with the UDP datagrams of a call of NFS v3 and its reply.
+/// Writes a pcap file with the UDP datagrams of an NFS v3 call and its reply.
 fn write_pcap_of(path: &std::path::Path, procedure: u32, arguments: &[u32], results: &[u32]) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
     let call: Vec<u8> = words(&[&[7, 0, 2, 100_003, 3, procedure, 0, 0, 0, 0], arguments].concat());
@@ -48,11 +48,11 @@ fn a_capture_becomes_a_trace_that_says_what_is_in_it() {
     assert_eq!(quiet.stdout[..8], file[..8]);
 }
 
-/// Writes a pcap file with TCP segments of NULL calls: one call, so many joined, and one again.
-/// `snap` bytes of each packet are kept; 0 keeps all, as tcpdump has it.
+/// Writes a pcap file with TCP segments of NULL calls: one call, `joined` calls in a single
+/// segment, and another call. Packets are cut to `snap` bytes; 0 keeps them whole, as in tcpdump.
 fn write_joined_pcap(path: &std::path::Path, joined: u32, snap: usize) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
-    // A record mark of 40 bytes, then the call.
+    // A record mark for 40 bytes, followed by the call.
     let call =
         |xid: u32| -> Vec<u8> { words(&[0x8000_0028, xid, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]) };
     let mut file: Vec<u8> = words(&[0xa1b2_3c4d, 0x0002_0004, 0, 0, 65535, 101]);
@@ -74,7 +74,7 @@ fn write_joined_pcap(path: &std::path::Path, joined: u32, snap: usize) {
     std::fs::write(path, file).unwrap();
 }
 
-/// Returns the snap length of each command line of tcpdump in a text.
+/// Returns the snap length of each tcpdump command line in a text.
 fn snap_lengths(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     for line in text.lines().filter(|line| line.trim_start().starts_with("tcpdump ")) {
@@ -127,7 +127,7 @@ fn several_captures_and_stdin_are_one_trace() {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
     let whole = std::fs::read(cli.folder().join("nfs.pcap")).unwrap();
-    // The call and its reply in a file each, both with the header.
+    // Put the call and its reply in separate files, each with the file header.
     let call_end = 24 + 16 + 68;
     let file = |name: &str, bytes: &[u8]| std::fs::write(cli.folder().join(name), bytes).unwrap();
     file("first.pcap", &whole[..call_end]);
@@ -166,7 +166,7 @@ fn what_is_no_capture_is_one_error_and_leaves_no_trace() {
     }
     cli.refused(&["capture", "nfs.pcap", "-o", "target"], 2, &["`target`: it is a directory"]);
     cli.refused(&["capture", "nfs.pcap"], 2, &["--output"]);
-    // What was cut off is read up to there, and that is reported.
+    // A truncated file is read as far as possible, and that is reported.
     file("cut", &whole[..whole.len() - 1]);
     let end = cli.run(&["capture", "cut", "-o", "nfs.dfst"]);
     assert_eq!(end.code, 0, "{end:?}");
@@ -196,7 +196,7 @@ fn a_trace_is_described_in_each_form_and_becomes_a_plan() {
     assert_eq!(dry.code, 0, "{dry:?}");
 }
 
-/// A trace, `nfs.dfst`, beside files that are none.
+/// Creates a trace `nfs.dfst`, along with files that are not traces.
 fn beside_bad_traces() -> Cli {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
@@ -261,7 +261,7 @@ fn a_trace_is_replayed_on_the_server_of_this_program_and_two_replays_are_compare
 #[test]
 fn failed_replay_says_so_first() {
     let cli = Cli::new();
-    // READ of 4 bytes at the begin of a file, which succeeds in the trace.
+    // A READ of 4 bytes at the beginning of a file, which succeeds in the trace.
     let (arguments, results) = ([8, 1, 2, 0, 0, 4], [0, 0, 4, 1, 4, 0]);
     write_pcap_of(&cli.folder().join("nfs.pcap"), 6, &arguments, &results);
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);

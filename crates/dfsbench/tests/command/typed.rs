@@ -1,11 +1,11 @@
-//! What short help says can be typed: examples are made, and each option of `run` and of the
-//! questions is tried with each value that its sentence names.
+//! Everything in the short help can be typed: examples are run, and each option of `run` and the
+//! questions is tried with each value that its description lists.
 
 use crate::book::{replaced, words};
 use crate::cli::{Cli, Served};
 use crate::traces::write_pcap;
 
-/// What the questions refuse of the options that they share with `run`, and of what error.
+/// Options that the questions share with `run` but refuse, with the expected error.
 const REFUSED: [(&str, &str); 13] = [
     ("curve --workload", "a curve needs a workload that can be offered at a rate"),
     ("curve --bound-quantile", "--bound <TIME>"),
@@ -22,20 +22,20 @@ const REFUSED: [(&str, &str); 13] = [
     ("ladder --server-disk", "is for a ladder to a server outside of this process"),
 ];
 
-/// An option of the short help.
+/// An option in the short help.
 #[derive(Debug, Default)]
 struct Described {
-    /// The heading that it stands below.
+    /// Heading above it.
     heading: String,
-    /// `--io-size`.
+    /// Such as `--io-size`.
     flag: String,
-    /// `<SIZE>`; empty where it takes none.
+    /// Such as `<SIZE>`; empty if the option takes no value.
     value: String,
-    /// What it says.
+    /// Its description.
     sentence: String,
 }
 
-/// The options of a help text.
+/// Returns the options in a help text.
 fn options(help: &str) -> Vec<Described> {
     let (mut options, mut heading): (Vec<Described>, &str) = (Vec::new(), "");
     for line in help.lines().take_while(|line| *line != "Examples:") {
@@ -64,7 +64,7 @@ fn options(help: &str) -> Vec<Described> {
 }
 
 impl Described {
-    /// The values to try: those that the sentence lists, or one of the kind.
+    /// Returns the values to try: those that the description lists, or one of its type.
     fn values(&self) -> Vec<String> {
         let one = match self.value.as_str() {
             "" | "[<BOOL>]" => "",
@@ -88,7 +88,7 @@ impl Described {
         vec![one.to_owned()]
     }
 
-    /// `durability of writes: none, close or sync [default: sync]` lists three.
+    /// `durability of writes: none, close or sync [default: sync]` lists three values.
     fn listed(&self) -> Vec<String> {
         let (_, list) = match self.sentence.split_once("possible values: ") {
             Some(split) => split,
@@ -105,7 +105,7 @@ impl Described {
         values
     }
 
-    /// A command that has the option with a value, and only says what it would do.
+    /// Returns a command that uses the option with a value but only does a dry run.
     fn command(&self, command: &'static str, value: &str) -> Vec<String> {
         let is_nfs = self.heading == "Factors of NFS" || value == "nfs";
         let target = match (command, self.flag.as_str()) {
@@ -149,7 +149,7 @@ fn each_option_of_the_short_help_takes_each_value_that_it_names() {
     cli.assert_target_is_empty();
 }
 
-/// Types each option of a question, with each value; what is refused has its reason.
+/// Tries each option of a question with each value; an error must have the expected reason.
 fn type_options_of(command: &'static str, options_min: usize) {
     let cli = Cli::new();
     let options = options(&cli.run(&[command, "-h"]).stdout);
@@ -197,12 +197,12 @@ fn each_option_of_a_ladder_takes_what_it_names_or_says_why_not() {
     type_options_of("ladder", 23);
 }
 
-/// The commands of this program that the examples of a short help have, as words; what explains
-/// them stands two columns further right, or below.
+/// Returns the commands in the examples of a short help, split into words. Explanations are at
+/// least two columns to the right, or below.
 fn examples(help: &str) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
     let (_, examples) = help.split_once("\nExamples:\n").expect("every help has examples");
-    // A line that goes on in the next one ends with a backslash.
+    // A backslash continues the command on the next line.
     for line in examples.replace("\\\n", "").lines() {
         let Some(line) = line.strip_prefix("  dfsbench ") else { continue };
         let Some(end) = line.find("  ").filter(|end| !line[*end..].trim_start().starts_with("--"))
@@ -215,7 +215,7 @@ fn examples(help: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// A folder with all files that examples name: a trace, plans, results of four campaigns.
+/// Creates a folder with all files that examples name: a trace, plans, results of four campaigns.
 fn rig_of_examples() -> Cli {
     let cli = Cli::new();
     write_pcap(&cli.folder().join("nfs.pcap"));
@@ -236,18 +236,18 @@ fn rig_of_examples() -> Cli {
     cli
 }
 
-/// What an example is refused for on a machine without its servers, hosts or packets.
+/// Why an example fails on a machine without its servers, hosts or packets.
 const ABSENT: [(&str, &str); 14] = [
     ("factors 3 4 7", "holds no campaign 7"),
-    // All campaigns here are of one kernel.
+    // All campaigns here were run on the same kernel.
     ("factors old.db new.db:2", "makes no difference"),
     ("report old.db new.db", "are one campaign"),
-    // The trace of the tests is of NULL calls alone.
+    // The trace of the tests only contains NULL calls.
     ("replay nfs.dfst target", "has no operation that can be replayed"),
     ("soak plan.toml", "it needs a host that the plan sets up"),
     ("replay nfs.dfst nfs://a/export", "the host name `a` does not resolve"),
     ("replay nfs.dfst nfs://b/export", "the host name `b` does not resolve"),
-    // Only where it names hosts that ssh does not know.
+    // Only for examples with hosts that ssh doesn't know.
     ("replay nfs.dfst nfs://127.", "host h1: it can't be reached"),
     ("compare a.json b.json", "can't read replay `a.json`"),
     ("capture ring_*.pcapng", "can't read capture `ring_*.pcapng`"),
@@ -278,7 +278,7 @@ fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
         for typed in examples(&cli.run(&[command, "-h"]).stdout) {
             let end = typed.iter().position(|word| [">", "|", "&&"].contains(&word.as_str()));
             let typed = &typed[..end.unwrap_or(typed.len())];
-            // What takes an interface or cuts the power of a host is not for a test.
+            // Don't test commands that need an interface or cut the power of a host.
             if typed[0] == "durability" || typed.contains(&"--interface".to_owned()) {
                 continue;
             }
@@ -292,7 +292,7 @@ fn the_examples_of_other_short_helps_are_made_or_say_what_is_absent() {
             let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
             let end = cli.run(&typed);
             let line = typed.join(" ");
-            // Bounds that are exceeded or inconclusive are answers, too.
+            // Exceeded or inconclusive bounds are valid answers.
             if end.code == 0 || end.code == 1 || end.code == 4 {
                 made += 1;
                 assert!(!end.stdout.is_empty() || line.contains("-o"), "{line}: {end:?}");
@@ -318,7 +318,7 @@ fn the_examples_of_the_short_help_are_made() {
     let mut made = 0;
     for line in examples.lines() {
         let Some(line) = line.strip_prefix("  dfsbench ") else { continue };
-        // What explains it stands further right, or below.
+        // Explanations are further right, or below.
         let line = line.split("  ").next().unwrap();
         let typed = words(&format!("dfsbench {line}"));
         let typed = replaced(&typed, &served.port().to_string());
@@ -327,13 +327,13 @@ fn the_examples_of_the_short_help_are_made() {
             typed.extend(["--trials", "1", "--file-size", "4MiB", "--quiet"]);
         }
         let end = cli.run(&typed);
-        // What was measured on a busy machine may be invalid.
+        // On a busy machine, results may be invalid.
         assert!([0, 4].contains(&end.code), "{typed:?}: {end:?}");
         assert!(!end.stdout.is_empty(), "{typed:?}");
         made += 1;
     }
     assert_eq!(made, 4, "{examples}");
-    // The sentence at the end names two more.
+    // The sentence at the end mentions two more commands.
     assert!(
         examples.contains("--help shows all options") && examples.contains("`dfsbench preset`")
     );

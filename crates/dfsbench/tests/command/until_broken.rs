@@ -1,14 +1,14 @@
-//! `dfsbench run --until-broken`: with how many clients a server gives in, and how.
+//! `dfsbench run --until-broken`: with how many clients a server breaks, and how.
 
 use crate::cli::{Cli, End, Served};
 
-/// Searches with a mix of short trials.
+/// Runs a search with a mix of short trials.
 fn searched(cli: &Cli, url: &str, flags: &[&str]) -> End {
     let short = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "200ms", "--quiet"];
     cli.run(&[&["run", url], &short[..], flags].concat())
 }
 
-/// Returns the sentence of the search that the results file holds.
+/// Returns the sentence of the search in the results file.
 fn found_sentence(cli: &Cli) -> String {
     let json = cli.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -18,7 +18,7 @@ fn found_sentence(cli: &Cli) -> String {
 #[test]
 fn a_server_that_hangs_from_forty_clients_is_found_out() {
     let cli = Cli::new();
-    // Each client adds the same, whatever else this machine does.
+    // Each client adds the same load, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
     let served = Served::start(&cli, &faults);
     let flags = ["--until-broken", "--timeout", "1s"];
@@ -28,7 +28,7 @@ fn a_server_that_hangs_from_forty_clients_is_found_out() {
     let sentence = found_sentence(&cli);
     assert!(sentence.starts_with("nfs mixed: hangs with 40 clients: "), "{sentence}");
     assert!(sentence.contains("; it supports 39 clients"), "{sentence}");
-    // Everything is kept, and nothing was left on the server.
+    // All results are stored, and nothing is left on the server.
     let stored = cli.run(&["report", "--format", "csv"]).stdout;
     assert!(stored.lines().count() > 8, "{stored}");
     let after = searched(&cli, &served.url, &["--trials", "1"]);
@@ -44,7 +44,7 @@ fn a_server_with_a_rate_is_saturated_and_goes_on_to_the_limit() {
         assert_eq!(end.code, 0, "{end:?}");
         let sentence = found_sentence(&cli);
         let supports = sentence.starts_with("nfs mixed: supports 4 clients, the largest load");
-        // Where other processes take the processors, one client may not get all of the rate.
+        // If other processes use the CPUs, a single client may not reach the full rate.
         let from =
             ["1 client", "2 clients"].map(|from| format!("mix is saturated from {from} on ("));
         let is_saturated = from.iter().any(|words| sentence.contains(words));

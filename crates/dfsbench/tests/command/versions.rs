@@ -1,4 +1,4 @@
-//! Versions, transports and identities of NFS: whole runs, and servers that have other ones.
+//! NFS versions, transports and identities: complete runs, and servers that don't support them.
 
 use crate::cli::{Cli, Served};
 
@@ -19,7 +19,7 @@ fn every_version_over_every_transport_it_has() {
     let cli = Cli::new();
     let factors = ["--nfsvers=2,3,4.0,4.1,4.2", "--proto=tcp,udp"];
     let end = cli.run(&[&["run", "embedded"][..], &factors, &SMALL].concat());
-    // Every op is accounted for, and what v4 can't do over UDP fails nothing.
+    // Every op is accounted for, and combinations that v4 doesn't allow over UDP are not failures.
     assert_eq!(end.code, 0, "{end:?}");
     let whole = cli.run(&["report", "--all"]).stdout;
     assert!(!whole.contains("x invalid"), "{whole}");
@@ -49,7 +49,7 @@ fn a_server_whose_certificate_is_not_trusted() {
     }
     let end = cli.run(&["run", &served.url.replace("&tls_ca=ca.pem", "&tls_ca=no.pem")]);
     assert!(end.code == 3 && end.stderr.contains("no.pem"), "{end:?}");
-    // A server without TLS is not taken in its place.
+    // A server without TLS is not accepted instead.
     let plain = Served::start(&cli, &[]);
     let url = format!("{}&xprtsec=tls&tls_ca=ca.pem", plain.url);
     cli.refused(&["run", &url], 3, &["TLS", "hint"]);
@@ -70,7 +70,7 @@ fn a_version_that_the_server_does_not_speak() {
         let url = four.url.replace("version=4.1", &format!("version={version}"));
         cli.refused(&["run", &url], 3, &["NFS", "4", "hint"]);
     }
-    // Beside a version that is spoken it is a row, and the campaign goes on.
+    // Combined with a supported version it fails in its row, and the campaign continues.
     let factors = ["--nfsvers", "3,4.1", "--workload", "stream", "--file-size", "1MiB"];
     let end = cli.run(&[&["run", &three.url, "--trials", "1", "--quiet"], &factors[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");

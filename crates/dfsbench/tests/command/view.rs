@@ -1,4 +1,4 @@
-//! `dfsbench view` over its socket: who gets what, and that a slow client holds up no other.
+//! `dfsbench view` over its socket: access control, and slow clients don't block others.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -8,11 +8,11 @@ use rusqlite::Connection;
 
 use crate::cli::{Cli, Served};
 
-/// Nothing here takes as long.
+/// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 const HOSTILE: &str = "<script>alert(1)</script>";
 
-/// A view of a file with a campaign whose name is markup.
+/// A view of a results file whose campaign name contains markup.
 struct View {
     _served: Served,
     cli: Cli,
@@ -39,17 +39,17 @@ impl View {
         stream
     }
 
-    /// Sends a head as it is; the whole answer.
+    /// Sends a raw request head and returns the whole response.
     fn raw(&self, head: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // A connection that is reset has sent all that it had to send.
+        // If the connection is reset, the server has already sent everything.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8(answer).unwrap()
     }
 
-    /// Asks for a page below the token.
+    /// Requests a page below the token.
     fn page(&self, page: &str) -> String {
         self.raw(&format!(
             "GET /{}/{page} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n",
@@ -63,7 +63,7 @@ fn pages_are_served_to_clients_that_have_the_address_and_to_no_others() {
     let view = View::start();
     let list = view.page("");
     assert!(list.starts_with("HTTP/1.1 200 ") && list.contains("frame-ancestors 'none'"), "{list}");
-    // A name is text, in the list as on its page.
+    // Names are escaped, both in the list and on pages.
     for page in [&list, &view.page("campaign/1"), &view.page("compare?before=1&after=1")] {
         assert!(page.starts_with("HTTP/1.1 200 ") && !page.contains(HOSTILE), "{page}");
     }

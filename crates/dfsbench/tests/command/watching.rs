@@ -1,4 +1,5 @@
-//! The full screen of `--watch` on a real terminal: what it shows, and that it is restored.
+//! The full screen of `--watch` on a real terminal: its contents, and that the terminal is
+//! restored.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -17,7 +18,7 @@ use crate::interruption;
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
-/// A terminal whose end we hold, with all that was ever drawn on it.
+/// A pseudoterminal, with everything that was ever drawn on it.
 pub struct Terminal {
     ours: File,
     theirs: File,
@@ -40,7 +41,7 @@ impl Terminal {
         let ours = File::from(ours);
         let drawn = Arc::new(Mutex::new(Vec::new()));
         let (mut reader, kept) = (ours.try_clone().unwrap(), Arc::clone(&drawn));
-        // Ends with the terminal; what is left at the end of the test ends with it.
+        // The thread ends when the terminal is closed, at the latest at the end of the test.
         std::thread::spawn(move || {
             let mut bytes = [0; 4_096];
             while let Ok(read @ 1..) = reader.read(&mut bytes) {
@@ -69,13 +70,13 @@ impl Terminal {
     pub fn start(&self, cli: &Cli, args: &[&str]) -> Child {
         let mut command = cli.command(args);
         let theirs = || Stdio::from(self.theirs.try_clone().unwrap());
-        // The environment of the tests may name a terminal that can do nothing.
+        // The environment of the tests may set a dumb terminal.
         command.env("TERM", "xterm");
         let child = command.stdin(theirs()).stderr(theirs()).stdout(Stdio::piped());
         child.spawn().unwrap()
     }
 
-    /// Runs the program on it; types the keys once a text stands there.
+    /// Runs the program on the terminal, and types keys once a text is shown.
     fn run(&self, cli: &Cli, args: &[&str], (text, keys): (&str, &[u8])) -> End {
         let child = self.start(cli, args);
         self.wait_for(text);
@@ -83,20 +84,20 @@ impl Terminal {
         End::of(child.wait_with_output().unwrap())
     }
 
-    /// Runs the program on it; sends it signals once its screen has figures.
+    /// Runs the program on the terminal, and sends signals once the screen shows rates.
     fn run_until(&self, cli: &Cli, signals: &[Signal]) -> End {
         let child = self.start(cli, &LONG);
         self.wait_for("highest ");
         let process = Pid::from_child(&child);
         for signal in signals {
-            // A program that has ended already was ended by the one before.
+            // If the program has already exited, an earlier signal ended it.
             let _ = kill_process(process, *signal);
             std::thread::park_timeout(Duration::from_millis(50));
         }
         End::of(child.wait_with_output().unwrap())
     }
 
-    /// The lines that were printed, broken as the terminal does it, without what steers it.
+    /// Returns the printed lines as wrapped by the terminal, without control sequences.
     pub fn lines(&self) -> Vec<String> {
         let text = self.text();
         let mut pieces = text.split("\x1b[");
@@ -116,7 +117,7 @@ impl Terminal {
         lines
     }
 
-    /// What every drawing of the screen had, line by line, without what steers the terminal.
+    /// Returns the lines of every drawing of the screen, without control sequences.
     fn drawings(&self) -> Vec<Vec<String>> {
         let text = self.text();
         let screens = text.split("\x1b[H").skip(1);
@@ -212,7 +213,7 @@ fn a_narrow_terminal_has_what_fits() {
         assert_eq!(end.code, 4, "{columns} x {rows}: {end:?}");
         terminal.assert_put_back(before);
         let screens = terminal.drawings();
-        // The last one may have been cut off by the end.
+        // The last drawing may have been cut off when the program ended.
         for screen in &screens[..screens.len() - 1] {
             assert!(screen.len() <= rows.into(), "{rows} rows: {screen:?}");
             let widest = screen.iter().map(|line| line.trim_end_matches("\x1b[J"));

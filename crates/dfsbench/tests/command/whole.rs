@@ -1,4 +1,4 @@
-//! Whole campaigns, small: every backend, every format, the same bytes every time.
+//! Small but complete campaigns: every backend, every format, and identical bytes every time.
 
 use crate::cli::{Cli, End, Served};
 
@@ -26,7 +26,7 @@ fn a_directory_an_embedded_server_and_a_real_one() {
         (served.url.as_str(), "nfs"),
     ] {
         let head = ["run", target, "--backend", backend, "--workers", "1,2"];
-        // A synchronous backend has no depth, and a flag without effect is refused.
+        // A synchronous backend has no queue depth, and a flag without effect is refused.
         let depth: &[&str] = if backend == "posix" { &[] } else { &["--queue-depth", "1,7"] };
         let end = cli.run(&[&head[..], depth, &SMALL].concat());
         assert_eq!(end.code, 0, "{target} {backend}: {end:?}");
@@ -118,7 +118,7 @@ fn a_report_fits_the_terminal_and_ends_with_the_next_step() {
         let widest = end.stdout.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= columns.parse().unwrap(), "{widest} of {columns}: {}", end.stdout);
         assert!(!end.stdout.contains('\u{1b}'), "{}", end.stdout);
-        // One trial has no interval; a busy machine may add caveats of its own.
+        // A single trial has no interval. A busy machine may add other caveats.
         let last = end.stdout.lines().last().unwrap();
         assert!(last.starts_with("next:    --") && last.contains(" to settle "), "{last}");
     }

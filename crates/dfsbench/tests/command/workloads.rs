@@ -1,10 +1,11 @@
-//! Every kind of work runs from the command line, and every built-in plan does, shortened.
+//! Every workload runs from the command line, and so does a shortened version of every built-in
+//! plan.
 
 use serde_json::Value;
 
 use crate::cli::{Cli, End};
 
-/// The figures of a run that must have given some, with name, rate and reason of each.
+/// Returns name, rate and reason of each result of a run, which must have some.
 fn figures(end: &End) -> Vec<(String, Option<f64>, String)> {
     let json: Value = serde_json::from_str(&end.stdout).unwrap_or_else(|_| panic!("{end:?}"));
     let figure = |figure: &Value| {
@@ -15,12 +16,12 @@ fn figures(end: &End) -> Vec<(String, Option<f64>, String)> {
     json["figures"].as_array().unwrap().iter().map(figure).collect()
 }
 
-/// Runs a built-in plan with these flags, one trial of each run; says how many figures it gave.
+/// Runs a built-in plan with these flags and one trial per run, and returns the number of results.
 fn shortened(plan: &str, flags: &[&str]) -> usize {
     shortened_in(&Cli::new(), plan, flags)
 }
 
-/// Does so in a folder that may hold the plan.
+/// Like [`shortened`], in a folder that may contain the plan.
 fn shortened_in(cli: &Cli, plan: &str, flags: &[&str]) -> usize {
     let common = ["--trials", "1", "--quiet", "--format", "json"];
     let mut command = cli.command(&[&["run", plan], flags, &common].concat());
@@ -33,7 +34,7 @@ fn shortened_in(cli: &Cli, plan: &str, flags: &[&str]) -> usize {
     figures.len()
 }
 
-/// Runs the matrix of seed-004 so, with five temporary directories in place of its disks.
+/// Runs the matrix of seed-004 like this, with five temporary directories instead of disks.
 fn shortened_raid_matrix(flags: &[&str]) -> usize {
     let cli = Cli::new();
     let preset = cli.run(&["preset", "seed-004"]).stdout;
@@ -42,7 +43,7 @@ fn shortened_raid_matrix(flags: &[&str]) -> usize {
     let of_hosts = ["file_system", "fs_mount_options", "mount_options", "invalidation"];
     for line in factors[..factors.find("[[workload]]").unwrap()].lines() {
         let is_of_hosts = of_hosts.iter().any(|key| line.starts_with(&format!("{key} =")));
-        // A file for each directory, as before.
+        // One file per directory, as before.
         let line = if line.starts_with("files =") { "files = 1" } else { line };
         plan.push_str(if is_of_hosts { "" } else { line });
         plan.push('\n');
@@ -91,7 +92,7 @@ fn bonnie_prints_the_table_that_bonnie_printed() {
     let lines: Vec<&str> = end.stdout.lines().collect();
     assert!(lines[0].starts_with("              -------Sequential Output--------"), "{end:?}");
     assert!(lines[3].starts_with("local       1 "), "{end:?}");
-    // Six figures with their share of a processor.
+    // Six results, each with its CPU usage.
     assert_eq!(lines[3].split_whitespace().count(), 2 + 12, "{end:?}");
 }
 
