@@ -48,7 +48,7 @@ impl FindingsKeeper {
     /// Stores findings in an existing campaign.
     ///
     /// # Errors
-    /// If the campaign contains none of the contenders or the file can't be written.
+    /// If the campaign lacks one of the contenders or the file can't be written.
     pub fn with_campaign(
         store: &Store,
         id: i64,

@@ -96,8 +96,8 @@ impl Session<'_> {
         result.unwrap_or_else(|panicked| Err(panicked.into()))
     }
 
-    /// Warns about files of others in the targets of a plan, and records that its working
-    /// directories are about to be created; `None` if they are kept.
+    /// Warns about targets that belong to other users or contain files of killed processes, and
+    /// records that working directories are about to be created. `None` if the user keeps those.
     fn record_directories(
         &self,
         plan: &Plan,

@@ -128,7 +128,7 @@ fn a_dry_run_tells_who_works_and_that_a_further_client_costs_no_file_system() {
 fn a_dry_run_tells_what_another_order_costs() {
     let blocks = dry_run(PLAN, &["--order", "blocks", "--trials", "4"]);
     let last = blocks.iter().find(|line| line.starts_with("order ")).unwrap();
-    // Of twelve trials, some neighbors may need the same state where two blocks meet.
+    // Of the twelve trials, those on both sides of a block boundary may need the same state.
     assert!(last.ends_with("times; order grouped needs 3"), "{last}");
     // For plans that don't touch hosts, nothing is printed about them.
     let null = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n";
