@@ -1,8 +1,8 @@
-//! `dfsbench agent`: one host's half, started there by a controller.
+//! `dfsbench agent`: the agent on one host, started there by a controller.
 //!
-//! Orders are read from stdin and reports go to stdout, so nothing else may use them; or both go
-//! over TCP, where another program than the controller started it. It ends with its controller, and
-//! removes its own file where it was put there for this.
+//! Orders are read from stdin and reports are written to stdout, so nothing else may use them. If
+//! some other program than the controller started the agent, both go over TCP. The agent exits
+//! together with its controller and removes its own binary if that was copied here just for this.
 
 use std::io;
 use std::path::Path;
@@ -22,38 +22,38 @@ use crate::args::AgentArgs;
 use crate::exit::{self, End, Failure};
 use crate::{embedded, output, signals, target, user_dirs};
 
-/// The variables that may name this host; without them the name is the kernel's.
+/// Variables that may name this host. Without them, the kernel's host name is used.
 ///
 /// **Source:** srun(1), SLURMD_NODENAME.
 const HOST_NAMES: [&str; 2] = ["DFSBENCH_HOST", "SLURMD_NODENAME"];
 
-/// The time of this program when it was put here; empty where it wasn't put here for this.
+/// Modification time of this binary when it was copied here; unset if it wasn't copied.
 static PUSHED: OnceLock<String> = OnceLock::new();
 
-/// Ends this agent, whose threads never come back, with as little left as any other.
+/// Exits an agent whose threads are stuck forever, leaving no more behind than a regular exit.
 fn give_up(why: &str) {
     remove_pushed();
     exit::give_up(why);
 }
 
-/// Removes this program where it was put here for this.
+/// Removes this binary if it was copied here by a controller.
 fn remove_pushed() {
     if let (Some(seen), Ok(program)) = (PUSHED.get(), std::env::current_exe()) {
         remove_program(&program, seen);
     }
 }
 
-/// Obeys a controller until it is gone.
+/// Serves a controller until it disconnects.
 ///
 /// # Errors
-/// When the system refuses what every agent needs.
+/// If the system refuses something that every agent needs.
 pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     let leave = signals::leave_flag()?;
     embedded::raise_descriptor_limit();
     let stop = Arc::new(AtomicBool::new(false));
     let clock = SystemClock::new();
     if let Some(seen) = &args.pushed {
-        // Set once in a process: it is one agent.
+        // This can't fail: a process is a single agent, so it is only set once.
         let _ = PUSHED.set(seen.clone());
     }
     if args.replay {
@@ -84,12 +84,12 @@ pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     Ok(if left.is_empty() { End::Ok } else { End::Invalid }.into())
 }
 
-/// Connects to the controller that the environment names.
+/// Connects to the controller named in the environment.
 fn connect_to_controller(within: &str, leave: &AtomicBool) -> Result<Joined, Failure> {
     let rank = AgentRank::from_environment(&read_variable).map_err(Failure::Usage)?;
     match join_controller(rank, within, leave) {
         Ok(joined) => Ok(joined),
-        // Many agents write to one log: each names its rank.
+        // Many agents write to the same log, so include the rank.
         Err(why) => Err(Failure::Lab(format!("agent, {rank}: {why}"))),
     }
 }
@@ -112,7 +112,7 @@ fn join_controller(rank: AgentRank, within: &str, leave: &AtomicBool) -> Result<
     let within = units::parse_time_ns(within).map_err(|error| error.to_string())?;
     let mut host = job::host_name();
     for name in HOST_NAMES.iter().rev() {
-        // The first of the names that is set wins.
+        // Reversed, so that the first variable that is set wins.
         host = read_variable(name).unwrap_or(host);
     }
     let hello = Hello { rank: rank.rank, size: rank.size, host, kernel: lab::boot_id() };
@@ -124,19 +124,19 @@ fn join_controller(rank: AgentRank, within: &str, leave: &AtomicBool) -> Result<
     rendezvous::join(&address, &token, &hello, within, leave).map_err(|error| error.to_string())
 }
 
-/// Removes a program that a controller put here, and its folder unless others use it; where another
-/// controller has checked the program since it was `seen`, that one removes it.
+/// Removes a binary that a controller copied here, and its folder if that is empty then. If another
+/// controller has used the binary since `seen`, it is left for that one to remove.
 fn remove_program(program: &Path, seen: &str) {
     let name = program.file_name().unwrap_or_default();
     if !name.to_string_lossy().contains("dfsbench-") {
         return;
     }
     let is_used_since = match time_of(program) {
-        // A host without file times hands over a word: then the time proves nothing.
+        // A host without file times passes a word instead of a number, which proves nothing.
         Some(time) => seen != time && seen.parse::<f64>().is_ok(),
         None => false,
     };
-    // The controller is gone, so there is no one to report a failure to.
+    // The controller is gone, so there is nobody to report a failure to.
     if !is_used_since {
         let _ = std::fs::remove_file(program);
     }
@@ -145,7 +145,7 @@ fn remove_program(program: &Path, seen: &str) {
     }
 }
 
-/// Returns when a file was changed last, in seconds since 1970, as `stat -c %.9Y` prints it.
+/// Returns a file's modification time in seconds since 1970, formatted like `stat -c %.9Y`.
 fn time_of(file: &Path) -> Option<String> {
     let modified = std::fs::metadata(file).ok()?.modified().ok()?;
     let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;

@@ -1,7 +1,7 @@
-//! Starts agents: this program in a process of its own, here or over ssh on another host.
+//! Starts agents: this program in a separate process, here or on another host over ssh.
 //!
-//! Hosts that are set up have an agent in a process of its own, this one too: it undoes what it did
-//! even where the controller is killed.
+//! A host that is set up by the plan always gets an agent in a separate process, even if it is this
+//! host: that agent undoes its changes even if the controller is killed.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt as _;
@@ -26,37 +26,37 @@ use crate::output::{self, lock_always};
 use crate::progress::Visibility;
 use crate::{input_file, own_program, user_dirs};
 
-/// Names of the hosts that have agents, for the message of a process that can't end in order.
+/// Names of the hosts that have agents, for the message of a process that can't exit cleanly.
 static REACHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Returns the names of the hosts that have agents and were not left yet.
+/// Returns the names of the hosts whose agents are still running.
 pub fn reached_hosts() -> Vec<String> {
     lock_always(&REACHED).clone()
 }
 
 fn note_reached(host: &str) {
     let mut reached = lock_always(&REACHED);
-    // Several agents may work on one host.
+    // There may be several agents on the same host.
     if !reached.contains(&host.to_owned()) {
         reached.push(host.to_owned());
     }
 }
 
-/// Notes that all hosts were left.
+/// Records that no host has an agent any more.
 pub fn note_left() {
     lock_always(&REACHED).clear();
 }
 
-/// What the schedulers of jobs leave for this process.
+/// Access to the variables and files that job schedulers leave for this process.
 pub const SCHEDULER: Scheduler<'static> = Scheduler {
     variable: &|name| std::env::var(name).ok(),
     read_file: &input_file::read_host_list,
 };
 
-/// Gathers the hosts of a job, and the agents that connect by themselves.
+/// Gathers the hosts of a job and the agents that connect by themselves.
 ///
 /// # Errors
-/// When the request makes no sense, or not all agents connect.
+/// If the request is invalid or not all agents connect.
 pub fn gather_job(request: &JobRequest, stop: &Arc<AtomicBool>) -> Result<Job, Failure> {
     let program = match std::env::var_os("DFSBENCH_AGENT_BINARY") {
         Some(named) => named.into(),
@@ -68,7 +68,7 @@ pub fn gather_job(request: &JobRequest, stop: &Arc<AtomicBool>) -> Result<Job, F
 /// Starts agents, here or on other hosts.
 pub struct Agents {
     stop: Arc<AtomicBool>,
-    /// Made when a host is first reached over ssh.
+    /// Created when the first host is reached over ssh.
     launcher: Option<Arc<Launcher>>,
     copies: Copies,
     /// Agents that connected by themselves.
@@ -76,22 +76,21 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Makes a starter without agents; `stop` is the request to stop, which is passed on to them.
+    /// Creates an empty set of agents. `stop` is the stop flag, which is passed on to them.
     pub fn new(stop: Arc<AtomicBool>, visibility: Visibility) -> Self {
         Self { stop, launcher: None, copies: Copies::new(visibility), job: None }
     }
 
-    /// Adds the agents of a job.
     pub fn with_job(self, job: Option<Job>) -> Self {
         Self { job, ..self }
     }
 
-    /// Starts the agents of some hosts, at one moment where they are different ones.
+    /// Starts the agents of several hosts in parallel, except for those on the same machine.
     ///
-    /// Each has an agent, or a sentence that says why it can't be reached or can't run this
-    /// program.
+    /// Returns an agent for each host, or a sentence that explains why the host can't be reached or
+    /// can't run this program.
     pub fn launch(&mut self, hosts: &[&Host]) -> Vec<Launched> {
-        // By the index of the host: agents start in another order than that of `hosts`.
+        // Keyed by the index of the host, because agents don't start in the order of `hosts`.
         let mut launched: BTreeMap<usize, Result<Remote, Gone>> = BTreeMap::new();
         let mut missing = Vec::new();
         for (index, host) in hosts.iter().enumerate() {
@@ -129,13 +128,13 @@ impl Agents {
     /// Starts the agent of one host.
     ///
     /// # Errors
-    /// When the host can't be reached or can't run this program; in a sentence.
+    /// If the host can't be reached or can't run this program; the message is a full sentence.
     pub fn launch_one(&mut self, host: &Host) -> Launched {
         self.launch(&[host]).swap_remove(0)
     }
 
-    /// Starts this program on other hosts with these words, which make it speak in other messages
-    /// than those of agents; all at one moment.
+    /// Starts this program on other hosts in parallel, with arguments that make it speak a
+    /// different protocol from that of agents.
     pub fn launch_as<In, Out>(
         &mut self,
         hosts: &[Host],
@@ -170,10 +169,10 @@ impl Agents {
         started
     }
 
-    /// Makes commands that run this program on a host, each with these words.
+    /// Makes this program available on a host and returns what starts it there.
     ///
     /// # Errors
-    /// When the host can't be reached or can't run this program; in a sentence.
+    /// If the host can't be reached or can't run this program; the message is a full sentence.
     pub fn program_on(&mut self, host: &Host) -> Result<HostProgram, Gone> {
         if host.ssh.is_none() {
             return Ok(HostProgram::Here);
@@ -188,7 +187,7 @@ impl Agents {
         Ok(HostProgram::There { launcher, host: host.clone(), path })
     }
 
-    /// Makes what starts agents over ssh, with the programs that may be copied to hosts.
+    /// Creates the launcher that starts agents over ssh, with the binaries it may copy to hosts.
     fn make_launcher(&self, host: &Host) -> Result<Launcher, Gone> {
         Launcher::new(LauncherOptions {
             binaries: candidate_programs(host)?,
@@ -200,24 +199,23 @@ impl Agents {
 
 /// This program on a host.
 pub enum HostProgram {
-    /// It is started on this host, where it may be upgraded meanwhile.
+    /// Runs on this host. Its file may be replaced by an upgrade in the meantime.
     Here,
-    /// It is started on another one.
+    /// Runs on another host.
     There {
-        /// The launcher that has put it there.
+        /// The launcher that copied it there.
         launcher: Arc<Launcher>,
-        /// The other host.
         host: Host,
-        /// Its path on that host.
+        /// Path of the binary on that host.
         path: String,
     },
 }
 
 impl HostProgram {
-    /// Makes a command that runs it with a word.
+    /// Builds a command that runs the program with one argument.
     ///
     /// # Errors
-    /// When the file of this program can't be found.
+    /// If the file of this program can't be found.
     pub fn command(&self, word: &str) -> std::io::Result<Command> {
         match self {
             Self::Here => {
@@ -231,7 +229,6 @@ impl HostProgram {
         }
     }
 
-    /// Says whether it runs on another host.
     pub const fn is_remote(&self) -> bool {
         matches!(self, Self::There { .. })
     }
@@ -240,7 +237,7 @@ impl HostProgram {
 /// The agents of one machine, each with the index of its host in the request.
 type Machine<'h> = Vec<(usize, &'h Host)>;
 
-/// Starts agents, one after the other where they are on one host.
+/// Starts agents: in parallel on different machines, one after the other on the same machine.
 fn start_all(
     machines: &[Machine<'_>],
     launcher: Option<&Launcher>,
@@ -261,7 +258,7 @@ fn start_all(
     started
 }
 
-/// Starts the agents of one machine: the first one puts the program there, the others find it.
+/// Starts the agents of one machine. The first one copies the program, the others reuse it.
 fn start_on_machine(
     machine: &Machine<'_>,
     launcher: Option<&Launcher>,
@@ -274,7 +271,7 @@ fn start_on_machine(
     started
 }
 
-/// Starts an agent; a panic while it starts is the error of its host.
+/// Starts an agent. A panic while starting it is reported as the error of its host.
 fn start_caught(
     host: &Host,
     launcher: Option<&Launcher>,
@@ -297,18 +294,18 @@ fn start_remote(
         return launcher.launch(host, stop);
     }
     let mut command = Command::new(this_program(host)?);
-    // A ctrl-C is for the controller, which then ends things in order.
+    // Ctrl-C is for the controller, which then shuts everything down in order.
     command.args(["agent", "--stdio"]).process_group(0);
     Remote::start(&mut command, &host.name, Arc::clone(stop))
 }
 
-/// Groups hosts by machine: a machine that plays several clients gets the program once.
+/// Groups hosts by machine, so that a machine with several clients gets the program only once.
 fn group_by_machine<'h>(hosts: &[(usize, &'h Host)]) -> Vec<Machine<'h>> {
     let mut machines: BTreeMap<_, Machine<'h>> = BTreeMap::new();
     for (index, host) in hosts {
         let machine = match &host.ssh {
             Some(ssh) => (Some((ssh.as_str(), &host.ssh_config)), 0),
-            // On this host no program is copied, so all start at once.
+            // Nothing is copied on this host, so its agents can all start at once.
             None => (None, *index),
         };
         machines.entry(machine).or_default().push((*index, *host));
@@ -316,13 +313,14 @@ fn group_by_machine<'h>(hosts: &[(usize, &'h Host)]) -> Vec<Machine<'h>> {
     machines.into_values().collect()
 }
 
-/// Programs that a host may be able to run, the best first.
+/// Binaries that a host may be able to run, best first.
 fn candidate_programs(host: &Host) -> Result<Vec<PathBuf>, Gone> {
     if let Some(named) = std::env::var_os("DFSBENCH_AGENT_BINARY") {
         return Ok(vec![named.into()]);
     }
     let mut programs = vec![this_program(host)?];
-    // The static one runs on hosts with another C library, and is the second choice for its size.
+    // The static binary runs on hosts with a different C library. It comes second because it is
+    // larger.
     if let Ok(beside) = own_program::find_beside("dfsbench-static")
         && beside.is_file()
     {

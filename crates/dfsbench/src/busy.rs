@@ -1,35 +1,35 @@
-//! Notices before a campaign begins that the host has other work.
+//! Checks before a campaign begins whether the host is busy with other work.
 //!
-//! The processors are watched while the tool's own ceiling is measured, so that it takes no time of
-//! its own. What other processes and the hypervisor use then is not there for the trials: figures
-//! vary more, and are lower.
+//! CPU usage is sampled while the tool's own ceiling is measured, so that it takes no extra time.
+//! CPU time used by other processes or the hypervisor is not available to the trials, which makes
+//! results lower and noisier.
 
 use lab::counters::{HostTime, process_cpu_ns};
 use model::units::three_digits;
 
-/// The most that others may use of all processors, as a share, before it is reported: from twice
-/// as much on, a pass has the caveat `processor-contention`.
+/// Share of all CPUs that others may use before we warn. At twice this share, a pass gets the
+/// caveat `processor-contention`.
 const OTHERS_SHARE_MAX: f64 = 0.05;
 
-/// Time of all processors below which shares are too coarse: the kernel counts hundredths of a
-/// second.
+/// Minimum CPU time to compute shares from. The kernel counts in hundredths of a second, so shares
+/// of less are too coarse.
 const COUNTED_NS_MIN: u64 = 200_000_000;
 
-/// Processor time up to a moment.
+/// CPU time up to some moment.
 #[derive(Clone, Copy)]
 pub struct ProcessorTimes {
     host: HostTime,
-    /// Processor time of this process.
+    /// CPU time of this process.
     own_ns: u64,
 }
 
 impl ProcessorTimes {
-    /// Reads them; `None` where the kernel does not tell.
+    /// Reads the current counters; `None` if the kernel doesn't provide them.
     pub fn read() -> Option<Self> {
         Some(Self { host: HostTime::read()?, own_ns: process_cpu_ns() })
     }
 
-    /// Describes the work of other processes between two moments, where it is enough to matter.
+    /// Describes the work of other processes between two moments, if there was enough to matter.
     pub fn describe_others(self, after: Self) -> Option<String> {
         let all_ns = after.host.all_ns.saturating_sub(self.host.all_ns);
         if all_ns < COUNTED_NS_MIN {
@@ -53,7 +53,8 @@ impl ProcessorTimes {
 mod tests {
     use super::*;
 
-    /// Times in hundredths of a second, that of this process in seconds.
+    /// Builds times from hundredths of a second, except for this process's own, which are in
+    /// seconds.
     fn times(user: u64, idle: u64, steal: u64, own_s: f64) -> ProcessorTimes {
         let busy_ns = (user + steal) * 10_000_000;
         let host = HostTime { busy_ns, all_ns: busy_ns + idle * 10_000_000 };
@@ -63,7 +64,7 @@ mod tests {
     #[test]
     fn reports_only_foreign_work() {
         let before = times(1_000, 5_000, 0, 2.0);
-        // 60 ticks of two processors in 300 ms: 30 are ours, 2 those of other processes.
+        // 60 ticks on two CPUs in 300 ms: 30 are ours, 2 belong to other processes.
         assert_eq!(before.describe_others(times(1_032, 5_028, 0, 2.3)), None);
         let busy = before.describe_others(times(1_054, 5_006, 0, 2.3)).unwrap();
         assert!(busy.starts_with("this host is busy: other programs use 40"), "{busy}");

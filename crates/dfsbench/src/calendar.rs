@@ -1,21 +1,21 @@
-//! The wall clock, and what is made unique by it.
+//! The wall clock, and unique numbers derived from it.
 //!
-//! The only file of the program that reads the wall clock: everything else gets its instants as
-//! arguments. What is measured never depends on it.
+//! This is the only file of the program that reads the wall clock; everything else gets times as
+//! arguments. Measurements never depend on it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Reads the wall clock in nanoseconds since 1970 UTC.
+/// Returns the wall-clock time in nanoseconds since 1970 UTC.
 fn wall_clock_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
-/// Reads the wall clock in milliseconds since 1970 UTC.
+/// Returns the wall-clock time in milliseconds since 1970 UTC.
 pub fn now_unix_ms() -> u64 {
     wall_clock_ns() / 1_000_000
 }
 
-/// Makes a number that no other campaign has, from the time and the process.
+/// Returns a number unique to this campaign, derived from the time and the process ID.
 pub fn token() -> u64 {
     model::random::draw(wall_clock_ns(), u64::from(std::process::id()))
 }

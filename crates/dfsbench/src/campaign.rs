@@ -1,12 +1,12 @@
 //! `dfsbench run`: from the plan to the report.
 //!
-//! Checks come first, in the order in which they cost: plan, results file, target. Only when all
-//! of them pass is anything written. What was measured before a later failure is kept in the file.
+//! Checks come first, cheapest first: plan, results file, target. Nothing is written until all of
+//! them pass. Results measured before a later failure are kept in the file.
 //!
-//! [`run`] reads the plan and resolves it, [`Session::start`] checks the outputs and gathers the
+//! [`run`] reads and resolves the plan, [`Session::start`] checks the outputs and gathers the
 //! agents of a job, and [`Session::run_plan`] does the rest: it reaches the other agents
 //! ([`runner`]), prepares and measures ([`measure`]), and reports ([`reporting`]). Commands that
-//! make campaigns of other plans join at the second step.
+//! run campaigns from other kinds of plans join in at the second step.
 
 mod measure;
 mod observer;
@@ -29,10 +29,10 @@ pub use observer::without_progress;
 pub use reporting::write_page;
 pub use session::{Session, check_outputs, page_path};
 
-/// Makes the campaign that the arguments ask for.
+/// Runs the campaign that the arguments describe.
 ///
 /// # Errors
-/// When it can't be begun; what was measured before a later error is in the results file.
+/// If it can't be started. Results measured before a later error are in the results file.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
     let mut around = plan_source::surroundings_of_job(&args.job)?;
@@ -44,7 +44,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     plan.check_destroy(&args.making.allow_destroy)?;
     let session = Session::start(&args.making, &args.job)?;
-    // The hosts of a job have names only now.
+    // The hosts of a job only have names from here on.
     if session.add_job_hosts(&mut around) {
         plan = Plan::resolve(&raw, &around)?;
     }
@@ -52,10 +52,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 }
 
 impl Session<'_> {
-    /// Makes a plan's campaign, or what is missing of the one that is resumed, and reports it.
+    /// Runs a plan's campaign, or the missing part of a resumed one, and reports it.
     ///
     /// # Errors
-    /// As [`run`].
+    /// Same as [`run`].
     pub fn run_plan(mut self, mut plan: Plan, question: &Question) -> Result<ExitCode, Failure> {
         let progress = Progress::new(&plan, self.visibility());
         let mut observer = self.observe(progress, controller::steps(&plan).len())?;
@@ -66,7 +66,7 @@ impl Session<'_> {
     }
 }
 
-/// Warns of settings that were written and that no run depends on.
+/// Warns about settings that have no effect on any run.
 pub fn warn_of_idle_settings(plan: &Plan) {
     for idle in &plan.without_effect {
         output::message(&format!("warning: {idle}"));

@@ -1,7 +1,7 @@
-//! `dfsbench capture`: a trace from packet captures, or of an interface.
+//! `dfsbench capture`: creates a trace from packet captures or a network interface.
 //!
-//! The crate `trace` does the work; this command opens the files, stops at ctrl-C with a trace of
-//! what was read until then, and says how complete it is.
+//! The `trace` crate does the work. This command opens the files, stops on Ctrl-C with a trace of
+//! everything read so far, and reports how complete the trace is.
 
 pub mod gaps;
 mod interface;
@@ -22,15 +22,15 @@ use crate::output_file::{self, StreamedFile};
 use crate::{output, signals};
 use interface::{Interface, InterfaceError};
 
-/// Milliseconds for which packets of an interface are waited for.
+/// How long to wait for packets of an interface, in milliseconds.
 const WAIT_MS: u32 = 100;
-/// Packets between two looks at the flag of a request to stop.
+/// Packets between two checks of the stop flag.
 const PACKETS_PER_CHECK: u64 = 1024;
 
-/// Makes a trace.
+/// Creates a trace.
 ///
 /// # Errors
-/// When a capture can't be read, has no NFS in it, or the trace can't be written.
+/// If a capture can't be read or contains no NFS, or if the trace can't be written.
 pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
     let path = match args.output.to_str() {
         Some(STDIN) => Path::new("/dev/stdout"),
@@ -39,7 +39,7 @@ pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
     output_file::check_with_inputs(Some(path), &args.captures)?;
     let mut sources = Vec::new();
     for capture in &args.captures {
-        // All of them are opened before anything is written: a name that is wrong ends it at once.
+        // Open all of them before writing anything, so that a wrong name fails right away.
         sources.push((name_of(capture), input_file::open_stream(capture, "capture")?));
     }
     let live = match &args.interface {
@@ -74,7 +74,7 @@ pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Why a capture gives up.
+/// Why a capture was aborted.
 enum Stopped {
     Source(Failure),
     Trace(TraceError),
@@ -88,7 +88,7 @@ impl From<TraceError> for Stopped {
 
 type Source = (String, Box<dyn Read>);
 
-/// An interface, and for how long it is captured.
+/// An interface and how long to capture it.
 struct Live {
     interface: Interface,
     time_ns: u64,
@@ -110,7 +110,7 @@ impl Live {
     }
 }
 
-/// Captures an interface until its time is over or the user wants to stop.
+/// Captures an interface until the time is up or the user stops it.
 fn capture_interface(
     file: &mut StreamedFile,
     settings: CaptureSettings,
@@ -192,7 +192,7 @@ fn describe_nothing(args: &CaptureArgs, counters: &Counters) -> String {
     )
 }
 
-/// Says in a few lines what is in the trace, and what is missing in it.
+/// Describes in a few lines what the trace contains and what is missing.
 fn describe(counters: &Counters, bytes: u64) -> Vec<String> {
     let per_call = bytes as f64 / counters.calls as f64;
     let mut lines = vec![format!(

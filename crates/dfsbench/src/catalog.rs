@@ -1,7 +1,7 @@
 //! `dfsbench list`, `show`, `note`, `tag`, `rm`, `import`, `export`: managing a results file.
 //!
-//! Nothing is lost by one slip: notes and tags are added, a removal asks for the number twice, and
-//! a merge leaves the other file as it is.
+//! A single slip can't lose anything: notes and tags are added, a removal requires the ID twice,
+//! and an import doesn't change the other file.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::{calendar, joined, output, trace_export};
 /// Lists the campaigns of a results file.
 ///
 /// # Errors
-/// When the file can't be read.
+/// If the file can't be read.
 pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let mut campaigns = Vec::new();
@@ -35,7 +35,7 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Returns whether a campaign has all that the arguments restrict the list to.
+/// Returns true if a campaign matches all filters in the arguments.
 fn is_wanted(line: &CampaignLine, args: &ListArgs) -> bool {
     if let Some(state) = args.state
         && line.state != state.into()
@@ -53,7 +53,7 @@ fn is_wanted(line: &CampaignLine, args: &ListArgs) -> bool {
 /// Shows one campaign.
 ///
 /// # Errors
-/// When the file can't be read, or holds no such campaign.
+/// If the file can't be read or doesn't contain the campaign.
 pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let id = joined::campaign_id(&store, args.campaign)?;
@@ -76,29 +76,29 @@ pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Writes a note.
+/// Adds a note to a campaign.
 ///
 /// # Errors
-/// When there is no such campaign, or the file can't be written to.
+/// If there is no such campaign or the file can't be written.
 pub fn note(args: &NoteArgs) -> Result<ExitCode, Failure> {
     let note = Note { written_unix_ms: calendar::now_unix_ms(), text: args.text.clone() };
     open_to_change(&args.results)?.add_note(args.campaign, &note)?;
     Ok(End::Ok.into())
 }
 
-/// Gives and takes tags.
+/// Adds and removes tags.
 ///
 /// # Errors
-/// As [`note`]; also when a word can't be a tag.
+/// Same as [`note`]; also if a word is not a valid tag.
 pub fn tag(args: &TagArgs) -> Result<ExitCode, Failure> {
     open_to_change(&args.results)?.set_tags(args.campaign, &args.tags, &args.remove)?;
     Ok(End::Ok.into())
 }
 
-/// Removes a campaign, if its number is given twice.
+/// Removes a campaign, if its ID is given twice.
 ///
 /// # Errors
-/// When the number is not given twice, there is no such campaign, or the file can't be written to.
+/// If the ID is not given twice, there is no such campaign, or the file can't be written.
 pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
     let id = args.campaign;
     let line = Store::open_existing(&args.results)?.line(id)?;
@@ -117,7 +117,7 @@ pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
         }
     }
     let mut store = open_to_change(&args.results)?;
-    // The removal is complete before the file is made smaller, which may fail for want of room.
+    // The removal is complete before the file is compacted, which may fail if the disk is full.
     store.remove(id)?;
     output::message(&format!("removed {what}"));
     if let Err(error) = store.compact() {
@@ -126,11 +126,11 @@ pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Takes the campaigns of another file.
+/// Imports the campaigns of another file.
 ///
 /// # Errors
-/// When the other file can't be read or holds what is not known here, or this one can't be
-/// written to.
+/// If the other file can't be read or contains something that this release doesn't know, or if this
+/// file can't be written.
 pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Store::open_existing(&args.from)?;
     let mut store = Store::open_or_create(&args.results)?;
@@ -144,7 +144,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
                 format!("is here already as campaign {id}{}", describe_gained(gained))
             }
         };
-        // Writing to a string never fails.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, "campaign {} ({name}) {became}", from.id);
     }
     if text.is_empty() {
@@ -154,10 +154,10 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Writes campaigns for other programs.
+/// Exports campaigns for other programs.
 ///
 /// # Errors
-/// When the file can't be read, holds no such campaign, or the directory can't be made.
+/// If the file can't be read, doesn't contain the campaign, or the directory can't be created.
 pub fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let exported = if let Some(trace) = &args.trace {
         trace_export::export(trace, &args.directory, args.format.into())?
@@ -173,7 +173,7 @@ pub fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Opens a file that must be there already, to change it.
+/// Opens an existing file for writing.
 fn open_to_change(path: &Path) -> Result<Store, Failure> {
     Store::open_existing(path)?;
     Ok(Store::open_or_create(path)?)
@@ -188,7 +188,7 @@ fn list_campaign(
     Ok(ListedCampaign { size_bytes, verdicts: Verdicts::from_campaign(campaign), line })
 }
 
-/// `3 runs with 12 trials`.
+/// Formats a size such as `3 runs with 12 trials`.
 fn count_runs(line: &CampaignLine) -> String {
     let [runs, trials] = [line.runs, line.trials].map(|count| count as usize);
     format!("{} with {}", count_noun(runs, "run"), count_noun(trials, "trial"))
@@ -198,7 +198,7 @@ fn count_noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Describes the additions to a campaign from its copy, to stand after its number.
+/// Describes what a campaign gained from its copy, to be appended to its ID.
 fn describe_gained(gained: Gained) -> String {
     let Gained { runs, trials, notes, tags, differ } = gained;
     let mut text = String::new();

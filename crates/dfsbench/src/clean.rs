@@ -1,7 +1,7 @@
-//! `dfsbench clean`: restores what campaigns that were killed left changed on hosts.
+//! `dfsbench clean`: restores changes to hosts that were left by killed campaigns.
 //!
-//! Each host replays its own undo log; so this host, and the hosts of a plan or of the command
-//! line, are cleaned in turn; a host that can't be reached doesn't stop the others.
+//! Each host replays its own undo log. This host and the hosts of a plan or of the command line are
+//! cleaned in turn; a host that can't be reached doesn't stop the others.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ use crate::{output, output_file, plan_source, signals, temporary, user_dirs};
 /// Cleans this host and those that are named.
 ///
 /// # Errors
-/// When the plan can't be read, a host can't be reached, or something can't be restored.
+/// If the plan can't be read, a host can't be reached, or something can't be restored.
 pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
     let records_dir = user_dirs::records_dir();
@@ -108,7 +108,7 @@ pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     Err(Failure::Lab(refused.join("\n       ")))
 }
 
-/// Removes the compressed programs that campaigns keep for their next agents over ssh.
+/// Removes the compressed programs that campaigns cache for their next agents over ssh.
 fn remove_cache() {
     let Some(cache) = user_dirs::cache_dir() else { return };
     let RemovedPrograms { files, bytes } = ssh::remove_cached_programs(&cache);
@@ -126,7 +126,7 @@ fn find_host(name: &str, args: &CleanArgs) -> Host {
     Host { ssh: Some(name.to_owned()), ssh_config: args.ssh_config.clone(), ..Host::here(name) }
 }
 
-/// Has a host restore what it finds in its undo log.
+/// Makes a host restore everything in its undo log.
 fn clean_host(
     host: &Host,
     stop: &Arc<AtomicBool>,
@@ -149,7 +149,7 @@ fn describe_restored(host: &str, changes: &[RestoredChange]) -> String {
     }
     let mut text = String::new();
     for RestoredChange { campaign, what, refused, stays } in changes {
-        // Writing to a string never fails.
+        // Writing to a `String` never fails.
         let _ = match refused {
             None => writeln!(text, "{host}: restored: {what} (campaign {campaign})"),
             Some(_) if stays.is_empty() => {

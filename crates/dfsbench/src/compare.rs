@@ -1,8 +1,8 @@
-//! `dfsbench compare` and `dfsbench factors`: what stored campaigns say about each other.
+//! `dfsbench compare` and `dfsbench factors`: comparisons of stored campaigns.
 //!
-//! Offline, as `dfsbench report` is: the results files are the only input and are not changed.
-//! Arguments become rules, bounds and selections first; every refusal names the flag, the value and
-//! what would do.
+//! Like `dfsbench report`, these work offline: results files are the only input and are not
+//! changed. Arguments are first turned into rules, bounds and selections; every error names the
+//! flag, the value and a valid alternative.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,19 +22,19 @@ use crate::{joined, memory_guard, output, output_file, replay};
 /// Settings that rows must have, as (name, value).
 type Only = Vec<(String, String)>;
 
-/// The largest slowdown that can be a bound, as a share: a hundred times as long.
+/// Upper limit of a slowdown bound, as a share: 100 times as long.
 const SLOWDOWN_MAX: f64 = 99.0;
 
-/// So many values of a setting are named where none of them was meant.
+/// Maximum number of values of a setting to list when none of them matches.
 const VALUES_MAX: usize = 30;
 
-/// The measures that a bare `--max-slowdown 20%` bounds.
+/// Measures that a bare `--max-slowdown 20%` applies to.
 const USUAL_TIMES: [Measure; 2] = [Measure::ResponseP50, Measure::ResponseP99];
 
 /// Compares two campaigns, or two selections of one.
 ///
 /// # Errors
-/// When a campaign can't be found, a selection is empty, or nothing is left to compare.
+/// If a campaign can't be found, a selection is empty, or nothing is left to compare.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     if let (before, Some(after)) = (&args.before, &args.after)
         && replay::is_document(before)
@@ -85,7 +85,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     Ok(decide_end(&compared, args.inconclusive).into())
 }
 
-/// The command without its selections, to be repeated with others.
+/// Returns the command without its selections, so that it can be repeated with others.
 fn describe_command(args: &CompareArgs) -> String {
     let mut command = format!("dfsbench compare {}", args.before);
     if let Some(after) = &args.after {
@@ -97,7 +97,7 @@ fn describe_command(args: &CompareArgs) -> String {
     command
 }
 
-/// Refuses what has no row on one side, or, where no bound asks for it, no pair.
+/// Returns an error if one side has no rows or, unless a bound is given, no row has a counterpart.
 fn check_anything(compared: &CampaignComparison, campaigns: [&Campaign; 2]) -> Result<(), Failure> {
     let [before, after] = &compared.sides;
     let Some(first) = compared.left_out.first() else {
@@ -128,7 +128,7 @@ fn check_anything(compared: &CampaignComparison, campaigns: [&Campaign; 2]) -> R
     )))
 }
 
-/// Returns what makes two campaigns comparable that chose their load points by themselves.
+/// Advises how to compare two curves that chose their own load points.
 fn curve_hint(campaigns: [&Campaign; 2]) -> Option<String> {
     let [Question::Curve(before), Question::Curve(after)] = campaigns.map(|one| &one.question)
     else {
@@ -148,10 +148,10 @@ fn curve_hint(campaigns: [&Campaign; 2]) -> Option<String> {
     ))
 }
 
-/// Shows which factors change a campaign's figures.
+/// Shows which factors affect the results of a campaign.
 ///
 /// # Errors
-/// When the campaign can't be found, or nothing in it varies.
+/// If the campaign can't be found or nothing in it varies.
 pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     let joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
     let effects = FactorEffects::from_joined(&joined);
@@ -166,7 +166,7 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Why no kind of pass has factors, by the first of them.
+/// Explains why no kind of pass has factors, using the first kind as an example.
 fn no_factors(joined: &JoinedCampaigns, effects: &FactorEffects) -> Failure {
     let begin = match joined.members() {
         [one] => format!("campaign {} has no factors to compare", one.id),
@@ -189,23 +189,23 @@ fn decide_end(compared: &CampaignComparison, inconclusive: Inconclusive) -> End 
     if compared.has_lost() {
         End::Lost
     } else if compared.is_undecided() && inconclusive == Inconclusive::Fail {
-        // What can't be compared has not been shown to be as fast as before.
+        // A row that can't be compared has not been shown to be as fast as before.
         End::Invalid
     } else {
         End::Ok
     }
 }
 
-/// Loads a campaign by its name; returns the name of its file, too.
+/// Loads a campaign by its name, and also returns the name of its file.
 fn load_campaign(named: &str, results: &Path) -> Result<(Campaign, String), Failure> {
     let (store, id) = joined::find_campaign(named, results)?;
     Ok((memory_guard::load(&store, id)?, store.path().display().to_string()))
 }
 
-/// Reads what counts as a difference and what as too much of one.
+/// Parses what counts as a difference and what exceeds a bound.
 ///
 /// # Errors
-/// When a share is none, a measure is unknown, or the smallest effect would hide a bound.
+/// If a share is invalid, a measure is unknown, or the smallest effect would hide a bound.
 fn read_rules(args: &CompareArgs) -> Result<ComparisonRules, Failure> {
     let mut bounds = Vec::new();
     if let Some(text) = &args.max_loss {
@@ -239,7 +239,7 @@ fn read_rules(args: &CompareArgs) -> Result<ComparisonRules, Failure> {
     Ok(ComparisonRules { effect, adjust: args.adjust == Adjust::Holm, bounds })
 }
 
-/// Reads `20%` or `p99=20%`.
+/// Parses `20%` or `p99=20%`.
 fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
     const FLAG: &str = "--max-slowdown";
     let Some((name, value)) = text.split_once('=') else {
@@ -248,7 +248,7 @@ fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
     };
     let Some(measure) = Measure::time_named(name.trim()) else {
         let mut names = Vec::new();
-        // The first one is the rate.
+        // Skip the first measure, which is the rate.
         for measure in &Measure::ALL[1..] {
             names.push(measure.name());
         }
@@ -261,7 +261,7 @@ fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
     Ok(vec![Bound { measure, share: parse_share(FLAG, value, SLOWDOWN_MAX)? }])
 }
 
-/// Reads a share in percent, from 0 to less than `end`.
+/// Parses a share in percent, from 0 to less than `end`.
 fn parse_share(flag: &str, text: &str, end: f64) -> Result<f64, Failure> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
@@ -273,10 +273,11 @@ fn parse_share(flag: &str, text: &str, end: f64) -> Result<f64, Failure> {
     }
 }
 
-/// Reads the restriction of each side: one `--where` is for both, two are for one each.
+/// Parses the selection of each side. A single `--where` applies to both sides, two apply to one
+/// side each.
 ///
 /// # Errors
-/// When a setting or a value is none that a run of the side has.
+/// If no run of the side has the setting or the value.
 fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], Failure> {
     let texts = match only {
         [] => return Ok([Vec::new(), Vec::new()]),
@@ -303,7 +304,7 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
             )));
         }
         if name.starts_with("label.") {
-            // All runs of a campaign have the labels of its hosts: it is selected as a whole.
+            // Host labels apply to all runs of a campaign, so the campaign is selected as a whole.
             check_label(campaign, &name, &value)?;
             continue;
         }
@@ -325,7 +326,7 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
     Ok(only)
 }
 
-/// Refuses a label, or a value of one, that no host of a campaign has.
+/// Returns an error for a label, or a label's value, that no host of a campaign has.
 fn check_label(campaign: &Campaign, name: &str, value: &str) -> Result<(), Failure> {
     let id = campaign.id;
     let values = label_values(campaign, name);
@@ -346,7 +347,7 @@ fn check_label(campaign: &Campaign, name: &str, value: &str) -> Result<(), Failu
     Err(Failure::Usage(format!("--where: {what}")))
 }
 
-/// Names the first values of a setting, and how many more there are.
+/// Lists the first values of a setting and the number of the others.
 fn name_few(values: &[String]) -> String {
     match values.split_at_checked(VALUES_MAX) {
         Some((first, more)) if !more.is_empty() => {

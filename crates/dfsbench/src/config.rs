@@ -1,6 +1,6 @@
-//! `dfsbench config`: which defaults are effective, and where each is set.
+//! `dfsbench config`: shows which defaults are in effect and where each one is set.
 //!
-//! Nothing is changed. Reading the defaults is part of `crate::args`.
+//! Nothing is changed. The defaults are read by `crate::args`.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use crate::output::Printable;
 /// Shows the defaults that are set, or all flags of a command.
 ///
 /// # Errors
-/// When the configuration can't be used, or there is no such command.
+/// If the configuration is invalid or there is no such command.
 pub fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
     let mut command = args::command();
     let file = args::config_file();
@@ -50,14 +50,13 @@ pub fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// A line of the output.
 struct Row {
     flag: String,
     value: String,
     from: String,
-    /// Names of the commands for which it is effective.
+    /// Names of the commands in which the default takes effect.
     commands: Vec<String>,
-    /// Number of all commands with this flag; 0 where one command alone is shown.
+    /// Number of all commands with this flag; 0 if only one command is shown.
     with_flag: usize,
 }
 
@@ -98,7 +97,7 @@ fn find_command<'a>(command: &'a Command, name: &str) -> Result<&'a Command, Fai
     Err(Failure::Usage(format!("there is no command `{name}` (hint: {hint})")))
 }
 
-/// Lists what the environment and the file set, each with the commands that it is effective for.
+/// Lists everything set by the environment and the file, and in which commands it takes effect.
 fn list_entries(defaults: &Defaults, command: &Command) -> Vec<Row> {
     let mut rows = Vec::new();
     for Checked { entry, .. } in defaults.entries() {
@@ -142,7 +141,7 @@ fn list_flags(defaults: &Defaults, command: &Command) -> Vec<Row> {
     rows
 }
 
-/// Returns the default that is built in: clap's, or the one that the help names.
+/// Returns the built-in default: the one known to clap or the one given in the help.
 fn built_in(arg: &Arg) -> String {
     let mut values = Vec::new();
     for value in arg.get_default_values() {

@@ -1,7 +1,7 @@
 //! `dfsbench contenders`: the systems of a stored campaign side by side.
 //!
-//! Offline, as `dfsbench report` is. What contenders differ in is known before they are measured:
-//! it is described here for the dry run and for the start of a campaign, too.
+//! Like `dfsbench report`, this works offline. The differences between contenders are known before
+//! they are measured, so they are also described here for dry runs and at the start of a campaign.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -18,10 +18,10 @@ use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{joined, memory_guard, output, output_file};
 
-/// Writes the comparison of a campaign's contenders.
+/// Prints or writes the comparison of a campaign's contenders.
 ///
 /// # Errors
-/// When there is no such campaign, or no such contender.
+/// If there is no such campaign or no such contender.
 pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         output_file::check(path, Some(&args.results))?;
@@ -51,17 +51,17 @@ pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
     Ok(if compared.has_failed { End::Invalid } else { End::Ok }.into())
 }
 
-/// Refuses a name that no contender of a campaign has.
+/// Builds the error for a contender that a campaign doesn't have.
 pub fn unknown_contender(flag: &str, name: &str, known: &[String]) -> Failure {
     let known = known.join("`, `");
     Failure::Usage(format!("{flag}: there is no contender `{name}` (hint: there are `{known}`)"))
 }
 
-/// Describes in what the contenders of a plan differ besides the system; empty for plans that
-/// compare no systems.
+/// Describes how the contenders of a plan differ besides the system; empty for plans that don't
+/// compare systems.
 ///
-/// That is a table with a column for each contender, or the contenders of each value where a
-/// terminal of so many columns has no room for them.
+/// The result is a table with a column per contender. If that is too wide for a terminal with this
+/// many columns, each value is followed by its contenders instead.
 pub fn describe_differences(plan: &Plan, columns: usize) -> String {
     if !compares_systems(&plan.runs) {
         return String::new();
@@ -99,13 +99,13 @@ pub fn describe_differences(plan: &Plan, columns: usize) -> String {
     text
 }
 
-/// The contenders that have the same value.
+/// Contenders that share a value.
 struct SameValue<'a> {
     value: &'a str,
     contenders: Vec<&'a str>,
 }
 
-/// Groups contenders by their values, in the order in which these come first.
+/// Groups contenders by their values, in order of first appearance.
 fn group_by_value<'a>(contenders: &'a [String], values: &'a [String]) -> Vec<SameValue<'a>> {
     let mut groups: Vec<SameValue<'a>> = Vec::new();
     for (contender, value) in std::iter::zip(contenders, values) {
@@ -117,8 +117,8 @@ fn group_by_value<'a>(contenders: &'a [String], values: &'a [String]) -> Vec<Sam
     groups
 }
 
-/// Says in a line in what the contenders of a plan differ besides the system; `None` where that is
-/// nothing.
+/// Describes in one line how the contenders of a plan differ besides the system; `None` if they
+/// don't.
 pub fn note_differences(plan: &Plan) -> Option<String> {
     if !compares_systems(&plan.runs) {
         return None;
@@ -126,7 +126,7 @@ pub fn note_differences(plan: &Plan) -> Option<String> {
     let mut names = String::new();
     for difference in differences(&plan.runs) {
         let comma = if names.is_empty() { "" } else { ", " };
-        // Writing to a String can't fail.
+        // Writing to a `String` never fails.
         let _ = write!(names, "{comma}{}", difference.what);
     }
     if names.is_empty() {

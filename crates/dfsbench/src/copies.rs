@@ -1,7 +1,7 @@
 //! Shows how the program is copied to hosts: a line now and then, and one at the end.
 //!
-//! Principal type: [`Copies`], which adds up the copies that hosts get at one moment. Nothing is
-//! printed where no host needs one.
+//! [`Copies`] is the main type. It adds up all copies made at the same time. Nothing is printed if
+//! no host needs a copy.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,21 +12,21 @@ use model::units::Size;
 use crate::output::{self, lock_always};
 use crate::progress::Visibility;
 
-/// How often a line is printed while the program is copied.
+/// Interval between lines while the program is copied.
 const SHOWN_EVERY: Duration = Duration::from_secs(2);
 
-/// The copies of some hosts.
+/// The copies to several hosts.
 pub struct Copies {
     totals: Arc<Mutex<Totals>>,
     visibility: Visibility,
 }
 
-/// Sums over the hosts that get a copy at one moment.
+/// Totals over the hosts that get a copy at the same time.
 #[derive(Default)]
 struct Totals {
     begun: Option<Instant>,
     shown: Option<Instant>,
-    /// Hosts that are to get it, and those that have it.
+    /// Number of hosts that need a copy, followed by the number that already got it.
     hosts: usize,
     copied: usize,
     wire_bytes: u64,
@@ -34,12 +34,11 @@ struct Totals {
 }
 
 impl Copies {
-    /// Begins without a copy.
     pub fn new(visibility: Visibility) -> Self {
         Self { totals: Arc::default(), visibility }
     }
 
-    /// Returns a receiver of the steps of all copies.
+    /// Returns an observer for the steps of all copies.
     pub fn observer(&self) -> CopyObserver {
         let (totals, visibility) = (Arc::clone(&self.totals), self.visibility);
         Arc::new(move |event| {
@@ -52,7 +51,7 @@ impl Copies {
         })
     }
 
-    /// Prints what the copies took that were made since this was last called.
+    /// Prints a summary of the copies made since the last call.
     pub fn finish(&self) {
         let totals = std::mem::take(&mut *lock_always(&self.totals));
         if let Some(line) = totals.summary(Instant::now())
@@ -64,7 +63,7 @@ impl Copies {
 }
 
 impl Totals {
-    /// Adds a step; returns a line where it is time for one.
+    /// Adds a step, and returns a line if it is time to print one.
     fn note(&mut self, event: CopyEvent, now: Instant) -> Option<String> {
         match event {
             CopyEvent::Begun { wire_bytes } => {

@@ -1,8 +1,8 @@
 //! `dfsbench curve`: response time over throughput, at evenly spaced load points.
 //!
-//! A curve is a plan like any other, with the load points as levels of `rate`: it is walked,
-//! stored and gone on with as `dfsbench run` does it. Where the heaviest load is not named, a short
-//! closed loop finds it first. The report shows what was found, from the results file.
+//! A curve is an ordinary plan that has the load points as levels of `rate`, so it is run, stored
+//! and resumed just like `dfsbench run` does it. If the maximum load isn't given, a short closed
+//! loop finds it first. The report computes the curve from the results file.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::presets::Preset;
 use crate::progress::{Progress, Visibility};
 use crate::{dry_run, output, plan_source};
 
-/// A heaviest load below this is no load, in ops per second.
+/// Smallest useful maximum load, in ops per second.
 const LEAST: u64 = 50;
 
-/// Draws the curve that the arguments ask for.
+/// Measures the curve that the arguments describe.
 ///
 /// # Errors
-/// As [`campaign::run`], and where a load can't be offered to what is to be measured.
+/// Same as [`campaign::run`]; also if a load can't be offered to the target.
 pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let bound = bound_of(args)?;
     let launcher = args.run.job.launcher;
@@ -60,7 +60,7 @@ pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let plan = plan_with_loads(&raw, &around, &loads_per_s)?;
     let mut request = CurveRequest { loads_per_s, maximum, bound, ..mix_of(&plan) };
     if let Some(bound) = bound {
-        // A search chooses its loads itself, by what it found so far.
+        // A search picks each load based on the results so far.
         request.loads_per_s.clear();
         let heaviest = plan_with_loads(&raw, &around, &[request.maximum.per_s])?;
         return search_under_bound(session, heaviest, &request, bound);
@@ -92,7 +92,7 @@ fn describe(
     Ok(End::Ok.into())
 }
 
-/// Reads the plan and fills in what a curve wants.
+/// Reads the plan and adds what a curve needs.
 fn read_plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure> {
     let flags = args.run.overrides();
     if flags.settings.contains_key(&Setting::Rate) {
@@ -111,7 +111,7 @@ fn read_plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure
     Ok(raw)
 }
 
-/// Reads the plan that is named; without a name, one for the in-memory server.
+/// Reads the plan that is named, or creates one for the in-memory server if none is.
 fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
     let mix =
         Overrides { workload: vec![Workload::OpMix.name().to_owned()], ..Overrides::default() };
@@ -120,7 +120,7 @@ fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
         None => RawPlan::for_target(TargetArg::embedded(User::default())),
         Some(text) => plan_source::named(text)?,
     };
-    // A plan has workloads of its own; a bare target gets the usual mix.
+    // A plan has its own workloads; a bare target gets the default mix.
     let is_plan = match args.run.target.as_deref() {
         Some(text) => plan_source::is_plan_file(text) || Preset::named(text).is_some(),
         None => false,
@@ -132,10 +132,10 @@ fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
     Ok(raw)
 }
 
-/// Finds the heaviest load; `light` is the plan with a load of next to nothing.
+/// Finds the maximum load. `light` is the plan with a negligible load.
 ///
 /// # Errors
-/// When the loop can't be made, or gets next to nothing done.
+/// If the loop can't be run, or if it completes hardly any ops.
 fn find_maximum(session: &Session<'_>, mut light: Plan) -> Result<LoadMaximum, Failure> {
     closed_loop::close_loops(&mut light);
     if session.visibility() == Visibility::Shown {
@@ -164,10 +164,10 @@ fn find_maximum(session: &Session<'_>, mut light: Plan) -> Result<LoadMaximum, F
     Ok(LoadMaximum { per_s: found.per_s(), found: Some(found) })
 }
 
-/// Searches for the heaviest load of each run, whatever its other settings are.
+/// Searches for the maximum load of each run, for every combination of its other settings.
 ///
 /// # Errors
-/// As [`Session::run_plan`].
+/// Same as [`Session::run_plan`].
 fn search_under_bound(
     mut session: Session<'_>,
     mut heaviest: Plan,
@@ -196,7 +196,7 @@ fn search_under_bound(
     Ok(made?.0.into())
 }
 
-/// Reports what was found.
+/// Reports the loads that were found.
 fn report_search(
     session: &Session<'_>,
     found: LoadsUnderBound,
@@ -206,7 +206,7 @@ fn report_search(
     if !are_known || campaign.state != CampaignState::Complete {
         return Ok((End::Invalid, campaign));
     }
-    // Load points beyond the bound break a rule, and a search needs some of them.
+    // Load points beyond the bound are invalid, but a search needs some of them.
     Ok((if end == End::Invalid { End::Ok } else { end }, campaign))
 }
 
@@ -226,7 +226,7 @@ fn bound_of(args: &CurveArgs) -> Result<Option<ResponseBound>, Failure> {
     Ok(Some(ResponseBound { most_ns, quantile_permille }))
 }
 
-/// Parses a percentile, from 1 to less than 100; the result is in tenths of a percent.
+/// Parses a percentile from 1 to less than 100; the result is in tenths of a percent.
 fn parse_quantile(text: &str) -> Result<u32, Failure> {
     match text.trim().parse::<f64>() {
         Ok(percent) if (1.0..100.0).contains(&percent) => Ok((percent * 10.0).round() as u32),

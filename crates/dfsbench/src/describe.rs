@@ -1,6 +1,7 @@
-//! `dfsbench describe`: what a trace says about its load, and a plan with such a load.
+//! `dfsbench describe`: describes the load in a trace, or writes a plan with a similar load.
 //!
-//! The crate `trace` reads and describes; this command opens the file and prints.
+//! The `trace` crate reads and describes the trace; this command opens the file and prints the
+//! result.
 
 mod document;
 mod op_plan;
@@ -17,13 +18,13 @@ use crate::output::Printable;
 use crate::output_file;
 use crate::replay;
 
-/// Bytes that are read at once.
+/// Size of the read buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Describes a trace.
 ///
 /// # Errors
-/// When it can't be read, or is no whole trace.
+/// If it can't be read or is not a complete trace.
 pub fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
     let name = args.trace.display();
     output_file::check_with_inputs(args.output.as_deref(), [&args.trace])?;

@@ -1,7 +1,7 @@
-//! `--dry-run`: the matrix, with estimates of time and bytes, and what would be done to hosts.
+//! `--dry-run`: shows the matrix, estimates of time and bytes, and what would be done to hosts.
 //!
 //! Nothing is measured, written or connected to, unless a probe is requested. The assumed rates are
-//! printed with the estimate, because they are guesses about a target that was not measured yet.
+//! printed with the estimate because they are guesses about a target that was not measured yet.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,16 +20,16 @@ use crate::exit::Failure;
 use crate::output;
 use crate::{contenders, joined, memory_guard};
 
-/// So many hosts at work are named.
+/// Maximum number of working hosts to list.
 const NAMED_MAX: usize = 10;
 
-/// Names of passes longer than this take several lines.
+/// Width beyond which the names of passes are wrapped.
 const PASSES_WIDTH_MAX: usize = 40;
 
-/// Describes what a plan would do, at assumed rates.
+/// Describes what a plan would do, based on assumed rates.
 ///
 /// # Errors
-/// When the rates can't be read, or a probe is requested of a command that makes none.
+/// If the rates can't be parsed, or if a probe is requested for a command that doesn't support it.
 pub fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
     if args.estimate.probe {
         return Err(Failure::Usage(
@@ -55,7 +55,7 @@ pub fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
     Ok(describe_estimate(plan, &estimate, &basis))
 }
 
-/// Counts the steps by which hosts are set up and restored, from one run to the next.
+/// Counts the steps that set up and restore hosts between runs.
 fn count_steps(plan: &Plan) -> u64 {
     let mut applied: Vec<LabStep> = Vec::new();
     let mut count = 0;
@@ -71,7 +71,7 @@ fn count_steps(plan: &Plan) -> u64 {
     count + applied.len() as u64
 }
 
-/// Describes what a plan would do, by what a probe found.
+/// Describes what a plan would do, based on the results of a probe.
 pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
     let mut basis = probed.basis.clone();
     let assumed = probed.paces.iter().filter(|pace| pace.is_none()).count();
@@ -80,22 +80,22 @@ pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
     }
     let mut text = describe_estimate(plan, &estimate_by(plan, &probed.paces, rates), &basis);
     for line in &probed.lines {
-        // Writing to a String never fails.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, "probe:    {line}");
     }
     text
 }
 
-/// Reads the rates that a dry run assumes.
+/// Parses the rates that a dry run assumes.
 ///
 /// # Errors
-/// When one is no rate.
+/// If one is invalid.
 pub fn assumed_rates(args: &RunArgs) -> Result<Rates, Failure> {
     let Some(text) = &args.estimate.assume_rates else { return Ok(Rates::default()) };
     Rates::parse(text).map_err(|why| Failure::Usage(format!("--assume-rates: {why}")))
 }
 
-/// Names the sizes of ops that a scaled plan leaves out, if any.
+/// Lists the op sizes that a scaled plan leaves out, if any.
 pub fn describe_large_ops(plan: &Plan) -> Option<String> {
     if plan.large_ops.is_empty() {
         return None;
@@ -107,7 +107,7 @@ pub fn describe_large_ops(plan: &Plan) -> Option<String> {
     ))
 }
 
-/// Describes what a scaled plan leaves out of its matrix, if anything.
+/// Describes which runs a scaled plan leaves out, if any.
 pub fn describe_thinned(plan: &Plan) -> Option<String> {
     if plan.thinned == 0 {
         return None;
@@ -121,7 +121,7 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     let mut text = String::new();
     push_table(&mut text, &matrix_table(plan, estimate, columns), columns);
     let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
-    // Writing to a String never fails.
+    // Writing to a `String` never fails.
     let _ = writeln!(
         text,
         "\n{} x {} = {}, seed {}",
@@ -144,7 +144,7 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     text
 }
 
-/// Describes what happens to trials that are disturbed from outside; `None` if all count.
+/// Describes what happens to trials that are disturbed from outside; `None` if all of them count.
 fn describe_repeats(plan: &Plan) -> Option<String> {
     let rule = "trials that the hypervisor or other programs disturb are set aside and repeated";
     match plan.repeats_max() {
@@ -158,8 +158,8 @@ fn describe_repeats(plan: &Plan) -> Option<String> {
     }
 }
 
-/// The matrix: a column for each setting that varies, or a line above each run where a terminal of
-/// so many columns has no room for them.
+/// Builds the matrix with a column per varying setting. If that is too wide for a terminal with
+/// this many columns, the settings are printed on a line above each run instead.
 fn matrix_table(plan: &Plan, estimate: &Estimate, columns: usize) -> Table {
     let varying = plan.varying();
     let mut table = runs_table(plan, estimate, &varying);
@@ -181,7 +181,7 @@ fn matrix_table(plan: &Plan, estimate: &Estimate, columns: usize) -> Table {
     table
 }
 
-/// A row for each run, with the settings of these names in columns.
+/// Builds a table with a row per run and a column for each of these settings.
 fn runs_table(plan: &Plan, estimate: &Estimate, names: &[&str]) -> Table {
     let mut columns = vec![Column::new("run", Role::Words)];
     for name in names {
@@ -226,10 +226,10 @@ fn name_passes(run: &RunSpec) -> String {
     names.join(", ")
 }
 
-/// Describes what is done to hosts, in its order; empty for plans that leave them alone.
+/// Describes what is done to hosts, in order; empty for plans that don't touch them.
 ///
-/// Every state in which hosts are set up is shown once, with what is left as it is, undone and
-/// done where the runs before it end. Nothing is executed, and no host is connected to.
+/// Every state of the hosts is shown once, together with the steps that are kept, undone and
+/// applied when the previous runs end. Nothing is executed, and no host is connected to.
 fn describe_hosts(plan: &Plan) -> String {
     let hosts = plan.hosts();
     if hosts.is_empty() && plan.runs.iter().all(|run| run.placement.hosts.is_empty()) {
@@ -237,7 +237,7 @@ fn describe_hosts(plan: &Plan) -> String {
     }
     let mut text = String::from("\nhosts:\n");
     for host in hosts {
-        // Writing to a String never fails.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, "  {}: {}", host.name, host_address(host));
     }
     text.push_str(&who_works(plan));
@@ -283,7 +283,7 @@ fn host_address(host: &Host) -> String {
     }
 }
 
-/// Lists which hosts work in which runs, where that is a choice.
+/// Lists which hosts work in which runs, if there is a choice.
 fn who_works(plan: &Plan) -> String {
     let mut parts: Vec<(&[Host], Vec<usize>)> = Vec::new();
     for (index, run) in plan.runs.iter().enumerate() {
@@ -310,7 +310,7 @@ fn who_works(plan: &Plan) -> String {
     text
 }
 
-/// Groups runs that are made one after the other without a change of hosts between them.
+/// Groups consecutive runs that need no change of hosts between them.
 fn group_by_hosts(plan: &Plan) -> Vec<Vec<usize>> {
     let mut changes: Vec<Vec<usize>> = Vec::new();
     for step in plan.order() {
@@ -341,7 +341,7 @@ fn group_lab<'a>(plan: &'a Plan, runs: &[usize]) -> Option<&'a LabSpec> {
     plan.runs[runs[0]].lab.as_deref()
 }
 
-/// Lists numbers of runs as the matrix above has them.
+/// Lists run numbers as they appear in the matrix above.
 fn run_numbers(runs: &[usize]) -> String {
     let mut sorted = runs.to_vec();
     sorted.sort_unstable();
@@ -353,14 +353,14 @@ fn run_numbers(runs: &[usize]) -> String {
     format!("run{} {}", if shown.len() == 1 { "" } else { "s" }, shown.join(", "))
 }
 
-/// Describes the steps left, reverted and applied between two states.
+/// Describes the steps kept, reverted and applied between two states.
 fn write_transition(text: &mut String, applied: &[LabStep], steps: &[LabStep]) {
     let (stay, stand) = reusable_steps(applied, steps);
     match stand.iter().filter(|stands| **stands).count() {
         0 => {}
         kept => _ = writeln!(text, "  {kept} of {} steps are already applied", steps.len()),
     }
-    // Undone in reverse order: a later step may build on an earlier one.
+    // Undo in reverse order: a later step may depend on an earlier one.
     for (step, is_kept) in std::iter::zip(applied, stay).rev() {
         if is_kept {
             continue;
@@ -394,7 +394,7 @@ fn write_invalidation(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
     };
 }
 
-/// Describes which steps are made again though the next trial wants the same.
+/// Describes which steps are redone even though the next trial needs the same state.
 fn write_fresh(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
     let again = steps.len() - fresh_from(steps);
     let when = match lab.fresh {

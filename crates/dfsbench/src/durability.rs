@@ -1,4 +1,4 @@
-//! `dfsbench durability`: what a server or file system keeps of what it acknowledged.
+//! `dfsbench durability`: measures how much acknowledged data a server or file system keeps.
 //!
 //! The findings go to stdout and into the results file.
 
@@ -30,10 +30,10 @@ use crate::{
     user_dirs,
 };
 
-/// Measures what the arguments name.
+/// Measures the target or plan that the arguments name.
 ///
 /// # Errors
-/// When it can't be measured as was requested.
+/// If it can't be measured as requested.
 pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let mut request = DurabilityRequest::new(read_plan(args)?, &args.options())?;
     request.plan.check_destroy(&args.allow_destroy)?;
@@ -86,7 +86,7 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let Findings { reports, is_clean } = measured?;
     let is_stopped = stop.load(Relaxed);
     let state = if is_stopped { CampaignState::Interrupted } else { CampaignState::Complete };
-    // A campaign that was named is only read for its page.
+    // An existing campaign is only loaded if its page is requested.
     let stored = match keeper.finish(state)? {
         Some((store, id)) if args.campaign.is_none() || args.format == Format::Html => {
             Some(memory_guard::load(&store, id)?)
@@ -100,16 +100,16 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     Ok(if is_clean { End::Ok } else { End::Invalid }.into())
 }
 
-/// Does the work of a client, which `dfsbench durability` starts.
+/// Runs a client process, which is started by `dfsbench durability`.
 ///
 /// # Errors
-/// When stdin has no job.
+/// If stdin contains no job.
 pub fn run_client() -> Result<ExitCode, Failure> {
     durability::run_client()?;
     Ok(End::Ok.into())
 }
 
-/// Reads the target into a plan whose first run has it.
+/// Reads the target as a plan; its first run has that target.
 fn read_plan(args: &DurabilityArgs) -> Result<Plan, Failure> {
     let mut raw = match args.target.as_deref() {
         None | Some("embedded") => RawPlan::for_target(plan::parse_target("embedded")?),
@@ -126,7 +126,7 @@ fn read_plan(args: &DurabilityArgs) -> Result<Plan, Failure> {
     Ok(Plan::resolve(&raw, &plan_source::surroundings())?)
 }
 
-/// Checks before anything is started that findings can be kept.
+/// Checks that findings can be stored, before anything is started.
 fn find_keeper(
     args: &DurabilityArgs,
     request: &DurabilityRequest,
@@ -151,7 +151,7 @@ fn hear(event: &DurabilityEvent<'_>, args: &DurabilityArgs) {
     }
 }
 
-/// Prints the findings, and where they are stored.
+/// Prints the findings and where they are stored.
 fn print_findings(
     args: &DurabilityArgs,
     reports: &[DurabilityReport],
@@ -165,7 +165,7 @@ fn print_findings(
         }
     };
     output::print(&Printable::report(&text, args.format))?;
-    // A campaign that was named has its outputs already.
+    // An existing campaign already has its page.
     let Some(campaign) = stored.filter(|_| args.campaign.is_none()) else { return Ok(()) };
     let (results, page) = (&args.results, campaign::page_path(&args.results));
     campaign::write_page(&page, results, campaign)?;

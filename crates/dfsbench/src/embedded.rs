@@ -1,8 +1,9 @@
-//! The in-memory servers inside this process: the embedded default target, and one without faults.
+//! The in-memory servers inside this process: the default target `embedded`, and one without
+//! faults.
 //!
-//! The binary starts it, because only this crate knows both the plan and the server; the agent
-//! gets its counters and thread ids, so that its work is counted and its processor time is not
-//! taken for the client's.
+//! The binary starts them because only this crate knows both the plan and the server. The agent
+//! gets their counters and thread IDs, so that it can count their work and doesn't mistake their
+//! CPU time for the client's.
 
 use std::io;
 use std::path::Path;
@@ -20,7 +21,7 @@ use tempfile::NamedTempFile;
 use crate::exit::Failure;
 use crate::{output, server_config, temporary};
 
-/// A running server, and one without faults beside it where a plan needs both.
+/// A running server, plus one without faults if a plan needs both.
 pub struct Embedded {
     usual: Running,
     faultless: Option<Running>,
@@ -28,15 +29,15 @@ pub struct Embedded {
 
 struct Running {
     server: Arc<Server>,
-    /// The certificate, in a file of its own as long as the server runs.
+    /// The certificate, in a temporary file that exists as long as the server runs.
     certificate: Option<NamedTempFile>,
 }
 
-/// Starts the servers that a plan needs on loopback, on ports that the system chooses; `None`
-/// where it needs none.
+/// Starts the servers that a plan needs, on loopback and on ports chosen by the system; `None` if
+/// it needs none.
 ///
 /// # Errors
-/// When one can't be started.
+/// If one can't be started.
 pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
     let settings: Vec<NfsSettings> = plan.on_server().map(RunSpec::nfs).collect();
     let without_faults: Vec<NfsSettings> = plan.on_faultless().map(RunSpec::nfs).collect();
@@ -44,7 +45,8 @@ pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
     if settings.is_empty() && without_faults.is_empty() {
         return Ok(None);
     }
-    // One server does for both where no fault is planned, or no client of the other kind exists.
+    // A single server is enough if no faults are planned or all clients need the one without
+    // faults.
     if plan.server == clean || settings.is_empty() {
         let all = [settings, without_faults].concat();
         return Ok(Some(Embedded { usual: start_server(&clean, &all)?, faultless: None }));
@@ -58,7 +60,8 @@ pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
 
 /// Starts one server for clients with these settings.
 fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, Failure> {
-    // UDP and TLS cost sockets and a certificate: only where a client of this plan uses them.
+    // UDP needs sockets and TLS a certificate, so only enable them if a client of this plan uses
+    // them.
     let (mut udp, mut tls) = (false, None);
     for nfs in settings {
         udp |= nfs.proto == Proto::Udp;
@@ -80,7 +83,7 @@ fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, 
     Ok(Running { server: Arc::new(server), certificate })
 }
 
-/// Writes the certificate where the client can read it, as it reads that of any server.
+/// Writes the certificate to a file, from which the client reads it like that of any other server.
 fn write_certificate(pem: &str) -> Result<NamedTempFile, Failure> {
     temporary::certificate(pem).map_err(|error| certificate_error(&error))
 }
@@ -94,15 +97,15 @@ fn certificate_error(error: &io::Error) -> Failure {
 }
 
 impl Embedded {
-    /// Writes the servers' ports and certificates into the runs of a plan.
+    /// Sets the servers' ports and certificates in the runs of a plan.
     pub fn set_addresses(&self, plan: &mut Plan) {
         let faultless = self.faultless.as_ref().unwrap_or(&self.usual);
         plan.set_embedded(self.usual.port(), self.usual.certificate());
         plan.set_faultless(faultless.port(), faultless.certificate());
     }
 
-    /// Warns of connections that a server closed at once for want of open files, of which this
-    /// process has the server's and the client's, and of what it refused for want of memory.
+    /// Warns about connections that a server closed because this process, which holds both ends of
+    /// each one, ran out of file descriptors, and about everything refused for lack of memory.
     pub fn warn_of_refused(&self) {
         let (mut refused, mut out_of_memory, mut put_off) = (0, 0, 0);
         for running in [Some(&self.usual), self.faultless.as_ref()].into_iter().flatten() {
@@ -128,7 +131,7 @@ impl Embedded {
         }
     }
 
-    /// Returns the servers as one, as an agent uses them.
+    /// Combines the servers into the single one that an agent uses.
     pub fn as_local_server(&self) -> LocalServer {
         let mut servers = vec![Arc::clone(&self.usual.server)];
         if let Some(faultless) = &self.faultless {
@@ -152,18 +155,18 @@ impl Embedded {
 }
 
 impl Running {
-    /// Returns the port of NFS and MOUNT.
+    /// Returns the port for NFS and MOUNT.
     fn port(&self) -> u16 {
         self.server.address().port()
     }
 
-    /// Returns the certificate that clients must trust, where the server speaks TLS.
+    /// Returns the certificate that clients must trust, if the server uses TLS.
     fn certificate(&self) -> Option<&Path> {
         Some(self.certificate.as_ref()?.path())
     }
 }
 
-/// Disturbs the server as a soak asks for.
+/// Injects a soak's fault into the server.
 fn disturb_server(server: &Server, fault: FaultKind, lasts_ms: u64) -> Result<(), String> {
     let lasts = Duration::from_millis(lasts_ms);
     match fault {
@@ -179,7 +182,7 @@ fn disturb_server(server: &Server, fault: FaultKind, lasts_ms: u64) -> Result<()
     Ok(())
 }
 
-/// Adds up the counts of all servers: only one is at work in a pass.
+/// Adds up the counters of all servers. Only one of them is in use during a pass.
 fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
     let (mut read_bytes, mut write_bytes) = (0, 0);
     let mut counters: Vec<ServerCounters> = Vec::with_capacity(servers.len());
@@ -199,7 +202,7 @@ fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
     ServerCounts { read_bytes, write_bytes, calls }
 }
 
-/// Raises the soft limit of open files to the hard one; a refusal shows when files are opened.
+/// Raises the soft limit of open files to the hard limit. If that fails, opening files reports it.
 pub fn raise_descriptor_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });

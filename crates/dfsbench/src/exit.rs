@@ -21,19 +21,17 @@ use results::{ExportError, StoreError};
 
 use crate::output::{self, StdoutError};
 
-/// The ends that are not errors of ours.
+/// Outcomes that are not errors of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Everything went well.
     Ok,
     /// A comparison found a loss beyond its bound.
     Lost,
-    /// Something was measured that does not count.
+    /// A result is invalid or incomplete.
     Invalid,
 }
 
 impl End {
-    /// The exit code.
     pub const fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -69,7 +67,7 @@ impl From<ControllerError> for Failure {
     fn from(error: ControllerError) -> Self {
         match error {
             ControllerError::Store(error) => Self::Store(error),
-            // A directory of this host is the user's to name, a server is not.
+            // A local directory was named by the user, so this is a usage error; a server is not.
             ControllerError::UnusableHere(reason) | ControllerError::Request(reason) => {
                 Self::Usage(reason)
             }
@@ -106,7 +104,7 @@ impl From<JobError> for Failure {
     }
 }
 
-/// A reader of stdout that went away is no error of ours.
+/// A closed stdout is not an error: the reader has seen enough.
 impl From<StdoutError> for Failure {
     fn from(StdoutError(error): StdoutError) -> Self {
         if error.kind() == ErrorKind::BrokenPipe {
@@ -120,13 +118,13 @@ impl From<StdoutError> for Failure {
     }
 }
 
-/// Why the program gives up.
+/// Reason why the program gives up.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The request can't be carried out as it was written.
+    /// The request is invalid.
     #[error("{0}")]
     Usage(String),
-    /// A plan can't be used.
+    /// A plan is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A results file can't be used.
@@ -141,23 +139,20 @@ pub enum Failure {
     /// Output could not be written.
     #[error("can't write {what}: {reason} (hint: {hint})")]
     Output {
-        /// The output that was written.
+        /// What was being written, and where.
         what: String,
-        /// The system's error.
         reason: String,
-        /// The advice to the user.
         hint: &'static str,
     },
-    /// The program panicked; what it did to hosts is undone.
+    /// The program panicked. Its changes to hosts have been undone.
     #[error(transparent)]
     Bug(#[from] Panicked),
-    /// The reader of our output has closed it; nothing is wrong.
+    /// The reader has closed our output, which is fine.
     #[error("the reader of the output went away")]
     BrokenPipe,
 }
 
 impl Failure {
-    /// The exit code.
     pub const fn code(&self) -> u8 {
         match self {
             Self::Store(error) if error.is_failed_write() => 3,
@@ -168,8 +163,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of a program that was asked to stop: whatever could not be reached or
-    /// set up then failed because of that.
+    /// Converts the failure of a program that was asked to stop: if something could not be reached
+    /// or set up, the stop is the reason.
     pub fn after_stop(self) -> Self {
         match self {
             Self::Lab(reason) => Self::Interrupted(format!("interrupted: {reason}")),
@@ -177,12 +172,12 @@ impl Failure {
         }
     }
 
-    /// Makes the failure of a host, a server or a fleet.
+    /// Builds the failure of a host, a server or a fleet.
     pub fn lab(error: impl std::fmt::Display) -> Self {
         Self::Lab(error.to_string())
     }
 
-    /// Prints the error message, once, and returns the exit code.
+    /// Prints the error message once, and returns the exit code.
     pub fn end(failure: &Self) -> ExitCode {
         match failure {
             Self::BrokenPipe => {}
@@ -193,8 +188,8 @@ impl Failure {
     }
 }
 
-/// Prints why the process can't end in order, and ends it at once: threads may wait in the kernel
-/// for ever, and those can't be joined.
+/// Prints why the process can't exit cleanly and exits immediately: threads may hang in the kernel
+/// forever, so they can't be joined.
 #[allow(clippy::disallowed_methods, reason = "this file owns the exit codes")]
 pub fn end_now(why: &str, code: u8) -> ! {
     output::clear_bar();
@@ -202,13 +197,13 @@ pub fn end_now(why: &str, code: u8) -> ! {
     process::exit(i32::from(code))
 }
 
-/// Ends an agent whose threads never come back from a mount.
+/// Exits an agent whose threads are stuck in a mount.
 pub fn give_up(why: &str) {
     end_now(&format!("gave up: {why}"), Failure::Lab(String::new()).code())
 }
 
-/// Notes panics for the caller that catches them, and prints nothing of those: each is reported as
-/// the error of what it ended, on a line of its own. With RUST_BACKTRACE they are printed, too.
+/// Records panics for the code that catches them, without printing them: each one is reported as an
+/// error later. With RUST_BACKTRACE they are printed as well.
 pub fn note_panics() {
     let is_traced = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
     let before = std::panic::take_hook();
@@ -220,7 +215,7 @@ pub fn note_panics() {
     }));
 }
 
-/// Does the work of a command; a panic of it is its failure.
+/// Runs a command and converts a panic to a failure.
 pub fn caught(command: impl FnOnce() -> Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
     panicked::catch(command).unwrap_or_else(|panicked| Err(panicked.into()))
 }

@@ -1,7 +1,7 @@
-//! Warns root before it writes into a folder of another user, each folder once.
+//! Warns root before it writes to a folder of another user, once per folder.
 //!
-//! What root makes there belongs to root: its owner can't add to those results, and can't remove a
-//! directory of root's that is not empty.
+//! Files created by root belong to root: the folder's owner can't add to those results and can't
+//! remove root's directories unless they are empty.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,10 +13,10 @@ use model::RunSpec;
 
 use crate::output;
 
-/// Folders that were warned of.
+/// Folders that we already warned about.
 static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Warns of the folder of a file that is written.
+/// Warns about the folder of a file that is about to be written.
 pub fn warn_beside(file: &Path) {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => warn(folder),
@@ -24,7 +24,7 @@ pub fn warn_beside(file: &Path) {
     }
 }
 
-/// Warns of the directories of this host that runs work in.
+/// Warns about local directories that runs work in.
 pub fn warn_of_targets(runs: &[RunSpec]) {
     for run in runs {
         if run.placement.hosts.is_empty() && run.lab.is_none() {
@@ -33,7 +33,7 @@ pub fn warn_of_targets(runs: &[RunSpec]) {
     }
 }
 
-/// Warns of a folder that files are made in.
+/// Warns about a folder that files are about to be created in.
 pub fn warn(folder: &Path) {
     let user = rustix::process::geteuid();
     if !user.is_root() {
@@ -46,7 +46,7 @@ pub fn warn(folder: &Path) {
     }
 }
 
-/// Words what root should know of a folder; `None` if it is root's own.
+/// Returns the warning about a folder; `None` if it belongs to root.
 fn describe(folder: &Path, owner: u32) -> Option<String> {
     if owner == 0 {
         return None;

@@ -1,8 +1,8 @@
-//! Serves the part of HTTP/1.1 that pages and metrics need: it reads a request, writes an answer,
-//! and closes the connection.
+//! The part of HTTP/1.1 that pages and metrics need: reads a request, writes a response and closes
+//! the connection.
 //!
-//! Bytes come from anybody on this host, so a head has a largest size and a deadline, and nothing
-//! is allocated by what it says. The head is parsed by `httparse`; bodies are never read.
+//! Requests may come from anyone on this host, so the head has a maximum size and a deadline, and
+//! nothing is allocated based on its contents. `httparse` parses the head; bodies are never read.
 //!
 //! **Source:** RFC 9112 (messages), RFC 9110, 15 (status codes).
 
@@ -10,32 +10,30 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// A head may have so many bytes, and so many fields.
+/// Limits on the size and the number of fields of a request's head.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 const FIELDS_MAX: usize = 48;
-/// A head has to be here within this time.
+/// Time limit for receiving the head.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
-/// An answer has to be taken within this time.
+/// Time limit for sending the response.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Content type of pages.
 pub const HTML: &str = "text/html; charset=utf-8";
 
-/// A client's request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// `GET`, `HEAD` and others.
+    /// Such as `GET` or `HEAD`.
     pub method: String,
-    /// Without the query.
+    /// Path without the query.
     pub path: String,
-    /// The query after the question mark; empty where there is none.
+    /// Query after the question mark; empty if there is none.
     pub query: String,
-    /// Name of this host in the request.
+    /// The `Host` field.
     pub host: Option<String>,
 }
 
 impl Request {
-    /// Returns a value of the query.
+    /// Returns a query parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         for pair in self.query.split('&') {
             if let Some((known, value)) = pair.split_once('=')
@@ -47,29 +45,27 @@ impl Request {
         None
     }
 
-    /// Returns a value of the query that is the number of a campaign.
+    /// Returns a query parameter that is a campaign's ID.
     pub fn campaign(&self, name: &str) -> Option<i64> {
         self.parameter(name)?.parse().ok()
     }
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Status code and words: `200 OK`.
+    /// Status code and reason, such as `200 OK`.
     pub status: &'static str,
-    /// Content type of the body.
     pub content_type: &'static str,
-    /// Further header lines, each with its end.
+    /// Additional header lines, each including its line ending.
     pub fields: &'static str,
-    /// The body of the answer.
     pub body: String,
 }
 
-/// Reads a request; `Err` is why there is none, in a sentence.
+/// Reads a request.
 ///
 /// # Errors
-/// When the head is too long, too late, or no HTTP.
+/// If the head is too long, too late or not HTTP; the error is a sentence for the client.
 pub fn read(stream: &mut TcpStream) -> Result<Request, &'static str> {
     let deadline = Instant::now() + HEAD_TIME_MAX;
     let mut head = Vec::with_capacity(1 << 10);
@@ -94,7 +90,7 @@ pub fn read(stream: &mut TcpStream) -> Result<Request, &'static str> {
     }
 }
 
-/// Parses a head; `None` where bytes are missing.
+/// Parses a head; `None` if it is incomplete.
 fn parse_head(head: &[u8]) -> Result<Option<Request>, &'static str> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut fields);
@@ -118,19 +114,18 @@ fn parse_head(head: &[u8]) -> Result<Option<Request>, &'static str> {
     }))
 }
 
-/// Whether the body of an answer follows its head.
+/// Whether a response includes its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// The body follows the head.
     Sent,
-    /// It does not: the request is for the head only.
+    /// Only the head was requested.
     Omitted,
 }
 
-/// Writes an answer.
+/// Writes a response.
 ///
 /// # Errors
-/// When the client went away, or reads it too slowly.
+/// If the client has disconnected or reads too slowly.
 pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n",
@@ -145,18 +140,18 @@ pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) 
     if body == Body::Sent {
         write_by(stream, answer.body.as_bytes(), deadline)?;
     }
-    // Bytes of the request that were not read would make the kernel reset the connection, and the
-    // client would lose the answer.
+    // If unread bytes of the request were left, the kernel would reset the connection, and the
+    // client would lose the response.
     let _ = stream.set_read_timeout(Some(Duration::from_millis(10)));
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let _ = stream.read(&mut [0; 512]);
     Ok(())
 }
 
-/// Begins a stream of events.
+/// Starts an event stream.
 ///
 /// # Errors
-/// When the client went away.
+/// If the client has disconnected.
 pub fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\nretry: 2000\n\n",
@@ -165,15 +160,15 @@ pub fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
     write_by(stream, head.as_bytes(), Instant::now() + HEAD_TIME_MAX)
 }
 
-/// Writes an event, or a comment that keeps the connection known.
+/// Writes an event, or a comment that keeps the connection alive.
 ///
 /// # Errors
-/// When the client is gone, or does not read it.
+/// If the client has disconnected or doesn't read it.
 pub fn event(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     write_by(stream, text.as_bytes(), Instant::now() + HEAD_TIME_MAX)
 }
 
-/// Returns the headers of every answer: nothing may be cached, guessed or passed on.
+/// Returns the headers of every response: no caching, no content sniffing, no referrer.
 fn common_headers(policy: &str) -> String {
     format!(
         "Content-Security-Policy: {policy}\r\nCache-Control: no-store\r\nConnection: close\r\n\

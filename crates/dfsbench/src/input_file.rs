@@ -1,8 +1,8 @@
-//! Input files: plans, mixes and lists of hosts, read whole and of bounded size.
+//! Input files: plans, mixes and lists of hosts, read as a whole and limited in size.
 //!
-//! A plan may come from a pipe: stdin by the name `-`, or `<(...)` of a shell, which is
-//! /dev/fd/N. A FIFO on a disk is refused, because opening it waits for a writer that may never
-//! come, and so is whatever else is no regular file.
+//! A plan may come from a pipe: stdin, named `-`, or a shell's `<(...)`, which is /dev/fd/N. A FIFO
+//! in a file system is refused because opening it waits for a writer that may never come;
+//! everything else that is not a regular file is refused as well.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -15,34 +15,34 @@ use crate::exit::Failure;
 use crate::output_file::kind_name;
 use crate::presets::Preset;
 
-/// The name of stdin.
+/// Name that stands for stdin.
 pub const STDIN: &str = "-";
 
-/// The directories where the system shows the open files of this process as files.
+/// Directories in which the system exposes the open files of this process.
 const DESCRIPTORS: [&str; 4] =
     ["/dev/fd/", "/dev/stdin", "/proc/self/fd/", "/proc/thread-self/fd/"];
 
-/// The largest plan; those of 10,000 hosts take a tenth of it.
+/// Maximum size of a plan. A plan for 10,000 hosts takes a tenth of it.
 const PLAN_BYTES_MAX: u64 = 16 << 20;
 
-/// The largest file of a mix.
+/// Maximum size of a mix.
 const MIX_BYTES_MAX: u64 = 1 << 20;
 
-/// Says whether a path stands for a pipe that is open already, as `<(...)` does.
+/// Returns true if a path refers to a pipe that is already open, like `<(...)`.
 pub fn is_pipe(path: &Path) -> bool {
     is_descriptor(path)
         && std::fs::metadata(path).is_ok_and(|found| file_kind(&found) == FileType::Fifo)
 }
 
-/// Says whether a path can't be read by another process, or again by this one.
+/// Returns true if no other process can read a path, and this one can only read it once.
 pub fn is_read_once(path: &Path) -> bool {
     path.as_os_str() == STDIN || is_descriptor(path)
 }
 
-/// Reads the text of a plan, or of a preset where there is no such file.
+/// Reads a plan, or a preset of that name if there is no such file.
 ///
 /// # Errors
-/// When it is no file or pipe, can't be read, is no text, or is too large.
+/// If it is not a file or pipe, can't be read, is not text, or is too large.
 pub fn read_plan(path: &Path) -> Result<String, Failure> {
     if let Some(preset) = path.to_str().and_then(Preset::named) {
         return Ok(preset.text.to_owned());
@@ -55,26 +55,26 @@ pub fn read_plan(path: &Path) -> Result<String, Failure> {
     read.map_err(|why| Failure::Usage(format!("can't read plan `{}`: {why}", path.display())))
 }
 
-/// Reads the text of a mix.
+/// Reads a mix.
 ///
 /// # Errors
-/// As [`read_plan`], in a sentence without the path.
+/// Same as [`read_plan`]; the message is a sentence without the path.
 pub fn read_mix(path: &str) -> Result<String, String> {
     read_file(Path::new(path), MIX_BYTES_MAX)
 }
 
-/// Reads the text of a recipe.
+/// Reads a recipe.
 ///
 /// # Errors
-/// As [`read_plan`], in a sentence without the path.
+/// Same as [`read_plan`]; the message is a sentence without the path.
 pub fn read_recipe(path: &Path) -> Result<String, String> {
     read_file(path, PLAN_BYTES_MAX)
 }
 
-/// Reads the list of hosts that a scheduler wrote.
+/// Reads a list of hosts written by a scheduler.
 ///
 /// # Errors
-/// As [`read_plan`], in a sentence without the path.
+/// Same as [`read_plan`]; the message is a sentence without the path.
 pub fn read_host_list(path: &Path) -> Result<String, String> {
     read_file(path, PLAN_BYTES_MAX)
 }
@@ -83,10 +83,10 @@ fn read_file(path: &Path, bytes_max: u64) -> Result<String, String> {
     read_bounded(open_input(path)?, bytes_max)
 }
 
-/// Opens a file of any length, or stdin; `sort` is what it should be, for the message.
+/// Opens a file of any length, or stdin. `sort` names what it should contain, for the message.
 ///
 /// # Errors
-/// When it is no file or pipe, or can't be opened.
+/// If it is not a file or pipe, or can't be opened.
 pub fn open_stream(path: &Path, sort: &str) -> Result<Box<dyn Read>, Failure> {
     if path.as_os_str() == STDIN {
         return Ok(Box::new(io::stdin().lock()));
@@ -97,15 +97,15 @@ pub fn open_stream(path: &Path, sort: &str) -> Result<Box<dyn Read>, Failure> {
     }
 }
 
-/// Opens a regular file, or a pipe that is open already.
+/// Opens a regular file, or a pipe that is already open.
 ///
 /// # Errors
-/// When it is neither, or can't be opened: a sentence without the path.
+/// If it is neither or can't be opened; the message is a sentence without the path.
 pub fn open_input(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     options.read(true);
     if !is_descriptor(path) {
-        // Opening a FIFO waits for its writer, unless it is opened so.
+        // Without this flag, opening a FIFO would wait for its writer.
         options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     }
     let file = options.open(path).map_err(|error| error.to_string())?;
@@ -122,7 +122,7 @@ pub fn open_input(path: &Path) -> Result<File, String> {
 
 fn read_bounded(from: impl Read, bytes_max: u64) -> Result<String, String> {
     let mut text = String::new();
-    // One byte more tells a file of the largest size from a larger one.
+    // Read one byte more to distinguish a file of the maximum size from a larger one.
     from.take(bytes_max + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > bytes_max {
         return Err(format!("it is larger than {} MiB", bytes_max >> 20));

@@ -1,5 +1,5 @@
-//! Finds campaigns by their names, and loads those of `dfsbench report` and `dfsbench factors` as
-//! one set of runs.
+//! Finds campaigns by name, and loads those of `dfsbench report` and `dfsbench factors` as a single
+//! set of runs.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use results::Store;
 use crate::exit::Failure;
 use crate::memory_guard;
 
-/// Loads campaigns by their names, `3`, `last`, `file.db` or `file.db:3`; `by` names the
-/// properties that distinguish them; without any, they are found.
+/// Loads campaigns by name: `3`, `last`, `file.db` or `file.db:3`. `by` lists the properties that
+/// distinguish them; if it is empty, they are determined automatically.
 ///
 /// # Errors
-/// When one can't be found or is named twice, or `by` names nothing that differs.
+/// If one can't be found or is named twice, or if `by` lists a property that doesn't differ.
 pub fn load(named: &[String], by: &[String], results: &Path) -> Result<JoinedCampaigns, Failure> {
     let mut sources = Vec::with_capacity(named.len());
     let mut known: Vec<(String, &String)> = Vec::new();
@@ -35,10 +35,10 @@ pub fn load(named: &[String], by: &[String], results: &Path) -> Result<JoinedCam
     JoinedCampaigns::new(sources, by).map_err(|unknown| refuse_property(&unknown))
 }
 
-/// Finds a campaign: `3`, `last`, `file.db`, `file.db:3`.
+/// Finds a campaign by name: `3`, `last`, `file.db` or `file.db:3`.
 ///
 /// # Errors
-/// When the file can't be read, or holds none.
+/// If the file can't be read or contains no campaign.
 pub fn find_campaign(named: &str, results: &Path) -> Result<(Store, i64), Failure> {
     let (file, id) = match (named, named.parse::<i64>()) {
         ("last", _) => (results.to_owned(), None),
@@ -53,10 +53,10 @@ pub fn find_campaign(named: &str, results: &Path) -> Result<(Store, i64), Failur
     Ok((store, id))
 }
 
-/// The campaign that is named, or the last one.
+/// Returns the ID that was given, or that of the latest campaign.
 ///
 /// # Errors
-/// When there is none at all.
+/// If there is no campaign at all.
 pub fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
     if let Some(id) = named {
         return Ok(id);
@@ -68,7 +68,7 @@ pub fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
     Ok(id)
 }
 
-/// Refuses a name that distinguishes no campaigns.
+/// Builds the error for a property that doesn't distinguish the campaigns.
 fn refuse_property(unknown: &UnknownProperty) -> Failure {
     let UnknownProperty { name, only_value, known } = unknown;
     let is_setting = Setting::ALL.iter().any(|setting| setting.key() == name.trim());

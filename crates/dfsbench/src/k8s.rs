@@ -1,8 +1,8 @@
-//! `dfsbench k8s`: manifests that make a plan's campaign.
+//! `dfsbench k8s`: manifests that run a plan's campaign.
 //!
-//! A list of four objects: the plan, a headless Service by which the controller is found, the
-//! controller, and the agents. The last two are Indexed Jobs, whose pods have names and numbers
-//! that are known beforehand. The token is read from a Secret by name and is never written here.
+//! The manifests are a list of four objects: the plan, a headless Service that makes the controller
+//! reachable, the controller, and the agents. The last two are Indexed Jobs, whose pods have
+//! predictable names and indexes. The token is read from a Secret by name and never written here.
 //!
 //! **Source:** Kubernetes 1.32 API, batch/v1 Job; "Job with Pod-to-Pod Communication"; "Backoff
 //! limit per index" (since 1.29) and "Pod failure policy" (since 1.26).
@@ -18,18 +18,18 @@ use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{input_file, output_file, plan_source};
 
-/// The port on which the controller listens in its pod.
+/// Port on which the controller listens in its pod.
 const PORT: u16 = 7411;
 
-/// Characters of a name; what is put behind it still makes a label of 63.
+/// Maximum length of a name. It leaves room for suffixes within a label's 63 characters.
 ///
 /// **Source:** RFC 1123, 2.1; Kubernetes, "Object Names and IDs".
 const NAME_CHARACTERS_MAX: usize = 40;
 
-/// Writes the manifests.
+/// Prints the manifests.
 ///
 /// # Errors
-/// When the plan can't be used, or a name can't be one in Kubernetes.
+/// If the plan is invalid or a name is not allowed in Kubernetes.
 pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     let agents = args.agents;
     if !(1..=AGENTS_MAX).contains(&agents) {
@@ -53,7 +53,7 @@ pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// A name that Kubernetes takes, after a plan's.
+/// Derives a valid Kubernetes name from a plan's name.
 fn usual_name(plan: &str) -> String {
     let mut name = String::from("dfsbench-");
     for letter in plan.chars() {
@@ -77,7 +77,7 @@ fn check_name(what: &str, name: &str, max: usize) -> Result<(), Failure> {
     )))
 }
 
-/// A volume of a pod: what it is, and where it is found.
+/// A volume of a pod and where it is mounted.
 struct Mounted {
     name: String,
     source: (&'static str, Value),
@@ -122,7 +122,7 @@ fn make_manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failu
     Ok(json!({ "apiVersion": "v1", "kind": "List", "items": items }))
 }
 
-/// The values that all objects of a campaign share.
+/// Values shared by all objects of a campaign.
 struct Cast<'a> {
     args: &'a K8sArgs,
     name: &'a str,
@@ -146,7 +146,7 @@ impl Cast<'_> {
         metadata
     }
 
-    /// Gives the controller's pod a name, before it is ready, too.
+    /// Gives the controller's pod a DNS name even before the pod is ready.
     fn service(&self) -> Value {
         json!({
             "apiVersion": "v1",
@@ -176,7 +176,7 @@ impl Cast<'_> {
             },
         };
         let agents = self.args.agents.to_string();
-        // Agents come from other pods: every address of this one.
+        // Agents connect from other pods, so listen on all addresses.
         let listen = format!("0.0.0.0:{PORT}");
         let mut command = vec![
             "dfsbench",
@@ -232,11 +232,11 @@ impl Cast<'_> {
         let mut job = self.job("agent", self.args.agents, &volumes, &command, &env);
         let spec = &mut job["spec"];
         if let Some(spec) = spec.as_object_mut() {
-            // With a limit for the whole Job, one lost agent ends all others.
+            // With a limit for the whole Job, losing one agent would stop all others.
             spec.remove("backoffLimit");
         }
-        // An agent that has left can't come back to its campaign, so no index is tried again, for
-        // whatever reason it ended.
+        // An agent that has exited can't rejoin its campaign, so no index is ever retried, for
+        // whatever reason it failed.
         spec["backoffLimitPerIndex"] = json!(0);
         spec["podFailurePolicy"] = json!({ "rules": [
             {
@@ -248,7 +248,7 @@ impl Cast<'_> {
                 "onExitCodes": { "containerName": "agent", "operator": "NotIn", "values": [0] },
             },
         ] });
-        // Clients on one node would share its network and its page cache.
+        // Clients on the same node would share its network and page cache.
         job["spec"]["template"]["spec"]["topologySpreadConstraints"] = json!([{
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
@@ -266,7 +266,7 @@ impl Cast<'_> {
         command: &Value,
         env: &Value,
     ) -> Value {
-        // A volume of the pod, and where its only container finds it.
+        // The volumes of the pod, and where its only container mounts them.
         let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
         for one in mounted {
             volumes.push(one.volume());
@@ -301,7 +301,7 @@ impl Cast<'_> {
     }
 }
 
-/// The token, which only the cluster knows.
+/// The token, which is only stored in the cluster.
 fn token_source() -> Value {
     json!({
         "name": TOKEN,

@@ -1,7 +1,7 @@
-//! `dfsbench ladder`: the same work on each layer of the data path, and which of them limits.
+//! `dfsbench ladder`: runs the same work on each layer of the data path to find the bottleneck.
 //!
-//! A ladder is an ordinary plan with a target for each layer, so that everything else is as it is
-//! for any campaign. The answer is computed from its trials by the report.
+//! A ladder is an ordinary plan with one target per layer, so everything works like in any other
+//! campaign. The report computes the answer from the trials.
 
 use std::process::ExitCode;
 
@@ -14,10 +14,10 @@ use crate::campaign::{self, Session};
 use crate::exit::{End, Failure};
 use crate::{dry_run, output, plan_source};
 
-/// Makes the ladder that the arguments ask for.
+/// Runs the ladder that the arguments describe.
 ///
 /// # Errors
-/// When there is none to make, or as [`campaign::run`].
+/// If no ladder can be built, or same as [`campaign::run`].
 pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     let mut own_server = None;
     if let Some(text) = &args.own_server {
@@ -29,7 +29,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
         let hint = "name the hosts in a plan";
         return Err(Failure::Usage(format!("{what} (hint: {hint})")));
     }
-    // One target for each layer; a layer that can't be measured here is an open question.
+    // One target per layer. Layers that can't be measured here are listed as missing.
     let (raw, ladder) = read_plan(args)?.into_ladder(beside)?;
     let plan = Plan::resolve(&raw, &plan_source::surroundings())?;
     plan.check_ladder()?;
@@ -46,7 +46,7 @@ pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     session.run_plan(plan, &Question::Ladder(ladder))
 }
 
-/// Reads the plan that the arguments name; the in-memory server where they name none.
+/// Reads the plan that is named, or creates one for the in-memory server if none is.
 fn read_plan(args: &LadderArgs) -> Result<RawPlan, Failure> {
     let mut raw = if args.run.target.is_some() {
         plan_source::read(&args.run)?
@@ -55,7 +55,7 @@ fn read_plan(args: &LadderArgs) -> Result<RawPlan, Failure> {
         plan_source::apply(&mut raw, &args.run)?;
         raw
     };
-    // Its passes end with their files, so that of --quick and --thorough only the trials apply.
+    // Passes end with their files, so only the trials of --quick and --thorough apply.
     let is_given = args.run.overrides().settings.contains_key(&Setting::Duration);
     if args.run.effort().is_some() && !is_given {
         raw.factors.remove(Setting::Duration);

@@ -1,8 +1,9 @@
-//! dfsbench: measures NFS and other distributed file systems, and says how far its own numbers
-//! can be trusted.
+//! dfsbench: benchmarks NFS and other distributed file systems, and reports how far each number can
+//! be trusted.
 //!
-//! The only crate that prints, ends the process, or knows the environment and the calendar.
-//! stdout is data, stderr is progress and messages; exit codes stand in `exit.rs`.
+//! This is the only crate that prints, exits the process, or accesses the environment and the
+//! calendar. Data goes to stdout, progress and messages go to stderr; exit codes are defined in
+//! `exit.rs`.
 #![allow(
     clippy::disallowed_methods,
     reason = "the binary owns the calendar, the environment and the exit"
@@ -77,7 +78,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Adds to a wrong value where it is set, if that is not the command line.
+/// Adds the origin of a wrong value to the message, if it wasn't set on the command line.
 fn with_origin(failure: Failure) -> Failure {
     if failure.code() != 2 {
         return failure;

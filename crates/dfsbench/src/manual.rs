@@ -1,7 +1,7 @@
-//! Completions and manual pages, from the same source as the help.
+//! Shell completions and man pages, generated from the same source as the help.
 //!
-//! Options, descriptions and examples are those of `args.rs`, so that nothing lags behind. Only the
-//! files, the exit codes and the references are added here.
+//! Options, descriptions and examples are those of `args.rs`, so they are always up to date. Only
+//! files, exit codes and references are added here.
 //!
 //! **Source:** man-pages(7) for the sections and their order.
 
@@ -20,14 +20,14 @@ use crate::exit::{End, Failure};
 use crate::output;
 use crate::output_file;
 
-/// The name of the command line, and of the main page.
+/// Name of the program and of its main page.
 const PROGRAM: &str = "dfsbench";
 
-/// Exit codes of commands whose help names none.
+/// Exit codes of commands whose help lists none.
 const EXIT_CODES: &str =
     "0 ok, 2 usage, plan or results file, 3 a server, host or file can't be used";
 
-/// Files of most commands.
+/// Files that most commands use.
 const FILES: [(&str, &str); 4] = [
     (
         "dfsbench.db, dfsbench.html",
@@ -47,10 +47,10 @@ const FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Prints the completions of a shell.
+/// Prints the completions for a shell.
 ///
 /// # Errors
-/// When stdout can't be written.
+/// If stdout can't be written.
 pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     let mut command = args::command_with_words(shell);
@@ -59,10 +59,10 @@ pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Prints the main manual page, or writes all pages to a directory.
+/// Prints the main man page, or writes all pages to a directory.
 ///
 /// # Errors
-/// When they can't be written.
+/// If they can't be written.
 pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut root = args::command();
     // Gives each command the name of its page, such as `dfsbench-run`.
@@ -75,7 +75,7 @@ pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Writes the page of a command and of all below it.
+/// Writes the page of a command and of all its subcommands.
 fn write_pages(command: &Command, directory: &Path) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     output_file::write(&directory.join(format!("{name}.1")), &render_page(command)?, None)?;
@@ -121,10 +121,10 @@ fn write_page(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
 fn list_commands(root: &Command) -> String {
     let mut text = ".SH COMMANDS\n".to_owned();
     for group in &GROUPS {
-        // Writing to a string never fails.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, ".SS {}", group.heading);
         for name in group.commands {
-            // The command for help has no page.
+            // The help command has no page.
             let Some(below) = root.find_subcommand(name) else { continue };
             let about = below.get_about().map(ToString::to_string).unwrap_or_default();
             let page = escape(&format!("{PROGRAM}-{name}(1)"));
@@ -134,7 +134,7 @@ fn list_commands(root: &Command) -> String {
     text
 }
 
-/// Makes the sections from the text below the options, and those that all pages have.
+/// Builds the sections from the text below the options, plus those that all pages have.
 fn more_sections(command: &Command) -> String {
     let below = command.get_after_long_help().or_else(|| command.get_after_help());
     let below = below.map(ToString::to_string).unwrap_or_default();
@@ -151,7 +151,7 @@ fn more_sections(command: &Command) -> String {
     let mut text = section("NOTES", &notes) + &section("EXAMPLES", &examples);
     text.push_str(".SH FILES\n");
     for (file, meaning) in FILES {
-        // Writing to a string never fails.
+        // Writing to a `String` never fails.
         let _ = write!(text, ".TP\n{}\n{}\n", escape(file), escape(meaning));
     }
     text.push_str(&section("EXIT STATUS", &format!("{}\n", escape(&exit_codes))));
@@ -163,7 +163,7 @@ fn section(title: &str, content: &str) -> String {
     if content.is_empty() { String::new() } else { format!(".SH \"{title}\"\n{content}") }
 }
 
-/// Shows lines as they are, in roff.
+/// Formats lines as a verbatim block in roff.
 fn verbatim(lines: &str) -> String {
     let mut text = String::from(".nf\n");
     for line in lines.trim_matches('\n').lines() {
@@ -174,7 +174,7 @@ fn verbatim(lines: &str) -> String {
     text
 }
 
-/// Lists the pages of all commands on the main page, and the main page on the others.
+/// Lists the pages of all commands on the main page, and the main page on all others.
 fn see_also(command: &Command) -> String {
     let mut pages = Vec::new();
     for below in command.get_subcommands() {
@@ -189,7 +189,7 @@ fn see_also(command: &Command) -> String {
     format!("{}\n", escape(&pages.join(", ")))
 }
 
-/// Escapes a line for roff: a backslash, a hyphen, and a first character that begins a request.
+/// Escapes a line for roff: backslashes, hyphens, and a leading character that starts a request.
 fn escape(line: &str) -> String {
     let text = line.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }

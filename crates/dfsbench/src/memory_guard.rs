@@ -1,36 +1,36 @@
-//! Reading campaigns of any size: whole where there is memory for it, else one clear sentence.
+//! Loads campaigns if there is enough memory for them, and reports a clear error otherwise.
 //!
-//! A report holds all of a campaign at once. How much that takes follows from what the campaign
-//! takes of its file; where this host has less left, nothing is read.
+//! A report holds a whole campaign in memory. The amount it needs is estimated from the campaign's
+//! share of the file; if this host has less available, nothing is read.
 
 use model::Campaign;
 use results::Store;
 
 use crate::exit::Failure;
 
-/// Campaigns with fewer trials fit into any host that measures.
+/// Campaigns with fewer trials than this fit on any host.
 const TRIALS_MIN: u32 = 20_000;
 
-/// Bytes of memory for each byte of the file, judged and rendered: measured with campaigns of
-/// 10,000 and 100,000 runs (docs/design/pages.md), and rounded up.
+/// Bytes of memory needed per byte of the file, to evaluate and render it. Measured with campaigns
+/// of 10,000 and 100,000 runs (docs/design/pages.md) and rounded up.
 const MEMORY_PER_FILE_BYTE: u64 = 5;
 
-/// Bytes of a GiB, for messages.
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// Loads a campaign.
 ///
 /// # Errors
-/// When there is no such campaign, the file can't be read, or memory would not do.
+/// If there is no such campaign, the file can't be read, or there is not enough memory.
 pub fn load(store: &Store, id: i64) -> Result<Campaign, Failure> {
     check_fits(store, &[id])?;
     Ok(store.load(id)?)
 }
 
-/// Checks that there is memory for campaigns at once; one that is not there takes none.
+/// Checks that several campaigns fit into memory at the same time. IDs that don't exist are
+/// ignored.
 ///
 /// # Errors
-/// When there is not, or the file can't be read.
+/// If they don't fit or the file can't be read.
 pub fn check_fits(store: &Store, ids: &[i64]) -> Result<(), Failure> {
     check_memory(store, ids, available_memory())
 }
@@ -40,7 +40,7 @@ fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Res
     let (mut trials, mut all_trials) = (0_u64, 0_u64);
     for line in &lines {
         all_trials += u64::from(line.trials);
-        // A campaign that is compared with itself is held twice.
+        // A campaign compared with itself is loaded twice.
         let times = ids.iter().filter(|id| **id == line.id).count() as u64;
         trials += times * u64::from(line.trials);
     }
@@ -49,7 +49,7 @@ fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Res
         return Ok(());
     }
     let file_bytes = std::fs::metadata(store.path()).map_or(0, |file| file.len());
-    // The share of the file that the campaigns take, by their trials.
+    // Estimate the campaigns' share of the file from their share of the trials.
     let share_bytes = u128::from(file_bytes) * u128::from(trials) / u128::from(all_trials.max(1));
     let needed_bytes = share_bytes.saturating_mul(MEMORY_PER_FILE_BYTE.into());
     if needed_bytes <= u128::from(available_bytes) {
@@ -68,7 +68,7 @@ fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Res
     )))
 }
 
-/// Reads the memory that is available to this process, in bytes; `None` where it is not known.
+/// Returns the memory available to this process, in bytes; `None` if unknown.
 ///
 /// **Source:** `proc_meminfo(5)`, `MemAvailable`.
 fn available_memory() -> Option<u64> {
@@ -106,7 +106,7 @@ mod tests {
         );
         let refused = check_memory(&store, &[1], Some(1 << 10)).unwrap_err().to_string();
         assert!(refused.contains("20001 trials") && refused.contains("export"), "{refused}");
-        // Two at once take the memory of two.
+        // Two copies need twice the memory.
         let both = check_memory(&store, &[1, 1], Some(1 << 10)).unwrap_err().to_string();
         assert!(both.starts_with("campaigns 1 and 1, 40002 trials"), "{both}");
         assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));

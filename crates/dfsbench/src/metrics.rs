@@ -1,9 +1,9 @@
 //! `--metrics ADDRESS`: metrics for Prometheus over HTTP, at `/metrics`.
 //!
-//! [`Endpoint`] is the principal type: a thread that waits for connections, and one for each of a
-//! few connections at a time. The text is made by the caller's function from what is known already;
-//! nothing measured waits for a reader, however slow it is. It only reads, and has no token: the
-//! address is the user's choice.
+//! [`Endpoint`] is the main type: one thread waits for connections, and a few connections get a
+//! thread each. The caller's function renders the text from data it already has, so the measurement
+//! never waits for a reader, however slow it is. The endpoint is read-only and needs no token,
+//! because the user chooses the address.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -14,39 +14,39 @@ use std::time::Duration;
 use crate::exit::Failure;
 use crate::http::{self, Answer, Body, Request};
 
-/// Content type of the text.
+/// Content type of the metrics.
 ///
 /// **Source:** OpenMetrics 1.0, 4.3.
 pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Content type of messages.
+/// Content type of error messages.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Content security policy: there is nothing in an answer that a browser should load.
+/// Content security policy: a browser must not load anything.
 const POLICY: &str = "default-src 'none'";
 
-/// Connections at a time.
+/// Maximum number of simultaneous connections.
 const CONNECTIONS_MAX: usize = 8;
 
-/// The longest wait for a connection that is to end the waiting thread.
+/// Timeout of the connection that wakes the waiting thread so that it exits.
 const WAKE_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Makes the text of the metrics.
+/// Renders the metrics.
 pub type Source = dyn Fn() -> Answer + Send + Sync;
 
-/// An address at which metrics are served, until it is dropped.
+/// Serves metrics at an address until it is dropped.
 pub struct Endpoint {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Makes the answer with metrics.
+/// Wraps the text of metrics in a response.
 pub fn answer(text: String) -> Answer {
     Answer { status: "200 OK", content_type: OPEN_METRICS, fields: "", body: text }
 }
 
-/// Reads the value of `--metrics`.
+/// Parses the value of `--metrics`.
 ///
 /// # Errors
 /// When it is not an address with a port.
@@ -63,10 +63,10 @@ pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 impl Endpoint {
-    /// Listens, and answers from now on.
+    /// Listens and starts answering requests.
     ///
     /// # Errors
-    /// When nothing can listen there.
+    /// If it can't listen on the address.
     pub fn start(address: SocketAddr, source: Arc<Source>) -> Result<Self, Failure> {
         let listened =
             TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
@@ -90,7 +90,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the address for a browser or Prometheus.
+    /// Returns the URL for a browser or Prometheus.
     pub fn url(&self) -> String {
         format!("http://{}/metrics", self.address)
     }
@@ -99,8 +99,8 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // The thread waits in `accept`, which uses no processor; a connection wakes it. An
-        // unspecified address is reached by loopback.
+        // The thread blocks in `accept` so that it uses no CPU; a connection wakes it. An
+        // unspecified address is reachable through loopback.
         let mut address = self.address;
         if address.ip().is_unspecified() {
             let loopback = if address.is_ipv4() { "127.0.0.1" } else { "::1" };
@@ -118,7 +118,8 @@ fn accept_all(listener: &TcpListener, stop: &AtomicBool, source: &Arc<Source>) {
     let open = Arc::new(AtomicUsize::new(0));
     while !stop.load(Ordering::Acquire) {
         let Ok((stream, _)) = listener.accept() else {
-            // Out of descriptors, for a moment: a loop without a pause would take a processor.
+            // We may be out of file descriptors for a moment. Retrying without a pause would use up
+            // a CPU.
             std::thread::park_timeout(Duration::from_millis(100));
             continue;
         };
@@ -127,7 +128,7 @@ fn accept_all(listener: &TcpListener, stop: &AtomicBool, source: &Arc<Source>) {
         }
         let slot = Slot::take(&open);
         let source = Arc::clone(source);
-        // Where no thread can be had, the connection closes, and the next scrape may succeed.
+        // If no thread can be started, the connection is closed, and the next scrape may succeed.
         let _ = std::thread::Builder::new().name("metrics".into()).spawn(move || {
             let _slot = slot;
             answer_request(stream, &source);
@@ -166,7 +167,7 @@ fn answer_request(mut stream: TcpStream, source: &Arc<Source>) {
             (answer, body)
         }
     };
-    // A client that went away needs no answer.
+    // If the client has disconnected, it needs no response.
     let _ = http::write(&mut stream, &answer, POLICY, body);
 }
 
@@ -175,8 +176,8 @@ fn refuse(request: &Request, is_loopback: bool) -> Option<Answer> {
         let sentence = "Metrics are read with GET.";
         return Some(message("405 Method Not Allowed", "Allow: GET, HEAD\r\n", sentence));
     }
-    // A page of another site may give our address a name of its own, and then read it: "DNS
-    // rebinding". On loopback nothing but a browser of this host is at risk.
+    // A page of another site can give our address a host name of its own and then read from it
+    // ("DNS rebinding"). On loopback, the only such risk is a browser on this host.
     if is_loopback && !names_loopback(request.host.as_deref().unwrap_or_default()) {
         let sentence = "The Host field of the request does not name this host.";
         return Some(message("400 Bad Request", "", sentence));
@@ -187,7 +188,7 @@ fn refuse(request: &Request, is_loopback: bool) -> Option<Answer> {
     None
 }
 
-/// Says whether a Host field names loopback: `localhost`, `127.0.0.1:9464`, `[::1]:9464`.
+/// Returns true if a Host field names loopback: `localhost`, `127.0.0.1:9464`, `[::1]:9464`.
 fn names_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -221,7 +222,7 @@ mod tests {
         let endpoint = Endpoint::start(parse_address("127.0.0.1:0").unwrap(), source).unwrap();
         let address = endpoint.address;
         assert_eq!(endpoint.url(), format!("http://{address}/metrics"));
-        // One that sends nothing holds up no other.
+        // A client that sends nothing doesn't block others.
         let _slow = TcpStream::connect(address).unwrap();
         for (head, status, text) in [
             ("GET /metrics HTTP/1.1\r\nHost: localhost:1\r\n\r\n", "200 OK", "planted 1"),

@@ -1,10 +1,11 @@
-//! The two streams: data to stdout, messages to stderr.
+//! The two output streams: data goes to stdout, messages go to stderr.
 //!
-//! They never share a stream, so that `--format json` can be piped. A reader of stdout that went
-//! away is no error: the results are in their file by then.
+//! They are never mixed, so that `--format json` can be piped. A closed stdout is not an error,
+//! because the results are in their file by then.
 //!
-//! All text passes here on its way to a terminal, and loses what would steer one: see
-//! [`Printable`] and [`message`]. The bar and the full screen of `progress` do the same.
+//! All text passes through here on its way to the terminal, and control characters are removed: see
+//! [`Printable`] and [`message`]. The progress bar and the full-screen display in `progress` do the
+//! same.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -17,14 +18,14 @@ use report::Format;
 
 use crate::wrap::wrap_line;
 
-/// Why data could not be written to stdout.
+/// Reason why data could not be written to stdout.
 #[derive(Debug)]
 pub struct StdoutError(pub io::Error);
 
-/// Text to print or to write to a file: nothing in it steers a terminal.
+/// Text to print or to write to a file, without terminal control characters.
 ///
-/// Servers, agents, traces and results files put texts of their own into what is printed, so all
-/// text goes through this type, whatever it is made of.
+/// Servers, agents, traces and results files can all contribute to what is printed, so all text
+/// goes through this type, whatever its origin.
 pub struct Printable<'a>(Cow<'a, str>);
 
 impl<'a> Printable<'a> {
@@ -33,7 +34,7 @@ impl<'a> Printable<'a> {
         Self(printable::to_printable(text))
     }
 
-    /// Makes JSON printable, without changing its value.
+    /// Makes JSON printable without changing its value.
     pub fn json(json: &'a str) -> Self {
         Self(printable::to_printable_json(json))
     }
@@ -43,7 +44,6 @@ impl<'a> Printable<'a> {
         if format == Format::Json { Self::json(text) } else { Self::text(text) }
     }
 
-    /// Returns the bytes to write.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -52,23 +52,23 @@ impl<'a> Printable<'a> {
 /// Writes text to stdout.
 ///
 /// # Errors
-/// When stdout can't be written.
+/// If stdout can't be written.
 pub fn text(text: &str) -> Result<(), StdoutError> {
     print(&Printable::text(text))
 }
 
-/// Writes text that was made printable to stdout.
+/// Writes printable text to stdout.
 ///
 /// # Errors
-/// When stdout can't be written.
+/// If stdout can't be written.
 pub fn print(text: &Printable<'_>) -> Result<(), StdoutError> {
     raw(text.as_bytes())
 }
 
-/// Writes bytes to stdout as they are: the content of a file, or what is for a shell or `man`.
+/// Writes bytes to stdout unchanged: the contents of a file, or input for a shell or `man`.
 ///
 /// # Errors
-/// When stdout can't be written.
+/// If stdout can't be written.
 pub fn raw(bytes: &[u8]) -> Result<(), StdoutError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes) {
@@ -77,10 +77,10 @@ pub fn raw(bytes: &[u8]) -> Result<(), StdoutError> {
     }
 }
 
-/// Columns of a report where nothing says how wide the terminal is.
+/// Columns of a report if the width of the terminal is unknown.
 const COLUMNS_USUAL: usize = 100;
 
-/// The screen that a report is written for: as wide as `COLUMNS` says, else as the terminal is.
+/// Returns the screen to render a report for, as wide as `COLUMNS` or else the terminal.
 pub fn screen(extent: report::Extent) -> report::Screen {
     report::Screen::new(columns().unwrap_or(COLUMNS_USUAL), extent)
 }
@@ -96,11 +96,11 @@ fn columns() -> Option<usize> {
     if stdout.is_terminal() { terminal_columns(stdout.as_fd()) } else { None }
 }
 
-/// Writes a report to stdout, with colours where that is a terminal that shows them and NO_COLOR
-/// is not set.
+/// Writes a report to stdout. It is colored if stdout is a terminal that supports colors and
+/// NO_COLOR is not set.
 ///
 /// # Errors
-/// When stdout can't be written.
+/// If stdout can't be written.
 pub fn painted(text: &str) -> Result<(), StdoutError> {
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(report::paint(&printable::to_printable(text)).as_bytes()) {
@@ -109,8 +109,8 @@ pub fn painted(text: &str) -> Result<(), StdoutError> {
     }
 }
 
-/// Locks state that is whole after every statement, so that a panic of its last holder does not
-/// matter: messages and clean-ups must go on then.
+/// Locks state that is consistent after every statement, so that a poisoned lock doesn't matter:
+/// messages and cleanup must still work after a panic.
 pub fn lock_always<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,
@@ -118,56 +118,56 @@ pub fn lock_always<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     }
 }
 
-/// Lines that are held back while something else has the terminal; `None` while nothing has.
+/// Messages held back while something else uses the terminal; `None` if nothing does.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 fn lock_held_output() -> MutexGuard<'static, Option<Vec<String>>> {
     lock_always(&HELD)
 }
 
-/// Holds messages back from now on.
+/// Starts holding back messages.
 pub fn hold() {
     lock_held_output().get_or_insert_default();
 }
 
-/// Writes the messages that were held back, and holds back none any more.
+/// Writes the messages that were held back, and stops holding them back.
 pub fn release() {
-    // The guard must be gone before the first message, which takes the lock again: in the head of a
-    // loop it would live as long as the loop.
+    // Release the lock before the first `message`, which takes it again: in the head of the `for`
+    // loop the guard would live as long as the loop.
     let lines = lock_held_output().take();
     for line in lines.unwrap_or_default() {
         message(&line);
     }
 }
 
-/// Calls what writes, at a moment when nothing is drawn.
+/// Runs a function that writes, while nothing is drawn.
 pub type WriteBeside = dyn Fn(&dyn Fn()) + Send;
 
-/// What is drawn on stderr, which messages must not run into.
+/// A progress bar drawn on stderr, which messages must not run into.
 pub struct DrawnBar {
-    /// Writes while nothing is drawn.
+    /// Hides the bar while a function writes.
     pub suspend: Box<WriteBeside>,
-    /// Removes it for good.
+    /// Removes the bar for good.
     pub clear: Box<dyn Fn() + Send>,
 }
 
-/// The bar that is drawn on stderr at the moment.
+/// The bar that is currently drawn on stderr.
 static BAR: Mutex<Option<DrawnBar>> = Mutex::new(None);
 
-/// Names the bar that is drawn from now on, or says that there is none any more.
+/// Sets the bar that is drawn from now on, if any.
 pub fn set_bar(bar: Option<DrawnBar>) {
     *lock_always(&BAR) = bar;
 }
 
-/// Removes the bar, for a process that ends without unwinding.
+/// Removes the bar, for a process that exits without unwinding.
 pub fn clear_bar() {
     if let Some(bar) = lock_always(&BAR).take() {
         (bar.clear)();
     }
 }
 
-/// Writes a line to stderr, above the bar if one is drawn, and broken between words on a terminal;
-/// a stderr that is closed is no error.
+/// Writes a line to stderr, above the bar if one is drawn, wrapped between words on a terminal. A
+/// closed stderr is not an error.
 pub fn message(line: &str) {
     if let Some(lines) = lock_held_output().as_mut() {
         lines.push(line.to_owned());
@@ -181,7 +181,7 @@ pub fn message(line: &str) {
     }
 }
 
-/// Breaks the lines of a message that are wider than the terminal on stderr.
+/// Wraps the lines of a message that are wider than the terminal on stderr.
 pub fn fit_terminal(text: &str) -> String {
     let Some(columns) = message_columns() else { return text.to_owned() };
     let lines = text.split('\n').flat_map(|line| wrap_line(line, columns));
@@ -199,7 +199,7 @@ fn terminal_columns(terminal: BorrowedFd<'_>) -> Option<usize> {
     if size.ws_col == 0 { None } else { Some(size.ws_col.into()) }
 }
 
-/// Lists names with what each is, which is wrapped beside the names as the terminal is wide.
+/// Lists names with their descriptions, which are wrapped to fit the terminal.
 pub fn name_list(names: &[(&str, &str)]) -> String {
     let columns = screen(report::Extent::Whole).columns();
     let mut indent = 0;
@@ -213,8 +213,8 @@ pub fn name_list(names: &[(&str, &str)]) -> String {
     text
 }
 
-/// Pads the cells of each column to the same width; each row has as many as the first. A line break
-/// in a cell is replaced, for a name must not add rows.
+/// Pads the cells of each column to the same width; all rows have as many cells as the first. Line
+/// breaks in cells are replaced, because a name must not add rows.
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let mut widths = Vec::new();
     for row in rows {
@@ -228,10 +228,10 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
         let mut line = String::new();
         for (width, cell) in std::iter::zip(&widths, row) {
             let width = *width;
-            // Writing to a String never fails.
+            // Writing to a `String` never fails.
             let _ = write!(line, "{:<width$}  ", printable::to_printable_line(cell));
         }
-        // A last column that is narrow in this row would end in blanks.
+        // Don't end the line in blanks if its last cell is narrower than the column.
         text.push_str(line.trim_end());
         text.push('\n');
     }

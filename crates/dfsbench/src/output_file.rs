@@ -1,11 +1,11 @@
-//! Files that a user names for output: `-o`, `--tls-ca-out`, pictures, the page of a campaign.
+//! Output files named by the user: `-o`, `--tls-ca-out`, plots, the page of a campaign.
 //!
-//! [`write()`] is the way in. A regular file is replaced by a new one that is renamed into its
-//! place, so that no half of it is ever seen and a full disk leaves the old one; mode and owner
-//! stay as they were. Links are followed, a file with several hard links is written in place, and
-//! so is whatever is no regular file: a device, a FIFO, a terminal. A database is never replaced,
-//! be it the results file, another one, or what SQLite keeps beside it. Root does not write
-//! through what another user left in a folder that all may write to.
+//! [`write()`] is the entry point. A regular file is replaced by renaming a new one over it, so
+//! that nobody sees a partial file and a full disk leaves the old one intact; mode and owner are
+//! preserved. Symlinks are followed. Files with several hard links are written in place, and so is
+//! everything that is not a regular file: devices, FIFOs, terminals. A database is never replaced,
+//! whether it is the results file, another one, or a file that SQLite keeps next to it. Root
+//! doesn't write through a file or link that another user left in a world-writable folder.
 
 mod streamed;
 
@@ -21,24 +21,24 @@ use crate::{foreign_folder, output};
 
 pub use streamed::StreamedFile;
 
-/// How every SQLite database begins. **Source:** SQLite, "Database File Format", 1.3.
+/// First bytes of every SQLite database. **Source:** SQLite, "Database File Format", 1.3.
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
-/// The suffixes of files that SQLite and this program keep beside a database.
+/// Suffixes of files that SQLite and this program keep next to a database.
 const BESIDE_DATABASE: [&str; 4] = ["-wal", "-shm", "-journal", ".lock"];
 
-/// Links that are followed one after the other, as kernels have it.
+/// Maximum number of symlinks to follow, the same as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// Bits of a mode: writable by all, and sticky.
+/// Mode bits for world-writable and sticky.
 const SHARED_FOLDER: u32 = 0o1002;
 
-/// Writes the whole content of a file that a user named; `results` is the results file that is in
+/// Writes the whole content of a file named by the user. `results` is the results file that is in
 /// use, if any.
 ///
 /// # Errors
-/// [`Failure::Usage`] for what must not be written to, before anything is changed;
-/// [`Failure::Output`] where it can't be written.
+/// [`Failure::Usage`] if the file must not be written to, before anything is changed;
+/// [`Failure::Output`] if writing fails.
 pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), Failure> {
     if is_stdout(path) {
         return Ok(output::raw(content)?);
@@ -47,10 +47,10 @@ pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), 
     write_checked(path, content).map_err(|error| describe_failure(path, &error))
 }
 
-/// Writes text to a file that a user named, or prints it if none is named.
+/// Writes text to a file named by the user, or prints it if none is named.
 ///
 /// # Errors
-/// As [`write()`]; the file is as it was then.
+/// Same as [`write()`]; the file is left unchanged then.
 pub fn write_or_print(path: Option<&Path>, text: &Printable<'_>) -> Result<(), Failure> {
     match path {
         Some(path) => write(path, text.as_bytes(), None),
@@ -58,10 +58,10 @@ pub fn write_or_print(path: Option<&Path>, text: &Printable<'_>) -> Result<(), F
     }
 }
 
-/// Refuses what must not be written to, before time is spent on what would be written.
+/// Refuses a file that must not be written to, before time is spent on its content.
 ///
 /// # Errors
-/// As [`write()`].
+/// Same as [`write()`].
 pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
     match find_obstacle(path, results) {
         None => Ok(()),
@@ -72,11 +72,11 @@ pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Does as [`check`] where a file is named, and refuses one of the files that the command reads, by
-/// this or another name.
+/// Like [`check`] if a file is named; also refuses a file that the command reads, even under a
+/// different name.
 ///
 /// # Errors
-/// As [`write()`].
+/// Same as [`write()`].
 pub fn check_with_inputs<'a>(
     path: Option<&Path>,
     inputs: impl IntoIterator<Item = &'a PathBuf>,
@@ -94,7 +94,7 @@ pub fn check_with_inputs<'a>(
     Ok(())
 }
 
-/// Finds the reason why a path must not be written to, with advice.
+/// Returns the reason why a path must not be written to, with advice.
 fn find_obstacle(path: &Path, results: Option<&Path>) -> Option<(&'static str, &'static str)> {
     if path.as_os_str().is_empty() {
         return Some(("an empty name", "name a file, or leave the flag out for stdout"));
@@ -110,7 +110,7 @@ fn find_obstacle(path: &Path, results: Option<&Path>) -> Option<(&'static str, &
     {
         return Some(("the results file or belongs to it", "name another file"));
     }
-    // A path that leads nowhere yet is a file to be created.
+    // A path that doesn't exist yet will be created.
     let Ok(found) = fs::metadata(path) else { return None };
     if found.is_dir() {
         return Some(("a directory", "name a file in it"));
@@ -125,7 +125,7 @@ fn find_obstacle(path: &Path, results: Option<&Path>) -> Option<(&'static str, &
     None
 }
 
-/// Says what a file is, with its article, for a message.
+/// Returns the name of a file type with its article, for a message.
 pub fn kind_name(kind: rustix::fs::FileType) -> &'static str {
     use rustix::fs::FileType;
     match kind {
@@ -140,19 +140,19 @@ pub fn kind_name(kind: rustix::fs::FileType) -> &'static str {
     }
 }
 
-/// Says whether a path stands for this process's own stdout.
+/// Returns true if a path refers to this process's own stdout.
 fn is_stdout(path: &Path) -> bool {
     matches!(path.to_str(), Some("/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1"))
 }
 
-/// Says whether a path leads to an open file of this process: what is there is written to as it
-/// stands, and never replaced.
+/// Returns true if a path refers to an open file of this process, which is written to directly and
+/// never replaced.
 fn is_open_file(path: &Path) -> bool {
     path.starts_with("/dev/fd") || path.starts_with("/proc") || path == Path::new("/dev/stderr")
 }
 
-/// Says for root whether another user may have put a file or link there that root would write
-/// through.
+/// Returns true if this process is root and another user may have left a file or link there that
+/// root would write through.
 ///
 /// **Source:** Linux, Documentation/admin-guide/sysctl/fs.rst: `protected_regular` and
 /// `protected_symlinks`.
@@ -167,13 +167,14 @@ fn is_left_by_others(path: &Path) -> bool {
     is_shared && may_lead_elsewhere && found.uid() != 0
 }
 
-/// Says whether a path is a database by its own or another name, or one of the files beside it.
+/// Returns true if a path is a database, even under a different name, or one of the files next to
+/// it.
 fn is_beside_database(path: &Path, database: &Path) -> bool {
     if is_same_file(path, database) {
         return true;
     }
     let Ok(database) = database.canonicalize() else { return false };
-    // What does not exist yet may be made by SQLite at any moment: it goes by its name.
+    // SQLite may create a file at any moment, so judge files that don't exist yet by their name.
     let is_in_folder = match folder_of(path).canonicalize() {
         Ok(folder) => folder == folder_of(&database),
         Err(_) => false,
@@ -181,13 +182,13 @@ fn is_beside_database(path: &Path, database: &Path) -> bool {
     (is_in_folder && is_name_beside(name_of(path), &database)) || is_same_as_beside(path, &database)
 }
 
-/// Says whether a file of this name in the folder of a database belongs to it.
+/// Returns true if a file with this name in the folder of a database belongs to the database.
 fn is_name_beside(name: &[u8], database: &Path) -> bool {
     let Some(rest) = name.strip_prefix(name_of(database)) else { return false };
     rest.starts_with(b"-") && BESIDE_DATABASE.iter().any(|end| rest.ends_with(end.as_bytes()))
 }
 
-/// Says whether a path is, perhaps through a link, one of the files that exist beside a database.
+/// Returns true if a path is, possibly through a link, an existing file that belongs to a database.
 fn is_same_as_beside(path: &Path, database: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder_of(database)) else { return false };
     for entry in entries {
@@ -204,7 +205,7 @@ fn name_of(path: &Path) -> &[u8] {
     path.file_name().unwrap_or_default().as_bytes()
 }
 
-/// Says whether two paths lead to one file that exists.
+/// Returns true if two paths refer to the same existing file.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
@@ -227,14 +228,14 @@ fn write_checked(path: &Path, content: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A file that is open to be written, and where it belongs once it is whole.
+/// A file that is open for writing, and where to move it once it is complete.
 struct Opened {
     file: File,
-    /// None where what is there is written in place.
+    /// `None` if the existing file is written in place.
     moved: Option<Moved>,
 }
 
-/// A new file beside the place that it is moved to.
+/// A new file and the place to move it to.
 #[derive(Debug)]
 struct Moved {
     part: PathBuf,
@@ -242,7 +243,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// Renames the file where it was written; removes it where writing or renaming failed.
+    /// Renames the file if it was written, and removes it if writing or renaming failed.
     fn finish(&self, written: io::Result<()>) -> io::Result<()> {
         let moved = match written {
             Ok(()) => fs::rename(&self.part, &self.place),
@@ -254,14 +255,13 @@ impl Moved {
         moved
     }
 
-    /// Removes the file.
     fn discard(&self) {
-        // Should the removal fail, the name of the rest shows which file it was to become.
+        // If the removal fails, the name still shows which file it was meant to become.
         let _ = fs::remove_file(&self.part);
     }
 }
 
-/// Opens what a path that was checked leads to, for new content from its beginning.
+/// Opens the target of a path that has been checked, to write it from the beginning.
 fn open_checked(path: &Path) -> io::Result<Opened> {
     let place = follow_links(path)?;
     let found = match fs::metadata(&place) {
@@ -274,18 +274,18 @@ fn open_checked(path: &Path) -> io::Result<Opened> {
         Ok(found) => found,
     };
     if found.is_file() && found.nlink() == 1 && !is_open_file(path) {
-        // Who may not write to the file may not replace it, whatever its folder allows.
+        // A user without write access must not replace the file, even if its folder allows that.
         OpenOptions::new().write(true).open(&place)?;
         if let Some((part, file)) = make_part_like(&place, &found)? {
             return Ok(Opened { file, moved: Some(Moved { part, place }) });
         }
     }
-    // Only a regular file is cut off first.
+    // Only truncate regular files.
     let file = OpenOptions::new().write(true).truncate(found.is_file()).open(&place)?;
     Ok(Opened { file, moved: None })
 }
 
-/// Returns where a path leads in the end; the last part need not exist.
+/// Follows all symlinks of a path. Its last component need not exist.
 fn follow_links(path: &Path) -> io::Result<PathBuf> {
     if is_open_file(path) {
         return Ok(path.to_owned());
@@ -310,8 +310,8 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes an empty file beside a place, with the mode and the owner of the one there; `None` where
-/// no other can be made beside it, or none of its owner.
+/// Creates an empty file next to `place`, with the mode and owner of the existing one; `None` if no
+/// file can be created there or its owner can't be changed.
 fn make_part_like(place: &Path, found: &Metadata) -> io::Result<Option<(PathBuf, File)>> {
     let Ok((part, file)) = make_part(place) else { return Ok(None) };
     let made = file.metadata()?;
@@ -320,7 +320,7 @@ fn make_part_like(place: &Path, found: &Metadata) -> io::Result<Option<(PathBuf,
         fs::remove_file(&part)?;
         return Ok(None);
     }
-    // After the owner, whose change takes away some bits of the mode.
+    // Set the mode last: changing the owner clears some of its bits.
     if let Err(error) = file.set_permissions(found.permissions()) {
         let _ = fs::remove_file(&part);
         return Err(error);
@@ -328,7 +328,7 @@ fn make_part_like(place: &Path, found: &Metadata) -> io::Result<Option<(PathBuf,
     Ok(Some((part, file)))
 }
 
-/// Makes an empty file beside a place, with a name that no other file has.
+/// Creates an empty file with a unique name next to `place`.
 fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
     for number in 0_u32.. {
         let mut part = place.as_os_str().to_owned();
@@ -336,7 +336,7 @@ fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
         let part = PathBuf::from(part);
         match OpenOptions::new().write(true).create_new(true).open(&part) {
             Ok(file) => {
-                // Its lock shows that no kill left it; some file systems have no locks.
+                // The lock shows that its process is alive. Some file systems don't support locks.
                 let _ = file.lock();
                 return Ok((part, file));
             }
@@ -347,8 +347,8 @@ fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
     Err(ErrorKind::AlreadyExists.into())
 }
 
-/// Removes what killed processes of this user left beside a file that they were about to write;
-/// returns how many files there were.
+/// Removes partial files that killed processes of this user left next to `place`, and returns their
+/// number.
 pub fn remove_abandoned_parts(place: &Path) -> usize {
     let me = rustix::process::geteuid().as_raw();
     let Ok(entries) = fs::read_dir(folder_of(place)) else { return 0 };
@@ -362,7 +362,7 @@ pub fn remove_abandoned_parts(place: &Path) -> usize {
         let is_ours = fs::symlink_metadata(&path)
             .is_ok_and(|found| found.is_file() && found.uid() == me && found.len() > 0);
         if !is_ours {
-            // It may be a pipe, whose opening never ends.
+            // It may be a FIFO, and opening that could block forever.
             continue;
         }
         let Ok(file) = File::open(&path) else { continue };
@@ -373,7 +373,7 @@ pub fn remove_abandoned_parts(place: &Path) -> usize {
     removed
 }
 
-/// Recognizes names such as `r.html.4711-0.part`.
+/// Matches names such as `r.html.4711-0.part`.
 fn is_part_of(name: &[u8], place: &[u8]) -> bool {
     let middle = name.strip_prefix(place).and_then(|rest| rest.strip_suffix(b".part"));
     let Some([b'.', numbers @ ..]) = middle else { return false };
@@ -410,7 +410,7 @@ mod tests {
         {
             fs::write(at(name), "page").unwrap();
         }
-        // Another user's pipe would keep a reader waiting.
+        // Another user's FIFO would block a reader.
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         let (pipe, kind) = (at("r.html.2-0.part"), rustix::fs::FileType::Fifo);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
@@ -511,7 +511,7 @@ mod tests {
             let error = write(path, b"text", Some(&results)).unwrap_err();
             assert!(matches!(&error, Failure::Usage(_)), "{}: {error}", path.display());
         }
-        // Another results file is as dear, also where none is in use.
+        // Other results files are just as valuable, even if none is in use.
         assert!(matches!(write(&hard, b"text", None), Err(Failure::Usage(_))));
         assert_eq!(fs::read(&results).unwrap(), [DATABASE, b"rest"].concat());
         assert_eq!(names(folder.path()), 4);
@@ -526,7 +526,7 @@ mod tests {
         let device = rustix::fs::makedev(7, 250);
         let kind = rustix::fs::FileType::BlockDevice;
         let made = rustix::fs::mknodat(rustix::fs::CWD, &node, kind, mode, device);
-        // Only root makes such a node, and everybody else is refused by it.
+        // Only root can create such a node; for everybody else there is nothing to check.
         if made.is_ok() {
             let error = write(&node, b"text", None).unwrap_err().to_string();
             assert!(error.contains("a block device"), "{error}");
@@ -547,7 +547,7 @@ mod tests {
     #[test]
     fn protects_root_in_shared_folder() {
         if !rustix::process::geteuid().is_root() {
-            // Only root may give files away.
+            // Only root can change the owner of files.
             assert!(!is_left_by_others(Path::new("/tmp")));
             return;
         }
@@ -564,7 +564,7 @@ mod tests {
         assert!(write(&victim, b"text", None).is_err());
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         write(&victim, b"text", None).unwrap();
-        // Root keeps the owner that was.
+        // Root preserves the previous owner.
         assert_eq!(
             (read(&victim).as_str(), fs::metadata(&victim).unwrap().uid()),
             ("text", 65_534)

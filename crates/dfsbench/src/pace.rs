@@ -1,6 +1,7 @@
-//! `dfsbench run --dry-run --probe`: what the targets of a plan really do, in about ten seconds.
+//! `dfsbench run --dry-run --probe`: measures how fast a plan's targets really are, in about ten
+//! seconds.
 //!
-//! Hosts are not set up, so that a plan that needs that is refused; for those there is
+//! Hosts are not set up, so plans that need that are refused; for those there is
 //! [`of_campaign`](controller::pace::of_campaign).
 
 use std::fmt::Write as _;
@@ -21,10 +22,10 @@ use crate::exit::{End, Failure};
 use crate::progress::{Progress, Visibility, trial_figures, work_label};
 use crate::{dry_run, embedded, output, plan_source, signals};
 
-/// Prints what a plan would do, and what that takes as a probe of its targets finds it.
+/// Prints what a plan would do, with estimates based on a probe of its targets.
 ///
 /// # Errors
-/// When the plan can't be used, hosts would have to be set up, or no target can be used.
+/// If the plan is invalid, hosts would have to be set up, or no target can be used.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
     let around = plan_source::surroundings_of_job(&args.job)?;
@@ -40,10 +41,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Measures what the targets of a plan do.
+/// Measures how fast the targets of a plan are.
 ///
 /// # Errors
-/// When hosts would have to be set up, or no target can be used.
+/// If hosts would have to be set up or no target can be used.
 fn measure(
     making: &MakingArgs,
     plan: &mut Plan,
@@ -68,7 +69,7 @@ fn measure(
     Ok(describe_probes(plan, probed?))
 }
 
-/// Describes each probe in a line.
+/// Describes each probe in one line.
 fn describe_probes(plan: &Plan, probed: PlanProbe) -> Probed {
     let mut lines = Vec::with_capacity(probed.probes.len());
     for probe in &probed.probes {
@@ -85,7 +86,7 @@ fn describe_probes(plan: &Plan, probed: PlanProbe) -> Probed {
     Probed { paces: probed.paces, lines, basis }
 }
 
-/// Refuses runs whose hosts are to be set up, or that other hosts work for.
+/// Refuses runs whose hosts would have to be set up, and runs measured from other hosts.
 fn check_hosts(plan: &Plan) -> Result<(), Failure> {
     for (number, run) in plan.runs.iter().enumerate() {
         let why = match (&run.lab, run.placement.hosts.first()) {

@@ -1,7 +1,7 @@
 //! Reads a plan from a file, a preset, stdin or a target, and applies the flags to it.
 //!
-//! [`read`] is the way in of most commands. A plan is read and checked here; nothing is measured,
-//! written or connected to.
+//! [`read`] is the entry point for most commands. It reads and checks the plan; nothing is
+//! measured, written or connected to.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,15 @@ use crate::exit::Failure;
 use crate::presets::{Preset, QUICK};
 use crate::{agents, input_file, target};
 
-/// Returns this process's surroundings of a plan, with a seed that no other campaign has.
+/// Returns what a plan needs to know about this process, with a seed unique to this campaign.
 pub fn surroundings() -> Surroundings {
     target::surroundings(token() % 1_000_000_000)
 }
 
-/// Returns the same with the hosts of a job, whose names may not be known yet.
+/// Like [`surroundings`], with the hosts of a job. Their names may not be known yet.
 ///
 /// # Errors
-/// When their number is not given, or a list of them can't be used.
+/// If their number is missing or a list of them is invalid.
 pub fn surroundings_of_job(args: &JobArgs) -> Result<Surroundings, Failure> {
     let mut around = surroundings();
     if let Some(request) = args.request() {
@@ -36,7 +36,7 @@ pub fn surroundings_of_job(args: &JobArgs) -> Result<Surroundings, Failure> {
 /// Reads the plan that the arguments name, and applies their flags to it.
 ///
 /// # Errors
-/// When it can't be read, a flag's value can't be used, or hosts are to be disturbed.
+/// If it can't be read, a flag's value is invalid, or it contains disturbances.
 pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     let raw = read_disturbed(args)?;
     let Some(one) = raw.disturbances.first() else { return Ok(raw) };
@@ -50,10 +50,10 @@ pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     .into())
 }
 
-/// Reads a plan like [`read`], also where it has disturbances: those are for a soak.
+/// Like [`read`], but accepts disturbances, which a soak supports.
 ///
 /// # Errors
-/// When it can't be read, or a flag's value can't be used.
+/// If the plan can't be read or a flag's value is invalid.
 pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::NULL),
@@ -64,10 +64,10 @@ pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
     Ok(raw)
 }
 
-/// The plan of a file or preset, or one for a target.
+/// Returns the plan of a file or preset, or builds one for a target.
 ///
 /// # Errors
-/// When it can't be read.
+/// If it can't be read.
 pub fn named(text: &str) -> Result<RawPlan, Failure> {
     match Preset::named(text) {
         Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
@@ -79,16 +79,16 @@ pub fn named(text: &str) -> Result<RawPlan, Failure> {
     }
 }
 
-/// Reads the files that a plan names: mixes and recipes.
+/// Reads the files that a plan refers to: mixes and recipes.
 ///
 /// # Errors
-/// When one can't be read or used.
+/// If one can't be read or is invalid.
 pub fn read_inputs(raw: &mut RawPlan) -> Result<(), Failure> {
     raw.read_mixes(input_file::read_mix)?;
     Ok(raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?)
 }
 
-/// Refuses a word that is no directory here and is spelled nearly as a preset or a target.
+/// Refuses a word that is not a local directory and looks like a misspelled preset or target.
 fn check_spelling(text: &str) -> Result<(), Failure> {
     let mut targets = vec!["embedded"];
     targets.extend(Target::PLAIN.iter().map(|target| target.row().usual_name));
@@ -125,14 +125,14 @@ fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-/// Lets the flags win over a plan, and the plan over the user's defaults; reads what it takes from
-/// files.
+/// Applies the flags, which take precedence over the plan, and the user's defaults, which don't.
+/// Then reads the files that the plan refers to.
 ///
 /// # Errors
-/// When a flag or a file can't be used.
+/// If a flag or a file is invalid.
 pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     let mut defaults = args.defaults();
-    // First, since values of flags are not scaled.
+    // Scale first, because values given as flags are not scaled.
     raw.apply(&Overrides { scale: defaults.scale.take(), ..Overrides::default() })?;
     let given = args.overrides();
     check_scale(&given, args.target.as_deref())?;
@@ -151,10 +151,10 @@ pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has targets that name no hosts used from the hosts of the job.
+/// Makes targets that name no hosts use the hosts of the job.
 ///
 /// # Errors
-/// When no target is left that can be.
+/// If this isn't possible for any target.
 fn use_job_hosts(raw: &mut RawPlan) -> Result<(), Failure> {
     for target in &mut raw.targets {
         if target.used_from != UsedFrom::One {
@@ -192,7 +192,7 @@ fn use_job_hosts(raw: &mut RawPlan) -> Result<(), Failure> {
     Err(Failure::Usage(format!("{what} (hint: {hint})")))
 }
 
-/// Makes a path absolute: on other hosts an agent runs in another folder.
+/// Makes a path absolute, because agents on other hosts run in a different directory.
 fn make_absolute(path: &mut PathBuf) -> Result<(), Failure> {
     match std::path::absolute(&*path) {
         Ok(absolute) => *path = absolute,
@@ -204,13 +204,13 @@ fn make_absolute(path: &mut PathBuf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the trials and the duration of `--quick` or `--thorough`, unless flags name others.
+/// Returns the trials and duration of `--quick` or `--thorough`, unless flags set them.
 fn effort_overrides(raw: &RawPlan, given: &Overrides, trials: &str, duration: &str) -> Overrides {
     let mut effort = Overrides::default();
     if given.trials.is_none() {
         effort.trials = Some(trials.to_owned());
     }
-    // Where no workload ends by time the setting would be idle, and warned of.
+    // If no workload is limited by time, the setting would have no effect and cause a warning.
     let is_timed = raw.workloads.iter().any(|it| Setting::Duration.has_workload(it.kind.value));
     if is_timed && !given.settings.contains_key(&Setting::Duration) {
         effort = effort.with(Setting::Duration, &[duration]);
@@ -218,23 +218,23 @@ fn effort_overrides(raw: &RawPlan, given: &Overrides, trials: &str, duration: &s
     effort
 }
 
-/// Reads the plan of a file, or of stdin by the name `-`.
+/// Reads a plan from a file, or from stdin if the path is `-`.
 ///
 /// # Errors
-/// When it can't be read, or is no plan.
+/// If it can't be read or is not a plan.
 pub fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
     let name = path.display().to_string();
     Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
 }
 
-/// Flags of `dfsbench run` that a job is written with, and checked before.
+/// Flags of `dfsbench run` to be written into a job script, checked beforehand.
 pub struct RunFlags(RunArgs);
 
 impl RunFlags {
-    /// Reads flags; those that the job sets by itself are refused.
+    /// Parses flags, and refuses those that the job sets by itself.
     ///
     /// # Errors
-    /// When one is unknown, has a wrong value, or is for the job to set.
+    /// If one is unknown, has an invalid value, or is set by the job.
     pub fn parse(words: &[String]) -> Result<Self, Failure> {
         const OF_JOB: [&str; 8] = [
             "--results",
@@ -271,11 +271,10 @@ impl RunFlags {
         }
     }
 
-    /// Resolves the text of a plan with these flags as the agents of a job would make it, each of
-    /// which is a host there.
+    /// Resolves a plan with these flags in the same way as the job will, with each agent as a host.
     ///
     /// # Errors
-    /// When it can't be used.
+    /// If it is invalid.
     pub fn plan_of_job(
         &self,
         text: &str,
@@ -289,7 +288,7 @@ impl RunFlags {
     }
 }
 
-/// Says whether a target is the name of a plan file, of a pipe, or stdin.
+/// Returns true if a target is the name of a plan file or a pipe, or stands for stdin.
 pub fn is_plan_file(text: &str) -> bool {
     let path = Path::new(text);
     let is_named_so = path.extension().is_some_and(|extension| extension == "toml");

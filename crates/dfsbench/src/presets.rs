@@ -1,6 +1,6 @@
-//! Plans that are built in and run by their names; `dfsbench preset` lists and prints them.
+//! Built-in plans, which can be run by name; `dfsbench preset` lists and prints them.
 //!
-//! Their texts are those of `presets/`, so that what runs is what can be read and copied.
+//! Their text is included from `presets/`, so users can read and copy exactly what is run.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,27 +8,26 @@ use std::process::ExitCode;
 use crate::exit::{End, Failure};
 use crate::output;
 
-/// Takes a plan of `presets/` in.
+/// Includes a plan from `presets/`.
 macro_rules! preset {
     ($name:literal) => {
         Preset { name: $name, text: include_str!(concat!("../presets/", $name, ".toml")) }
     };
 }
 
-/// The plan that runs when none is named.
+/// The plan that is run if none is named.
 pub const QUICK: Preset = preset!("quick");
 
-/// A plan that is built in.
+/// A built-in plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// The text of the plan.
     pub text: &'static str,
 }
 
 impl Preset {
-    /// All of them.
+    /// All presets.
     pub const ALL: [Self; 14] = [
         QUICK,
         preset!("seed-000"),
@@ -46,19 +45,19 @@ impl Preset {
         preset!("transactions"),
     ];
 
-    /// Finds a preset by its name or by its path in this repository. A file or directory of that
-    /// name takes precedence.
+    /// Finds a preset by its name or by its path in this repository. An existing file or directory
+    /// of that name takes precedence.
     pub fn named(text: &str) -> Option<Self> {
         if Path::new(text).exists() { None } else { Self::of_path(text) }
     }
 
-    /// Finds a preset by its path, whether or not there is such a file.
+    /// Finds a preset by its path, whether or not that file exists.
     fn of_path(text: &str) -> Option<Self> {
         let name = bare_name(text);
         Self::ALL.into_iter().find(|preset| preset.name == name)
     }
 
-    /// Returns the first sentence of its comment, without its name.
+    /// Returns the first sentence of the plan's comment, without the name.
     fn title(&self) -> String {
         let mut comment = String::new();
         for line in self.text.lines() {
@@ -67,14 +66,14 @@ impl Preset {
             comment.push(' ');
         }
         let (_, about) = comment.split_once(": ").unwrap_or(("", &comment));
-        // Some titles are questions; a colon or a semicolon ends what fits into a line, too.
+        // Some titles are questions. A colon or semicolon ends the sentence as well.
         let end = about.find([';', '?']).or_else(|| about.find(". ")).unwrap_or(about.len());
         let end = if about[end..].starts_with('?') { end + 1 } else { end };
         about[..end].trim().trim_end_matches('.').to_owned()
     }
 }
 
-/// The name of a preset without its folder and its ending.
+/// Returns the name of a preset without folder and extension.
 fn bare_name(text: &str) -> &str {
     let name = text.strip_prefix("presets/").unwrap_or(text);
     name.strip_suffix(".toml").unwrap_or(name)
@@ -83,7 +82,7 @@ fn bare_name(text: &str) -> &str {
 /// Lists the presets, or prints the plan of one.
 ///
 /// # Errors
-/// When stdout can't be written.
+/// If stdout can't be written.
 pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
     if let Some(name) = name {
         for preset in Preset::ALL {
@@ -121,10 +120,10 @@ mod tests {
             assert_eq!(plan.without_effect, [], "{}", preset.name);
             let impossible = plan.runs.iter().filter(|run| run.impossible().is_some()).count();
             let expected = match preset.name {
-                // Of v2 every file of 4 GiB, of v4 what goes over UDP.
+                // Impossible: in v2 all files of 4 GiB, in v4 everything over UDP.
                 "seed-001" => 2 * (2 + 2) + 2 * 4,
-                // Of v2 what is larger than 8 KiB, of v4.1 what goes over UDP: two sizes of file,
-                // two kinds of export.
+                // Impossible: in v2 transfers larger than 8 KiB, in v4.1 everything over UDP. Each
+                // for two file sizes and two kinds of export.
                 "seed-002" => 2 * 2 * (2 + 3),
                 _ => 0,
             };
@@ -139,13 +138,13 @@ mod tests {
             assert!((20..=100).contains(&title.chars().count()), "{}: {title}", preset.name);
             assert!(!title.contains(preset.name) || title.contains(' '), "{title}");
             let path = format!("presets/{}.toml", preset.name);
-            // The tests of this crate run where there is such a file.
+            // The tests of this crate run in a directory that contains such a file.
             assert_eq!(Preset::of_path(&path).unwrap().name, preset.name);
         }
         assert!(Preset::named("presets/none.toml").is_none());
     }
 
-    /// The plan of a preset, scaled where a factor is given.
+    /// Resolves the plan of a preset, scaled if a factor is given.
     fn scaled(name: &str, scale: Option<&str>) -> Plan {
         let preset = Preset::ALL.into_iter().find(|preset| preset.name == name).unwrap();
         let mut raw = RawPlan::parse(preset.text, name).unwrap();
@@ -162,7 +161,7 @@ mod tests {
         run.lab.as_deref().unwrap()
     }
 
-    /// How many runs are so.
+    /// Counts the runs that match a predicate.
     fn count(plan: &Plan, is_so: impl Fn(&RunSpec) -> bool) -> usize {
         plan.runs.iter().filter(|run| is_so(run)).count()
     }
@@ -171,7 +170,7 @@ mod tests {
         run.file_size_bytes >> 20
     }
 
-    /// Rows of stream or bonnie over NFS, of a size of file and a version.
+    /// Matches a workload over NFS with the given file size and version.
     fn is_nfs(run: &RunSpec, workload: Workload, size: u64, version: NfsVersion) -> bool {
         let over_nfs = lab(run).path == DataPath::Network && run.nfs().version == version;
         run.workload == workload && over_nfs && mib(run) == size
@@ -228,12 +227,13 @@ mod tests {
             }
         }
         let postmark = count(&plan, |run| run.workload == Workload::Transactions);
-        // The disk, v2 and v3.
+        // Disk, v2 and v3.
         assert_eq!(postmark, 3);
-        // The tables, and none twice: nfsd with 8 threads is one of two clients.
+        // The tables without duplicates: nfsd with 8 threads is also one of the runs with two
+        // clients.
         assert_eq!(plan.runs.len(), 4 * 3 + 4 + 6 * 2 * 2 + 3 + 2 * 4 * 2 * 3 + 3);
         assert!(plan.runs.iter().all(|run| lab(run).fresh == model::Fresh::Pass));
-        // Each file fits into v2.
+        // All files are small enough for v2.
         assert!(plan.runs.iter().all(|run| run.file_size_bytes < 1 << 31));
     }
 
@@ -251,7 +251,7 @@ mod tests {
             for proto in [Proto::Udp, Proto::Tcp] {
                 assert_eq!(rows(DataPath::Loopback, version, proto), 1);
                 assert_eq!(rows(DataPath::Network, version, proto), 1);
-                // With ssh -C and without.
+                // With and without ssh -C.
                 assert_eq!(rows(DataPath::Tunnel, version, proto), 2);
             }
         }
@@ -272,7 +272,7 @@ mod tests {
                             && run.transfer_size_bytes == transfer
                             && mib(run) == size
                     });
-                    // Synchronous exports, and asynchronous ones.
+                    // Synchronous and asynchronous exports.
                     assert_eq!(rows, 2, "v{version} {proto} {transfer:?} {size} MB");
                 }
             }
@@ -334,7 +334,7 @@ mod tests {
             }
         }
         assert_eq!(count(&plan, |run| run.workload == Workload::OpMix), 2 * 5);
-        // Of the read-ahead of 1 and 5 the rows are there already.
+        // The rows for read-ahead 1 and 5 are already included.
         assert_eq!(plan.runs.len(), 3 * 2 * 2 * 2 * 2 * 2 + 3 * 2 * 7 + 10);
     }
 
@@ -371,11 +371,12 @@ mod tests {
     fn scales_seed_to_hundredth() {
         for name in ["seed-000", "seed-001", "seed-002", "seed-003", "seed-004"] {
             let (whole, small) = (runs(name), scaled(name, Some("0.01")));
-            // Files of 10 and 100 MB are one size of a hundredth: 1 MiB of 8 KiB each.
+            // At one percent, files of 10 and 100 MB become the same size: 1 MiB of 8 KiB each.
             assert_eq!(small.without_effect, [], "{name}");
             let (whole_cost, small_cost) = (plan::estimate(&whole), plan::estimate(&small));
             assert!(small_cost.duration_ms < whole_cost.duration_ms, "{name}");
-            // Matrices of more than a hundred runs keep those that each pair of levels needs.
+            // Matrices of more than a hundred runs only keep those needed to cover each pair of
+            // levels.
             let all = whole.runs.len();
             assert_eq!(small.runs.len() < all, all > 100, "{name}");
             assert!(small.runs.len() >= all.min(100), "{name}");

@@ -1,7 +1,7 @@
-//! `dfsbench probe`: what a server offers.
+//! `dfsbench probe`: shows what a server supports.
 //!
-//! The library asks; this command reads the address and prints the outcome as tables or JSON.
-//! That some questions have no answer is part of the outcome; that none has is an error.
+//! The library sends the queries; this command parses the address and prints the results as tables
+//! or JSON. A query without an answer is part of the result; if none is answered, that is an error.
 
 mod json;
 mod table;
@@ -20,10 +20,10 @@ use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{output, target};
 
-/// Probes a server and prints what was found.
+/// Probes a server and prints the results.
 ///
 /// # Errors
-/// When the address can't be read, nothing answers there, or the export named isn't one.
+/// If the address is invalid, nothing answers there, or the given path is not exported.
 pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
     let address = parse_address(&args.server)?;
     let timeout_ns = match parse_time_ns(&args.timeout) {
@@ -57,18 +57,18 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Probes a server, and keeps the export of this path alone.
+/// Probes a server and only keeps the export of this path.
 fn run_probe(options: &ProbeOptions, path: &str) -> Result<Probe, String> {
     let mut probe = Probe::run(options).map_err(|error| error.to_string())?;
     if !has_answer(&probe) {
         return Err(describe_silence(&probe, options));
     }
-    // All exports are requested, so that a wrong path can be answered with the right ones.
+    // All exports are requested, so that the error for a wrong path can list the right ones.
     keep_named(&mut probe, path)?;
     Ok(probe)
 }
 
-/// Reads `nfs://host[:port][/export]` or a bare host.
+/// Parses `nfs://host[:port][/export]` or a bare host.
 fn parse_address(text: &str) -> Result<NfsAddress, Failure> {
     let url = if text.contains("://") { text.to_owned() } else { format!("nfs://{text}") };
     let (_, rest) = url.split_once("://").unwrap_or_default();
@@ -88,13 +88,13 @@ fn bad_timeout(text: &str) -> Failure {
     Failure::Usage(format!("--timeout: `{text}` is not a time (hint: such as `2s` or `500ms`)"))
 }
 
-/// Returns whether any query had an answer.
+/// Returns true if any query was answered.
 fn has_answer(probe: &Probe) -> bool {
     let mut services = probe.nfs.iter().chain(&probe.mount);
     probe.portmap.is_ok() || probe.rpcbind.is_ok() || services.any(|service| service.null.is_ok())
 }
 
-/// Says that nothing answers, with what was tried.
+/// Explains that nothing answers, and lists what was tried.
 fn describe_silence(probe: &Probe, options: &ProbeOptions) -> String {
     let mut tried = Vec::new();
     if let Err(why) = &probe.portmap {
@@ -103,7 +103,7 @@ fn describe_silence(probe: &Probe, options: &ProbeOptions) -> String {
     for service in &probe.nfs {
         let (Some(address), Err(why)) = (service.address, &service.null) else { continue };
         let line = format!("NFS over {} on port {}: {why}", service.transport, address.port());
-        // Several versions fail for the same reason.
+        // Several versions may fail for the same reason.
         if !tried.contains(&line) {
             tried.push(line);
         }
@@ -116,7 +116,7 @@ fn describe_silence(probe: &Probe, options: &ProbeOptions) -> String {
     )
 }
 
-/// Keeps the export that was named alone, if one was.
+/// Removes all other exports if one was named.
 fn keep_named(probe: &mut Probe, path: &str) -> Result<(), String> {
     let Ok(exports) = &mut probe.exports else { return Ok(()) };
     if path == "/" {
@@ -135,7 +135,7 @@ fn keep_named(probe: &mut Probe, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether a path is an export or below it; `/export2` is not below `/export`.
+/// Returns true if a path is an export or below it; `/export2` is not below `/export`.
 fn is_below(path: &str, export: &str) -> bool {
     match path.strip_prefix(export.trim_end_matches('/')) {
         Some(rest) => rest.is_empty() || rest.starts_with('/'),

@@ -1,7 +1,7 @@
-//! Live progress on stderr: a bar with the current rate, how it went lately, and the time left.
+//! Live progress on stderr: a bar with the current rate, its recent history and the time left.
 //!
-//! Where stderr is not a terminal, one plain line per trial; with `--quiet`, nothing; with
-//! `--watch`, a full screen. Caveats are printed as they appear, each code once.
+//! If stderr is not a terminal, there is one plain line per trial; with `--quiet`, nothing; with
+//! `--watch`, a full screen. Caveats are printed as they appear, once per code.
 
 mod bar;
 mod caveats;
@@ -32,10 +32,10 @@ pub use label::work_label;
 pub use screen::check as check_screen;
 pub use seen::trial_figures;
 
-/// Number of rates beside the bar: those of the last two seconds.
+/// Number of rates next to the bar: those of the last two seconds.
 const LATELY: usize = 20;
 
-/// Shows how a campaign goes.
+/// Shows the progress of a campaign.
 pub struct Progress {
     seen: Arc<Mutex<Seen>>,
     bar: Bar,
@@ -44,17 +44,15 @@ pub struct Progress {
     started: Instant,
 }
 
-/// Whether people see how a campaign goes.
+/// Whether progress is shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Shown on stderr.
     Shown,
-    /// Nowhere: `--quiet` was given, or stderr is for programs.
+    /// Hidden because of `--quiet`, or because stderr is for programs.
     Hidden,
 }
 
 impl Progress {
-    /// Starts to show.
     pub fn new(plan: &Plan, visibility: Visibility) -> Self {
         let quiet = visibility == Visibility::Hidden;
         let terminal = std::io::stderr().is_terminal();
@@ -67,26 +65,26 @@ impl Progress {
         }
     }
 
-    /// Starts to show what has no end that is known.
+    /// Creates a display for a campaign whose number of trials is unknown.
     pub fn open_ended(plan: &Plan, visibility: Visibility) -> Self {
         let progress = Self::new(plan, visibility);
         progress.seen().total = 0;
         progress
     }
 
-    /// Shows progress on a full screen instead, until [`finish`](Self::finish).
+    /// Switches to a full screen, until [`finish`](Self::finish).
     ///
     /// # Errors
-    /// When stderr is no terminal.
+    /// If stderr is not a terminal.
     pub fn on_screen(mut self) -> Result<Self, Failure> {
         self.bar.hide();
         self.screen = Some(Screen::start(Arc::clone(&self.seen))?);
         Ok(self)
     }
 
-    /// Shows an event.
+    /// Handles an event.
     pub fn hear(&mut self, event: &Event<'_>) {
-        // An ended trial counts as made: what is said of it has the number from before.
+        // After `hear`, a finished trial already counts, so get its number before.
         let place = self.seen().place();
         let new_caveats = self.seen().hear(event);
         match event {
@@ -112,10 +110,11 @@ impl Progress {
         }
     }
 
-    /// Returns what metrics are made of, at any time and in any thread.
+    /// Returns a function that provides the data for metrics, at any time and in any thread.
     pub fn live(&self) -> impl Fn() -> Live + Send + Sync + 'static {
         let (seen, started) = (Arc::clone(&self.seen), self.started);
-        // The lock is held for a copy only: the thread that reports events waits for no reader.
+        // The lock is only held for a copy, so the thread that reports events never waits for a
+        // reader.
         move || lock_always(&seen).live(started.elapsed())
     }
 
@@ -129,7 +128,7 @@ impl Progress {
         lock_always(&self.seen)
     }
 
-    /// Shows the current trial and pass, its rate, and its recent trend.
+    /// Shows the current trial and pass, the rate and its recent history.
     fn draw_bar(&self) {
         if self.bar.is_hidden() {
             return;
@@ -150,7 +149,7 @@ impl Progress {
         self.bar.draw(&status);
     }
 
-    /// Describes the trial that ended last, whose number is given: `3/12 nfs stream: write 1 GB/s`.
+    /// Describes the last finished trial, whose number is given: `3/12 nfs stream: write 1 GB/s`.
     fn describe_trial(&self, place: &str) -> String {
         let seen = self.seen();
         let comma = if seen.may_end_early { "," } else { "" };
@@ -158,7 +157,7 @@ impl Progress {
         format!("{place}{comma} {ended}")
     }
 
-    /// Prints the last caveats.
+    /// Prints the latest `count` caveats.
     fn print_caveats(&self, count: usize) {
         let lines: Vec<String> = {
             let seen = self.seen();

@@ -1,8 +1,8 @@
-//! `dfsbench ramp`: raises the load until the server gives in, and says with how much, and how.
+//! `dfsbench ramp`: raises the load until the server breaks, and reports at which load and how.
 //!
-//! [`RaisedLoad`] has what can be raised. The rule by which a server gives in is that of
-//! [`stats::breaking`]; the report shows what was found. `dfsbench run --until-broken` is the same
-//! with a plan's own workloads.
+//! [`RaisedLoad`] determines what can be raised. [`stats::breaking`] decides whether the server is
+//! broken; the report shows the results. `dfsbench run --until-broken` does the same with a plan's
+//! own workloads.
 
 use std::process::ExitCode;
 
@@ -23,16 +23,16 @@ use crate::exit::{End, Failure};
 use crate::progress::Progress;
 use crate::{dry_run, output, plan_source};
 
-/// The heaviest load by default where nothing is named.
+/// Default maximum load if no plan or target is named.
 const MAX_QUICK: u32 = 64;
 
-/// The settings where nothing is named: short trials, within a minute.
+/// Settings if no plan or target is named: short trials, less than a minute in total.
 const QUICK: [(Setting, &str); 2] = [(Setting::Duration, "400ms"), (Setting::FileSize, "4MiB")];
 
-/// Makes the ramp that the arguments ask for.
+/// Runs the ramp that the arguments describe.
 ///
 /// # Errors
-/// As [`campaign::run`], and where the plan has nothing to raise.
+/// Same as [`campaign::run`]; also if the plan has nothing to raise.
 pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
     let recovery = parse_time_ns(&args.recovery)
         .map_err(|error| Failure::Usage(format!("--recovery `{}`: {error}", args.recovery)))?;
@@ -65,7 +65,7 @@ pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
     search_plan(&args.run, &raw, &around, &request)
 }
 
-/// The plan where nothing is named: a mix on the in-memory server.
+/// Builds the plan that is used if none is named: a mix on the in-memory server.
 fn quick_plan() -> Result<RawPlan, Failure> {
     let mut raw = RawPlan::for_target(TargetArg::embedded(User::default()));
     let mix = vec![Workload::Mixed.name().to_owned()];
@@ -77,10 +77,10 @@ fn quick_plan() -> Result<RawPlan, Failure> {
     Ok(raw)
 }
 
-/// Adds clients to each run of a plan until the server breaks, `clients_max` at most.
+/// Adds clients to each run of a plan until the server breaks, up to `clients_max`.
 ///
 /// # Errors
-/// As [`run`].
+/// Same as [`run`].
 pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
     let around = plan_source::surroundings_of_job(&args.job)?;
@@ -90,7 +90,7 @@ pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failur
     search_plan(args, &raw, &around, &request)
 }
 
-/// Searches for each run of the plan, whatever it says of the load.
+/// Searches for the breaking load of each run of the plan, ignoring the loads given there.
 fn search_plan(
     args: &RunArgs,
     raw: &RawPlan,
@@ -111,7 +111,7 @@ fn search_plan(
     let mut session = Session::start(&args.making, &args.job)?;
     let mut around = around.clone();
     session.add_job_hosts(&mut around);
-    // Again, since the hosts of a job have names only now.
+    // Build it again, because the hosts of a job only have names now.
     let raised = RaisedLoad::new(raw, &around, request)?;
     let ramp = raised.ramp();
     let mut plan = raised.plan(ramp.first)?;
@@ -140,13 +140,13 @@ fn search_plan(
         Ok(stored) => report_campaign(&session, stored, ramp),
         Err(failure) => Err(failure),
     };
-    // The server goes only now: agents that clean up use it to the end.
+    // Drop the server last: agents use it until they have cleaned up.
     drop(server);
     observer.end(&made);
     Ok(made?.0.into())
 }
 
-/// Reports what was found. That some trials failed was wanted.
+/// Reports the results. Some failed trials are expected.
 fn report_campaign(
     session: &Session<'_>,
     stored: Campaign,

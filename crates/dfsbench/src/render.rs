@@ -1,6 +1,6 @@
-//! `dfsbench report`: from the results file to a page or a table.
+//! `dfsbench report`: renders a results file as a page or a table.
 //!
-//! Offline and repeatable: the file is the only input, and it is not changed.
+//! It works offline and is repeatable: the file is the only input and is not changed.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,13 +15,13 @@ use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{joined, output, output_file};
 
-/// The text that every page of this program contains.
+/// Text that every page of this program contains.
 const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
 
-/// Renders a campaign of the results file.
+/// Renders campaigns of a results file.
 ///
 /// # Errors
-/// When the file can't be read, holds no such campaign, or the report can't be written.
+/// If the file can't be read or doesn't contain the campaign, or the report can't be written.
 pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         output_file::check(path, Some(&args.results))?;
@@ -48,7 +48,7 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Writes the pictures of a campaign into a directory, which is made where there is none.
+/// Writes the plots of a campaign to a directory, which is created if necessary.
 fn write_pictures(
     directory: &Path,
     joined: &JoinedCampaigns,
@@ -66,7 +66,7 @@ fn write_pictures(
     Ok(())
 }
 
-/// Names the step that fits what is reported: for several campaigns what differs between them.
+/// Suggests the next step; for several campaigns, looking for the factors that differ.
 fn next_of_joined(joined: &JoinedCampaigns, args: &ReportArgs) -> String {
     let [_] = joined.members() else {
         let mut file = String::new();
@@ -78,8 +78,8 @@ fn next_of_joined(joined: &JoinedCampaigns, args: &ReportArgs) -> String {
     next_line(joined.campaign(), &args.results)
 }
 
-/// Names the step that fits a campaign, on a line of its own after an empty one; empty if none
-/// does.
+/// Suggests the next step for a campaign, as a line preceded by an empty one; empty if there is
+/// none.
 pub fn next_line(campaign: &Campaign, results: &Path) -> String {
     let mut file = String::new();
     if results != Path::new(RESULTS) {
@@ -114,22 +114,22 @@ pub fn next_line(campaign: &Campaign, results: &Path) -> String {
     format!("\n{:NEXT$}{step}\n", "next:")
 }
 
-/// Returns true if the plan of a campaign runs programs, which `resume` does only with consent.
+/// Returns true if a campaign's plan runs programs, for which `resume` requires consent.
 fn runs_programs(campaign: &Campaign) -> bool {
     RawPlan::parse(&campaign.plan_toml, "the stored plan")
         .is_ok_and(|plan| !plan::chosen_programs(&plan).is_empty())
 }
 
-/// Columns before the step.
+/// Columns before the suggestion.
 const NEXT: usize = 9;
 
 const REPEAT: &str =
     "repeat the command: a search can't be continued, and what it measured is kept";
 
-/// Refuses to write a page over a file that is not a page of ours.
+/// Refuses to write a page over a file that is not one of our pages.
 ///
 /// # Errors
-/// When there is such a file, or the page would take the place of the results.
+/// If there is such a file, or the page would overwrite the results.
 pub fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
     let refused = |what: &str| {
         Err(Failure::Usage(format!(
@@ -141,7 +141,7 @@ pub fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
     if page == results {
         return refused("the results file");
     }
-    // A FIFO would be read for ever.
+    // Reading a FIFO could block forever.
     if std::fs::metadata(page).is_ok_and(|found| !found.is_file()) {
         return refused("no page of dfsbench");
     }

@@ -1,7 +1,7 @@
-//! `dfsbench replay`: a trace on a server, once for each speed.
+//! `dfsbench replay`: replays a trace on a server, once per speed.
 //!
-//! The crate `replay` does the work; this command reads the arguments, starts the hosts that share
-//! it, and prints.
+//! The `replay` crate does the work. This command parses the arguments, starts the hosts that share
+//! the replay, and prints the results.
 
 mod answer;
 mod comparison;
@@ -39,15 +39,15 @@ use request::{check_hosts, read_request};
 
 pub use comparison::{compare, is_document};
 
-/// Bytes that are read at once.
+/// Size of the read buffer.
 const BUFFER_BYTES: usize = 1 << 20;
-/// Words that start this program as a host that shares a replay.
+/// Arguments that start this program as a host that shares a replay.
 const SHARING_HOST: &str = "agent --stdio --replay";
 
 /// Replays a trace.
 ///
 /// # Errors
-/// When an argument, the trace or the server can't be used.
+/// If an argument is invalid, or if the trace or the server can't be used.
 pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let request = read_request(args)?;
     output_file::check_with_inputs(args.output.as_deref(), [&args.trace])?;
@@ -68,11 +68,11 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
         rsize,
         wsize,
     };
-    // Ends the hosts' programs when it is dropped, so it outlives them.
+    // Dropping this stops the programs on the hosts, so it must outlive them.
     let mut agents = Agents::new(Arc::clone(&stop), Visibility::Shown);
     let start = |shared: &SharedTrace<'_>| start_hosts(args, shared, &mut agents, clock, &stop);
     let Planned { mut plan, hosts } = read_plan(args, source, settings, start)?;
-    // What a kill leaves is found by its record, which is removed at the end.
+    // If this process is killed, the record is used to find what is left. It is removed at the end.
     let recorded = recorded_target(args, kind)?;
     if let Some(target) = &recorded {
         target.paths().iter().for_each(|path| foreign_folder::warn(path));
@@ -107,7 +107,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     drop(record);
     target.disconnect();
     named.end();
-    // Loads that break a target were wanted by a search.
+    // A search is expected to find loads that break the target.
     let is_valid = match &answer {
         Some(answer) => answer.is_known,
         None => outcomes.iter().all(|outcome| outcome.verdict().is_valid()),
@@ -118,7 +118,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     Ok(if is_whole { End::Ok } else { End::Invalid }.into())
 }
 
-/// A plan, with the hosts that share it.
+/// A plan and the hosts that share it.
 struct Planned {
     plan: ReplayPlan,
     hosts: Option<ShareHosts>,
@@ -146,7 +146,7 @@ fn read_plan(
     Ok(Planned { plan, hosts: Some(hosts) })
 }
 
-/// Puts together what is kept of all replays.
+/// Combines everything that is stored about the replays.
 fn store(
     args: &ReplayArgs,
     target: TargetKind,
@@ -222,7 +222,7 @@ fn start_hosts(
     Ok(hosts)
 }
 
-/// Prints the progress of a session.
+/// Prints the progress of a replay.
 fn report_event(args: &ReplayArgs, event: &ReplayEvent<'_>) {
     let line = match event {
         ReplayEvent::TreeLeft(error) => {
@@ -254,7 +254,7 @@ fn print(args: &ReplayArgs, stored: &StoredReplay) -> Result<(), Failure> {
     output_file::write_or_print(output, &Printable::text(&text))
 }
 
-/// Writes a document in a form for people.
+/// Renders a document in a human-readable format.
 pub fn written(mut document: report::document::Document, format: DescribeFormat) -> String {
     match format {
         DescribeFormat::Markdown => document.render(Form::Markdown),
@@ -267,8 +267,8 @@ pub fn written(mut document: report::document::Document, format: DescribeFormat)
     }
 }
 
-/// Returns the target of a replay, as it is reached and with the version that it speaks; `None` for
-/// the server of this process, which ends with it.
+/// Returns the target of a replay, with the version in use; `None` for the in-memory server of this
+/// process, which leaves nothing behind.
 fn recorded_target(args: &ReplayArgs, kind: TargetKind) -> Result<Option<Target>, Failure> {
     Ok(match plan::parse_target(&args.target)? {
         TargetArg::Nfs(address) => {

@@ -1,7 +1,7 @@
-//! `dfsbench resume`: goes on with a campaign that was stopped or killed.
+//! `dfsbench resume`: continues a campaign that was stopped or killed.
 //!
-//! The plan is the one that is stored with the campaign, every default written out, so that the
-//! missing trials are made in the order in which they would have been made. Stored trials are kept.
+//! The plan is stored with the campaign, with every default written out, so the missing trials are
+//! run in the same order as they would have been. Stored trials are kept.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,10 +16,10 @@ use crate::campaign::Session;
 use crate::exit::Failure;
 use crate::{input_file, joined, output, target, user_dirs};
 
-/// Makes the missing trials of a stored campaign.
+/// Runs the missing trials of a stored campaign.
 ///
 /// # Errors
-/// When there is no such campaign, nothing is missing, or its plan means something else today.
+/// If there is no such campaign, nothing is missing, or its plan resolves differently today.
 pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.making.results)?;
     let id = joined::campaign_id(&store, args.campaign)?;
@@ -53,7 +53,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?;
     let mut session = Session::start(&args.making, &args.job)?;
     session.resumes = Some(id);
-    // The seed is the stored one, so that order and random choices are those of the first half.
+    // Reuse the stored seed, so that order and random choices match the first half.
     let mut around = target::surroundings(stored.seed);
     let has_job = session.add_job_hosts(&mut around);
     let mut plan = Plan::resolve(&raw, &around)?;
@@ -75,7 +75,7 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         )));
     }
     plan.check_destroy(&args.making.allow_destroy)?;
-    // Before anything is measured: what a killed run left would fill the target, or be found by
+    // Clean up before measuring: files left by a killed run would fill the target or show up in
     // passes that list directories.
     let results = std::slice::from_ref(&args.making.results);
     let cleaned = leftovers::clean(results, &user_dirs::records_dir());
@@ -90,8 +90,8 @@ pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     session.run_plan(plan, &stored.question)
 }
 
-/// A campaign that was stopped before its first trial is not stored, so that the last one that is
-/// stored may be another one than the user means.
+/// Explains that nothing is missing. A campaign killed before its first trial is not stored, so the
+/// last stored one may not be the one that the user means.
 fn refuse_complete(args: &ResumeArgs, stored: &Campaign, unstored: Option<&str>) -> Failure {
     let Campaign { id, name, .. } = stored;
     let shown = args.making.results.display();
@@ -116,7 +116,7 @@ fn refuse_complete(args: &ResumeArgs, stored: &Campaign, unstored: Option<&str>)
 /// Maximum number of programs to list; the rest are only counted.
 const PROGRAMS_SHOWN: usize = 20;
 
-/// Refuses to run what a results file names, which may have come from somebody else.
+/// Refuses to run programs named in a results file, which may come from somebody else.
 fn refuse_programs(id: i64, raw: &RawPlan) -> Result<(), Failure> {
     let programs = plan::chosen_programs(raw);
     if programs.is_empty() {
@@ -134,7 +134,7 @@ fn refuse_programs(id: i64, raw: &RawPlan) -> Result<(), Failure> {
     Err(Failure::Usage(lines.join("\n       ")))
 }
 
-/// Figures of other hosts don't belong to the same campaign.
+/// Refuses different hosts: their results don't belong in the same campaign.
 fn other_hosts(id: i64, stored: &Campaign, plan: &Plan) -> Failure {
     let before = name_hosts(stored.runs.iter().map(|run| &run.spec));
     let now = name_hosts(plan.runs.iter());
@@ -144,7 +144,7 @@ fn other_hosts(id: i64, stored: &Campaign, plan: &Plan) -> Failure {
     ))
 }
 
-/// Names the client hosts of the run that has most.
+/// Lists the client hosts of the run with the most of them.
 fn name_hosts<'a>(specs: impl Iterator<Item = &'a RunSpec>) -> String {
     let Some(most) = specs.max_by_key(|spec| spec.client_hosts().len()) else {
         return String::new();
@@ -156,7 +156,7 @@ fn name_hosts<'a>(specs: impl Iterator<Item = &'a RunSpec>) -> String {
     names.join(", ")
 }
 
-/// A run without what each start of the in-memory server chooses again.
+/// Removes everything from a run that changes with each start of the in-memory server.
 fn lasting_spec(spec: &RunSpec) -> RunSpec {
     let mut spec = spec.clone();
     if let Some(nfs) = spec.target.nfs_mut()

@@ -1,7 +1,8 @@
-//! `dfsbench serve`: the in-memory server alone, for other people's clients.
+//! `dfsbench serve`: runs only the in-memory server, for any NFS client.
 //!
-//! The first line of stdout is the address as `dfsbench run` takes it, so that scripts can read
-//! it; how to mount it goes to stderr. It listens on loopback unless `--listen` is given.
+//! The first line of stdout is the address in the form that `dfsbench run` accepts, so that scripts
+//! can read it; instructions for mounting go to stderr. It listens on loopback unless `--listen` is
+//! given.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -21,13 +22,13 @@ use crate::args::ServeArgs;
 use crate::exit::{End, Failure};
 use crate::{embedded, output, output_file, server_config, signals};
 
-/// How often a request to stop is looked for.
+/// Interval between checks of the stop flag.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Serves until it is stopped.
 ///
 /// # Errors
-/// When the arguments contradict each other, or the server can't be started.
+/// If the arguments contradict each other or the server can't be started.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let inputs = [&args.tls_cert, &args.tls_key].into_iter().flatten();
     output_file::check_with_inputs(args.tls_ca_out.as_deref(), inputs)?;
@@ -64,7 +65,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Says what became of the delegations; `None` where no client got one.
+/// Describes the fate of delegations; `None` if no client got one.
 fn report_delegations(counters: &ServerCounters) -> Option<String> {
     let granted = counters.delegations_granted;
     if granted == 0 {
@@ -78,7 +79,7 @@ fn report_delegations(counters: &ServerCounters) -> Option<String> {
     ))
 }
 
-/// Reports what was refused for want of memory; `None` if nothing was.
+/// Describes what was refused for lack of memory; `None` if nothing was.
 fn report_refusals(counters: &ServerCounters) -> Option<String> {
     let connections = counters.connections_out_of_memory;
     let clients = counters.clients_out_of_memory;
@@ -178,7 +179,7 @@ fn read_pem(flag: &str, path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// Adds advice to the error of a port that can't be used.
+/// Adds advice to the error for a port that can't be used.
 fn explain_start_failure(error: &ServerError) -> Failure {
     let hint = match error {
         ServerError::Listen { source, .. } => match source.kind() {
@@ -202,7 +203,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The address as `dfsbench run` takes it on this host.
+    /// Returns the address in the form that `dfsbench run` accepts on this host.
     fn url(&self, tls_ca: Option<&Path>) -> String {
         let port = self.port;
         let usual = self.versions.iter().find(|version| **version == NfsVersion::V3);
@@ -215,14 +216,14 @@ impl Place<'_> {
         };
         let mut url = format!("nfs://{address}:{port}/export?version={version}");
         if let Some(path) = tls_ca {
-            // Writing to a String can't fail.
+            // Writing to a `String` never fails.
             let _ = write!(url, "&xprtsec=tls&tls_ca={}", path.display());
         }
         let _ = write!(url, "&mountport={port}");
         url
     }
 
-    /// Commands that mount it, one for each version, for Linux and macOS.
+    /// Returns the commands to mount it, one per version, for Linux and macOS.
     fn mounts(&self) -> String {
         let mut text = String::from("mount it on Linux, as root, with one of:\n");
         for version in self.versions {
@@ -232,7 +233,7 @@ impl Place<'_> {
             }
         }
         text.push_str("on macOS:\n");
-        // Its client knows no other versions.
+        // The macOS client supports no other versions.
         for version in [NfsVersion::V3, NfsVersion::V4_0] {
             if self.versions.contains(&version) {
                 let _ = writeln!(text, "  {}", self.macos(version));
@@ -261,7 +262,7 @@ impl Place<'_> {
         format!("mount -t nfs -o vers={version},tcp,port={port}{more} {host}:/export /private/mnt")
     }
 
-    /// The host as a mount command names it: by its name where it listens on every address.
+    /// Returns the host for a mount command: its host name if the server listens on all addresses.
     fn host(&self) -> String {
         match self.address {
             address if address.is_unspecified() => {

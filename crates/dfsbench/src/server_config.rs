@@ -1,7 +1,7 @@
-//! From a plan's words about the in-memory server to what the server takes.
+//! Converts a plan's settings for the in-memory server to the server's configuration.
 //!
-//! [`config`] serves both `dfsbench run` (the embedded server) and `dfsbench serve`, so that a
-//! fault means the same in both. Only here do the words of planned faults get their numbers.
+//! [`config`] is used by `dfsbench run` (the embedded server) and `dfsbench serve`, so that a fault
+//! means the same in both. The names in planned faults are converted to numbers only here.
 
 use model::NfsVersion;
 use nfs_proto::mount3::MountStatus;
@@ -17,10 +17,10 @@ use plan::fault::{Calls, ClaimedStability, PlannedFault};
 
 use crate::exit::Failure;
 
-/// Makes the config of a server; its addresses are still those of the default: loopback.
+/// Builds the configuration of a server, which listens on the default address: loopback.
 ///
 /// # Errors
-/// When a fault names a call that no version has, or an error that is none.
+/// If a fault names a call that no version has, or an unknown error.
 pub fn config(server: &ServerPlan) -> Result<ServerConfig, Failure> {
     Ok(ServerConfig {
         memory_limit_bytes: server.memory_bytes,
@@ -48,7 +48,7 @@ fn server_versions(offered: &[NfsVersion]) -> Versions {
 }
 
 fn fault_plan(server: &ServerPlan) -> Result<FaultPlan, Failure> {
-    // Faults are drawn from a seed of their own, so that the work of clients does not change them.
+    // Faults have a separate seed, so that they don't depend on the clients' work.
     let mut plan = FaultPlan { seed: server.fault_seed, ..FaultPlan::default() };
     for fault in &server.faults {
         if add_fault(&mut plan, *fault).is_none() {
@@ -61,7 +61,7 @@ fn fault_plan(server: &ServerPlan) -> Result<FaultPlan, Failure> {
     Ok(plan)
 }
 
-/// Adds a fault to a plan; `None` where a word has no number.
+/// Adds a fault to a plan; `None` if a name has no number.
 fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
     match fault {
         PlannedFault::ServiceTime { time, calls: Calls::All } => plan.service_time = Some(time),
@@ -129,11 +129,11 @@ fn add_fault(plan: &mut FaultPlan, fault: PlannedFault) -> Option<()> {
     Some(())
 }
 
-/// The numbers of a call in the requested versions; `None` where none has it.
+/// Returns the numbers of a call in the requested versions; `None` if none has it.
 fn faulted_calls(calls: Calls) -> Option<Vec<FaultedCalls>> {
     let Calls::Named { version, name } = calls else { return Some(vec![FaultedCalls::All]) };
     let mut found = Vec::new();
-    // The number of a procedure of v2 and v3 is its place in the list; v4 has numbers of its own.
+    // In v2 and v3 the number of a procedure is its index in the list; v4 has explicit numbers.
     if matches!(version, None | Some(2)) {
         for (number, call) in std::iter::zip(0.., &nfs2::Procedure::ALL) {
             if call.name() == name {
@@ -158,7 +158,7 @@ fn faulted_calls(calls: Calls) -> Option<Vec<FaultedCalls>> {
     if found.is_empty() { None } else { Some(found) }
 }
 
-/// Parses the name of a status without its prefix; names of v3 go before those of v4.
+/// Parses the name of a status without its prefix, trying v3 before v4.
 fn parse_status(error: &str) -> Option<Status> {
     for (version, prefix) in
         [(ProtocolVersion::V3, "NFS3ERR_"), (ProtocolVersion::V4_2, "NFS4ERR_")]

@@ -1,12 +1,12 @@
-//! Ctrl-C, SIGTERM and the other signals that end a process: the first asks to stop, the second
-//! ends the process at once.
+//! Ctrl-C, SIGTERM and other terminating signals: the first one asks to stop, the second one ends
+//! the process immediately.
 //!
-//! Batch systems and time limits send SIGUSR1, SIGUSR2, SIGALRM or SIGXCPU; left alone each would
-//! end the process and leave its working directories behind. SIGQUIT still makes a core dump.
-//! Workers check the flag between batches, preparations and clean-ups between calls and while
-//! they wait, and the controller between passes; then everything is saved and removed as at any
-//! other end. A thread waits for the second signal, says what is left behind, and ends the process;
-//! should it not get to that, a third signal ends it without a word.
+//! Batch systems and time limits send SIGUSR1, SIGUSR2, SIGALRM or SIGXCPU, which by default would
+//! end the process and leave its working directories behind. SIGQUIT still dumps core. Workers
+//! check the stop flag between batches, preparation and cleanup check it between calls and while
+//! they wait, and the controller checks it between passes. Then everything is saved and removed as
+//! usual. A separate thread waits for the second signal, reports what is left behind, and ends the
+//! process. In case it doesn't get that far, a third signal ends the process without a message.
 
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
@@ -27,33 +27,33 @@ use crate::exit::{self, End, Failure};
 use crate::output::lock_always;
 use crate::{agents, output};
 
-/// How often the flag of a request to stop is checked.
+/// Interval between checks of the stop flag.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long after the first signal everything may take to end in order, whatever hangs, in ticks.
-/// Agents are left before that: see [`fleet`].
+/// Number of ticks after the first signal in which everything must end, even if something hangs.
+/// Agents are given up before that: see [`fleet`].
 const END_TICKS: u32 = 140;
 
-/// How long a removal goes on after the first signal before it is reported, and how often then.
+/// How long a removal may take after the first signal before it is reported, and how often then.
 const REMOVAL_QUIET: Duration = Duration::from_secs(1);
 const REMOVAL_PAUSE: Duration = Duration::from_secs(10);
 
-/// How many checks, a tick apart, show that file I/O of this process is stuck.
+/// Number of checks, one per tick, after which file I/O of this process counts as stuck.
 const STUCK_CHECKS: u32 = 50;
 
-/// Signals that end a process, but not where its parent had it ignore them.
+/// Signals that end a process, unless its parent made it ignore them.
 const IGNORABLE: [i32; 6] = [SIGHUP, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGXCPU];
 
-/// The signals that end the process, once they are handled.
+/// The terminating signals that are handled.
 static SIGNALS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-/// The working directory that exists at the moment: its name, and where it is.
+/// Name and location of the current working directory.
 static DIRECTORY: Mutex<Option<(String, String)>> = Mutex::new(None);
 
-/// Another one waits for the second signal, and ends the process at it.
+/// Whether other code waits for the second signal and ends the process then.
 static IS_AWAITED_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 
-/// Set by signals only: the flag of [`stop_flag`] also ends work whose host is lost.
+/// Only set by signals. The flag of [`stop_flag`] is also set when a host is lost.
 static SIGNALED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Returns true if a signal asked this process to stop.
@@ -64,7 +64,7 @@ pub fn is_stopped() -> bool {
 /// Returns a flag that is set by the first signal.
 ///
 /// # Errors
-/// When the system refuses a handler, or a thread.
+/// If the system refuses a handler or a thread.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::<AtomicBool>::default();
     let is_second = Arc::new(AtomicBool::new(false));
@@ -82,13 +82,14 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Registers the handlers, and starts the threads that wait for a second signal and for the end.
+/// Registers the handlers, and starts the threads that wait for a second signal and for the time
+/// limit.
 fn handle_signals(
     signals: &[i32],
     stop: &Arc<AtomicBool>,
     is_second: Arc<AtomicBool>,
 ) -> io::Result<()> {
-    // A handler may do little more than write a byte: a thread reads those and does the rest.
+    // A handler can do little more than write a byte. A thread reads those bytes and does the rest.
     let (receiver, sender) = UnixStream::pair()?;
     for signal in signals {
         register_handler(*signal, stop, &is_second, &sender)?;
@@ -101,8 +102,8 @@ fn handle_signals(
     Ok(())
 }
 
-/// Ends the process where a first signal doesn't end it in time: where a host is waited for, or
-/// file I/O doesn't come back. What merely takes its time, such as removing many files, may go on.
+/// Ends the process if it doesn't end in time after a first signal because it waits for a host or
+/// for stuck file I/O. Work that just takes long, such as removing many files, may continue.
 fn bound_end(stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         sleep_uninterrupted(TICK);
@@ -118,7 +119,7 @@ fn bound_end(stop: &AtomicBool) {
         wait_tick();
     }
     loop {
-        // This takes what is left of the time.
+        // This takes up the rest of the time.
         let is_stuck = agent::is_stuck(STUCK_CHECKS, &mut wait_tick);
         let hosts = agents::reached_hosts();
         if !hosts.is_empty() {
@@ -139,16 +140,16 @@ fn bound_end(stop: &AtomicBool) {
     }
 }
 
-/// Tells a person who has interrupted the process what is still being removed.
+/// Tells a user who has interrupted the process what is still being removed.
 #[derive(Default)]
 struct RemovalWatch {
-    /// The directory, when it was first seen to be removed, and its removed entries at that time.
+    /// The directory, when its removal was first seen, and the number of entries removed by then.
     begun: Option<(String, Instant, u64)>,
     told: Option<Instant>,
 }
 
 impl RemovalWatch {
-    /// Returns the line that is due: the first soon, then one now and then.
+    /// Returns the next line if it is due: the first one soon, further ones now and then.
     fn next_line(&mut self, progress: Option<Progress>, now: Instant) -> Option<String> {
         let Some(progress) = progress else {
             self.begun = None;
@@ -175,7 +176,7 @@ impl RemovalWatch {
     }
 }
 
-/// Describes the removal that goes on at the moment in a line for a full screen, its place last.
+/// Describes the current removal in one line for a full screen, with the path last.
 pub fn describe_removing() -> Option<String> {
     let Progress { place, removed, found, .. } = removal::progress()?;
     Some(format!(
@@ -183,7 +184,7 @@ pub fn describe_removing() -> Option<String> {
     ))
 }
 
-/// Says how far a removal is, and how long the rest takes at the rate so far.
+/// Describes the progress of a removal, and estimates the remaining time from the rate so far.
 fn describe_removal(progress: &Progress, removed_since: u64, gone: Duration) -> String {
     let Progress { place, removed, found, is_all_found } = progress;
     let least = if *is_all_found { "" } else { "at least " };
@@ -216,7 +217,7 @@ fn register_handler(
     Ok(())
 }
 
-/// Waits for the second signal and ends the process; each signal writes a byte.
+/// Waits for the second signal and ends the process. Each signal writes a byte.
 fn end_at_second(mut receiver: UnixStream, is_second: &AtomicBool) {
     let mut bytes = [0; 16];
     let mut count = 0;
@@ -234,11 +235,11 @@ fn end_at_second(mut receiver: UnixStream, is_second: &AtomicBool) {
     }
 }
 
-/// Prints what is left behind and ends the process, without any clean-up.
+/// Prints what is left behind and ends the process without any cleanup.
 pub fn end_now() -> ! {
     output::clear_bar();
     let progress = removal::progress();
-    // Not waited for: the thread that holds the lock may hang.
+    // Don't wait for the lock: the thread that holds it may hang.
     let directory = match DIRECTORY.try_lock() {
         Ok(directory) => directory.clone(),
         Err(_) => None,
@@ -249,7 +250,7 @@ pub fn end_now() -> ! {
     low_level::exit(i32::from(End::Invalid.code()));
 }
 
-/// Names what a process that ends at once leaves behind.
+/// Describes what a process that ends immediately leaves behind.
 fn left_behind(directory: Option<(String, String)>, removal: Option<&Progress>) -> Option<String> {
     let what = match (directory, removal) {
         (Some((name, place)), _) => format!("the working directory `{name}` is left in {place}"),
@@ -270,7 +271,7 @@ fn left_behind(directory: Option<(String, String)>, removal: Option<&Progress>) 
     ))
 }
 
-/// Notes that a working directory is about to be made, for the last message of the process.
+/// Records that a working directory is about to be created, for the last message of the process.
 pub fn note_directory(name: &str, target: &Target) {
     if target.keeps_nothing() {
         return forget_directory();
@@ -279,7 +280,7 @@ pub fn note_directory(name: &str, target: &Target) {
     *lock_always(&DIRECTORY) = noted;
 }
 
-/// Notes that no working directory is there any more.
+/// Records that the working directory is gone.
 pub fn forget_directory() {
     *lock_always(&DIRECTORY) = None;
 }
@@ -288,9 +289,8 @@ fn lock_handled() -> MutexGuard<'static, Vec<i32>> {
     lock_always(&SIGNALS)
 }
 
-/// A stream that gets a byte for each signal, until this is dropped.
+/// A stream that receives a byte for each signal, until this is dropped.
 pub struct SignalStream {
-    /// Source of the bytes.
     pub stream: UnixStream,
     ids: Vec<SigId>,
 }
@@ -304,11 +304,12 @@ impl Drop for SignalStream {
     }
 }
 
-/// Sends a byte for every signal, to a caller that restores something before a second one ends
-/// the process by [`end_now`]; until the result is dropped nothing else ends it.
+/// Sends a byte for every signal to a caller that must restore something before a second signal
+/// ends the process. The caller then calls [`end_now`]; until the result is dropped, nothing else
+/// does.
 ///
 /// # Errors
-/// When the system refuses it.
+/// If the system refuses it.
 pub fn receive_all() -> io::Result<SignalStream> {
     let (stream, sender) = UnixStream::pair()?;
     stream.set_nonblocking(true)?;
@@ -320,10 +321,11 @@ pub fn receive_all() -> io::Result<SignalStream> {
     Ok(signals)
 }
 
-/// Returns a flag that any signal to end sets, however often: an agent always restores its host.
+/// Returns a flag that is set by any terminating signal. Repeated signals don't end the process: an
+/// agent always restores its host.
 ///
 /// # Errors
-/// When the system refuses a handler.
+/// If the system refuses a handler.
 pub fn leave_flag() -> Result<Arc<AtomicBool>, Failure> {
     let leave = Arc::new(AtomicBool::new(false));
     let mut signals = vec![SIGINT, SIGTERM];
@@ -336,17 +338,17 @@ pub fn leave_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(leave)
 }
 
-/// Has a write beyond the limit of file sizes (`ulimit -f`) fail with EFBIG, as any other write
-/// that fails, where SIGXFSZ would end the process without a word.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail with EFBIG like any other failed
+/// write. By default, SIGXFSZ would end the process without a message.
 ///
-/// **Source:** setrlimit(2), RLIMIT_FSIZE. A handler, since programs that are started must find the
-/// signal as it was: exec(3) resets handlers but hands on what is ignored.
+/// **Source:** setrlimit(2), RLIMIT_FSIZE. The signal is handled, not ignored, because child
+/// programs must not be affected: exec(3) resets handlers but passes on ignored signals.
 pub fn make_file_limit_an_error() {
-    // Where the handler is refused, the signal does what it always did.
+    // If the handler is refused, the signal keeps its default action.
     let _ = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
-/// Says whether the parent process ignores a signal, as `nohup` does; then this one does, too.
+/// Returns true if the parent made this process ignore a signal, as `nohup` does.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     for line in status.lines() {
@@ -381,7 +383,7 @@ mod tests {
         let line = watch.next_line(Some(progress(1000, false)), at(20)).unwrap();
         assert!(line.contains("1000 of at least 34000 entries gone, none removed"), "{line}");
         assert!(!line.contains("hint"), "{line}");
-        // What ends soon is not worth a word.
+        // A removal that ends soon is not worth a message.
         assert_eq!(watch.next_line(None, at(40)), None);
         assert_eq!(watch.next_line(Some(progress(1, true)), at(41)), None);
     }

@@ -1,7 +1,7 @@
-//! `dfsbench slurm`: a script for sbatch that makes a plan's campaign.
+//! `dfsbench slurm`: writes an sbatch script that runs a plan's campaign.
 //!
-//! Whatever the user says stands in it quoted, for Slurm or for the shell; a line break can be
-//! quoted for neither and is refused.
+//! All user input in the script is quoted, either for Slurm or for the shell. Line breaks can't be
+//! quoted for either and are refused.
 //!
 //! **Source:** sbatch(1).
 
@@ -18,13 +18,13 @@ use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{input_file, output_file, own_program, plan_source};
 
-/// Minutes that a job needs beside the campaign itself.
+/// Minutes that a job needs in addition to the campaign itself.
 const AROUND_MINUTES: u64 = 10;
 
-/// Writes the script.
+/// Prints the script.
 ///
 /// # Errors
-/// When the plan can't be used, or a word can't stand in a script.
+/// If the plan is invalid or a word can't be quoted.
 pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
     let agents = count_agents(args)?;
     let source_name = args.plan.display().to_string();
@@ -88,7 +88,7 @@ fn job_script(
             return Err(Failure::Usage(format!("`{option}` can't be an option of sbatch")));
         }
         let quote = if option.contains([' ', '\t']) { "\"" } else { "" };
-        // Writing to a string never fails.
+        // Writing to a `String` never fails.
         let _ = match option.split_once('=') {
             Some((key, value)) => writeln!(text, "#SBATCH --{key}={quote}{value}{quote}"),
             None => writeln!(text, "#SBATCH --{option}"),
@@ -114,7 +114,7 @@ fn job_script(
     Ok(text)
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for the shell, if necessary.
 fn quote_word(word: &str) -> String {
     if !word.is_empty()
         && word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+,:=@%".contains(c))

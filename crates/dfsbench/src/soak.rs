@@ -1,6 +1,7 @@
-//! `dfsbench soak`: a steady load for hours, every byte verified, with planned disturbances.
+//! `dfsbench soak`: a steady load for hours with planned disturbances, verifying every byte.
 //!
-//! A soak is an ordinary plan of one run whose trials are its segments; see [`controller::soak`].
+//! A soak is an ordinary plan with a single run whose trials are its segments; see
+//! [`controller::soak`].
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -15,10 +16,10 @@ use crate::campaign::Session;
 use crate::exit::{End, Failure};
 use crate::{calendar, dry_run, output, plan_source};
 
-/// Makes the soak that the arguments ask for.
+/// Runs the soak that the arguments describe.
 ///
 /// # Errors
-/// When it can't be begun; what was measured before a later error is in the results file.
+/// If it can't be started. Results measured before a later error are in the results file.
 pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     refuse_meaningless(args)?;
     let (mut raw, timed) = read_plan(args)?;
@@ -40,7 +41,8 @@ pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
         return Ok(End::Ok.into());
     }
     plan.check_destroy(&args.run.making.allow_destroy)?;
-    // A job that ends first would kill the soak in its last segment, hours later.
+    // If the job's time limit is too short, it would kill the soak hours later, in its last
+    // segment.
     soak::fits_job(&soak, calendar::now_unix_ms(), &|name| std::env::var(name).ok())?;
     let session = Session::start(&args.run.making, &args.run.job)?;
     if session.add_job_hosts(&mut around) {
@@ -50,8 +52,8 @@ pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     session.run_plan(plan, &Question::Soak(soak))
 }
 
-/// Reads the plan that the arguments name, or one of the in-memory server; with the faults that
-/// have an instant.
+/// Reads the plan that the arguments name, or creates one for the in-memory server. Also returns
+/// the faults that are scheduled at a certain time.
 fn read_plan(args: &SoakArgs) -> Result<(RawPlan, Vec<Located<Disturbance>>), Failure> {
     let mut raw = match args.run.target {
         None => RawPlan::for_target(plan::parse_target("embedded")?),
@@ -66,7 +68,7 @@ fn read_plan(args: &SoakArgs) -> Result<(RawPlan, Vec<Located<Disturbance>>), Fa
         raw.apply(&Overrides { workload: vec!["mixed".to_owned()], ..Overrides::default() })?;
     }
     let timed = soak::take_timed_faults(&args.fault, &mut raw)?;
-    // A real server that crashes loses what was not committed.
+    // A real server that crashes loses uncommitted data.
     if !raw.server.faults.planned.contains(&plan::fault::PlannedFault::LoseUnstable) {
         raw.server.faults.planned.push(plan::fault::PlannedFault::LoseUnstable);
     }
@@ -77,10 +79,10 @@ fn read_plan(args: &SoakArgs) -> Result<(RawPlan, Vec<Located<Disturbance>>), Fa
     Ok((raw, timed))
 }
 
-/// Refuses what has no meaning for a soak.
+/// Refuses settings that make no sense for a soak.
 ///
 /// # Errors
-/// When it was requested.
+/// If one was given.
 fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
     let flags = args.run.overrides();
     let given = [
@@ -121,7 +123,7 @@ fn describe(soak: &Soak) -> String {
         format_ms(soak.segment_ms)
     );
     for one in &soak.disturbances {
-        // Writing to a String can't fail.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, "  {one}");
     }
     text

@@ -1,6 +1,6 @@
-//! Lists recipes of systems, prints one, or checks one: `dfsbench systems`.
+//! `dfsbench systems`: lists, prints and checks recipes of systems.
 //!
-//! Nothing here contacts a host: what a host lacks is reported when a plan sets it up.
+//! No host is contacted: anything missing on a host is reported when a plan sets it up.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::args::{SystemsArgs, SystemsCommand};
 use crate::exit::{End, Failure};
 use crate::{input_file, output};
 
-/// Carries out `dfsbench systems`.
+/// Runs `dfsbench systems`.
 ///
 /// # Errors
-/// When a recipe can't be read or is wrong, or stdout can't be written.
+/// If a recipe can't be read or is invalid, or stdout can't be written.
 pub fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         None | Some(SystemsCommand::List) => list()?,
@@ -43,7 +43,7 @@ fn list() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks a recipe, and says how it would be used.
+/// Checks a recipe and describes how it would be used.
 fn check(file: &Path) -> Result<(), Failure> {
     let text = input_file::read_recipe(file)
         .map_err(|why| Failure::Usage(format!("can't read recipe `{}`: {why}", file.display())))?;
@@ -52,10 +52,10 @@ fn check(file: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Describes a recipe for people: its settings, its ways of access and what it needs.
+/// Describes a recipe: its settings, kinds of access and requirements.
 fn describe(recipe: &Recipe) -> String {
     let mut text = String::new();
-    // Writing to a String can't fail.
+    // Writing to a `String` never fails.
     let _ = writeln!(text, "{}: {}", recipe.name, recipe.title);
     let _ = writeln!(text, "tried: {}", recipe.tried);
     let ways: Vec<&str> = recipe.ways().iter().map(|way| way.name()).collect();

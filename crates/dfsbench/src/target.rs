@@ -1,7 +1,7 @@
-//! Small helpers about targets: who is calling, what a file holds and what it should hold.
+//! Small helpers for targets: the calling user, the contents of files and their expected contents.
 //!
-//! `cat` and `pattern` are hidden commands: with them anyone can compare the content of a server
-//! with what a campaign wrote there, byte for byte and with other tools.
+//! `cat` and `pattern` are hidden commands. They allow comparing the contents of a server byte for
+//! byte with what a campaign wrote there, using other tools.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,22 +18,22 @@ use crate::args::{CatArgs, PatternArgs};
 use crate::exit::{End, Failure};
 use crate::output;
 
-/// Bytes that are written at a time.
+/// Bytes written at a time.
 const STEP: u32 = 1 << 20;
 
-/// The user and group of this process.
+/// Returns the user and group of this process.
 fn caller_ids() -> (u32, u32) {
     (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw())
 }
 
-/// Returns what only this process and its clock know of a plan.
+/// Returns what a plan needs to know about this process and host.
 pub fn surroundings(seed: u64) -> Surroundings {
     let (uid, gid) = caller_ids();
     Surroundings { temp_dir: temp_dir(), uid, gid, seed, job: None }
 }
 
-/// Returns the system's temporary directory, or the one that outlives a restart where the first is
-/// memory: a disk is to be measured, and old kernels refuse `O_DIRECT` in memory.
+/// Returns the system's temporary directory. If that is a tmpfs, returns `/var/tmp` instead:
+/// results should reflect a disk, and old kernels don't support `O_DIRECT` on tmpfs.
 ///
 /// **Source:** Filesystem Hierarchy Standard 3.0, 5.15: `/var/tmp`.
 fn temp_dir() -> PathBuf {
@@ -52,15 +52,15 @@ fn is_tmpfs(path: &Path) -> bool {
     FileSystemType::of_path(path) == FileSystemType::Tmpfs
 }
 
-/// The server of an address, used as the calling user where it names none.
+/// Resolves an address; unless it names a user, the server is accessed as the calling user.
 pub fn named(address: &NfsAddress) -> NfsTarget {
     address.resolve(&surroundings(0))
 }
 
-/// Writes what a measured file should hold.
+/// Writes the expected contents of a measured file to stdout.
 ///
 /// # Errors
-/// When the size can't be read or stdout can't be written.
+/// If the size is invalid or stdout can't be written.
 pub fn pattern(args: &PatternArgs) -> Result<ExitCode, Failure> {
     let size = parse_size(&args.size).map_err(|error| Failure::Usage(error.to_string()))?;
     let pattern = Pattern::new(args.seed, STEP as usize);
@@ -74,12 +74,12 @@ pub fn pattern(args: &PatternArgs) -> Result<ExitCode, Failure> {
 /// Writes a file of an NFS server to stdout.
 ///
 /// # Errors
-/// When the address names no file that can be read.
+/// If the address is not that of a readable file.
 pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
     let TargetArg::Nfs(address) = plan::parse_target(&args.url)? else {
         return Err(Failure::Usage(format!("`{}` is not an nfs:// address", args.url)));
     };
-    // The export is the directory, since a file can't be mounted.
+    // Treat the directory as the export, since a file can't be mounted.
     let (directory, name) = address.path.rsplit_once('/').unwrap_or(("/", &address.path));
     let target = NfsTarget { path: directory.to_owned(), ..named(&address) };
     let options = mount_options(&target);

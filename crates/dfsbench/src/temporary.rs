@@ -1,8 +1,8 @@
-//! Temporary files and folders of this program that have a name, and how those of killed processes
-//! are found among those in use.
+//! Named temporary files and folders of this program, and how to find those left by killed
+//! processes.
 //!
-//! Each is locked by its process as long as it is used, before anything is written into it: what
-//! has content and no lock is what a kill left. `dfsbench clean` removes it.
+//! Each one is locked by its process while it is in use, before anything is written to it. One that
+//! has content but no lock was left by a killed process; `dfsbench clean` removes it.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,13 +11,13 @@ use std::path::Path;
 
 use tempfile::{NamedTempFile, TempDir};
 
-/// How the names of all begin that are made here.
+/// Prefixes of all names created here.
 const PREFIXES: [&str; 2] = ["dfsbench-view-", "dfsbench-ca-"];
 
-/// The file that is locked in a folder.
+/// Name of the file that is locked in a folder.
 const LOCK: &str = "lock";
 
-/// A folder that is removed when this is dropped.
+/// A folder that is removed on drop.
 #[derive(Debug)]
 pub struct Folder {
     folder: TempDir,
@@ -25,10 +25,10 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes a folder for copies of results files.
+    /// Creates a folder for copies of results files.
     ///
     /// # Errors
-    /// When there is no space for it.
+    /// If it can't be created, for example because the disk is full.
     pub fn for_copies() -> io::Result<Self> {
         let folder = TempDir::with_prefix(PREFIXES[0])?;
         let mut lock = File::create(folder.path().join(LOCK))?;
@@ -37,16 +37,15 @@ impl Folder {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Makes a file with a certificate, which is removed when it is dropped.
+/// Creates a file with a certificate, which is removed on drop.
 ///
 /// # Errors
-/// When there is no space for it.
+/// If it can't be written, for example because the disk is full.
 pub fn certificate(pem: &str) -> io::Result<NamedTempFile> {
     let mut file = NamedTempFile::with_prefix(PREFIXES[1])?;
     file.as_file().lock()?;
@@ -54,7 +53,7 @@ pub fn certificate(pem: &str) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Removes what killed processes of this user left in the temporary folder; returns how much.
+/// Removes what killed processes of this user left in the temporary folder, and returns the number.
 pub fn remove_abandoned() -> usize {
     remove_from(&std::env::temp_dir())
 }
@@ -70,7 +69,7 @@ fn remove_from(temporary: &Path) -> usize {
         if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
             continue;
         }
-        // What others made under such a name is theirs, and so is what a link leads to.
+        // Leave the files of other users alone, and don't follow links.
         let Ok(found) = fs::symlink_metadata(&path) else { continue };
         if found.uid() != me {
             continue;
@@ -85,7 +84,7 @@ fn remove_from(temporary: &Path) -> usize {
     removed
 }
 
-/// Says whether a file was once locked, and no longer is.
+/// Returns true if a file was locked once and no longer is.
 fn is_abandoned(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let was_locked = file.metadata().is_ok_and(|found| found.len() > 0);

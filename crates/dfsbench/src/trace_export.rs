@@ -1,4 +1,4 @@
-//! A trace as tables for other programs: `dfsbench export --trace`.
+//! `dfsbench export --trace`: exports a trace as tables for other programs.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -9,7 +9,7 @@ use trace::{Call, Connection, Entry, Op, Section, TraceError, TraceReader, Trans
 use crate::exit::Failure;
 use crate::input_file;
 
-/// Bytes that are read at once.
+/// Size of the read buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
 const CONNECTIONS: [ExportColumn; 8] = [
@@ -64,7 +64,7 @@ const ENTRIES: [ExportColumn; 6] = [
     ExportColumn::MaybeInteger("size"),
 ];
 
-/// Why a trace is not exported.
+/// Reason why a trace can't be exported.
 enum Refused {
     Trace(TraceError),
     Files(ExportError),
@@ -82,10 +82,10 @@ impl From<ExportError> for Refused {
     }
 }
 
-/// Writes the tables of a trace into a new directory.
+/// Writes the tables of a trace to a new directory.
 ///
 /// # Errors
-/// When the trace can't be read, or the directory can't be made.
+/// If the trace can't be read or the directory can't be created.
 pub fn export(
     path: &Path,
     directory: &Path,
@@ -140,8 +140,8 @@ fn write_tables(
     Ok(files.finish()?)
 }
 
-/// Makes a cell of a number; what is beyond 63 bits, such as the end of a lock, is the largest
-/// that tables have.
+/// Converts a number to a cell. Numbers beyond 63 bits, such as the end of a lock, become the
+/// maximum that tables support.
 fn integer(number: impl Into<u64>) -> ExportCell {
     ExportCell::Integer(i64::try_from(number.into()).unwrap_or(i64::MAX))
 }

@@ -1,12 +1,13 @@
-//! Directories of this user: state, cache, and configuration.
+//! Directories of this user: state, cache and configuration.
 //!
-//! Nothing is made here; a directory that is named need not exist.
+//! Nothing is created here, and the directories returned may not exist.
 //!
 //! **Source:** the XDG base directory specification.
 
 use std::path::PathBuf;
 
-/// Returns the directory of this host's undo log: one for root, else the user's own folder.
+/// Returns the directory of this host's undo log. Root has a system directory, other users their
+/// own.
 ///
 /// **Source:** the XDG base directory specification, `XDG_STATE_HOME`.
 pub fn state_dir() -> PathBuf {
@@ -16,7 +17,7 @@ pub fn state_dir() -> PathBuf {
     records_dir()
 }
 
-/// Returns the directory for what this user's processes note about themselves.
+/// Returns the directory in which this user's processes record their state.
 ///
 /// **Source:** the XDG base directory specification, `XDG_STATE_HOME`.
 pub fn records_dir() -> PathBuf {
@@ -24,22 +25,22 @@ pub fn records_dir() -> PathBuf {
         .unwrap_or_else(|| std::env::temp_dir().join("dfsbench"))
 }
 
-/// Returns the directory for what can be made again: compressed programs.
+/// Returns the directory for data that can be recreated, which are compressed programs.
 ///
 /// **Source:** the XDG base directory specification, `XDG_CACHE_HOME`.
 pub fn cache_dir() -> Option<PathBuf> {
     user_dir("XDG_CACHE_HOME", ".cache")
 }
 
-/// Returns the path of the file with the user's defaults of flags.
+/// Returns the path of the file with the user's default flags.
 ///
 /// **Source:** the XDG base directory specification, `XDG_CONFIG_HOME`.
 pub fn config_file() -> Option<PathBuf> {
     Some(user_dir("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
 }
 
-/// Returns our directory below that of a variable, else below the usual place in the home;
-/// `None` without a home.
+/// Returns our directory below the one in the variable, or below the usual place in the home
+/// directory; `None` without a home directory.
 fn user_dir(variable: &str, usual: &str) -> Option<PathBuf> {
     let base = match absolute_path(variable) {
         Some(base) => base,
@@ -48,7 +49,7 @@ fn user_dir(variable: &str, usual: &str) -> Option<PathBuf> {
     Some(base.join("dfsbench"))
 }
 
-/// Reads a path from the environment; the specification says that relative ones are ignored.
+/// Reads a path from the environment. The specification requires ignoring relative paths.
 fn absolute_path(variable: &str) -> Option<PathBuf> {
     let path = PathBuf::from(std::env::var_os(variable)?);
     if path.is_absolute() { Some(path) } else { None }

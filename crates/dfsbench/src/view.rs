@@ -1,9 +1,10 @@
-//! `dfsbench view`: the results file as pages in a browser, live while a campaign runs.
+//! `dfsbench view`: shows the results file as pages in a browser, live while a campaign runs.
 //!
-//! It listens on loopback alone, and answers only those who know the token in its address and call
-//! it by a name of this host: other users and other sites learn nothing. It only reads. One thread
-//! accepts, one looks for changes, and each connection has one of its own, of which there are only
-//! so many; a page is made under a lock and sent without it, so that a slow client delays no other.
+//! It only listens on loopback, and only answers requests that contain the token and address it by
+//! a name of this host, so other users and other sites learn nothing. It is read-only. One thread
+//! accepts connections and one checks for changes. Each connection has its own thread, up to a
+//! limit. Pages are rendered under a lock but sent without it, so that a slow client doesn't delay
+//! others.
 
 mod news;
 mod pages;
@@ -30,18 +31,18 @@ use crate::{output, signals};
 use news::News;
 use pages::Pages;
 
-/// Connections at a time, and those of them that wait for changes.
+/// Maximum number of connections, and of those among them that wait for changes.
 const CONNECTIONS_MAX: usize = 64;
 const LISTENERS_MAX: usize = 24;
-/// How often the file is checked for changes, and the flag that stops the command.
+/// Intervals between checks of the file for changes, and of the stop flag.
 const CHECK_FILE_EVERY: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(20);
-/// How often a connection that waits gets a comment line, which shows a closed one.
+/// Interval at which a waiting connection gets a comment line, to detect a closed one.
 const STILL_THERE: Duration = Duration::from_secs(15);
-/// Bytes of the token: 128 bits can't be guessed.
+/// Size of the token: 128 bits can't be guessed.
 const TOKEN_BYTES: usize = 16;
 
-/// The state that all connections share.
+/// State shared by all connections.
 struct Shared {
     token: String,
     port: u16,
@@ -55,7 +56,7 @@ struct Shared {
 /// Serves the results file until it is stopped.
 ///
 /// # Errors
-/// When the file can't be read, or nothing can listen.
+/// If the file can't be read or the port can't be opened.
 pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let (listener, port) = match listen_on_loopback(args.port) {
@@ -104,7 +105,7 @@ pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     Ok(End::Ok.into())
 }
 
-/// Serves the metrics of the last campaign at an address of their own, without a token.
+/// Serves the metrics of the latest campaign at a separate address, without a token.
 fn serve_metrics(address: SocketAddr, shared: &Arc<Shared>) -> Result<Endpoint, Failure> {
     let shared = Arc::clone(shared);
     let source: Arc<metrics::Source> = Arc::new(move || shared.pages.answer_metrics());
@@ -113,7 +114,7 @@ fn serve_metrics(address: SocketAddr, shared: &Arc<Shared>) -> Result<Endpoint, 
     Ok(endpoint)
 }
 
-/// Listens without waiting for connections; returns the port, too.
+/// Opens a non-blocking listener, and also returns its port.
 fn listen_on_loopback(port: u16) -> io::Result<(TcpListener, u16)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     listener.set_nonblocking(true)?;
@@ -121,7 +122,7 @@ fn listen_on_loopback(port: u16) -> io::Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-/// Makes an unguessable word.
+/// Generates an unguessable token.
 fn make_token() -> Result<String, Failure> {
     let bytes = match read_random() {
         Ok(bytes) => bytes,
@@ -129,7 +130,7 @@ fn make_token() -> Result<String, Failure> {
     };
     let mut digits = String::with_capacity(2 * TOKEN_BYTES);
     for byte in bytes {
-        // Writing to a String never fails.
+        // Writing to a `String` never fails.
         let _ = write!(digits, "{byte:02x}");
     }
     Ok(digits)
@@ -141,7 +142,7 @@ fn read_random() -> io::Result<[u8; TOKEN_BYTES]> {
     Ok(bytes)
 }
 
-/// Opens a browser where there is a screen; without one the printed address has to do.
+/// Opens a browser if there is a display. Otherwise the user has to open the printed address.
 fn open_browser(url: &str) {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let has_screen =
@@ -149,37 +150,37 @@ fn open_browser(url: &str) {
     if has_screen || cfg!(target_os = "macos") {
         let mut command = Command::new(opener);
         command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // It is not waited for: a browser that starts here may run as long as the user likes.
+        // Don't wait for the process: a browser started here may run as long as the user likes.
         let _ = command.spawn();
     }
 }
 
-/// Checks the file for changes again and again, in a thread of its own.
+/// Checks the file for changes periodically, in a separate thread.
 fn watch_file(path: std::path::PathBuf, news: Arc<News>) {
     std::thread::spawn(move || {
         let mut open: Option<Checked> = None;
         loop {
             std::thread::sleep(CHECK_FILE_EVERY);
-            // A file that is locked for a moment, or gone, is opened again by the next check.
+            // If the file is locked for a moment or gone, the next check opens it again.
             open = check_file(&path, open.take(), &news).ok();
         }
     });
 }
 
-/// The results file as its last check found it.
+/// The results file as of the last check.
 struct Checked {
     store: Store,
     version: i64,
     lines: Vec<CampaignLine>,
 }
 
-/// Notes changes of the file, and of the processes that make campaigns in it.
+/// Detects changes in the file and in the set of processes that run campaigns.
 fn check_file(path: &Path, last: Option<Checked>, news: &News) -> Result<Checked, StoreError> {
     let (store, known) = match last {
         Some(Checked { store, version, lines }) => (store, Some((version, lines))),
         None => (Store::open_existing(path)?, None),
     };
-    // The version before the list: a change between the two is found by the next check.
+    // Get the version before the list, so that a change between the two is found by the next check.
     let version = store.data_version()?;
     let lines = match known {
         Some((same, lines)) if same == version => lines,
@@ -190,7 +191,7 @@ fn check_file(path: &Path, last: Option<Checked>, news: &News) -> Result<Checked
     Ok(checked)
 }
 
-/// Finds the campaigns that a process makes now.
+/// Returns the campaigns that are currently being run by a process.
 fn find_running(store: &Store, lines: &[CampaignLine]) -> Vec<i64> {
     let mut running = Vec::new();
     for line in lines {
@@ -201,7 +202,7 @@ fn find_running(store: &Store, lines: &[CampaignLine]) -> Vec<i64> {
     running
 }
 
-/// Gives a connection a thread, if there is one left.
+/// Serves a connection in a thread, if the limit allows another one.
 fn serve_in_thread(mut stream: TcpStream, shared: &Arc<Shared>) {
     let slot = Slot::take(shared, |shared| &shared.connections, CONNECTIONS_MAX);
     let _ = stream.set_nonblocking(false);
@@ -214,11 +215,11 @@ fn serve_in_thread(mut stream: TcpStream, shared: &Arc<Shared>) {
     let spawned = std::thread::Builder::new().name("view".into()).spawn(move || {
         answer_request(&mut stream, &slot.shared);
     });
-    // Without a thread the connection closes, as it does where there are too many.
+    // If no thread can be started, the connection is closed, as if there were too many.
     drop(spawned);
 }
 
-/// One of a bounded number of slots, released when it is dropped.
+/// One of a limited number of slots, released on drop.
 struct Slot {
     shared: Arc<Shared>,
     count: fn(&Shared) -> &AtomicUsize,
@@ -251,18 +252,18 @@ fn answer_request(stream: &mut TcpStream, shared: &Arc<Shared>) {
         Ok(page) => shared.pages.answer(page, &request),
         Err(refused) => refused,
     };
-    // A client that went away needs no answer.
+    // If the client has disconnected, it needs no response.
     let body = if request.method == "HEAD" { http::Body::Omitted } else { http::Body::Sent };
     let _ = http::write(stream, &answer, &shared.policy, body);
 }
 
-/// Returns the path below the token; a client that lacks the token learns nothing else.
+/// Returns the path after the token. A client without the token learns nothing else.
 fn path_below_token<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str, Answer> {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
         let sentence = "Pages are read with GET; nothing can be changed here.";
         return Err(error_answer("405 Method Not Allowed", "Allow: GET, HEAD\r\n", sentence));
     }
-    // A name that an attacker's server gave this address is not ours: "DNS rebinding".
+    // An attacker may have given this address a name of their own ("DNS rebinding").
     let host = request.host.as_deref().unwrap_or_default();
     let is_ours = match host.rsplit_once(':') {
         Some((name, port)) => {
@@ -281,7 +282,7 @@ fn path_below_token<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str
     }
 }
 
-/// Compares in a time that does not show how much of a guess was right.
+/// Compares in constant time, so that the duration doesn't reveal how much of a guess is right.
 fn is_same(guess: &str, token: &str) -> bool {
     let mut differ = 0;
     for (guessed, byte) in std::iter::zip(guess.bytes(), token.bytes()) {
@@ -334,7 +335,7 @@ fn listen_to_news(stream: &mut TcpStream, request: &Request, shared: &Arc<Shared
 mod tests {
     use super::*;
 
-    /// A campaign in a list, for tests.
+    /// Builds a campaign line for tests.
     pub fn line() -> CampaignLine {
         CampaignLine {
             id: 1,

@@ -1,13 +1,13 @@
-//! Lines for a terminal, broken or cut between words: terminals break them anywhere.
+//! Wraps and cuts lines between words; terminals break them anywhere.
 
 use report::document::text::wrap;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Columns by which the second and later lines are indented more than the first.
+/// Extra indentation of the second and later lines.
 const HANG: usize = 2;
 
-/// Breaks a line that is wider than a terminal. A word without room on any line stays whole, so
-/// that paths and addresses can be copied.
+/// Wraps a line that is wider than the terminal. A word that is too long for any line is not
+/// broken, so that paths and addresses can be copied.
 pub fn wrap_line(line: &str, columns: usize) -> Vec<String> {
     if line.width() <= columns {
         return vec![line.to_owned()];
@@ -21,7 +21,7 @@ pub fn wrap_line(line: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Cuts a line between words, with an ellipsis in place of what has no room.
+/// Cuts a line between words and appends an ellipsis.
 pub fn cut_line(line: &str, columns: usize) -> String {
     if line.width() <= columns {
         return line.to_owned();
@@ -29,7 +29,7 @@ pub fn cut_line(line: &str, columns: usize) -> String {
     let mut cut = String::new();
     for word in line.split(' ') {
         let gap = usize::from(!cut.is_empty());
-        // The ellipsis takes a column, and the space before it another.
+        // The ellipsis takes a column, and so does the space before it.
         if cut.width() + gap + word.width() + 2 > columns {
             break;
         }

@@ -1,9 +1,9 @@
-//! Waits before a campaign until the storage of this host has written what is left from before.
+//! Waits before a campaign until this host's disks have written out the data of earlier work.
 //!
-//! A build or a copy has ended long before its data is on the disk; what is written back meanwhile
-//! is missing to the first trials, and makes intervals wide. [`settle`] has it written at once and
-//! waits, in a campaign with a budget for a part of it; others begin at once and say so.
-//! Only campaigns that work on directories of this host need its storage.
+//! A build or a copy finishes long before its data is on disk. Write-back during the first trials
+//! makes them slower and their intervals wider. [`settle`] starts the write-back immediately and
+//! waits for it, up to a part of the campaign's time budget. Campaigns without a budget start right
+//! away with a warning. Only campaigns that use local directories depend on local disks.
 //!
 //! **Source:** proc(5), `/proc/meminfo` (Dirty, Writeback); the kernel's
 //! `Documentation/accounting/psi.rst`.
@@ -19,30 +19,29 @@ use lab::counters::StorageWork;
 use model::units::{Nanos, Size, three_digits};
 use plan::Plan;
 
-/// More than this is worth a wait: a quiet host has a few MiB of logs.
+/// Dirty data beyond this is worth waiting for. An idle host has a few MiB of logs.
 const UNWRITTEN_BYTES_MAX: u64 = 32 << 20;
-/// The largest share of the time in which programs may wait for storage, in percent.
+/// Maximum share of time that programs may wait for I/O, in percent.
 const STALLED_PERCENT_MAX: f64 = 10.0;
-/// The part of a campaign's budget that is waited at most.
+/// The wait may take up to one part in this many of the campaign's budget.
 const BUDGET_PART: u64 = 8;
 /// Pause between two readings.
 const PAUSE_NS: u64 = 250_000_000;
 
-/// The effects of the wait, so that tests need neither a clock nor a disk.
+/// Side effects of the wait, so that tests need neither a clock nor a disk.
 pub struct Effects<'a> {
-    /// The clock that is waited by.
     pub clock: &'a dyn Clock,
-    /// Set where the campaign is stopped.
+    /// Set when the campaign is to stop.
     pub stop: &'a AtomicBool,
-    /// Reads how much work storage has; `None` where the kernel does not tell.
+    /// Reads how much work the disks have; `None` if the kernel doesn't report it.
     pub read: &'a mut dyn FnMut() -> Option<StorageWork>,
-    /// Has the kernel write what is dirty, and does not wait for it.
+    /// Makes the kernel start writing dirty data, without waiting for it.
     pub begin_sync: &'a mut dyn FnMut(),
-    /// Prints a message.
     pub report: &'a mut dyn FnMut(&str),
 }
 
-/// Waits until storage is quiet, so long at most, and reports both; a wait of 0 reports alone.
+/// Waits up to `wait_ns_max` until disks are idle, and reports the outcome. If it is 0, only
+/// reports.
 pub fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
     let Some(first) = (effects.read)() else { return };
     let Some(work) = describe_work(first, first.stalled_percent) else { return };
@@ -61,7 +60,7 @@ pub fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
         effects.clock.sleep_until(last_ns + PAUSE_NS);
         let now_ns = effects.clock.now_ns();
         let Some(now) = (effects.read)() else { return };
-        // Between two readings, not the mean over ten seconds: that remembers what is over.
+        // Use the share between two readings. The kernel's ten-second average includes the past.
         let stalled_ns = now.stalled_us.saturating_sub(last.stalled_us) * 1_000;
         let stalled_percent = stalled_ns as f64 / (now_ns - last_ns).max(1) as f64 * 100.0;
         let Some(work) = describe_work(now, stalled_percent) else {
@@ -77,12 +76,12 @@ pub fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
     }
 }
 
-/// Returns how long a plan waits for storage, and the directories of this host that it works on;
-/// `None` where it works on none.
+/// Returns how long a plan may wait for disks, and the local directories it uses; `None` if it uses
+/// none.
 pub fn need_of(plan: &Plan) -> Option<(u64, Vec<PathBuf>)> {
     let mut directories: Vec<PathBuf> = Vec::new();
     for spec in &plan.runs {
-        // A host that is set up has storage of its own.
+        // Hosts that are set up have their own disks.
         if spec.lab.is_some() {
             continue;
         }
@@ -98,24 +97,24 @@ pub fn need_of(plan: &Plan) -> Option<(u64, Vec<PathBuf>)> {
     Some((plan.budget_ms * 1_000_000 / BUDGET_PART, directories))
 }
 
-/// Has the file systems of directories write what is dirty, in a thread of its own: where storage
-/// hangs, the campaign finds that out and not this wait.
+/// Starts syncing the file systems of directories in a separate thread. If a disk hangs, the
+/// campaign will detect that, but the wait must not hang with it.
 pub fn begin_sync(directories: Vec<PathBuf>) {
     thread::spawn(move || {
         for directory in directories {
             if let Ok(directory) = File::open(directory) {
-                // What can't be written is an error of those who wrote it.
+                // A failed write is an error of the program that wrote the data.
                 let _ = rustix::fs::syncfs(&directory);
             }
         }
     });
 }
 
-/// Describes the work of storage, where it is enough to matter.
+/// Describes the work of the disks, if there is enough to matter.
 fn describe_work(work: StorageWork, stalled_percent: f64) -> Option<String> {
     let mut parts = Vec::new();
     if work.unwritten_bytes > UNWRITTEN_BYTES_MAX {
-        // Whole MiB say enough.
+        // Round to whole MiB.
         let unwritten = Size(work.unwritten_bytes >> 20 << 20);
         parts.push(format!("{unwritten} of dirty pages are still being written"));
     }
@@ -145,7 +144,7 @@ mod tests {
         StorageWork { unwritten_bytes: unwritten_mib << 20, stalled_percent, stalled_us }
     }
 
-    /// The messages of a wait during which storage reads so, and how often it was synced.
+    /// Returns the messages of a wait with these readings, and the number of syncs.
     fn wait(wait_s: u64, readings: &[StorageWork]) -> (Vec<String>, u32) {
         let (clock, stop) = (SetClock::default(), AtomicBool::new(false));
         let (mut messages, synced) = (Vec::new(), Cell::new(0));
@@ -193,7 +192,7 @@ mod tests {
             messages[1].starts_with("warning: this host's disks are busy: 900 MiB of dirty pages"),
             "{messages:?}"
         );
-        // Without a budget nothing is waited for.
+        // Without a budget there is no wait.
         let (messages, synced) = wait(0, &[work(900, 0.0, 0)]);
         assert_eq!((messages.len(), synced), (1, 0));
         assert!(messages[0].starts_with("warning: "), "{messages:?}");

@@ -1,8 +1,9 @@
-//! A client of a durability measurement: the hidden command that writes, reads back or removes.
+//! The client process of a durability measurement: the hidden command that writes test files, reads
+//! them back or removes them.
 //!
-//! [`run`] reads its job from stdin and writes messages to stdout, each at once: an acknowledgement
-//! that the parent process does not get does not count. It ends when stdin is closed, so that none
-//! is left where the parent was killed.
+//! [`run`] reads its job from stdin and writes messages to stdout, flushing each one right away: an
+//! acknowledgement that never reaches the parent process doesn't count. The client exits when its
+//! stdin is closed, so none is left behind if the parent is killed.
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::time::Duration;
@@ -17,13 +18,13 @@ use crate::DurabilityError;
 use crate::protocol::{ClientJob, ClientMessage, Task};
 use crate::writer::{BLOCK_BYTES, WRITE_BYTES, Writer};
 
-/// Seed of the content; stamps tell campaigns, files and generations from each other.
+/// Seed of the file contents. Stamps distinguish campaigns, files and generations.
 const SEED: u64 = 24;
 
-/// Does the job that stdin has.
+/// Runs the job read from stdin.
 ///
 /// # Errors
-/// When stdin has none.
+/// If stdin contains no job.
 pub fn run() -> Result<(), DurabilityError> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
@@ -39,7 +40,7 @@ pub fn run() -> Result<(), DurabilityError> {
         Err(why) => ClientMessage::Failed(why),
     };
     send(&last);
-    // A writer keeps its connection until it is ended: a client that leaves may have a server
+    // A writer keeps its connection until it is killed: when a client disconnects, the server may
     // flush its data.
     if matches!(job.task, Task::Write { .. }) {
         loop {
@@ -49,7 +50,7 @@ pub fn run() -> Result<(), DurabilityError> {
     Ok(())
 }
 
-/// Ends this process when its parent has closed stdin, or is gone.
+/// Exits this process once its parent closes stdin or dies.
 fn end_with_parent() {
     let mut byte = [0];
     while matches!(io::stdin().read(&mut byte), Ok(1..)) {}
@@ -79,7 +80,7 @@ fn do_job(job: &ClientJob) -> Result<(), String> {
             let mut directory = open()?;
             let found = directory.identity()?;
             let is_there = directory.enter(&job.folder)?;
-            // Without the directory all is lost, unless this is not where it was made.
+            // If the directory is gone, all files are lost, unless this is a different file system.
             if !is_there
                 && let Some(identity) = identity
                 && found != *identity
@@ -108,7 +109,6 @@ fn do_job(job: &ClientJob) -> Result<(), String> {
     }
 }
 
-/// Removes the working directories of the campaign.
 fn remove_all(job: &ClientJob) -> Result<(), String> {
     let found = leftover::remove(&job.target, &job.campaign_name);
     for one in found.map_err(|error| error.to_string())? {
@@ -119,7 +119,7 @@ fn remove_all(job: &ClientJob) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes a message; without a reader there is nothing to do any more.
+/// Sends a message. Exits if nobody reads it: there is nothing left to do.
 fn send(message: &ClientMessage) {
     let Ok(mut line) = serde_json::to_vec(message) else { return };
     line.push(b'\n');
@@ -129,7 +129,7 @@ fn send(message: &ClientMessage) {
     }
 }
 
-/// Reads a file and tells which generation each of its blocks has.
+/// Reads a file and determines the generation of each of its blocks.
 fn read_back(
     directory: &mut NamedFiles,
     pattern: &Pattern,
@@ -143,7 +143,7 @@ fn read_back(
         let offset = number as u64 * u64::from(BLOCK_BYTES);
         let generation = pattern.find_generation(block, file.stamp_number(), offset);
         blocks.push(match generation {
-            // Half a block of the right generation is no block.
+            // A partial block doesn't count, even if its generation is right.
             Some(generation) if block.len() == BLOCK_BYTES as usize => {
                 FoundBlock::Generation(generation)
             }

@@ -1,9 +1,9 @@
-//! The events of a durability measurement: how each is made, and how it is undone.
+//! The events of a durability measurement, and how to trigger and undo them.
 //!
-//! [`ArrangedEvent`] is an event that was named on the command line, with all that it takes.
-//! Nothing else is ever killed, cut or reset. The command that undoes an event waits in a process
-//! of its own before the event is made, and runs when this process asks for it or is gone, however
-//! it ended.
+//! [`ArrangedEvent`] is an event named on the command line, with everything it needs. Nothing else
+//! is ever killed, cut off or reset. The command that undoes an event is started in a separate
+//! process before the event is triggered. It runs when this process asks for it or exits for any
+//! reason.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -19,84 +19,79 @@ use model::soak::FaultKind;
 
 use crate::protocol::now_ns;
 
-/// How long a command may take.
+/// Maximum time a command may take.
 const COMMAND_WITHIN: Duration = Duration::from_secs(120);
 
-/// How often something that is waited for is looked at.
+/// Polling interval while waiting.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Why a restart of the in-memory server takes nothing.
 const NOTHING_AT_RISK: &str = "the in-memory server keeps its memory when it restarts, unless a \
     fault makes it lose data (hint: --fault lose-unstable)";
 
-/// An event, and the way in which it is made.
+/// An event and how to trigger it.
 #[derive(Debug)]
 pub struct ArrangedEvent {
-    /// The event to make.
     pub event: CrashEvent,
-    /// The way in which it is made.
     pub way: Way,
 }
 
-/// The ways in which an event is made.
+/// Ways to trigger an event.
 #[derive(Debug)]
 pub enum Way {
-    /// The in-memory server of this process restarts.
+    /// Restart the in-memory server of this process.
     RestartEmbedded {
-        /// Whether one of its planned faults makes it lose data then.
+        /// Whether a planned fault makes the server lose data on restart.
         loses_data: bool,
     },
-    /// The in-memory server of this process does not answer for a time.
+    /// Keep the in-memory server of this process from answering for a while.
     StallEmbedded(Duration),
-    /// The servers of a system that the plan has set up are killed and started again.
+    /// Kill and restart the servers of a system that the plan has set up.
     CrashSystem,
-    /// The server of a system that the plan has set up loses its power in this way, and is set up
-    /// again on the file systems that are left.
+    /// Cut the power of the server of a system that the plan has set up, in this way, then set the
+    /// server up again on the file systems that are left.
     SystemPower(Box<Self>),
-    /// The client's process is killed.
+    /// Kill the client process.
     KillClient,
-    /// Commands do it, and undo it.
+    /// Run commands that trigger and undo the event.
     Commands {
-        /// Makes the event.
+        /// Command that triggers the event.
         make: String,
-        /// Undoes it, where it does not end by itself.
+        /// Command that undoes it, unless the event ends by itself.
         undo: Option<String>,
-        /// The time from one to the other.
+        /// Time between the two commands.
         lasts: Duration,
     },
-    /// A host is reset through its kernel, by ssh.
+    /// Reset a host through its kernel, over ssh.
     Sysrq {
-        /// The host, as ssh finds it.
+        /// Host name as ssh resolves it.
         host: String,
-        /// Configuration file of ssh.
         ssh_config: Option<PathBuf>,
-        /// Makes the target available after the host has started.
+        /// Command that makes the target available after the host has booted.
         power_on: Option<String>,
     },
 }
 
-/// Kills and starts the servers of a system that is up.
+/// Kills and restarts the servers of a running system.
 #[derive(Clone, Copy)]
 pub struct SystemControl<'a> {
-    /// Kills its servers.
     pub kill: &'a dyn Fn() -> Result<(), String>,
-    /// Starts the servers again that were killed.
+    /// Restarts the servers that were killed.
     pub restart: &'a dyn Fn() -> Result<(), String>,
-    /// Has its clients mount again.
+    /// Remounts the file system on all clients.
     pub mount_again: &'a dyn Fn() -> Result<(), String>,
-    /// Sets up its server again that has lost its power.
+    /// Sets the server up again after it lost power.
     pub start_again: &'a dyn Fn() -> Result<(), String>,
 }
 
 impl ArrangedEvent {
-    /// Returns true for a crash after which the target starts again with the data it kept, if it
-    /// can lose any.
+    /// Returns true for a crash that can be repeated: the target restarts with the data it kept,
+    /// and it is able to lose some.
     pub const fn can_be_repeated(&self) -> bool {
         matches!(self.event, CrashEvent::KillServer | CrashEvent::PowerCut)
             && !matches!(self.way, Way::RestartEmbedded { loses_data: false })
     }
 
-    /// Returns why the event can't destroy any data, if it can't.
+    /// Explains why the event can't destroy any data, if it can't.
     pub fn nothing_at_risk(&self) -> Option<String> {
         if matches!(self.way, Way::RestartEmbedded { loses_data: false }) {
             Some(NOTHING_AT_RISK.to_owned())
@@ -105,16 +100,16 @@ impl ArrangedEvent {
         }
     }
 
-    /// Describes in a few words how it is made.
+    /// Describes in a few words how the event is triggered.
     pub fn describe(&self) -> String {
         self.way.describe()
     }
 
-    /// Makes the event and undoes it; returns once that is done, with the instant by which it was
-    /// made, in nanoseconds of the clock of acknowledgements.
+    /// Triggers the event and undoes it. Returns the time by which it had happened, in nanoseconds
+    /// of the clock used for acknowledgements.
     ///
     /// # Errors
-    /// When it could not be made or undone, in a sentence.
+    /// If the event could not be triggered or undone; the message is a full sentence.
     pub fn make(
         &self,
         inject_fault: Option<&FaultInjector<'_>>,
@@ -180,7 +175,7 @@ impl Way {
                 if made.is_ok() {
                     thread::sleep(*lasts);
                 }
-                // A command that failed half way is undone, too.
+                // A command that failed halfway is undone as well.
                 let undone = guard.map_or(Ok(()), Guard::run);
                 made.and(undone).map(|()| made_ns)
             }
@@ -203,7 +198,7 @@ fn inject(
     inject(fault, lasts.as_millis() as u64)
 }
 
-/// A command that waits for its time in a process of its own.
+/// A command waiting in a separate process until it is time to run it.
 struct Guard {
     child: Child,
     stdin: ChildStdin,
@@ -212,7 +207,7 @@ struct Guard {
 }
 
 impl Guard {
-    /// Starts the process; the command runs when its stdin is closed, by whatever.
+    /// Starts the process. It runs the command as soon as its stdin is closed, for whatever reason.
     fn start(line: &str) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("can't start a shell for `{line}`: {error}");
         let output = tempfile::tempfile().map_err(failed)?;
@@ -224,17 +219,17 @@ impl Guard {
         Ok(Self { child, stdin, line: line.to_owned(), output })
     }
 
-    /// Runs the command now, and waits for its end.
+    /// Runs the command now and waits for it to finish.
     fn run(self) -> Result<(), String> {
         drop(self.stdin);
         await_command(self.child, &self.line, self.output)
     }
 }
 
-/// Runs a command by the shell, and waits for its end; what it leaves running is not waited for.
+/// Runs a shell command and waits for it to finish, but not for processes it leaves running.
 ///
 /// # Errors
-/// When it fails or takes too long, with the last words of its output.
+/// If it fails or takes too long; the message contains the last line of its output.
 pub fn run_shell(line: &str) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("can't start a shell for `{line}`: {error}");
     let output = tempfile::tempfile().map_err(failed)?;
@@ -244,8 +239,8 @@ pub fn run_shell(line: &str) -> Result<(), String> {
     await_command(child, line, output)
 }
 
-/// Starts a command in a group of its own, which ctrl-C of a terminal does not reach, with its
-/// output in a file: a server that it leaves running would hold a pipe open.
+/// Starts a command in its own process group, so that Ctrl-C doesn't reach it. Output goes to a
+/// file because a server left running by the command would keep a pipe open.
 fn start_aside(mut command: Command, output: &File) -> std::io::Result<Child> {
     command.process_group(0).stdout(output.try_clone()?).stderr(output.try_clone()?);
     command.spawn()
@@ -270,7 +265,7 @@ fn await_command(mut child: Child, line: &str, output: File) -> Result<(), Strin
     }
 }
 
-/// Returns the last line of what a command has written, for a message.
+/// Returns the last line of a command's output, for use in a message.
 fn last_words(mut output: File) -> String {
     let mut bytes = Vec::new();
     let read = output.rewind().and_then(|()| output.read_to_end(&mut bytes));
@@ -281,21 +276,21 @@ fn last_words(mut output: File) -> String {
     }
 }
 
-/// A host that ssh leads to.
+/// A host reachable over ssh.
 struct Ssh<'a> {
     host: &'a str,
     config: Option<&'a PathBuf>,
 }
 
 impl Ssh<'_> {
-    /// Resets the host at once, without a sync, and waits until it has started again; returns when
-    /// it was gone.
+    /// Resets the host immediately, without a sync, and waits until it has booted again. Returns
+    /// the time at which it went down.
     ///
     /// **Source:** Linux Documentation/admin-guide/sysrq.rst: `b` reboots without syncing or
     /// unmounting.
     fn reset(&self) -> Result<u64, String> {
         let before = self.boot_id()?;
-        // ssh ends when the host does not answer it any more, which is no failure.
+        // ssh exits when the host stops answering; that is not a failure.
         let _ = self.run("echo 1 >/proc/sys/kernel/sysrq && echo b >/proc/sysrq-trigger");
         let made_ns = now_ns();
         let deadline = Instant::now() + COMMAND_WITHIN;
@@ -309,7 +304,7 @@ impl Ssh<'_> {
         }
     }
 
-    /// Returns what tells one start of the host from the next.
+    /// Returns an ID that changes with every boot of the host.
     fn boot_id(&self) -> Result<String, String> {
         let output = self.run("cat /proc/sys/kernel/random/boot_id");
         let output = output.map_err(|error| format!("can't start ssh: {error}"))?;
@@ -326,7 +321,7 @@ impl Ssh<'_> {
         if let Some(config) = self.config {
             command.arg("-F").arg(config);
         }
-        // A connection of its own: a shared one would hang with the host.
+        // Don't share a connection: a shared one would hang along with the host.
         for option in [
             "BatchMode=yes",
             "ConnectTimeout=5",
@@ -404,7 +399,7 @@ mod tests {
         let made = folder.path().join("made");
         let guard = Guard::start(&format!("touch {}", made.display())).unwrap();
         let Guard { mut child, stdin, .. } = guard;
-        // As the kernel does for a process that was killed.
+        // The kernel also closes the pipe when a process is killed.
         drop(stdin);
         assert!(child.wait().unwrap().success());
         assert!(made.exists());

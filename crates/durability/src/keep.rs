@@ -1,8 +1,8 @@
-//! Stores the findings of a durability measurement: with a campaign that is named, or as a campaign
-//! of their own, which has a page.
+//! Stores the findings of a durability measurement, either in an existing campaign or as a campaign
+//! of their own with its own page.
 //!
-//! [`FindingsKeeper`] is the principal type. A campaign of its own is begun with the first
-//! findings: what ends before them leaves no trace in the results file.
+//! [`FindingsKeeper`] is the main type. A new campaign is only created once there are findings, so
+//! a measurement that stops earlier leaves no trace in the results file.
 
 use std::path::PathBuf;
 
@@ -14,28 +14,27 @@ use results::Store;
 use crate::DurabilityError;
 use crate::request::{DurabilityRequest, unknown_contender};
 
-/// Keeps findings in the results file.
+/// Stores findings in the results file.
 pub struct FindingsKeeper {
     place: StoredWith,
-    /// Returns the wall-clock time in milliseconds since 1970 UTC.
     now_unix_ms: fn() -> u64,
 }
 
-/// The campaign that findings are stored with.
+/// The campaign that findings are stored in.
 enum StoredWith {
-    /// One that the first findings begin.
+    /// A new campaign, created with the first findings.
     Own {
         results: PathBuf,
         header: Box<Campaign>,
-        /// The file with the number of the campaign, once there is one.
+        /// The open file and the campaign's ID, once it has been created.
         open: Option<(Store, i64)>,
     },
-    /// One that was named.
+    /// An existing campaign.
     Named(Store, i64),
 }
 
 impl FindingsKeeper {
-    /// Keeps findings as a campaign of their own, which `command` has made.
+    /// Stores findings in a new campaign that records `command` as its command line.
     pub fn new(
         results: PathBuf,
         request: &DurabilityRequest,
@@ -46,10 +45,10 @@ impl FindingsKeeper {
         Self { place: StoredWith::Own { results, header, open: None }, now_unix_ms }
     }
 
-    /// Keeps findings with a stored campaign.
+    /// Stores findings in an existing campaign.
     ///
     /// # Errors
-    /// When it has none of the contenders, or the file can't be written to.
+    /// If the campaign lacks one of the contenders or the file can't be written.
     pub fn with_campaign(
         store: &Store,
         id: i64,
@@ -66,15 +65,15 @@ impl FindingsKeeper {
                 return Err(unknown_contender(contender, &known));
             }
         }
-        // The file is opened again to be written to: it gets the tables of this release.
+        // Reopen the file for writing: this adds the tables of the current release.
         let store = Store::open_or_create(store.path())?;
         Ok(Self { place: StoredWith::Named(store, id), now_unix_ms })
     }
 
-    /// Adds the findings about a contender, or about a target without a name.
+    /// Stores the findings about a contender, or about a target without a name.
     ///
     /// # Errors
-    /// When the file can't be written to.
+    /// If the file can't be written.
     pub(crate) fn store(
         &mut self,
         contender: &str,
@@ -100,11 +99,11 @@ impl FindingsKeeper {
         Ok(store.add_durability(id, &stored)?)
     }
 
-    /// Ends a campaign of its own, and returns the file and the campaign's number; `None` if
-    /// nothing was found.
+    /// Finishes the campaign if it was created here. Returns the file and the campaign's ID, or
+    /// `None` if there were no findings.
     ///
     /// # Errors
-    /// When the file can't be written to.
+    /// If the file can't be written.
     pub fn finish(self, state: CampaignState) -> Result<Option<(Store, i64)>, DurabilityError> {
         match self.place {
             StoredWith::Named(store, id) => Ok(Some((store, id))),
@@ -117,7 +116,7 @@ impl FindingsKeeper {
     }
 }
 
-/// The campaign of a measurement of its own.
+/// Builds the header of a new campaign.
 fn header(request: &DurabilityRequest, command: String, started_unix_ms: u64) -> Campaign {
     let plan = &request.plan;
     let name = if plan.name == "run" { "durability" } else { &plan.name };

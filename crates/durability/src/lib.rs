@@ -1,10 +1,10 @@
-//! Measures what a server or file system keeps of what it acknowledged.
+//! Measures how much acknowledged data a server or file system keeps after a crash.
 //!
 //! [`measure`] is the entry point. For each event of a [`DurabilityRequest`], a client process
-//! writes under each promise and reports what is acknowledged, the event is made and undone, a
-//! fresh client process reads everything back, and [`stats::durability`] judges. The journal of
-//! acknowledgements is in this process, which no event touches. Findings are stored by a
-//! [`FindingsKeeper`] as soon as they are complete. This crate must not print.
+//! writes files under each promise and reports what was acknowledged, the event is triggered and
+//! undone, a fresh client process reads everything back, and [`stats::durability`] evaluates the
+//! result. The journal of acknowledgements is kept in this process, which no event affects. A
+//! [`FindingsKeeper`] stores findings as soon as they are complete. This crate must not print.
 #![allow(
     clippy::disallowed_methods,
     reason = "crashes and whether a target is back are a matter of real time"
@@ -31,10 +31,10 @@ pub use keep::FindingsKeeper;
 pub use protocol::ClientProgram;
 pub use request::{DurabilityOptions, DurabilityRequest};
 
-/// Why a measurement cannot be made or stored.
+/// Reason why a measurement cannot be made or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum DurabilityError {
-    /// The request can't be carried out as it was written.
+    /// The request is invalid.
     #[error("{0}")]
     Usage(String),
     /// A target, host, command or client process can't be used.
@@ -49,22 +49,22 @@ pub enum DurabilityError {
 pub struct DurabilityContext<'a> {
     /// Identifies the campaign in the blocks that are written.
     pub token: u64,
-    /// Name of the campaign, with which the names of its working directories begin.
+    /// Name of the campaign, used as a prefix for its working directories.
     pub campaign: String,
     /// Set by the caller to stop the measurement.
     pub stop: &'a AtomicBool,
-    /// Finds the program that the clients on a host are processes of.
+    /// Returns the program to start client processes with on a host.
     pub program_on: &'a dyn Fn(&Host) -> Result<ClientProgram, String>,
-    /// Injects faults into the server of this process, if that is the target.
+    /// Injects faults into the in-memory server, if that is the target.
     pub inject_fault: Option<&'a FaultInjector<'a>>,
     pub observe: &'a dyn Fn(DurabilityEvent<'_>),
 }
 
 #[derive(Debug)]
 pub enum DurabilityEvent<'a> {
-    /// What is done now, as a sentence.
+    /// Current step, as a sentence.
     Progress(&'a str),
-    /// Something that went wrong and doesn't end the measurement, as a sentence.
+    /// Problem that doesn't end the measurement, as a sentence.
     Warning(&'a str),
     /// A working directory is about to be created.
     DirectoryBegun { name: &'a str, target: &'a Target },
@@ -72,36 +72,35 @@ pub enum DurabilityEvent<'a> {
     DirectoryRemoved,
 }
 
-/// The findings about a contender, or why there are none.
+/// The findings about a contender, or the reason why there are none.
 struct ContenderFindings {
-    /// Name of the contender; empty for a target without one.
+    /// Name of the contender; empty for a target without a name.
     contender: String,
-    /// The findings, or the reason.
     report: Result<DurabilityReport, String>,
 }
 
-/// What was found.
+/// Findings of a whole measurement.
 pub struct Findings {
-    /// The findings about each target that could be measured.
+    /// Reports on all targets that could be measured.
     pub reports: Vec<DurabilityReport>,
-    /// Every event was made and verified at every target, and all that was promised was kept.
+    /// Whether every event was triggered and verified on every target, without a broken promise.
     pub is_clean: bool,
 }
 
-/// Measures all targets of a request. `hosts` sets up those that the plan sets up.
+/// Measures all targets of a request. `hosts` sets up the systems that the plan describes.
 ///
 /// # Errors
-/// If nothing can be measured or stored. A contender that the plan sets up and that can't be
-/// measured is only a warning.
+/// If nothing can be measured or stored. If a contender that the plan sets up can't be measured,
+/// that is only a warning.
 pub fn measure(
     request: &DurabilityRequest,
     context: &DurabilityContext<'_>,
     hosts: Hosts<'_>,
     keeper: &mut FindingsKeeper,
 ) -> Result<Findings, DurabilityError> {
-    // Each is kept as soon as it is there: one of the next may hang, and be given up.
+    // Store each report right away: one of the next contenders may hang.
     let mut keep = |found: &ContenderFindings| match &found.report {
-        // What was interrupted before any event says nothing of the contender.
+        // If it was interrupted before any event, there is nothing to store.
         Ok(report) if !report.events.is_empty() => keeper.store(&found.contender, report),
         _ => Ok(()),
     };

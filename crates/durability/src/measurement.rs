@@ -1,7 +1,7 @@
-//! The measurement of one target: writes under each promise, makes the events and reads everything
-//! back.
+//! The measurement of one target: writes files under each promise, triggers the events and reads
+//! everything back.
 //!
-//! [`Measurement`] is the principal type. [`Load`] is the journal of what the clients reported.
+//! [`Measurement`] is the main type. [`Load`] is the journal of what the clients reported.
 
 use std::collections::BTreeSet;
 use std::ops::RangeFrom;
@@ -21,20 +21,20 @@ use crate::protocol::{ClientJob, ClientMessage, ClientProcess, ClientProgram, Ta
 use crate::request::{DurabilityRequest, access_to};
 use crate::{ContenderFindings, DurabilityContext, DurabilityError, DurabilityEvent};
 
-/// How long a message is waited for before the stop flag is checked.
+/// How long to wait for a message before checking the stop flag.
 const TICK: Duration = Duration::from_millis(50);
 
-/// How long the last messages of a client that was killed may take.
+/// How long to wait for the last messages of a client that was killed.
 const LAST_WITHIN: Duration = Duration::from_secs(2);
 
-/// Rounds while the event is made, for each one before it: a writer that is never stopped does not
-/// fill its target.
+/// Rounds written during the event, per round before it. The limit keeps a writer that is never
+/// stopped from filling its target.
 const ROUNDS_DURING_EVENT: u32 = 20;
 
-/// Reading one file back may take so many times the limit of one call.
+/// Time limit for reading back one file, as a multiple of the limit of a single call.
 const READ_BACK_CALLS: u32 = 10;
 
-/// Measures the one target of a request that sets up nothing.
+/// Measures the only target of a request that sets up no systems.
 pub fn measure_one(
     request: &DurabilityRequest,
     context: &DurabilityContext<'_>,
@@ -54,7 +54,6 @@ pub fn measure_one(
     Ok(ContenderFindings { contender: request.contender.clone().unwrap_or_default(), report })
 }
 
-/// Puts the findings about a target together.
 pub fn report_of(
     request: &DurabilityRequest,
     named: String,
@@ -70,26 +69,26 @@ pub fn report_of(
     }
 }
 
-/// The parts that all events of a measurement share.
+/// Everything that all events of a measurement share.
 pub struct Measurement<'a> {
     pub request: &'a DurabilityRequest,
     pub context: &'a DurabilityContext<'a>,
     pub target: &'a Target,
-    /// The program on the host of the clients.
+    /// The program on the clients' host.
     pub program: &'a ClientProgram,
-    /// Controls the system, where the plan has set it up.
+    /// Controls the system, if the plan has set it up.
     pub system: Option<SystemControl<'a>>,
-    /// Name with which the names of the working directories begin.
+    /// Prefix of the names of working directories.
     pub campaign: String,
 }
 
-/// The acknowledgements of one load, in the order in which the ops were sent.
+/// Acknowledgements of one load, in the order in which the ops were sent.
 #[derive(Default)]
 struct Load {
     ops: Vec<AckedOp>,
-    /// The reason why the writer gave up, where it did.
+    /// Why the writer gave up, if it did.
     failed: Option<String>,
-    /// The identity of the target, which tells it from others.
+    /// Identifies the target's file system.
     identity: String,
     is_ready: bool,
     is_done: bool,
@@ -114,14 +113,15 @@ impl Load {
         }
     }
 
-    /// Notes all that a client has sent until now.
+    /// Records all messages that the client has sent so far.
     fn note_sent(&mut self, client: &ClientProcess) {
         while let Ok(Some(message)) = client.receive(Duration::ZERO) {
             self.note(message);
         }
     }
 
-    /// Notes what a client has sent that was killed; one that hangs in the kernel has no end.
+    /// Records the last messages of a killed client. A client that hangs in the kernel never closes
+    /// its pipe, hence the time limit.
     fn note_last(&mut self, client: &ClientProcess) {
         let deadline = Instant::now() + LAST_WITHIN;
         while Instant::now() < deadline {
@@ -133,7 +133,7 @@ impl Load {
         }
     }
 
-    /// Returns the latest acknowledgement up to an instant.
+    /// Returns the time of the latest acknowledgement up to `until_ns`.
     fn last_acked_ns(&self, until_ns: u64) -> u64 {
         let mut last = 0;
         for acked in &self.ops {
@@ -156,7 +156,7 @@ impl Load {
 }
 
 impl Measurement<'_> {
-    /// Makes each event, until the target is gone or it is to stop.
+    /// Measures all events, until the target is gone or the stop flag is set.
     pub fn measure_events(&self) -> Result<Vec<MeasuredEvent>, DurabilityError> {
         let mut events = Vec::new();
         let mut folders = 0..;
@@ -168,11 +168,12 @@ impl Measurement<'_> {
         Ok(events)
     }
 
-    /// Makes an event as often as is needed, and adds its findings; returns whether to go on.
+    /// Triggers an event as often as needed and adds the findings. Returns whether to continue.
     ///
-    /// A crash takes the last write only of the promise that it was made under. So the first one is
-    /// made while ops are in flight under all promises, and the others when everything was
-    /// acknowledged, the last write under one promise after the other.
+    /// Each crash only tests the last write of a single promise. So unless an idle time was
+    /// requested, the first crash happens while ops are in flight under all promises. Before each
+    /// further crash, everything is acknowledged, and the promises take turns having the last
+    /// write.
     fn repeat_event(
         &self,
         arranged: &ArrangedEvent,
@@ -188,7 +189,7 @@ impl Measurement<'_> {
         for number in folders {
             let Some(measured) = self.measure(arranged, number, next)? else { return Ok(false) };
             if measured.unverified.is_some() {
-                // What was found before stands for itself.
+                // Earlier findings remain valid.
                 events.push(measured);
                 return Ok(false);
             }
@@ -207,11 +208,11 @@ impl Measurement<'_> {
         Ok(true)
     }
 
-    /// Returns the promise that the last write before the next crash is made under: of those that
-    /// lost nothing, the one that had the fewest; `None` if all had enough.
+    /// Returns the promise that gets the last write before the next crash: among those that lost
+    /// nothing yet, the one with the fewest crashes. `None` if all have had enough.
     fn next_last(&self, measured: Option<&MeasuredEvent>) -> Option<Durability> {
         let mut next: Option<(u32, Durability)> = None;
-        // The strongest promises are the last ones of the list, and tell most.
+        // Start with the strongest promises, which come last: they are the most informative.
         for promise in self.request.promises.iter().rev() {
             let (crashes, has_lost) = match measured {
                 Some(event) => (event.last_writes_of(*promise).crashes, event.has_lost(*promise)),
@@ -225,8 +226,8 @@ impl Measurement<'_> {
         next.map(|(_, promise)| promise)
     }
 
-    /// Makes a load and one event, and judges what is there afterwards; `None` where it is to stop
-    /// before the event.
+    /// Applies a load, triggers one event and evaluates what is left. Returns `None` if the stop
+    /// flag is set before the event.
     fn measure(
         &self,
         arranged: &ArrangedEvent,
@@ -243,7 +244,7 @@ impl Measurement<'_> {
         let begun = DurabilityEvent::DirectoryBegun { name: &folder, target: self.target };
         (self.context.observe)(begun);
         let measured = self.measure_in(&folder, arranged, last);
-        // A working directory that can't be removed is named; whatever happened before goes first.
+        // Report a working directory that can't be removed, but an earlier error takes precedence.
         let removed = self.remove(&folder);
         let is_gone = matches!(&measured, Ok(Some(event)) if event.unverified.is_some());
         let why = match removed {
@@ -276,7 +277,7 @@ impl Measurement<'_> {
         let begun_ns = now_ns();
         let inject_fault = self.context.inject_fault;
         let made = arranged.make(inject_fault, self.system, &mut || client.kill());
-        // One that still writes goes on at a server that is back; its work ends here.
+        // A client that is still writing would continue once the server is back. Stop it here.
         client.kill();
         load.note_last(&client);
         drop(client);
@@ -284,8 +285,8 @@ impl Measurement<'_> {
             made.map_err(|why| DurabilityError::Unusable(format!("{}: {why}", arranged.event)))?;
         let facts = EventFacts {
             event: arranged.event,
-            // A command takes its time: what was acknowledged before it was done was so before
-            // the event. What is acknowledged while it is undone was so after it.
+            // A command takes time. Everything acknowledged before it finished counts as before the
+            // event; everything acknowledged while it is being undone counts as after it.
             at_ns: begun_ns.max(load.last_acked_ns(made_ns)),
             access: access_to(self.target),
         };
@@ -309,8 +310,8 @@ impl Measurement<'_> {
         Ok(Some(measured))
     }
 
-    /// The work of the writer; with everything acknowledged before the event if a promise is to
-    /// have the last write.
+    /// Builds the writer's task. If an idle time was requested or `last` is to have the last write,
+    /// nothing is written during the event, so that everything is acknowledged before it.
     fn write_task(&self, last: Option<Durability>) -> Task {
         let DurabilityRequest { promises, rounds, idle, .. } = self.request;
         let during = if idle.is_some() || last.is_some() { 0 } else { ROUNDS_DURING_EVENT };
@@ -322,7 +323,7 @@ impl Measurement<'_> {
         Task::Write { promises, rounds: rounds.saturating_mul(1 + during), event_after: *rounds }
     }
 
-    /// Waits until so much was written that the event may be made; returns whether it may.
+    /// Waits until enough was written to trigger the event. Returns false if it shouldn't happen.
     fn await_load(&self, client: &ClientProcess, load: &mut Load) -> Result<bool, DurabilityError> {
         while !load.is_ready && !load.is_done {
             if self.context.stop.load(Relaxed) {
@@ -355,10 +356,10 @@ impl Measurement<'_> {
         Ok(true)
     }
 
-    /// Reads all files back by a fresh client, again until the target is back.
+    /// Reads all files back with a fresh client, and retries until the target is back.
     ///
     /// # Errors
-    /// Why it could not be done in time, in a sentence.
+    /// If that doesn't succeed in time; the message is a full sentence.
     fn read_back(
         &self,
         folder: &str,
@@ -373,18 +374,18 @@ impl Measurement<'_> {
             self.mount_again(&system, deadline)?;
         }
         let files = load.files();
-        // A system that was set up here is mounted by the plan, and no other one is there.
+        // A system that was set up here is mounted by the plan, so it can't be a different one.
         let identity = if self.system.is_some() { None } else { Some(load.identity.clone()) };
         let count = files.len();
         let task = Task::ReadBack { files, identity, accepts_unreadable: false };
         let mut job = self.job(folder, task);
-        // Why not all could be read while there was time.
+        // Why some files could not be read before the deadline.
         let mut unreadable = None;
         loop {
             let why = match self.run_client(&job, deadline) {
                 Ok(found) if found.len() == count => {
-                    // Where nothing could be read it is the target that is not back; but a server
-                    // that is lost for good may have had all.
+                    // If nothing could be read, the target isn't back. The exception is a server
+                    // that is lost for good: it may have held all files.
                     let is_back = found.iter().any(|file| file.size_bytes.is_some());
                     return match unreadable {
                         Some(why) if !is_back && event != CrashEvent::LoseServer => Err(why),
@@ -401,7 +402,8 @@ impl Measurement<'_> {
                 if unreadable.is_some() {
                     return Err(why);
                 }
-                // All had their time to come back or to take over. What is unreadable now is lost.
+                // The servers had time to come back or fail over. Whatever is unreadable now is
+                // lost.
                 unreadable = Some(why);
                 if let Task::ReadBack { accepts_unreadable, .. } = &mut job.task {
                     *accepts_unreadable = true;
@@ -412,11 +414,11 @@ impl Measurement<'_> {
         }
     }
 
-    /// Mounts again, so that nothing is read from what the client's host had in memory: a server
-    /// that is not back yet, or a writer that waits for it, is waited for.
+    /// Remounts, so that nothing is read from the cache of the client's host. Retries while the
+    /// server is not back yet or a writer is still waiting for it.
     ///
     /// # Errors
-    /// Why it could not be done in time, in a sentence.
+    /// If that doesn't succeed in time; the message is a full sentence.
     fn mount_again(&self, system: &SystemControl<'_>, deadline: Instant) -> Result<(), String> {
         loop {
             let Err(why) = (system.mount_again)() else { return Ok(()) };
@@ -435,11 +437,11 @@ impl Measurement<'_> {
         self.run_client(&self.job(folder, Task::Remove), deadline).map(drop)
     }
 
-    /// Has a client do a job to its end; returns what it found.
+    /// Runs a client job to completion and returns the files it found.
     fn run_client(&self, job: &ClientJob, deadline: Instant) -> Result<Vec<FoundFile>, String> {
         let client = ClientProcess::start(job, self.program).map_err(|error| error.to_string())?;
         let mut found = Vec::new();
-        // Reading a file has a limit of its own: it begins when the target has begun to answer.
+        // Reading a file has its own time limit, which starts when the target begins to answer.
         let file_limit = self.request.timeout * READ_BACK_CALLS;
         let mut deadline = deadline.max(Instant::now() + file_limit);
         loop {

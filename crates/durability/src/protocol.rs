@@ -1,8 +1,8 @@
-//! Messages of a durability measurement and its clients: a job in, a line for each event out.
+//! Messages between a durability measurement and its clients: one job in, a line per event out.
 //!
-//! A client is a process of its own, so that it can be killed, and so that each reading back is
-//! done by a fresh one. It gets one [`ClientJob`] as the first line of stdin, and ends when its
-//! stdin is closed. Each line of its stdout is a [`ClientMessage`].
+//! Each client is a separate process, so that it can be killed and files are always read back by a
+//! fresh one. It gets a [`ClientJob`] as the first line of stdin and exits when its stdin is
+//! closed. Each line of its stdout is a [`ClientMessage`].
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -18,115 +18,112 @@ use serde::{Deserialize, Serialize};
 
 use crate::DurabilityError;
 
-/// Name of the hidden command that a client is.
+/// Name of the hidden command that runs a client.
 const CLIENT_COMMAND: &str = "durability-client";
 
-/// The work of one client.
+/// Job of one client.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ClientJob {
-    /// The target to work on.
     pub target: Target,
-    /// Name of the campaign, by which the names of its working directories begin.
+    /// Name of the campaign, used as a prefix for its working directories.
     pub campaign_name: String,
     /// Name of the working directory below the target.
     pub folder: String,
-    /// The campaign that blocks are stamped with.
+    /// ID of the campaign that blocks are stamped with.
     pub campaign: u64,
-    /// How long a call may take, in milliseconds.
+    /// Maximum time a call may take, in milliseconds.
     pub timeout_ms: u64,
-    /// The task of the client.
     pub task: Task,
 }
 
-/// The task of a client.
+/// What a client has to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Task {
-    /// Makes the working directory and writes under each promise.
+    /// Create the working directory and write under each promise.
     Write {
-        /// The promises, in turns; the last op is one of the last of them.
+        /// Promises, which take turns. The last op is made under the last one.
         promises: Vec<Durability>,
-        /// Rounds to make.
+        /// Number of rounds to write.
         rounds: u32,
-        /// Rounds after which the event may be made; later ones keep the server busy meanwhile.
+        /// Rounds to write before the event; the remaining ones keep the server busy during it.
         event_after: u32,
     },
-    /// Reads files back.
+    /// Read files back.
     ReadBack {
-        /// The files, whether they are there or not.
+        /// The files, including those that may not exist.
         files: Vec<TestFile>,
-        /// The identity of the target, as the writer reported it; `None` where it is known to be
-        /// the same, which may have lost even that.
+        /// Identity of the target as reported by the writer. `None` if the target is known to be
+        /// the same one; it may have lost its identity, too.
         identity: Option<String>,
-        /// Whether a file that can't be read is a finding; else it ends the reading.
+        /// Whether an unreadable file is a finding. If false, reading stops there.
         accepts_unreadable: bool,
     },
-    /// Removes all working directories of the campaign.
+    /// Remove all working directories of the campaign.
     Remove,
 }
 
-/// A message of a client.
+/// Message from a client.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ClientMessage {
-    /// The target is open, and is this one.
+    /// The target was opened.
     Opened {
-        /// The identity, which tells it from others.
+        /// Identifies the target's file system.
         identity: String,
     },
-    /// An op is about to be made.
+    /// An op is about to be sent.
     Sent(TestOp),
-    /// The promise of the ops that were sent with these numbers, from 0, was fulfilled.
+    /// The ops with these numbers, counted from 0, have been acknowledged as promised.
     Acked {
-        /// The numbers of the ops.
         ops: Vec<usize>,
-        /// The instant, in nanoseconds of the monotonic clock.
+        /// Time of the acknowledgement, in nanoseconds of the monotonic clock.
         at_ns: u64,
     },
-    /// So many rounds are done that the event may be made.
+    /// Enough rounds were written to trigger the event.
     Ready,
     /// A file was read back.
     Found(FoundFile),
-    /// All is done.
+    /// The job is complete.
     Done,
-    /// The client gave up, for this reason.
+    /// The client gave up for this reason.
     Failed(String),
 }
 
-/// Returns the instant in nanoseconds of the clock that all processes of a host share.
+/// Returns the time in nanoseconds of the clock that all processes of a host share.
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Makes a command that runs a program with a word.
+/// Builds a command that runs the program with the given subcommand.
 pub type MakeCommand = dyn Fn(&str) -> io::Result<Command>;
 
-/// The program that clients are processes of, on one host.
+/// The program that runs clients on one host.
 pub struct ClientProgram {
     pub command: Box<MakeCommand>,
-    /// It runs on another host.
+    /// Whether it runs on another host.
     pub is_remote: bool,
 }
 
-/// A client that runs.
+/// A running client process.
 pub struct ClientProcess {
     child: Child,
-    // It ends when this is closed.
+    // The client exits when this is closed.
     _stdin: ChildStdin,
     messages: Receiver<ClientMessage>,
 }
 
 impl ClientProcess {
-    /// Starts a client with its job, by a program on this or another host.
+    /// Starts a client, here or on another host, and gives it its job.
     ///
     /// # Errors
-    /// When the program can't be started.
+    /// If the program can't be started.
     pub fn start(job: &ClientJob, program: &ClientProgram) -> Result<Self, DurabilityError> {
         let failed = |error: &dyn std::fmt::Display| {
             DurabilityError::Unusable(format!("can't start a client process: {error}"))
         };
         let is_remote = program.is_remote;
         let mut command = (program.command)(CLIENT_COMMAND).map_err(|error| failed(&error))?;
-        // In a group of its own: ctrl-C of a terminal is for the parent, which ends it in order.
+        // In its own process group: Ctrl-C is for the parent, which then stops the client in order.
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(&error))?;
@@ -135,16 +132,16 @@ impl ClientProcess {
         };
         let mut line = serde_json::to_vec(job).map_err(|error| failed(&error))?;
         line.push(b'\n');
-        // A client that ended at once says so by the end of its messages.
+        // If the client has already exited, `receive` reports that.
         let _ = stdin.write_all(&line);
         let (sender, messages) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines() {
                 let Ok(line) = line else { return };
-                // The last line of a process that was killed may be a part of one.
+                // The last line of a killed process may be incomplete.
                 let Ok(mut message) = serde_json::from_str(&line) else { return };
-                // The clock of another host is not this one's: what was acknowledged counts from
-                // when that is known here, where no event can take it back.
+                // Clocks of different hosts aren't comparable. An acknowledgement counts from the
+                // moment it arrives here, where no event can undo it.
                 if let ClientMessage::Acked { at_ns, .. } = &mut message
                     && is_remote
                 {
@@ -158,10 +155,10 @@ impl ClientProcess {
         Ok(Self { child, _stdin: stdin, messages })
     }
 
-    /// Waits for the next message, so long at most; `None` where there is none yet.
+    /// Waits for the next message, for at most `wait`. Returns `None` if there is none yet.
     ///
     /// # Errors
-    /// When the client has ended, and no message is left.
+    /// If the client has exited and all messages were received.
     pub fn receive(&self, wait: Duration) -> Result<Option<ClientMessage>, Ended> {
         match self.messages.recv_timeout(wait) {
             Ok(message) => Ok(Some(message)),
@@ -170,7 +167,7 @@ impl ClientProcess {
         }
     }
 
-    /// Kills the process. One that hangs in the kernel ends when its file system answers.
+    /// Kills the process. If it hangs in the kernel, it only exits once its file system answers.
     pub fn kill(&mut self) {
         let _ = self.child.kill();
     }
@@ -179,7 +176,7 @@ impl ClientProcess {
 impl Drop for ClientProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        // Not waited for where it hangs in the kernel, which may be for ever.
+        // Don't wait any longer: a process that hangs in the kernel may never exit.
         for _ in 0..50 {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
@@ -189,6 +186,6 @@ impl Drop for ClientProcess {
     }
 }
 
-/// The end of a client.
+/// The client has exited.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended;

@@ -1,7 +1,7 @@
-//! The request of a durability measurement, read from its options: target, promises and events.
+//! The request for a durability measurement, parsed from its options: target, promises and events.
 //!
-//! [`DurabilityRequest`] is the principal type. All that can be wrong with a command line is found
-//! here, before anything is started.
+//! [`DurabilityRequest`] is the main type. All errors in a command line are detected here, before
+//! anything is started.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use plan::fault::PlannedFault;
 use crate::DurabilityError;
 use crate::events::{ArrangedEvent, Way};
 
-/// The word for the in-memory server, as a target and as a host.
+/// Name of the in-memory server, as a target and as a host.
 const EMBEDDED: &str = "embedded";
 
-/// The options of a measurement, with events, times and commands as a user writes them.
+/// Options of a measurement, with events, times and commands as the user wrote them.
 #[derive(Debug, Default)]
 pub struct DurabilityOptions {
     pub kill_server: bool,
@@ -32,14 +32,12 @@ pub struct DurabilityOptions {
     pub lose_server: Option<String>,
     pub confirm_lose_server: Option<String>,
     pub lose_command: Option<String>,
-    /// Configuration file of ssh.
     pub ssh_config: Option<PathBuf>,
     pub kill_client: bool,
     pub cut_network: bool,
     pub cut_command: Option<String>,
     pub restore_command: Option<String>,
     pub cut_for: String,
-    /// Names of the promises.
     pub promises: Vec<String>,
     pub rounds: u32,
     pub crashes: u32,
@@ -49,51 +47,52 @@ pub struct DurabilityOptions {
     pub faults: Vec<String>,
     pub back_within: String,
     pub before_reading: Option<String>,
-    /// The campaign that the findings are stored with, if it was named.
+    /// The existing campaign to store findings in, if one was named.
     pub campaign: Option<String>,
-    /// The contender of that campaign that is measured.
+    /// The contender of that campaign to measure.
     pub contender: Option<String>,
 }
 
-/// A target that is measured.
+/// A target to measure.
 pub struct Subject {
-    /// The name of the contender; `None` for a target that nothing is set up for.
+    /// Name of the contender; `None` for a target that is not set up by the plan.
     pub contender: Option<String>,
-    /// A run that has the target, and says how its hosts are set up.
+    /// A run with this target, which determines how its hosts are set up.
     pub spec: RunSpec,
 }
 
-/// The measurement that the options ask for.
+/// A durability measurement, as requested by the options.
 pub struct DurabilityRequest {
-    /// The plan, which may be that of one target alone.
+    /// The plan; it may have been made up for a single target.
     pub plan: Plan,
-    /// The targets, one after the other.
+    /// Targets, in the order in which they are measured.
     pub subjects: Vec<Subject>,
-    /// The promises, each once, the weakest first.
+    /// Promises, each once, weakest first.
     pub promises: Vec<Durability>,
-    /// The events, in the order in which they are made.
+    /// Events, in the order in which they are triggered.
     pub events: Vec<ArrangedEvent>,
-    /// Rounds before an event.
+    /// Rounds to write before an event.
     pub rounds: u32,
-    /// Crashes before which each promise that is kept has the last write.
+    /// Number of crashes before which each promise gets the last write, unless it is broken
+    /// earlier.
     pub crashes: u32,
-    /// The time from the last op to the event; `None` where ops are in flight.
+    /// Time from the last op to the event; `None` if ops are in flight during the event.
     pub idle: Option<Duration>,
-    /// Limit of a call.
+    /// Time limit of a call.
     pub timeout: Duration,
-    /// Limit for the target to be back.
+    /// Time limit for the target to come back.
     pub back_within: Duration,
-    /// A command to run before files are read back.
+    /// Command to run before files are read back.
     pub before_reading: Option<String>,
-    /// The contender of a stored campaign that is measured.
+    /// The contender of an existing campaign to measure.
     pub contender: Option<String>,
 }
 
 impl DurabilityRequest {
-    /// Reads the options of a measurement of a plan's targets.
+    /// Parses the options for measuring the targets of a plan.
     ///
     /// # Errors
-    /// When they can't be used.
+    /// If they are invalid.
     pub fn new(plan: Plan, options: &DurabilityOptions) -> Result<Self, DurabilityError> {
         if plan.runs.is_empty() {
             return Err(DurabilityError::Usage("the plan has no target".to_owned()));
@@ -112,7 +111,7 @@ impl DurabilityRequest {
                 promises.push(promise);
             }
         }
-        // The weakest first, however they were given.
+        // Weakest first, in whatever order they were given.
         promises.sort_unstable();
         let events = arrange(options, &subjects, &plan.server.faults)?;
         let idle = match &options.idle {
@@ -134,18 +133,17 @@ impl DurabilityRequest {
         })
     }
 
-    /// Writes the address of the in-memory server into the plan and its target.
+    /// Sets the address of the in-memory server in the plan and its target.
     pub fn set_addresses(&mut self, set: impl FnOnce(&mut Plan)) {
         set(&mut self.plan);
         self.subjects[0].spec = self.plan.runs[0].clone();
     }
 
-    /// Says whether the plan sets up its systems.
+    /// Returns true if the plan sets up the systems to measure.
     pub fn sets_up(&self) -> bool {
         self.subjects[0].spec.lab.is_some()
     }
 
-    /// Lists the promises.
     pub fn promise_names(&self) -> String {
         let mut names = Vec::new();
         for promise in &self.promises {
@@ -154,7 +152,7 @@ impl DurabilityRequest {
         names.join(", ")
     }
 
-    /// Describes how each promise is fulfilled at a target.
+    /// Describes how each promise is fulfilled on a target.
     pub fn describe_promises(&self, target: &Target) -> Vec<String> {
         let mut lines = Vec::new();
         for promise in &self.promises {
@@ -168,7 +166,6 @@ impl DurabilityRequest {
     }
 }
 
-/// Says how a target is used.
 pub fn access_to(target: &Target) -> Access {
     if target.nfs().is_some() { Access::Nfs } else { Access::FileSystem }
 }
@@ -200,7 +197,7 @@ const fn in_directory(promise: Durability) -> &'static str {
     }
 }
 
-/// Returns what is measured: the one target, or each contender that the plan sets up.
+/// Returns the targets to measure: a single one, or each contender that the plan sets up.
 fn subjects_of(plan: &Plan, options: &DurabilityOptions) -> Result<Vec<Subject>, DurabilityError> {
     let first = &plan.runs[0];
     let is_lab = first.lab.is_some();
@@ -241,7 +238,7 @@ fn subjects_of(plan: &Plan, options: &DurabilityOptions) -> Result<Vec<Subject>,
     Ok(subjects)
 }
 
-/// Refuses a contender that is not one of those that are known.
+/// Builds the error for a contender that doesn't exist.
 pub fn unknown_contender(name: &str, known: &[String]) -> DurabilityError {
     let known = known.join("`, `");
     DurabilityError::Usage(format!(
@@ -257,12 +254,12 @@ fn check_target(target: &Target) -> Result<(), DurabilityError> {
     Err(DurabilityError::Usage(format!("{what} (hint: a directory, nfs://..., `embedded`)")))
 }
 
-/// Says whether the target is the in-memory server of this process.
+/// Returns true if the target is the in-memory server of this process.
 fn is_embedded(target: &Target) -> bool {
     target.nfs().is_some_and(|nfs| nfs.embedded)
 }
 
-/// Arranges the events that were named.
+/// Builds the requested events.
 fn arrange(
     options: &DurabilityOptions,
     subjects: &[Subject],
@@ -315,7 +312,7 @@ fn arrange(
     Ok(events)
 }
 
-/// Arranges the events of systems that the plan sets up: what it does by itself.
+/// Builds the events for systems that the plan sets up, which need no commands from the user.
 fn arrange_set_up(
     options: &DurabilityOptions,
     lab: &LabSpec,
@@ -357,7 +354,7 @@ fn no_event(hint: &str) -> DurabilityError {
     DurabilityError::Usage(format!("{what} (hint: {hint})"))
 }
 
-/// Arranges a restart of the in-memory server, which loses data only if a fault says so.
+/// Restarts the in-memory server, which only loses data if a planned fault makes it do so.
 fn restart_embedded(faults: &[PlannedFault]) -> Way {
     use PlannedFault::{LoseCommitted, LoseLast, LoseUnstable};
     let loses = |fault: &PlannedFault| matches!(fault, LoseUnstable | LoseCommitted | LoseLast(_));
@@ -405,7 +402,7 @@ fn cut_network(options: &DurabilityOptions, target: &Target) -> Result<Way, Dura
     }
 }
 
-/// Arranges a loss of power of the plan's host that keeps the files; it has to be named twice.
+/// Cuts the power of the plan's host that stores the files. The user must name the host twice.
 fn planned_power_cut(options: &DurabilityOptions, lab: &LabSpec) -> Result<Way, DurabilityError> {
     let host =
         named_twice("power-cut", options.power_cut.as_ref(), options.confirm_power_cut.as_ref())?;
@@ -429,7 +426,7 @@ fn planned_power_cut(options: &DurabilityOptions, lab: &LabSpec) -> Result<Way, 
     Ok(Way::SystemPower(Box::new(way)))
 }
 
-/// Arranges a loss of power; its host has to be named twice.
+/// Cuts the power of a host. The user must name it twice.
 fn power_cut(
     options: &DurabilityOptions,
     target: &Target,
@@ -461,7 +458,7 @@ fn power_cut(
     }
 }
 
-/// Arranges the loss of one of several servers; it has to be named twice, and nothing undoes it.
+/// Destroys one of several servers for good. The user must name it twice.
 fn lose_server(options: &DurabilityOptions, target: &Target) -> Result<Way, DurabilityError> {
     let lost = options.lose_server.as_ref();
     let host = named_twice("lose-server", lost, options.confirm_lose_server.as_ref())?;
@@ -479,7 +476,7 @@ fn lose_server(options: &DurabilityOptions, target: &Target) -> Result<Way, Dura
     }
 }
 
-/// Returns the host that an option and its confirmation both name.
+/// Returns the host named by both an option and its confirmation.
 fn named_twice(
     option: &str,
     host: Option<&String>,

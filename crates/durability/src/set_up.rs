@@ -1,7 +1,7 @@
-//! The systems that a plan sets up, measured one after the other.
+//! Measures the systems that a plan sets up, one after the other.
 //!
-//! Each is set up as a run has it, written to from the run's first client, killed and started
-//! again, mounted again and read back; then all is undone before the next one.
+//! Each is set up as its run describes, written to from the run's first client, killed, restarted,
+//! remounted and read back. Everything is undone before the next one starts.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,17 +17,17 @@ use crate::measurement::{Measurement, report_of};
 use crate::request::{DurabilityRequest, Subject};
 use crate::{ContenderFindings, DurabilityContext, DurabilityError, DurabilityEvent};
 
-/// How long a server that has lost its power may take until it can be reached again.
+/// Maximum time until a server that lost power can be reached again.
 const STARTED_WITHIN: Duration = Duration::from_secs(300);
 
-/// How soon it is tried again.
+/// Interval between attempts to reach it.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
-/// Measures each contender of a plan, and hands each to `keep` when it is there; those that could
-/// not be measured have a reason.
+/// Measures each contender of a plan and passes the findings to `keep` as soon as they are
+/// complete. For contenders that could not be measured, the findings contain the reason.
 ///
 /// # Errors
-/// When one can't be kept.
+/// If findings can't be stored.
 pub fn measure_all(
     request: &DurabilityRequest,
     context: &DurabilityContext<'_>,
@@ -37,7 +37,7 @@ pub fn measure_all(
     let hosts = RefCell::new(hosts);
     let systems = Systems { request, context, hosts: &hosts };
     let mut found = Vec::new();
-    // Hosts are restored and left, also after an error or a panic.
+    // Restore and leave the hosts even after an error or a panic.
     let measured = panicked::catch(|| {
         for (number, subject) in request.subjects.iter().enumerate() {
             if context.stop.load(Relaxed) {
@@ -65,7 +65,6 @@ pub fn measure_all(
     }
 }
 
-/// The contenders of a request, and the hosts that they are set up on.
 struct Systems<'a, 'h> {
     request: &'a DurabilityRequest,
     context: &'a DurabilityContext<'a>,
@@ -79,7 +78,7 @@ impl Systems<'_, '_> {
             return Err("the plan does not set it up".to_owned());
         };
         if self.has_event(CrashEvent::KillServer) {
-            // Refused before anything is done.
+            // Refuse impossible events before anything is changed.
             lab::kill_of_system(lab)?;
             lab::restart_of_system(lab)?;
         }
@@ -132,7 +131,7 @@ impl Systems<'_, '_> {
         Ok(report_of(self.request, target, &subject.spec.target, events))
     }
 
-    /// Sets up the server again that has lost its power, once it can be reached.
+    /// Sets the server up again after it lost power, as soon as it can be reached.
     fn start_again(&self, lab: &LabSpec) -> Result<(), String> {
         let mut hosts = self.hosts.borrow_mut();
         let deadline = Instant::now() + STARTED_WITHIN;

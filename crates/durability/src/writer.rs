@@ -1,8 +1,9 @@
-//! The work of a durability measurement: rounds of small and large files, overwrites, creates and
-//! renames, each op reported before it is made and after its promise was fulfilled.
+//! The load of a durability measurement: rounds of small and large files, overwrites, creates and
+//! renames. Each op is reported before it is sent and again once its promise is fulfilled.
 //!
-//! [`Writer`] is the principal type. One op is in flight at a time, but for those that one COMMIT,
-//! `fsync` or close covers. What stands before an overwrite or a rename is safe before it begins.
+//! [`Writer`] is the main type. One op is in flight at a time, except for those covered by a single
+//! COMMIT, `fsync` or close. Data that is about to be overwritten or replaced by a rename has
+//! always been made durable first.
 
 use std::collections::BTreeMap;
 
@@ -12,47 +13,46 @@ use model::durability::{TestFile, TestOp, WorkKind};
 
 use crate::protocol::{ClientMessage, now_ns};
 
-/// Bytes of a block, which has one stamp.
+/// Size of a block, the unit that carries a stamp.
 pub const BLOCK_BYTES: u32 = 4096;
 
-/// Small files of a round, a block each.
+/// Small files per round, one block each.
 const SMALL_FILES: u32 = 4;
-/// Writes of a round to the large file, and to the one that is overwritten: one promise for each
-/// batch, where it is not fulfilled by each write.
+/// Writes per round to the large file, and to the one that is overwritten. If single writes don't
+/// fulfill the promise, it is fulfilled once per batch.
 const BATCH: u32 = 4;
-/// Blocks of a write to the large file.
+/// Blocks per write to the large file.
 const LARGE_BLOCKS: u32 = 16;
 /// Maximum size of a write.
 pub const WRITE_BYTES: u32 = LARGE_BLOCKS * BLOCK_BYTES;
-/// Blocks of an overwrite.
+/// Blocks per overwrite.
 const OVERWRITE_BLOCKS: u32 = 4;
-/// Parts of the file that is overwritten, each written once before any is written again.
+/// Parts of the overwritten file. Each is written once before any is written again.
 const OVERWRITE_PARTS: u32 = 16;
-/// Steps from one part to the next: odd, so that all parts have their turn.
+/// Step from one part to the next. It is odd, so that all parts are visited.
 const OVERWRITE_STEP: u32 = 5;
-/// Empty files of a round, and files that are replaced by a rename.
+/// Empty files per round, and also files replaced by a rename.
 const NAMES: u32 = 2;
 
 /// Writes files and reports what was acknowledged.
 pub struct Writer<'a> {
     files: NamedFiles,
     send: &'a dyn Fn(&ClientMessage),
-    /// How many ops were sent.
+    /// Number of ops sent.
     sent: usize,
-    /// Files that remain open from one round to the next.
+    /// Files that stay open across rounds.
     open: BTreeMap<TestFile, NamedFile>,
 }
 
 impl<'a> Writer<'a> {
-    /// Begins in a working directory.
     pub fn new(files: NamedFiles, send: &'a dyn Fn(&ClientMessage)) -> Self {
         Self { files, send, sent: 0, open: BTreeMap::new() }
     }
 
-    /// Makes the files that are there from the start, and makes them safe.
+    /// Creates the files that must exist from the start and makes them durable.
     ///
     /// # Errors
-    /// In a sentence.
+    /// If that fails; the message is a full sentence.
     pub fn prepare(&mut self, promises: &[Durability]) -> Result<(), String> {
         for promise in promises {
             let blocks = OVERWRITE_PARTS * OVERWRITE_BLOCKS;
@@ -63,12 +63,12 @@ impl<'a> Writer<'a> {
         self.files.make_names_safe()
     }
 
-    /// Makes one round under all promises. They take turns op by op, or batch by batch, so that
-    /// each has ops among the latest ones whenever the event is made. The last op writes data
-    /// under the last promise.
+    /// Writes one round under all promises. They take turns after each op or batch, so that each
+    /// one has recent ops whenever the event happens. The last op writes data under the last
+    /// promise.
     ///
     /// # Errors
-    /// In a sentence, at the first op that fails.
+    /// If an op fails; the message is a full sentence.
     pub fn make_round(&mut self, promises: &[Durability], round: u32) -> Result<(), String> {
         for number in round * SMALL_FILES..(round + 1) * SMALL_FILES {
             for promise in promises.iter().copied() {
@@ -96,7 +96,7 @@ impl<'a> Writer<'a> {
         self.fulfil(id, file.promise, open)
     }
 
-    /// Makes a batch of writes to a file that is there.
+    /// Writes a batch to an existing file.
     fn write_batch(&mut self, file: TestFile, round: u32) -> Result<(), String> {
         let promise = file.promise;
         let mut open = match self.open.remove(&file) {
@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
         self.fulfil(id, file.promise, open)
     }
 
-    /// Writes a new file and renames it over an older one, as programs replace a file.
+    /// Replaces a file the way programs do: writes a new one and renames it over the old one.
     fn replace(&mut self, file: TestFile) -> Result<(), String> {
         self.make_safe_file(file, 1)?;
         self.files.make_names_safe()?;
@@ -155,8 +155,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Does what a promise takes once the data of a new file is written, reports that its op is
-    /// acknowledged as soon as that is so, and closes the file.
+    /// Fulfills a promise after the data of a new file was written, reports the op as acknowledged
+    /// right then, and closes the file.
     fn fulfil(
         &mut self,
         id: usize,
@@ -166,7 +166,7 @@ impl<'a> Writer<'a> {
         if promise == Durability::Sync {
             self.files.make_safe(&mut open)?;
         }
-        // A new file is there only when its name is.
+        // A new file only exists once its directory entry is durable.
         if keeps_names(promise) {
             self.files.make_names_safe()?;
         }
@@ -183,7 +183,7 @@ impl<'a> Writer<'a> {
         self.files.create(&file.name(), file.stamp_number(), file.promise)
     }
 
-    /// Makes a file of so many blocks of generation 0, and makes it safe in every way.
+    /// Creates a file with the given number of blocks of generation 0 and makes it fully durable.
     fn make_safe_file(&mut self, file: TestFile, blocks: u32) -> Result<(), String> {
         let (name, number) = (file.name(), file.stamp_number());
         let mut open = self.files.create(&name, number, Durability::Osync)?;
@@ -202,7 +202,7 @@ impl<'a> Writer<'a> {
         self.files.write(open, NamedWrite { offset_bytes, len_bytes, generation })
     }
 
-    /// Reports an op that is about to be made; returns its number.
+    /// Reports an op that is about to be sent, and returns its number.
     fn note_sent(&mut self, op: TestOp) -> (usize, TestOp) {
         let id = self.sent;
         self.sent += 1;
@@ -219,7 +219,7 @@ const fn first_file(promise: Durability, kind: WorkKind) -> TestFile {
     TestFile { promise, kind, number: 0 }
 }
 
-/// Says whether a promise covers names, too.
+/// Returns true if a promise covers directory entries as well.
 const fn keeps_names(promise: Durability) -> bool {
     matches!(promise, Durability::Sync | Durability::Dsync | Durability::Osync)
 }
@@ -228,7 +228,7 @@ fn one_block(file: TestFile) -> TestOp {
     TestOp { file, first_block: 0, blocks: 1, generation: 1, bytes: BLOCK_BYTES.into() }
 }
 
-/// Returns the n-th write to the large file, which grows, or to the one that is overwritten.
+/// Returns the nth write to the large file, which grows, or to the one that is overwritten.
 fn batch_op(file: TestFile, number: u32) -> TestOp {
     let (first_block, blocks, generation) = match file.kind {
         WorkKind::Overwrite => {

@@ -1,7 +1,7 @@
-//! Prepares a campaign and measures it, with everything that this needs of this host.
+//! Prepares a campaign and measures it, with everything that takes on this host.
 //!
-//! Preparations are a check of the targets, a wait for idle disks, and the header of the campaign
-//! with the ceiling of the tool itself.
+//! The preparation checks the targets, waits for idle disks, and creates the header of the
+//! campaign, which includes the tool's own ceiling.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ use crate::progress::Visibility;
 use crate::{embedded, output, writeback};
 
 impl Session<'_> {
-    /// Measures a plan, or what is missing of the campaign that is resumed.
+    /// Measures a plan, or the missing part of a resumed campaign.
     pub(super) fn measure_plan(
         &mut self,
         plan: &mut Plan,
@@ -37,7 +37,7 @@ impl Session<'_> {
         let results = &self.making.results;
         let visibility = self.visibility();
         let resumes = self.resumes;
-        // The server lives until the agents are gone, which use it to the end.
+        // The server must outlive the agents, which use it until they exit.
         let measured = self.with_runner(plan, server.as_ref(), observer, |runner| match resumes {
             Some(id) => resume(runner, results, id),
             None => measure(runner, results, question, visibility),
@@ -49,7 +49,7 @@ impl Session<'_> {
     }
 }
 
-/// Makes what is missing of a stored campaign.
+/// Measures what a stored campaign is still missing.
 fn resume(runner: &mut CampaignRunner<'_>, results: &Path, id: i64) -> Result<Campaign, Failure> {
     let mut store = Store::open_or_create(results)?;
     store.hold(id)?;
@@ -64,7 +64,7 @@ fn measure(
     question: &Question,
     visibility: Visibility,
 ) -> Result<Campaign, Failure> {
-    // A ladder without the layer that it leads to says nothing of it.
+    // A ladder is meaningless without its topmost layer, so all targets must pass.
     if matches!(question, Question::Ladder(_)) {
         runner.preflight_all()?;
     } else {
@@ -79,7 +79,7 @@ fn measure(
     Ok(store.load(id)?)
 }
 
-/// Waits, within the plan's budget, until storage has written what is left from before.
+/// Waits, within the plan's time limit, until disks have written out what earlier work left.
 fn settle_storage(runner: &CampaignRunner<'_>, visibility: Visibility) {
     let Some((wait_ns_max, directories)) = writeback::need_of(runner.plan) else { return };
     let is_visible = visibility != Visibility::Hidden;
@@ -99,7 +99,7 @@ fn settle_storage(runner: &CampaignRunner<'_>, visibility: Visibility) {
     );
 }
 
-/// Warns of what else the host has had to do since a moment.
+/// Warns if the host has been busy with other work since `before`.
 fn warn_of_busy_host(before: Option<ProcessorTimes>, visibility: Visibility) {
     if visibility == Visibility::Hidden {
         return;
@@ -111,10 +111,10 @@ fn warn_of_busy_host(before: Option<ProcessorTimes>, visibility: Visibility) {
     }
 }
 
-/// A campaign without runs, with the tool's own ceiling.
+/// Builds a campaign without runs that includes the tool's own ceiling.
 ///
 /// # Errors
-/// When the agent is gone.
+/// If the agent is gone.
 pub fn header(
     runner: &mut CampaignRunner<'_>,
     question: &Question,
@@ -144,11 +144,11 @@ pub fn command_line() -> String {
     for arg in std::env::args_os() {
         words.push(arg.to_string_lossy().into_owned());
     }
-    // The path of the program differs between hosts; its name says enough.
+    // Only keep the program's name; its path differs between hosts.
     if let Some(name) = Path::new(&words[0]).file_name() {
         words[0] = name.to_string_lossy().into_owned();
     }
-    // The user's defaults count like flags, so that the stored command does the same elsewhere.
+    // Append the user's defaults as flags, so that the stored command does the same elsewhere.
     for UsedDefault { flag, values, .. } in used_defaults() {
         for value in values {
             words.push(format!("{flag}={value}"));

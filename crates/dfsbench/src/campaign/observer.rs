@@ -1,6 +1,7 @@
-//! What a campaign shows while it runs: progress for people, lines and metrics for programs.
+//! Output of a running campaign: progress for people, lines and metrics for programs.
 //!
-//! Events of working directories also tell signals and leftovers what would be left behind.
+//! Events about working directories are also passed on to the code for signals and leftovers, so
+//! that it can report what would be left behind.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,19 +16,19 @@ use crate::progress::lines::{self, Lines};
 use crate::progress::{Progress, Visibility};
 use crate::{output, output_file, signals};
 
-/// Shows the events of a campaign to people and to programs.
+/// Passes the events of a campaign on to people and programs.
 pub struct CampaignObserver {
     pub(super) progress: Progress,
     lines: Option<Lines>,
-    /// Serves metrics until the campaign has ended.
+    /// Serves metrics until the campaign has finished.
     _metrics: Option<Endpoint>,
 }
 
 impl CampaignObserver {
-    /// Begins to report so many trials; 0 where their number is not known.
+    /// Starts to report a campaign of this many trials; 0 if the number is unknown.
     ///
     /// # Errors
-    /// When the file for programs can't be opened.
+    /// If the file for `--json-progress` can't be opened.
     pub(super) fn start(
         making: &MakingArgs,
         progress: Progress,
@@ -48,7 +49,7 @@ impl CampaignObserver {
         Ok(Self { progress, lines, _metrics: metrics })
     }
 
-    /// Reports how it ended.
+    /// Reports how the campaign ended.
     pub fn end(&mut self, made: &Result<(End, Campaign), Failure>) {
         let Some(lines) = &mut self.lines else { return };
         match made {
@@ -75,7 +76,7 @@ impl CampaignObserver {
     }
 }
 
-/// Serves what progress knows, and reports the address where progress is shown.
+/// Serves the progress as metrics, and prints the address if progress is shown.
 fn serve_metrics(
     address: SocketAddr,
     progress: &Progress,
@@ -90,12 +91,12 @@ fn serve_metrics(
     Ok(endpoint)
 }
 
-/// Returns the same arguments, without any progress.
+/// Returns the same arguments with all progress output turned off.
 pub fn without_progress(making: &MakingArgs) -> MakingArgs {
     MakingArgs { quiet: true, json_progress: None, metrics: None, ..making.clone() }
 }
 
-/// Returns whether progress is shown to people; `--json-progress -` keeps stderr for programs.
+/// Returns whether people see progress; `--json-progress -` reserves stderr for programs.
 pub fn visibility(making: &MakingArgs) -> Visibility {
     if making.quiet || making.json_progress.as_deref().is_some_and(lines::is_stderr) {
         Visibility::Hidden

@@ -1,6 +1,6 @@
-//! Reports a campaign: the table, the page beside the results file, and how the program ends.
+//! Reports a campaign: the table, the page next to the results file, and the exit code.
 //!
-//! Reports are made from what is stored, so that `dfsbench report` shows the same later.
+//! Reports are made from stored results, so `dfsbench report` shows the same later.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::progress::Visibility;
 use crate::{output, output_file, render};
 
 impl Session<'_> {
-    /// Prints the table, writes the page, and says what to try next.
+    /// Prints the table, writes the page and suggests what to do next.
     ///
     /// # Errors
-    /// When one can't be written.
+    /// If any of these can't be written.
     pub fn report(&self, campaign: &Campaign) -> Result<End, Failure> {
         let making = self.making;
         let page = self.place_page(campaign.id)?;
@@ -45,11 +45,11 @@ impl Session<'_> {
         Ok(if is_complete(campaign) { End::Ok } else { End::Invalid })
     }
 
-    /// Returns where the page of a campaign is written: beside the results file, and under a name
-    /// of its own if another process has written a page there since this one started.
+    /// Returns the path of a campaign's page: next to the results file, or under a separate name if
+    /// another process has written a page there since this one started.
     ///
     /// # Errors
-    /// When the file of that name is no page.
+    /// If there is a file with that name that is not a page.
     fn place_page(&self, campaign_id: i64) -> Result<PathBuf, Failure> {
         let results = &self.making.results;
         let usual = page_path(results);
@@ -69,7 +69,7 @@ impl Session<'_> {
     }
 }
 
-/// Returns whether every possible trial was made, and no figure is invalid.
+/// Returns true if every possible trial was run and no result is invalid.
 fn is_complete(campaign: &Campaign) -> bool {
     if campaign.state != CampaignState::Complete {
         return false;
@@ -91,7 +91,7 @@ fn is_complete(campaign: &Campaign) -> bool {
 /// Writes the page of a campaign.
 ///
 /// # Errors
-/// When it can't be written.
+/// If it can't be written.
 pub fn write_page(page: &Path, results: &Path, campaign: &Campaign) -> Result<(), Failure> {
     let text = report::render(campaign, Format::Html);
     output_file::write(page, text.as_bytes(), Some(results))

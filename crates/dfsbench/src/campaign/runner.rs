@@ -1,7 +1,7 @@
-//! Reaches the agents: that of this process in a thread, those of other hosts when they are needed.
+//! Reaches the agents: the local one in a thread, those of other hosts when they are needed.
 //!
-//! [`Session::with_runner`] is the way in. Whatever happens, hosts are restored and left, and the
-//! agent of this process ends before its server does.
+//! [`Session::with_runner`] is the entry point. Whatever happens, hosts are restored and left, and
+//! the local agent exits before its server does.
 
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ use crate::exit::Failure;
 use crate::{foreign_folder, output, user_dirs};
 
 impl Session<'_> {
-    /// Runs the agent in a thread and the controller here; the agent ends with its transport.
+    /// Runs the agent in a thread and the controller in this one. The agent exits when its
+    /// transport is closed.
     ///
     /// # Errors
     /// Those of `work`.
@@ -71,14 +72,14 @@ impl Session<'_> {
                     .as_deref()
                     .map(|inject| inject as &controller::FaultInjector<'_>),
             };
-            // Hosts are restored and left, also after an error or a panic of the work; an error of
-            // the work goes before one of leaving, which it may have caused.
+            // Restore and leave the hosts even after an error or panic in `work`. An error in
+            // `work` takes precedence over one in leaving, since it may have caused it.
             let result = panicked::catch(|| work(&mut runner));
             let left = panicked::catch(|| runner.leave_hosts());
             agents::note_left();
             result.and_then(|result| left.map(|()| result))
         };
-        // The agent's thread ends when its transport is closed, so that this comes before the join.
+        // The agent's thread exits when its transport is closed, so drop it before joining.
         drop(transport);
         let left = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         observer.progress.finish();
@@ -95,8 +96,8 @@ impl Session<'_> {
         result.unwrap_or_else(|panicked| Err(panicked.into()))
     }
 
-    /// Warns of what others have in the targets of a plan, and records that its working directories
-    /// are about to be made; `None` if they are kept.
+    /// Warns about targets that belong to other users or contain files of killed processes, and
+    /// records that working directories are about to be created. `None` if the user keeps those.
     fn record_directories(
         &self,
         plan: &Plan,

@@ -1,7 +1,7 @@
-//! What a process does before it makes a campaign: it checks the outputs and gathers the agents of
-//! a job.
+//! What a process does before it runs a campaign: it checks the outputs and gathers the agents of a
+//! job.
 //!
-//! Principal type: [`Session`], which all commands that make trials start.
+//! [`Session`] is the main type. All commands that run trials start one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use crate::exit::Failure;
 use crate::progress::{Progress, Visibility, check_screen};
 use crate::{agents, embedded, foreign_folder, render, signals};
 
-/// The making of one campaign in this process.
+/// One campaign run by this process.
 pub struct Session<'a> {
     pub making: &'a MakingArgs,
     /// Set by the first signal.
     pub stop: Arc<AtomicBool>,
-    /// The stored campaign that is resumed.
+    /// ID of the stored campaign to resume.
     pub resumes: Option<i64>,
-    /// The hosts of a job, until a campaign takes their agents.
+    /// Hosts of a job, until a campaign takes over their agents.
     pub(super) job: Option<Job>,
-    /// When the page beside the results file was last written; `None` if there is none.
+    /// When the page next to the results file was last written; `None` if there is none.
     pub(super) page_written: Option<SystemTime>,
 }
 
 impl<'a> Session<'a> {
-    /// Checks that results can be kept, and waits for the agents of a job, if one is requested.
+    /// Checks that results can be stored, and waits for the agents of a job, if there is one.
     ///
     /// # Errors
-    /// When results can't be kept, or not all agents come.
+    /// If results can't be stored or not all agents connect.
     pub fn start(making: &'a MakingArgs, job: &JobArgs) -> Result<Self, Failure> {
         let mut session = Self::silent(making, signals::stop_flag()?);
         if making.watch {
@@ -43,7 +43,7 @@ impl<'a> Session<'a> {
         }
         check_outputs(&making.results)?;
         foreign_folder::warn_beside(&making.results);
-        // Files of many workers are open at once; more than the soft limit is no surprise.
+        // Many workers keep files open at the same time, which easily exceeds the soft limit.
         embedded::raise_descriptor_limit();
         if let Some(request) = job.request() {
             session.job = Some(agents::gather_job(&request, &session.stop)?);
@@ -51,13 +51,13 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Begins trials that are not stored, and so need no outputs.
+    /// Starts a session whose trials are not stored, so that it needs no outputs.
     pub fn silent(making: &'a MakingArgs, stop: Arc<AtomicBool>) -> Self {
         let page_written = last_written(&page_path(&making.results));
         Self { making, stop, resumes: None, job: None, page_written }
     }
 
-    /// Adds the hosts of the job, whose names are known now. Returns false if there is no job.
+    /// Adds the hosts of the job, whose names are now known. Returns false if there is no job.
     pub fn add_job_hosts(&self, around: &mut Surroundings) -> bool {
         let Some(job) = &self.job else { return false };
         around.job = Some(job.hosts().to_vec());
@@ -68,10 +68,10 @@ impl<'a> Session<'a> {
         visibility(self.making)
     }
 
-    /// Begins to show a campaign of so many trials; 0 where their number is not known.
+    /// Starts to show a campaign of this many trials; 0 if the number is unknown.
     ///
     /// # Errors
-    /// When the file for programs can't be opened.
+    /// If the file for `--json-progress` can't be opened.
     pub fn observe(&self, progress: Progress, trials: usize) -> Result<CampaignObserver, Failure> {
         CampaignObserver::start(self.making, progress, trials)
     }
@@ -80,12 +80,12 @@ impl<'a> Session<'a> {
 /// Checks that a results file and its page can be written.
 ///
 /// # Errors
-/// When they can't.
+/// If they can't.
 pub fn check_outputs(results: &Path) -> Result<(), Failure> {
     results::check_results_path(results)?;
     if results.exists() {
         match Store::open_existing(results) {
-            // Such a file is left by a process that was killed before its first transaction ended.
+            // A process that was killed before its first transaction leaves an empty file.
             Ok(_) | Err(StoreError::Empty(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -93,7 +93,6 @@ pub fn check_outputs(results: &Path) -> Result<(), Failure> {
     render::check_page(&page_path(results), results)
 }
 
-/// Returns the path of the page that belongs to a results file.
 pub fn page_path(results: &Path) -> PathBuf {
     results.with_extension("html")
 }

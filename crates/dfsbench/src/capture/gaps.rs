@@ -1,16 +1,16 @@
-//! What a capture did not see: one sentence with the share that is missing.
+//! Describes what a capture missed: one sentence with the missing share.
 //!
 //! `capture` prints it at the end, `describe` before anything else.
 
 use trace::Counters;
 
-/// What to do if messages began in what a snap length cut off: cards join segments into packets of
-/// up to 64 KiB, so that a packet begins with the head of its first message only.
+/// Advice if the snap length cut off the beginning of messages. NICs merge segments into packets of
+/// up to 64 KiB, so only the first message of a packet has its head at the start of the packet.
 pub const CUT_HINT: &str = "packets were cut to their first bytes, but held several messages; capture \
     whole packets (tcpdump -s 0, or dfsbench capture --interface), or where packets are not joined \
     (ethtool -K eth0 gro off tso off)";
 
-/// Says which share of the traffic is missing, and what of it; `None` for a complete trace.
+/// Describes how much of the traffic is missing, and which parts; `None` for a complete trace.
 pub fn describe(counters: &Counters) -> Option<String> {
     let mut gaps = Vec::new();
     for (count, one, many) in [
@@ -63,12 +63,12 @@ pub fn describe(counters: &Counters) -> Option<String> {
     Some(format!("{share} of the traffic is missing: {}", gaps.join(", ")))
 }
 
-/// Returns the advice for a trace in which a snap length cut off whole messages.
+/// Returns advice if the snap length cut off whole messages.
 pub fn cut_hint(counters: &Counters) -> Option<&'static str> {
     (counters.bytes_cut > 0 && counters.times_unsynchronized > 0).then_some(CUT_HINT)
 }
 
-/// Shows a share with two digits, and never as nothing.
+/// Formats a share with two digits; a tiny share is never shown as zero.
 fn percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent < 0.1 => "less than 0.1 %".to_owned(),

@@ -1,8 +1,8 @@
-//! Packets of a network interface, from the kernel's ring (AF_PACKET, TPACKET_V3).
+//! Reads packets of a network interface from the kernel's ring (AF_PACKET, TPACKET_V3).
 //!
 //! [`Interface`] owns the socket and the ring, which the kernel fills block by block. A packet is a
-//! view of the ring, and its block goes back to the kernel when the next one is taken. What the
-//! kernel had no room for is counted. **Source:** packet(7),
+//! view into the ring; its block is returned to the kernel when the next block is taken. Packets
+//! that the kernel had no room for are counted. **Source:** packet(7),
 //! Documentation/networking/packet_mmap.rst and uapi/linux/if_packet.h of Linux.
 #![allow(unsafe_code, reason = "the ring is memory that the kernel shares")]
 
@@ -16,53 +16,51 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use trace::Packet;
 
-/// Bytes of a block, which the kernel hands over as a whole.
+/// Size of a block, which the kernel hands over as a whole.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Blocks of the ring: 64 MiB hold half a second of 1 Gbit/s.
+/// Blocks in the ring: 64 MiB buffer half a second at 1 Gbit/s.
 const BLOCKS: usize = 64;
-/// The kernel hands a block over after so many milliseconds, full or not.
+/// The kernel hands over a block after this many milliseconds even if it isn't full.
 const BLOCK_TIMEOUT_MS: u32 = 50;
-/// Bytes of a frame, which only matter for how the kernel checks the sizes of a ring.
+/// Size of a frame. It only matters for the kernel's validation of the ring's dimensions.
 const FRAME_BYTES: usize = 2048;
 
-/// Ethernet, as loopback has it, too. **Source:** uapi/linux/if_arp.h.
+/// Ethernet, which loopback interfaces use, too. **Source:** uapi/linux/if_arp.h.
 const HARDWARE_ETHERNET: u16 = 1;
 const HARDWARE_LOOPBACK: u16 = 772;
-/// Interfaces without a link layer: tunnels.
+/// Interfaces without a link layer, such as tunnels.
 const HARDWARE_NONE: u16 = 65534;
-/// Link layers as traces name them. **Source:** draft-ietf-opsawg-pcaplinktype.
+/// Link types used in traces. **Source:** draft-ietf-opsawg-pcaplinktype.
 const LINK_ETHERNET: u16 = 1;
 const LINK_RAW_IP: u16 = 101;
 
-/// Why an interface can't be captured.
+/// Reason why an interface can't be captured.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// There is none of this name.
+    /// There is no interface with this name.
     #[error("--interface: there is no interface `{0}` (hint: `ip link` lists them)")]
     Unknown(String),
-    /// This user may not capture packets.
+    /// The user has no permission to capture packets.
     #[error(
         "--interface: capturing packets needs the right CAP_NET_RAW (hint: run it as root, or give \
          the program the right: setcap cap_net_raw+ep FILE)"
     )]
     NotPermitted,
-    /// The interface has another link layer.
+    /// The interface has an unsupported link layer.
     #[error(
         "--interface: `{name}` has a link layer of type {hardware}, which is not read (hint: \
          tcpdump -w - | dfsbench capture -)"
     )]
     Foreign {
-        /// Name of the interface.
         name: String,
-        /// Its type, an `ARPHRD_` number.
+        /// Hardware type, an `ARPHRD_` constant.
         hardware: u16,
     },
-    /// The kernel refused something else.
+    /// A system call failed for some other reason.
     #[error("--interface: can't {what}: {error}")]
     Refused {
-        /// The attempted call.
+        /// What the call was meant to do.
         what: &'static str,
-        /// The reason that the kernel gave.
         error: io::Error,
     },
 }
@@ -71,9 +69,9 @@ pub enum InterfaceError {
 pub struct Interface {
     socket: OwnedFd,
     ring: *mut u8,
-    /// The next block.
+    /// Index of the next block.
     block: usize,
-    /// The next packet in it.
+    /// Next packet in the current block.
     next: Option<NextPacket>,
     link: u16,
     is_loopback: bool,
@@ -91,10 +89,10 @@ fn refused(what: &'static str) -> InterfaceError {
 }
 
 impl Interface {
-    /// Begins to capture; everything that arrives from now on is in the ring.
+    /// Starts capturing: everything that arrives from now on goes into the ring.
     ///
     /// # Errors
-    /// [`InterfaceError`].
+    /// See [`InterfaceError`].
     pub fn open(name: &str) -> Result<Self, InterfaceError> {
         // SAFETY: no pointers are passed.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
@@ -105,7 +103,7 @@ impl Interface {
                 _ => InterfaceError::Refused { what: "open a packet socket", error },
             });
         }
-        // SAFETY: it was just opened, and nothing else owns it.
+        // SAFETY: the descriptor was just opened, and nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
         let index = rustix::net::netdevice::name_to_index(&socket, name)
             .map_err(|_| InterfaceError::Unknown(name.to_owned()))?;
@@ -121,7 +119,7 @@ impl Interface {
             tp_feature_req_word: 0,
         };
         set_option(&socket, libc::PACKET_RX_RING, &request, "make a ring of 64 MiB")?;
-        // SAFETY: a new mapping of the ring's length, checked below.
+        // SAFETY: this creates a new mapping of the ring's length; the result is checked below.
         let ring = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -154,16 +152,16 @@ impl Interface {
         Ok(interface)
     }
 
-    /// Binds the socket, which begins the capture; returns the type of the link layer.
+    /// Binds the socket, which starts the capture, and returns the hardware type of the interface.
     fn bind(&self, index: u32) -> Result<u16, InterfaceError> {
-        // SAFETY: all bytes of this struct may be 0.
+        // SAFETY: all-zero bytes are a valid `sockaddr_ll`.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = index.cast_signed();
         let mut len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         let fd = self.socket.as_raw_fd();
-        // SAFETY: the address is valid and as long as stated.
+        // SAFETY: the address is valid and has the stated length.
         let bound = unsafe { libc::bind(fd, (&raw const address).cast(), len) };
         if bound != 0 {
             return Err(refused("capture it"));
@@ -176,10 +174,10 @@ impl Interface {
         Ok(address.sll_hatype)
     }
 
-    /// Returns the next packet; none where no block arrived for so long.
+    /// Returns the next packet, or `None` if no block arrived within `wait_ms`.
     ///
     /// # Errors
-    /// When the kernel refuses to wait.
+    /// If the kernel refuses to wait.
     pub fn next_packet(&mut self, wait_ms: u32) -> Result<Option<Packet<'_>>, InterfaceError> {
         loop {
             let Some(NextPacket { offset, left }) = self.next else {
@@ -192,15 +190,15 @@ impl Interface {
                 self.release_block();
                 continue;
             }
-            // SAFETY: the kernel has written this header, and does not write it again before the
-            // block is released.
+            // SAFETY: the kernel has written this header and doesn't touch it again until the block
+            // is released.
             let header: libc::tpacket3_hdr =
                 unsafe { ptr::read_unaligned(self.ring.add(offset).cast()) };
             self.next = Some(NextPacket {
                 offset: offset + header.tp_next_offset as usize,
                 left: left - 1,
             });
-            // On loopback each packet is there as it leaves and as it arrives.
+            // On loopback each packet is captured twice, when it leaves and when it arrives.
             if self.is_loopback && self.is_outgoing(offset) {
                 continue;
             }
@@ -208,7 +206,7 @@ impl Interface {
             if begin + len > BLOCK_BYTES * BLOCKS {
                 continue;
             }
-            // SAFETY: these bytes are in the ring, and the borrow of `self` keeps the block.
+            // SAFETY: these bytes are inside the ring, and the borrow of `self` keeps the block.
             let bytes = unsafe { std::slice::from_raw_parts(self.ring.add(begin), len) };
             let time_ns = u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec);
             let wire_bytes = header.tp_len;
@@ -216,21 +214,21 @@ impl Interface {
         }
     }
 
-    /// Reads from the address behind the header of a packet whether this host has sent it.
+    /// Returns true if this host sent the packet, according to the address after its header.
     fn is_outgoing(&self, offset: usize) -> bool {
         let at = offset + size_of::<libc::tpacket3_hdr>().next_multiple_of(16);
-        // SAFETY: the kernel has written an address behind each header.
+        // SAFETY: the kernel has written an address after each header.
         let address: libc::sockaddr_ll = unsafe { ptr::read_unaligned(self.ring.add(at).cast()) };
         address.sll_pkttype == libc::PACKET_OUTGOING
     }
 
     fn status(&self) -> &AtomicU32 {
-        // `block_status` stands behind `version` and `offset_to_priv`.
-        // SAFETY: it is aligned, inside of the ring, and only accessed so by this process.
+        // `block_status` follows `version` and `offset_to_priv`.
+        // SAFETY: it is aligned, inside the ring, and this process only accesses it atomically.
         unsafe { AtomicU32::from_ptr(self.ring.add(self.block * BLOCK_BYTES + 8).cast()) }
     }
 
-    /// Waits for the next block; returns whether there is one.
+    /// Waits for the next block, and returns whether there is one.
     fn take_block(&mut self, wait_ms: u32) -> Result<bool, InterfaceError> {
         let is_ours = |status: u32| status & libc::TP_STATUS_USER != 0;
         if !is_ours(self.status().load(Ordering::Acquire)) {
@@ -248,8 +246,8 @@ impl Interface {
             }
         }
         let base = self.block * BLOCK_BYTES;
-        // Behind the status stand the number of packets and the place of the first one.
-        // SAFETY: the kernel has handed this block over.
+        // The status is followed by the number of packets and the offset of the first one.
+        // SAFETY: the kernel has handed over this block.
         let [count, first] =
             unsafe { ptr::read_unaligned(self.ring.add(base + 12).cast::<[u32; 2]>()) };
         self.next = Some(NextPacket { offset: base + first as usize, left: count });
@@ -262,9 +260,9 @@ impl Interface {
         self.block = (self.block + 1) % BLOCKS;
     }
 
-    /// Returns how many packets the kernel had no room for.
+    /// Returns the number of packets that the kernel had no room for.
     pub fn dropped(&mut self) -> u64 {
-        // Packets, drops, and how often the ring was full; reading sets them to 0.
+        // Packets, drops and ring overflows. Reading resets them to 0.
         let mut counts = [0_u32; 3];
         let mut len = size_of_val(&counts) as libc::socklen_t;
         // SAFETY: the kernel writes at most `len` bytes.
@@ -286,7 +284,7 @@ impl Interface {
 
 impl Drop for Interface {
     fn drop(&mut self) {
-        // SAFETY: the mapping is of this length, and nothing points into it any more.
+        // SAFETY: the mapping has this length, and nothing points into it any more.
         unsafe { libc::munmap(self.ring.cast(), BLOCK_BYTES * BLOCKS) };
     }
 }
@@ -299,7 +297,7 @@ fn set_option<T>(
 ) -> Result<(), InterfaceError> {
     let fd = socket.as_fd().as_raw_fd();
     let len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the value is valid and as long as stated.
+    // SAFETY: the value is valid and has the stated length.
     let set =
         unsafe { libc::setsockopt(fd, libc::SOL_PACKET, option, ptr::from_ref(value).cast(), len) };
     if set == 0 { Ok(()) } else { Err(refused(what)) }

@@ -1,6 +1,6 @@
-//! A description as a document: a few lines, then a table for each question.
+//! A description as a document: a few lines, then one table per question.
 //!
-//! Tables, text, Markdown and pages are those of all reports. All tables print units.
+//! It is rendered as tables, text, Markdown or pages like any other report. All tables print units.
 
 use model::units::{Nanos, Size};
 use report::counted;
@@ -10,19 +10,19 @@ use trace::{AccessDescription, Counters, Description, Quantiles};
 
 use crate::capture::gaps;
 
-/// Rows of a table that has more of them.
+/// Maximum number of rows in a table.
 const ROWS_MAX: usize = 20;
 
-/// A table with its title; the first column is of words, all others are of numbers.
+/// A table with its title. The first column contains words, all others contain numbers.
 struct Rows {
     title: &'static str,
     head: Vec<&'static str>,
     rows: Vec<Vec<String>>,
-    /// Rows that are left out.
+    /// Number of rows left out.
     left_out: usize,
 }
 
-/// Makes the document of a description.
+/// Builds the document for a description.
 pub fn of_description(description: &Description, name: &str) -> Document {
     let mut document = Document {
         tool: "dfsbench describe",
@@ -62,7 +62,7 @@ fn summarize(description: &Description) -> Vec<String> {
         let hint = hint.map_or_else(String::new, |hint| format!(" (hint: {hint})"));
         lines.push(format!("Incomplete: {gaps}{hint}."));
     }
-    // A few calls in a millisecond have no rate.
+    // A few calls in a millisecond are not a meaningful rate.
     let rate = if end.duration_ns < 1_000_000_000 {
         String::new()
     } else {
@@ -91,7 +91,7 @@ fn summarize(description: &Description) -> Vec<String> {
     lines
 }
 
-/// Draws calls and data over time.
+/// Plots calls and data over time.
 fn draw_timeline(description: &Description) -> Vec<report::Picture> {
     let (mut calls, mut read, mut written) = (Vec::new(), Vec::new(), Vec::new());
     for slice in &description.timeline {
@@ -292,7 +292,7 @@ fn tabulate_completeness(description: &Description) -> Rows {
     table
 }
 
-/// Returns the counts that say what was seen, and what was not.
+/// Returns the counters for what was seen and what was missed.
 fn completeness(counters: &Counters) -> [(&'static str, u64); 22] {
     [
         ("packets", counters.packets),

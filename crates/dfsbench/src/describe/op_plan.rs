@@ -1,8 +1,8 @@
-//! A plan of an `op_mix` that resembles a trace: `dfsbench describe --as-plan`.
+//! Writes a plan with an `op_mix` that resembles a trace: `dfsbench describe --as-plan`.
 //!
-//! Shares, rate, clients, sizes of accesses and the file set are those of the trace, as far as
-//! `op_mix` has settings for them. What it has none for is written into the plan as a comment, with
-//! the figures of both sides.
+//! Shares, rate, clients, access sizes and the file set are taken from the trace as far as `op_mix`
+//! has settings for them. For everything else, a comment in the plan gives the values of both the
+//! trace and the plan.
 
 use std::fmt::Write as _;
 
@@ -13,23 +13,24 @@ use workload::opmix::{self, PROFILES, Profile, RequestSize};
 
 use crate::capture::gaps;
 
-/// Sizes of a read or write between which a plan's is chosen.
+/// Smallest and largest size of a read or write in a plan.
 const IO_BYTES: [u64; 2] = [4 << 10, 1 << 20];
-/// The largest file set of a plan: it runs on the in-memory server as it is written.
+/// Maximum size of a plan's file set, so that it runs on the in-memory server unchanged.
 const SET_BYTES_MAX: u64 = 1 << 30;
 /// Memory of that server beyond four times the file set.
 const MEMORY_BYTES: u64 = 512 << 20;
-/// A trace counts as this long at least: the rate of a few calls in a millisecond is not a load.
+/// Minimum duration to compute a rate from: a few calls in a millisecond are not a load.
 const DURATION_MIN_S: f64 = 1.0;
-/// The most kinds that are named in a line.
+/// Maximum number of kinds to list in a line.
 const NAMED_MAX: usize = 6;
-/// The mix that lends its sizes to shares of a plan's own: the one of SPEC SFS for version 3.
+/// The mix whose sizes are used with a plan's own shares: the one of SPEC SFS for version 3.
 const SIZES_OF: &str = "sfs3-like-v3";
 
 /// Writes the plan.
 ///
 /// # Errors
-/// When no call of the trace has a counterpart in a mix, or it has no duration: a sentence.
+/// If no call of the trace has a counterpart in a mix, or if the trace has no duration; the message
+/// is a full sentence.
 pub fn write(description: &Description) -> Result<String, String> {
     let duration_s = description.end.duration_ns as f64 / 1e9;
     let counts = count_by_name(description);
@@ -39,7 +40,7 @@ pub fn write(description: &Description) -> Result<String, String> {
         let _ = write!(numbers, "{count} ");
         mixed += count;
     }
-    // The text that nfsstat prints is what a mix is read from, with the same rules.
+    // Mixes are parsed from nfsstat output, so format the counts that way to apply the same rules.
     let shares = opmix::nfsstat::shares(&format!("{names}\n{numbers}\n"))
         .map_err(|_| "none of its calls has a counterpart in op_mix".to_owned())?;
     if duration_s <= 0.0 {
@@ -59,14 +60,13 @@ pub fn write(description: &Description) -> Result<String, String> {
     Ok(text)
 }
 
-/// Counts calls by the names that op_mix has for them. A compound counts for its principal
-/// operation.
+/// Counts calls by the names that op_mix has for them. A compound counts as its main operation.
 fn count_by_name(description: &Description) -> Vec<(&'static str, u64)> {
     let mut counts: Vec<(&'static str, u64)> = Vec::new();
     let creating = description.files.creating_opens;
     for kind in &description.kinds {
         let Some(name) = name_in_mix(kind) else { continue };
-        // Of the OPENs those count that may create.
+        // Only count the OPENs that may create a file.
         let calls = principal_calls(kind);
         let calls = if kind.kind == "OPEN" { calls.min(creating) } else { calls };
         match counts.iter_mut().find(|(known, _)| *known == name) {
@@ -78,12 +78,12 @@ fn count_by_name(description: &Description) -> Vec<(&'static str, u64)> {
     counts
 }
 
-/// Returns the calls that were sent for this kind of operation.
+/// Returns the number of calls that were sent mainly for this kind of operation.
 fn principal_calls(kind: &KindDescription) -> u64 {
     if kind.version.starts_with("v4") { kind.response.count } else { kind.ops }
 }
 
-/// Returns the name that op_mix has for an operation.
+/// Returns op_mix's name for an operation.
 fn name_in_mix(kind: &KindDescription) -> Option<&'static str> {
     let is_v4 = kind.version.starts_with("v4");
     Some(match kind.kind {
@@ -96,7 +96,7 @@ fn name_in_mix(kind: &KindDescription) -> Option<&'static str> {
         "READLINK" => "readlink",
         "READ" | "READ_PLUS" => "read",
         "WRITE" => "write",
-        // In v4 CREATE makes everything but files, most of them directories.
+        // In v4, CREATE creates everything except files, usually directories.
         "CREATE" if is_v4 => "mkdir",
         "CREATE" | "OPEN" => "create",
         "MKDIR" => "mkdir",
@@ -149,7 +149,7 @@ fn write_settings(text: &mut String, description: &Description, rate: u64) {
     }
 }
 
-/// Says as comments how far the model is from the trace.
+/// Describes as comments how the model differs from the trace.
 fn describe_distance(description: &Description, mixed: u64) -> String {
     let Description { calls, reads, writes, files, arrivals, .. } = description;
     let (reads_mean, writes_mean) = model_means();
@@ -207,7 +207,7 @@ fn describe_distance(description: &Description, mixed: u64) -> String {
     text
 }
 
-/// Names the most frequent operations that a mix has no kind for, with their counts.
+/// Lists the most frequent operations without a counterpart in a mix, with their counts.
 fn list_left_out(description: &Description) -> String {
     let mut words = String::new();
     let mut named = 0;
@@ -222,7 +222,7 @@ fn list_left_out(description: &Description) -> String {
     if named == 0 { " none".to_owned() } else { words }
 }
 
-/// Returns the mean sizes of READ and WRITE requests of a mix with its own shares, in bytes.
+/// Returns the mean sizes of READ and WRITE requests for a mix with its own shares, in bytes.
 fn model_means() -> (u64, u64) {
     let profile: Option<&Profile> = PROFILES.iter().find(|profile| profile.name == SIZES_OF);
     match profile {

@@ -1,5 +1,5 @@
-//! Output that is too long for memory: written to a file beside its place, and moved there once it
-//! is whole.
+//! Output that is too large for memory: it is written to a file next to its final place and moved
+//! there once it is complete.
 //!
 //! The rules are those of [`super::write`]. A file that is not committed is removed.
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::{Moved, Opened, check, describe_failure, is_stdout, open_checked};
 use crate::exit::Failure;
 
-/// Bytes that are written at once.
+/// Size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A file that is being written.
@@ -19,16 +19,16 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub struct StreamedFile {
     path: PathBuf,
     out: BufWriter<File>,
-    /// None where it is written in place, and once it is committed.
+    /// `None` if the file is written in place, and after it was committed.
     moved: Option<Moved>,
 }
 
 impl StreamedFile {
-    /// Begins to write to a path that a user named.
+    /// Creates a file at a path named by the user.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for what must not be written to, [`Failure::Output`] where no file can be
-    /// made.
+    /// [`Failure::Usage`] if the file must not be written to, [`Failure::Output`] if it can't be
+    /// created.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         check(path, None)?;
         Self::open(path).map_err(|error| describe_failure(path, &error))
@@ -36,7 +36,7 @@ impl StreamedFile {
 
     fn open(path: &Path) -> io::Result<Self> {
         let Opened { file, moved } = if is_stdout(path) {
-            // A pipe or a socket can't be opened by its name.
+            // A pipe or a socket can't be opened by name.
             let stdout = io::stdout().as_fd().try_clone_to_owned()?;
             Opened { file: File::from(stdout), moved: None }
         } else {
@@ -46,10 +46,10 @@ impl StreamedFile {
         Ok(Self { path: path.to_owned(), out, moved })
     }
 
-    /// Writes the rest and moves the file to its place.
+    /// Writes the remaining data and moves the file to its final place.
     ///
     /// # Errors
-    /// [`Failure::Output`] where that fails.
+    /// [`Failure::Output`] if that fails.
     pub fn commit(mut self) -> Result<(), Failure> {
         let mut written = self.out.flush();
         if let Some(moved) = self.moved.take() {
@@ -58,7 +58,6 @@ impl StreamedFile {
         written.map_err(|error| self.failure(&error))
     }
 
-    /// Describes why the file can't be written.
     pub fn failure(&self, error: &io::Error) -> Failure {
         describe_failure(&self.path, error)
     }

@@ -1,7 +1,7 @@
-//! A probe as JSON.
+//! Formats a probe as JSON.
 //!
-//! The order and the names of the fields here are those of the output, so this file is the
-//! format's reference; what has no answer is `{"error": "..."}` in its place.
+//! The names and the order of the fields are those of the output, so this file is the reference of
+//! the format. A query without an answer is replaced by `{"error": "..."}`.
 
 use nfs_client::probe::{
     Answer, Export, Flavor, Limits, Mounted, Probe, Registration, ReservedPort, RoundTrip, Service,
@@ -10,16 +10,15 @@ use nfs_client::probe::{
 use nfs_client::proto::ProtocolVersion;
 use serde::Serialize;
 
-/// Version of the format.
 const SCHEMA: u32 = 1;
 
-/// Writes the document, indented.
+/// Formats the document with indentation.
 pub fn render(probe: &Probe) -> String {
     let json = serde_json::to_string_pretty(&Document::of(probe));
     json.expect("the document holds texts and numbers only") + "\n"
 }
 
-/// The result of one query, or the reason why it has none.
+/// The result of one query, or the reason why there is none.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Part<T> {
@@ -173,7 +172,7 @@ fn service_parts(services: &[Service]) -> Vec<ServicePart> {
     services.iter().map(ServicePart::of).collect()
 }
 
-// A `&Vec` is what `Part::of` has.
+// `Part::of` passes a `&Vec`.
 #[allow(clippy::ptr_arg)]
 fn registration_parts(all: &Vec<Registration>) -> Vec<RegistrationPart<'_>> {
     all.iter().map(RegistrationPart::of).collect()

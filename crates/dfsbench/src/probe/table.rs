@@ -1,6 +1,6 @@
-//! A probe as tables for a terminal: services, exports, and what is registered.
+//! Formats a probe as tables for a terminal: services, exports and registrations.
 //!
-//! What has no answer says why in its place; nothing is left out silently.
+//! A query without an answer shows the reason instead; nothing is left out silently.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,9 @@ use nfs_client::probe::{
 
 use crate::output::aligned;
 
-/// Shown where nothing is known.
+/// Shown if a value is unknown.
 const NOTHING: &str = "-";
 
-/// Writes the tables.
 pub fn render(probe: &Probe) -> String {
     let mut text = head_table(probe);
     text.push('\n');
@@ -70,7 +69,7 @@ fn head_table(probe: &Probe) -> String {
     text
 }
 
-/// Names the versions that are not spoken, with how each was tried and with which outcome.
+/// Lists the versions that are not supported, with how each was tried and the outcome.
 fn refused_versions(probe: &Probe) -> String {
     let spoken = probe.versions();
     let mut tried = Vec::new();
@@ -88,7 +87,7 @@ fn refused_versions(probe: &Probe) -> String {
 fn service_table(probe: &Probe) -> String {
     let mut rows =
         vec![owned_cells(["program", "version", "transport", "port", "NULL median", "min"])];
-    // The number of samples is the same for every service that answers.
+    // The number of samples is the same for all services that answer.
     let mut note = String::new();
     for (program, services) in [("nfs", &probe.nfs), ("mount", &probe.mount)] {
         for service in services {
@@ -158,8 +157,8 @@ fn export_table(probe: &Probe) -> String {
     text
 }
 
-/// Makes one line for each version that reported limits; path, groups and security stand on the
-/// first.
+/// Builds one row per version that reported limits. Path, groups and security are only shown in the
+/// first row.
 fn export_rows(export: &Export) -> Vec<Vec<String>> {
     let groups = match export.groups.as_slice() {
         [] => "everyone".to_owned(),
@@ -199,7 +198,7 @@ fn limit_cells(limits: &Answer<Limits>) -> [String; 4] {
     }
 }
 
-/// Lists the names of flavours; a dash where they were not reported.
+/// Lists the names of security flavors, or a dash if they were not reported.
 fn name_flavors(answer: &Answer<Vec<Flavor>>) -> String {
     let Ok(flavors) = answer else { return NOTHING.to_owned() };
     let mut names = Vec::new();

@@ -1,7 +1,7 @@
-//! The bar of progress on stderr, with lines above it.
+//! The progress bar on stderr, with lines above it.
 //!
-//! [`Bar`] owns what draws, so that no text gets there before it was made printable. [`Status`] is
-//! what stands beside the bar.
+//! [`Bar`] owns the drawing library's bar, so that all text is made printable before it is drawn.
+//! [`Status`] is the text next to the bar.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::printable::{to_printable, to_printable_line};
@@ -11,42 +11,42 @@ use super::seen::sparkline;
 use crate::output::{self, DrawnBar};
 use crate::wrap::cut_line;
 
-/// How often the bar is drawn, per second.
+/// Redraws of the bar per second.
 const DRAWS_HZ: u8 = 10;
-/// Columns of the bar, and of the space behind it.
+/// Width of the bar, and of the space after it.
 const BAR: usize = 12;
-/// Columns of a rate: no narrower, so that the text behind it doesn't move.
+/// Minimum width of a rate, so that the text after it doesn't move.
 const RATE: usize = 10;
-/// Fewest and most columns of the recent rates.
+/// Minimum and maximum width of the recent rates.
 const SPARK_MIN: usize = 4;
 const SPARK_MAX: usize = 20;
-/// Columns of a terminal of unknown width.
+/// Columns to assume if the width of the terminal is unknown.
 const COLUMNS_USUAL: usize = 80;
 
-/// A bar, a message beside it, and lines above it.
+/// A progress bar with a message next to it and lines above it.
 pub struct Bar(ProgressBar);
 
-/// The state of a campaign that is shown beside the bar.
+/// The state of a campaign that is shown next to the bar.
 #[derive(Debug)]
 pub struct Status {
-    /// Trials that were made.
+    /// Finished trials.
     pub made: usize,
-    /// The most trials that are made; `None` if that is unknown.
+    /// Maximum number of trials; `None` if unknown.
     pub most: Option<usize>,
-    /// The number of the current trial.
+    /// Number of the current trial, as text.
     pub place: String,
     /// The current run and pass.
     pub doing: String,
     /// The current rate; empty if there is none.
     pub rate: String,
-    /// The last rates.
+    /// Recent rates.
     pub lately: Vec<f64>,
-    /// The time that is left.
+    /// The time left.
     pub left: String,
 }
 
 impl Bar {
-    /// Makes a bar; `is_drawn` says whether it is ever seen.
+    /// Creates a bar that is only visible if `is_drawn` is set.
     pub fn new(is_drawn: bool) -> Self {
         let target = if is_drawn {
             ProgressDrawTarget::stderr_with_hz(DRAWS_HZ)
@@ -54,8 +54,8 @@ impl Bar {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        // The cursor stays before the end of the line: the `^C` that a terminal prints would else
-        // begin the next one, and the bar would be left above what is printed then.
+        // Keep the cursor before the end of the line. Otherwise the `^C` that a terminal prints
+        // would wrap to the next line, and the bar would be left above the output that follows.
         let template = format!("{{bar:{BAR}}} {{wide_msg}}   \u{1b}[3D");
         let style = ProgressStyle::with_template(&template).expect("the template is well-formed");
         bar.set_style(style.progress_chars("━╸─"));
@@ -75,12 +75,11 @@ impl Bar {
         self.0.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    /// Returns true if nobody sees it.
     pub fn is_hidden(&self) -> bool {
         self.0.is_hidden()
     }
 
-    /// Draws the bar with a state beside it.
+    /// Draws the bar with a status next to it.
     pub fn draw(&self, status: &Status) {
         if let Some(most) = status.most {
             self.0.set_length(most as u64);
@@ -91,7 +90,6 @@ impl Bar {
         self.0.set_message(to_printable_line(&message).into_owned());
     }
 
-    /// Prints a line above the bar.
     pub fn print_line(&self, line: &str) {
         self.0.println(output::fit_terminal(&to_printable(line)));
     }
@@ -116,8 +114,8 @@ impl Drop for Bar {
 }
 
 impl Status {
-    /// Writes the state into so many columns: on a narrow terminal first without the recent rates,
-    /// then with a shorter name of the run.
+    /// Formats the status to fit this many columns. If space is short, it first omits the recent
+    /// rates and then shortens the name of the run.
     fn line(&self, columns: usize) -> String {
         let Self { place, doing, rate, lately, left, .. } = self;
         let rate = if rate.is_empty() { String::new() } else { format!(" {rate:>RATE$}") };

@@ -1,24 +1,23 @@
-//! The caveats of a campaign so far, for display: each code once, and each piece of evidence once.
+//! The caveats of a campaign so far, for display: each code and each piece of evidence once.
 
 use model::{Caveat, CaveatCode, Severity};
 
 /// A caveat that was reported.
 #[derive(Debug)]
 pub struct CaveatSeen {
-    /// The code of the caveat.
     pub code: CaveatCode,
-    /// Passes that have it.
+    /// Number of passes with this caveat.
     pub passes: usize,
-    /// The run and pass where it was reported first.
+    /// Run and pass in which it was first reported.
     pub place: String,
-    /// The numbers that showed it there.
+    /// Numbers that triggered it there.
     pub evidence: String,
 }
 
 impl CaveatSeen {
-    /// Makes an entry for the first pass that has a caveat. Evidence that a known entry already
-    /// gives is replaced by a reference to that entry, and the reason of the trial's failure, which
-    /// was printed with the trial, is left out.
+    /// Creates the entry for the first pass with a caveat. Evidence already shown by another entry
+    /// is replaced by a reference to that entry. The reason why the trial failed is left out,
+    /// because it was printed with the trial.
     pub fn first(caveat: &Caveat, place: String, known: &[Self], failure: &str) -> Self {
         let mut parts: Vec<String> = Vec::new();
         let evidence = without_failure(caveat.evidence.trim_end_matches('.'), failure);
@@ -46,7 +45,7 @@ impl CaveatSeen {
     }
 }
 
-/// Cuts off the end of some evidence that is part of a failure: `2 ops: no space` is `2 ops`.
+/// Strips the end of evidence that repeats a failure: `2 ops: no space` becomes `2 ops`.
 fn without_failure<'e>(evidence: &'e str, failure: &str) -> &'e str {
     let ends = evidence.match_indices(": ");
     let found = ends.map(|(at, colon)| evidence.split_at(at + colon.len()));
@@ -58,7 +57,7 @@ fn without_failure<'e>(evidence: &'e str, failure: &str) -> &'e str {
     evidence
 }
 
-/// Splits evidence at the semicolons that are not within parentheses.
+/// Splits evidence at semicolons outside parentheses.
 fn split_evidence(evidence: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
     for (at, letter) in evidence.char_indices() {

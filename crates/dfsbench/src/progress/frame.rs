@@ -1,8 +1,8 @@
-//! The full screen of `--watch` as lines of text: what is being done, how fast, by whom, and what
-//! is doubtful about it.
+//! The full screen of `--watch` as lines of text: the current work, its speed, the hosts that do
+//! it, and all caveats.
 //!
-//! [`lines`] is the way in. Pure: the state, a time and a size give the same lines every time.
-//! Nothing that stands in a name or a message can steer the terminal.
+//! [`lines`] is the entry point. It is pure: the same state, time and size always give the same
+//! lines. Control characters in names and messages are replaced.
 
 use std::time::Duration;
 
@@ -15,22 +15,20 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use super::seen::{Ended, Quantiles, Seen, sparkline};
 use crate::wrap::wrap_line;
 
-/// Fewest and most columns of the bar of the campaign.
+/// Minimum and maximum width of the campaign's progress bar.
 const BAR_MIN: usize = 6;
 const BAR_MAX: usize = 30;
-/// The space around it.
+/// Space around the bar.
 const GAP: &str = "  ";
-/// Columns of the name of a host: all columns of the table fit on 80.
+/// Width of host names, chosen so that the table fits into 80 columns.
 const NAME: usize = 14;
-/// Hosts that are listed one by one.
+/// Maximum number of hosts to list.
 const HOSTS_MAX: usize = 16;
 
-/// How much fits onto a screen, in characters.
+/// Size of a screen, in characters.
 #[derive(Clone, Copy)]
 pub struct ScreenSize {
-    /// Number of columns of a line.
     pub columns: usize,
-    /// Number of lines.
     pub rows: usize,
 }
 
@@ -44,7 +42,7 @@ pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     lines.push(String::new());
     lines.extend(host_lines(seen, columns));
     lines.push(String::new());
-    // The last row is that of the keys.
+    // The last row is for the keys.
     let rows = rows.saturating_sub(1);
     lines.extend(caveat_lines(seen, columns, rows.saturating_sub(lines.len())));
     lines.extend(ended_lines(seen, columns, rows.saturating_sub(lines.len())));
@@ -57,7 +55,7 @@ pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     lines
 }
 
-/// Describes how far the campaign is, and how long it may still take.
+/// Describes the campaign's progress and the time left.
 fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
     let number = seen.number();
     let mut text = match seen.most_trials() {
@@ -71,7 +69,7 @@ fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
     text = format!("{text}, {} gone", whole_seconds(gone));
     let Some(most) = seen.most_trials() else { return format!("{}: {text}", seen.name) };
     text = format!("{text}, {}", time_left(seen, gone));
-    // On a narrow terminal the text matters more than the bar.
+    // On a narrow terminal the text is more important than the bar.
     let room = columns.saturating_sub(seen.name.width() + text.width() + 2 * GAP.len());
     if room < BAR_MIN {
         return format!("{}: {text}", seen.name);
@@ -82,7 +80,7 @@ fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
     format!("{}{GAP}{bar}{GAP}{text}", seen.name)
 }
 
-/// Describes the time that is left, as if all trials took the mean of those that were made.
+/// Estimates the time left, assuming that all trials take as long as the average so far.
 pub fn time_left(seen: &Seen, gone: Duration) -> String {
     match left(seen, gone) {
         Some(left) if seen.may_end_early => format!("≤{} left", whole_seconds(left)),
@@ -98,7 +96,7 @@ fn whole_seconds(time: Duration) -> String {
     }
 }
 
-/// Returns the time that is left; `None` before the first trial has ended.
+/// Returns the time left; `None` before the first trial has finished.
 fn left(seen: &Seen, gone: Duration) -> Option<Duration> {
     let made = u32::try_from(seen.made).ok().filter(|made| *made > 0)?;
     let ahead = u32::try_from(seen.most_trials()?.saturating_sub(seen.made)).unwrap_or(u32::MAX);
@@ -170,7 +168,7 @@ fn lines_below(last: &Ended) -> Vec<String> {
     lines
 }
 
-/// The rate of a host just now, or of all.
+/// Formats the current rate of one host, or of all.
 fn current_rate(seen: &Seen, host: &str) -> String {
     let Some(pass) = seen.pass else { return "–".to_owned() };
     let known = seen.hosts.iter().find(|known| known.host == host);
@@ -183,7 +181,7 @@ fn current_rate(seen: &Seen, host: &str) -> String {
     Rate::of_pass(pass, if pass.is_byte_rate() { bytes_per_s } else { ops_per_s }).to_string()
 }
 
-/// Lists the caveats, each with all of its text. Those without room are only named.
+/// Lists the caveats with their full text. If space runs out, only the codes are listed.
 fn caveat_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
     if seen.caveats.is_empty() {
         return vec!["no caveat so far".to_owned()];
@@ -210,7 +208,7 @@ fn caveat_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
     }
 }
 
-/// Lists the trials that ended last, as many as have room, the latest first.
+/// Lists the latest finished trials that fit, latest first.
 fn ended_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
     let mut lines = vec![String::new(), "latest trials".to_owned()];
     for ended in seen.ended.iter().rev() {
@@ -220,11 +218,11 @@ fn ended_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
         }
         lines.extend(listed);
     }
-    // A heading without a trial says nothing.
+    // Omit the heading if no trial fits below it.
     if lines.len() > 2 { lines } else { Vec::new() }
 }
 
-/// A name in so many columns.
+/// Pads or cuts a name to a width.
 fn pad_name(name: &str, columns: usize) -> String {
     let mut name = fit_line(name, columns);
     let taken = name.width();
@@ -232,14 +230,14 @@ fn pad_name(name: &str, columns: usize) -> String {
     name
 }
 
-/// The beginning of a line that fits, without what could steer the terminal.
+/// Cuts a line to a width and replaces control characters.
 pub fn fit_line(line: &str, columns: usize) -> String {
     let mut taken = 0;
     let mut fitting = String::new();
     for letter in line.chars() {
         let is_text = !letter.is_control() && !is_steering(letter);
         let letter = if is_text { letter } else { '\u{fffd}' };
-        // East Asian letters take two columns, combining marks none.
+        // East Asian characters take two columns, combining marks none.
         taken += letter.width().unwrap_or(0);
         if taken > columns {
             break;

@@ -1,7 +1,7 @@
-//! Names of runs for progress: target, backend, workload and the levels of the factors.
+//! Names of runs for progress output: target, backend, workload and the levels of the factors.
 //!
-//! [`Labels`] knows which settings tell the runs of a plan apart; [`RunLabel`] is the name of one
-//! run, such as `nfs stream write v4.1 128 KiB qd 4`.
+//! [`Labels`] determines which settings distinguish the runs of a plan; [`RunLabel`] is the name of
+//! one run, such as `nfs stream write v4.1 128 KiB qd 4`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,36 +11,35 @@ use model::setting::Setting;
 use model::{Pass, RunSpec};
 use plan::Plan;
 
-/// Settings that are part of the first words of every name.
+/// Settings that are already part of the first words of every name.
 const IN_WORK: [&str; 3] = ["target", "backend", "workload"];
 
-/// Settings that follow from others unless a plan sets them.
+/// Settings that are derived from others unless a plan sets them.
 const FOLLOWING: [&str; 1] = ["files"];
 
-/// The settings that tell the runs of a plan apart, in the order of a name.
+/// Settings that distinguish the runs of a plan, in the order in which they appear in names.
 #[derive(Debug, Default)]
 pub struct Labels(Vec<&'static str>);
 
-/// The name of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunLabel {
     /// Target, backend and workload.
     work: String,
-    /// The levels of the factors; empty if the work alone identifies the run.
+    /// Levels of the factors; empty if the work alone identifies the run.
     levels: String,
 }
 
 impl Labels {
     /// Finds the settings that differ between runs of the same work.
     ///
-    /// A setting that follows from the work or from another one, such as the default queue depth or
-    /// a number of files, adds nothing to a name.
+    /// A setting that is determined by the work or by another setting, such as the default queue
+    /// depth or a number of files, adds nothing to a name.
     pub fn of(plan: &Plan) -> Self {
         let mut names = plan.varying();
         names.retain(|name| !IN_WORK.contains(name));
         let is_of_target = |name: &str| Setting::from_key(name).is_some_and(Setting::is_of_targets);
-        // How a server is spoken to comes first, as people say it, and what may follow from other
-        // settings last.
+        // Settings of the connection to a server come first, as people would say it; settings that
+        // may be derived from others come last.
         names.sort_by_key(|name| (!is_of_target(name), FOLLOWING.contains(name)));
         let mut runs = Vec::new();
         for run in &plan.runs {
@@ -58,7 +57,6 @@ impl Labels {
         Self(told)
     }
 
-    /// Names a run.
     pub fn label(&self, spec: &RunSpec) -> RunLabel {
         let settings: HashMap<_, _> = spec.settings().into_iter().collect();
         let mut levels = Vec::new();
@@ -71,13 +69,14 @@ impl Labels {
     }
 }
 
-/// The levels of a run that differ from those of other runs.
+/// The work of a run, and the levels that differ between runs.
 struct Levels {
     work: String,
     levels: HashMap<&'static str, String>,
 }
 
-/// Returns true if the work, with the level of `key` if there is one, decides the level of `name`.
+/// Returns true if the work, together with the level of `key` if given, determines the level of
+/// `name`.
 fn is_decided(runs: &[Levels], name: &str, key: Option<&str>) -> bool {
     let mut known: HashMap<(&str, Option<&String>), &String> = HashMap::new();
     runs.iter().all(|Levels { work, levels }| {
@@ -93,7 +92,7 @@ impl RunLabel {
         &self.work
     }
 
-    /// Names a pass of the run. Workloads with only one kind of pass are named without it.
+    /// Returns the name of a pass of the run. Workloads with a single kind of pass omit it.
     pub fn with_pass(&self, pass: Pass) -> String {
         if matches!(pass, Pass::Mix | Pass::OpMix | Pass::App) {
             return self.to_string();
@@ -109,7 +108,7 @@ impl fmt::Display for RunLabel {
     }
 }
 
-/// Names the work of a run: its contender, how it is worked on, and its workload.
+/// Names the work of a run: contender, backend if it differs, and workload.
 pub fn work_label(spec: &RunSpec) -> String {
     let (contender, workload) = (contender_of(spec), spec.workload.name());
     if contender == spec.backend.name() {
@@ -118,7 +117,7 @@ pub fn work_label(spec: &RunSpec) -> String {
     format!("{contender} {} {workload}", spec.backend.name())
 }
 
-/// Writes a level as engineers say it; most need the name of their setting.
+/// Abbreviates a level the way engineers do; most need the name of their setting.
 fn short_level(name: &str, level: &str) -> String {
     match name {
         "nfsvers" => format!("v{level}"),
@@ -152,7 +151,7 @@ mod tests {
         let labels = Labels::of(&plan);
         let mut names: Vec<String> =
             plan.runs.iter().map(|run| labels.label(run).with_pass(Pass::Write)).collect();
-        // The number of files follows from that of the workers.
+        // The number of files is determined by the number of workers.
         let name = "nfs stream write v4.1 workers 2 128 KiB qd 4";
         assert!(names.iter().any(|known| known == name), "{names:?}");
         names.sort();

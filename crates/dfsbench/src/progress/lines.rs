@@ -1,8 +1,8 @@
-//! Progress for programs: each event as one JSON object a line.
+//! Progress for programs: one JSON object per line for each event.
 //!
-//! The lines are documented in `docs/results.md`. The campaign is worth more than its progress: a
-//! file that can't be written to any more (a full disk) is reported once, and a reader that is too
-//! slow loses lines, whose number it gets in a line of its own ([`Stream`]).
+//! The lines are documented in `docs/results.md`. The campaign is more important than its progress:
+//! if the file can't be written any more (for example on a full disk), that is reported once. A
+//! reader that is too slow loses lines and is told their number on a separate line ([`Stream`]).
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::exit::{End, Failure};
 use crate::output;
 use crate::progress::stream::Stream;
 
-/// The path that stands for stderr.
+/// Path that stands for stderr.
 const STDERR: &str = "-";
 
 /// Writes progress lines.
@@ -26,22 +26,22 @@ pub struct Lines {
     trials: usize,
     position: usize,
     pass: Option<Pass>,
-    /// Lines that were dropped since the last one that wasn't.
+    /// Lines dropped since the last one that was written.
     dropped: u64,
-    /// The file can't be written to any more, and that was reported.
+    /// Whether the file can't be written any more; that has been reported.
     lost: bool,
 }
 
-/// Says whether the lines go to stderr, where nothing else should stand then.
+/// Returns true if the lines go to stderr, in which case nothing else may be written there.
 pub fn is_stderr(path: &Path) -> bool {
     path.as_os_str() == STDERR
 }
 
 impl Lines {
-    /// Opens the file to append to it, and writes the number of trials.
+    /// Opens the file for appending and writes the number of trials.
     ///
     /// # Errors
-    /// When the file can't be opened.
+    /// If the file can't be opened.
     pub fn open(path: &Path, trials: usize) -> Result<Self, Failure> {
         let stream = if is_stderr(path) {
             Stream::stderr()
@@ -55,12 +55,12 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Writes the line of an event.
+    /// Writes the line for an event.
     pub fn hear(&mut self, event: &Event<'_>) {
         let line = match event {
             Event::TrialBegun { position, spec } => {
                 (self.position, self.pass) = (*position, None);
-                // Trials in place of disturbed ones come after those that are planned.
+                // Repetitions of disturbed trials come after the planned trials.
                 self.trials = self.trials.max(position + 1);
                 run_event("trial_begun", spec)
             }
@@ -77,7 +77,7 @@ impl Lines {
             }),
             Event::TrialEnded { spec, trial } => trial_event(spec, trial),
             Event::RunGivenUp(spec) => run_event("run_given_up", spec),
-            // For programs the whole at once will do.
+            // Programs get the overall results instead.
             Event::DirectoryBegun { .. }
             | Event::DirectoryEnded { .. }
             | Event::HostProgress { .. }
@@ -87,7 +87,7 @@ impl Lines {
         self.write(line);
     }
 
-    /// Writes how the campaign ended and with which exit code.
+    /// Writes how the campaign ended and its exit code.
     pub fn end(&mut self, campaign: &Campaign, end: End) {
         self.position = self.trials;
         self.write_last(json!({
@@ -118,11 +118,12 @@ impl Lines {
         self.report(written);
     }
 
-    /// Writes the last line, whatever is held, and gives a slow reader time for it.
+    /// Writes the last line even if lines are being held back, and gives a slow reader time to read
+    /// it.
     fn write_last(&mut self, line: Value) {
         let dropped = self.dropped;
         let finished = self.write_now(line).and_then(|()| self.stream.finish());
-        // The reader of stderr would stall the message, too.
+        // If the stalled reader is that of stderr, the message would stall as well.
         if let Ok(left @ 1..) = finished
             && !is_stderr(&self.path)
         {
@@ -142,7 +143,7 @@ impl Lines {
         self.stream.write(self.render(line))
     }
 
-    /// Adds what every line has.
+    /// Adds the fields that every line has.
     fn render(&self, mut line: Value) -> String {
         line["unix_ms"] = now_unix_ms().into();
         line["trial"] = self.position.into();
@@ -217,7 +218,7 @@ mod tests {
     fn read_lines(reader: &mut File, lines: &mut Lines) -> Vec<Value> {
         let mut text = Vec::new();
         for _ in 0..100 {
-            // Whatever is in the pipe: then there is room for more.
+            // Empties the pipe to make room for more.
             let _ = reader.read_to_end(&mut text);
             lines.stream.flush().unwrap();
         }

@@ -1,9 +1,10 @@
-//! The full screen of `--watch`: takes the terminal, and restores it however the process ends.
+//! The full screen of `--watch`: takes over the terminal, and restores it however the process
+//! exits.
 //!
-//! [`Screen`] is the principal type. A thread of its own draws the received events some times a
-//! second and reads the keyboard; the measuring threads only note events. `q` and ctrl-C do what
-//! the signal of ctrl-C does. The terminal is restored at the end, when the thread or any other
-//! panics, and before a second signal ends the process. Messages meanwhile are shown afterwards.
+//! [`Screen`] is the main type. A separate thread draws the received events several times a second
+//! and reads the keyboard; the measuring threads only record events. `q` and Ctrl-C do the same as
+//! SIGINT. The terminal is restored at the end, if any thread panics, and before a second signal
+//! ends the process. Messages are held back and printed afterwards.
 //!
 //! **Source:** ECMA-48 (CUP, EL, ED); xterm, "Control Sequences" (DECSET 1049, 25).
 
@@ -32,20 +33,20 @@ use crate::output::lock_always;
 use crate::signals::SignalStream;
 use crate::{output, signals};
 
-/// How often it is drawn.
+/// Interval between redraws.
 const TICK_NS: i64 = 200_000_000;
-/// The size of a terminal that does not report one.
+/// Size to assume if a terminal doesn't report one.
 const SIZE_USUAL: ScreenSize = ScreenSize { columns: 80, rows: 24 };
-/// A screen of its own, without a cursor; and back.
+/// Switches to the alternate screen and hides the cursor, and reverts that.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// The byte of ctrl-C where the terminal makes no signal of it.
+/// The byte of Ctrl-C while the terminal doesn't turn it into a signal.
 const CTRL_C: u8 = 3;
 
-/// How the terminal was, while it is taken.
+/// Previous settings of the terminal, while it is taken over.
 static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
 
-/// How the keyboard was; `None` where there is none.
+/// Previous settings of the keyboard; `None` if stdin is not a terminal.
 struct Taken(Option<Termios>);
 
 /// A full screen.
@@ -54,10 +55,10 @@ pub struct Screen {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Checks that there is a screen, and that stderr is not for programs.
+/// Checks that stderr is a terminal with cursor control, and not reserved for programs.
 ///
 /// # Errors
-/// When stderr is no terminal, or for programs.
+/// If it isn't.
 pub fn check(json_progress: Option<&Path>) -> Result<(), Failure> {
     if json_progress.is_some_and(lines::is_stderr) {
         let hint = "name a file for one of them";
@@ -77,32 +78,34 @@ pub fn check(json_progress: Option<&Path>) -> Result<(), Failure> {
     Err(Failure::Usage(format!("--watch needs a terminal on stderr (hint: {hint})")))
 }
 
-/// Says whether a terminal of this type can only print one line after the other.
+/// Returns true if this type of terminal can only print line after line.
 fn is_dumb(term: Option<&OsStr>) -> bool {
     term.is_some_and(|term| term == "dumb")
 }
 
 impl Screen {
-    /// Takes the terminal and begins to draw the received events.
+    /// Takes over the terminal and starts drawing the received events.
     ///
     /// # Errors
-    /// When there is none, or it can't be taken.
+    /// If there is no terminal or it can't be set up.
     pub fn start(seen: Arc<Mutex<Seen>>) -> Result<Self, Failure> {
         check(None)?;
         match Self::take(seen) {
             Ok(screen) => Ok(screen),
             Err(error) => {
                 restore_terminal();
-                // Also where the terminal was not taken yet, or messages would be held for ever.
+                // Release even if the terminal was not set up yet, or messages would be held back
+                // forever.
                 output::release();
                 Err(Failure::Lab(format!("can't set up the terminal: {error}")))
             }
         }
     }
 
-    /// Takes the terminal; on an error it may be taken in part.
+    /// Takes over the terminal. If this fails, it may be partly set up.
     fn take(seen: Arc<Mutex<Seen>>) -> io::Result<Self> {
-        // Signals first: from here on a second ctrl-C restores the terminal before it ends all.
+        // Signals first: from now on, a second Ctrl-C restores the terminal before the process
+        // exits.
         let signals = signals::receive_all()?;
         restore_at_panics();
         output::hold();
@@ -120,7 +123,7 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
-            // The hook has reported its panic.
+            // If the thread panicked, the hook has already reported that.
             let _ = thread.join();
         }
         restore_terminal();
@@ -131,7 +134,7 @@ fn lock_terminal() -> MutexGuard<'static, Option<Taken>> {
     lock_always(&TAKEN)
 }
 
-/// Opens a screen of its own, and has keys come one by one, without an echo.
+/// Switches to the alternate screen, and makes the terminal pass on single keys without an echo.
 fn take_terminal() -> io::Result<()> {
     let stdin = io::stdin();
     let keyboard = if stdin.is_terminal() { Some(tcgetattr(stdin.as_fd())?) } else { None };
@@ -145,8 +148,8 @@ fn take_terminal() -> io::Result<()> {
     write_terminal(ENTER)
 }
 
-/// Restores the terminal and prints the messages that were held back; does nothing where it was
-/// not taken.
+/// Restores the terminal and prints the messages that were held back. Does nothing if the terminal
+/// was not taken over.
 fn restore_terminal() {
     let Some(Taken(keyboard)) = lock_terminal().take() else { return };
     let _ = write_terminal(LEAVE);
@@ -156,13 +159,13 @@ fn restore_terminal() {
     output::release();
 }
 
-/// Has the terminal restored before a panic is reported.
+/// Restores the terminal before a panic is reported.
 fn restore_at_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            // One that is caught ends a trial, and the screen goes on.
+            // A panic that is caught only ends a trial, so the screen stays.
             if !panicked::is_caught() {
                 restore_terminal();
             }
@@ -193,7 +196,7 @@ fn run_screen(seen: &Mutex<Seen>, mut signals: SignalStream, stop: &AtomicBool) 
         if keyboard {
             for key in read_keys() {
                 if matches!(key, b'q' | CTRL_C) {
-                    // Received like any other, here and by the handlers that end the campaign.
+                    // The signal is received here and by the handlers that end the campaign.
                     let _ = kill_process(getpid(), Signal::INT);
                 }
             }
@@ -201,7 +204,7 @@ fn run_screen(seen: &Mutex<Seen>, mut signals: SignalStream, stop: &AtomicBool) 
     }
 }
 
-/// Draws the screen; `footer` takes the place of the help in its last line.
+/// Draws the screen. `footer` replaces the help on the last line.
 fn draw_frame(seen: &Mutex<Seen>, gone: Duration, footer: Option<&str>) {
     let size = screen_size();
     let mut lines = {
@@ -211,11 +214,11 @@ fn draw_frame(seen: &Mutex<Seen>, gone: Duration, footer: Option<&str>) {
     if let (Some(footer), Some(last)) = (footer, lines.last_mut()) {
         *last = frame::fit_line(footer, size.columns);
     }
-    // Home; each line and nothing behind it; nothing below the last.
+    // Move to the top left, clear the rest of each line, and clear everything below the last line.
     let _ = write_terminal(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
 }
 
-/// Reads how large the terminal is.
+/// Returns the size of the terminal.
 fn screen_size() -> ScreenSize {
     match tcgetwinsize(io::stderr().as_fd()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
@@ -225,8 +228,7 @@ fn screen_size() -> ScreenSize {
     }
 }
 
-/// Waits for a key or a signal, at most until it is to be drawn again; returns whether a key was
-/// pressed.
+/// Waits for a key or a signal, at most until the next redraw. Returns whether a key was pressed.
 fn wait_for_input(signals: &UnixStream) -> bool {
     let stdin = io::stdin();
     let mut ends = vec![PollFd::new(signals, PollFlags::IN)];
@@ -234,19 +236,19 @@ fn wait_for_input(signals: &UnixStream) -> bool {
         ends.push(PollFd::new(&stdin, PollFlags::IN));
     }
     let tick = Timespec { tv_sec: 0, tv_nsec: TICK_NS };
-    // After an interrupted poll the signals are read all the same.
+    // If the poll was interrupted, signals are still read afterwards.
     let _ = poll(&mut ends, Some(&tick));
     ends.get(1).is_some_and(|keyboard| keyboard.revents().contains(PollFlags::IN))
 }
 
-/// The keys that were pressed.
+/// Returns the keys that were pressed.
 fn read_keys() -> Vec<u8> {
     let mut keys = [0; 64];
     let read = rustix::io::read(io::stdin().as_fd(), &mut keys).unwrap_or(0);
     keys[..read].to_vec()
 }
 
-/// Counts the received signals.
+/// Returns the number of signals received.
 fn count_signals(signals: &mut UnixStream) -> usize {
     let mut bytes = [0; 16];
     signals.read(&mut bytes).unwrap_or(0)

@@ -1,8 +1,8 @@
-//! The state of a campaign as its events report it, for display.
+//! The state of a campaign as reported by its events, for display.
 //!
-//! [`Seen`] is the principal type: it takes events in and knows nothing of terminals. Rates are
-//! those of each tenth of a second; service times, processors and retransmissions are known once a
-//! pass has ended, since a worker is not interrupted before.
+//! [`Seen`] is the main type. It processes events and is independent of terminals. Rates cover a
+//! tenth of a second each. Service times, CPU usage and retransmissions are only known once a pass
+//! has finished, since workers are not interrupted before.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -19,60 +19,59 @@ use stats::Rate;
 use super::caveats::CaveatSeen;
 use super::label::{Labels, RunLabel};
 
-/// So many rates are kept: a minute of them.
+/// Maximum number of rates to keep: one minute.
 const RATES_MAX: usize = 600;
 /// Intervals shorter than this have no rate, in nanoseconds.
 const INTERVAL_MIN_NS: u64 = 10_000_000;
 /// Maximum number of finished trials to keep: more than a screen shows.
 const ENDED_MAX: usize = 200;
-/// Maximum number of reasons of failed trials to remember.
+/// Maximum number of failure reasons to remember.
 const FAILURES_MAX: usize = 32;
 
-/// The state of a campaign as far as it was reported.
+/// The state of a campaign as reported so far.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The name of the plan.
+    /// Name of the plan.
     pub name: String,
     /// Planned trials; 0 if the number is unknown.
     pub total: usize,
-    /// Runs may get fewer trials than planned, since they end once they are accurate enough.
+    /// Whether runs may get fewer trials than planned because they stop once they are accurate
+    /// enough.
     pub may_end_early: bool,
     /// Position of the current or next trial in the order, from 0. Trials that are not needed, or
-    /// were made before a resumed campaign stopped, are skipped.
+    /// that were run before a campaign was resumed, are skipped.
     pub position: usize,
-    /// Trials that were made before the current one.
+    /// Trials finished by this process before the current one.
     pub made: usize,
-    /// The names of runs.
     pub labels: Labels,
-    /// The name of the current run.
+    /// Name of the current run.
     pub label: RunLabel,
-    /// The current pass.
     pub pass: Option<Pass>,
-    /// The rate that counts for the pass, from time to time, the latest last.
+    /// Recent rates in the unit that matters for the pass, latest last.
     pub rates: VecDeque<f64>,
-    /// Ops and bytes per second, just now.
+    /// Current ops and bytes per second.
     pub now: Option<LiveRate>,
-    /// The current activity of each host, where several work.
+    /// Current rate of each host, if there are several.
     pub hosts: Vec<HostSeen>,
-    /// The pass that ended last.
+    /// The last finished pass.
     pub last: Option<Ended>,
-    /// The last trials that ended, in words.
+    /// Descriptions of the last finished trials.
     pub ended: VecDeque<String>,
-    /// Trials that failed.
+    /// Number of failed trials.
     pub failed: usize,
-    /// Why trials failed, each reason once.
+    /// Why trials failed, once per reason.
     failures: Vec<FailureSeen>,
-    /// Totals for programs, beside all that.
+    /// Totals for metrics.
     totals: Totals,
-    /// The caveats so far, each code once, in order of appearance.
+    /// Caveats so far, once per code, in order of appearance.
     pub caveats: Vec<CaveatSeen>,
     last_ns: u64,
 }
 
-/// Sums since the start, and the last results, for programs.
+/// Sums since the start and the latest results, for metrics.
 #[derive(Debug, Default)]
 struct Totals {
-    /// Trials that ended well.
+    /// Trials that succeeded.
     trials_done: usize,
     /// Trials that were interrupted.
     trials_interrupted: usize,
@@ -80,18 +79,18 @@ struct Totals {
     ops: u64,
     /// Bytes of all intervals.
     bytes: u64,
-    /// The work of the current run.
+    /// Work of the current run.
     work: Work,
-    /// Passes of the trial that ended last.
+    /// Passes of the last finished trial.
     last_trial: Vec<TrialRate>,
 }
 
-/// The first trial that failed for a reason.
+/// The first trial that failed for a given reason.
 #[derive(Debug)]
 struct FailureSeen {
     /// Number of the trial, from 1.
     number: usize,
-    /// The work of its run.
+    /// Work of its run.
     work: String,
     reason: String,
 }
@@ -99,39 +98,37 @@ struct FailureSeen {
 /// One of several hosts.
 #[derive(Debug, Default)]
 pub struct HostSeen {
-    /// The name of the host.
     pub host: String,
-    /// The rate just now; `None` before the first one.
+    /// Current rate; `None` before the first interval.
     pub now: Option<LiveRate>,
     last_ns: u64,
 }
 
-/// A pass that has ended.
+/// A finished pass.
 #[derive(Debug)]
 pub struct Ended {
-    /// The label of the run and pass.
+    /// Label of the run and pass.
     pub what: String,
-    /// Its service times and what was seen of the hosts: all together first, then each host.
+    /// Service times and resource usage: all hosts together first, then each host.
     pub hosts: Vec<Quantiles>,
-    /// How its clients lie, where they were recorded apart.
+    /// Description of its clients, if they were recorded separately.
     pub clients: Option<String>,
 }
 
-/// How long ops of a pass took, from sent to done, and what that cost.
+/// Service times of a pass, from sent to done, and the resources it used.
 #[derive(Debug)]
 pub struct Quantiles {
-    /// The name of the host.
     pub host: String,
-    /// p50, p99 and the largest, in nanoseconds.
+    /// Median, p99 and maximum, in nanoseconds.
     pub times_ns: [u64; 3],
-    /// Processors that were busy, in percent of all.
+    /// CPU usage, in percent of all CPUs.
     pub busy_percent: Option<f64>,
-    /// TCP segments that were sent again.
+    /// TCP segments that were retransmitted.
     pub retransmitted: Option<u64>,
 }
 
 impl Seen {
-    /// Makes the state of a campaign that has not begun.
+    /// Creates the state of a campaign that has not started.
     pub fn of(plan: &Plan) -> Self {
         let adapts = |run: &RunSpec| run.repetition.until_permille > 0;
         Self {
@@ -142,19 +139,19 @@ impl Seen {
         }
     }
 
-    /// Makes the state of a campaign with a number of trials; 0 if that is unknown.
+    /// Creates the state of a campaign with this many trials; 0 if the number is unknown.
     pub fn with_total(name: &str, total: usize) -> Self {
         Self { name: name.to_owned(), total, ..Self::default() }
     }
 
-    /// Handles an event; returns how many caveats, the last ones, are new.
+    /// Handles an event, and returns how many of the last caveats are new.
     pub fn hear(&mut self, event: &Event<'_>) -> usize {
         let known = self.caveats.len();
         match event {
             Event::TrialBegun { position, spec } => {
                 self.position = *position;
                 (self.label, self.pass) = (self.labels.label(spec), None);
-                // Trials in place of disturbed ones come after those that are planned.
+                // Repetitions of disturbed trials come after the planned trials.
                 if self.total > 0 {
                     self.total = self.total.max(position + 1);
                 }
@@ -180,7 +177,7 @@ impl Seen {
         self.caveats.len() - known
     }
 
-    /// Describes the current activity: the run and its pass.
+    /// Describes the current run and pass.
     pub fn doing(&self) -> String {
         match self.pass {
             Some(pass) => self.label.with_pass(pass),
@@ -188,26 +185,26 @@ impl Seen {
         }
     }
 
-    /// The most trials that this process makes; `None` if the number is unknown. Skipped trials
-    /// don't count, so it falls as runs turn out to need fewer.
+    /// Returns the maximum number of trials of this process; `None` if unknown. Skipped trials
+    /// don't count, so it decreases as runs turn out to need fewer.
     pub fn most_trials(&self) -> Option<usize> {
         let ahead = self.total.saturating_sub(self.position);
         if self.total == 0 { None } else { Some(self.made + ahead) }
     }
 
-    /// The number of the current trial, from 1; of the last one if none follows.
+    /// Returns the number of the current trial, from 1, or of the last one if none follows.
     pub fn number(&self) -> usize {
         let next = self.made + 1;
         self.most_trials().map_or(next, |most| next.min(most))
     }
 
-    /// The number of the current trial: `3/12`, `81 of at most 182` if runs may end early, or `3`
-    /// if the number of trials is unknown.
+    /// Describes the number of the current trial: `3/12`, `81 of at most 182` if runs may end
+    /// early, or `3` if the number of trials is unknown.
     pub fn place(&self) -> String {
         self.place_with(" of at most ")
     }
 
-    /// The same for places with little room: `81/≤182`.
+    /// Like [`place`](Self::place), but shorter: `81/≤182`.
     pub fn short_place(&self) -> String {
         self.place_with("/≤")
     }
@@ -221,13 +218,13 @@ impl Seen {
         }
     }
 
-    /// The rate that counts just now, with its unit.
+    /// Returns the current rate with its unit.
     pub fn rate(&self) -> Option<Rate> {
         let (pass, per_s) = (self.pass?, self.rates.back()?);
         Some(Rate::of_pass(pass, *per_s))
     }
 
-    /// Copies what metrics are made of.
+    /// Copies the data for metrics.
     pub fn live(&self, elapsed: Duration) -> Live {
         let mut hosts = Vec::new();
         for HostSeen { host, now, .. } in &self.hosts {
@@ -318,12 +315,12 @@ impl Seen {
         }
     }
 
-    /// Describes the result of a trial. A reason that an earlier trial failed for is not repeated:
-    /// a dead server fails every trial alike.
+    /// Describes the result of a trial. If an earlier trial failed for the same reason, that is not
+    /// repeated: a dead server fails every trial in the same way.
     fn figures_of(&mut self, work: &str, trial: &Trial) -> String {
         let TrialState::Failed(reason) = &trial.state else { return trial_figures(trial) };
         for known in &self.failures {
-            // Names of directories and times differ from trial to trial.
+            // Directory names and times differ from trial to trial, so ignore digits.
             let is_alike =
                 known.work == work && without_digits(&known.reason) == without_digits(reason);
             if is_alike || known.reason == *reason {
@@ -348,7 +345,7 @@ impl Ended {
         let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
         let mut all = Quantiles::of("all", times_ns, None);
         if result.hosts.is_empty() {
-            // One host does all of it, so that its processors are those of the pass.
+            // A single host does all the work, so its CPU usage is that of the pass.
             all.add_telemetry(result.telemetry.first());
         }
         let mut hosts = vec![all];
@@ -378,7 +375,7 @@ impl Quantiles {
     }
 }
 
-/// The slowest and the fastest client of a pass, where they were recorded apart.
+/// Describes the slowest and fastest client of a pass, if clients were recorded separately.
 fn describe_clients(result: &PassResult) -> Option<String> {
     let slowest = result.clients.iter().min_by_key(|client| work_done(client, result.pass))?;
     let fastest = result.clients.iter().max_by_key(|client| work_done(client, result.pass))?;
@@ -387,7 +384,7 @@ fn describe_clients(result: &PassResult) -> Option<String> {
     Some(format!("{count} clients: slowest {slowest}; fastest {fastest}"))
 }
 
-/// The bytes or ops of a client, by what counts for the pass.
+/// Returns the bytes or ops of a client, depending on the unit of the pass.
 const fn work_done(client: &ClientResult, pass: Pass) -> u64 {
     if pass.is_byte_rate() { client.bytes } else { client.ops }
 }
@@ -421,7 +418,7 @@ fn trial_rate(spec: &RunSpec, pass: &PassResult) -> TrialRate {
     TrialRate { work: work_of(spec), pass: pass.pass, rate, service_time_p99_ns }
 }
 
-/// Describes the result of a trial: its figures, or why there are none.
+/// Describes the result of a trial: its rates, or why there are none.
 pub fn trial_figures(trial: &Trial) -> String {
     match &trial.state {
         TrialState::Done => trial.passes.iter().map(pass_figure).collect::<Vec<_>>().join(", "),
@@ -436,8 +433,8 @@ fn pass_figure(pass: &PassResult) -> String {
     format!("{} {}", pass.pass.name(), Rate::of_pass(pass.pass, amount as f64 / seconds))
 }
 
-/// Rates as a line of at most so many columns, the highest as high as a letter; the mean of those
-/// that share a column.
+/// Plots rates as a line of at most this many columns, scaled to the highest rate. Rates that share
+/// a column are averaged.
 pub fn sparkline(rates: impl ExactSizeIterator<Item = f64> + Clone, columns: usize) -> String {
     const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let together = rates.len().div_ceil(columns.max(1)).max(1);
@@ -452,7 +449,7 @@ pub fn sparkline(rates: impl ExactSizeIterator<Item = f64> + Clone, columns: usi
     let mut line = String::new();
     for mean in means {
         let share = if highest > 0.0 { mean / highest } else { 0.0 };
-        // The highest itself would be one step past the last letter.
+        // The maximum itself would be one past the last character.
         line.push(STEPS[((share * STEPS.len() as f64) as usize).min(STEPS.len() - 1)]);
     }
     line

@@ -1,12 +1,12 @@
-//! Lines for another process, which are never waited for while something is measured.
+//! Writes lines for another process without ever waiting for it during a measurement.
 //!
-//! Principal type: [`Stream`]. A pipe has room for 64 KiB; after that a write waits until its
-//! reader reads, and the campaign would wait with it. So a pipe is only written to while it has
-//! room, and further lines are held here, up to a limit that the caller checks. A regular file gets
-//! each line with one call, and nothing is held.
+//! [`Stream`] is the main type. A pipe has room for 64 KiB; after that a write blocks until its
+//! reader reads, and the campaign would block with it. So a pipe is only written to while it has
+//! room, and further lines are held back here, up to a limit that the caller checks. For a regular
+//! file each line is written with a single call, and nothing is held back.
 //!
 //! **Source:** POSIX.1-2017, write(): "Write requests to a pipe or FIFO"; Linux, fs/pipe.c, for
-//! `poll`: a pipe that can be written to has room for `PIPE_BUF` bytes at least.
+//! `poll`: a writable pipe has room for at least `PIPE_BUF` bytes.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -20,16 +20,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-/// Bytes that a pipe with room takes without waiting. **Source:** Linux, `PIPE_BUF`.
+/// Bytes that a writable pipe accepts without blocking. **Source:** Linux, `PIPE_BUF`.
 const AT_ONCE_BYTES: usize = 4096;
 
-/// Bytes of lines that are held for a slow reader at most: some minutes of progress.
+/// Maximum bytes of lines held back for a slow reader: a few minutes of progress.
 const HELD_MAX_BYTES: usize = 1 << 20;
 
-/// Seconds without anything read after which the lines at the end are given up.
+/// If nothing is read for this many seconds, the final lines are dropped.
 const STALLED_S: i64 = 2;
 
-/// How often a FIFO that no process reads yet is opened again, and how many times: 5 s in all.
+/// How often and how many times to retry opening a FIFO without a reader: 5 s in total.
 const READER_TICK: Duration = Duration::from_millis(100);
 const READER_TICKS: u32 = 50;
 
@@ -37,22 +37,22 @@ const READER_TICKS: u32 = 50;
 pub struct Stream {
     /// `None` for stderr.
     file: Option<File>,
-    /// Lines are held where there is no room for them: all but regular files.
+    /// Whether lines are held back if there is no room: true for everything except regular files.
     is_paced: bool,
     held: VecDeque<Vec<u8>>,
     held_bytes: usize,
-    /// Bytes of the first held line that were written.
+    /// Bytes of the first held line that were already written.
     begun_bytes: usize,
 }
 
 impl Stream {
-    /// Opens a file to append to it. A FIFO is waited for until a process reads it, 5 s at most.
+    /// Opens a file for appending. For a FIFO, waits up to 5 s for a reader.
     ///
     /// # Errors
-    /// When it can't be opened, or no process reads the FIFO.
+    /// If it can't be opened or no process reads the FIFO.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
-        // A FIFO without a reader is an error then, in place of a call that doesn't come back.
+        // With this flag, opening a FIFO without a reader fails instead of blocking.
         options.append(true).create(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
         for _ in 0..READER_TICKS {
             match options.open(path) {
@@ -67,7 +67,7 @@ impl Stream {
         Err(io::Error::new(ErrorKind::NotConnected, "it is a FIFO that no process reads"))
     }
 
-    /// Writes to stderr.
+    /// Creates a stream that writes to stderr.
     pub fn stderr() -> Self {
         let is_file = rustix::fs::fstat(io::stderr())
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile);
@@ -78,15 +78,15 @@ impl Stream {
         Self { file, is_paced, held: VecDeque::new(), held_bytes: 0, begun_bytes: 0 }
     }
 
-    /// Says whether so many lines are held for a slow reader that no more should be.
+    /// Returns true if no further lines should be held back.
     pub fn is_full(&self) -> bool {
         self.held_bytes >= HELD_MAX_BYTES
     }
 
-    /// Writes a line, or holds it for a slow reader; never waits for one.
+    /// Writes a line, or holds it back for a slow reader. Never blocks.
     ///
     /// # Errors
-    /// When the file can't be written to any more.
+    /// If the file can't be written any more.
     pub fn write(&mut self, line: String) -> io::Result<()> {
         if !self.is_paced {
             return match &mut self.file {
@@ -99,30 +99,31 @@ impl Stream {
         self.write_held(0)
     }
 
-    /// Writes what is held while there is room for it.
+    /// Writes the lines held back, as long as there is room.
     ///
     /// # Errors
-    /// When the file can't be written to any more.
+    /// If the file can't be written any more.
     pub fn flush(&mut self) -> io::Result<()> {
         self.write_held(0)
     }
 
-    /// Writes all that is held, for as long as the reader reads; returns how many lines it didn't.
+    /// Writes all lines held back, as long as the reader keeps reading. Returns the number of lines
+    /// that were not written.
     ///
     /// # Errors
-    /// When the file can't be written to any more.
+    /// If the file can't be written any more.
     pub fn finish(&mut self) -> io::Result<usize> {
         self.write_held(STALLED_S)?;
         Ok(self.held.len())
     }
 
-    /// Writes held lines while there is room, or is again within so many seconds.
+    /// Writes held lines while there is room, waiting up to `patience_s` for it.
     fn write_held(&mut self, patience_s: i64) -> io::Result<()> {
         while let Some(line) = self.held.front() {
             if !self.has_room(patience_s)? {
                 return Ok(());
             }
-            // A line that fits is written with one call, so that no other writer gets into it.
+            // Write short lines with a single call, so that other writers can't interrupt them.
             let rest = &line[self.begun_bytes..];
             let part = &rest[..rest.len().min(AT_ONCE_BYTES)];
             let written = match &self.file {
@@ -136,7 +137,7 @@ impl Stream {
                 // Another writer was faster.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
-                    // Whatever is held can't be written either.
+                    // The other held lines can't be written either.
                     *self = Self::of(self.file.take(), self.is_paced);
                     return Err(error);
                 }
@@ -152,8 +153,8 @@ impl Stream {
         self.begun_bytes = 0;
     }
 
-    /// Says whether a write would go through at once, now or within so many seconds. A reader that
-    /// is gone counts: the write says so.
+    /// Returns true if a write won't block, waiting up to `patience_s` for that. Also returns true
+    /// if the reader is gone: the write then fails.
     fn has_room(&self, patience_s: i64) -> io::Result<bool> {
         let stderr = io::stderr();
         let file = match &self.file {
@@ -163,7 +164,7 @@ impl Stream {
         let mut ends = [PollFd::new(&file, PollFlags::OUT)];
         match poll(&mut ends, Some(&Timespec { tv_sec: patience_s, tv_nsec: 0 })) {
             Ok(ready) => Ok(ready > 0),
-            // A signal: the campaign is to end, and so is this.
+            // A signal asks the campaign to stop, so stop waiting.
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
@@ -195,7 +196,7 @@ mod tests {
         fifo
     }
 
-    /// Opens the end that reads, without waiting for the other one.
+    /// Opens the reading end without waiting for a writer.
     fn open_reader(fifo: &Path) -> File {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
@@ -209,7 +210,7 @@ mod tests {
         let mut reader = open_reader(&fifo);
         let mut stream = Stream::open(&fifo).unwrap();
         let mut written = String::new();
-        // Lines of more than a page, too: they are written in parts.
+        // Include lines longer than a page, which are written in parts.
         for number in 0.. {
             if stream.is_full() {
                 break;
@@ -235,7 +236,7 @@ mod tests {
         let fifo = fifo(folder.path());
         let reader = open_reader(&fifo);
         let mut stream = Stream::open(&fifo).unwrap();
-        // 16 pages are the room of a pipe.
+        // A pipe has room for 16 pages.
         for _ in 0..20 {
             stream.write(format!("{}\n", "x".repeat(AT_ONCE_BYTES - 1))).unwrap();
         }

@@ -1,4 +1,5 @@
-//! `dfsbench ramp TRACE` and `dfsbench curve TRACE`: the multiple of a load that breaks a target.
+//! `dfsbench ramp TRACE` and `dfsbench curve TRACE`: reports which multiple of a load breaks a
+//! target.
 
 use replay::{LimitFound, Outcome, Verdict};
 
@@ -8,11 +9,11 @@ use super::document::failures_text;
 pub struct Answer {
     /// The answer as a sentence.
     pub text: String,
-    /// Whether it is one: neither interrupted nor limited by the client.
+    /// False if the search was interrupted or limited by the client.
     pub is_known: bool,
 }
 
-/// Says what a search has found.
+/// Describes the result of a search.
 pub fn answer(found: &LimitFound) -> Answer {
     let failures = found.outcomes.first().and_then(failures_words);
     let is_known = !found.is_interrupted
@@ -28,7 +29,7 @@ pub fn answer(found: &LimitFound) -> Answer {
     Answer { text, is_known }
 }
 
-/// Says that operations failed at the lightest load already; `None` if none did.
+/// Reports if operations failed even at the lightest load; `None` if none did.
 fn failures_words(lightest: &Outcome) -> Option<String> {
     (lightest.verdict() == Verdict::Failed).then(|| {
         format!(
@@ -38,7 +39,7 @@ fn failures_words(lightest: &Outcome) -> Option<String> {
     })
 }
 
-/// Says what was found; the trace may have been too short for faster replays.
+/// Describes the result; the trace may have been too short for faster replays.
 fn words(found: &LimitFound) -> String {
     let LimitFound { held, broke, client_limit, is_too_short, .. } = *found;
     match (held, broke, client_limit) {

@@ -1,4 +1,4 @@
-//! Two replays side by side.
+//! Compares two replays side by side.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{input_file, output_file};
 
-/// Compares two stored replays, kind by kind and over time.
+/// Compares two stored replays, by kind of operation and over time.
 ///
 /// # Errors
-/// When one can't be read, they have no speed in common, or the form is not one of replays.
+/// If one can't be read, they have no speed in common, or the format is not available for replays.
 pub fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode, Failure> {
     refuse_rules(args)?;
     let inputs = [before, after].map(PathBuf::from);
@@ -53,7 +53,7 @@ pub fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode
     Ok(End::Ok.into())
 }
 
-/// Tells whether an argument of `dfsbench compare` names a stored replay.
+/// Returns true if an argument of `dfsbench compare` names a stored replay.
 pub fn is_document(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
 }
@@ -61,7 +61,7 @@ pub fn is_document(name: &str) -> bool {
 /// Reads a stored replay.
 ///
 /// # Errors
-/// When it is none, or of a newer release.
+/// If it is not a replay, or was written by a newer release.
 fn read_document(name: &str) -> Result<StoredReplay, Failure> {
     let source = input_file::open_stream(Path::new(name), "replay")?;
     let stored: StoredReplay =
@@ -81,7 +81,7 @@ fn read_document(name: &str) -> Result<StoredReplay, Failure> {
     Ok(stored)
 }
 
-/// Refuses what only campaigns have: a bound that is not examined would look as if it were kept.
+/// Refuses options that only apply to campaigns: a bound that is ignored would seem to be met.
 fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
     for (flag, is_given) in [
         ("--where", !args.only.is_empty()),
@@ -99,8 +99,8 @@ fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the document of two replays side by side, for each speed that both have; `None` where
-/// there is none.
+/// Builds the document that compares two replays at each speed they have in common; `None` if there
+/// is none.
 pub fn of_comparison(before: &StoredReplay, after: &StoredReplay) -> Option<Document> {
     let mut document = Document {
         tool: "dfsbench compare",
@@ -180,7 +180,7 @@ fn pair_table(first: &Outcome, second: &Outcome) -> Table {
     }
 }
 
-/// Puts tenths of the time beside each other; none where a replay has no time line.
+/// Compares tenths of the duration; `None` if a replay has no timeline.
 fn over_time_table(first: &Outcome, second: &Outcome) -> Option<Table> {
     let duration_ns = first.planned_ns.max(second.planned_ns);
     if first.speed.is_none() || duration_ns == 0 {
@@ -218,7 +218,7 @@ fn beside_each_other(before: &[PartSums], after: &[PartSums]) -> Vec<PartSum> {
     let mut pairs = Vec::new();
     for (one, two) in std::iter::zip(before, after) {
         if one.ops > 0 && two.ops > 0 {
-            // Each in the number of operations of the first one.
+            // Scale both to the number of operations of the first one.
             let scale = one.ops as f64 / two.ops as f64;
             pairs.push(PartSum {
                 here: two.response_ns as f64 * scale,

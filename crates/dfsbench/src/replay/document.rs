@@ -1,7 +1,7 @@
 //! A replay as a document.
 //!
-//! Tables, text, Markdown and pages are those of all reports; this module only says what stands in
-//! them.
+//! It is rendered as tables, text, Markdown or pages like any other report; this module only
+//! provides the contents.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,13 +17,13 @@ use trace::Quantiles;
 
 use super::pictures;
 
-/// Names of sections in links.
+/// Anchors of the sections, one per speed.
 pub(super) const IDS: [&str; SPEEDS_MAX] = [
     "figures", "speed-2", "speed-3", "speed-4", "speed-5", "speed-6", "speed-7", "speed-8",
     "speed-9", "speed-10", "speed-11", "speed-12", "speed-13", "speed-14", "speed-15", "speed-16",
 ];
 
-/// Columns in the order in which they leave a terminal.
+/// Columns to drop if a terminal is too narrow, in this order.
 pub(super) const LEAVING: [&str; 9] = [
     "data",
     "ratio p99",
@@ -32,12 +32,13 @@ pub(super) const LEAVING: [&str; 9] = [
     "origin p99",
     "ratio p50",
     "B/A p99",
-    // A replay has the counts of its trace, so those of two are usually equal.
+    // A replay has the same operations as its trace, so the counts of two replays are usually
+    // equal.
     "count B",
     "count A",
 ];
 
-/// Says how fast a replay is.
+/// Describes the speed of a replay.
 pub fn pace_text(pace: Pace) -> String {
     match pace {
         Pace::Open { speed: 1.0 } => "at the speed of the trace".to_owned(),
@@ -47,7 +48,7 @@ pub fn pace_text(pace: Pace) -> String {
     }
 }
 
-/// Returns the pace of a replay that was made.
+/// Returns the pace of a finished replay.
 pub fn pace_of(outcome: &Outcome) -> Pace {
     match outcome.speed {
         Some(speed) => Pace::Open { speed },
@@ -56,7 +57,7 @@ pub fn pace_of(outcome: &Outcome) -> Pace {
     }
 }
 
-/// Makes the document of a replay.
+/// Builds the document of a replay.
 pub fn of_replay(stored: &StoredReplay) -> Document {
     let mut document = Document {
         tool: "dfsbench replay",
@@ -78,7 +79,7 @@ pub fn of_replay(stored: &StoredReplay) -> Document {
     document
 }
 
-/// Identifies a replay: its trace, its target with the version, and when it was made.
+/// Identifies a replay: trace, target with version, and time.
 pub fn identify(stored: &StoredReplay) -> String {
     let what = format!("{} on {} ({})", stored.trace, stored.target, version_text(stored));
     match stored.made_unix_ms {
@@ -87,7 +88,7 @@ pub fn identify(stored: &StoredReplay) -> String {
     }
 }
 
-/// Puts all loads into one table.
+/// Lists all speeds in one table.
 fn speeds_section(outcomes: &[Outcome]) -> Section {
     let mut rows = Vec::new();
     for outcome in outcomes {
@@ -166,7 +167,7 @@ fn outcome_section(stored: &StoredReplay, outcome: &Outcome, id: &'static str) -
     Section { id, heading, blocks, ..Section::default() }
 }
 
-/// Says what each of several hosts did.
+/// Lists what each of several hosts did.
 fn hosts_table(hosts: &[HostOutcome]) -> Table {
     let mut rows = Vec::new();
     for host in hosts {
@@ -230,7 +231,7 @@ fn lateness_text(outcome: &Outcome) -> String {
     )
 }
 
-/// Says what a replay ran on.
+/// Describes what a replay ran on.
 pub fn version_text(stored: &StoredReplay) -> String {
     match stored.version.as_str() {
         StoredReplay::DIRECTORY => "a directory".to_owned(),
@@ -249,8 +250,8 @@ fn calls_text(stored: &StoredReplay, outcome: &Outcome) -> String {
     )
 }
 
-/// Says how a replay went: failures first, then the schedule, then response times beside those of
-/// the trace.
+/// Describes the outcome of a replay: failures first, then the schedule, then response times
+/// compared with those of the trace.
 pub fn verdict_text(outcome: &Outcome) -> String {
     let mut parts = match outcome.verdict() {
         Verdict::Interrupted => {
@@ -279,7 +280,7 @@ pub fn verdict_text(outcome: &Outcome) -> String {
     parts.join("; ")
 }
 
-/// Counts what did not end as in the trace.
+/// Counts operations whose outcome differs from the trace.
 pub(super) fn failures_text(outcome: &Outcome) -> Vec<String> {
     let (failed, skipped) = (outcome.unexpected_errors(), outcome.skipped);
     let unanswered = outcome.ops.saturating_sub(outcome.accounted + skipped);
@@ -318,7 +319,7 @@ fn mean_ratio(outcome: &Outcome) -> Option<SumRatio> {
     ratio_of_sums(&sums)
 }
 
-/// Puts response times beside those of the trace; none if the trace has none.
+/// Compares response times with those of the trace; `None` if the trace has none.
 fn times_text(outcome: &Outcome) -> Option<String> {
     let SumRatio { ratio, interval } = mean_ratio(outcome)?;
     let mut text = format!("Mean response time: {}x that of the trace", three_digits(ratio));
@@ -391,7 +392,7 @@ fn kind_row(kind: &KindOutcome) -> Vec<Cell> {
     cells
 }
 
-/// Pairs the response times here with those of the trace.
+/// Pairs the response times of the replay with those of the trace.
 fn beside_origin(parts: &[PartSums]) -> Vec<PartSum> {
     let mut pairs = Vec::new();
     for part in parts {
@@ -411,7 +412,7 @@ pub(super) fn ratio_text(found: Option<SumRatio>) -> String {
     }
 }
 
-/// Says what of the trace was not replayed.
+/// Lists the parts of the trace that were not replayed.
 fn left_out(stored: &StoredReplay) -> Vec<String> {
     let mut lines = Vec::new();
     if !stored.without_counterpart.is_empty() {
@@ -475,7 +476,7 @@ pub(super) mod tests {
             "own_lateness": quantiles(10), "clock_error_ns": 40_000})
     }
 
-    /// A replay at a speed, with this response time in each of twenty parts.
+    /// Builds a replay at one speed, with this response time in each of its twenty parts.
     fn outcome(speed: f64, response_ns: u64) -> Value {
         let mut parts = Vec::new();
         let mut timeline = Vec::new();
@@ -497,7 +498,7 @@ pub(super) mod tests {
             "hosts": [host("h1", 12), host("h2", 8)], "timeline": timeline})
     }
 
-    /// A replay at two speeds.
+    /// Builds a replay at two speeds.
     pub(in crate::replay) fn stored(response_ns: u64) -> StoredReplay {
         let made = json!({"dfsbench_replay": 1, "made_by": "dfsbench", "trace": "nfs.dfst",
             "target": "nfs://server/export", "version": "3", "tree_objects": 3,
@@ -536,7 +537,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Says how a replay went whose reads took this long, beside 1 ms in the trace.
+    /// Returns the verdict on a replay whose reads took this long, compared with 1 ms in the trace.
     fn verdict(response_ns: u64, change: impl Fn(&mut Value)) -> String {
         let mut made = outcome(1.0, response_ns);
         for field in ["unexpected_errors", "skipped"] {
@@ -580,7 +581,7 @@ pub(super) mod tests {
             verdict(1_129_000_000, |_| ()),
             "on schedule, but slower than the trace; response times 1129x those of the trace"
         );
-        // The median of one kind is enough, unless it is the lateness of this client.
+        // A slow median of a single kind is enough, unless this client was late itself.
         let rare = |made: &mut Value| made["kinds"][0]["response"]["p50"] = 9_000_000.into();
         assert!(verdict(1_000_000, rare).starts_with("on schedule, but slower"));
         let late = |made: &mut Value| {

@@ -1,11 +1,11 @@
-//! The time lines of replays, as pictures.
+//! Plots of replays over time.
 
 use replay::Outcome;
 use report::Picture;
 use report::over_time::{Event, OverTime, Scale, TimeLine, TimePoint};
 
-/// Draws the time lines of a replay: response times beside those of the trace, and what was done
-/// beside what was scheduled. A replay as fast as the order allows has none.
+/// Plots a replay over time: response times compared with those of the trace, and completed
+/// compared with scheduled operations. A replay as fast as the order allows has no plots.
 pub fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
     if outcome.speed.is_none() {
         return Vec::new();
@@ -26,7 +26,7 @@ pub fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
     draw(id, lines(responses), event, lines(counts), notes)
 }
 
-/// Draws the time lines of two replays together.
+/// Plots two replays over time in the same charts.
 pub fn of_pair(first: &Outcome, second: &Outcome, id: &str) -> Vec<Picture> {
     if first.speed.is_none() {
         return Vec::new();
@@ -38,7 +38,7 @@ pub fn of_pair(first: &Outcome, second: &Outcome, id: &str) -> Vec<Picture> {
     draw(id, lines(responses), None, lines(counts), Vec::new())
 }
 
-/// Names the points of each line.
+/// Builds lines from names and points.
 fn lines<const N: usize>(named: [(&str, Vec<TimePoint>); N]) -> Vec<TimeLine> {
     let mut lines = Vec::with_capacity(N);
     for (name, points) in named {
@@ -47,7 +47,7 @@ fn lines<const N: usize>(named: [(&str, Vec<TimePoint>); N]) -> Vec<TimeLine> {
     lines
 }
 
-/// Draws response times, with an event where there is one, and what was done by when.
+/// Plots response times, with an event if there is one, and completed operations over time.
 fn draw(
     id: &str,
     responses: Vec<TimeLine>,
@@ -77,7 +77,7 @@ fn draw(
     pictures
 }
 
-/// Returns the mean response time of what was scheduled in a part of the time.
+/// Returns the mean response time of operations scheduled within a time range.
 pub fn mean_response_ns(outcome: &Outcome, from_ns: u64, to_ns: u64) -> Option<u64> {
     let (mut count, mut sum_ns) = (0_u64, 0_u128);
     for slice in &outcome.timeline {
@@ -99,7 +99,7 @@ fn responses(outcome: &Outcome) -> Vec<TimePoint> {
     points
 }
 
-/// Counts up what was scheduled and what was done by the end of each slice.
+/// Accumulates the scheduled and completed operations at the end of each slice.
 fn progress(outcome: &Outcome) -> (Vec<TimePoint>, Vec<TimePoint>) {
     let (mut scheduled, mut done) = (Vec::new(), Vec::new());
     let (mut scheduled_ops, mut done_ops) = (0, 0);

@@ -1,4 +1,4 @@
-//! The arguments of a replay, as they are used.
+//! Parses the arguments of a replay.
 
 use model::units::parse_time_ns;
 use model::work::replay_directory;
@@ -9,10 +9,10 @@ use crate::args::ReplayArgs;
 use crate::calendar;
 use crate::exit::Failure;
 
-/// Slowest and fastest replay.
+/// Minimum and maximum speed of a replay.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
-/// The arguments as they are used.
+/// The parsed arguments.
 pub struct Request {
     pub paces: Vec<Pace>,
     pub rounds: Rounds,
@@ -40,10 +40,10 @@ pub fn check_hosts(args: &ReplayArgs) -> Result<(), Failure> {
     )))
 }
 
-/// Reads the arguments.
+/// Parses the arguments.
 ///
 /// # Errors
-/// When one can't be used, or two exclude each other.
+/// If one is invalid or two exclude each other.
 pub fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
     let mut paces = Vec::new();
     for text in &args.speed {
@@ -100,7 +100,8 @@ pub fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
             )));
         }
         Some(name) => name.clone(),
-        // A server has clients on many hosts, whose processes may have one number.
+        // Clients on different hosts may have the same process ID, so that isn't unique on a
+        // server.
         None => replay_directory(calendar::token()),
     };
     let tree_use = match &args.tree {
@@ -111,7 +112,7 @@ pub fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
     Ok(Request { paces, rounds, window, directory, tree_use })
 }
 
-/// Reads how often a trace is replayed: `5`, or `10m`.
+/// Parses how often a trace is replayed: `5` or `10m`.
 fn read_rounds(text: &str) -> Result<Rounds, Failure> {
     if let Ok(count) = text.parse::<u64>()
         && count > 0
@@ -126,8 +127,7 @@ fn read_rounds(text: &str) -> Result<Rounds, Failure> {
     }
 }
 
-/// Reads a part of a trace: `10s..40s`, `10s..` or `..40s`, or times of day such as
-/// `10:00..10:05`.
+/// Parses a part of a trace: `10s..40s`, `10s..`, `..40s`, or times of day such as `10:00..10:05`.
 fn read_window(text: &str) -> Result<Window, Failure> {
     let bad = |why: &str| {
         Failure::Usage(format!(
@@ -145,7 +145,7 @@ fn read_window(text: &str) -> Result<Window, Failure> {
     Ok(Window { from, to })
 }
 
-/// Reads an instant of a trace; `None` where it is none.
+/// Parses a moment of a trace; `None` if it is invalid.
 fn read_moment(text: &str, otherwise_ns: u64) -> Option<Moment> {
     if text.is_empty() {
         return Some(Moment::After(otherwise_ns));

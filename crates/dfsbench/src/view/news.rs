@@ -1,7 +1,7 @@
-//! Watches the results file for changes, for pages that wait for them.
+//! Tracks changes of the results file for pages that wait for them.
 //!
-//! [`News`] is the principal type: one thread reads the file and notes changes; any number of
-//! connections wait. Changes are kept a while, so that a client that asks late misses none.
+//! [`News`] is the main type: one thread reads the file and records changes, and any number of
+//! connections wait. Changes are kept for a while, so that a client that asks late misses none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use model::{CampaignLine, CampaignState};
 
 use crate::output::lock_always;
 
-/// Number of changes that are kept; a client that missed more gets all campaigns.
+/// Maximum number of changes to keep. A client that missed more gets all campaigns.
 const KEPT_MAX: usize = 64;
 
 /// The changes so far.
@@ -30,22 +30,22 @@ struct History {
 }
 
 impl News {
-    /// Compares the list of campaigns, and those that a process makes now, with the last one, and
-    /// wakes the waiting clients where it changed.
+    /// Compares the campaigns, and those that are currently being run, with the last update, and
+    /// wakes the waiting clients if anything changed.
     pub fn update(&self, lines: &[CampaignLine], running: Vec<i64>) {
         let mut history = self.lock_history();
         let mut gone = std::mem::take(&mut history.known);
         let mut changed = Vec::new();
         for line in lines {
             let now = (line.state, line.trials);
-            // What is left of the old list afterwards was removed from the file.
+            // Campaigns that remain in the old list were removed from the file.
             if gone.remove(&line.id) != Some(now) {
                 changed.push(line.id);
             }
             history.known.insert(line.id, now);
         }
         changed.extend(gone.into_keys());
-        // A process that was killed changes nothing in the file.
+        // A killed process changes nothing in the file, so compare the running campaigns, too.
         let before = std::mem::replace(&mut history.running, running);
         for id in &before {
             if !history.running.contains(id) && !changed.contains(id) {
@@ -68,12 +68,12 @@ impl News {
         self.more.notify_all();
     }
 
-    /// The campaigns that a process makes now.
+    /// Returns the campaigns that are currently being run by a process.
     pub fn running(&self) -> Vec<i64> {
         self.lock_history().running.clone()
     }
 
-    /// Numbers the state that is known now.
+    /// Returns the version of the current state.
     pub fn version(&self) -> u64 {
         self.lock_history().version
     }
@@ -82,14 +82,14 @@ impl News {
         lock_always(&self.history)
     }
 
-    /// Waits for a change after a version; returns the new version, and the campaigns that changed
-    /// since. `None` where nothing changed for `patience`.
+    /// Waits for a change after a version. Returns the new version and the campaigns that changed
+    /// since, or `None` if nothing changed for `patience`.
     pub fn wait_since(&self, version: u64, patience: Duration) -> Option<(u64, Vec<i64>)> {
         let waited = self.more.wait_timeout_while(self.lock_history(), patience, |history| {
             history.version == version
         });
         let (history, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        // A page of an earlier `dfsbench view` may name a version that this one never had.
+        // A page of an earlier `dfsbench view` may ask for a version that this one never had.
         let missed = history.version.checked_sub(version).unwrap_or(history.version);
         if missed == 0 {
             return None;
@@ -129,7 +129,7 @@ mod tests {
         for trials in 3..200 {
             news.update(&[line(1, trials)], Vec::new());
         }
-        // Too long ago, and a version that never was: everything.
+        // For a version that is too old or never existed, everything is returned.
         assert_eq!(news.wait_since(1, soon), Some((200, vec![1])));
         assert_eq!(news.wait_since(999, soon), Some((200, vec![1])));
     }

@@ -1,8 +1,8 @@
-//! The pages that are served, made from a copy of the results file.
+//! Renders the pages to be served from a copy of the results file.
 //!
-//! [`Pages`] is the principal type. One page is made at a time, so that memory is bounded by the
-//! largest campaign, and the last one is kept: a page that is requested again costs nothing as
-//! long as the file has not changed.
+//! [`Pages`] is the main type. Pages are rendered one at a time, so that memory use is bounded by
+//! the largest campaign. The last page is cached: requesting it again costs nothing as long as the
+//! file hasn't changed.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ use crate::output::lock_always;
 use crate::temporary::Folder;
 use crate::{memory_guard, metrics};
 
-/// The page for Prometheus: the report of the last campaign, or of `?campaign=N`.
+/// The page for Prometheus: metrics of the latest campaign, or of `?campaign=N`.
 const METRICS: &str = "metrics";
 
 /// Renders the pages of a results file.
@@ -29,19 +29,19 @@ pub struct Pages {
 
 struct Maker {
     store: Store,
-    /// The directory of the copy; `None` once there is no more to come.
+    /// Directory of the copy; `None` once no more pages are rendered.
     folder: Option<Folder>,
-    /// The copy, and which state of the file it is.
+    /// The copy, and the version of the file that it was made from.
     copied: Option<(Store, i64)>,
-    /// The last page: its request, the state of the file, and the answer.
+    /// The last page: its request, the version of the file, and the response.
     last: Option<(String, i64, Answer)>,
 }
 
 impl Pages {
-    /// Makes pages of an open results file.
+    /// Creates a renderer for an open results file.
     ///
     /// # Errors
-    /// When there is no space for a copy of the file.
+    /// If there is no space for a copy of the file.
     pub fn new(store: Store, news: Arc<News>) -> Result<Self, Failure> {
         let folder = Folder::for_copies().map_err(|error| Failure::Output {
             what: "a copy of the results file".to_owned(),
@@ -54,13 +54,12 @@ impl Pages {
         })
     }
 
-    /// Removes the copy, whatever connections are still there.
+    /// Removes the copy even if there are still connections.
     pub fn close(&self) {
         let mut maker = lock_always(&self.maker);
         (maker.copied, maker.last, maker.folder) = (None, None, None);
     }
 
-    /// Answers with the metrics of the last campaign.
     pub fn answer_metrics(&self) -> Answer {
         self.answer(METRICS, &Request::default())
     }
@@ -68,7 +67,7 @@ impl Pages {
     /// Answers a request below the token: `metrics`, ``, `campaign/7`, `compare?before=1&after=2`.
     pub fn answer(&self, page: &str, request: &Request) -> Answer {
         let mut maker = lock_always(&self.maker);
-        // First, so that what changes from now on is news to the page.
+        // Get the version first, so that the page is notified of any change from now on.
         let served = ViewPages { version: self.news.version(), running: self.news.running() };
         let key = format!("{page}?{} {}", request.query, served.version);
         match maker.make_or_reuse(key, page, request, &served) {
@@ -85,7 +84,7 @@ impl Pages {
 }
 
 impl Maker {
-    /// Returns the last page where the request and the file are the same, else a new one.
+    /// Returns the last page if the request and the file are the same, or renders a new one.
     fn make_or_reuse(
         &mut self,
         key: String,
@@ -105,7 +104,8 @@ impl Maker {
         Ok(answer)
     }
 
-    /// Describes a failure by the file itself: users don't know of its copy.
+    /// Replaces the path of the copy in an error by that of the file, since users only know the
+    /// latter.
     fn describe_failure(&self, failure: &StoreError) -> String {
         let message = failure.to_string();
         match &self.copied {
@@ -117,12 +117,12 @@ impl Maker {
         }
     }
 
-    /// Brings the copy up to date; returns the number of its state.
+    /// Updates the copy if necessary, and returns its version.
     fn update_copy(&mut self) -> Result<i64, StoreError> {
         let state = self.store.data_version()?;
         let is_current = matches!(&self.copied, Some((_, known)) if *known == state);
         if !is_current {
-            // The old copy is closed before it is written over.
+            // Close the old copy before overwriting it.
             self.copied = None;
             if let Some(folder) = &self.folder {
                 let path = folder.path().join("copy.db");
@@ -133,7 +133,6 @@ impl Maker {
         Ok(state)
     }
 
-    /// The name of the results file, without its folder.
     fn file_name(&self) -> String {
         self.store.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
@@ -178,7 +177,7 @@ fn ok_answer(body: String) -> Answer {
     Answer { status: "200 OK", content_type: http::HTML, fields: "", body }
 }
 
-/// Makes a page of campaigns where memory suffices for them, else one that says so.
+/// Renders a page of campaigns if they fit into memory, or else one that explains why not.
 fn within_memory(
     copy: &Store,
     ids: &[i64],

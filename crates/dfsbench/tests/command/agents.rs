@@ -54,7 +54,7 @@ fn ask(remote: &mut Remote, order: Order) -> Result<Report, Gone> {
     }
 }
 
-/// Has the workers of the mix start.
+/// Makes the workers start the mix.
 fn begin_mix(remote: &mut Remote) -> Result<(), Gone> {
     let (pass, share) = (Pass::Mix, Share::whole(1));
     assert_eq!(ask(remote, Order::Prepare(pass))?, Report::Prepared);
@@ -62,7 +62,7 @@ fn begin_mix(remote: &mut Remote) -> Result<(), Gone> {
     remote.send(Order::Go { start_ns: 0 })
 }
 
-/// Makes the mix.
+/// Runs the mix.
 fn mix(remote: &mut Remote) -> Result<Report, Gone> {
     begin_mix(remote)?;
     loop {
@@ -139,7 +139,7 @@ fn notices_killed_agent_at_once() {
     let gone = ask(&mut remote, Order::Clock).unwrap_err();
     assert_eq!(gone.to_string(), "host h: the agent is gone");
     assert!(begun.elapsed() < SOON);
-    // And it does not reappear.
+    // And the agent stays gone.
     assert_eq!(ask(&mut remote, Order::Clock), Err(gone));
 }
 
@@ -188,7 +188,7 @@ fn gives_up_silent_agent_after_stop() {
 fn keeps_agent_that_works_longer() {
     let cli = Cli::new();
     let mut remote = start(&mut agent()).unwrap();
-    // Preparing such a file makes no progress reports.
+    // Preparing a file of this size sends no progress reports.
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 4_500)), Ok(Report::Begun(_))));
     let ran = mix(&mut remote);
     assert!(matches!(ran, Ok(Report::Ran(_))), "{ran:?}");
@@ -296,6 +296,7 @@ fn cleans_up_after_signal() {
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
     signal(process_of(&remote), Signal::TERM);
     within(SOON, "the end", || std::fs::read_dir(cli.target()).unwrap().count() == 0);
-    // Its clock is read by the thread that reads the stream, so it may answer until it has ended.
+    // The clock is read by the thread that reads the stream, so it may answer until the process
+    // exits.
     within(SOON, "the end of its process", || ask(&mut remote, Order::Clock).is_err());
 }

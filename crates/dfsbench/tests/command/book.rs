@@ -14,7 +14,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").canonicalize().unwrap()
 }
 
-/// The pages, with their paths below `docs`.
+/// Returns the pages with their paths below `docs`.
 fn pages() -> Vec<(String, String)> {
     let all = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -29,8 +29,8 @@ fn pages() -> Vec<(String, String)> {
     paths.map(read).collect()
 }
 
-/// The lines of a page's code that begin with `dfsbench`, without what explains them and where
-/// their output goes, as words.
+/// Returns the commands in a page's code blocks that begin with `dfsbench`, split into words,
+/// without comments and redirections.
 fn commands(page: &str) -> Vec<Vec<String>> {
     let mut fenced = false;
     let code = page.lines().filter(|line| {
@@ -44,7 +44,7 @@ fn commands(page: &str) -> Vec<Vec<String>> {
     lines.map(|line| words(&line[..end(line).unwrap_or(line.len())])).collect()
 }
 
-/// Splits a line as a shell does: quotes hold words together.
+/// Splits a line into words like a shell, respecting quotes.
 pub fn words(line: &str) -> Vec<String> {
     let parts = line.split('\'').enumerate().flat_map(|(index, part)| match index % 2 {
         0 => part.split_whitespace().map(str::to_owned).collect(),
@@ -53,7 +53,7 @@ pub fn words(line: &str) -> Vec<String> {
     parts.skip(1).collect()
 }
 
-/// Puts what a machine without servers has in place of what a page names.
+/// Replaces servers and directories named on a page by ones that exist on the test machine.
 pub fn replaced(words: &[String], server: &str) -> Vec<String> {
     let replace = |word: &String| match word.as_str() {
         "nfs://server" => format!("nfs://127.0.0.1:{server}"),
@@ -76,11 +76,11 @@ fn the_tutorials_can_be_followed() {
             let words = replaced(&words, &served.port().to_string());
             let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
             if words.is_empty() {
-                // The whole of it takes a minute; another test makes it.
+                // The complete run takes a minute and is covered by another test.
                 words.extend(["run", "null", "--workload", "stream", "--trials", "1"]);
             }
             let end = cli.run(&words);
-            // What was measured on a busy machine may be invalid.
+            // On a busy machine, results may be invalid.
             let measured = words[0] == "run" && end.code == 4;
             assert!(end.code == 0 || measured, "{name}: {words:?}: {end:?}");
         }
@@ -145,7 +145,7 @@ fn links_all_pages_of_book() {
     }
 }
 
-/// The links of a page that stay within the repository.
+/// Returns the links of a page within the repository.
 fn links(page: &str) -> Vec<&str> {
     let starts = page.match_indices("](").map(|(at, _)| &page[at + 2..]);
     let links = starts.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);

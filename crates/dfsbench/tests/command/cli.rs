@@ -9,7 +9,7 @@ pub struct Cli {
     folder: tempfile::TempDir,
 }
 
-/// How the program ended.
+/// Exit code and output of the program.
 #[derive(Debug)]
 pub struct End {
     pub code: i32,
@@ -29,7 +29,7 @@ impl Cli {
         self.folder.path()
     }
 
-    /// The directory to measure.
+    /// Directory to measure.
     pub fn target(&self) -> PathBuf {
         self.folder().join("target")
     }
@@ -47,7 +47,7 @@ impl Cli {
         End::of(self.command(args).output().unwrap())
     }
 
-    /// Runs and expects one clear error and nothing left behind.
+    /// Runs the program, and expects one clear error and no new files.
     pub fn refused(&self, args: &[&str], code: i32, words: &[&str]) {
         let before = self.entries();
         let end = self.run(args);
@@ -61,10 +61,10 @@ impl Cli {
         self.assert_target_is_empty();
     }
 
-    /// Repeats a question until the answer is right; the closure returns the answer, and whether it
-    /// is right. If other processes use the CPUs, the answer is that this host was short of CPU
-    /// time, and that results say nothing about the server: then the question is repeated, three
-    /// times in all. Any other answer is wrong. Returns whether a right one was given.
+    /// Repeats a check until it succeeds; the closure returns the answer and whether it is right.
+    /// If other processes use the CPUs, the answer says that this host was short of CPU time and
+    /// that the results say nothing about the server. Then the check is repeated, up to three times
+    /// in total. Any other wrong answer fails the test. Returns whether a right answer was given.
     pub fn unless_limited(ask: impl Fn() -> (String, bool)) -> bool {
         (1..=3).any(|_| {
             let (sentence, is_right) = ask();
@@ -107,7 +107,7 @@ impl Served {
         Self::of(cli, &[&["serve"], args].concat())
     }
 
-    /// Anything that prints its address first.
+    /// Starts any command that prints its address first.
     pub fn of(cli: &Cli, args: &[&str]) -> Self {
         let mut command = cli.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null());

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::cli::{Cli, Served};
 
-/// A campaign whose mixes wait: its op rate is known well enough.
+/// Runs a campaign of mixes, whose op rates are accurate.
 fn campaign(cli: &Cli, results: &str, more: &[&str]) {
     let usual = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--trials", "4"];
     let args = [&usual, more, &["--results", results]].concat();
@@ -12,7 +12,7 @@ fn campaign(cli: &Cli, results: &str, more: &[&str]) {
     assert_eq!(end.code, 0, "{end:?}");
 }
 
-/// Copies a results file, in which everything then took 100 times as long.
+/// Copies a results file and makes everything in it take 100 times as long.
 fn slow_down(cli: &Cli, from: &str, to: &str) {
     let path = cli.folder().join(to);
     std::fs::copy(cli.folder().join(from), &path).unwrap();
@@ -36,7 +36,7 @@ fn exits_1_only_for_loss() {
     for side in ["before: fast.db, campaign 1 (", "after: slow.db, campaign 1 ("] {
         assert!(loss.stdout.contains(side), "{side}: {}", loss.stdout);
     }
-    // However much the trials scatter, they don't lose 99 %.
+    // However noisy the trials are, they don't lose 99 %.
     let same = cli.run(&["compare", "fast.db", "fast.db", "--max-loss", "99%"]);
     assert_eq!((loss.code, gain.code, same.code), (1, 0, 0), "{loss:?} {gain:?}");
     assert!(loss.stdout.contains("Rates: 1 lower"), "{}", loss.stdout);
@@ -50,7 +50,7 @@ fn exits_1_only_for_loss() {
 #[test]
 fn reports_slowdown_to_build_server() {
     let cli = Cli::new();
-    // In the one, ops wait for their turn; in the other, they never do.
+    // With one depth ops have to queue, with the other they never do.
     campaign(&cli, "fast.db", &["--queue-depth", "1"]);
     campaign(&cli, "slow.db", &["--queue-depth", "64"]);
     let compare = |before, after, more: &[&str]| {
@@ -129,7 +129,7 @@ fn exits_4_for_undecided_bound() {
     // More trials don't help a row whose trials scatter this much.
     let wide = compare("wide.db", &[]);
     assert!(wide.code == 4 && wide.stdout.contains("with `wide-interval` the sides"), "{wide:?}");
-    // Without a cause nothing is inconclusive.
+    // Without a reason nothing is inconclusive.
     let kept = compare("quiet.db", &[]);
     assert!(kept.code == 0 && !kept.stdout.contains("Inconclusive"), "{kept:?}");
     scatter(&cli, "slower.db", [150, 151, 149, 150]);
@@ -141,7 +141,7 @@ fn exits_4_for_undecided_bound() {
 #[test]
 fn ignores_chance_differences_of_schedule() {
     let cli = Cli::new();
-    // A small load for a short time: by chance the numbers of arrivals lie some 10 % apart.
+    // With a small load over a short time, the numbers of arrivals differ by about 10 % by chance.
     let load = ["--rate", "5000", "--arrivals", "poisson"];
     for (results, seed) in [("one.db", "1"), ("other.db", "2")] {
         campaign(&cli, results, &[&load[..], &["--seed", seed]].concat());
@@ -162,7 +162,7 @@ fn ignores_chance_differences_of_schedule() {
 fn factors_are_ranked() {
     let cli = Cli::new();
     campaign(&cli, "dfsbench.db", &["--queue-depth", "1,32", "--read-percent", "30,70"]);
-    // A busy machine may make any trial slow; a depth of 1 takes 100 times as long all the same.
+    // A busy machine may slow down any trial, so make those with depth 1 clearly slower.
     let db = Connection::open(cli.folder().join("dfsbench.db")).unwrap();
     let slow = "UPDATE passes SET window_ns = window_ns * 100 WHERE trial_id IN (SELECT t.id FROM \
                 trials t JOIN settings s ON s.run_id = t.run_id \
@@ -180,7 +180,7 @@ fn joins_files_with_kernel_as_factor() {
     campaign(&cli, "dfsbench.db", &["--read-percent", "30,70"]);
     campaign(&cli, "other.db", &["--read-percent", "30,70"]);
     let db = Connection::open(cli.folder().join("other.db")).unwrap();
-    // The same host with another kernel, which takes 100 times as long.
+    // The same host with a different kernel that is 100 times slower.
     let kernel = "UPDATE facts SET value = 'Linux 2.2.19' WHERE name = 'kernel'";
     assert_eq!(db.execute(kernel, []).unwrap(), 1);
     assert_eq!(db.execute("UPDATE passes SET window_ns = window_ns * 100", []).unwrap(), 8);

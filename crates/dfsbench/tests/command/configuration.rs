@@ -1,4 +1,4 @@
-//! Defaults of flags from the configuration file and the environment.
+//! Default flags from the configuration file and the environment.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::cli::{Cli, End};
 const RUN: [&str; 6] = ["run", "null", "--workload", "stream", "--format", "csv"];
 
 impl Cli {
-    /// Writes the configuration file of this cli.
+    /// Writes the configuration file.
     fn configure(&self, text: &str) {
         let folder = self.folder().join("config/dfsbench");
         std::fs::create_dir_all(&folder).unwrap();
@@ -63,7 +63,7 @@ fn prefers_plan_over_configuration() {
     std::fs::write(cli.folder().join("plan.toml"), plan).unwrap();
     let dry = cli.run(&["run", "plan.toml", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
-    // What is written is 8 MiB in each trial; 4 KiB would be named.
+    // Each trial writes 8 MiB; a size of 4 KiB would show up.
     assert!(dry.stdout.contains("8 MiB") && !dry.stdout.contains("4 KiB"), "{}", dry.stdout);
     assert!(dry.stdout.contains("= 3 trials"), "{}", dry.stdout);
     let dry = cli.run(&["run", "plan.toml", "--dry-run", "--thorough", "--file-size", "16MiB"]);

@@ -1,9 +1,9 @@
-//! `dfsbench curve`: load points, what was sustained, and the heaviest load under a bound.
+//! `dfsbench curve`: load points, sustained loads, and the maximum load under a bound.
 
 use crate::cli::{Cli, End, Served};
 
-/// A server with exponential service of 4 ms, and one call in flight: a queue with one server, that
-/// sustains 250 op/s.
+/// A server with an exponential service time of 4 ms and one call at a time: a single-server queue
+/// that sustains 250 op/s.
 const QUEUE: [&str; 2] = ["--fault", "service_time exponential 4ms"];
 
 /// Reads one after the other, so that nothing else is in the queue.
@@ -26,7 +26,7 @@ fn curve(cli: &Cli, url: &str, flags: &[&str]) -> End {
     cli.run(&[&["curve", url, "--quiet"], &READS[..], flags].concat())
 }
 
-/// What the campaign found, as programs read it.
+/// Returns the JSON results of the campaign.
 fn found(cli: &Cli) -> serde_json::Value {
     let json = cli.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -77,7 +77,7 @@ fn does_not_sustain_impossible_load() {
 #[test]
 fn finds_heaviest_load_under_bound() {
     let cli = Cli::new();
-    // 50 op/s: what a busy machine adds to 20 ms leaves most of it.
+    // At 50 op/s, delays of a busy machine are small compared with 20 ms.
     let served = Served::start(&cli, &["--fault", "service_time 20ms on READ"]);
     let flags = ["--max-load", "100", "--duration", "2s", "--bound", "80ms"];
     let end = curve(&cli, &served.url, &flags);
@@ -86,8 +86,8 @@ fn finds_heaviest_load_under_bound() {
     let curve = &found["figures"]["curves"][0];
     let points = curve["load_points"].as_array().unwrap();
     assert!(points.len() <= 7, "{} load points, where a curve has 10", points.len());
-    // 20 ms x (1 + u / (2 (1 - u))) is 80 ms where a share u of 86 % is used, 43 op/s; where it
-    // takes 50 ms instead of 20 it is at 11 op/s. Never are more done than 50, and an end.
+    // 20 ms x (1 + u / (2 (1 - u))) reaches 80 ms at a utilization u of 86 %, which is 43 op/s, or
+    // 11 op/s if a call takes 50 ms instead of 20. More than 50 op/s are never possible.
     let load = curve["under_bound_ops_per_s"].as_f64().unwrap();
     assert!((8.0..52.0).contains(&load), "{load}: {found}");
     let keeps = |point: &&serde_json::Value| {
@@ -97,7 +97,7 @@ fn finds_heaviest_load_under_bound() {
     let offered = |point: &serde_json::Value| point["asked_ops_per_s"].as_u64().unwrap();
     let kept = points.iter().filter(keeps).max_by_key(|point| offered(point)).unwrap();
     assert_eq!(kept["achieved_ops_per_s"].as_f64(), Some(load), "{found}");
-    // The next one that was tried does not keep it, and is near.
+    // The next higher load exceeded the bound and is close.
     let above = points.iter().map(offered).filter(|load| *load > offered(kept)).min().unwrap();
     assert!(above - offered(kept) <= 3, "{found}");
     let sentence = found["sentences"][0].as_str().unwrap();
@@ -135,11 +135,11 @@ fn finds_heaviest_load_by_default() {
     let sentence = end.stdout;
     assert!(sentence.contains("The heaviest load is the rate of a closed loop of"), "{sentence}");
     assert!(sentence.contains("LADDIS-like mix `sfs3-like-v3`"), "{sentence}");
-    // It is a campaign like any other.
+    // It is stored like any other campaign.
     assert_eq!(cli.run(&["resume"]).code, 2);
 }
 
-/// Draws a curve of a server with this service time into a file of its own.
+/// Measures the curve of a server with this service time and stores it in a separate file.
 fn drawn(cli: &Cli, results: &str, service_time: &str) {
     let served = Served::start(cli, &["--fault", &format!("service_time {service_time}")]);
     // The same times for all: how many calls are scheduled at once is not left to chance.
@@ -149,7 +149,7 @@ fn drawn(cli: &Cli, results: &str, service_time: &str) {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
 }
 
-/// Draws the curves of a server, of the same again, and of a slow one, at one moment.
+/// Measures a server, the same server again and a slow one, all in parallel.
 fn draw_all(cli: &Cli) {
     let servers = [("one.db", "2ms"), ("same.db", "2ms"), ("slow.db", "20ms")];
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! `dfsbench durability`: servers that keep what they promise, servers that lie, and bad input.
+//! `dfsbench durability`: servers that keep their promises, servers that lie, and invalid input.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use serde_json::Value;
 
 use crate::cli::{Cli, End};
 
-/// Measures, and returns the findings as programs read them.
+/// Runs a measurement and returns the findings as JSON.
 fn measured(cli: &Cli, code: i32, flags: &[&str]) -> Value {
     let end = cli.run(&[&["durability", "--quiet", "--format", "json"], flags].concat());
     assert_eq!((end.code, end.stderr.as_str()), (code, ""), "{flags:?}: {end:?}");
     serde_json::from_str(&end.stdout).unwrap()
 }
 
-/// The rows of the first event.
+/// Returns the rows of the first event.
 fn rows(report: &Value) -> &[Value] {
     report["events"][0]["rows"].as_array().unwrap()
 }
 
-/// The row of a promise and a kind of work.
+/// Returns the row of a promise and a kind of work.
 fn row<'r>(report: &'r Value, promise: &str, kind: &str) -> &'r Value {
     let mut rows = rows(report).iter();
     rows.find(|row| row["promise"] == promise && row["kind"] == kind).unwrap()
@@ -32,7 +32,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Acknowledged and lost ops of a row.
+/// Returns the acknowledged and lost ops of a row.
 fn ops(row: &Value) -> (u64, u64) {
     (number(&row["acked_ops"]), number(&row["lost_ops"]))
 }
@@ -57,7 +57,7 @@ fn says_that_nothing_was_at_risk() {
         for promise in ["none", "close", "sync", "dsync", "osync"] {
             assert_eq!(tier(&report, promise), "not measured");
         }
-        // Repeating a crash that can't destroy anything would show nothing, either.
+        // Repeating a crash that can't destroy anything would be pointless.
         let event = &report["events"][0];
         assert!(event["nothing_at_risk"].is_string(), "{event}");
         assert_eq!(number(&event["crashes"]), 1, "{event}");
@@ -66,7 +66,7 @@ fn says_that_nothing_was_at_risk() {
     assert!(text.contains("\nNothing was at risk in kill-server: "), "{text}");
     assert!(text.contains("--fault lose-unstable"), "{text}");
     assert!(!text.contains("survives") && text.contains("kept, not at risk"), "{text}");
-    // Of a server that can lose data the same promises have a tier.
+    // If the server can lose data, the same promises get a tier.
     let risky = ["--kill-server", "--rounds", "1", "--crashes", "1", "--fault", "lose-unstable"];
     let report = measured(&cli, 0, &risky);
     assert!(report["events"][0]["nothing_at_risk"].is_null(), "{report}");
@@ -102,7 +102,7 @@ fn stores_findings_with_page() {
         let end = cli.run(&[refused, &["--results", "kept.db"]].concat());
         assert_eq!(end.code, 2, "{end:?}");
     }
-    // What can't be kept is not measured.
+    // If findings can't be stored, nothing is measured.
     let end = cli.run(&[&crash[..], &["--results", "/no/such/folder/kept.db"]].concat());
     assert!([2, 3].contains(&end.code) && end.stdout.is_empty(), "{end:?}");
     std::fs::write(cli.folder().join("other.db"), "text").unwrap();
@@ -116,7 +116,7 @@ fn keeps_promises_despite_uncommitted_loss() {
     for version in ["3", "4.1"] {
         let load = ["--crashes", "1", "--nfsvers", version];
         let flags = [&["--kill-server", "--fault", "lose-unstable"], &load[..]].concat();
-        // The event is made while ops are in flight.
+        // The event happens while ops are in flight.
         let report = measured(&cli, 0, &flags);
         for kind in ["small-file", "large-file", "overwrite", "rename"] {
             for promise in ["none", "close"] {
@@ -144,8 +144,8 @@ fn detects_lost_commit() {
     let host = ["--power-cut", "embedded", "--confirm-power-cut", "embedded"];
     let flags = ["--fault", "lose-committed", "--idle", "10ms"];
     let report = measured(&cli, 4, &[&host[..], &flags[..]].concat());
-    // Eight rounds of four small files, four writes and two renames: of each file that was written
-    // once all is lost; of the others the last batch, which is one write where each is safe.
+    // Eight rounds of four small files, four writes and two renames. Files written once are lost
+    // completely. Of the others, the last batch is lost: a single write if each write is durable.
     for (promise, kind, acked, lost, cause) in [
         ("sync", "small-file", 32, 32, "wrong_size"),
         ("sync", "large-file", 32, 4, "wrong_size"),
@@ -208,7 +208,7 @@ fn loses_nothing_after_kill_or_cut() {
         (&events[0]["event"], &events[1]["event"]),
         (&"kill-client".into(), &"cut-network".into())
     );
-    // Neither says anything of a crash of the server.
+    // Neither result applies to a server crash.
     assert_eq!(tier(&report, "sync"), "not measured");
     // A local file system keeps what a process wrote before it was killed.
     let target = cli.target().display().to_string();
@@ -219,7 +219,7 @@ fn loses_nothing_after_kill_or_cut() {
     cli.assert_target_is_empty();
 }
 
-/// Flags of an event that damages the files of a directory by commands of a shell.
+/// Returns the flags for an event that damages the files in a directory with shell commands.
 fn damaged(cli: &Cli, commands: &str) -> Vec<String> {
     let target = cli.target().display().to_string();
     let stop = format!("cd '{target}'/.dfsbench-* && {commands}");
@@ -251,7 +251,7 @@ fn shows_how_ops_were_lost() {
         let row = row(&report, promise, kind);
         assert_eq!((number(&row["lost_ops"]), number(&row[cause])), (lost, lost), "{row}");
     }
-    // The first of eight writes is zeros, the second one torn; those after them were kept.
+    // Of eight writes, the first is zeros and the second is torn; the later ones were kept.
     let large = row(&report, "sync", "large-file");
     assert_eq!(ops(large), (8, 2), "{large}");
     let [zeros, torn, reordered] = ["zeros", "torn", "reordered"].map(|key| number(&large[key]));
@@ -269,7 +269,7 @@ fn verifies_after_program_upgrade() {
     let cli = Cli::new();
     let installed = cli.folder().join("dfsbench");
     std::fs::hard_link(env!("CARGO_BIN_EXE_dfsbench"), &installed).unwrap();
-    // As a package manager does it, between the writers and the reader.
+    // Replace the program like a package manager, between writing and reading back.
     let upgrade = format!("printf new >'{0}.new' && mv '{0}.new' '{0}'", installed.display());
     let target = cli.target().display().to_string();
     let flags = ["durability", "--quiet", "--format", "json", &target, "--rounds", "1"];
@@ -311,13 +311,13 @@ fn does_not_verify_late_target() {
 #[test]
 fn counts_unreadable_file_as_lost() {
     let cli = Cli::new();
-    // Reading a directory as a file fails, for root, too.
+    // Reading a directory as a file fails even for root.
     let flags = damaged(&cli, "rm sync-small-file-000001 && mkdir sync-small-file-000001");
     let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     flags.extend(["--back-within", "100ms"]);
     let report = measured(&cli, 4, &flags);
     assert!(report["events"][0]["unverified"].is_null(), "{report}");
-    // One crash is enough: the last write before it was one of osync.
+    // One crash is enough: the last write before it was made under osync.
     assert_eq!(number(&report["events"][0]["crashes"]), 1);
     let small = row(&report, "sync", "small-file");
     assert_eq!((number(&small["unreadable"]), number(&small["missing"])), (1, 0), "{small}");
@@ -362,7 +362,7 @@ fn exports_tiers_and_kinds() {
     assert!(markdown.stderr.contains("kill-server: writing under none, close"), "{markdown:?}");
 }
 
-/// Starts a measurement that waits for its event when this returns; its one event makes a file.
+/// Starts a measurement that is still waiting for its event, which creates a file.
 fn waiting(cli: &Cli, made: &Path) -> Child {
     let target = cli.target().display().to_string();
     let stop = format!("touch '{}'", made.display());
@@ -446,7 +446,7 @@ fn resets_confirmed_host_over_ssh() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("Tier of sync: survives power loss."), "{end:?}");
     assert!(end.stdout.contains("reset of storage by its kernel (sysrq b)"), "{end:?}");
-    // With ops in flight, and without.
+    // With and without ops in flight.
     assert_eq!(std::fs::read_to_string(bin.join("boot")).unwrap(), "3\n");
     cli.assert_target_is_empty();
 }

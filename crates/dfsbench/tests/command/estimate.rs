@@ -1,9 +1,9 @@
-//! Estimates of a dry run, by what a short probe of the targets finds.
+//! Dry-run estimates based on a short probe of the targets.
 
 use crate::cli::Cli;
 
-/// A plan whose in-memory server moves 8 MB a second: a trial of 16 MiB takes over four seconds,
-/// on the fastest machine and on the slowest.
+/// A plan whose in-memory server is limited to 8 MB/s: a trial of 16 MiB takes more than four
+/// seconds on any machine.
 const PLAN: &str = "name = \"p\"\ntrials = 10\ninterference = \"keep\"\n[server.faults]\nbandwidth = \"8MB/s\"\n\
     [[target]]\nname = \"n\"\nembedded = true\n[[workload]]\nkind = \"stream\"\n\
     file_size = \"16MiB\"\nio_size = \"256KiB\"\n";
@@ -11,7 +11,7 @@ const PLAN: &str = "name = \"p\"\ntrials = 10\ninterference = \"keep\"\n[server.
 /// Ten times 32 MiB at 8 MB/s.
 const PLANTED_S: f64 = 10.0 * 33.554_432 / 8.0;
 
-/// Reads `42.1 s in all` from a dry run.
+/// Parses `42.1 s in all` in the output of a dry run.
 fn estimated_s(output: &str) -> f64 {
     let line = output.lines().find(|line| line.starts_with("estimate: ")).expect(output);
     let before = line.split(" in all").next().unwrap();

@@ -1,4 +1,4 @@
-//! Help, completions and manual pages exist and say the main things.
+//! Help, completions and man pages exist and contain the essentials.
 
 use crate::cli::{Cli, End};
 
@@ -131,7 +131,7 @@ fn lists_prints_and_finds_presets() {
         let end = cli.run(&["run", path, "--dry-run"]);
         assert!(end.code == 0 && end.stdout.contains("hosts:"), "{path}: {end:?}");
     }
-    // The plan is read, and has targets of one host only.
+    // The plan is read; its targets can only be used from one host.
     let job = ["slurm", "presets/metadata.toml", "--nodes", "2"];
     cli.refused(&job, 2, &["no target of the plan can be used from the hosts of a job"]);
 }
@@ -174,7 +174,7 @@ fn accepts_flags_as_people_write_them() {
     assert!(dry(&["--skew", "0,1.1"]).contains("2 runs"));
     assert!(dry(&["--quick", "--duration", "1m30s"]).contains("1 run x 3 trials"));
     assert!(dry(&["--thorough", "--trials", "2"]).contains("1 run x 2 trials"));
-    // A bare flag takes no word away that follows it.
+    // A bare flag doesn't consume the word after it.
     let target = cli.target().display().to_string();
     for flags in
         [&["--direct", &target][..], &["--direct", "yes", &target], &["--direct=1", &target]]
@@ -205,7 +205,7 @@ fn generates_completions_and_manual() {
         for word in ["4.1", "op_mix", "sfs3-like-v3"] {
             assert!(end.stdout.contains(word), "{shell}: {word}");
         }
-        // fish completes no words of arguments without a flag.
+        // fish doesn't complete positional arguments.
         assert!(end.stdout.contains("seed-003") || shell == "fish", "{shell}");
     }
     let end = cli.run(&["man"]);

@@ -1,8 +1,8 @@
 //! Servers that break the protocol: each ends a run in bounded time with one clear message, and
 //! ctrl-C works with all of them.
 //!
-//! The servers are ours, with a planned fault each; `timeout` is short, so that they end soon. All
-//! rows of a table run at once: they mostly wait.
+//! The servers are ours, each with a planned fault; `timeout` is short so that they finish soon.
+//! All rows of a table run in parallel, since they mostly wait.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::cli::{Cli, End, Served};
 use crate::interruption;
 
-/// How long any of them may take, on a machine that others use, too.
+/// Time limit for each run, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 /// How long a run may continue after one ctrl-C.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
@@ -29,17 +29,17 @@ struct Hostile {
     sentence: &'static str,
 }
 
-/// The requests to the server.
+/// What is requested from the server.
 #[derive(Clone, Copy)]
 enum Work {
-    /// A small file is written and read.
+    /// Write and read a small file.
     Data,
     /// A larger one, one call at a time: more ops than can fail one after the other within the
     /// limit.
     OneByOne,
-    /// Files in directories in directories.
+    /// Files in nested directories.
     Names,
-    /// Names that appear and vanish, in unknown number.
+    /// An unpredictable number of names that are created and removed.
     Transactions,
 }
 
@@ -126,8 +126,8 @@ impl Running {
         Self { _rig: cli, served, child }
     }
 
-    /// Waits until the program handles ctrl-C, and a while longer, so that it waits for its server.
-    /// How far it got by then does not matter, since it has to end wherever it is.
+    /// Waits until the program handles Ctrl-C, and then a bit longer, so that it is waiting for its
+    /// server. It doesn't matter how far it got, since it must be able to stop anywhere.
     fn let_it_hang(&self) {
         let status = format!("/proc/{}/status", self.child.id());
         let begun = Instant::now();
@@ -164,7 +164,7 @@ impl Running {
     }
 }
 
-/// The words of a text, on one line.
+/// Joins the words of a text into one line.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -190,7 +190,7 @@ fn ends_in_time_with_message() {
     });
 }
 
-/// Runs that would wait for an hour: in set-up, while a pass is measured, and in a listing.
+/// Runs that would hang for an hour: during set-up, a measurement, or a directory listing.
 const HANGING: [(&str, &str, Work); 7] = [
     ("endless-readdir names; service-time 100ms on READDIR", "3", Work::Transactions),
     ("trickle 1B/s", "3", Work::Data),
@@ -222,7 +222,7 @@ fn ends_wherever_it_waits() {
 
 #[test]
 fn ends_at_second_ctrl_c() {
-    // It has its working directory by then, and falls silent in the midst of the data.
+    // Its working directory exists by then, and the server stops answering during data transfer.
     let running = Running::start("hang-after 12", "3", "1h", Work::Data.args());
     let place = format!("nfs://127.0.0.1:{}/export", running.served.port());
     let begun = Instant::now();

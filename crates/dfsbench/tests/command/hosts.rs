@@ -28,7 +28,7 @@ invalidation = "remount"
 kind = "stream"
 "#;
 
-/// The lines of a dry run on hosts, from the list of hosts on.
+/// Returns the output of a dry run from the list of hosts on.
 fn dry_run(plan: &str, flags: &[&str]) -> Vec<String> {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("hosts.toml"), plan).unwrap();
@@ -39,7 +39,7 @@ fn dry_run(plan: &str, flags: &[&str]) -> Vec<String> {
     lines.map(|line| line.trim().to_owned()).collect()
 }
 
-/// The lines of one state.
+/// Returns the lines of one state.
 fn state(output: &[String], number: usize) -> &[String] {
     let begins = |line: &String| line.starts_with(&format!("state {number}, "));
     let state = &output[output.iter().position(begins).unwrap()..];
@@ -152,7 +152,7 @@ fn explains_empty_rows_of_data_paths() {
     let end = cli.run(&["run", "seed-001", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let rows = |what: &str| end.stdout.lines().filter(|line| line.contains(what)).count();
-    // On each of four mounts, two of them through the tunnel: v4 twice over UDP, v2 over both.
+    // For each of four mounts, two of them through the tunnel: v4 twice over UDP, v2 over both.
     assert_eq!(rows("runs over TCP only"), 4 * 2);
     assert_eq!(rows("none: file too large for v2"), 4 * 2);
     assert_eq!(rows("write, read"), 1 + 4 * (2 + 2));

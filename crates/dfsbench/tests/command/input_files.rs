@@ -20,7 +20,7 @@ kind = 'stream'
 io_size = ['4KiB', '8KiB']
 ";
 
-/// Gives the program a plan on stdin.
+/// Passes a plan to the program on stdin.
 fn piped(cli: &Cli, args: &[&str], plan: &[u8]) -> End {
     let mut command = cli.command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -45,12 +45,12 @@ fn reads_plan_from_stdin_or_pipe() {
     child.stdin.take().unwrap().write_all(PLAN.as_bytes()).unwrap();
     let end = End::of(child.wait_with_output().unwrap());
     assert!(end.code == 0 && end.stdout.contains("8 KiB"), "{end:?}");
-    // The manifests hold the plan, which can be read only once.
+    // The manifests contain the plan, which can only be read once.
     let plan = PLAN.replace("'target'", "'/mnt/nfs'");
     let args = ["k8s", "-", "--agents", "2", "--image", "i", "--volume", "c:/mnt/nfs"];
     let end = piped(&cli, &args, plan.as_bytes());
     assert!(end.code == 0 && end.stdout.contains("name = 'piped'"), "{end:?}");
-    // A job would read it again.
+    // A job would have to read it again.
     cli.refused(&["slurm", "-", "--nodes", "2"], 2, &["`-`", "reads the plan again"]);
 }
 

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM in every phase: saved, cleaned, exit code 4.
+//! Ctrl-C and SIGTERM in every phase: results are saved, files are removed, the exit code is 4.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -26,7 +26,6 @@ fn in_a_trial(mut campaign: Child, names: impl Fn() -> Vec<String>) -> Child {
     campaign
 }
 
-/// Names in a directory.
 fn entries(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap().flatten();
     entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
@@ -36,7 +35,7 @@ fn entries(directory: &Path) -> Vec<String> {
 fn interrupted(args: &[&str], after: Duration, signal: Signal) -> (Cli, End) {
     let cli = Cli::new();
     let args: Vec<&str> = ["run", "target", "--quiet"].iter().chain(args).copied().collect();
-    // Under nohup these tests inherit an ignored SIGHUP, and so would the program, which keeps it.
+    // Under nohup the tests inherit an ignored SIGHUP; the program would inherit and keep that.
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP", env!("CARGO_BIN_EXE_dfsbench")]);
     command.args(args).current_dir(cli.folder()).stdin(Stdio::null());
@@ -127,7 +126,7 @@ fn removes_locks_of_killed_campaign() {
 fn resumes_killed_campaign() {
     let plan = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "300ms"];
     let factors = ["--read-percent", "0,100", "--trials", "3", "--seed", "5"];
-    // Whatever else runs here, no trial is repeated.
+    // Never repeat trials, whatever else is running on this machine.
     let kept = ["--interference", "keep"];
     let (cli, end) = interrupted(
         &[&plan[..], &factors, &kept].concat(),
@@ -166,7 +165,7 @@ fn connect(served: &Served) -> Mount {
     Mount::connect(&options).unwrap()
 }
 
-/// Names in the root of the export.
+/// Returns the names in the root of the export.
 pub fn names(served: &Served) -> Vec<String> {
     let mut mount = connect(served);
     let root = mount.root();
@@ -199,7 +198,7 @@ fn interrupts_every_phase_over_nfs() {
     }
 }
 
-/// A file system over a directory that never answers: its server is a shell that only sleeps.
+/// A file system mounted on a directory that never answers: its server is a shell that only sleeps.
 struct DeadMount<'a> {
     point: &'a Path,
     server: Child,
@@ -268,7 +267,7 @@ pub fn slow_to_remove(cli: &Cli) -> Served {
     Served::start(cli, &["--fault", "service-time 20ms on REMOVE"])
 }
 
-/// Arguments of a run that makes some hundred files.
+/// Arguments of a run that creates a few hundred files.
 pub const SOME_NAMES: [&str; 6] =
     ["--workload", "metadata", "--small-files", "400", "--trials", "1"];
 
@@ -354,7 +353,7 @@ fn reports_interrupted_set_up_as_such() {
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
     assert_eq!(end.stderr, "interrupted during set-up: nothing was measured\n");
     assert!(!holds(".db"), "{:?}", entries(cli.folder()));
-    // The closed loop prepares its files before it could reach any rate.
+    // The closed loop prepares its files before it can reach any rate.
     let slow = Served::start(&cli, &["--fault", "service-time 600s on CREATE"]);
     let is_preparing = || names(&slow).iter().any(|name| !name.contains("check"));
     let end = interrupt_set_up(&cli, &["curve", &slow.url, "--quiet"], is_preparing);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::{Cli, End};
 
-/// A plan that any host can make.
+/// A plan that can run on any host.
 pub const PLAN: &str = r#"
 name = "scan"
 [[target]]
@@ -69,7 +69,7 @@ fn measures_agents_that_connect() {
         assert_eq!((end.code, end.stdout.as_str(), end.stderr.as_str()), (0, "", ""));
     }
     cli.assert_target_is_empty();
-    // The token is neither printed nor kept.
+    // The token is neither printed nor stored.
     assert!(!end.stdout.contains(TOKEN), "{end:?}");
     let results = std::fs::read(cli.folder().join("dfsbench.db")).unwrap();
     let kept = results.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
@@ -198,8 +198,8 @@ fn writes_sbatch_script() {
     cli.refused(&["slurm", "no.toml", "--nodes", "3"], 2, &["can't read plan `no.toml`"]);
 }
 
-/// Does what flux-run(1) says: starts as many tasks as requested, each with its rank and the
-/// environment. It keeps its arguments.
+/// A fake flux-run(1): starts the requested number of tasks, each with its rank and the
+/// environment, and records its arguments.
 const FLUX: &str = r#"#!/bin/sh
 if [ "$1" = getattr ]; then echo 2; exit; fi
 echo "$@" >"${0%/*}/../arguments"
@@ -226,7 +226,7 @@ fn starts_flux_agent_per_node() {
     let start = "run --nodes=2 --tasks-per-node=1 -o exit-timeout=none /";
     assert!(arguments.starts_with(start), "{arguments}");
     assert!(!arguments.contains("TOKEN"), "{arguments}");
-    // Outside of an instance, `flux` says why it can't know.
+    // Outside an instance, `flux` reports why the size is unknown.
     std::fs::write(bin.join("flux"), "#!/bin/sh\necho 'broker: no' >&2; exit 1\n").unwrap();
     let mut command = cli.command(&["run", "target", "--launcher", "flux", "--dry-run"]);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());

@@ -10,13 +10,13 @@ use crate::cli::{Cli, End};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// Trials of the campaign that is stopped half way.
+/// Trials of the campaign that is stopped halfway.
 const TRIALS: usize = 6;
 
-/// How long anything may take on a machine that is busy.
+/// Generous time limit, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A controller and the two agents that it waits for.
+/// A controller and the two agents it waits for.
 struct Job {
     controller: Child,
     agents: Vec<Child>,
@@ -24,7 +24,7 @@ struct Job {
 }
 
 impl Job {
-    /// Starts both; hosts are called after `host`.
+    /// Starts all of them. Host names begin with `host`.
     fn start(cli: &Cli, words: &[&str], host: &str) -> Self {
         let job = ["--launcher", "wait", "--agents", "2", "--quiet"];
         let mut command = cli.command(&[words, &job].concat());
@@ -50,7 +50,7 @@ impl Job {
         Self { controller, agents: vec![agent(0), agent(1)], drain }
     }
 
-    /// Waits for both, and returns what the controller printed.
+    /// Waits for all of them and returns the output of the controller.
     fn end(self) -> End {
         let mut end = End::of(self.controller.wait_with_output().unwrap());
         end.stderr = self.drain.join().unwrap();
@@ -61,7 +61,7 @@ impl Job {
     }
 }
 
-/// The report of the last campaign.
+/// Returns the report of the latest campaign.
 fn report(cli: &Cli) -> serde_json::Value {
     let json = cli.run(&["report", "--format", "json"]).stdout;
     serde_json::from_str(&json).unwrap()

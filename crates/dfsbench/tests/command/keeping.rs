@@ -1,4 +1,4 @@
-//! Looking after a results file: list, show, note, tag, rm, import.
+//! Managing a results file: list, show, note, tag, rm, import.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -148,7 +148,7 @@ fn does_not_stall_with_event_reader() {
     let fifo = cli.folder().join("p");
     mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     cli.refused(&[&RUN[..], &["--json-progress", "p"]].concat(), 3, &["p: it is a FIFO that no"]);
-    // Both ends, so that it can be filled before there is anything to read.
+    // Open both ends, so that the pipe can be filled before anyone reads.
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     let mut stalled = options.open(&fifo).unwrap();
@@ -177,7 +177,7 @@ fn does_not_stall_with_event_reader() {
 /// Runs the program with a limit on the size of files, which acts like a full disk.
 fn bounded(cli: &Cli, kib: u32, args: &[&str]) -> crate::cli::End {
     let program = env!("CARGO_BIN_EXE_dfsbench");
-    // Blocks of 512 bytes; a process that ignores the signal gets an error of the write.
+    // In blocks of 512 bytes. The signal is ignored, so that a write fails instead.
     let line = format!("trap '' XFSZ; ulimit -f {}; exec {program} \"$@\"", 2 * kib);
     let mut command = std::process::Command::new("sh");
     command.current_dir(cli.folder()).args(["-c", &line, "sh"]).args(args);
@@ -220,7 +220,7 @@ fn results_without_room_are_one_sentence() {
 fn keeps_trials_on_full_disk() {
     let cli = cli();
     let bytes = std::fs::metadata(cli.folder().join("dfsbench.db")).unwrap().len();
-    // Room for the head of the campaign and a few trials, but not for a thousand.
+    // Enough space for the header of the campaign and a few trials, but not for a thousand.
     let kib = u32::try_from(bytes / 1024 + 128).unwrap();
     let short = ["--workload", "mixed", "--duration", "10ms", "--warmup", "0s", "--quiet"];
     let end = bounded(&cli, kib, &[&["run", "null", "--trials", "1000"], &short[..]].concat());

@@ -33,7 +33,7 @@ const RUN: [&str; 10] = [
 /// The file to which a run reports its progress.
 const PROGRESS: &str = "progress.jsonl";
 
-/// Kills are made between the start of the program and well into its trials.
+/// Kills happen between the start of the program and well into its trials.
 const KILL_WITHIN_MS: u64 = 900;
 
 fn kills() -> u64 {
@@ -49,7 +49,7 @@ fn start_run(cli: &Cli, target: &str) -> Child {
     cli.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Runs on a target and kills the run after a while.
+/// Starts a run on a target and kills it after a while.
 fn kill_a_run(cli: &Cli, target: &str, after: Duration) {
     let mut child = start_run(cli, target);
     std::thread::sleep(after);
@@ -57,7 +57,8 @@ fn kill_a_run(cli: &Cli, target: &str, after: Duration) {
     child.wait().unwrap();
 }
 
-/// Runs on a directory and kills the run in its trials, as soon as something is in the directory.
+/// Starts a run on a directory and kills it during a trial, as soon as the directory contains
+/// files.
 fn kill_a_run_at_work(cli: &Cli, target: &Path) {
     let mut child = start_run(cli, target.to_str().unwrap());
     let has_begun = || {
@@ -72,7 +73,7 @@ fn kill_a_run_at_work(cli: &Cli, target: &Path) {
     child.wait().unwrap();
 }
 
-/// Kills runs at random moments, each followed by `check`, which gets the number of the kill.
+/// Kills runs at random moments, and calls `check` with the number of the kill after each.
 fn kill_runs(cli: &Cli, target: &str, mut check: impl FnMut(u64)) {
     let seed = u64::from(std::process::id());
     eprintln!("seed {seed}");
@@ -111,8 +112,8 @@ fn removes_directories_of_killed_runs() {
     std::fs::write(theirs.join("dear"), "dear").unwrap();
     assert_eq!(cli.run(&["clean", "--results", "r.db"]).code, 0);
     assert!(theirs.join("dear").exists());
-    // Every kill may have come before there were results, and one within the milliseconds between
-    // the file's creation and the commit of its tables: SQLite leaves an empty file there.
+    // All kills may have come before there were any results. If one came between the creation of
+    // the file and the commit of its tables, SQLite leaves an empty file.
     if cli.folder().join("r.db").exists() {
         let list = cli.run(&["list", "--results", "r.db"]);
         let is_empty = list.code == 2 && list.stderr.contains("`r.db` is empty");
@@ -168,7 +169,7 @@ fn reports_leftovers_and_resumes() {
     let mut interrupted = interrupted;
     let first = interrupted.find_map(|line| line.split(',').next());
     let Some(first) = first else { panic!("no campaign was interrupted: {list:?}") };
-    // The rest of its trials is more than this test waits for.
+    // Finishing its trials would take too long for this test.
     let mut resume = cli
         .command(&["resume", first, "--results", "r.db"])
         .stdout(Stdio::null())
@@ -187,7 +188,7 @@ fn reports_leftovers_and_resumes() {
     cli.assert_target_is_empty();
 }
 
-/// Returns an export as a target of runs.
+/// Converts the URL of an export to the target of a run.
 pub fn export_target(url: &str) -> NfsTarget {
     let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
     let what = parse_target(url).unwrap();
@@ -196,7 +197,7 @@ pub fn export_target(url: &str) -> NfsTarget {
     target.clone()
 }
 
-/// Lists what is in an export.
+/// Lists the contents of an export.
 fn list_export(url: &str) -> Vec<String> {
     let mut mount = Mount::connect(&mount_options(&export_target(url))).unwrap();
     let root = mount.root();
@@ -257,7 +258,7 @@ fn removes_tree_of_killed_replay() {
         assert!(end.stdout.contains(&format!("/{}", left[0])), "{end:?}");
         assert_eq!(list_export(&served.url), [""; 0], "{end:?}");
     }
-    // One that is not killed removes its record itself.
+    // A replay that is not killed removes its own record.
     let end = cli.run(&["replay", "nfs.dfst", &served.url, "--quiet"]);
     assert_eq!((end.code, records()), (0, 0), "{end:?}");
 }

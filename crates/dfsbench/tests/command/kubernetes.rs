@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cli::Cli;
 use crate::jobs::PLAN;
 
-/// Names and types of the fields of the objects that are written, and of what is in them.
+/// Names and types of the fields of all objects used in the manifests.
 const FIELDS: &str = include_str!("kubernetes-1.32.json");
 
 type Types = BTreeMap<String, BTreeMap<String, String>>;
@@ -123,7 +123,7 @@ fn indexes_agents_in_manifests() {
     let container = &pod["containers"][0];
     let env = container["env"].as_array().unwrap();
     let value = |name: &str| env.iter().find(|it| it["name"] == name).unwrap().clone();
-    // The name of the controller's pod, below that of the service.
+    // The controller's pod has a name below that of the service.
     assert_eq!(controller["metadata"]["name"], "scan-controller");
     assert_eq!(controller["spec"]["template"]["spec"]["subdomain"], service["metadata"]["name"]);
     assert_eq!(value("DFSBENCH_MEET")["value"], "scan-controller-0.scan-meet:7411");

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use crate::cli::{Cli, End, Served};
 
-/// Short trials that show a planted limit clearly.
+/// Short trials that show a planted bottleneck clearly.
 const SHORT: [&str; 4] = ["--trials", "3", "--file-size", "8MiB"];
 
 /// Ops that are needed in large numbers.
 const SMALL_OPS: [&str; 2] = ["--io-size", "64KiB"];
 
-/// A server in memory with a fault.
+/// Writes a plan for an in-memory server with a fault.
 fn planted(cli: &Cli, fault: &str) -> String {
     let text = format!(
         "name = \"planted\"\n[server.faults]\n{fault}\n[[target]]\nname = \"nfs\"\n\
@@ -28,7 +28,7 @@ fn ladder(cli: &Cli, target: &str, flags: &[&str]) -> (End, Value) {
     (end, json)
 }
 
-/// What limits each pass that moves bytes, in a word and in a sentence.
+/// Returns the bottleneck of each pass that transfers data, and its kind.
 fn limits(json: &Value) -> Vec<(String, String)> {
     let passes = json["found"]["figures"]["passes"].as_array().unwrap();
     let with_bytes = passes.iter().filter(|pass| pass["pass"] != "op_mix");
@@ -50,7 +50,7 @@ fn names_server_with_service_time() {
     // Its empty calls are as slow as all others.
     let empty = &json["found"]["figures"]["passes"][2];
     assert_eq!((empty["pass"].as_str(), empty["limit"].as_str()), (Some("op_mix"), Some("server")));
-    // A year later the report says the same.
+    // A later report gives the same answer.
     let table = cli.run(&["report"]).stdout;
     assert!(
         table.contains("What limits it\n  stream write: the server is the bottleneck"),

@@ -1,4 +1,4 @@
-//! The program as a user meets it: what it prints, how it ends, and what it leaves behind.
+//! The program as a user sees it: its output, exit codes and leftovers.
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 
 mod agents;

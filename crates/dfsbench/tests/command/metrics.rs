@@ -1,4 +1,4 @@
-//! Metrics over HTTP, while a campaign runs and from a results file, and the dashboard of them.
+//! Metrics over HTTP, during a campaign and from a results file, and the dashboard that shows them.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -54,7 +54,7 @@ impl Drop for Serving {
     }
 }
 
-/// The names of samples that a text of metrics announces.
+/// Returns the names of all samples announced in the text of metrics.
 fn names(text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
@@ -102,7 +102,7 @@ fn serves_progress_beside_stalled_reader() {
     serving.stderr.read_to_string(&mut rest).unwrap();
     let ended = serving.child.wait().unwrap();
     assert_eq!(ended.code(), Some(0), "{rest}");
-    // Nothing listens once the campaign has ended.
+    // The port is closed once the campaign has ended.
     assert!(TcpStream::connect(&serving.address).is_err());
     drop(slow);
 }

@@ -1,4 +1,4 @@
-//! Files that a user names for output: what they may be, and what they must never replace.
+//! Output files named by the user: which kinds are allowed, and which must never be replaced.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};

@@ -40,7 +40,8 @@ fn notes_files_that_fit_in_memory() {
         eprintln!("no overlay without root here: `cargo xtask real disk` plants it as root");
         return;
     }
-    // On memory nothing is read from storage, with O_DIRECT or without; on storage O_DIRECT is.
+    // On a tmpfs nothing is read from disk, with or without O_DIRECT. On a disk, O_DIRECT always
+    // reads from it.
     for (base, direct, is_noted) in [
         ("memory", "--direct=false", true),
         ("memory", "--direct=true", true),

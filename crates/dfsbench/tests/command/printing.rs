@@ -10,8 +10,8 @@ use crate::cli::{Cli, End};
 use crate::strange::{self, FORMATS};
 use crate::watching::Terminal;
 
-/// Sets a title, clears the screen, goes back, in C0 and C1, and reverses text; the rest is there
-/// to be found again.
+/// Control sequences in C0 and C1 that set a title, clear the screen, move the cursor and reverse
+/// text, plus a word to search for.
 const STEERING: &str = "PLANTED\x1b]0;t\x07\x1b[2J\r\u{7f}\u{9b}31m\u{202e}\u{2066}";
 
 /// Checks that a planted text arrived, and that nothing in the output controls a terminal.
@@ -39,7 +39,7 @@ fn prints_exports_of_servers() {
         assert!(!end.stdout.lines().any(|line| line.starts_with("error: forged")), "{end:?}");
         assert!(!is_json || serde_json::from_str::<Value>(&end.stdout).is_ok(), "{end:?}");
     }
-    // The hint to a wrong path lists the right ones.
+    // The hint for a wrong path lists the right ones.
     for args in [&["probe", &wrong][..], &["run", &wrong, "--trials", "1"]] {
         let end = cli.run(args);
         assert_eq!(end.code, 3, "{end:?}");
@@ -78,7 +78,7 @@ fn prints_texts_of_results_files() {
     let reports = FORMATS.map(|format| ["report", "--format", format]);
     for args in reports.iter().map(<[&str; 3]>::as_slice).chain(others) {
         let end = cli.run(args);
-        // These show nothing of this campaign.
+        // These formats show nothing of this campaign.
         if args.iter().any(|arg| ["bonnie", "iozone", "seed", "sar"].contains(arg)) {
             continue;
         }

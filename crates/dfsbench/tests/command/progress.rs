@@ -1,4 +1,4 @@
-//! Progress: trials with their levels, honest totals, and lines that fit a terminal of 80 columns.
+//! Progress: trials with their levels, correct totals, and lines that fit into 80 columns.
 
 use crate::cli::{Cli, End};
 use crate::watching::Terminal;
@@ -20,7 +20,7 @@ const MATRIX: [&str; 13] = [
     "--duration",
 ];
 
-/// A plan with a program that fails with these words on stderr.
+/// Writes a plan with a program that fails with these words on stderr.
 fn write_failing_plan(cli: &Cli, words: &str) {
     let plan = format!(
         "name = \"app\"\ntrials = 3\n[[target]]\nname = \"d\"\npath = \".\"\n[[workload]]\n\
@@ -84,7 +84,7 @@ fn messages_break_between_words() {
     let (cli, terminal) = (Cli::new(), Terminal::sized(80, 24));
     let words = (0..40).map(|number| format!("planted{number}")).collect::<Vec<_>>();
     write_failing_plan(&cli, &words.join(" "));
-    // One above the bar, and one that ends the program.
+    // One message above the bar, and one that ends the program.
     let child = terminal.start(&cli, &["run", "app.toml"]);
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
@@ -96,7 +96,7 @@ fn messages_break_between_words() {
     assert_eq!(End::of(child.wait_with_output().unwrap()).code, 2);
     terminal.wait_for("--help");
     let lines = terminal.lines();
-    // Words that the terminal broke would be none of these.
+    // If the terminal had wrapped a word, it would not be found.
     for word in words.iter().map(String::as_str).chain(["--json-progress", "stderr", "(hint:"]) {
         let has_word = |line: &String| line.split(' ').any(|part| part == word);
         assert!(lines.iter().any(has_word), "{word}: {lines:#?}");

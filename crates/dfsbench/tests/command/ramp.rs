@@ -1,14 +1,14 @@
-//! `dfsbench ramp`: under which load a server breaks, how, and whether it recovers.
+//! `dfsbench ramp`: at which load a server breaks, how, and whether it recovers.
 
 use crate::cli::{Cli, End, Served};
 
-/// A ramp with a mix of short trials.
+/// Runs a ramp with a mix of short trials.
 fn ramp(cli: &Cli, url: &str, flags: &[&str]) -> End {
     let short = ["--workload", "mixed", "--file-size", "1MiB", "--quiet"];
     cli.run(&[&["ramp", url], &short[..], flags].concat())
 }
 
-/// The search of the last campaign, and its first sentence.
+/// Returns the search of the latest campaign, and its first sentence.
 fn found(cli: &Cli) -> (serde_json::Value, String) {
     let json = cli.run(&["report", "--format", "json"]).stdout;
     let document: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -19,7 +19,7 @@ fn found(cli: &Cli) -> (serde_json::Value, String) {
 #[test]
 fn finds_break_at_forty_clients() {
     let cli = Cli::new();
-    // Each client adds the same, whatever else this machine does.
+    // Each client adds the same load, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
     let served = Served::start(&cli, &faults);
     let flags = ["--duration", "200ms", "--timeout", "1s", "--max", "100", "--recovery", "10s"];
@@ -35,7 +35,7 @@ fn finds_break_at_forty_clients() {
     assert_eq!(search["recovery"]["kind"], "recovered", "{search}");
     assert!(sentence.starts_with("nfs mixed: hangs with 40 clients: "), "{sentence}");
     assert!(sentence.contains("; when the load went away, "), "{sentence}");
-    // The same sentence a year later; lines are wrapped.
+    // A later report contains the same sentence, with lines wrapped.
     let report = cli.run(&["report"]).stdout;
     assert!(report.contains("Load at which it breaks"), "{report}");
     assert!(report.contains("nfs mixed: hangs with 40 clients: "), "{report}");
@@ -49,7 +49,7 @@ fn finds_break_at_forty_clients() {
 #[test]
 fn raises_load_until_server_lags() {
     let cli = Cli::new();
-    // One call at a time of 4 ms each: 250 op/s.
+    // One call of 4 ms at a time: 250 op/s.
     let served = Served::start(&cli, &["--fault", "service_time exponential 4ms"]);
     let flags = ["--raise", "rate", "--from", "40", "--max", "1000", "--duration", "1s"];
     let one = ["--read-percent", "100", "--queue-depth", "1", "--timeout", "20s"];

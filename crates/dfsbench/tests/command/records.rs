@@ -103,7 +103,7 @@ fn removes_only_marked_tree() {
     // A file with the name of the mark is not a mark.
     let made = mount.mkdir(root, TREE).unwrap();
     let mark = format!("{TREE}.campaign");
-    // Names in a tree are those of a trace, and say nothing of what they are.
+    // Names in a tree come from a trace and don't tell the type of a file.
     let tree = mount.mkdir(made, "tree").unwrap();
     mount.mkdir(tree, "a").unwrap();
     mount.create(tree, "text").unwrap();

@@ -74,6 +74,6 @@ fn does_not_replace_other_file() {
     let mut onto_itself = RUN;
     onto_itself[5] = "r.html";
     cli.refused(&onto_itself, 2, &["r.html", "results file"]);
-    // A page of ours is overwritten.
+    // Our own page is overwritten.
     assert_eq!((cli.run(&RUN).code, cli.run(&RUN).code), (0, 0));
 }

@@ -1,5 +1,5 @@
-//! What `dfsbench resume` refuses: programs of a stored plan without consent, and campaigns that
-//! were never stored.
+//! What `dfsbench resume` refuses: running programs of a stored plan without consent, and campaigns
+//! that were never stored.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cli::{Cli, End, Served};
 
-/// Longest wait for a program that has been started, on a busy machine.
+/// Time limit for a program that was started, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn await_that(mut is_so: impl FnMut() -> bool) {
@@ -65,7 +65,7 @@ fn reports_unstored_last_campaign() {
     let complete = cli.run(&["resume"]);
     assert!(complete.code == 2 && complete.stderr.contains("no trial is missing"), "{complete:?}");
 
-    // Its preflight takes longer than the kill.
+    // Its preflight check takes longer than it takes to kill it.
     let served = Served::start(&cli, &["--fault", "service_time 1500ms on MKDIR"]);
     let mut child = cli.command(&["run", &served.url, "--quiet"]).spawn().unwrap();
     let has_record = || {
@@ -81,7 +81,7 @@ fn reports_unstored_last_campaign() {
     let unstored = cli.run(&["resume"]);
     assert_eq!(unstored.code, 2, "{unstored:?}");
     assert!(unstored.stderr.contains("was killed before it was stored"), "{unstored:?}");
-    // The one that is named is the one that is meant.
+    // If a campaign is named, only that one is considered.
     let named = cli.run(&["resume", "1"]);
     assert!(named.code == 2 && named.stderr.contains("no trial is missing"), "{named:?}");
     assert!(!named.stderr.contains("was killed"), "{named:?}");

@@ -1,4 +1,4 @@
-//! NFS servers that refuse, are silent, fill up or go away.
+//! NFS servers that refuse, don't answer, fill up or go away.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -58,7 +58,7 @@ fn reports_server_that_fills_up() {
     let end = run_against(&cli, &served.url, &["--workload", "stream", "--file-size", "32MiB"]);
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stdout.contains("ENOSPC"), "{}", end.stdout);
-    // What was written is gone again: the next run finds room.
+    // The written files have been removed, so the next run has enough space.
     let end = run_against(&cli, &served.url, &["--workload", "stream", "--file-size", "4MiB"]);
     assert_eq!(end.code, 0, "{end:?}");
 }
@@ -68,7 +68,7 @@ fn a_server_stays_within_its_memory() {
     let cli = Cli::new();
     let served = Served::start(&cli, &["--memory", "64MiB"]);
     let before = served.peak_memory_mib();
-    // Half of a record of 1 MiB over each of many connections, which stay open.
+    // Send half of a 1 MiB record over each of many connections, and keep them open.
     let half = [&[0x80, 0x10, 0, 0][..], &vec![0; 1 << 19]].concat();
     let mut streams = Vec::new();
     for _ in 0..300 {
@@ -97,7 +97,7 @@ fn reports_server_that_goes_away() {
     let args = ["--workload=mixed", "--file-size=1MiB", "--duration=20s", "--timeout=2s"];
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run_against(&cli, &url, &args));
-        // The results file is made when the first trial begins.
+        // The results file is created when the first trial begins.
         let results = cli.folder().join("dfsbench.db");
         let patience = Instant::now() + Duration::from_secs(20);
         while !results.exists() && Instant::now() < patience {

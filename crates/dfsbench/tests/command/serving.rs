@@ -1,5 +1,4 @@
-//! `dfsbench serve` and `dfsbench probe`: what is refused, what is offered, what goes wrong on
-//! purpose.
+//! `dfsbench serve` and `dfsbench probe`: refused arguments, offered protocols and planted faults.
 
 use std::net::TcpListener;
 
@@ -106,7 +105,7 @@ fn a_server_may_want_reserved_ports() {
     let refused = [&["run", &served.url], &names[..]].concat();
     cli.refused(&refused, 3, &["refuses to mount", "resvport"]);
     let probe = cli.run(&["probe", &served.url, "--format", "json"]);
-    // Without the right to such a port it is not known, but it is never denied.
+    // Without permission to use such a port the answer is unknown, but it must not be false.
     assert!(!probe.stdout.contains("\"resvport_needed\": false"), "{probe:?}");
 }
 

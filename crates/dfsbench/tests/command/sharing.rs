@@ -1,4 +1,5 @@
-//! Several processes and one results file: who makes which campaign, and what a kill leaves.
+//! Several processes and one results file: which process runs which campaign, and what a kill
+//! leaves.
 
 use std::path::Path;
 use std::process::{Child, Stdio};

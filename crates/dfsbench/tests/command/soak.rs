@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cli::{Cli, End};
 
-/// A soak of seconds at a rate that any machine keeps up with.
+/// A soak of a few seconds at a rate that any machine can sustain.
 const SHORT: [&str; 9] =
     ["soak", "--rate", "200", "--files", "8", "--file-size", "256KiB", "--quiet", "--interval"];
 
@@ -15,7 +15,7 @@ fn soaked(cli: &Cli, flags: &[&str]) -> End {
     cli.run(&[&SHORT[..], &["100ms"], flags].concat())
 }
 
-/// The answer, as programs read it.
+/// Returns the JSON answer.
 fn answer(cli: &Cli) -> Value {
     let report = cli.run(&["report", "--format", "json"]);
     let report: Value = serde_json::from_str(&report.stdout).unwrap();
@@ -54,7 +54,7 @@ fn survives_restarts_and_stalls() {
         (&restart["fault"], &stall["fault"]),
         (&"server-restart".into(), &"server-stall".into())
     );
-    // What was not committed when the server restarted was lost there, and written again.
+    // Uncommitted data was lost when the server restarted, and was written again.
     assert!(number(&restart["uncommitted_blocks"]) > 0, "{restart}");
     assert!(number(&figures["recovery"]["resent_bytes"]) > 0, "{figures}");
     assert!(number(&stall["stall_ns"]) >= 500_000_000, "{stall}");
@@ -94,7 +94,7 @@ fn both_flags_take_both_vocabularies() {
     ] {
         assert_eq!(planned(&flags), both, "{flags:?}");
     }
-    // Those of a plan's server, too; a flag adds to them.
+    // Faults of a plan's server count as well; a flag adds to them.
     let head = "name = \"p\"\n[[target]]\nname = \"nfs\"\nembedded = true\n\
                 [[workload]]\nkind = \"mixed\"\n";
     let plan = cli.folder().join("faults.toml");
@@ -169,7 +169,8 @@ fn resumes_stopped_soak() {
     let flags = ["--duration", "6s", "--segment", "1s", "--disturb", "none"];
     let mut command = cli.command(&[&SHORT[..], &["100ms"], &flags[..]].concat());
     let child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-    // The first segments are stored by then; a slow machine stops before, and makes all of them.
+    // Usually the first segments are stored by then. On a slow machine, resume has to run all of
+    // them.
     std::thread::park_timeout(Duration::from_secs(3));
     let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -239,7 +240,7 @@ fn notices_killed_client_and_verifies() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let figures = &answer(&cli)["figures"];
     assert_eq!((&figures["verdict"], number(&figures["kept"]["lost"])), (&"survives".into(), 0));
-    // All blocks of both are journaled and read back: 8 files of 64 blocks each.
+    // All blocks of both agents are journaled and read back: 8 files of 64 blocks each.
     assert_eq!(number(&figures["kept"]["blocks"]), 512, "{figures}");
     let killed = &figures["disturbances"][0];
     assert_eq!((&killed["fault"], &killed["host"]), (&"client-kill".into(), &"one".into()));
@@ -266,7 +267,7 @@ fn damaged(cli: &Cli, flags: &[&str], file: &str, damage: fn(&std::fs::File)) ->
         let whole = |path: &std::path::PathBuf| {
             std::fs::metadata(path).is_ok_and(|meta| meta.len() == 256 << 10)
         };
-        // The last one is made last.
+        // The files are created in order, so check the last one.
         let is_made = |path: &std::path::PathBuf| whole(&path.with_file_name("f00000007"));
         if let Some(path) = files.find(|path| whole(path) && is_made(path)) {
             break path;
@@ -326,7 +327,7 @@ fn never_sets_own_clock() {
     );
 }
 
-/// A plan of the in-memory server with disturbances; line 6 is the first of them.
+/// Writes a plan for the in-memory server with disturbances, which begin on line 7.
 fn disturbed(cli: &Cli, disturbances: &str) -> String {
     let head = "name = \"t\"\n[[target]]\nname = \"n\"\nembedded = true\n\
                 [[workload]]\nkind = \"mixed\"\n";
@@ -347,7 +348,7 @@ fn prefers_flags_over_plan_faults() {
     assert_eq!(last(&[]), "  server-stall at 4.00 s for 2.00 s");
     assert_eq!(last(&["--disturb", "server-restart at 7s"]), "  server-restart at 7.00 s");
     assert!(last(&["--disturb", "none"]).starts_with("soak: 30.0 s in 2 segments"));
-    // Segments are whole: 20 s are not two of 15 s.
+    // Segments are not cut short: 20 s are not split into two of 15 s.
     let lasts_20_s = last(&["--disturb", "none", "--duration", "20s"]);
     assert_eq!(lasts_20_s, "soak: 20.0 s in 1 segment of 20.0 s, all read back after each");
     cli.refused(&["run", &plan], 2, &["disturbed.toml:8:8: ", "only for a soak", "[[disturb]]"]);

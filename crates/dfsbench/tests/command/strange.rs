@@ -27,7 +27,7 @@ pub const FORMATS: [&str; 12] = [
     "trials",
 ];
 
-/// A file with a campaign, changed by hand.
+/// Creates a results file with a campaign and modifies it with SQL.
 pub fn changed(sql: &str) -> Cli {
     let cli = Cli::new();
     let end = cli.run(&RUN);
@@ -38,7 +38,7 @@ pub fn changed(sql: &str) -> Cli {
     cli
 }
 
-/// The pages of a results file: the list, the campaign, and it compared with itself.
+/// Returns the pages of a results file: the list, the campaign, and a comparison with itself.
 fn pages(cli: &Cli) -> Vec<String> {
     let served = Served::of(cli, &["view", "--no-open"]);
     ["", "campaign/1", "compare?before=1&after=1"].map(|page| request(&served.url, page)).to_vec()
@@ -97,7 +97,7 @@ fn escapes_markup_in_names() {
     every_format_is_made(&cli);
 }
 
-/// Every report of the campaign, and every other output about it.
+/// Checks that every report and every other output about the campaign can be made.
 fn every_format_is_made(cli: &Cli) {
     let others: [&[&str]; 4] = [&["list"], &["show"], &["show", "--json"], &["show", "--plan"]];
     let reports = FORMATS.map(|format| ["report", "--format", format]);

@@ -1,12 +1,12 @@
-//! What is printed fits the terminal: 80, 120 and 200 columns, for each command that prints tables.
+//! Output fits the terminal: 80, 120 and 200 columns, for each command that prints tables.
 
 use crate::cli::{Cli, End};
 use crate::traces::write_pcap;
 
-/// The widths of terminals, in columns.
+/// Widths of terminals, in columns.
 const WIDTHS: [&str; 3] = ["80", "120", "200"];
 
-/// A matrix of 36 rows, of one trial each.
+/// A matrix of 36 rows with one trial each.
 const MATRIX: [&str; 14] = [
     "run",
     "null",
@@ -60,7 +60,7 @@ fn fits_reports_to_terminal() {
             expect_fits(&cli, args);
         }
     }
-    // Of more than 30 rows a terminal gets the best and the worst.
+    // If there are more than 30 rows, a terminal only shows the best and the worst.
     let rows = |args: &[&str]| cli.run(args).stdout.matches("null    mixed").count();
     assert_eq!(rows(&["report", "1", "--all"]), 36);
     assert!((2..=12).contains(&rows(&["report", "1"])), "{}", cli.run(&["report", "1"]).stdout);

@@ -3,12 +3,12 @@
 
 use crate::cli::{Cli, Served};
 
-/// Writes a pcap file with the UDP datagrams of a NULL call of NFS v3 and its reply.
+/// Writes a pcap file with the UDP datagrams of an NFS v3 NULL call and its reply.
 pub fn write_pcap(path: &std::path::Path) {
     write_pcap_of(path, 0, &[], &[]);
 }
 
-/// Writes a pcap file with the UDP datagrams of a call of NFS v3 and its reply.
+/// Writes a pcap file with the UDP datagrams of an NFS v3 call and its reply.
 fn write_pcap_of(path: &std::path::Path, procedure: u32, arguments: &[u32], results: &[u32]) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
     let call: Vec<u8> = words(&[&[7, 0, 2, 100_003, 3, procedure, 0, 0, 0, 0], arguments].concat());
@@ -52,7 +52,7 @@ fn converts_capture_to_trace() {
 /// again. `snap` bytes of each packet are kept; 0 keeps all, as in tcpdump.
 fn write_joined_pcap(path: &std::path::Path, joined: u32, snap: usize) {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
-    // A record mark of 40 bytes, then the call.
+    // A record mark for 40 bytes, followed by the call.
     let call =
         |xid: u32| -> Vec<u8> { words(&[0x8000_0028, xid, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]) };
     let mut file: Vec<u8> = words(&[0xa1b2_3c4d, 0x0002_0004, 0, 0, 65535, 101]);
@@ -74,7 +74,7 @@ fn write_joined_pcap(path: &std::path::Path, joined: u32, snap: usize) {
     std::fs::write(path, file).unwrap();
 }
 
-/// Returns the snap length of each command line of tcpdump in a text.
+/// Returns the snap length of each tcpdump command line in a text.
 fn snap_lengths(text: &str) -> Vec<usize> {
     let mut found = Vec::new();
     for line in text.lines().filter(|line| line.trim_start().starts_with("tcpdump ")) {

@@ -5,7 +5,7 @@ use crate::book::{replaced, words};
 use crate::cli::{Cli, Served};
 use crate::traces::write_pcap;
 
-/// What the questions refuse of the options that they share with `run`, and of what error.
+/// Options that the questions share with `run` but refuse, with the expected error.
 const REFUSED: [(&str, &str); 13] = [
     ("curve --workload", "a curve needs a workload that can be offered at a rate"),
     ("curve --bound-quantile", "--bound <TIME>"),
@@ -22,20 +22,20 @@ const REFUSED: [(&str, &str); 13] = [
     ("ladder --server-disk", "is for a ladder to a server outside of this process"),
 ];
 
-/// An option of the short help.
+/// An option in the short help.
 #[derive(Debug, Default)]
 struct Described {
     /// The heading above it.
     heading: String,
-    /// `--io-size`.
+    /// Such as `--io-size`.
     flag: String,
     /// `<SIZE>`; empty if it takes none.
     value: String,
-    /// What it says.
+    /// Its description.
     sentence: String,
 }
 
-/// The options of a help text.
+/// Returns the options in a help text.
 fn options(help: &str) -> Vec<Described> {
     let (mut options, mut heading): (Vec<Described>, &str) = (Vec::new(), "");
     for line in help.lines().take_while(|line| *line != "Examples:") {
@@ -64,7 +64,7 @@ fn options(help: &str) -> Vec<Described> {
 }
 
 impl Described {
-    /// The values to try: those that the sentence lists, or one of the kind.
+    /// Returns the values to try: those that the description lists, or one of its type.
     fn values(&self) -> Vec<String> {
         let one = match self.value.as_str() {
             "" | "[<BOOL>]" => "",
@@ -88,7 +88,7 @@ impl Described {
         vec![one.to_owned()]
     }
 
-    /// `durability of writes: none, close or sync [default: sync]` lists three.
+    /// `durability of writes: none, close or sync [default: sync]` lists three values.
     fn listed(&self) -> Vec<String> {
         let (_, list) = match self.sentence.split_once("possible values: ") {
             Some(split) => split,
@@ -105,7 +105,7 @@ impl Described {
         values
     }
 
-    /// A command that has the option with a value, and only says what it would do.
+    /// Returns a command that uses the option with a value but only does a dry run.
     fn command(&self, command: &'static str, value: &str) -> Vec<String> {
         let is_nfs = self.heading == "Factors of NFS" || value == "nfs";
         let target = match (command, self.flag.as_str()) {
@@ -149,7 +149,7 @@ fn accepts_values_named_in_help() {
     cli.assert_target_is_empty();
 }
 
-/// Types each option of a question, with each value; what is refused has its reason.
+/// Tries each option of a question with each value; an error must have the expected reason.
 fn type_options_of(command: &'static str, options_min: usize) {
     let cli = Cli::new();
     let options = options(&cli.run(&[command, "-h"]).stdout);
@@ -197,8 +197,8 @@ fn accepts_values_named_for_ladder() {
     type_options_of("ladder", 23);
 }
 
-/// The commands of this program that the examples of a short help have, as words; what explains
-/// them stands two columns further right, or below.
+/// Returns the commands in the examples of a short help, split into words. Explanations are at
+/// least two columns to the right, or below.
 fn examples(help: &str) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
     let (_, examples) = help.split_once("\nExamples:\n").expect("every help has examples");
@@ -239,7 +239,7 @@ fn rig_of_examples() -> Cli {
 /// Why an example is refused on a machine without its servers, hosts or packets.
 const ABSENT: [(&str, &str); 14] = [
     ("factors 3 4 7", "holds no campaign 7"),
-    // All campaigns here are of one kernel.
+    // All campaigns here were run on the same kernel.
     ("factors old.db new.db:2", "makes no difference"),
     ("report old.db new.db", "are one campaign"),
     // The trace of the tests only contains NULL calls.
@@ -278,7 +278,7 @@ fn runs_examples_of_other_commands() {
         for typed in examples(&cli.run(&[command, "-h"]).stdout) {
             let end = typed.iter().position(|word| [">", "|", "&&"].contains(&word.as_str()));
             let typed = &typed[..end.unwrap_or(typed.len())];
-            // What takes an interface or cuts the power of a host is not for a test.
+            // Don't test commands that need an interface or cut the power of a host.
             if typed[0] == "durability" || typed.contains(&"--interface".to_owned()) {
                 continue;
             }
@@ -327,13 +327,13 @@ fn runs_examples_of_short_help() {
             typed.extend(["--trials", "1", "--file-size", "4MiB", "--quiet"]);
         }
         let end = cli.run(&typed);
-        // What was measured on a busy machine may be invalid.
+        // On a busy machine, results may be invalid.
         assert!([0, 4].contains(&end.code), "{typed:?}: {end:?}");
         assert!(!end.stdout.is_empty(), "{typed:?}");
         made += 1;
     }
     assert_eq!(made, 4, "{examples}");
-    // The sentence at the end names two more.
+    // The sentence at the end mentions two more commands.
     assert!(
         examples.contains("--help shows all options") && examples.contains("`dfsbench preset`")
     );

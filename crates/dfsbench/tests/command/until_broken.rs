@@ -2,7 +2,7 @@
 
 use crate::cli::{Cli, End, Served};
 
-/// Searches with a mix of short trials.
+/// Runs a search with a mix of short trials.
 fn searched(cli: &Cli, url: &str, flags: &[&str]) -> End {
     let short = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "200ms", "--quiet"];
     cli.run(&[&["run", url], &short[..], flags].concat())
@@ -18,7 +18,7 @@ fn found_sentence(cli: &Cli) -> String {
 #[test]
 fn finds_hang_at_forty_clients() {
     let cli = Cli::new();
-    // Each client adds the same, whatever else this machine does.
+    // Each client adds the same load, whatever else this machine does.
     let faults = ["--fault", "hang_from_clients 40", "--fault", "service_time 20ms on READ"];
     let served = Served::start(&cli, &faults);
     let flags = ["--until-broken", "--timeout", "1s"];
@@ -28,7 +28,7 @@ fn finds_hang_at_forty_clients() {
     let sentence = found_sentence(&cli);
     assert!(sentence.starts_with("nfs mixed: hangs with 40 clients: "), "{sentence}");
     assert!(sentence.contains("; it supports 39 clients"), "{sentence}");
-    // Everything is kept, and nothing was left on the server.
+    // All results are stored, and nothing is left on the server.
     let stored = cli.run(&["report", "--format", "csv"]).stdout;
     assert!(stored.lines().count() > 8, "{stored}");
     let after = searched(&cli, &served.url, &["--trials", "1"]);

@@ -44,12 +44,12 @@ impl View {
         let mut stream = self.connect();
         stream.write_all(head.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // A connection that is reset has sent all that it had to send.
+        // If the connection is reset, the server has already sent everything.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8(answer).unwrap()
     }
 
-    /// Asks for a page below the token.
+    /// Requests a page below the token.
     fn page(&self, page: &str) -> String {
         self.raw(&format!(
             "GET /{}/{page} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n",
@@ -63,7 +63,7 @@ fn serves_pages_only_with_address() {
     let view = View::start();
     let list = view.page("");
     assert!(list.starts_with("HTTP/1.1 200 ") && list.contains("frame-ancestors 'none'"), "{list}");
-    // A name is text, in the list as on its page.
+    // Names are escaped, both in the list and on pages.
     for page in [&list, &view.page("campaign/1"), &view.page("compare?before=1&after=1")] {
         assert!(page.starts_with("HTTP/1.1 200 ") && !page.contains(HOSTILE), "{page}");
     }

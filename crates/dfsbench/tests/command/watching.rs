@@ -1,4 +1,5 @@
-//! The full screen of `--watch` on a real terminal: what it shows, and that it is restored.
+//! The full screen of `--watch` on a real terminal: its contents, and that the terminal is
+//! restored.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -69,7 +70,7 @@ impl Terminal {
     pub fn start(&self, cli: &Cli, args: &[&str]) -> Child {
         let mut command = cli.command(args);
         let theirs = || Stdio::from(self.theirs.try_clone().unwrap());
-        // The environment of the tests may name a terminal that can do nothing.
+        // The environment of the tests may set a dumb terminal.
         command.env("TERM", "xterm");
         let child = command.stdin(theirs()).stderr(theirs()).stdout(Stdio::piped());
         child.spawn().unwrap()
@@ -212,7 +213,7 @@ fn a_narrow_terminal_has_what_fits() {
         assert_eq!(end.code, 4, "{columns} x {rows}: {end:?}");
         terminal.assert_put_back(before);
         let screens = terminal.drawings();
-        // The last one may have been cut off by the end.
+        // The last drawing may have been cut off when the program ended.
         for screen in &screens[..screens.len() - 1] {
             assert!(screen.len() <= rows.into(), "{rows} rows: {screen:?}");
             let widest = screen.iter().map(|line| line.trim_end_matches("\x1b[J"));

@@ -1,4 +1,4 @@
-//! Whole campaigns, small: every backend, every format, the same bytes every time.
+//! Small but complete campaigns: every backend, every format, and identical bytes every time.
 
 use crate::cli::{Cli, End, Served};
 
@@ -26,7 +26,7 @@ fn compares_directory_embedded_and_real_server() {
         (served.url.as_str(), "nfs"),
     ] {
         let head = ["run", target, "--backend", backend, "--workers", "1,2"];
-        // A synchronous backend has no depth, and a flag without effect is refused.
+        // A synchronous backend has no queue depth, and a flag without effect is refused.
         let depth: &[&str] = if backend == "posix" { &[] } else { &["--queue-depth", "1,7"] };
         let end = cli.run(&[&head[..], depth, &SMALL].concat());
         assert_eq!(end.code, 0, "{target} {backend}: {end:?}");

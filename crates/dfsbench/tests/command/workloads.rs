@@ -1,4 +1,5 @@
-//! Every kind of work runs from the command line, and every built-in plan does, shortened.
+//! Every workload runs from the command line, and so does a shortened version of every built-in
+//! plan.
 
 use serde_json::Value;
 
@@ -42,7 +43,7 @@ fn shortened_raid_matrix(flags: &[&str]) -> usize {
     let of_hosts = ["file_system", "fs_mount_options", "mount_options", "invalidation"];
     for line in factors[..factors.find("[[workload]]").unwrap()].lines() {
         let is_of_hosts = of_hosts.iter().any(|key| line.starts_with(&format!("{key} =")));
-        // A file for each directory, as before.
+        // One file per directory, as before.
         let line = if line.starts_with("files =") { "files = 1" } else { line };
         plan.push_str(if is_of_hosts { "" } else { line });
         plan.push('\n');

@@ -17,21 +17,21 @@ use crate::shared_directory;
 /// Harm done to the process of an agent.
 #[derive(Clone, Copy, Debug)]
 pub enum Harm {
-    /// It is killed.
+    /// Kill it.
     Kill,
     /// It is stopped, and never continues.
     Stop,
     /// Nothing reaches it or comes from it any more, as if a network were cut; it continues to
     /// work.
     Cut,
-    /// It is stopped for a while, then again and again for a shorter one, running between the
-    /// stops, until its pass has ended.
+    /// Stop it once for a while, then repeatedly for shorter times with pauses in between, until
+    /// its pass has ended.
     Doze { first: Duration, then: Duration, awake: Duration },
     /// The function is called to harm its machine.
     ToMachine(fn()),
 }
 
-/// One harm, once.
+/// A single fault.
 #[derive(Clone, Copy)]
 pub struct Fault {
     /// The host that it happens to.
@@ -51,7 +51,7 @@ const BY_WIRE: &str = "cat | \"$0\" agent --stdio | cat";
 /// the work.
 const LEAVING: Duration = Duration::from_secs(60);
 
-/// Agents, and the harm that is planned for one of them.
+/// Agents, and the fault planned for one of them.
 pub struct AgentProcesses {
     fault: Option<Fault>,
     processes: Vec<u32>,
@@ -64,7 +64,7 @@ impl AgentProcesses {
         Self { fault: Some(fault), processes: Vec::new(), wires: Arc::default() }
     }
 
-    /// Runs a campaign. Returns what is stored, and how long each trial took.
+    /// Runs a campaign. Returns what is stored, and the duration of each trial.
     pub fn run(&mut self, plan: &Plan) -> (Campaign, Vec<Duration>) {
         let Self { fault, processes, wires } = self;
         shared_directory::run(plan, &mut |host: &Host| {
@@ -109,7 +109,7 @@ impl AgentProcesses {
 struct Mortal {
     agent: Remote,
     fault: Option<Fault>,
-    /// What is being done to it, until it is over.
+    /// The harm in progress: a flag that ends it, and its thread.
     doing: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
     /// The stopped wires that cut it off.
     wires: Arc<Mutex<Vec<u32>>>,
@@ -171,7 +171,7 @@ fn doze(process: u32, nap: Duration) {
     signal(process, Signal::CONT);
 }
 
-/// What the kernel calls the program of an agent.
+/// The kernel's name for the program of an agent.
 const AGENT: &str = "dfsbench";
 
 fn children(process: u32) -> Vec<u32> {
@@ -188,7 +188,7 @@ fn name_of(process: u32) -> String {
 }
 
 fn signal(process: u32, signal: Signal) {
-    // One that has gone already can't be harmed.
+    // The process may already be gone.
     let _ = kill_process(Pid::from_raw(process.cast_signed()).unwrap(), signal);
 }
 

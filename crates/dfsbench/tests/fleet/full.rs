@@ -83,7 +83,7 @@ fn leaves_nothing_on_full_disk() {
         let caveats = &trial.passes[0].caveats;
         let errors = caveats.iter().find(|caveat| caveat.code == CaveatCode::Errors);
         let message = &errors.unwrap_or_else(|| panic!("{step}: {caveats:?}")).evidence;
-        // The agent before may be at work when its disk fills up, and get some of what it asks for.
+        // The agents may be working when the disk fills up, and a write may be partly done.
         let is_full =
             ["ENOSPC on write", "short transfer on write"].iter().any(|it| message.contains(it));
         assert!(is_full, "{step}: {message}");

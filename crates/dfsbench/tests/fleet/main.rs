@@ -25,7 +25,8 @@ use shared_directory::{assert_counted, only, plan};
 /// Returns true for the order at which a fault happens.
 type At = fn(&Order) -> bool;
 
-/// The steps of a trial: the request to the agent at which its fault begins, and how long after it.
+/// Steps of a trial: a name, the order that triggers the fault, and the delay after it in
+/// milliseconds.
 const STEPS: [(&str, At, u64); 7] = [
     ("begin", |order| matches!(order, Order::Begin(_)), 0),
     ("prepare", |order| matches!(order, Order::Prepare(_)), 0),
@@ -39,7 +40,7 @@ const STEPS: [(&str, At, u64); 7] = [
 /// What a busy machine may add to the time until a lost agent is noticed.
 const BUSY: Duration = Duration::from_secs(12);
 
-/// Two runs of a mix: one of all three agents, and one that may do without the lost one.
+/// Two runs of a mix: one needs all three agents, the other can do without the lost one.
 fn two_runs(directory: &Path, step: &str) -> plan::Plan {
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\nfile_size = \"64KiB\"\n\
                 duration = [\"60s\", \"200ms\"]\n";

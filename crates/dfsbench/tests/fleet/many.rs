@@ -34,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What some agents used.
 #[derive(Debug)]
 struct Took {
-    /// From the start of the first to the end of the controller.
+    /// Time from the start of the first agent to the exit of the controller.
     all: Duration,
     /// The most memory that they used together, as far as it was seen.
     memory_bytes: u64,
