@@ -239,7 +239,7 @@ fn bad_comparisons_are_refused() {
     std::fs::write(cli.folder().join("empty.db"), "").unwrap();
     cli.refused(&["compare", "1", "empty.db"], 2, &["`empty.db` is empty", "hint"]);
     cli.refused(&["factors", "empty.db"], 2, &["`empty.db` is empty", "hint"]);
-    cli.refused(&["compare", "1", "1", "--where", "=3"], 2, &["`=3` is no NAME=VALUE"]);
+    cli.refused(&["compare", "1", "1", "--where", "=3"], 2, &["`=3` is not NAME=VALUE"]);
     cli.refused(&["compare", "1", "1", "--max-loss", "-5%"], 2, &["--max-loss", "`-5%`"]);
     cli.refused(&["compare", "1", "other.db"], 2, &["other.db"]);
     cli.refused(&["compare", "1", "1", "--where", "sauce=3"], 2, &["sauce", "io_size"]);

@@ -140,7 +140,7 @@ fn estimates_cost_of_other_order() {
 fn confirms_devices_before_contacting_hosts() {
     let cli = Cli::new();
     std::fs::write(cli.folder().join("hosts.toml"), PLAN).unwrap();
-    let words = ["/dev/vdz of host `server`", "--allow-destroy /dev/vdz"];
+    let words = ["/dev/vdz on host `server`", "--allow-destroy /dev/vdz"];
     cli.refused(&["run", "hosts.toml"], 2, &words);
     let other = ["run", "hosts.toml", "--allow-destroy", "/dev/vda"];
     cli.refused(&other, 2, &["the plan formats no `/dev/vda`"]);

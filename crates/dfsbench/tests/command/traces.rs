@@ -347,7 +347,7 @@ fn rejects_trace_that_cannot_be_replayed() {
                 "dfsbench serve",
             ],
         ),
-        (&["replay", "nfs.dfst", ".", "--hosts", "a"], &["--hosts: `.` is no NFS server"]),
+        (&["replay", "nfs.dfst", ".", "--hosts", "a"], &["--hosts: `.` is not an NFS server"]),
         (
             &["replay", "nfs.dfst", "nfs://127.0.0.1/e", "--hosts", "a,b,a"],
             &["--hosts: `a` is named twice"],

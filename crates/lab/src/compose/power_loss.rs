@@ -85,7 +85,7 @@ mod tests {
         other = spec;
         let recipe = Recipe { name: "plain".to_owned(), storage: true, ..Recipe::default() };
         other.system = Some(Box::new(System { recipe, ..System::default() }));
-        assert!(refused(&other).contains("plain is made again"));
+        assert!(refused(&other).contains("plain is recreated"));
         other.system.as_mut().unwrap().recipe.restart = Restart::AllSteps;
         assert_eq!(outlasts_power_loss(&other), Ok(1));
         other.system.as_mut().unwrap().recipe.restart = Restart::OnState;

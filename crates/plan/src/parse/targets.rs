@@ -216,7 +216,7 @@ fn what_field<'a>(table: &Table<'a>) -> Result<Field<'a>, PlanError> {
     }
     let what = match written.as_slice() {
         [field] => return Ok(*field),
-        [] => "[[target]] does not say what it is",
+        [] => "[[target]] doesn't name a target",
         _ => "[[target]] names more than one target",
     };
     let choice = format!("one of {}", either(&keys));

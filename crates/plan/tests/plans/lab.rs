@@ -264,8 +264,8 @@ fn requires_devices_twice() {
     assert_eq!(raid.destroys().len(), 2);
     assert_eq!(
         refused(&raid, &[]).unwrap(),
-        "--allow-destroy: what is on /dev/vdb of host `s` would be lost (hint: if that is meant, \
-         add --allow-destroy /dev/vdb --allow-destroy /dev/vdc)"
+        "--allow-destroy: the contents of /dev/vdb on host `s` would be lost (hint: if that is \
+         meant, add --allow-destroy /dev/vdb --allow-destroy /dev/vdc)"
     );
     assert!(refused(&raid, &["/dev/vdb"]).unwrap().contains("add --allow-destroy /dev/vdc)"));
     assert_eq!(refused(&raid, &["/dev/vdb", "/dev/vdc"]), None);
@@ -398,7 +398,7 @@ fn takes_roles_from_recipe() {
     assert!(!lab.is_by_fuse() && !lab.mounts_nfs());
     assert_eq!(spread.destroys().len(), 2, "the disk of each host that keeps files");
     let error = spread.check_destroy(&[]).unwrap_err().to_string();
-    assert!(error.contains("on /dev/vdb of host `n1`, `n2` would be lost"), "{error}");
+    assert!(error.contains("/dev/vdb on host `n1`, `n2` would be lost"), "{error}");
     reads_back(&spread);
     for (target, words) in [
         (
