@@ -54,7 +54,7 @@ pub enum DocumentPart {
 pub struct Section {
     /// Anchor for links; unique within the document.
     pub id: &'static str,
-    /// Heading. If it is empty, only pages show the section with a heading.
+    /// Heading. If it is empty, formats other than pages leave it out.
     pub heading: String,
     /// True for the answer to the campaign's question, which pages emphasize.
     pub is_answer: bool,
