@@ -1,6 +1,6 @@
-//! What the answer claims, in the words of the Markdown report, for campaigns of every shape.
+//! Tests of the answer in the Markdown report, for campaigns of every shape.
 //!
-//! A trial differs from another of its run by up to 5 %, so speeds that differ by less overlap.
+//! Trials of a run differ by up to 5 %, so speeds that differ by less overlap.
 
 mod campaigns;
 
@@ -16,14 +16,14 @@ const RULE: &str = "Ratios are given only if the 95 % intervals are apart; other
 const UNLIKE: &str = "Not directly comparable: nfs is a server in memory, not storage; nfs shared \
                       the host's processors with its server (shared-host).";
 
-/// The lines of the answer: one for each pass, then the remarks.
+/// Returns the lines of the answer: one for each pass, then the remarks.
 fn answer(campaign: &Campaign) -> Vec<String> {
     let report = render(campaign, Format::Markdown);
     let lines = report.lines().skip(4);
     let lines = lines.take_while(|line| !line.starts_with("| ") && !line.starts_with("## "));
     let lines = lines.filter(|line| !line.is_empty()).map(|line| line.replace('\\', ""));
     let (lead, mut sentences): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with("> "));
-    // How far it may be trusted is the last of the three sentences above it.
+    // The last of the three sentences above says how far to trust it.
     let trust = lead.last().unwrap().trim_start_matches("> ");
     match sentences.last_mut() {
         Some(remark) if !remark.starts_with("- ") => remark.extend([" ", trust]),
@@ -32,7 +32,7 @@ fn answer(campaign: &Campaign) -> Vec<String> {
     sentences
 }
 
-/// The sentences on stream reads after the figures.
+/// Returns the sentences on stream reads after the results.
 fn of_reads(campaign: &Campaign) -> String {
     let answer = answer(campaign);
     let line = answer.iter().find_map(|line| line.strip_prefix("- stream read: ")).unwrap();
@@ -53,7 +53,7 @@ fn stream(target: &str, workers: u32) -> RunSpec {
     RunBuilder::from(spec).workers(workers).durability(Durability::Sync).build()
 }
 
-/// One target with so many workers, each at its speed.
+/// Returns one target with different numbers of workers, each at its own speed.
 fn over_workers(speeds: &[(u32, u64)], trials: u32) -> Campaign {
     let run = |(workers, speed): &(u32, u64)| (stream("nfs", *workers), *speed, trials);
     made(speeds.iter().map(run).collect())
@@ -145,7 +145,7 @@ fn a_sweep_says_how_the_figure_goes_with_its_factor() {
     let sentences = |speeds: &[(u32, u64)]| of_reads(&over_workers(speeds, 5));
     let rises = sentences(&[(1, 10), (2, 20), (4, 40), (8, 41)]);
     assert_eq!(rises, "nfs rises 4.1x (4.0x to 4.2x) with workers 1 to 8.");
-    // The plan's order does not matter.
+    // The order in the plan does not matter.
     assert_eq!(
         sentences(&[(8, 10), (2, 20), (1, 20)]),
         "nfs falls 2.0x (1.9x to 2.1x) with workers 1 to 8."
@@ -280,7 +280,7 @@ fn many_runs_have_their_ends_and_counts() {
     assert_eq!(nfs_alone, format!("The highest is 8.0x the lowest; {counts}"));
 }
 
-/// The three sentences above everything else.
+/// Returns the three sentences above everything else.
 fn lead(campaign: &Campaign) -> Vec<String> {
     let report = render(campaign, Format::Markdown);
     let lines = report.lines().filter_map(|line| line.strip_prefix("> "));
@@ -297,7 +297,7 @@ fn three_sentences_say_what_counts() {
     );
     assert_eq!(
         sentences[1],
-        // Of the streams one was cached, and one did not wait for stable storage.
+        // One of the streams was cached, and one did not wait for stable storage.
         "mixed: posix and uring are 3.3x to 3.4x nfs; no measurable difference in one other pair."
     );
     assert!(sentences[2].starts_with("15 of 20 results are clean"), "{}", sentences[2]);
@@ -447,7 +447,7 @@ fn a_pair_within_the_noise_is_named_where_a_third_result_is_compared_with_none()
     assert!(reads.starts_with(pair), "{reads}");
 }
 
-/// A stream over one of the transports of NFS.
+/// Returns a stream over one of the NFS transports.
 fn over(target: &str, proto: Proto) -> RunSpec {
     let mut spec = spec(target, BackendKind::Nfs, Workload::Stream);
     if let Target::Nfs(nfs) = &mut spec.target {
@@ -458,7 +458,8 @@ fn over(target: &str, proto: Proto) -> RunSpec {
 
 #[test]
 fn a_ratio_is_the_same_in_headline_passes_and_factors() {
-    // Two pairs whose ratios of medians are 7.5 and 5.0; the factor's is their geometric mean.
+    // The two pairs have ratios of medians of 7.5 and 5.0; the factor's ratio is their geometric
+    // mean.
     let with = |proto, io_size_bytes, speed| {
         let spec = RunBuilder::from(over("nfs", proto)).io_size_bytes(io_size_bytes).build();
         (spec, speed, 5)
@@ -503,7 +504,7 @@ fn a_setting_that_a_target_does_not_have_is_no_level_of_it() {
 
 #[test]
 fn mixes_of_several_io_sizes_are_ranked_by_the_bytes_that_they_move() {
-    // Four times as large, half as many per second: better by bytes, worse by ops.
+    // Ops four times as large, at half the rate: better by bytes, worse by ops.
     let run = |io_size_bytes: u32, speed| {
         let spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
         (RunBuilder::from(spec).io_size_bytes(io_size_bytes).build(), speed, 5)

@@ -1,4 +1,4 @@
-//! Contenders side by side: tiers, differences, ratios, cost, and what is not available.
+//! Comparison of contenders: tiers, differences, ratios, cost, and missing results.
 
 mod campaigns;
 
@@ -16,7 +16,8 @@ use model::{
 use report::{Format, Screen, UnknownContender, render, render_contenders};
 use serde_json::Value;
 
-/// A stream on three systems; the second is twice as fast, the third level with the first.
+/// Returns a stream on three systems. The second is twice as fast as the first, and the third is
+/// level with it.
 fn campaign() -> Campaign {
     let mut specs = Vec::new();
     for name in ["safe", "quick", "level"] {
@@ -49,7 +50,7 @@ fn campaign() -> Campaign {
     campaign
 }
 
-/// Plants what a contender was found to keep under `sync`.
+/// Adds a measured tier of a contender for `sync`.
 fn plant_tier(campaign: &mut Campaign, contender: &str, tier: Tier) {
     plant_event(campaign, contender, tier, CrashEvent::PowerCut);
 }
@@ -93,21 +94,21 @@ fn text(campaign: &Campaign) -> String {
     render_contenders(campaign, None, Format::Table, Screen::default()).unwrap().text
 }
 
-/// Returns the sentences before the first table, each word one blank apart.
+/// Returns the sentences before the first table, with single spaces between words.
 fn lead(campaign: &Campaign) -> String {
     let text = text(campaign);
     let lead = text.split("\ncontender ").next().unwrap();
     lead.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The row of a table that begins with a name, below a heading.
+/// Returns the row below a heading that starts with a name.
 fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
     let below = text.split(heading).nth(1).unwrap_or_else(|| panic!("no {heading}: {text}"));
     let mut lines = below.lines();
     lines.find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"))
 }
 
-/// The rows below "What was kept" that begin with a name, their words one blank apart.
+/// Returns the rows below "What was kept" that start with a name, with single spaces between words.
 fn words_of_rows(kept: &str, name: &str) -> Vec<String> {
     let section = kept.split("\nRatios to ").next().unwrap_or_default();
     let mut rows = Vec::new();
@@ -135,7 +136,7 @@ fn the_ways_of_each_contender_are_listed_with_the_one_that_was_taken() {
     let expected = |nfs: &str, fuse: &str, again: &str| serde_json::json!({ "nfs": nfs, "mount": "none", "fuse": fuse, "re-export": again });
     assert_eq!(ways(1), expected("used", "available", "available"));
     assert_eq!(ways(2), expected("none", "available", "used"));
-    // What the site has set up says nothing of other ways.
+    // A mount set up by the site says nothing about other ways.
     let lab = campaign.runs[0].spec.lab.as_mut().unwrap();
     (lab.own_client, lab.system) = (false, None);
     let (kind, source) = ("lustre".to_owned(), "a:/b".to_owned());
@@ -153,7 +154,7 @@ fn events_that_were_measured_one_after_the_other_stand_together() {
     plant_event(&mut campaign, "safe", Tier::ServerCrash, CrashEvent::KillServer);
     plant_event(&mut campaign, "quick", Tier::None, CrashEvent::PowerCut);
     plant_event(&mut campaign, "quick", Tier::ServerCrash, CrashEvent::KillServer);
-    // One that could not be verified says nothing, and takes nothing back.
+    // A measurement that could not be verified neither shows nor revokes anything.
     plant_event(&mut campaign, "quick", Tier::Unknown, CrashEvent::PowerCut);
     let last = campaign.durability.last_mut().unwrap();
     last.report.events[0].unverified = Some("it did not answer".to_owned());
@@ -194,10 +195,10 @@ fn a_ratio_to_a_weaker_promise_says_so() {
     assert!(!lead.contains("kill"), "{lead}");
     let kept = text.split("What was kept").nth(1).unwrap();
     assert_eq!(words_of_rows(kept, "safe"), ["safe power-cut kept 7 ns"], "{kept}");
-    // Of the two measurements of one contender the latest stands there.
+    // Only the latest of the two measurements of one contender is shown.
     let quick = ["quick power-cut LOST 4 of 9 ops 7 ns", "quick power-cut sync 0 B 0 ns 4 missing"];
     assert_eq!(words_of_rows(kept, "quick"), quick, "{kept}");
-    // The strongest promise stands first, whatever is fastest.
+    // The strongest promise comes first, whichever is fastest.
     let below = text.split("Ratios to safe").nth(1).unwrap();
     assert!(below.find("\nsafe") < below.find("\nquick"), "{below}");
     let other = json(&campaign, Some("quick"));
@@ -240,7 +241,7 @@ fn what_differs_besides_the_system_is_named() {
     let text = text(&campaign);
     let line = row(&text, "What differs besides the system", "durability");
     assert!(line.contains("sync") && line.contains("none"), "{line}");
-    // What differs and is no factor keeps no figures apart.
+    // Settings that differ without being a factor do not separate results.
     assert_eq!(json(&campaign, None)["works"].as_array().unwrap().len(), 2);
 }
 
@@ -266,14 +267,14 @@ fn counter(name: &str, risen: u64) -> Metric {
     Metric { name: name.into(), kind: MetricKind::Counter, values: vec![7, 7 + risen] }
 }
 
-/// One second of processor time, in nanoseconds.
+/// One second of CPU time, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
 fn watched(host: &str, metrics: Vec<Metric>) -> Telemetry {
     Telemetry { host: host.into(), times_ns: vec![0, 1], metrics }
 }
 
-/// Plants what hosts counted while the first contender was measured; returns the bytes of a pass.
+/// Adds host counters to the first contender, and returns the bytes of a pass.
 fn plant_cost(campaign: &mut Campaign) -> u64 {
     let bytes = campaign.runs[0].spec.set_bytes();
     for trial in &mut campaign.runs[0].trials {
@@ -302,7 +303,7 @@ fn plant_cost(campaign: &mut Campaign) -> u64 {
                     counter("system.client_cpu_ns", SECOND / 2),
                 ],
             ),
-            // A host that takes no part, such as one whose counters are watched besides.
+            // A host that takes no part, for example one that was only being observed.
             watched("other", vec![counter("net.eth0.sent_bytes", bytes)]),
         ];
     }
@@ -313,13 +314,13 @@ fn plant_cost(campaign: &mut Campaign) -> u64 {
 fn the_cost_of_a_figure_is_what_clients_servers_disks_and_networks_did() {
     let mut campaign = campaign();
     let bytes = plant_cost(&mut campaign);
-    // What was written in a trial that is no part of the figure is no part of its cost.
+    // Bytes written in a trial that does not count are not part of the cost.
     let wrong = &mut campaign.runs[0].trials[1].passes[0];
     wrong.telemetry[0].metrics.push(counter("disk.vdb.write_bytes", 50 * bytes));
     wrong.caveats.push(CaveatCode::Accounting.because("planted"));
     let found = json(&campaign, None);
     let figures = &found["works"][0]["figures"];
-    // Disks that lie on others are not counted twice, and what a bridge passes on neither.
+    // Disks on top of others are not counted twice, and neither is traffic forwarded by a bridge.
     assert_eq!(figures[0]["disk_bytes_per_byte"], 3.0);
     assert_eq!(figures[0]["network_bytes_per_byte"], 4.0);
     let gib = bytes as f64 / (1_u64 << 30) as f64;
@@ -386,7 +387,8 @@ fn scaling_of_commands_compares_times() {
     assert!(line.contains("(0.500 times)"), "{line}");
 }
 
-/// The runs of a campaign at several values of a setting, each twice as fast as the one before.
+/// Returns the runs of a campaign at several values of a setting, each twice as fast as the one
+/// before.
 fn along(values: &[&dyn Fn(&mut RunSpec)]) -> Campaign {
     let mut all = campaign();
     let single = all.runs.clone();
@@ -412,7 +414,7 @@ fn what_differs_in_one_workload_keeps_its_figures_together() {
         along(&[&|run| run.lab.as_mut().unwrap().invalidation = Invalidation::None, &|run| {
             run.lab.as_mut().unwrap().invalidation = Invalidation::Remount;
         }]);
-    // Names are looked up by each in its own way, which is no factor there.
+    // Each contender has its own way of dropping caches for names, so it is not a factor there.
     let mut names = campaign.runs[..3].to_vec();
     for (number, run) in names.iter_mut().enumerate() {
         run.index = 6 + number as u32;
@@ -433,7 +435,7 @@ fn what_differs_in_one_workload_keeps_its_figures_together() {
     assert_eq!(of_names, 3, "{found}");
 }
 
-/// Returns a function that gives a run so many client hosts.
+/// Returns a function that sets the number of client hosts of a run.
 fn with_hosts(count: usize) -> impl Fn(&mut RunSpec) {
     move |run: &mut RunSpec| {
         for number in 0..count {
@@ -502,7 +504,7 @@ fn cold_reads_stand_beside_warm_ones_and_writes_do_not() {
     let set = |invalidation| {
         move |run: &mut RunSpec| run.lab.as_mut().unwrap().invalidation = invalidation
     };
-    // The cold ones come first here, and are half as fast.
+    // The cold runs come first here, and are half as fast.
     let campaign = along(&[&set(Invalidation::Remount), &set(Invalidation::None)]);
     let text = text(&campaign);
     let below = text.split("\nCold against warm\n").nth(1).unwrap_or_else(|| panic!("{text}"));

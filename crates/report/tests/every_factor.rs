@@ -1,4 +1,4 @@
-//! No format may lose a factor: each setting is varied alone, and every format is searched for it.
+//! No format may lose a factor: vary each setting on its own and look for it in every format.
 
 mod campaigns;
 
@@ -10,7 +10,7 @@ use model::{
 };
 use report::{Format, render};
 
-/// Runs that between them depend on every setting.
+/// Returns runs that, taken together, depend on every setting.
 fn bases() -> Vec<RunSpec> {
     let mut bases = Vec::new();
     for workload in Workload::ALL.iter().copied().filter(|workload| !workload.is_external()) {
@@ -26,7 +26,7 @@ fn bases() -> Vec<RunSpec> {
                 nfs.settings.proto = Proto::Udp;
             }
             bases.push(run.clone());
-            // Delegations are there since v4.1.
+            // Delegations exist since v4.1.
             if let Target::Nfs(nfs) = &mut run.target {
                 (nfs.settings.proto, nfs.settings.version) = (Proto::Tcp, NfsVersion::V4_1);
             }
@@ -41,13 +41,13 @@ fn bases() -> Vec<RunSpec> {
         run.lab = Some(Box::new(lab.clone()));
         bases.push(run);
     }
-    // A system has settings of its own.
+    // A system has its own settings.
     let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
     let recipe = model::system::Recipe::default();
     let system = model::System { source: "s".to_owned(), recipe, ..model::System::default() };
     run.lab = Some(Box::new(LabSpec { system: Some(Box::new(system)), ..lab.clone() }));
     bases.push(run);
-    // An array that is encrypted has chunks and a cipher.
+    // An encrypted array has chunks and a cipher.
     let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
     (lab.storage.raid, lab.storage.crypt) = (Raid::Raid5, true);
     run.lab = Some(Box::new(lab));
@@ -55,7 +55,7 @@ fn bases() -> Vec<RunSpec> {
     bases
 }
 
-/// Two levels of a setting.
+/// Returns two levels of a setting.
 fn two_levels(setting: Setting) -> [Value; 2] {
     if setting == Setting::ClientHosts {
         return [Value::Number(3), Value::Number(2)];
@@ -64,7 +64,7 @@ fn two_levels(setting: Setting) -> [Value; 2] {
         return [Value::Number(64 << 20), Value::Number(128 << 20)];
     }
     if let Some(range) = setting.range() {
-        // Neither is a default, and both are shown exactly.
+        // Neither is a default, and both are displayed exactly.
         return [Value::Number(range.min + 2), Value::Number(range.min + 3)];
     }
     match setting.kind() {
@@ -76,7 +76,7 @@ fn two_levels(setting: Setting) -> [Value; 2] {
     }
 }
 
-/// A campaign of two runs that differ in one setting, which both depend on.
+/// Returns a campaign of two runs that differ in one setting, on which both depend.
 fn varied(setting: Setting) -> Campaign {
     for base in bases() {
         let mut runs = Vec::new();
@@ -93,7 +93,7 @@ fn varied(setting: Setting) -> Campaign {
     panic!("no run of this test depends on {setting:?}");
 }
 
-/// The cells of a line of CSV; commas in quotes belong to a cell.
+/// Returns the cells of a CSV line; commas in quotes do not separate cells.
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut is_quoted = false;
@@ -153,7 +153,7 @@ fn no_format_loses_a_factor() {
 
 #[test]
 fn settings_that_do_not_apply_distinguish_no_rows() {
-    // A think time means nothing where ops are offered at a rate.
+    // Think time has no effect if ops are offered at a rate.
     let runs = [0, 5].map(|think_time_ns| {
         let mut run = spec("posix", BackendKind::Posix, Workload::Mixed);
         run.load.rate_per_s = 100;

@@ -1,11 +1,11 @@
-//! Activity of the hosts, in the page, in the table of sar, and for programs.
+//! Activity of the hosts on the page, in the sar table, and for programs.
 
 mod campaigns;
 
 use model::{Campaign, Metric, MetricKind, Telemetry};
 use report::{Format, render};
 
-/// A campaign whose first pass was watched on two hosts.
+/// Returns a campaign with recorded activity of two hosts in its first pass.
 fn watched() -> Campaign {
     let counter = |name: &str, values: [u64; 2]| Metric {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Campaigns whose hosts were set up: where their targets are, and which settings were effective.
+//! Campaigns that set up hosts: the location of their targets, and the effective settings.
 
 mod campaigns;
 
@@ -8,7 +8,7 @@ use model::{
 };
 use report::{Format, render};
 
-/// Two runs on hosts, by two ways and with two mounts.
+/// Returns two runs on hosts, with two data paths and two mounts.
 fn on_hosts() -> Campaign {
     let mut campaign = campaigns::quick();
     campaign.runs.truncate(1);
@@ -47,7 +47,7 @@ fn effective_settings_are_listed_for_each_host() {
     ] {
         assert!(markdown.contains(line), "{line} is not in:\n{markdown}");
     }
-    // What never repeats doesn't fill the page.
+    // Values that never repeat must not fill the page.
     assert!(markdown.contains("and 6 more"), "{markdown}");
     assert!(!render(&campaigns::quick(), Format::Markdown).contains("effective on"));
 }
@@ -76,7 +76,7 @@ fn histogram(time_ns: u64) -> Histogram {
     times
 }
 
-/// One run whose write passes three hosts made, the last of them at a third of the others' speed.
+/// Returns one run whose write passes used three hosts, the last with a third of the others' speed.
 fn with_a_straggler() -> Campaign {
     let mut campaign = campaigns::quick();
     campaign.runs.truncate(1);
@@ -128,7 +128,7 @@ fn hosts_stand_beside_each_other_and_the_slow_ones_are_named() {
         (&slow["response_time_max_ns"], &slow["trials_stood_still"]),
         (&3_000.into(), &0.into())
     );
-    // One straggler has one figure, in its caveat and beside its host.
+    // A straggler has the same value in its caveat and next to its host.
     let caveat = json["figures"][0]["caveats"].as_array().unwrap().iter();
     let caveat = caveat.filter(|caveat| caveat["code"] == "straggler").collect::<Vec<_>>();
     let evidence = caveat[0]["evidence"].as_str().unwrap();
@@ -152,7 +152,7 @@ fn a_table_of_several_clients_has_them_as_its_column() {
     campaign.runs.truncate(1);
     for clients in [2, 5] {
         let mut run = Run { index: clients, ..campaign.runs[0].clone() };
-        // As many files as workers, as the default has it.
+        // As many files as workers, which is the default.
         run.spec.files = clients * run.spec.workers;
         run.spec.placement.hosts = (0..clients).map(|n| Host::here(format!("c{n}"))).collect();
         campaign.runs.push(run);

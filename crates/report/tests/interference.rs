@@ -1,4 +1,4 @@
-//! Trials that were disturbed from outside, in text, on the page and for programs.
+//! Trials disturbed from outside, in text, on the page, and for programs.
 
 mod campaigns;
 
@@ -7,7 +7,7 @@ use model::{
 };
 use report::{Format, render};
 
-/// A mix of eight trials; the hypervisor took time from two of them, and they are slower.
+/// Returns a mix of eight trials, two of which are slower because of steal time.
 fn disturbed() -> Campaign {
     let spec = campaigns::spec("nfs", BackendKind::Nfs, Workload::Mixed);
     let mut campaign = campaigns::made(vec![(spec, 9, 8)]);
@@ -25,7 +25,7 @@ fn disturbed() -> Campaign {
     campaign
 }
 
-/// A text as one line, however it was wrapped.
+/// Joins the lines of a wrapped text.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -40,7 +40,7 @@ fn text_states_rule_and_numbers() {
     let line = "nfs mixed: 2 of 8; in trial 3, the hypervisor took 39.0 % of the workers' time \
                 (limit 5.00 %)";
     assert!(text.contains(line), "{text}");
-    // Without a record nothing is claimed.
+    // Without a record, nothing is claimed.
     let old = unwrapped(&render(&campaigns::quick(), Format::Table));
     assert!(!old.contains("set aside") && !old.contains("disturbed"), "{old}");
 }
@@ -84,7 +84,8 @@ fn rate_per_processor_time_stands_with_its_spread() {
         trial.passes[0].caveats.push(CaveatCode::ProcessorContention.because("they waited"));
     }
     let text = unwrapped(&render(&campaign, Format::Table));
-    // Three quarters of a processor were used: the rate is a third higher than by the clock.
+    // Three quarters of a CPU were used, so the rate per CPU second is a third higher than per
+    // second.
     let judged = &stats::judge::run(&campaign.runs[0])[0];
     let (rate, per_cpu) = (judged.rate.unwrap(), judged.rate_per_cpu.unwrap());
     assert!((per_cpu.median / rate.median - 4.0 / 3.0).abs() < 0.02, "{rate:?} {per_cpu:?}");
@@ -94,7 +95,7 @@ fn rate_per_processor_time_stands_with_its_spread() {
         judged.shown(rate.median)
     );
     assert!(text.contains(&line) && text.contains(&by_clock), "{text}");
-    // Processor time that varies more than the rate says nothing.
+    // CPU time that varies more than the rate is not reported.
     for trial in &mut campaign.runs[0].trials {
         trial.passes[0].client_cpu_ns *= 1 + u64::from(trial.index % 3);
     }

@@ -1,4 +1,4 @@
-//! Several campaigns as one set of runs: what differs between them is a factor, noise is none.
+//! Several campaigns as one set of runs: what differs between them is a factor, unless it is noise.
 
 mod campaigns;
 
@@ -8,7 +8,7 @@ use model::{BackendKind, Campaign, Fact, Workload};
 use report::{CampaignSource, FactorEffects, Format, JoinedCampaigns, render_joined};
 use serde_json::Value;
 
-/// A campaign of two numbers of workers, with these facts of its host.
+/// Returns a campaign with two numbers of workers and the given host facts.
 fn campaign(speed: u64, facts: &[(&str, &str)]) -> Campaign {
     let mut runs = Vec::new();
     for workers in [1_u32, 4] {
@@ -37,7 +37,7 @@ fn join(campaigns: Vec<Campaign>, by: &[&str]) -> JoinedCampaigns {
     JoinedCampaigns::new(sources, &by).unwrap_or_else(|unknown| panic!("{unknown:?}"))
 }
 
-/// The factors of reads by name, with the ratio of the second level.
+/// Returns the factors of reads by name, with the ratio of the second level.
 fn factors(joined: &JoinedCampaigns) -> Vec<(String, Option<f64>)> {
     let json = FactorEffects::from_joined(joined).render(Format::Json);
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -80,7 +80,7 @@ fn what_changes_together_is_named_together() {
     let warning = "label.dram changes together with fact.kernel: the campaigns differ in more than \
                    one thing";
     assert!(text.contains(warning), "{text}");
-    // By request the kernel is the factor, and the label is named with it all the same.
+    // If the kernel is requested as the factor, the label is still named with it.
     let by_kernel = join(campaigns, &["fact.kernel"]);
     let names: Vec<String> = factors(&by_kernel).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["fact.kernel", "workers"]);
@@ -127,7 +127,7 @@ fn a_fact_of_two_hosts_is_named_by_its_host_where_they_differ() {
     assert_eq!(factors(&by).len(), 2);
 }
 
-/// Two campaigns of either kernel that differ by a fifth among themselves.
+/// Two campaigns for each kernel, which differ from each other by a fifth.
 #[test]
 fn campaigns_that_scatter_widen_the_interval_of_what_differs_between_them() {
     let of = |speed, kernel| campaign(speed, &[("kernel", kernel)]);
@@ -142,7 +142,8 @@ fn campaigns_that_scatter_widen_the_interval_of_what_differs_between_them() {
     };
     let one_each = interval(vec![of(10, "a"), of(15, "b")]);
     assert!(one_each.1 > 1.4, "{one_each:?}");
-    // ln 1.2 apart: 1.5 times or divided by exp(4.303 * 0.129), with two degrees of freedom.
+    // Their logarithms differ by ln 1.2, so with two degrees of freedom the interval is 1.5 times
+    // or divided by exp(4.303 * 0.129).
     let two_each = interval(vec![of(10, "a"), of(12, "a"), of(15, "b"), of(18, "b")]);
     let (ratio, lo, hi) = two_each;
     assert!((ratio - 1.5).abs() < 0.02, "{two_each:?}");
@@ -219,7 +220,7 @@ fn rows_of_joined_campaigns_are_identified_by_the_campaign_that_measured_them() 
         let of_second = text.lines().filter(|line| line.contains(campaign)).count();
         let of_first = text.lines().filter(|line| line.contains(&campaign.replace("57", "41")));
         assert!(of_second > 0, "{text}");
-        // OpenMetrics has lines about the campaign itself, which stand for the set.
+        // OpenMetrics also has lines about the campaign itself, here about the whole set.
         let of_rows = of_first.filter(|line| line.contains(pass)).count();
         let of_rows_of_second =
             text.lines().filter(|line| line.contains(campaign) && line.contains(pass)).count();

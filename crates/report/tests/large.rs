@@ -1,4 +1,4 @@
-//! Campaigns of many runs: every form of the report holds them.
+//! Campaigns with many runs: all formats of the report include them.
 
 mod campaigns;
 
@@ -9,12 +9,13 @@ use report::{
     render, render_joined,
 };
 
-/// A campaign with a factor that has a level of its own in every run, and three with a few.
+/// Returns a campaign with one factor that has a different level in every run, and three with a few
+/// levels.
 fn campaign(runs: u32) -> Campaign {
     with_last_at(runs, None)
 }
 
-/// The same, whose last run may have a speed of its own.
+/// Like [`campaign`], optionally with a different speed in the last run.
 fn with_last_at(runs: u32, speed: Option<u64>) -> Campaign {
     let specs = (0..runs).map(|index| {
         let spec = campaigns::spec("posix", BackendKind::Posix, Workload::Mixed);
@@ -53,23 +54,23 @@ fn every_form_holds_thousands_of_runs() {
             _ => 1_500,
         };
         let rows = text.lines().filter(|line| line.contains("posix")).count();
-        // JSON is one line, and a page may show a part of the rows in tables.
+        // JSON is a single line, and a page may show only some of the rows in tables.
         let one_line = matches!(format, Format::Json | Format::Html);
         assert!(rows >= least || (one_line && text.len() > 100_000), "{}: {rows}", format.name());
     }
 }
 
-/// Processor time that forms of these facts may take: it is a few seconds, and minutes if each fact
-/// is looked for among all.
+/// Maximum CPU time for rendering these facts. It takes a few seconds, but minutes if every fact is
+/// searched for among all others.
 const CPU_MAX_NS: u64 = 60_000_000_000;
 
-/// Processor time of this thread so far, which does not depend on what else runs.
+/// CPU time of this thread so far, which does not depend on other programs.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// A campaign with fifty facts of each of a thousand hosts, and as many in a trial.
+/// Returns a campaign with fifty facts for each of a thousand hosts, and as many in a trial.
 fn with_facts_of_hosts(kernel: &str) -> Campaign {
     let mut campaign = campaign(2);
     let mut facts = Vec::new();

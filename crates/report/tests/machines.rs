@@ -1,5 +1,5 @@
-//! What programs read of a report: JSON that fits its schema, OpenMetrics that fits its standard;
-//! and the tables that line up with those of old reports.
+//! Machine-readable reports: JSON that conforms to its schema, OpenMetrics that conforms to its
+//! standard, and tables that line up with those of old reports.
 
 mod campaigns;
 mod parsers;
@@ -104,7 +104,7 @@ fn metrics_while_a_campaign_runs_fit_the_standard_and_have_all_heads_at_once() {
     assert!(idle["dfsbench_live_bytes_per_second"].samples.is_empty());
 }
 
-/// Splits a point of the line protocol at a character that no backslash and no quote hides.
+/// Splits a line protocol point at a character that is neither escaped nor quoted.
 fn split_point(text: &str, at: char) -> Vec<String> {
     let (mut parts, mut part) = (Vec::new(), String::new());
     let (mut escaped, mut quoted) = (false, false);
@@ -144,7 +144,7 @@ fn points_of_every_campaign_keep_to_the_line_protocol() {
                 let is_flag = ["true", "false"].contains(&value.as_str());
                 assert!(!key.is_empty() && (is_text || is_number || is_flag), "{line}: {field}");
             }
-            // A second point of the same series and time would replace the first.
+            // A second point with the same series and time would replace the first.
             assert!(known.insert((series.clone(), at_ns.clone())), "{line}");
         }
         let rows = open_metrics(&render(&campaign, Format::OpenMetrics)).unwrap();
@@ -185,7 +185,7 @@ fn metrics_tell_what_the_table_tells_and_nothing_that_does_not_count() {
             assert_eq!((rate, p99), (None, None), "{figure:.100}");
         } else {
             counted += 1;
-            // JSON is read to the last digit but one.
+            // The last digit may be lost when parsing JSON.
             let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs();
             match (rate, figure["rate_bytes_per_s"]["median"].as_f64()) {
                 (Some(rate), Some(expected)) => assert!(close(rate, expected), "{rate}"),
@@ -262,7 +262,8 @@ fn of_more_targets_than_colours_those_of_the_most_results_have_one() {
 fn the_tables_of_old_reports_line_up_with_those_that_users_printed() {
     let text = render(&campaigns::bonnie(), Format::Seed);
     let lines: Vec<&str> = text.lines().collect();
-    // As in the report of 2001; larger files are first. The name is a letter longer than the head.
+    // As in the report of 2001, with larger files first. The name is one character longer than its
+    // heading.
     assert_eq!(lines[2], "Machine    MB    K/sec      K/sec");
     let printed = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(printed(lines[3]), ["MTU-1500", "500", "17783", "16175"]);

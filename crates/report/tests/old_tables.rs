@@ -1,4 +1,4 @@
-//! Tables of four old reports, made from their own figures: ours have the same lines.
+//! Tables of old reports, rebuilt from their own numbers: ours must have the same lines.
 
 mod campaigns;
 
@@ -11,7 +11,7 @@ const SECOND: u64 = 1_000_000_000;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A run over NFS on one file of so many MiB.
+/// Returns a run over NFS on one file of the given size.
 fn on_file(workload: Workload, version: NfsVersion, proto: Proto, mib: u64) -> RunSpec {
     let mut run = RunBuilder::from(spec("nfs", BackendKind::Nfs, workload))
         .files(1)
@@ -24,7 +24,7 @@ fn on_file(workload: Workload, version: NfsVersion, proto: Proto, mib: u64) -> R
     run
 }
 
-/// Plants times: those of each run, for each of its trials the time of its passes.
+/// Sets the times of each run's trials.
 fn plant_times(campaign: &mut Campaign, times_ms: &[&[u64]]) {
     for (run, times_ms) in campaign.runs.iter_mut().zip(times_ms) {
         let bytes = run.spec.set_bytes();
@@ -58,7 +58,8 @@ fn two_versions_stand_below_each_other_as_in_the_report_of_2001() {
     for (run, line) in campaign.runs.iter_mut().zip(PRINTED) {
         let figures: Vec<f64> =
             line.split_whitespace().skip(2).map(|word| word.parse().unwrap()).collect();
-        // Ours are in another order than the columns: writes by character come first in both.
+        // Our passes are in a different order than the columns; only character writes come first in
+        // both.
         for pass in &mut run.trials[0].passes {
             let order = [
                 Pass::CharWrite,
@@ -111,7 +112,7 @@ fn versions_stand_down_and_transports_across_as_in_the_talk_of_1996() {
     for (version, kib, proto, kib_per_s) in rows {
         let run = on_file(Workload::Stream, version, proto, 20);
         let run = RunBuilder::from(run).transfer_size_bytes(Some(kib << 10)).build();
-        // Eleven samples, the time of each in milliseconds.
+        // Eleven trials, with the time of each in milliseconds.
         times.push(vec![20 * KIB * 1_000 / kib_per_s; 11]);
         runs.push((run, 10, 11));
     }
@@ -172,7 +173,7 @@ fn rates_by_options_are_counted_as_in_the_report_of_2007() {
 }
 
 /// **Source:** "A Comparison of Various NFS Configurations" (2009): its settings and the titles of
-/// its pictures. It prints no figures; these are planted.
+/// its figures. It prints no numbers, so these are made up.
 #[test]
 fn sizes_of_ops_stand_across_under_the_titles_of_the_report_of_2009() {
     let mut runs = Vec::new();
@@ -196,7 +197,7 @@ fn sizes_of_ops_stand_across_under_the_titles_of_the_report_of_2009() {
     let mut campaign = made(runs);
     for run in &mut campaign.runs {
         let is_large = run.spec.io_size_bytes == 64 << 10;
-        // Transfers of 1 MiB are faster for large ops; for small ones they are not.
+        // Transfers of 1 MiB are faster for large ops, but not for small ones.
         let target = run.spec.settings();
         let is_wide = target
             .iter()
@@ -233,7 +234,7 @@ fn sizes_of_ops_stand_across_under_the_titles_of_the_report_of_2009() {
     assert!(!text.contains("Single Threaded Tests (") && text.contains("*: the best"), "{text}");
 }
 
-/// Files below one MiB are of different sizes, and compared with their like.
+/// Files below one MiB have different sizes and are only compared with those of the same size.
 #[test]
 fn small_files_have_sizes_of_their_own() {
     let mut runs = Vec::new();

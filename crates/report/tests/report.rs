@@ -1,7 +1,6 @@
-//! The reports of fixed campaigns, as people and programs get them.
+//! Reports of fixed campaigns, as people and programs get them.
 //!
-//! The pages that the last test writes can be looked at: they are in the target directory,
-//! below `tmp`.
+//! The pages written by the last test are in the target directory below `tmp`, for inspection.
 
 mod campaigns;
 
@@ -62,13 +61,14 @@ fn the_rates_of_many_factors_stand_side_by_side() {
     let begin = table.find("stream write, median").unwrap_or_else(|| panic!("{table}"));
     let end = table.find("How to read it").unwrap();
     insta::assert_snapshot!(&table[begin..end]);
-    // What can't be is a row with its reason, without caveats on figures that it does not have.
+    // An impossible combination has a row with its reason, without caveats about results it does
+    // not have.
     assert_eq!(table.matches("not possible: v4.1 runs over TCP only").count(), 8);
     assert_eq!(table.matches("not possible: transfer too large for a UDP datagram").count(), 4);
     assert!(table.contains("transfer_size 256 KiB (granted 64 KiB)"), "{table}");
 }
 
-/// A client that did so many ops of 4 KiB, each of them in this time.
+/// Returns a client with the given number of 4 KiB ops, each of which took the given time.
 fn client(client: u32, ops: u64, time_ns: u64) -> ClientResult {
     let mut record = ClientRecord::default();
     let op = Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file: 0, kind: OpKind::Read };
@@ -121,7 +121,7 @@ fn the_csv_of_a_quick_campaign() {
     insta::assert_snapshot!(render(&quick(), Format::Csv));
 }
 
-/// A matrix of four factors, and the results of a campaign of each other kind.
+/// Returns a campaign of each kind, and a matrix of four factors.
 fn all_and_a_matrix() -> Vec<Campaign> {
     let mut campaigns = all();
     campaigns.push(campaigns::many(200, model::Workload::Mixed, 3));
@@ -233,7 +233,7 @@ fn what_comes_with_dfsbench_leads_to_own_targets() {
     assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::Explore));
 }
 
-/// Makes the trials of some runs fail for a reason.
+/// Makes the trials of some runs fail with a reason.
 fn fail(campaign: &mut Campaign, runs: usize, reason: &str) {
     for trial in campaign.runs.iter_mut().take(runs).flat_map(|run| &mut run.trials) {
         trial.passes.clear();
@@ -292,7 +292,7 @@ fn never_suggests_resume_that_is_refused() {
         let interrupted = model::CampaignState::Interrupted;
         let mut campaign = Campaign { question, state: interrupted, ..sweep() };
         assert_eq!(NextStep::from_campaign(&campaign), Some(step), "{:?}", campaign.question);
-        // A process is making it.
+        // A process is running it.
         campaign.state = model::CampaignState::Running;
         assert_eq!(
             NextStep::from_campaign(&campaign),
@@ -303,8 +303,8 @@ fn never_suggests_resume_that_is_refused() {
     }
 }
 
-/// A campaign of so many trials each, which take turns at two rates: half the interval is so many
-/// percent of the median.
+/// Returns a campaign whose trials alternate between two rates, so that half the interval is the
+/// given percentage of the median.
 fn alternating(trials: u32, percent: u64) -> Campaign {
     let mut campaign = sweep();
     for run in &mut campaign.runs {
@@ -313,7 +313,7 @@ fn alternating(trials: u32, percent: u64) -> Campaign {
         for index in 0..trials {
             let mut trial = first.clone();
             trial.index = index;
-            // No two neighbours are alike, and none is an outlier.
+            // No two neighbors are equal, and none is an outlier.
             for pass in &mut trial.passes {
                 let way = if index % 2 == 0 { 100 + percent } else { 100 - percent };
                 pass.window_ns = 10_000_000_000_000 / way / 10;
@@ -330,13 +330,13 @@ fn more_trials_than_were_made_are_advised_for_a_wide_interval() {
         Some(NextStep::Settle { flag, caveat, .. }) => Some((flag, caveat)),
         _ => None,
     };
-    // ± 14 %, at most ± 10 %: 14 x 1.96 trials are 28.
+    // ± 14 % with a limit of ± 10 %: 14 x 1.96 trials are 28.
     let mut wide = alternating(14, 14);
     let (flag, caveat) = advised(&wide).unwrap();
     assert_eq!(caveat, CaveatCode::WideInterval);
     let trials: u32 = flag.strip_prefix("--trials ").unwrap().parse().unwrap();
     assert!((25..=35).contains(&trials), "{flag}");
-    // A budget would end them before.
+    // A budget would stop them earlier.
     wide.plan_toml = "trials = 15\nbudget = \"70s\"\n[server]\n".to_owned();
     let (flag, _) = advised(&wide).unwrap();
     assert_eq!(flag, format!("--trials {trials} --budget 3m"));
@@ -364,7 +364,7 @@ fn every_csv_line_has_every_column() {
         let csv = render(&campaign, Format::Csv);
         let columns = csv.lines().next().unwrap().split(',').count();
         for line in csv.lines().skip(1) {
-            // Quoted cells hold the only other commas.
+            // All other commas are in quoted cells.
             let bare: String = line.split('"').step_by(2).collect();
             assert_eq!(bare.split(',').count(), columns, "{line}");
         }
@@ -491,7 +491,8 @@ fn every_write_figure_states_its_durability() {
     ));
     assert!(report.contains("- metadata create on nfs: FILE_SYNC writes"));
 
-    // A sync that was requested and not recorded is not claimed; a mix that only reads is no write.
+    // A sync that was requested but not recorded is not claimed, and a mix that only reads is not a
+    // write.
     for run in &mut campaign.runs {
         run.spec.read_percent = 100;
         for pass in run.trials.iter_mut().flat_map(|trial| &mut trial.passes) {

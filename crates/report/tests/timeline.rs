@@ -1,5 +1,5 @@
-//! Reports on the timeline of a pass: time series, stalls, the common window, and the
-//! estimate of what a closed loop left out.
+//! Reports on the timeline of a pass: time series, stalls, the common window, and the estimate of
+//! what a closed loop left out.
 
 mod campaigns;
 
@@ -9,7 +9,7 @@ use report::{Format, render};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A mix of two trials, eight seconds each, of which one stalled.
+/// Returns a mix with two trials of eight seconds, one of which stalled.
 fn stalled() -> Campaign {
     let mut campaign = made(vec![(spec("nfs", BackendKind::Nfs, Workload::Mixed), 1, 2)]);
     let trials = campaign.runs[0].trials.iter_mut();
@@ -40,7 +40,7 @@ fn a_page_draws_the_rate_of_each_interval_and_where_it_stalled() {
     assert_eq!(drawing.matches("<path").count(), 2, "{drawing}");
     assert_eq!(drawing.matches("class=\"stall\"").count(), 1, "{drawing}");
     assert!(drawing.contains("no op ended for 1.50 s"), "{drawing}");
-    // Down to nothing at the end of the third second, and up again after the fifth.
+    // Down to zero at the end of the third second, and up again after the fifth.
     assert!(drawing.contains("H375.0 V80.0 H500.0 V80.0 H625.0 V4.0 "), "{drawing}");
 }
 
@@ -65,6 +65,6 @@ fn json_and_page_have_the_estimate_and_the_common_window() {
     assert_eq!(pass["stalls"]["longest"]["lasts_ns"], SECOND * 3 / 2);
     assert_eq!(pass["common_window"]["ops"], 6_000);
     assert!(render(&stalled(), Format::Html).contains("estimated response time "));
-    // An estimate is no figure of the table.
+    // The estimate is not part of the table.
     assert!(!render(&stalled(), Format::Table).contains("estimated"));
 }

@@ -1,6 +1,6 @@
-//! Campaigns with known figures: the material of every test of the report.
+//! Campaigns with known results, shared by all tests of the report.
 //!
-//! No random number and no clock: every figure follows from the run, the pass and the trial.
+//! No random numbers and no clock: every result follows from the run, the pass and the trial.
 
 #![allow(dead_code)] // each test binary uses its share
 
@@ -15,7 +15,7 @@ use model::{
 const SECOND: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
 
-/// A command and a stream on one directory: a time beside rates.
+/// Returns a command and a stream on one directory: a time next to rates.
 pub fn programs() -> Campaign {
     let mut campaign = header("programs");
     let stream = spec("posix", BackendKind::Posix, Workload::Stream);
@@ -47,11 +47,11 @@ pub fn programs() -> Campaign {
     campaign
 }
 
-/// A name that is markup, and that a page must show as it is.
+/// Name that is markup and that a page must show literally.
 pub const HOSTILE: &str = "<script>alert(1)</script>";
 
-/// Three targets, three workloads, five trials; one target fails, one read is cached, one trial
-/// is invalid.
+/// Returns three targets, three workloads and five trials each. One target fails, one read is
+/// cached, and one trial is invalid.
 pub fn quick() -> Campaign {
     let mut campaign = header("quick");
     for (target, backend, speed) in [
@@ -81,8 +81,8 @@ pub fn quick() -> Campaign {
     campaign
 }
 
-/// What a user of bonnie printed for files of 100 and 500 MB: K/sec (for seeks, tenths of ops per
-/// second), and tenths of a percent of processor time.
+/// Printed by a user of bonnie for files of 100 and 500 MB: K/sec (tenths of ops per second for
+/// seeks), and CPU time in tenths of a percent.
 const PRINTED: [(u64, [(u64, u64); 6]); 2] = [
     (
         100,
@@ -98,7 +98,7 @@ const PRINTED: [(u64, [(u64, u64); 6]); 2] = [
     (500, [(5_517, 947), (17_783, 333), (6_292, 200), (4_889, 886), (16_175, 648), (6_486, 234)]),
 ];
 
-/// The same as a campaign of ours.
+/// Returns the same results as a campaign of ours.
 pub fn bonnie() -> Campaign {
     let mut campaign = header("bonnie");
     for (mib, figures) in PRINTED {
@@ -119,7 +119,7 @@ pub fn bonnie() -> Campaign {
     campaign
 }
 
-/// One target and one workload, with the number of workers and the I/O size varied.
+/// Returns one target and one workload with varying workers and I/O size.
 pub fn sweep() -> Campaign {
     let mut campaign = header("sweep");
     for workers in [1, 4] {
@@ -135,7 +135,7 @@ pub fn sweep() -> Campaign {
     campaign
 }
 
-/// So many factors that they don't fit beside the figures.
+/// Returns more factors than fit next to the results.
 pub fn wide() -> Campaign {
     let mut campaign = header("wide");
     for (index, factor) in
@@ -157,7 +157,7 @@ pub fn wide() -> Campaign {
     campaign
 }
 
-/// Versions, transports and transfer sizes of NFS as factors; v4.1 has no UDP, and the server
+/// Returns NFS versions, transports and transfer sizes as factors. v4.1 has no UDP, and the server
 /// grants 64 KiB.
 pub fn transports() -> Campaign {
     let mut campaign = header("transports");
@@ -193,7 +193,7 @@ pub fn transports() -> Campaign {
     campaign
 }
 
-/// Nothing but failures.
+/// Returns a campaign that only has failures.
 pub fn failed() -> Campaign {
     let mut campaign = header("failed");
     let spec = spec("nfs", BackendKind::Nfs, Workload::Metadata);
@@ -201,14 +201,14 @@ pub fn failed() -> Campaign {
     campaign
 }
 
-/// Killed before its first run; nothing is known of it.
+/// Returns a campaign that was killed before its first run, so nothing is known about it.
 pub fn empty() -> Campaign {
     let mut campaign = header("empty");
     (campaign.state, campaign.ceiling, campaign.facts) = (CampaignState::Running, None, Vec::new());
     campaign
 }
 
-/// These runs, each at its speed and with so many trials.
+/// Returns a campaign of the given runs, each with its speed and number of trials.
 pub fn made(runs: Vec<(RunSpec, u64, u32)>) -> Campaign {
     let mut campaign = header("made");
     for (index, (spec, speed, trials)) in runs.into_iter().enumerate() {
@@ -219,7 +219,7 @@ pub fn made(runs: Vec<(RunSpec, u64, u32)>) -> Campaign {
     campaign
 }
 
-/// So many runs of one workload, none with the settings of another.
+/// Returns a campaign with the given number of runs of one workload, all with different settings.
 pub fn many(runs: u32, workload: Workload, trials: u32) -> Campaign {
     let run = |index: u32| {
         let mut spec = spec("nfs", BackendKind::Nfs, workload);
@@ -241,8 +241,9 @@ pub fn many(runs: u32, workload: Workload, trials: u32) -> Campaign {
     campaign
 }
 
-/// A matrix of 240 runs: two targets by I/O size, workers, queue depth and durability, two passes
-/// each. I/O size and durability matter most, in this order; one pass of the first run stalls.
+/// Returns a matrix of 240 runs: two targets by I/O size, workers, queue depth and durability, with
+/// two passes each. I/O size matters most, followed by durability; one pass of the first run
+/// stalls.
 pub fn matrix() -> Campaign {
     let mut runs = Vec::new();
     for (target, backend, base) in
@@ -272,7 +273,7 @@ pub fn matrix() -> Campaign {
     campaign
 }
 
-/// Gives a pass twenty intervals, two of them in a stall.
+/// Splits a pass into twenty intervals, two of them in a stall.
 fn share_out(pass: &mut PassResult) {
     let (window_ns, all) = (pass.window_ns, pass.samples[0]);
     pass.samples.clear();
@@ -312,7 +313,7 @@ fn header(name: &str) -> Campaign {
     }
 }
 
-/// A run of one of the targets that the campaigns have.
+/// Returns a run on one of the targets used by the campaigns.
 pub fn spec(target_name: &str, backend: BackendKind, workload: Workload) -> RunSpec {
     let nfs =
         NfsTarget { embedded: target_name == "nfs", ..NfsTarget::new("127.0.0.1", "/export") };
@@ -351,7 +352,7 @@ fn failures(index: u32, spec: RunSpec, reason: &str) -> Run {
     Run { index, spec, trials: (0..5).map(trial).collect() }
 }
 
-/// Trials differ by up to 4 %, in an order that is not sorted.
+/// Returns a trial. Trials differ by up to 4 %, in unsorted order.
 fn trial(spec: &RunSpec, run: u32, index: u32, speed: u64) -> Trial {
     let jitter = [100, 98, 101, 103, 99][index as usize % 5];
     let pass = |pass: &Pass| result(spec, *pass, speed, jitter);
@@ -424,7 +425,7 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
     }
 }
 
-/// Times around a mean: most at it, a few at four times, one at fifty times.
+/// Returns times around a mean: most equal to it, a few four times as long, one fifty times.
 fn kind(kind: OpKind, ops: u64, bytes_each: u64, mean_ns: u64) -> KindResult {
     let mut times = Histogram::sparse();
     times.record_n(mean_ns, ops - ops / 50 - 1);
