@@ -56,8 +56,8 @@ enum Settings {
     AboveRows,
 }
 
-/// Result columns in the order in which they are dropped if the terminal is too narrow. The rate
-/// always stays; its percentiles and the number of trials are dropped last.
+/// Result columns in the order in which they are dropped if the terminal is too narrow. The rate and
+/// its interval always stay; the 99th percentile is dropped last.
 const LEAVING: [&str; 9] = ["max RSS", "max", "CPU", "sys", "user", "p50", "n", "slowest", "p99"];
 
 /// Maximum number of result columns to drop before the settings move above the rows.
@@ -401,7 +401,7 @@ fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &RowExce
     document.push(Section { id: "rest", blocks, ..Section::default() });
 }
 
-/// Appends the notes that qualify the figures.
+/// Adds the notes that qualify the results.
 fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     if form == Form::Text && sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
         let mut lines = Vec::new();

@@ -6,9 +6,9 @@
 //! reason. [`compare()`] compares two sets of trials, [`effects()`] finds the dominant factor, and
 //! [`size_sweep()`] the sizes at which a rate drops.
 //!
-//! The crate is pure: the same trials give the same results on every machine, to the last bit,
-//! because it avoids libm functions whose last digit differs between systems. Only `effects` and
-//! the comparison of curves use logarithms.
+//! The crate is pure: the same trials give the same results on every machine. Only results derived
+//! from logarithms, such as effects and the intervals of three or four trials, may differ in the
+//! last digit between systems, because libm does.
 #![warn(unreachable_pub)]
 
 pub mod breaking;
