@@ -56,8 +56,8 @@ enum Settings {
     AboveRows,
 }
 
-/// Result columns in the order in which they are dropped if the terminal is too narrow. The rate and
-/// its interval always stay; the 99th percentile is dropped last.
+/// Result columns in the order in which they are dropped if the terminal is too narrow. The rate
+/// and its interval always stay; the 99th percentile is dropped last.
 const LEAVING: [&str; 9] = ["max RSS", "max", "CPU", "sys", "user", "p50", "n", "slowest", "p99"];
 
 /// Maximum number of result columns to drop before the settings move above the rows.
