@@ -1,8 +1,9 @@
-//! The report of a campaign as a document: answer, figures, caveats, conditions.
+//! Builds the report of a campaign as a document: answer, results, caveats and conditions.
 //!
-//! [`document`] is the way in. The same sections stand in every form; a terminal has the figures
-//! without the sentences that sum them up, and only a page has pictures and each trial. Columns
-//! come from `table::columns`, sentences from `answer`, `question` and `notes`.
+//! [`document`] is the entry point. All formats have the same sections, with two exceptions: a
+//! terminal leaves out the sentences that summarize the results, and only an HTML page has pictures
+//! and every trial. Columns come from `table::columns`, sentences from `answer`, `question` and
+//! `notes`.
 
 pub(crate) mod answer;
 pub(crate) mod cache_sizes;
@@ -43,34 +44,36 @@ use answer::answer;
 use experiment::Experiment;
 use row_excerpt::RowExcerpt;
 
-/// Names of targets longer than this take several lines in a terminal.
+/// Target names longer than this are wrapped in a terminal.
 const TARGET_WIDTH_MAX: usize = 16;
 
-/// The placement of settings in a table of figures.
+/// Where the settings appear in a table of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settings {
     /// One column per setting.
     InColumns,
-    /// In a line above the rows of the run.
+    /// On a line above the rows of each run.
     AboveRows,
 }
 
-/// The columns of figures in the order in which they leave a terminal that is too narrow: what
-/// remains longest is the rate, then how certain it is, then its slowest percent.
+/// Result columns in the order in which they are dropped if the terminal is too narrow. The rate
+/// and its interval always stay; the 99th percentile is dropped last.
 const LEAVING: [&str; 9] = ["max RSS", "max", "CPU", "sys", "user", "p50", "n", "slowest", "p99"];
 
-/// So many of the columns of figures may leave before the settings stand above the rows.
+/// Maximum number of result columns to drop before the settings move above the rows.
 const LEAVING_MAX: usize = 4;
 
-/// Writes the report of a campaign for a terminal.
+/// Renders the report of a campaign for a terminal.
 pub(crate) fn text(sheet: &Sheet<'_>, screen: Screen) -> String {
     text::render(&document(sheet, Form::Text, screen), screen.columns())
 }
 
-/// Arranges a campaign; the screen is that of a terminal, other forms show everything.
+/// Builds the document of a campaign. Only terminal output is limited by `screen`; other formats
+/// show everything.
 pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Document {
     let campaign = sheet.campaign;
-    // The answer and the pictures share them: of a large matrix they take longer than all else.
+    // Shared by the answer and the pictures, since the effects of a large matrix are expensive to
+    // compute.
     let effects = LazyCell::new(|| FactorEffects::from_sheet(sheet));
     let mut document = Document {
         tool: "dfsbench report",
@@ -78,7 +81,7 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
         about: sheet.about(),
         parts: Vec::new(),
     };
-    // What was put to the test stands in no run.
+    // A durability test has no runs that could name its target.
     if campaign.question == Question::Durability {
         document.about.extend(campaign.durability.iter().map(|kept| kept.report.target.clone()));
     }
@@ -88,7 +91,8 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
             document.about.push(Experiment::from_sheet(sheet).extent);
         }
     }
-    // A report has one answer: to the campaign's question, or in the sentences on its figures.
+    // A report has exactly one answer: the one to the campaign's question or, without a question,
+    // the sentences about its results.
     let has_question = push_found(&mut document, sheet, form);
     if !has_question && form != Form::Text {
         document.push(answer_section(sheet, &effects, form));
@@ -126,7 +130,7 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
     document
 }
 
-/// Adds the conditions, and on a page each trial and the command.
+/// Adds the conditions and, on a page, every trial and the command.
 fn push_surroundings(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     let conditions = condition_section(sheet, form);
     if !conditions.blocks.is_empty() {
@@ -137,9 +141,9 @@ fn push_surroundings(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     }
 }
 
-/// The title of a campaign's page, with its targets and its date.
+/// Title of a campaign's page, with its targets and date.
 fn page_title(campaign: &Campaign) -> String {
-    // Layers of the tool alone are no targets, unless there are no others.
+    // Targets that only measure the tool itself are left out unless there are no others.
     let runs = || campaign.runs.iter().map(|run| &run.spec);
     let kept: HashSet<&str> = runs()
         .filter(|spec| !spec.target.keeps_nothing())
@@ -151,14 +155,14 @@ fn page_title(campaign: &Campaign) -> String {
     title::page_title(&campaign.name, &places, &humanize::utc_minute(campaign.started_unix_ms))
 }
 
-/// Adds the answer to the campaign's question; returns whether it has one.
+/// Adds the answer to the campaign's question. Returns false if the campaign has no question.
 fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
     let Some(found) = question::answer(sheet) else { return false };
     let mut blocks = Vec::new();
     for sentence in found.sentences {
         blocks.push(Block::Paragraph(sentence));
     }
-    // How far to trust the answer stands with it, as in the sentences on figures.
+    // As with the sentences about results, say right here how far to trust the answer.
     if let Some(clean) = answer::trust(sheet) {
         blocks.push(Block::Paragraph(clean));
     }
@@ -174,7 +178,7 @@ fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
     true
 }
 
-/// Builds the section that answers the campaign's question in sentences.
+/// Builds the section with the sentences about the results.
 fn answer_section(sheet: &Sheet<'_>, effects: &FactorEffects, form: Form) -> Section {
     let answer = answer(sheet, effects);
     let mut terms = Vec::new();
@@ -193,12 +197,12 @@ fn answer_section(sheet: &Sheet<'_>, effects: &FactorEffects, form: Form) -> Sec
     if form == Form::Html {
         blocks.push(Block::Page(render_tally(sheet)));
     }
-    // In Markdown it leads the report, and the quoted sentences show what it is.
+    // Markdown starts with the answer as a quotation, which needs no heading.
     let heading = if form == Form::Html { "The answer" } else { "" };
     Section { id: "answer", heading: heading.to_owned(), is_answer: true, blocks }
 }
 
-/// How many figures may be used.
+/// Counts the results that are valid, degraded, invalid and missing.
 fn render_tally(sheet: &Sheet<'_>) -> Markup {
     let mut tally = [
         ("valid", "✓", 0, "valid"),
@@ -229,8 +233,8 @@ fn render_tally(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// The tables of figures. Where a terminal is too narrow for the settings, they stand above the
-/// rows, and the rates are repeated side by side.
+/// Builds the tables of results. If a terminal is too narrow for columns of settings, these move
+/// above the rows and the rates are repeated side by side.
 fn figures_section(
     sheet: &Sheet<'_>,
     form: Form,
@@ -241,7 +245,7 @@ fn figures_section(
     let heading = if form == Form::Html { "Figures" } else { "" };
     let mut section = Section { id: "figures", heading: heading.to_owned(), ..Section::default() };
     if sheet.rows.is_empty() {
-        // In Markdown the answer says so.
+        // Markdown states this in the answer.
         if form != Form::Markdown {
             section.blocks.push(Block::Paragraph("No run was made.".to_owned()));
         }
@@ -257,10 +261,11 @@ fn figures_section(
     section
 }
 
-/// The tables as a terminal has room for them.
+/// Fits the tables into the width of the terminal.
 fn terminal_tables(sheet: &Sheet<'_>, excerpt: &RowExcerpt<'_, '_>, screen: Screen) -> Vec<Table> {
-    // First everything in one table, without the columns that say least. Where that is not enough,
-    // the settings of a run take a line above its rows, and the figures have the whole width.
+    // First try one table with everything, dropping the least informative columns. If that is still
+    // too wide, put the settings of each run above its rows, which leaves the whole width to the
+    // results.
     let width = screen.columns();
     let mut tables = figure_tables(sheet, &excerpt.rows, Settings::InColumns);
     let mut has_room = true;
@@ -277,14 +282,14 @@ fn terminal_tables(sheet: &Sheet<'_>, excerpt: &RowExcerpt<'_, '_>, screen: Scre
             tables.extend(pivot::tables(sheet, width));
         }
     }
-    // A terminal has the explanations once, below all tables.
+    // The terminal explains the columns once, below all tables.
     for table in &mut tables {
         table.reading.clear();
     }
     tables
 }
 
-/// A table for each kind of row that there is.
+/// Builds one table for each kind of row that occurs.
 fn figure_tables(sheet: &Sheet<'_>, rows: &[&Row<'_>], settings: Settings) -> Vec<Table> {
     let mut tables = Vec::new();
     for kind in [TableKind::Rates, TableKind::Programs] {
@@ -312,7 +317,7 @@ fn reading_notes(rows: &[&Row<'_>], kind: TableKind) -> Vec<String> {
     reading
 }
 
-/// The heading of a setting in tables that have a column of results called `rate`, too.
+/// Heading of a setting. `rate` is renamed because tables also have a result column of that name.
 fn setting_heading(name: &str) -> &str {
     if name == "rate" { "offered op/s" } else { name }
 }
@@ -368,17 +373,17 @@ fn figure_table(
     }
 }
 
-/// Appends what a terminal shows below the main rows: a line for each caveat and each failure, and
-/// where the rest is.
+/// Adds the notes below the main rows of a terminal: one line for each caveat and failure, and a
+/// pointer to the rest of the report.
 fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &RowExcerpt<'_, '_>) {
     let mut lines = Vec::new();
     for caveat in &sheet.caveats {
-        // What can't move a figure stands with the details.
+        // Caveats too small to affect a result are listed with the details.
         if caveat.is_minor() {
             continue;
         }
         let code = caveat.code;
-        // What must not be used needs its evidence; of the others the first clause says enough.
+        // An invalid result needs its evidence; for the others, the first clause is enough.
         let why = if caveat.severity == Severity::Invalid {
             format!("{}: {}", caveat.place, caveat.evidence)
         } else {
@@ -396,7 +401,7 @@ fn push_main_notes(document: &mut Document, sheet: &Sheet<'_>, excerpt: &RowExce
     document.push(Section { id: "rest", blocks, ..Section::default() });
 }
 
-/// Appends the notes that qualify the figures.
+/// Adds the notes that qualify the results.
 fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     if form == Form::Text && sheet.rows.iter().any(|row| row.judged.rate.is_some()) {
         let mut lines = Vec::new();
@@ -421,7 +426,7 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     document.push_list("set-aside", notes::interference::TITLE, set_aside);
     document.push_list("per-cpu", notes::load::PER_CPU, notes::load::per_cpu(sheet));
     if form == Form::Html {
-        // A page has the others with its response times.
+        // On a page, the remaining notes are next to the response times.
         return;
     }
     document.push_list("loads", notes::load::LOADS, notes::load::lines(sheet));
@@ -433,11 +438,11 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
     );
 }
 
-/// Added to a caveat that is a note in these rows and marks others.
+/// Added if a caveat is only a note in these rows but degrades others.
 const MINOR: &str = " Here it can't move a figure by more than the accuracy that was requested.";
 
-/// Builds the section of caveats, one entry for each code with its worst case; two where it is a
-/// mere note in some rows.
+/// Builds the section of caveats: one entry per code with its worst case, or two if the caveat is
+/// only a note in some rows.
 fn caveat_section(sheet: &Sheet<'_>) -> Section {
     let mut terms = Vec::new();
     for caveat in &sheet.caveats {
@@ -458,8 +463,8 @@ fn caveat_section(sheet: &Sheet<'_>) -> Section {
     Section { id: "caveats", heading: "Caveats".to_owned(), blocks, ..Section::default() }
 }
 
-/// Builds the section on conditions. Pages have tables of the settings of hosts, Markdown has a
-/// line for each host, and a terminal leaves them to the other forms.
+/// Builds the section on conditions. Pages have tables of host settings, Markdown has one line per
+/// host, and terminal output leaves them out.
 fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     let campaign = sheet.campaign;
     let mut terms = Vec::new();

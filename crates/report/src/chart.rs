@@ -1,13 +1,12 @@
-//! Pictures as inline SVG: the parts that the page and the answers to questions draw them from.
+//! Pictures as inline SVG: the building blocks for the pictures of pages and of answers.
 //!
-//! [`Picture`] is the principal type: a drawing with a caption and notes, for a page or for a file
-//! of its own. This module knows axes, charts of rows, plots and timelines, and nothing of
-//! campaigns; what is drawn is decided by those who use it.
+//! [`Picture`] is the principal type: a drawing with a caption and notes, for a page or a separate
+//! file. This module provides axes, row charts, plots and timelines, and is independent of
+//! campaigns; its users decide what to draw.
 //!
-//! [`panel`] draws a chart: rows with a name, a value and a strip with marks, above one axis.
-//! Horizontal positions are percentages and vertical ones pixels, so the chart is as wide as the
-//! page and its text never shrinks. Each chart has a title and a description for those who can't
-//! see it.
+//! [`panel`] draws a chart: rows with a name, a value and a strip of marks, above a common axis.
+//! Horizontal positions are percentages and vertical ones pixels, so a chart is as wide as the page
+//! while its text keeps its size. Each chart has a title and a description for screen readers.
 
 mod axis;
 pub mod over_time;
@@ -22,37 +21,36 @@ pub(crate) use axis::*;
 pub(crate) use plot::*;
 pub(crate) use track::Track;
 
-/// Pixels from a row's top to the base line of its name.
+/// Pixels from the top of a row to the baseline of its name.
 const NAME: u32 = 15;
 /// Pixels for each further line of text.
 const LINE: u32 = 17;
-/// Height of the strip with the marks.
+/// Height of the strip with the marks, in pixels.
 pub(crate) const STRIP: u32 = 20;
-/// Space below a strip.
+/// Space below a strip, in pixels.
 const GAP: u32 = 14;
-/// Space for the axis, and for its unit below it: beside the last label there may be no room.
+/// Space for the axis and, below it, the unit, which may not fit next to the last label.
 const AXIS: u32 = 22;
 const UNIT: u32 = 15;
 
-/// Heads of arrows at the edge of an axis that an interval goes beyond.
+/// Arrowheads at the edge of an axis for intervals that extend beyond it.
 pub(crate) const ARROW_LEFT: &str = "M6,-4 L0,0 L6,4";
 pub(crate) const ARROW_RIGHT: &str = "M-6,-4 L0,0 L-6,4";
 pub(crate) const ARROW_UP: &str = "M-4,6 L0,0 L4,6";
 
-/// A picture, for the page or for a file of its own.
+/// Picture for a page or a separate file.
 #[derive(Debug)]
 pub struct Picture {
-    /// Unique in the page; the name of the file.
+    /// Unique within the page; also the file name.
     pub id: String,
-    /// Stands above it.
+    /// Caption above the picture.
     pub caption: String,
-    /// The SVG drawing.
     pub svg: Markup,
-    /// The notes below the drawing.
+    /// Notes below the drawing.
     pub notes: Vec<String>,
 }
 
-/// Lays pictures out side by side, as far as there is room.
+/// Lays out pictures side by side as space allows.
 pub(crate) fn figures(pictures: &[Picture]) -> Markup {
     html! {
         div.panels {
@@ -67,19 +65,18 @@ pub(crate) fn figures(pictures: &[Picture]) -> Markup {
     }
 }
 
-/// One row of a chart.
+/// Row of a chart.
 pub(crate) struct Strip {
-    /// The name of the row.
     pub name: String,
-    /// Its figure, written out.
+    /// Formatted result of the row.
     pub value: String,
-    /// Further lines: a class of the style sheet, and a text.
+    /// Further lines, each with a CSS class.
     pub lines: Vec<(&'static str, String)>,
-    /// The marks, drawn around a centre line at 0.
+    /// Marks, drawn around a center line at 0.
     pub marks: Markup,
 }
 
-/// Describes rows for readers who don't see them: each name with its figure.
+/// Describes the rows for screen readers: each name with its value.
 pub(crate) fn describe_strips(strips: &[Strip]) -> String {
     let mut described = Vec::new();
     for strip in strips {
@@ -88,21 +85,20 @@ pub(crate) fn describe_strips(strips: &[Strip]) -> String {
     described.join("; ")
 }
 
-/// The subject of a chart.
+/// Texts of a chart.
 pub(crate) struct ChartText {
-    /// Unique in the page.
+    /// Unique within the page.
     pub id: String,
-    /// Says what is shown.
+    /// What the chart shows.
     pub title: String,
-    /// Says the numbers in words.
+    /// The numbers in words, for screen readers.
     pub description: String,
-    /// Unit of the ticks; empty where the ticks have their own.
+    /// Unit of the ticks; empty if each tick has its own.
     pub unit: &'static str,
 }
 
-/// Draws a chart.
 pub(crate) fn panel(about: &ChartText, strips: &[Strip], ticks: &[Tick]) -> Markup {
-    // Rows differ in height by their lines of text, so each begins where all before it end.
+    // Row heights depend on the number of text lines, so add them up.
     let (mut tops, mut foot) = (Vec::new(), 0);
     for strip in strips {
         tops.push(foot);
@@ -152,7 +148,7 @@ impl Strip {
 fn draw_axis(ticks: &[Tick], unit: &str) -> Markup {
     let mut labels = Vec::new();
     for (number, (at, text)) in ticks.iter().enumerate() {
-        // The first and the last label would be cut off at the edges if they were centred.
+        // Centered labels would be cut off at the edges.
         let anchor = match *at {
             _ if number == 0 => "start",
             at if at > 96.0 => "end",
@@ -170,19 +166,19 @@ fn draw_axis(ticks: &[Tick], unit: &str) -> Markup {
     }
 }
 
-/// A position as SVG takes it.
+/// Formats a position as an SVG percentage.
 pub(crate) fn percent(at: f64) -> String {
     format!("{at:.2}%")
 }
 
-/// A shape of fixed size at a position in percent.
+/// Draws a shape of fixed size at a position in percent.
 pub(crate) fn shape(at: f64, class: &str, path: &str) -> Markup {
     html! {
         svg x=(percent(at)) overflow="visible" { path class=(class) d=(path) {} }
     }
 }
 
-/// The first letters of a name that is too long for a chart.
+/// Truncates a name that is too long for a chart.
 pub(crate) fn cut(text: &str, length_max: usize) -> String {
     if width(text) <= length_max {
         return text.to_owned();

@@ -1,9 +1,9 @@
-//! Two campaigns, or two selections of one, laid side by side run by run.
+//! Compares two campaigns, or two selections of one, run by run.
 //!
 //! [`CampaignComparison::new`] matches rows that do the same work (see `rows`) and compares their
-//! rates and times under some [`ComparisonRules`]. [`CampaignComparison::render`] writes it. A row
-//! without a figure that counts, or without a partner, is named and never silently left out; where
-//! a bound is given, what could not be decided is no pass.
+//! rates and times under the given [`ComparisonRules`]. [`CampaignComparison::render`] writes the
+//! result. A row without a usable result or without a partner is always named, never silently left
+//! out. If there is a bound, anything that could not be decided counts as not passed.
 
 mod bars;
 mod caveats;
@@ -31,23 +31,22 @@ pub use measure::{Bound, ComparedFigure, Measure};
 pub use rows::is_same;
 pub use sides::{ComparisonSide, Difference};
 
-/// The part of a campaign on one side of a comparison.
+/// Part of a campaign on one side of a comparison.
 #[derive(Clone, Copy)]
 pub struct Selection<'a> {
-    /// The selected campaign.
     pub campaign: &'a Campaign,
-    /// Settings that its runs must have, as (name, shown value); `pass` is one of them.
+    /// Settings its runs must have, as (name, displayed value), including `pass`.
     pub only: &'a [(String, String)],
 }
 
-/// The rules for what counts as a difference, and as too large a one.
+/// Rules for what counts as a difference and what as a regression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonRules {
-    /// The smallest effect that counts, as a share: 0.05 is 5 %.
+    /// Smallest effect that counts, as a share: 0.05 is 5 %.
     pub effect: f64,
-    /// Make up for the number of figures that are compared, see [`stats::holm`].
+    /// Adjust for the number of comparisons, see [`stats::holm`].
     pub adjust: bool,
-    /// By how much a measure may get worse.
+    /// How much each measure may get worse.
     pub bounds: Vec<Bound>,
 }
 
@@ -64,40 +63,39 @@ impl ComparisonRules {
     }
 }
 
-/// Two selections, compared.
+/// Comparison of two selections.
 pub struct CampaignComparison {
-    /// The campaign on each side.
+    /// Campaign on each side.
     pub sides: [ComparisonSide; 2],
-    /// Settings and recorded facts that are not the same on both sides.
+    /// Settings and recorded facts that differ between the sides.
     pub differences: Vec<Difference>,
-    /// Curves that both sides have, where both campaigns drew some: then there are no other rows.
+    /// Curves on both sides, if both campaigns measured curves. In that case, there are no rows.
     pub curves: Vec<CurvePair>,
-    /// Rows that both sides have, in the order of the first.
+    /// Rows on both sides, in the order of the first.
     pub pairs: Vec<RowPair>,
     /// Rows that could not be compared, with the reason.
     pub left_out: Vec<LeftOut>,
-    /// The rules of the comparison.
     pub rules: ComparisonRules,
-    /// The command that compares the two, without selections: advice begins with it.
+    /// Command that compares the two without selections; the basis of commands in advice.
     pub command: String,
-    /// One side was measured before the other was begun.
+    /// True if one side was measured entirely before the other.
     were_apart: bool,
 }
 
-/// One row of each side.
+/// Row that exists on both sides.
 pub struct RowPair {
     /// Target, workload, pass and factors.
     pub name: String,
-    /// Its measures; the rate is the first.
+    /// Compared measures, starting with the rate.
     pub figures: Vec<ComparedFigure>,
     /// Caveats of either side, each code once.
     pub caveats: Vec<CaveatCode>,
-    /// What these caveats leave of the comparison.
+    /// Restrictions that these caveats put on the comparison.
     pub(crate) reservations: Reservations,
 }
 
 impl RowPair {
-    /// Says what would decide a figure whose bound may or may not be kept.
+    /// What would decide a measure whose bound is undecided.
     fn remedy(&self, figure: &ComparedFigure) -> String {
         match (self.reservations.reason(), self.reservations.remedy()) {
             (Some(reason), Some(remedy)) => format!("{reason} (hint: {remedy})"),
@@ -106,24 +104,24 @@ impl RowPair {
     }
 }
 
-/// A row that could not be compared.
+/// Row that could not be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// Target, workload, pass and factors.
     pub name: String,
-    /// Why, in a sentence's words.
+    /// Reason, worded to fit into a sentence.
     pub why: String,
-    /// It may hide a loss. What is new does not, nor what was never possible.
+    /// True if it may hide a regression. New rows and combinations that were never possible do not.
     pub matters: bool,
-    /// The other side has such a row, too.
+    /// True if the other side has such a row, too.
     pub matched: bool,
-    /// The settings of this row and of the nearest row of the other side in which they differ, as
-    /// `--where` takes them: selected by these, the two are a pair.
+    /// Settings in which this row differs from the nearest row of the other side, as `--where`
+    /// arguments. Selecting by them makes the two a pair.
     pub pairing: Option<[String; 2]>,
 }
 
 impl CampaignComparison {
-    /// Matches and compares.
+    /// Matches the rows and compares them.
     pub fn new(before: Selection<'_>, after: Selection<'_>, rules: ComparisonRules) -> Self {
         let sides = [before, after].map(ComparisonSide::from_selection);
         let differences = sides::differences([before, after]);
@@ -142,30 +140,30 @@ impl CampaignComparison {
         Self { sides, differences, curves, pairs, left_out, rules, command, were_apart }
     }
 
-    /// Names the results file of each side.
+    /// Sets the name of the results file of each side.
     pub fn name_files(&mut self, files: [String; 2]) {
         for (side, file) in self.sides.iter_mut().zip(files) {
             side.file = Some(file);
         }
     }
 
-    /// Every figure with the row that it is of.
+    /// All compared measures with their rows.
     pub fn figures(&self) -> impl Iterator<Item = (&RowPair, &ComparedFigure)> {
         self.pairs.iter().flat_map(|pair| pair.figures.iter().map(move |figure| (pair, figure)))
     }
 
-    /// Figures that got worse by more than their bound, noise alone aside.
+    /// Measures that certainly got worse by more than their bound.
     pub fn regressions(&self) -> impl Iterator<Item = (&RowPair, &ComparedFigure)> {
         self.figures().filter(|(_, figure)| figure.is_regression())
     }
 
-    /// Says whether a row or a curve got worse by more than its bound.
+    /// Returns true if a row or curve got worse by more than its bound.
     pub fn has_lost(&self) -> bool {
         let is_worse = |curve: &CurvePair| !curve.regressions().is_empty();
         self.regressions().next().is_some() || self.curves.iter().any(is_worse)
     }
 
-    /// Says whether there are bounds of which the figures don't show whether they are kept.
+    /// Returns true if there are bounds and the data cannot tell whether all of them are met.
     pub fn is_undecided(&self) -> bool {
         if self.rules.bounds.is_empty() {
             return false;
@@ -181,12 +179,13 @@ impl CampaignComparison {
                 return true;
             }
         }
-        // What could not be compared was not held to its bound, be it a row or everything.
+        // Anything that could not be compared was not checked against its bound, whether a row or
+        // the whole campaign.
         let has_none = self.pairs.is_empty() && self.curves.is_empty();
         has_none || self.left_out.iter().any(|row| row.matters)
     }
 
-    /// The commands that would pair rows which differ in a few settings, each once.
+    /// Commands that would pair rows that differ in only a few settings, each once.
     pub fn pairing_commands(&self) -> Vec<String> {
         let mut commands = Vec::new();
         for row in &self.left_out {
@@ -204,7 +203,7 @@ impl CampaignComparison {
         commands
     }
 
-    /// Measures that have a bound and that a row does not have.
+    /// Measures that have a bound but are missing from a row.
     fn missing_measures(&self, pair: &RowPair) -> Vec<Measure> {
         let mut missing = Vec::new();
         for bound in &self.rules.bounds {
@@ -215,17 +214,17 @@ impl CampaignComparison {
         missing
     }
 
-    /// The comparison as a document.
     pub(crate) fn document(&self, form: Form) -> Document {
         table::document(self, form)
     }
 
-    /// Writes it for a terminal; the text ends with a newline.
+    /// Renders the comparison for a terminal. The text ends with a newline.
     pub fn render_screen(&self, screen: Screen) -> String {
         document::text::render(&table::document_for(self, Form::Text, screen), screen.columns())
     }
 
-    /// Writes it in one of the forms of [`Format::COMPARE`]; the text ends with a newline.
+    /// Renders the comparison in one of the formats in [`Format::COMPARE`]. The text ends with a
+    /// newline.
     pub fn render(&self, format: Format) -> String {
         match format {
             Format::Json => json::render(self),
@@ -235,8 +234,8 @@ impl CampaignComparison {
     }
 }
 
-/// Returns true if all trials of one campaign started before those of the other. Then whatever
-/// changed on the machines in between looks like a difference.
+/// Returns true if all trials of one campaign started before those of the other. In that case,
+/// anything that changed on the machines in between looks like a difference.
 fn were_apart(before: &Campaign, after: &Campaign) -> bool {
     let starts = |campaign: &Campaign| {
         let trials = campaign.runs.iter().flat_map(|run| &run.trials);
@@ -249,7 +248,7 @@ fn were_apart(before: &Campaign, after: &Campaign) -> bool {
     }
 }
 
-/// Settings as `--where` takes them: `nfsvers=3,proto=tcp`.
+/// Formats settings as an argument of `--where`: `nfsvers=3,proto=tcp`.
 fn where_values(settings: &[(String, String)]) -> String {
     let mut values = Vec::new();
     for (name, value) in settings {
@@ -258,7 +257,7 @@ fn where_values(settings: &[(String, String)]) -> String {
     values.join(",")
 }
 
-/// An argument of a shell.
+/// Quotes a shell argument if necessary.
 fn quote(argument: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "=,._-/:+%".contains(letter);
     if argument.chars().all(is_plain) {
@@ -267,7 +266,7 @@ fn quote(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
-/// Makes up for the number of figures that are compared.
+/// Adjusts the probabilities for the number of comparisons.
 fn adjust_probabilities(pairs: &mut [RowPair]) {
     let mut probabilities = Vec::new();
     for pair in &*pairs {
@@ -276,7 +275,7 @@ fn adjust_probabilities(pairs: &mut [RowPair]) {
         }
     }
     let family = probabilities.len();
-    // Holm's procedure looks at all of them at once and answers in the same order.
+    // Holm's procedure needs all of them at once and keeps their order.
     let mut adjusted = holm(&probabilities).into_iter();
     for pair in pairs {
         for figure in &mut pair.figures {
@@ -286,7 +285,7 @@ fn adjust_probabilities(pairs: &mut [RowPair]) {
     }
 }
 
-/// The names of all settings that runs of a campaign have, `pass` among them.
+/// Names of all settings of a campaign's runs, including `pass`.
 pub fn setting_names(campaign: &Campaign) -> Vec<&'static str> {
     let mut names = BTreeSet::new();
     for (name, _) in rows::all_settings(campaign) {
@@ -295,8 +294,8 @@ pub fn setting_names(campaign: &Campaign) -> Vec<&'static str> {
     names.into_iter().collect()
 }
 
-/// The values of a label (`label.dram`) of a campaign's hosts, each once; empty where no host has
-/// it. A campaign has one plan, so that its labels are those of all of its runs.
+/// Distinct values of a label (`label.dram`) of a campaign's hosts; empty if no host has it. A
+/// campaign has one plan, so its labels apply to all of its runs.
 pub fn label_values(campaign: &Campaign, name: &str) -> Vec<String> {
     let mut values = Vec::new();
     for fact in list_labels(campaign) {
@@ -307,7 +306,7 @@ pub fn label_values(campaign: &Campaign, name: &str) -> Vec<String> {
     values
 }
 
-/// Names the labels of a campaign's hosts, as `label.dram`.
+/// Labels of a campaign's hosts, such as `label.dram`.
 pub fn label_names(campaign: &Campaign) -> Vec<String> {
     let mut names = BTreeSet::new();
     for fact in list_labels(campaign) {
@@ -322,7 +321,7 @@ fn list_labels(campaign: &Campaign) -> impl Iterator<Item = &Fact> {
     campaign.facts.iter().chain(of_trials).filter(|fact| fact.name.starts_with("label."))
 }
 
-/// The values that a setting has in a campaign, as tables show them, in order of appearance.
+/// Values of a setting in a campaign, as displayed in tables, in order of appearance.
 pub fn setting_values(campaign: &Campaign, name: &str) -> Vec<String> {
     let mut known = HashSet::new();
     let mut values = Vec::new();

@@ -1,9 +1,9 @@
-//! Systems side by side: what differs between them, what their promises are worth, their speed.
+//! Compares systems: how they differ, what survives a crash, and how fast they are.
 //!
-//! [`render_contenders`] is the way in, [`Contenders`] the arranged figures. A figure is compared
-//! with that of a baseline in the same work. Nothing ranks a system above another one whose data
-//! survives more, or isn't known to survive as much, without words: the tier stands beside each
-//! ratio.
+//! [`render_contenders`] is the entry point, [`Contenders`] the prepared data. Each result is
+//! compared with that of a baseline for the same work. No ratio may make a system look better than
+//! one whose data survives more, or is not known to survive as much, so the tier is always shown
+//! next to it.
 
 mod access_paths;
 mod along_factor;
@@ -27,66 +27,66 @@ use access_paths::WayUse;
 use along_factor::FactorSeries;
 use work::{OmittedFactors, Work};
 
-/// A name that none of a campaign's contenders has.
+/// Name that matches none of a campaign's contenders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownContender {
-    /// The name that was given.
     pub name: String,
-    /// The names that there are.
+    /// Names of the contenders.
     pub known: Vec<String>,
 }
 
-/// The contenders of a campaign, with all that is known of each.
+/// Contenders of a campaign, with everything known about each.
 struct Contenders<'a> {
     contenders: Vec<Contender>,
-    /// Place of the contender that others are compared with.
+    /// Index of the baseline.
     baseline: usize,
     differences: Vec<ContenderDifference>,
     works: Vec<Work<'a>>,
-    /// Figures by the number of clients.
+    /// Results by the number of clients.
     scaling: Vec<FactorSeries<'a>>,
-    /// Figures with warm and with cold caches.
+    /// Results with warm and cold caches.
     coldness: Vec<FactorSeries<'a>>,
 }
 
-/// A contender with what is known of it.
+/// Contender with everything known about it.
 struct Contender {
-    /// Its name in plans and tables.
+    /// Name in plans and tables.
     name: String,
-    /// The promises that its runs ask for.
+    /// Durability levels that its runs request.
     promises: Vec<Durability>,
-    /// The least tier that these were found to have.
+    /// Weakest tier measured for these levels.
     tier: Tier,
-    /// The version that the system reported; empty where it reported none.
+    /// Version reported by the system; empty if it reported none.
     version: String,
-    /// The promise of its documentation; empty where no recipe has it.
+    /// Durability according to its documentation; empty if no recipe states it.
     documented: String,
-    /// How each of [`AccessWay::ALL`] stands to it.
+    /// Availability of each of [`AccessWay::ALL`].
     ways: Vec<WayUse>,
-    /// Findings about what it keeps; `None` where it was not put to the test.
+    /// Measured durability; `None` if it was not tested.
     found: Option<StoredDurability>,
-    /// Reasons why it has no figure in some work, each once.
+    /// Distinct reasons for missing results.
     failures: Vec<String>,
 }
 
 impl Format {
-    /// Forms of the comparison of contenders.
+    /// Formats of the comparison of contenders.
     pub const CONTENDERS: [Self; 4] = [Self::Table, Self::Markdown, Self::Json, Self::Html];
 }
 
-/// The comparison of a campaign's contenders.
+/// Comparison of a campaign's contenders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContenderComparison {
-    /// The text; it ends with a newline.
+    /// Text that ends with a newline.
     pub text: String,
-    /// Some contender has no figure in some work, because it failed there.
+    /// True if a contender failed and therefore has no result for some work.
     pub has_failed: bool,
 }
 
-/// Writes the comparison of a campaign's contenders.
+/// Renders the comparison of a campaign's contenders.
 ///
 /// # Errors
-/// Where the baseline is none of them.
+///
+/// If the baseline is not one of the contenders.
 pub fn render_contenders(
     campaign: &Campaign,
     baseline: Option<&str>,
@@ -120,27 +120,26 @@ pub fn render_contenders(
     Ok(ContenderComparison { text, has_failed })
 }
 
-/// The sections of a report about its contenders; none where it compares no systems, and none was
-/// found to keep anything.
+/// Sections about contenders in a report; empty if it compares no systems and no durability was
+/// measured.
 pub(crate) fn report_sections(sheet: &Sheet<'_>) -> Vec<Section> {
     let campaign = sheet.campaign;
     if !compares_systems(specs(campaign)) && campaign.durability.is_empty() {
         return Vec::new();
     }
     match Contenders::from_sheet(sheet, None) {
-        // A report without runs has no contender.
+        // Without runs there are no contenders.
         Ok(contest) if !contest.contenders.is_empty() => sections::all(&contest),
         _ => Vec::new(),
     }
 }
 
-/// The specifications of a campaign's runs.
 fn specs(campaign: &Campaign) -> impl Iterator<Item = &RunSpec> + Clone {
     campaign.runs.iter().map(|run| &run.spec)
 }
 
 impl<'a> Contenders<'a> {
-    /// Arranges the rows of a sheet; the baseline is the first contender where none is named.
+    /// Arranges the rows of a sheet. The baseline defaults to the first contender.
     fn from_sheet(sheet: &'a Sheet<'a>, baseline: Option<&str>) -> Result<Self, UnknownContender> {
         let names = contenders(specs(sheet.campaign));
         let baseline = match baseline {
@@ -162,15 +161,15 @@ impl<'a> Contenders<'a> {
         Ok(Self { contenders: all, baseline, differences, works, scaling, coldness })
     }
 
-    /// Lists the contenders, those whose promise survives most first.
+    /// Sorts contenders by tier, the one whose data survives most first.
     fn by_tier(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.contenders.len()).collect();
         order.sort_by_key(|number| std::cmp::Reverse(self.contenders[*number].tier.strength()));
         order
     }
 
-    /// Says how the promise of a contender compares with that of the baseline; empty where both are
-    /// known to survive the same.
+    /// Compares the durability of a contender with that of the baseline; empty if both are known to
+    /// survive the same events.
     fn promise_words(&self, number: usize) -> &'static str {
         let (own, other) = (self.contenders[number].tier, self.contenders[self.baseline].tier);
         if number == self.baseline {
@@ -204,7 +203,7 @@ impl Contender {
                 continue;
             }
             contender.ways = access_paths::ways_of(&run.spec);
-            // Work that the setting doesn't apply to, such as metadata, asks for nothing.
+            // Work to which the setting does not apply, such as metadata, requests no durability.
             let asks = run.spec.settings().iter().any(|(name, _)| *name == "durability");
             if asks && !contender.promises.contains(&run.spec.durability) {
                 contender.promises.push(run.spec.durability);
@@ -232,7 +231,7 @@ impl Contender {
         contender
     }
 
-    /// Returns the least tier of the promises that its runs ask for.
+    /// Returns the weakest tier of the durability levels that its runs request.
     fn measured_tier(&self) -> Tier {
         let Some(found) = &self.found else { return Tier::Unknown };
         let mut least: Option<Tier> = None;

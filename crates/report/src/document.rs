@@ -1,9 +1,9 @@
-//! A report as data: a title, and sections of paragraphs, lists, terms, tables and pictures.
+//! Report as data: a title, and sections of paragraphs, lists, terms, tables and pictures.
 //!
-//! [`Document`] is the principal type. Texts in it are plain, without markup of any form; a
-//! [`Cell`] says what it means (a verdict, codes of caveats), so that each form may colour or link
-//! it. `text`, `markdown` and `html` write a document in one walk each, and escape what they
-//! write; nothing else in this crate writes these three forms of a table or a list.
+//! [`Document`] is the principal type. Its texts are plain, without any markup. A [`Cell`] records
+//! what it means, such as a verdict or caveat codes, so that formats can color or link it. `text`,
+//! `markdown` and `html` each write a document in a single pass and escape all texts. No other code
+//! in this crate writes tables or lists in these formats.
 
 pub(crate) mod html;
 pub(crate) mod markdown;
@@ -18,210 +18,200 @@ use model::{CaveatCode, Severity, Verdict};
 use crate::chart::Picture;
 use terminal::Screen;
 
-/// Forms that a document is written in.
+/// Output formats of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Plain text for a terminal.
     Text,
     /// Markdown as GitHub renders it.
     Markdown,
-    /// A page for a browser.
+    /// HTML page.
     Html,
 }
 
-/// A report, whatever form it takes.
+/// Report, independent of its format.
 #[derive(Debug)]
 pub struct Document {
-    /// The command that wrote it: `dfsbench report`.
+    /// Command that wrote the document, such as `dfsbench report`.
     pub tool: &'static str,
-    /// The title of the document.
     pub title: String,
-    /// The lines below the title.
+    /// Lines below the title.
     pub about: Vec<String>,
-    /// Its parts in order.
     pub parts: Vec<DocumentPart>,
 }
 
-/// A part of a document.
+/// Part of a document.
 #[derive(Debug)]
 pub enum DocumentPart {
     /// Blocks below a heading.
     Section(Section),
-    /// Content for HTML pages only: pictures of a whole campaign, tables that are folded away.
+    /// Content of HTML pages only, such as pictures of a whole campaign or collapsed tables.
     Page(Markup),
 }
 
 /// Blocks below a heading.
 #[derive(Debug, Default)]
 pub struct Section {
-    /// Its name in links; unique in the document.
+    /// Anchor for links; unique within the document.
     pub id: &'static str,
-    /// Its heading. Pages show each; other forms leave out an empty one.
+    /// Heading. If it is empty, formats other than pages leave it out.
     pub heading: String,
-    /// Whether it has the answer to the campaign's question; pages emphasize it.
+    /// True for the answer to the campaign's question, which pages emphasize.
     pub is_answer: bool,
-    /// The blocks of the section, in order.
     pub blocks: Vec<Block>,
 }
 
-/// A paragraph, or what takes the place of one.
+/// Paragraph or similar element of a section.
 #[derive(Debug)]
 pub enum Block {
-    /// Sentences in one paragraph.
+    /// Sentences of one paragraph.
     Paragraph(String),
-    /// The sentences that sum up all others.
+    /// Sentences that summarize everything else.
     Lead(Vec<String>),
-    /// Items, each a sentence or a line.
+    /// Items, each a sentence or line.
     List(Vec<String>),
-    /// Names, each with its description.
+    /// Names with their descriptions.
     Terms(Terms, Vec<Term>),
-    /// Rows and columns.
     Table(Table),
-    /// Pictures, beside each other; pages alone show them.
+    /// Pictures side by side, shown on pages only.
     Pictures(Vec<Picture>),
-    /// Content for HTML pages only.
+    /// Content of HTML pages only.
     Page(Markup),
 }
 
-/// The kind of names in a list of terms.
+/// Kind of names in a list of terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terms {
     /// Kinds of pass.
     Passes,
-    /// Codes of caveats.
+    /// Caveat codes.
     Caveats,
     /// Conditions of a measurement.
     Conditions,
 }
 
-/// A name with its description.
+/// Name with its description.
 #[derive(Debug)]
 pub struct Term {
-    /// The name of the term.
     pub name: String,
-    /// The code that it explains, where it is one, and how severe it is: tables link to it.
+    /// Caveat code and severity, if the term explains a code that tables link to.
     pub code: Option<(CaveatCode, Severity)>,
-    /// The lines of the description; the first stands beside the name.
+    /// Lines of the description; the first is next to the name.
     pub lines: Vec<String>,
 }
 
 impl Term {
-    /// A term of one line.
+    /// Creates a term with a description of one line.
     pub(crate) fn new(name: impl Into<String>, line: impl Into<String>) -> Self {
         Self { name: name.into(), code: None, lines: vec![line.into()] }
     }
 }
 
-/// Rows and columns.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// The name under which a page's script sorts and filters it; empty for tables of a few rows.
+    /// Identifier by which the page's script sorts and filters the table; empty for small tables.
     pub id: String,
-    /// The caption of the table.
     pub caption: String,
-    /// Whether pages alone show the caption: elsewhere the heading above it says as much.
+    /// True if only pages show the caption, because the heading above the table says the same in
+    /// other formats.
     pub has_page_caption: bool,
-    /// The columns of the table.
     pub columns: Vec<Column>,
-    /// The rows of the table.
     pub rows: Vec<TableRow>,
-    /// Whether terminals stack the rows of a group into one of several lines.
+    /// True if terminals merge the rows of a group into one row of several lines.
     pub stacks_groups: bool,
-    /// How to read it; plain sentences.
+    /// Explanations in plain sentences.
     pub reading: Vec<String>,
 }
 
-/// A column of a table.
+/// Column of a table.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Stands above it, with its unit where that is the same in all rows.
+    /// Heading, including the unit if all rows share it.
     pub name: String,
-    /// The role of its cells.
     pub role: Role,
-    /// Terminals break longer cells into lines; 0 leaves them whole.
+    /// Width at which terminals wrap cells; 0 never wraps.
     pub width_max: usize,
-    /// The order in which columns leave a table that is too wide for a terminal: 1 is the first;
-    /// 0 stays.
+    /// Order in which columns are dropped from a table too wide for the terminal: 1 is dropped
+    /// first, 0 never.
     pub leaves: u8,
 }
 
-/// The role of the cells of a column.
+/// Role of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Words, aligned to the left.
+    /// Words, left-aligned.
     Words,
-    /// Many words, which pages give room.
+    /// Long texts, which get extra room on pages.
     Prose,
-    /// Words by which rows may be chosen.
+    /// Words by which rows can be filtered.
     Factor,
-    /// Numbers by which rows may be chosen.
+    /// Numbers by which rows can be filtered.
     FactorNumber,
-    /// Numbers, aligned to the right.
+    /// Numbers, right-aligned.
     Number,
-    /// The figure that the row is there for.
+    /// Main result of the row.
     Rate,
     /// Verdicts; terminals show them below the row.
     Verdict,
-    /// Codes of caveats; terminals show them below the row.
+    /// Caveat codes; terminals show them below the row.
     Caveats,
 }
 
 impl Role {
-    /// Whether cells are aligned as numbers are.
+    /// Returns true if cells are aligned like numbers.
     pub(crate) const fn is_number(self) -> bool {
         matches!(self, Self::FactorNumber | Self::Number | Self::Rate)
     }
 
-    /// Whether rows may be chosen by what stands in the column.
+    /// Returns true if rows can be filtered by the column.
     pub(crate) const fn is_factor(self) -> bool {
         matches!(self, Self::Factor | Self::FactorNumber | Self::Verdict)
     }
 }
 
-/// A row of a table.
+/// Row of a table.
 #[derive(Clone, Debug, Default)]
 pub struct TableRow {
-    /// A line above it, in forms that have no room for all columns.
+    /// Line above the row, in formats without room for all columns.
     pub title: String,
-    /// Whether it belongs to the row above it: another figure of the same run.
+    /// True if the row is another result of the same run as the row above it.
     pub continues: bool,
-    /// A cell for each column, but for those that a [`Cell::Reason`] spans.
+    /// One cell per column, except for columns spanned by a [`Cell::Reason`].
     pub cells: Vec<Cell>,
 }
 
-/// A cell of a table.
+/// Cell of a table.
 #[derive(Clone, Debug)]
 pub enum Cell {
-    /// Lines of text, each with the mark of the best or the worst.
+    /// Lines of text, optionally marked as best or worst.
     Lines(Vec<Line>),
-    /// Why there is no figure, in place of so many cells.
+    /// Reason why there is no result, spanning the given number of columns.
     Reason(String, usize),
-    /// Whether a figure may be used.
+    /// Whether a result may be used.
     Verdict(Verdict),
-    /// The caveats against a figure.
+    /// Caveats of a result.
     Caveats(Vec<CaveatLink>),
 }
 
-/// A line of a cell.
+/// Line of a cell.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Best or worst of its kind, where the intervals show which.
+    /// Marks the best or worst of its kind, if the intervals can tell.
     pub mark: Option<Extreme>,
-    /// The text of the link.
     pub text: String,
 }
 
-/// The rank of a figure among those of its pass.
+/// Rank of a result within its pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extreme {
-    /// The highest, or a figure whose interval overlaps that of the highest.
+    /// The highest, or one whose interval overlaps that of the highest.
     Best,
-    /// The lowest, or a figure whose interval overlaps that of the lowest.
+    /// The lowest, or one whose interval overlaps that of the lowest.
     Worst,
 }
 
 impl Extreme {
-    /// The sign that stands beside the figure.
+    /// Sign next to the result.
     pub(crate) const fn sign(self) -> &'static str {
         match self {
             Self::Best => "▲",
@@ -229,7 +219,7 @@ impl Extreme {
         }
     }
 
-    /// The same in words.
+    /// Meaning of the sign in words.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Best => "best of its pass, or level with it",
@@ -238,24 +228,23 @@ impl Extreme {
     }
 }
 
-/// A caveat beside a figure.
+/// Caveat next to a result.
 #[derive(Clone, Debug)]
 pub struct CaveatLink {
-    /// The code of the caveat.
     pub code: CaveatCode,
-    /// The code, and how many trials have it where it is not all of them.
+    /// The code, and the number of trials that have it unless all do.
     pub text: String,
-    /// The numbers behind it; empty where they stand elsewhere.
+    /// Numbers behind the caveat; empty if they are shown elsewhere.
     pub evidence: String,
 }
 
 impl Cell {
-    /// A cell of one line.
+    /// Creates a cell with one line.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Lines(vec![Line { mark: None, text: text.into() }])
     }
 
-    /// A cell of a line and another one below it, where there is something to say.
+    /// Creates a cell with an optional second line.
     pub(crate) fn two_lines(first: String, second: Option<String>) -> Self {
         let mut lines = vec![Line { mark: None, text: first }];
         if let Some(text) = second {
@@ -264,7 +253,7 @@ impl Cell {
         Self::Lines(lines)
     }
 
-    /// How many columns it takes.
+    /// Number of columns the cell takes.
     pub(crate) const fn span(&self) -> usize {
         match self {
             Self::Reason(_, span) => *span,
@@ -272,14 +261,14 @@ impl Cell {
         }
     }
 
-    /// The cell on one line, without markup.
+    /// Formats the cell on one line, without markup.
     pub(crate) fn one_line(&self) -> String {
         match self {
             Self::Lines(lines) => {
                 let mut text = String::new();
                 for (number, line) in lines.iter().enumerate() {
                     let signed = line.signed();
-                    // What is to be added to the line above begins with a plus.
+                    // A leading plus means that the line is added to the one above.
                     match number {
                         0 => text = signed,
                         _ if signed.starts_with('+') => text.extend([" ", &signed]),
@@ -302,7 +291,7 @@ impl Cell {
 }
 
 impl Line {
-    /// The text with the sign of its mark before it.
+    /// The text, preceded by the sign of its mark.
     pub(crate) fn signed(&self) -> String {
         let sign = self.mark.map_or("", Extreme::sign);
         format!("{sign}{}", self.text)
@@ -316,24 +305,24 @@ impl From<String> for Cell {
 }
 
 impl Column {
-    /// A column whose cells are never broken.
+    /// Creates a column whose cells are never wrapped.
     pub fn new(name: impl Into<String>, role: Role) -> Self {
         Self { name: name.into(), role, width_max: 0, leaves: 0 }
     }
 
-    /// The column, which leaves a table that is too wide as the n-th one.
+    /// Sets the order in which the column is dropped from a table that is too wide.
     #[must_use]
     pub const fn leaving(mut self, order: u8) -> Self {
         self.leaves = order;
         self
     }
 
-    /// Columns by their names and roles.
+    /// Creates columns from their names and roles.
     pub fn all(columns: &[(&str, Role)]) -> Vec<Self> {
         columns.iter().map(|(name, role)| Self::new(*name, *role)).collect()
     }
 
-    /// Names the columns that leave a table that is too wide, the first one in front.
+    /// Sets the order in which columns are dropped from a table that is too wide, first one first.
     pub fn leave_in_order(columns: &mut [Self], names: &[&str]) {
         for column in columns {
             if let Some(place) = names.iter().position(|name| *name == column.name) {
@@ -344,7 +333,7 @@ impl Column {
 }
 
 impl TableRow {
-    /// Rows by their cells.
+    /// Creates rows from their cells.
     pub fn all<C: Into<Cell>>(rows: impl Iterator<Item = Vec<C>>) -> Vec<Self> {
         let mut table_rows = Vec::new();
         for cells in rows {
@@ -356,12 +345,11 @@ impl TableRow {
 }
 
 impl Document {
-    /// Adds a section.
     pub fn push(&mut self, section: Section) {
         self.parts.push(DocumentPart::Section(section));
     }
 
-    /// Adds a list below a heading, where it has any item.
+    /// Adds a list below a heading, unless it is empty.
     pub fn push_list(&mut self, id: &'static str, heading: &str, items: Vec<String>) {
         if !items.is_empty() {
             let blocks = vec![Block::List(items)];
@@ -369,7 +357,8 @@ impl Document {
         }
     }
 
-    /// Removes columns until no table is wider than a screen, and says how many were removed.
+    /// Removes columns until all tables fit on the screen, and notes below each table how many were
+    /// removed.
     pub fn narrow(&mut self, screen: Screen) {
         for part in &mut self.parts {
             let DocumentPart::Section(section) = part else { continue };
@@ -386,12 +375,12 @@ impl Document {
         }
     }
 
-    /// Writes a page with this text at its end.
+    /// Renders the document as a page with the given footer.
     pub fn page(&self, footer: &str) -> String {
         html::page(self, footer)
     }
 
-    /// Writes it; the text ends with a newline.
+    /// Renders the document. The text ends with a newline.
     pub fn render(&self, form: Form) -> String {
         match form {
             Form::Text => text::render(self, text::WIDTH_MAX),
@@ -405,7 +394,7 @@ impl Document {
 mod tests {
     use super::*;
 
-    /// A document with one block of each kind that all forms have, and a hostile name in each.
+    /// Document with one block of each kind that all formats support, and a hostile name in each.
     fn hostile() -> Document {
         let name = "<b>|x_\u{1b}[2J";
         let figure = TableRow {

@@ -1,5 +1,5 @@
-//! The report in the formats of programs: CSV, JSON, OpenMetrics, InfluxDB and sar, and the tables
-//! of older benchmarks.
+//! Exports the report in machine-readable formats: CSV, JSON, OpenMetrics, InfluxDB and sar, and
+//! the tables of older benchmarks.
 
 pub(crate) mod csv;
 pub(crate) mod influx;

@@ -1,8 +1,8 @@
 //! Ranks the factors of a campaign by their effect on the rates.
 //!
-//! [`FactorEffects::from_campaign`] takes each kind of pass apart over the settings that vary in
-//! it; [`FactorEffects::render`] writes it as text with a picture, as Markdown or as JSON, and the
-//! page draws it as a forest plot. A sentence names what can't be separated.
+//! [`FactorEffects::from_campaign`] analyzes each kind of pass over the settings that vary in it.
+//! [`FactorEffects::render`] writes the effects as text with a picture, as Markdown or as JSON, and
+//! the page draws a forest plot. Sentences name the effects that cannot be separated.
 
 mod blocks;
 mod confounding;
@@ -23,74 +23,73 @@ use crate::table::joined_campaigns::JoinedCampaigns;
 use crate::table::rate_metric::RateMetric;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
-/// So many levels of all factors together are taken apart: the work grows with the fourth power.
+/// Maximum number of levels, summed over all factors, because the work grows with the fourth power.
 const LEVELS_MAX: usize = 64;
 
-/// The dominant factors of each kind of pass.
+/// Factor effects in each kind of pass.
 pub struct FactorEffects {
-    /// A line that describes the campaign.
+    /// Line that describes the campaign.
     pub title: String,
-    /// Workload and pass, in order of appearance.
+    /// Kinds of pass in order of appearance.
     pub passes: Vec<PassFactors>,
 }
 
-/// The factor effects in one kind of pass.
+/// Factor effects in one kind of pass.
 pub struct PassFactors {
-    /// Workload and pass: `stream read`.
+    /// Workload and pass, such as `stream read`.
     pub name: String,
-    /// The settings that vary, with their levels in order of appearance.
+    /// Settings that vary, with their levels in order of appearance.
     pub factors: Vec<Factor>,
-    /// Trials behind it.
+    /// Number of trials analyzed.
     pub trials: usize,
-    /// Rows whose figures don't count.
+    /// Number of rows left out because their results must not be used.
     pub left_out: usize,
-    /// The figures are bytes per second, although those of the pass are ops.
+    /// True if the results are bytes per second although the rate of the pass is in ops.
     pub by_bytes: bool,
-    /// The figures are times of commands, so that more is slower.
+    /// True if the results are command times, so that higher is slower.
     pub are_times: bool,
-    /// How many campaigns are behind the intervals of factors that differ between them alone;
-    /// `None` where trials are.
+    /// Number of campaigns behind the intervals of factors that vary only between campaigns; `None`
+    /// if the intervals are based on trials.
     pub campaigns: Option<usize>,
-    /// The effects, or the reason why there are none.
     pub found: Result<Effects, NoEffects>,
 }
 
-/// Why a kind of pass can't be taken apart.
+/// Reason why a kind of pass has no effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoEffects {
-    /// All its figures are invalid or missing.
+    /// All results are invalid or missing.
     NothingCounts,
-    /// Settings vary, but the figures that may be used have the same ones.
+    /// Settings vary, but all usable results have the same ones.
     OneCounts,
     /// No setting has two levels.
     NothingVaries,
-    /// No more trials than effects.
+    /// There are no more trials than effects.
     TooFewTrials,
-    /// All trials have the same figure.
+    /// All trials have the same result.
     NothingDiffers,
-    /// More levels than are taken apart.
+    /// There are too many levels to analyze.
     TooManyLevels,
 }
 
-/// A setting that varies.
+/// Setting that varies.
 pub struct Factor {
-    /// Its name, as in plans.
+    /// Name as in plans.
     pub name: String,
-    /// Its levels, as tables show them; the first one is what others are compared with.
+    /// Levels as displayed in tables. The first one is the baseline.
     pub levels: Vec<String>,
-    /// Names of other factors that change together with it, where campaigns differ in several.
+    /// Other factors that change together with it, if campaigns differ in several.
     pub together: Vec<String>,
-    /// Whether no campaign has two of its levels.
+    /// True if no single campaign has two of the levels.
     pub is_between: bool,
 }
 
 impl FactorEffects {
-    /// Takes a campaign apart.
+    /// Analyzes a campaign.
     pub fn from_campaign(campaign: &Campaign) -> Self {
         Self::from_sheet(&Sheet::from_campaign(campaign))
     }
 
-    /// Takes the runs of several campaigns apart together.
+    /// Analyzes the runs of several campaigns together.
     pub fn from_joined(joined: &JoinedCampaigns) -> Self {
         Self::from_sheet(&Sheet::from_joined(joined))
     }
@@ -104,17 +103,18 @@ impl FactorEffects {
         Self { title, passes }
     }
 
-    /// Says whether any kind of pass could be taken apart.
+    /// Returns true if any kind of pass has effects.
     pub fn found_any(&self) -> bool {
         self.passes.iter().any(|pass| pass.found.is_ok())
     }
 
-    /// Writes it for a terminal; the text ends with a newline.
+    /// Renders the effects for a terminal. The text ends with a newline.
     pub fn render_screen(&self, screen: Screen) -> String {
         document::text::render(&table::document(self, Form::Text), screen.columns())
     }
 
-    /// Writes it in one of the forms of [`Format::FACTORS`]; the text ends with a newline.
+    /// Renders the effects in one of the formats in [`Format::FACTORS`]. The text ends with a
+    /// newline.
     pub fn render(&self, format: Format) -> String {
         match format {
             Format::Json => json::render(self),
@@ -124,8 +124,8 @@ impl FactorEffects {
 }
 
 impl PassFactors {
-    /// Takes the rows of a kind of pass apart; a leading factor comes before all others, so that
-    /// what changes together with it lies within it.
+    /// Analyzes the rows of a kind of pass. The leading factor comes before all others, so that
+    /// factors that change together with it are nested within it.
     pub(crate) fn new(
         name: String,
         pass: Pass,
@@ -149,9 +149,9 @@ impl PassFactors {
         for row in &counted {
             let mut levels = Vec::with_capacity(factors.len());
             for factor in &mut factors {
-                // A setting that does not apply to a row makes no difference there: what does is
-                // the setting that it depends on, such as the data path. Only rows to which it
-                // applies are compared by it; the others are held to its first level.
+                // A setting that does not apply to a row makes no difference there; the setting it
+                // depends on does, such as the data path. Only rows to which it applies are
+                // compared by it; the others get its first level.
                 let level = sheet.value(row, &factor.name);
                 let applies = level != NOT_APPLICABLE;
                 levels.push(if applies { factor.number_of(&level) } else { 0 });
@@ -181,7 +181,7 @@ impl PassFactors {
         Self { name, factors, trials, left_out, by_bytes, are_times, campaigns, found }
     }
 
-    /// Returns the effect of one level of a setting against another, whichever is the reference.
+    /// Returns the effect of one level of a setting relative to another, whichever is the baseline.
     pub(crate) fn effect_between(
         &self,
         name: &str,
@@ -195,8 +195,8 @@ impl PassFactors {
         }
     }
 
-    /// Returns the effect of a setting's level against another one, both as tables show them;
-    /// `None` where these two are not what is compared, or their ratio may be 1.
+    /// Returns the effect of a level relative to another, both as displayed in tables; `None` if
+    /// they are not compared with each other, or if their ratio may be 1.
     fn effect_of(&self, name: &str, level: &str, against: &str) -> Option<LevelEffect> {
         let Ok(effects) = &self.found else { return None };
         let effect = effects.factors.iter().find(|it| self.factors[it.factor].name == name)?;
@@ -206,8 +206,7 @@ impl PassFactors {
         if levels[found.against] == against && found.is_apart() { Some(found) } else { None }
     }
 
-    /// Returns the notes needed to read the ratios: nested factors, and factors that depend on
-    /// each other.
+    /// Notes needed to read the ratios: nested factors, and factors that interact.
     pub(crate) fn notes(&self, effects: &Effects) -> Vec<String> {
         let mut notes = Vec::new();
         for effect in &effects.factors {
@@ -215,7 +214,8 @@ impl PassFactors {
                 continue;
             }
             let (name, outer) = (&self.factors[effect.factor].name, self.list_outer(effect));
-            // Without a pair of levels under one level of the outer factor, no interval is finite.
+            // If no two levels occur under the same level of the outer factor, no interval is
+            // finite.
             if effect.levels.iter().all(|level| level.interval.1.is_infinite()) {
                 notes.push(format!(
                     "{name} changes with {outer} alone: its effect can't be separated from that \
@@ -235,7 +235,7 @@ impl PassFactors {
         notes
     }
 
-    /// The factors that one lies within.
+    /// Names the factors that contain a nested one.
     fn list_outer(&self, effect: &FactorEffect) -> String {
         let mut names = Vec::new();
         for outer in &effect.within {
@@ -244,7 +244,7 @@ impl PassFactors {
         humanize::listed(&names)
     }
 
-    /// Says in sentences that two factors depend on each other, and how.
+    /// Describes the interaction of two factors.
     fn describe_interaction(&self, interaction: &Interaction) -> String {
         let first = &self.factors[interaction.factors.0];
         let second = &self.factors[interaction.factors.1];
@@ -264,13 +264,13 @@ impl PassFactors {
                 if within.level == level {
                     let under = &first.levels[within.under];
                     ratios.push(format!("{:.2} with {} {under}", within.ratio, first.name));
-                    // All ratios of one level have the same reference.
+                    // All ratios of one level have the same baseline.
                     reference = Some(&second.levels[within.against]);
                 }
             }
             if let Some(against) = reference {
                 let ratios = humanize::listed(&ratios);
-                // Writing to a string can't fail.
+                // Writing to a string cannot fail.
                 let _ = write!(text, " {} {name} against {against}: {ratios}.", second.name);
             }
         }
@@ -279,7 +279,7 @@ impl PassFactors {
 }
 
 impl NoEffects {
-    /// Words the reason as a clause.
+    /// Reason as a clause.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::NothingCounts => "no result may be used",
@@ -291,7 +291,7 @@ impl NoEffects {
         }
     }
 
-    /// Returns the advice that goes with the reason.
+    /// Advice for this reason.
     pub const fn hint(self) -> &'static str {
         match self {
             Self::NothingCounts | Self::OneCounts => "`dfsbench report` shows what is wrong",
@@ -308,7 +308,7 @@ impl Factor {
         Self { name: name.to_owned(), levels: Vec::new(), together: Vec::new(), is_between: false }
     }
 
-    /// The number of a level, which is new where it was not seen before.
+    /// Returns the number of a level, adding it if it is new.
     fn number_of(&mut self, level: &str) -> usize {
         if let Some(number) = self.levels.iter().position(|known| known == level) {
             return number;
@@ -317,7 +317,7 @@ impl Factor {
         self.levels.len() - 1
     }
 
-    /// A level, with the one that it is compared with where that is not the same for all.
+    /// Formats a level, including its baseline unless that is the same for all levels.
     pub(crate) fn compared(&self, effect: &FactorEffect, number: usize) -> String {
         let (level, against) = (&self.levels[number], effect.levels[number].against);
         if effect.within.is_empty() || against == number {
@@ -327,7 +327,7 @@ impl Factor {
     }
 }
 
-/// Takes the rates apart over their factors, of which there is at least one.
+/// Computes the effects of at least one factor.
 fn find_effects(factors: &[Factor], observations: &[Observation]) -> Result<Effects, NoEffects> {
     let mut counts = Vec::with_capacity(factors.len());
     for factor in factors {
@@ -337,8 +337,9 @@ fn find_effects(factors: &[Factor], observations: &[Observation]) -> Result<Effe
     if levels > LEVELS_MAX {
         return Err(NoEffects::TooManyLevels);
     }
-    // The model has a mean and, for each factor, one effect less than levels: the first one is
-    // the reference. Each needs an observation, and one more leaves something for the error.
+    // The model has a mean and, for each factor, one effect fewer than it has levels, because the
+    // first level is the baseline. It needs one observation for each of these, and one more to
+    // estimate the error.
     let effects_made = levels - factors.len() + 1;
     match effects(&counts, observations) {
         Some(effects) => Ok(effects),
@@ -347,9 +348,9 @@ fn find_effects(factors: &[Factor], observations: &[Observation]) -> Result<Effe
     }
 }
 
-/// Leaves out the factors that have one level in this pass.
+/// Removes factors with only one level in this pass.
 fn drop_single(factors: &mut Vec<Factor>, observations: &mut [Observation]) {
-    // From the last one, so that the positions of those that are still to be judged don't change.
+    // Iterate backwards, so that removing a factor does not shift those still to be checked.
     for number in (0..factors.len()).rev() {
         if factors[number].levels.len() < 2 {
             factors.remove(number);

@@ -1,14 +1,14 @@
-//! Numbers and instants as people read them: times, shares, calendar dates in UTC.
+//! Formats numbers and dates for people: times, shares, dates in UTC.
 //!
-//! Nothing here depends on a locale or a time zone, so a report is the same everywhere.
+//! Independent of locale and time zone, so that reports are the same everywhere.
 
 use model::Histogram;
 use model::units::Nanos;
 use stats::{Judged, Summary};
 
-/// Median, 99th percentile and maximum with their units; dashes where nothing was recorded.
+/// Median, 99th percentile and maximum with units; dashes if nothing was recorded.
 pub(crate) fn times(histogram: &Histogram) -> [String; 3] {
-    // An empty histogram answers with 0, which would read as a very short time.
+    // An empty histogram returns 0, which would look like a very short time.
     if histogram.count() == 0 {
         return ["–"; 3].map(str::to_owned);
     }
@@ -16,13 +16,13 @@ pub(crate) fn times(histogram: &Histogram) -> [String; 3] {
         .map(|ns| Nanos(ns).to_string())
 }
 
-/// A share as percent with a fitting number of digits: `0.4 %`, `12 %`.
+/// Formats a share as a percentage with a suitable number of digits: `0.4 %`, `12 %`.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// Half the interval as a share of the median: `±1.2 %`; a dash where there is none.
+/// Half the interval relative to the median: `±1.2 %`; a dash if there is no interval.
 pub(crate) fn spread(rate: &Summary) -> String {
     match rate.half_width_share() {
         Some(share) => format!("±{}", percent(share)),
@@ -30,7 +30,7 @@ pub(crate) fn spread(rate: &Summary) -> String {
     }
 }
 
-/// Processor time of the client with its unit: `0.52 s/GiB`; a dash where it is not known.
+/// CPU time of the client with its unit: `0.52 s/GiB`; a dash if unknown.
 pub(crate) fn cpu(judged: &Judged) -> String {
     match &judged.cpu {
         Some(cpu) => cpu.unit.shown(cpu.client),
@@ -38,13 +38,13 @@ pub(crate) fn cpu(judged: &Judged) -> String {
     }
 }
 
-/// Processor time of the server, to be added to the client's: `+0.31 s/GiB`.
+/// CPU time of the server, to be added to the client's: `+0.31 s/GiB`.
 pub(crate) fn server_cpu(judged: &Judged) -> Option<String> {
     let cpu = judged.cpu.as_ref()?;
     Some(format!("+{}", cpu.unit.shown(cpu.server?)))
 }
 
-/// The byte rate of a mix, whose figure is its op rate.
+/// Byte rate of a mix, whose primary rate is in ops.
 pub(crate) fn second_rate(judged: &Judged) -> Option<String> {
     let bytes = judged.bytes_per_s.as_ref()?;
     if judged.pass.is_byte_rate() {
@@ -53,7 +53,7 @@ pub(crate) fn second_rate(judged: &Judged) -> Option<String> {
     Some(stats::Rate::Bytes(bytes.median).to_string())
 }
 
-/// How many trials are behind the figures: `5`, or `3/5` where some are not.
+/// Number of trials used: `5`, or `3/5` if some were not used.
 pub(crate) fn trials(judged: &Judged) -> String {
     if judged.trials_used == judged.trials_made {
         judged.trials_used.to_string()
@@ -62,12 +62,12 @@ pub(crate) fn trials(judged: &Judged) -> String {
     }
 }
 
-/// A number with its noun: `1 trial`, `5 trials`.
+/// Formats a number with its noun: `1 trial`, `5 trials`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Names in a sentence: `a`, `a and b`, `a, b and c`.
+/// Lists names in a sentence: `a`, `a and b`, `a, b and c`.
 pub(crate) fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -76,13 +76,13 @@ pub(crate) fn listed(names: &[String]) -> String {
     }
 }
 
-/// An instant in UTC: `2026-11-21 19:17:03 UTC`.
+/// Formats a time in UTC: `2026-11-21 19:17:03 UTC`.
 ///
 /// **Source:** Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
 pub fn utc(unix_ms: u64) -> String {
     let seconds = unix_ms / 1_000;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01: years then end with the leap day.
+    // Days since 0000-03-01, so that years end with the leap day.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era =
@@ -96,7 +96,7 @@ pub fn utc(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// An instant in UTC, to the minute: `2025-11-21 19:17 UTC`.
+/// Formats a time in UTC to the minute: `2025-11-21 19:17 UTC`.
 pub fn utc_minute(unix_ms: u64) -> String {
     let instant = utc(unix_ms);
     // The seconds follow the last colon.
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn instants_are_those_of_date_u() {
-        // `date -u -d @N` of GNU coreutils.
+        // From `date -u -d @N` of GNU coreutils.
         for (seconds, shown) in [
             (0, "1970-01-01 00:00:00 UTC"),
             (951_782_399, "2000-02-28 23:59:59 UTC"),

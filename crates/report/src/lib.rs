@@ -1,8 +1,9 @@
-//! Reports of a campaign for people and for programs: tables, Markdown, CSV, JSON, HTML.
+//! Renders the results of campaigns as tables, Markdown, CSV, JSON, HTML and formats of other
+//! tools.
 //!
-//! [`render`] is the way in, [`Format`] the choice. Pure: a campaign and a format give the same
-//! bytes every time and everywhere; no clock, no time zone, no locale. All formats show the
-//! figures that `stats::judge` computes, and none of them drops a caveat.
+//! Start with [`render`] and [`Format`]. The crate is pure: the same campaign and format always
+//! give the same bytes, since no clock, time zone or locale is read. All formats show the results
+//! computed by `stats::judge`, and none of them drops a caveat.
 
 #![warn(unreachable_pub)]
 
@@ -46,8 +47,8 @@ pub use humanize::{counted, utc, utc_minute};
 pub use question::durability::render_durability;
 pub use table::joined_campaigns::{CampaignSource, JoinedCampaigns, JoinedMember, UnknownProperty};
 
-/// How output is written. Each command has some of these forms; of one that it has not, it writes
-/// the table for a terminal.
+/// Output format. Each command supports some of these, and falls back to the terminal table for the
+/// others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Plain text for a terminal, at most 100 columns wide.
@@ -60,26 +61,26 @@ pub enum Format {
     Json,
     /// One self-contained page with pictures.
     Html,
-    /// The table of bonnie.
+    /// Table laid out like the output of bonnie.
     Bonnie,
-    /// The table of iozone: file sizes and I/O sizes down, passes across.
+    /// Table laid out like the output of iozone: file and I/O sizes in rows, passes in columns.
     Iozone,
-    /// Tables as in reports written by hand: rates by size, and rates by options of NFS.
+    /// Tables like those of handwritten reports: rates by size, and rates by NFS options.
     Seed,
-    /// OpenMetrics text for Prometheus and its textfile collector.
+    /// OpenMetrics text for Prometheus, including the textfile collector.
     OpenMetrics,
-    /// Lines of the protocol of InfluxDB, a point for each row and each trial.
+    /// InfluxDB line protocol, one point for each row and each trial.
     Influx,
-    /// The activity of the hosts during each pass, in the format of sar.
+    /// Activity of the hosts during each pass, in the format of sar.
     Sar,
-    /// The distribution of the trials of each row: means, deviation, extremes, and each trial.
+    /// Distribution of the trials of each row: mean, standard deviation, extremes, and every trial.
     Trials,
-    /// For build servers: a test for each figure.
+    /// JUnit XML for CI servers, with one test case per result.
     Junit,
 }
 
 impl Format {
-    /// Forms of a campaign's report.
+    /// Formats of a campaign's report.
     pub const REPORT: [Self; 12] = [
         Self::Table,
         Self::Markdown,
@@ -95,17 +96,17 @@ impl Format {
         Self::Trials,
     ];
 
-    /// Forms of a comparison.
+    /// Formats of a comparison.
     pub const COMPARE: [Self; 5] =
         [Self::Table, Self::Markdown, Self::Json, Self::Junit, Self::Html];
 
-    /// Forms of the effects of factors.
+    /// Formats of the factor effects.
     pub const FACTORS: [Self; 3] = [Self::Table, Self::Markdown, Self::Json];
 
-    /// Forms of a list of campaigns.
+    /// Formats of a list of campaigns.
     pub const LIST: [Self; 3] = [Self::Table, Self::Csv, Self::Json];
 
-    /// Names the format as options do.
+    /// Name of the format on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Table => "table",
@@ -124,7 +125,7 @@ impl Format {
         }
     }
 
-    /// Says in a few words what it is, for the help of options.
+    /// One-line description for the help of options.
     pub const fn help(self) -> &'static str {
         match self {
             Self::Table => "A table for a terminal",
@@ -146,12 +147,11 @@ impl Format {
         }
     }
 
-    /// Finds a format by its name.
+    /// Finds the format with the given name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::REPORT.into_iter().chain([Self::Junit]).find(|format| format.name() == name)
     }
 
-    /// The form of a document.
     const fn form(self) -> Form {
         match self {
             Self::Markdown => Form::Markdown,
@@ -161,18 +161,19 @@ impl Format {
     }
 }
 
-/// Draws the pictures of the page as files: a name for each, without an ending, and an SVG that
-/// needs nothing else.
+/// Draws the pictures of the page as separate files. Returns a name without extension and a
+/// self-contained SVG for each.
 pub fn pictures_joined(joined: &JoinedCampaigns) -> Vec<(String, String)> {
     page::picture_files::all(&Sheet::from_joined(joined))
 }
 
-/// Writes the report of a campaign; the text ends with a newline.
+/// Renders the report of a campaign. The text ends with a newline.
 pub fn render(campaign: &Campaign, format: Format) -> String {
     render_sheet(&Sheet::from_campaign(campaign), format)
 }
 
-/// Writes the report of several campaigns as one set of runs; the text ends with a newline.
+/// Renders the report of several campaigns, treated as one set of runs. The text ends with a
+/// newline.
 pub fn render_joined(joined: &JoinedCampaigns, format: Format) -> String {
     render_sheet(&Sheet::from_joined(joined), format)
 }
@@ -198,12 +199,12 @@ fn render_sheet(sheet: &Sheet<'_>, format: Format) -> String {
     }
 }
 
-/// Writes the report of a campaign for a terminal; the text ends with a newline.
+/// Renders the report of a campaign for a terminal. The text ends with a newline.
 pub fn render_screen(campaign: &Campaign, screen: Screen) -> String {
     campaign::text(&Sheet::from_campaign(campaign), screen)
 }
 
-/// Writes the report of several campaigns for a terminal; the text ends with a newline.
+/// Renders the report of several campaigns for a terminal. The text ends with a newline.
 pub fn render_joined_screen(joined: &JoinedCampaigns, screen: Screen) -> String {
     campaign::text(&Sheet::from_joined(joined), screen)
 }

@@ -1,103 +1,91 @@
-//! Metrics of a campaign while it runs: how far it is, the rate of the last interval, caveats.
+//! Metrics of a running campaign: progress, rates of the last interval, and caveats.
 //!
-//! [`Live`] is what is known at an instant; [`Live::render`] writes it as OpenMetrics text. It
-//! holds what progress has reported anyway: nothing is measured for it, and the same state gives
-//! the same bytes. Families have a head also without a sample, so that a reader knows all of them
-//! at once.
+//! [`Live`] is a snapshot; [`Live::render`] writes it as OpenMetrics text. It only contains what
+//! progress reports anyway, so nothing is measured for it, and the same state always gives the same
+//! bytes. Metric families without samples still have a header, so that readers can discover all of
+//! them at once.
 
 use model::{CaveatCode, Pass};
 
 use crate::export::prometheus_text::{Exposition, labels};
 
-/// A running campaign at an instant.
+/// Snapshot of a running campaign.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// Name of the plan.
     pub name: String,
-    /// Version of dfsbench.
     pub version: String,
-    /// Trials to make; `None` where their number isn't known.
+    /// Number of planned trials; `None` if unknown.
     pub trials_planned: Option<usize>,
-    /// Trials that ended well.
+    /// Trials completed successfully.
     pub trials_done: usize,
     /// Trials that failed or were interrupted.
     pub trials_failed: usize,
-    /// Time since the start, in seconds.
+    /// Seconds since the start.
     pub elapsed_s: f64,
-    /// Ops of all intervals so far.
+    /// Ops in all intervals so far.
     pub ops: u64,
-    /// Bytes of all intervals so far.
+    /// Bytes in all intervals so far.
     pub bytes: u64,
-    /// The pass that runs now.
+    /// Pass that is running.
     pub current: Option<CurrentPass>,
-    /// The current rate of each host, where several work.
+    /// Current rate of each host, if there are several.
     pub hosts: Vec<HostRate>,
-    /// Passes of the trial that ended last.
+    /// Passes of the most recent trial.
     pub last_trial: Vec<TrialRate>,
-    /// Caveats so far, each with the number of passes that have it.
+    /// Caveats so far, with the number of passes that have each.
     pub caveats: Vec<(CaveatCode, usize)>,
 }
 
-/// The work of a run in words.
+/// Names that identify the work of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Name of the target.
     pub target: String,
-    /// Name of the backend.
     pub backend: &'static str,
-    /// Name of the workload.
     pub workload: &'static str,
 }
 
 /// Ops and bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveRate {
-    /// Ops per second.
     pub ops_per_s: f64,
-    /// Bytes per second.
     pub bytes_per_s: f64,
 }
 
 impl LiveRate {
-    /// The rate of a host that does nothing.
+    /// Rate of an idle host.
     pub const ZERO: Self = Self { ops_per_s: 0.0, bytes_per_s: 0.0 };
 }
 
-/// A pass that runs now.
+/// Pass that is running.
 #[derive(Clone, Debug)]
 pub struct CurrentPass {
-    /// The work of its run.
     pub work: Work,
-    /// Kind of the pass.
     pub pass: Pass,
     /// Rate of the last interval; `None` before the first.
     pub rate: Option<LiveRate>,
 }
 
-/// The current rate of a host.
+/// Current rate of a host.
 #[derive(Clone, Debug)]
 pub struct HostRate {
-    /// Name of the host.
     pub host: String,
     /// Rate of its last interval.
     pub rate: LiveRate,
 }
 
-/// A pass of the trial that ended last.
+/// Pass of the most recent trial.
 #[derive(Clone, Debug)]
 pub struct TrialRate {
-    /// The work of its run.
     pub work: Work,
-    /// Kind of the pass.
     pub pass: Pass,
-    /// Rate over its whole window.
+    /// Rate over the whole window.
     pub rate: LiveRate,
-    /// 99th percentile of its service times, in nanoseconds.
+    /// 99th percentile of the service times, in nanoseconds.
     pub service_time_p99_ns: u64,
 }
 
 impl Live {
-    /// Writes the metrics, with the mark of the end.
+    /// Renders the metrics, including the end marker.
     pub fn render(&self) -> String {
         let mut out = Exposition::default();
         let own = labels(&[("campaign_name", &self.name)]);
@@ -139,7 +127,7 @@ impl Live {
         out.sample("dfsbench_live_moved_bytes_total", own, self.bytes as f64);
     }
 
-    /// Rates of the last interval; absent while nothing is measured.
+    /// Writes the rates of the last interval; absent while nothing is measured.
     fn write_rates(&self, out: &mut Exposition, own: &str) {
         let current = self.current.as_ref();
         let of_all = current.and_then(|current| current.rate);
@@ -179,7 +167,7 @@ impl Live {
     }
 }
 
-/// A rate as a metric.
+/// Rate as a metric.
 struct Figure {
     end: &'static str,
     help: &'static str,

@@ -1,9 +1,9 @@
-//! The parts of a report that only its page has: pictures, the plan, host settings, each trial.
+//! Parts of a report that only the page has: pictures, the plan, host settings, every trial.
 //!
-//! The document (`campaign`) puts these parts between its sections. Every name goes through `maud`,
-//! which escapes it. The page loads nothing, and runs nothing but the script in it that sorts and
-//! filters its tables; a content security policy in its head says so to the browser too. Colours
-//! follow the reader's light or dark mode and never carry a meaning alone.
+//! The document (`campaign`) inserts these parts between its sections. All names are escaped by
+//! `maud`. A page loads nothing, and runs only the embedded script that sorts and filters its
+//! tables; a content security policy in its head enforces both. Colors follow the reader's light or
+//! dark mode and never carry a meaning on their own.
 
 mod conditions;
 mod extreme_rows;
@@ -36,14 +36,15 @@ pub(crate) use rate_bars::section as rates;
 
 const FACTORS: &str = "Factors";
 
-/// Renders the part before the table of figures: of a matrix of many rows the pictures that hold
-/// all of them, of other campaigns a bar for each row.
+/// Renders the part before the table of results. For a large matrix, these are pictures of all
+/// rows; for other campaigns, a bar for each row.
 pub(crate) fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
-    // An answer to a question has pictures of its own: the rates of a load curve, say, are the
-    // loads that were offered.
+    // Answers to questions have their own pictures. For example, the rates of a load curve are just
+    // the offered loads.
     match sheet.campaign.question {
         Question::Figures => {
-            // The panels of a matrix are read with its factors; else the bars say most of it.
+            // The panels of a matrix need its factors next to them; otherwise the bars show most of
+            // it, and the factors are collapsed.
             let factors = forest_plot::part(effects);
             let is_matrix = matrix_panels::is_matrix(sheet);
             let folds = if is_matrix { Markup::default() } else { fold(FACTORS, &factors) };
@@ -63,7 +64,7 @@ pub(crate) fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Mark
                 }
             }
         }
-        // Bars of all layers on one axis show the fastest alone: it is a thousand times the others.
+        // Layers differ a thousandfold, so on one axis only the fastest would be visible.
         Question::Ladder(_)
         | Question::Curve(_)
         | Question::Ramp(_)
@@ -72,7 +73,7 @@ pub(crate) fn before_figures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Mark
     }
 }
 
-/// Renders the part after the table of figures.
+/// Renders the part after the table of results.
 pub(crate) fn after_figures(sheet: &Sheet<'_>) -> Markup {
     html! {
         @if is_large_matrix(sheet) {
@@ -83,7 +84,7 @@ pub(crate) fn after_figures(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// Renders the response times, unless the answer has them, and folds their details away.
+/// Renders the response times, unless the answer has them, and collapses their details.
 fn times_section(sheet: &Sheet<'_>) -> Markup {
     let question = &sheet.campaign.question;
     let has_own_times =
@@ -94,7 +95,7 @@ fn times_section(sheet: &Sheet<'_>) -> Markup {
         let pictures = html! { (response_times::part(sheet)) (latency_curve::part(sheet)) };
         ("times", "Response times", pictures)
     };
-    // The timeline of a soak has the rates of all its segments.
+    // The timeline of a soak already shows the rates of all segments.
     let has_own_timeline = matches!(question, Question::Soak(_));
     let folds = html! {
         (fold("Quantiles of the response times", &quantiles::part(sheet)))
@@ -114,7 +115,7 @@ fn times_section(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// Folds content away below a line; nothing if there is none.
+/// Collapses content below a summary; returns nothing if it is empty.
 fn fold(summary: &str, content: &Markup) -> Markup {
     html! {
         @if !content.0.is_empty() {
@@ -152,7 +153,7 @@ pub(crate) fn after_conditions(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// Median, 99th percentile and maximum as cells.
+/// Formats median, 99th percentile and maximum as cells.
 fn time_cells(histogram: &model::Histogram) -> Markup {
     html! { @for time in humanize::times(histogram) { td.number { (time) } } }
 }

@@ -1,8 +1,8 @@
-//! Answers the question that a campaign was made for: what limits it, how much load is sustained.
+//! Answers the question a campaign was run for, such as what limits it or how much load it
+//! sustains.
 //!
 //! [`QuestionAnswer`] is the principal type: sentences, tables and pictures that every format shows
-//! in its own way. All of it is computed from the stored trials each time; numbers come from
-//! `stats`.
+//! in its own way. Everything is computed from the stored trials, with numbers from `stats`.
 
 pub(crate) mod curve;
 pub(crate) mod durability;
@@ -17,22 +17,22 @@ use crate::chart::Picture;
 use crate::document::Table;
 use crate::table::{Row, Sheet};
 
-/// The answer to a campaign's question.
+/// Answer to a campaign's question.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionAnswer {
-    /// The title of the answer, such as `What limits it`.
+    /// Title of the answer, such as `What limits it`.
     pub title: &'static str,
-    /// The answer in plain sentences without markup, the one that counts first.
+    /// Plain sentences without markup, most important one first.
     pub sentences: Vec<String>,
-    /// The figures behind it.
+    /// Tables behind the answer.
     pub tables: Vec<Table>,
-    /// Its pictures, for the page.
+    /// Pictures for the page.
     pub pictures: Vec<Picture>,
-    /// All of it for programs; units in the names.
+    /// The same content as JSON, with units in the names.
     pub json: Value,
 }
 
-/// The answer, where the campaign has a question.
+/// Answers the campaign's question; `None` if it has none.
 pub(crate) fn answer(sheet: &Sheet<'_>) -> Option<QuestionAnswer> {
     match &sheet.campaign.question {
         Question::Curve(request) => Some(curve::answer(sheet, request)),
@@ -44,7 +44,7 @@ pub(crate) fn answer(sheet: &Sheet<'_>) -> Option<QuestionAnswer> {
     }
 }
 
-/// The result of a row's pass in one of its trials.
+/// Result of a row's pass in one of its trials.
 pub(crate) fn trial_result<'r>(row: &'r Row<'_>, trial_index: u32) -> Option<&'r PassResult> {
     let trial = row.run.trials.iter().find(|trial| trial.index == trial_index)?;
     trial.passes.iter().find(|result| result.pass == row.judged.pass)

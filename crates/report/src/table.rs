@@ -1,8 +1,8 @@
-//! The view that all formats share: rows, the settings that tell them apart, the caveats.
+//! View shared by all formats: rows, the settings that distinguish them, and caveats.
 //!
-//! [`Sheet`] is the principal type. A setting becomes a column unless it is the same everywhere,
-//! or target, workload or one column decide it; it is then stated once beside the table, with
-//! what it depends on (`queue_depth 1 (dir), 8 (nfs)`).
+//! [`Sheet`] is the principal type. A setting becomes a column unless it is the same everywhere or
+//! determined by target, workload or one other column. In that case it is stated once next to the
+//! table, with what determines it (`queue_depth 1 (dir), 8 (nfs)`).
 
 pub(crate) mod best_and_worst;
 pub(crate) mod columns;
@@ -26,43 +26,42 @@ use joined_campaigns::{JoinedCampaigns, Property, declared_conclusions};
 
 pub(crate) use row::Row;
 
-/// Shown where a setting does not apply.
+/// Displayed if a setting does not apply.
 pub(crate) const NOT_APPLICABLE: &str = "–";
 
-/// A campaign, judged and arranged.
+/// Judged and arranged campaign.
 pub(crate) struct Sheet<'a> {
-    /// The measured campaign.
     pub campaign: &'a Campaign,
-    /// Names of the settings, beside target and workload, that tell rows apart.
+    /// Settings that distinguish rows, in addition to target and workload.
     pub columns: Vec<&'a str>,
     /// All other settings with their values: `workers` and `2`, or `1 (dir), 8 (nfs)`.
     pub stated: Vec<(&'a str, String)>,
-    /// The set of campaigns, where the runs are those of several, or properties were requested.
+    /// The set of campaigns, if there are several or if properties were requested.
     pub joined: Option<&'a JoinedCampaigns>,
     /// One row for each run and pass.
     pub rows: Vec<Row<'a>>,
-    /// Each caveat that some row has, worst first; twice where it is a mere note in other rows.
+    /// Caveats of all rows, worst first. A caveat is listed twice if it is only a note in some
+    /// rows.
     pub caveats: Vec<CaveatSummary>,
 }
 
-/// A caveat with its worst case.
+/// Caveat with its worst case.
 pub(crate) struct CaveatSummary {
-    /// The code of the caveat.
     pub code: CaveatCode,
-    /// How much it takes from the figures of these rows.
+    /// Severity in these rows.
     pub severity: Severity,
-    /// How many rows have it, as severe as that.
+    /// Number of rows that have it with this severity.
     pub rows: usize,
     /// Name of the row with the worst case.
     pub place: String,
-    /// The numbers of the worst case.
+    /// Numbers of the worst case.
     pub evidence: String,
-    /// How to avoid it there.
+    /// How to avoid the worst case.
     pub advice: String,
 }
 
 impl CaveatSummary {
-    /// Whether it was seen, but does not mark the rows that have it.
+    /// Returns true if the caveat is only a note in these rows and does not degrade them.
     pub(crate) fn is_minor(&self) -> bool {
         self.severity < self.code.severity()
     }
@@ -76,7 +75,7 @@ impl<'a> Sheet<'a> {
 
     /// Judges and arranges the runs of several campaigns together.
     pub(crate) fn from_joined(joined: &'a JoinedCampaigns) -> Self {
-        // One campaign by itself is reported as ever.
+        // A single campaign without properties is reported like one that was not joined.
         let is_plain = joined.members().len() == 1 && joined.properties().is_empty();
         Self::arrange(joined.campaign(), if is_plain { None } else { Some(joined) })
     }
@@ -93,7 +92,7 @@ impl<'a> Sheet<'a> {
                 rows.push(Row { run, values: values.clone(), judged, mark: None });
             }
         }
-        // A mark depends on all rows of a pass, so marks are set when the rows are complete.
+        // Marks depend on all rows of a pass, so set them once the rows are complete.
         for (number, mark) in best_and_worst::mark_rows(&rows).into_iter().enumerate() {
             rows[number].mark = mark;
         }
@@ -102,7 +101,7 @@ impl<'a> Sheet<'a> {
         sheet
     }
 
-    /// Returns the sentences that the plan, or those of the joined campaigns, declare.
+    /// Returns the conclusions declared in the plan or in the joined campaigns.
     pub(crate) fn conclusions(&self) -> Vec<Conclusion> {
         match self.joined {
             Some(joined) => joined.conclusions().to_vec(),
@@ -110,12 +109,11 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Lists what identifies a row among those of many campaigns, as names and values: its
-    /// campaign, run, target, backend, workload and pass, and the settings that tell rows apart as
-    /// `set_..`.
+    /// Identifies a row among those of many campaigns by names and values: campaign, run, target,
+    /// backend, workload and pass, and `set_..` for the settings that distinguish rows.
     ///
-    /// Formats that are read by machines make their labels of it. A row of joined campaigns has the
-    /// campaign that it was measured in.
+    /// Machine-readable formats use these as labels. A row of joined campaigns is identified by the
+    /// campaign that measured it.
     pub(crate) fn identify(&self, row: &Row<'_>) -> Vec<(String, String)> {
         let run = row.run.index as usize;
         let (mut id, mut name) = (self.campaign.id, &self.campaign.name);
@@ -140,7 +138,7 @@ impl<'a> Sheet<'a> {
         pairs
     }
 
-    /// The lines that describe the campaign, or each of several.
+    /// Lines that describe the campaign, or each of several.
     pub(crate) fn about(&self) -> Vec<String> {
         match self.joined {
             Some(joined) => joined.members().iter().map(|member| member.title.clone()).collect(),
@@ -148,8 +146,8 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The value of a factor in a row: the target, a setting, with a column or without, or a
-    /// property; a dash where it does not apply.
+    /// Value of a factor in a row: the target, a setting with or without a column, or a property. A
+    /// dash if it does not apply.
     pub(crate) fn value<'r>(&'r self, row: &'r Row<'_>, name: &str) -> Cow<'r, str> {
         let spec = &row.run.spec;
         if name == LEADING[0] {
@@ -170,13 +168,13 @@ impl<'a> Sheet<'a> {
         Cow::Borrowed(NOT_APPLICABLE)
     }
 
-    /// The settings that tell a row apart: `io_size 64 KiB, workers 4`; empty where target and
-    /// workload do.
+    /// Settings that distinguish a row: `io_size 64 KiB, workers 4`. Empty if target and workload
+    /// are enough.
     pub(crate) fn factors(&self, row: &Row<'_>) -> String {
         self.factors_without(row, &[])
     }
 
-    /// The settings that tell a row apart, but for some.
+    /// Settings that distinguish a row, without the omitted ones.
     pub(crate) fn factors_without(&self, row: &Row<'_>, omitted: &[&str]) -> String {
         let mut parts = Vec::new();
         for (number, name) in self.columns.iter().enumerate() {
@@ -188,19 +186,19 @@ impl<'a> Sheet<'a> {
         parts.join(", ")
     }
 
-    /// The whole name of a row: `nfs stream write, workers 4`.
+    /// Full name of a row: `nfs stream write, workers 4`.
     pub(crate) fn name(&self, row: &Row<'_>) -> String {
         self.name_without(row, &[])
     }
 
-    /// The name of a row, but for some settings.
+    /// Name of a row without the omitted settings.
     pub(crate) fn name_without(&self, row: &Row<'_>, omitted: &[&str]) -> String {
         let factors = self.factors_without(row, omitted);
         let comma = if factors.is_empty() { "" } else { ", " };
         format!("{} {}{comma}{factors}", row.run.spec.target_name, row.pass_name())
     }
 
-    /// Groups of comparable rows by [`Row::comparison_name`], in order of appearance.
+    /// Groups comparable rows by [`Row::comparison_name`], in order of appearance.
     pub(crate) fn groups(&self) -> Vec<(String, Pass, Vec<&Row<'a>>)> {
         let mut groups: Vec<(String, Pass, Vec<&Row<'a>>)> = Vec::new();
         for row in &self.rows {
@@ -213,9 +211,9 @@ impl<'a> Sheet<'a> {
         groups
     }
 
-    /// Finds the worst case of each caveat: the first row of the highest rank.
+    /// Finds the worst case of each caveat: the first row with the highest rank.
     fn explain_caveats(&self) -> Vec<CaveatSummary> {
-        // The order of the keys is that of the report: errors before warnings, then by code.
+        // The keys sort like the report: errors before warnings, then by code.
         let mut found: BTreeMap<_, (u32, CaveatSummary)> = BTreeMap::new();
         for row in &self.rows {
             for caveat in &row.judged.caveats {
@@ -251,7 +249,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// Orders the cases of one caveat: more trials are worse; among whole runs, the wider interval.
+/// Ranks the cases of one caveat: more trials are worse; for whole runs, a wider interval is worse.
 fn caveat_rank(extent: Extent, judged: &Judged) -> u32 {
     match extent {
         Extent::Trials { seen, .. } => seen,
@@ -262,15 +260,16 @@ fn caveat_rank(extent: Extent, judged: &Judged) -> u32 {
     }
 }
 
-/// The settings of all runs, by name.
+/// Settings of all runs, by name.
 struct Settings<'a> {
     names: Vec<&'a str>,
     runs: Vec<BTreeMap<&'a str, String>>,
-    /// Settings that some run has with another value than a run that leaves them unset.
+    /// Settings to which some run assigns a value other than the default.
     requested: HashSet<&'a str>,
 }
 
-/// Finds the effective value of a setting at the target, as the first trial that has it read it.
+/// Returns the effective value of a setting at the target, as read by the first trial that recorded
+/// it.
 pub(crate) fn effective_value<'a>(run: &'a Run, name: &str) -> Option<&'a str> {
     for trial in &run.trials {
         for fact in &trial.facts {
@@ -282,7 +281,7 @@ pub(crate) fn effective_value<'a>(run: &'a Run, name: &str) -> Option<&'a str> {
     None
 }
 
-/// Shows the transfer size that was granted beside the requested one, where they differ.
+/// Adds the granted transfer size to the requested one if they differ.
 fn show_granted(run: &Run, settings: &mut [(&'static str, String)]) {
     let Some(requested) = run.spec.transfer_size_bytes else { return };
     let requested = Size(requested.into()).to_string();
@@ -303,10 +302,10 @@ fn show_granted(run: &Run, settings: &mut [(&'static str, String)]) {
     }
 }
 
-/// Settings that lead every table.
+/// Settings at the beginning of every table.
 const LEADING: [&str; 2] = ["target", "workload"];
 
-/// Settings that follow the number of workers and hosts where a plan leaves them unset.
+/// Settings whose default depends on the number of workers and hosts.
 const FOLLOWING: [&str; 1] = ["files"];
 
 impl<'a> Settings<'a> {
@@ -327,7 +326,7 @@ impl<'a> Settings<'a> {
             }
             runs.push(settings.into_iter().collect());
         }
-        // Properties come last: where one follows from a setting, the setting has the column.
+        // Properties come last, so that if one follows from a setting, the setting gets the column.
         for property in properties {
             names.push(&property.name);
             requested.insert(&property.name);
@@ -340,7 +339,7 @@ impl<'a> Settings<'a> {
         Self { names, runs, requested }
     }
 
-    /// The values of some settings in a run, as tables show them.
+    /// Values of some settings in a run, as displayed in tables.
     fn values(&self, run: usize, names: &[&'a str]) -> Vec<String> {
         let mut values = Vec::with_capacity(names.len());
         for name in names {
@@ -350,11 +349,11 @@ impl<'a> Settings<'a> {
         values
     }
 
-    /// Adds a column for each setting that nothing decides so far.
+    /// Selects a column for each setting that is not yet determined by others.
     fn columns(&self) -> Vec<&'a str> {
         let mut columns = Vec::new();
-        // Settings that follow from others are judged last: by then the columns that they depend
-        // on exist, and they need none of their own.
+        // Judge settings that follow from others last: by then, the columns they depend on exist,
+        // so they need none of their own.
         for follows in [false, true] {
             for name in &self.names {
                 if FOLLOWING.contains(name) == follows && self.decided(name, &columns).is_none() {
@@ -367,7 +366,7 @@ impl<'a> Settings<'a> {
         ordered
     }
 
-    /// States the requested settings that have no column.
+    /// Lists the requested settings without a column.
     fn stated(&self, columns: &[&'a str]) -> Vec<(&'a str, String)> {
         let mut stated = Vec::new();
         for name in &self.names {
@@ -378,13 +377,13 @@ impl<'a> Settings<'a> {
         stated
     }
 
-    /// A setting's values with what decides them, where that is simple enough to say: nothing,
-    /// the target, the workload, both of them, or one column.
+    /// Values of a setting with what determines them, if that is simple enough to state: nothing,
+    /// the target, the workload, both, or one column.
     fn decided(&self, name: &str, columns: &[&'a str]) -> Option<Vec<(String, String)>> {
         let mut candidates: Vec<&[&'a str]> =
             vec![&LEADING[..0], &LEADING[..1], &LEADING[1..], &LEADING[..]];
         candidates.extend(columns.chunks(1));
-        // The simplest statement wins; columns come last, since a reader has to look them up.
+        // The simplest statement wins. Columns come last, since readers have to look them up.
         candidates.into_iter().find_map(|keys| self.grouped(name, keys))
     }
 
@@ -406,13 +405,13 @@ impl<'a> Settings<'a> {
         shown.join(", ")
     }
 
-    /// The value of a setting for each combination of at most two keys; `None` when they don't
-    /// decide it. Runs to which the setting does not apply are left out. Target and workload go by
-    /// their values alone, other keys by name and value.
+    /// Value of a setting for each combination of at most two keys; `None` if they do not determine
+    /// it. Runs to which the setting does not apply are left out. Target and workload are
+    /// identified by value only, other keys by name and value.
     fn grouped(&self, name: &str, keys: &[&'a str]) -> Option<Vec<(String, String)>> {
         debug_assert!(keys.len() <= 2, "{keys:?}");
-        // An array of two levels, not a list: this is tried for each pair of settings and for
-        // every run, and the matrix may have thousands of runs.
+        // An array of two levels instead of a list, because this runs for each pair of settings and
+        // each run, and a matrix may have thousands of runs.
         let mut values: HashMap<[Option<&String>; 2], &String> = HashMap::new();
         let mut grouped = Vec::new();
         for run in &self.runs {
@@ -431,7 +430,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// Names one combination of levels; a key that does not apply to the run is left out.
+/// Names a combination of levels, without keys that do not apply to the run.
 fn name_levels(keys: &[&str], levels: [Option<&String>; 2]) -> String {
     let mut parts = Vec::new();
     for (number, key) in keys.iter().enumerate() {

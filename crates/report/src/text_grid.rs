@@ -1,7 +1,7 @@
-//! A plain text table: columns of equal width, cells of several lines, lines below a row.
+//! Plain text table: aligned columns, multi-line cells, and lines below a row.
 //!
-//! [`Grid`] is the principal type. Nothing depends on the terminal; control characters in names
-//! are replaced, so that a table can't move the cursor of the reader's terminal.
+//! [`Grid`] is the principal type. It does not depend on the terminal. Control characters in names
+//! are replaced, so that a table cannot move the cursor.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use unicode_width::UnicodeWidthStr;
 /// Space between two columns.
 pub(crate) const GAP: &str = "  ";
 
-/// The signs that mark a best or worst number.
+/// Signs that mark a best or worst number.
 const SIGNS: [char; 2] = ['▲', '▼'];
 
-/// The units that stay in the line of their number.
+/// Units that are kept on the same line as their number.
 const UNITS: [&str; 34] = [
     "%",
     "B",
@@ -52,28 +52,28 @@ const UNITS: [&str; 34] = [
     "s/command",
 ];
 
-/// To which side a column's cells are pushed.
+/// Alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// Left alignment, for words.
+    /// For words.
     Left,
-    /// Right alignment, for numbers.
+    /// For numbers.
     Right,
 }
 
-/// A line or lines of the table.
+/// One or more lines of the table.
 enum Line {
-    /// A cell for each column.
+    /// One cell per column.
     Cells(Vec<String>),
-    /// The first cells, then a text over all other columns.
+    /// The first cells, followed by a text that spans all other columns.
     Reason(Vec<String>, String),
-    /// A text below a row, from the second column on.
+    /// Text below a row, starting at the second column.
     Text(String),
-    /// A text above several rows.
+    /// Text above several rows.
     Title(String),
 }
 
-/// A table that is filled line by line.
+/// Table that is built line by line.
 pub(crate) struct Grid {
     header: Vec<String>,
     align: Vec<Align>,
@@ -81,7 +81,6 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Starts a table with these columns.
     pub(crate) fn new(columns: &[(impl AsRef<str>, Align)]) -> Self {
         let mut grid = Self { header: Vec::new(), align: Vec::new(), lines: Vec::new() };
         for (name, align) in columns {
@@ -91,33 +90,33 @@ impl Grid {
         grid
     }
 
-    /// Adds a row with a cell for each column; `\n` starts a new line in the cell.
+    /// Adds a row with one cell per column. `\n` starts a new line within a cell.
     pub(crate) fn row(&mut self, cells: &[String]) {
         self.lines.push(Line::Cells(clean_all(cells)));
     }
 
-    /// Adds a row whose figures are replaced by a text, which is wrapped.
+    /// Adds a row with a wrapped text in place of its results.
     pub(crate) fn reason(&mut self, leading: &[String], text: &str) {
         self.lines.push(Line::Reason(clean_all(leading), clean(text)));
     }
 
-    /// Adds a line below a row, which is wrapped.
+    /// Adds a wrapped line below a row.
     pub(crate) fn text(&mut self, text: &str) {
         self.lines.push(Line::Text(clean(text)));
     }
 
-    /// Adds a line above rows, which is wrapped.
+    /// Adds a wrapped line above rows.
     pub(crate) fn title(&mut self, text: &str) {
         self.lines.push(Line::Title(clean(text)));
     }
 
-    /// Columns that the cells alone take; texts adapt themselves.
+    /// Width of the cells; texts adapt to it.
     pub(crate) fn width(&self) -> usize {
         let widths = self.widths();
         widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
     }
 
-    /// Writes the table; texts are wrapped at `width_max` columns.
+    /// Renders the table, with texts wrapped at `width_max` columns.
     pub(crate) fn render(&self, width_max: usize) -> String {
         let widths = self.widths();
         let mut out = String::new();
@@ -131,8 +130,8 @@ impl Grid {
             match line {
                 Line::Cells(cells) => push_cells(&mut out, cells, &self.align, &widths),
                 Line::Reason(leading, text) => {
-                    // The text takes the space of all columns that follow, so it is no cell whose
-                    // width counts.
+                    // The text spans all remaining columns, so it does not count as a cell when
+                    // computing widths.
                     let mut indent = leading.len() * GAP.len();
                     indent += widths[..leading.len()].iter().sum::<usize>();
                     let wrapped = wrap(text, width_max.saturating_sub(indent).max(20));
@@ -154,14 +153,14 @@ impl Grid {
         out
     }
 
-    /// Columns of characters that each column takes.
+    /// Width of each column in characters.
     pub(crate) fn widths(&self) -> Vec<usize> {
         let mut widths = Vec::with_capacity(self.header.len());
         for name in &self.header {
             widths.push(name.lines().map(width).max().unwrap_or(0));
         }
         for line in &self.lines {
-            // A reason has the first cells only; the other columns stay as wide as they are.
+            // A reason only has the first cells and does not widen the other columns.
             if let Line::Cells(cells) | Line::Reason(cells, _) = line {
                 for (column, cell) in cells.iter().enumerate() {
                     for part in cell.lines() {
@@ -175,7 +174,7 @@ impl Grid {
 }
 
 fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usize]) {
-    // A row is as high as its highest cell; the other cells are blank in the lines below.
+    // A row is as tall as its tallest cell; other cells are padded with blank lines.
     let mut height = 1;
     for cell in cells {
         height = height.max(cell.lines().count());
@@ -188,8 +187,8 @@ fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usi
             match align[column] {
                 Align::Left => line.extend([part, &space]),
                 Align::Right => {
-                    // Only a sign makes a number wider than its column: it hangs in the gap, so
-                    // that the digits stay aligned.
+                    // Only a sign can make a number wider than its column. It hangs into the gap,
+                    // so that the digits stay aligned.
                     if width(part) > widths[column] && line.ends_with(GAP) {
                         line.pop();
                     }
@@ -202,10 +201,10 @@ fn push_cells(out: &mut String, cells: &[String], align: &[Align], widths: &[usi
     }
 }
 
-/// Writes a text below a row; into the row's last line where that is blank so far to the right.
+/// Writes a text below a row, or into the row's last line if that is blank up to there.
 fn write_below(out: &mut String, text: &str, indent: usize, width_max: usize) {
-    // A second line of a cell to the right leaves its row blank on the left: the text fits there,
-    // and the table gets no longer by it.
+    // A cell with a second line on the right leaves the left of that line blank. If the text fits
+    // there, the table does not get longer.
     let start = out.trim_end_matches('\n').rfind('\n').map_or(0, |end| end + 1);
     let blank = out[start..].len() - out[start..].trim_start_matches(' ').len();
     let end = indent + width(text);
@@ -218,8 +217,8 @@ fn write_below(out: &mut String, text: &str, indent: usize, width_max: usize) {
     }
 }
 
-/// Breaks a text at spaces into lines of at most `width_max`; a longer word stands alone, and
-/// words joined by a no-break space are kept together, as are a number and its unit.
+/// Wraps a text at spaces into lines of at most `width_max` columns. A longer word gets its own
+/// line. Words joined by a no-break space stay together, as do a number and its unit.
 pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     let mut words = text.split_ascii_whitespace().peekable();
@@ -245,7 +244,7 @@ pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
     lines
 }
 
-/// Columns that the longest word of a text takes, a number together with its unit.
+/// Width of the longest word of a text, counting a number and its unit as one word.
 pub(crate) fn longest_word(text: &str) -> usize {
     let (mut longest, mut before) = (0, "");
     for word in text.split_ascii_whitespace() {
@@ -259,12 +258,12 @@ pub(crate) fn longest_word(text: &str) -> usize {
     longest
 }
 
-/// Whether a unit may follow a word.
+/// Returns true if a unit may follow the word.
 fn ends_in_number(word: &str) -> bool {
     word.ends_with(|c: char| c.is_ascii_digit())
 }
 
-/// Whether a word is a unit, with or without the punctuation of a sentence.
+/// Returns true if the word is a unit, with or without trailing punctuation.
 fn is_unit(word: &str) -> bool {
     let bare = word.trim_end_matches(['.', ',', ';', ':', ')', ']']);
     UNITS.contains(&bare)
@@ -278,17 +277,17 @@ fn clean_all(cells: &[String]) -> Vec<String> {
     cleaned
 }
 
-/// Replaces what steers a terminal, and tabs, whose width depends on the column.
+/// Replaces control sequences, and also tabs, whose width depends on the column.
 pub(crate) fn clean(text: &str) -> String {
     printable::to_printable(text).replace('\t', "\u{fffd}")
 }
 
-/// Columns that a text takes on a terminal: two for each wide character, none for marks.
+/// Width of a text on a terminal: two columns for each wide character, none for combining marks.
 pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Columns that a line of a cell needs; a sign before a number hangs in the space before it.
+/// Width that a line of a cell needs. A sign before a number hangs into the gap and does not count.
 fn text_width(text: &str) -> usize {
     width(text.strip_prefix(SIGNS).unwrap_or(text))
 }
@@ -330,7 +329,7 @@ long name  the server does not
     fn keeps_number_and_unit_together() {
         let text = "mixed up to 105 kop/s on uring (±7 %); 4 times";
         assert_eq!(wrap(text, 15), ["mixed up to", "105 kop/s on", "uring (±7 %); 4", "times"]);
-        // Where both together are too wide, they are parted.
+        // If both are too wide for one line, they are separated.
         assert_eq!(wrap("105 kop/s", 6), ["105", "kop/s"]);
     }
 

@@ -1,7 +1,7 @@
-//! The pages of `dfsbench view`: the list of campaigns, one campaign, two compared, an error.
+//! Pages of `dfsbench view`: the list of campaigns, one campaign, two compared, or an error.
 //!
-//! [`ViewPages`] makes them; each is a page as any other report, with ways to the others and a
-//! script that keeps it up to date. Pure as all of this crate: the caller brings the data.
+//! [`ViewPages`] creates them. Each is a normal report page with links to the others and a script
+//! that keeps it up to date. Like the rest of this crate, it is pure: the caller provides the data.
 
 use maud::{Markup, html};
 use model::{Campaign, CampaignLine};
@@ -17,17 +17,17 @@ use crate::table::title::CampaignProcess;
 
 const SCRIPT: &str = include_str!("page/view.js");
 
-/// Makes the pages of one state of a results file.
+/// Creates the pages for one state of a results file.
 #[derive(Clone, Debug)]
 pub struct ViewPages {
-    /// The number of this state: what the page asks news since.
+    /// Version of this state. Pages ask for changes since this version.
     pub version: u64,
-    /// The campaigns that a process makes now.
+    /// Ids of the campaigns that a process is running.
     pub running: Vec<i64>,
 }
 
 impl ViewPages {
-    /// The list of all campaigns, to be opened, or two of them compared.
+    /// Lists all campaigns, with controls to open one or compare two.
     pub fn list(&self, file: &str, campaigns: &[CampaignLine]) -> String {
         let body = html! {
             header {
@@ -47,7 +47,7 @@ impl ViewPages {
         self.page(file, "", &[], &body)
     }
 
-    /// The report of a campaign.
+    /// Report of a campaign.
     pub fn campaign(&self, campaign: &Campaign) -> String {
         let sheet = Sheet::from_campaign(campaign);
         let mut document = campaign::document(&sheet, Form::Html, Screen::default());
@@ -56,7 +56,7 @@ impl ViewPages {
         self.page(&document.title, "../", &[campaign.id], &body::body(&document))
     }
 
-    /// Two campaigns, compared.
+    /// Comparison of two campaigns.
     pub fn comparison(&self, ids: [i64; 2], compared: &CampaignComparison) -> String {
         let document = compared.document(Form::Html);
         self.page(&document.title, "", &ids, &body::body(&document))
@@ -88,7 +88,7 @@ impl ViewPages {
     }
 }
 
-/// A page that says why there is nothing else.
+/// Page with an error message.
 pub fn error_page(status: &str, sentence: &str) -> String {
     let body = html! {
         main {
@@ -98,7 +98,7 @@ pub fn error_page(status: &str, sentence: &str) -> String {
     Frame { title: status, served: None }.around(&body)
 }
 
-/// Returns the value of the header `Content-Security-Policy` for every page.
+/// Returns the `Content-Security-Policy` header for all pages.
 pub fn policy() -> String {
     let policy = Frame { title: "", served: Some(SCRIPT) }.policy();
     format!("{policy}; frame-ancestors 'none'")

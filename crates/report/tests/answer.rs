@@ -1,6 +1,6 @@
-//! What the answer claims, in the words of the Markdown report, for campaigns of every shape.
+//! Tests of the answer in the Markdown report, for campaigns of every shape.
 //!
-//! A trial differs from another of its run by up to 5 %, so speeds that differ by less overlap.
+//! Trials of a run differ by up to 5 %, so speeds that differ by less overlap.
 
 mod campaigns;
 
@@ -16,7 +16,7 @@ const RULE: &str = "Ratios are given only if the 95 % intervals are apart; other
 const UNLIKE: &str = "Not directly comparable: nfs is a server in memory, not storage; nfs shared \
                       the host's processors with its server (shared-host).";
 
-/// The lines of the answer: one for each pass, then the remarks.
+/// Returns the lines of the answer: one for each pass, then the remarks.
 fn answer(campaign: &Campaign) -> Vec<String> {
     let report = render(campaign, Format::Markdown);
     let lines = report.lines().skip(4);
@@ -145,7 +145,7 @@ fn describes_figure_over_swept_factor() {
     let sentences = |speeds: &[(u32, u64)]| of_reads(&over_workers(speeds, 5));
     let rises = sentences(&[(1, 10), (2, 20), (4, 40), (8, 41)]);
     assert_eq!(rises, "nfs rises 4.1x (4.0x to 4.2x) with workers 1 to 8.");
-    // The plan's order does not matter.
+    // The order in the plan does not matter.
     assert_eq!(
         sentences(&[(8, 10), (2, 20), (1, 20)]),
         "nfs falls 2.0x (1.9x to 2.1x) with workers 1 to 8."
@@ -280,7 +280,7 @@ fn lists_ends_of_many_runs() {
     assert_eq!(nfs_alone, format!("The highest is 8.0x the lowest; {counts}"));
 }
 
-/// The three sentences above everything else.
+/// Returns the three sentences above everything else.
 fn lead(campaign: &Campaign) -> Vec<String> {
     let report = render(campaign, Format::Markdown);
     let lines = report.lines().filter_map(|line| line.strip_prefix("> "));
@@ -447,7 +447,7 @@ fn compares_noisy_pair_with_none() {
     assert!(reads.starts_with(pair), "{reads}");
 }
 
-/// A stream over one of the transports of NFS.
+/// Returns a stream over one of the NFS transports.
 fn over(target: &str, proto: Proto) -> RunSpec {
     let mut spec = spec(target, BackendKind::Nfs, Workload::Stream);
     if let Target::Nfs(nfs) = &mut spec.target {
@@ -458,7 +458,8 @@ fn over(target: &str, proto: Proto) -> RunSpec {
 
 #[test]
 fn uses_same_ratio_everywhere() {
-    // Two pairs whose ratios of medians are 7.5 and 5.0; the factor's is their geometric mean.
+    // The two pairs have ratios of medians of 7.5 and 5.0; the factor's ratio is their geometric
+    // mean.
     let with = |proto, io_size_bytes, speed| {
         let spec = RunBuilder::from(over("nfs", proto)).io_size_bytes(io_size_bytes).build();
         (spec, speed, 5)
@@ -503,7 +504,7 @@ fn ignores_settings_target_lacks() {
 
 #[test]
 fn ranks_mixed_io_sizes_by_bytes() {
-    // Four times as large, half as many per second: better by bytes, worse by ops.
+    // Ops four times as large, at half the rate: better by bytes, worse by ops.
     let run = |io_size_bytes: u32, speed| {
         let spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
         (RunBuilder::from(spec).io_size_bytes(io_size_bytes).build(), speed, 5)

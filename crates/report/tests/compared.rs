@@ -114,7 +114,7 @@ fn renders_comparison_in_every_form() {
     assert_eq!(json["pairs"][0]["times"][1]["measure"], "p99");
 }
 
-/// A fact of each trial.
+/// Sets a fact of each trial.
 fn set_fact(campaign: &mut Campaign, name: &str, values: &[&str]) {
     for trial in campaign.runs.iter_mut().flat_map(|run| &mut run.trials) {
         let value = values[trial.index as usize % values.len()];
@@ -135,8 +135,8 @@ fn names_both_sides_and_what_changed() {
             campaign.facts.push(Fact::new("host", name, value, "planted"));
         }
         set_fact(campaign, "mount options", &[options]);
-        // The address of a server in this process is another one each time, counters are results,
-        // and what varies from trial to trial is noise.
+        // An embedded server has a different address each time, counters are results, and facts
+        // that vary from trial to trial are noise.
         set_fact(campaign, "server", &[host]);
         set_fact(campaign, "write: delegations", &[host]);
         set_fact(campaign, "steal", &[host, kernel, options]);
@@ -192,7 +192,7 @@ fn lists_settings_that_differ() {
         Selection { campaign: &after, only: &two },
         ComparisonRules::default(),
     );
-    // What the sides are selected by is no news, and stands with them.
+    // Settings the sides are selected by are not listed as changes but shown with the sides.
     let names: Vec<&str> = compared.differences.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["warmup_trials"]);
     assert!(compared.sides[1].describe().ends_with("only workers=2"));
@@ -205,7 +205,7 @@ fn lists_settings_that_differ() {
 fn orders_rows_alike_in_panels() {
     let before = stream(&[(1, 10), (2, 20), (4, 40)], 5);
     let mut after = stream(&[(1, 10), (2, 20), (4, 20)], 5);
-    // The largest loss of the last row is one of its rate, that of the first one of its p99.
+    // The largest loss of the last row is in its rate, that of the first row in its p99.
     for pass in after.runs[0].trials.iter_mut().flat_map(|trial| &mut trial.passes) {
         for kind in &mut pass.kinds {
             let slow = 100 * kind.response_time.max();
@@ -239,7 +239,8 @@ fn marks_cut_ratio_intervals() {
         page.matches("class=\"arrow\"").count()
     };
     assert_eq!(arrows(&after), 0);
-    // One of three trials is ten times as slow: the median stays, and its interval is wide.
+    // One of three trials is ten times as slow: the median stays the same, but its interval is
+    // wide.
     for pass in &mut after.runs[0].trials[2].passes {
         pass.window_ns *= 10;
     }
@@ -268,7 +269,7 @@ fn fits_comparisons_to_terminal() {
 
 #[test]
 fn ranks_factors_and_names_holes() {
-    // There the read-ahead multiplies rates by 5 and the transfer size by 2; all else does nothing.
+    // The read-ahead multiplies rates by 5 and the transfer size by 2; nothing else has an effect.
     let factors = FactorEffects::from_campaign(&transports());
     let read = &factors.passes[1];
     let effects = read.found.as_ref().unwrap();
@@ -329,7 +330,7 @@ fn draws_factors_if_any() {
     assert!(!render(&quick(), Format::Html).contains("id=\"factors\""));
 }
 
-/// The text of a comparison on one line.
+/// Returns the text of a comparison on one line.
 fn text(compared: &CampaignComparison) -> String {
     compared.render(Format::Table).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -415,7 +416,7 @@ fn suggests_command_to_pair_rows() {
     assert!(text(&compared).contains(&format!("To pair such rows: {command}")));
     let page = compared.render(Format::Html);
     assert!(page.contains("id=\"unpaired\"") && page.contains(command), "{page}");
-    // The command does pair them.
+    // The suggested command does pair them.
     let [two, eight] = [only("workers", "2"), only("workers", "8")];
     let before = Selection { campaign: &before, only: &two };
     let after = Selection { campaign: &after, only: &eight };

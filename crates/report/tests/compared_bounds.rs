@@ -33,7 +33,7 @@ fn whole(before: &Campaign, after: &Campaign, rules: ComparisonRules) -> Campaig
     CampaignComparison::new(side(before), side(after), rules)
 }
 
-/// Two selections of one campaign.
+/// Compares two selections of one campaign.
 fn selected(campaign: &Campaign, before: &str, after: &str) -> CampaignComparison {
     let (before, after) = (only(before), only(after));
     let side = |only| Selection { campaign, only };
@@ -64,7 +64,7 @@ fn pairs_rows_despite_derived_settings() {
     let product = versions.map(|version| [Proto::Udp, Proto::Tcp].map(|p| over(version, p)));
     let runs = product.concat().into_iter().enumerate();
     let campaign = made(runs.map(|(at, spec)| (spec, 10 + 10 * at as u64, 5)).collect());
-    // Only UDP has timeo, only v3 has stable.
+    // Only UDP has timeo, and only v3 has stable.
     for (before, after) in [
         ("proto=udp", "proto=tcp"),
         ("nfsvers=2", "nfsvers=3"),
@@ -124,7 +124,7 @@ fn does_not_keep_undecided_bound() {
     let five = mix(10, 5);
     let undecided = |after: &Campaign| whole(&five, after, bound()).is_undecided();
     assert!(!undecided(&five));
-    // Three trials can show nothing.
+    // Three trials cannot show anything.
     assert!(whole(&mix(10, 3), &mix(5, 3), bound()).is_undecided());
     assert!(!whole(&mix(10, 3), &mix(5, 3), ComparisonRules::default()).is_undecided());
     // Times that were not measured.
@@ -135,7 +135,7 @@ fn does_not_keep_undecided_bound() {
         }
     }
     assert!(undecided(&untimed));
-    // A row that is gone; but not one that is new, or that was never possible.
+    // A row that is missing, as opposed to one that is new or was never possible.
     let other = (spec("nfs", BackendKind::Nfs, Workload::Metadata), 10, 5);
     let more = made(vec![(over(NfsVersion::V3, Proto::Tcp), 10, 5), other]);
     assert!(whole(&more, &five, bound()).is_undecided());
@@ -165,13 +165,13 @@ fn corrects_for_many_comparisons() {
     };
     let (found, plain) = lower(false);
     assert_eq!((found, plain.is_blind(), plain.family), (4, false, 1));
-    // Twelve figures of p = 2/252 each: 12 * 2/252 is more than 5 %.
+    // Twelve comparisons of p = 2/252 each: 12 * 2/252 is more than 5 %.
     let (found, adjusted) = lower(true);
     assert_eq!((found, adjusted.is_blind(), adjusted.family), (0, true, 12));
     assert!((adjusted.adjusted - 24.0 / 252.0).abs() < 1e-9, "{}", adjusted.adjusted);
 }
 
-/// Makes each trial as many percent as long as is said, in turn.
+/// Scales the duration of each trial by the given percentages, in turn.
 fn scattered(mut campaign: Campaign, percents: [u64; 5]) -> Campaign {
     for trial in campaign.runs.iter_mut().flat_map(|run| &mut run.trials) {
         let percent = percents[trial.index as usize % 5];
@@ -192,7 +192,7 @@ fn with_caveat(mut campaign: Campaign, code: CaveatCode) -> Campaign {
     campaign
 }
 
-/// The first sentence of a comparison, on one line.
+/// Returns the first sentence of a comparison on one line.
 fn verdict(compared: &CampaignComparison) -> String {
     let text = compared.render(Format::Table);
     let answer = text.split("\n\n").nth(1).unwrap();
@@ -201,7 +201,7 @@ fn verdict(compared: &CampaignComparison) -> String {
 
 #[test]
 fn wide_interval_leaves_a_bound_undecided() {
-    // Equal machines, of which one was busier: the slowest trials are 1.5 times the fastest.
+    // Equal machines, one of them busier: the slowest trials take 1.5 times as long as the fastest.
     let before = scattered(mix(10, 5), [100, 150, 110, 140, 120]);
     let after = scattered(mix(10, 5), [155, 200, 160, 190, 170]);
     let compared = whole(&before, &after, bounds(&[(Measure::Rate, 0.05)]));
@@ -212,7 +212,7 @@ fn wide_interval_leaves_a_bound_undecided() {
     // A loss far beyond the scatter is still a loss.
     let far = scattered(mix(10, 5), [400, 600, 440, 560, 480]);
     assert!(whole(&before, &far, bounds(&[(Measure::Rate, 0.05)])).has_lost());
-    // Without the caveat, a difference of the same size decides.
+    // Without the caveat, a difference of the same size is decisive.
     let narrow = |base: u64| scattered(mix(10, 5), [100, 101, 99, 100, 102].map(|p| p * base));
     let compared = whole(&narrow(10), &narrow(15), bounds(&[(Measure::Rate, 0.05)]));
     assert_eq!((compared.has_lost(), compared.is_undecided()), (true, false));
@@ -240,7 +240,7 @@ fn cached_side_never_wins() {
         let bounded = whole(before, after, bounds(&[(Measure::Rate, 0.05)]));
         assert_eq!((bounded.has_lost(), bounded.is_undecided()), (false, true));
     }
-    // It may lose, and two cached sides may be equal.
+    // A cached side may lose, and two cached sides may be equal.
     let cached = with_caveat(mix(10, 5), CaveatCode::Cached);
     let lost = whole(&mix(30, 5), &cached, bounds(&[(Measure::Rate, 0.05)]));
     assert!(lost.has_lost(), "{}", lost.render(Format::Table));
@@ -322,7 +322,7 @@ fn writes_test_case_per_figure() {
     after.runs[1].spec.workers = 10;
     let rules = bounds(&[(Measure::Rate, 0.1)]);
     let junit = whole(&before, &after, rules).render(Format::Junit);
-    // The rate of the first fell, that of the third has too few trials, the second is gone.
+    // The rate of the first fell, the second is missing, and the third has too few trials.
     assert_eq!(checked(&junit), [1, 2, 1], "{junit}");
     assert!(junit.contains("rate fell by 50 % ("), "{junit}");
     let unbounded = whole(&before, &after, ComparisonRules::default()).render(Format::Junit);

@@ -8,7 +8,8 @@ use model::{BackendKind, Campaign, Workload};
 use report::{Format, render};
 use serde_json::Value;
 
-/// Four workers are twice as fast as one, I/O of 1 MiB is as fast as that of 64 KiB.
+/// Returns a campaign in which four workers are twice as fast as one, and the I/O size has no
+/// effect.
 fn campaign(conclusions: &str) -> Campaign {
     let mut runs = Vec::new();
     for workers in [1_u32, 4] {
@@ -99,7 +100,7 @@ fn puts_conclusions_first() {
     );
     let page = render(&campaign, Format::Html);
     assert!(page.contains("<h2 id=\"conclusions\">Conclusions</h2>"));
-    // A plan without any has no such section.
+    // A plan without conclusions has no such section.
     let without = render(&made(Vec::new()), Format::Markdown);
     assert!(!without.contains("Conclusions"), "{without}");
 }

@@ -1,4 +1,4 @@
-//! Contenders side by side: tiers, differences, ratios, cost, and what is not available.
+//! Comparison of contenders: tiers, differences, ratios, cost, and missing results.
 
 mod campaigns;
 
@@ -16,7 +16,8 @@ use model::{
 use report::{Format, Screen, UnknownContender, render, render_contenders};
 use serde_json::Value;
 
-/// A stream on three systems; the second is twice as fast, the third level with the first.
+/// Returns a stream on three systems. The second is twice as fast as the first, and the third is
+/// level with it.
 fn campaign() -> Campaign {
     let mut specs = Vec::new();
     for name in ["safe", "quick", "level"] {
@@ -49,7 +50,7 @@ fn campaign() -> Campaign {
     campaign
 }
 
-/// Plants what a contender was found to keep under `sync`.
+/// Adds a measured tier of a contender for `sync`.
 fn plant_tier(campaign: &mut Campaign, contender: &str, tier: Tier) {
     plant_event(campaign, contender, tier, CrashEvent::PowerCut);
 }
@@ -100,7 +101,7 @@ fn lead(campaign: &Campaign) -> String {
     lead.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The row of a table that begins with a name, below a heading.
+/// Returns the row below a heading that starts with a name.
 fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
     let below = text.split(heading).nth(1).unwrap_or_else(|| panic!("no {heading}: {text}"));
     let mut lines = below.lines();
@@ -153,7 +154,7 @@ fn groups_consecutive_events() {
     plant_event(&mut campaign, "safe", Tier::ServerCrash, CrashEvent::KillServer);
     plant_event(&mut campaign, "quick", Tier::None, CrashEvent::PowerCut);
     plant_event(&mut campaign, "quick", Tier::ServerCrash, CrashEvent::KillServer);
-    // One that could not be verified says nothing, and takes nothing back.
+    // A measurement that could not be verified neither shows nor revokes anything.
     plant_event(&mut campaign, "quick", Tier::Unknown, CrashEvent::PowerCut);
     let last = campaign.durability.last_mut().unwrap();
     last.report.events[0].unverified = Some("it did not answer".to_owned());
@@ -273,7 +274,7 @@ fn watched(host: &str, metrics: Vec<Metric>) -> Telemetry {
     Telemetry { host: host.into(), times_ns: vec![0, 1], metrics }
 }
 
-/// Plants what hosts counted while the first contender was measured; returns the bytes of a pass.
+/// Adds host counters to the first contender, and returns the bytes of a pass.
 fn plant_cost(campaign: &mut Campaign) -> u64 {
     let bytes = campaign.runs[0].spec.set_bytes();
     for trial in &mut campaign.runs[0].trials {
@@ -386,7 +387,8 @@ fn scaling_of_commands_compares_times() {
     assert!(line.contains("(0.500 times)"), "{line}");
 }
 
-/// The runs of a campaign at several values of a setting, each twice as fast as the one before.
+/// Returns the runs of a campaign at several values of a setting, each twice as fast as the one
+/// before.
 fn along(values: &[&dyn Fn(&mut RunSpec)]) -> Campaign {
     let mut all = campaign();
     let single = all.runs.clone();
@@ -502,7 +504,7 @@ fn pairs_cold_with_warm_reads() {
     let set = |invalidation| {
         move |run: &mut RunSpec| run.lab.as_mut().unwrap().invalidation = invalidation
     };
-    // The cold ones come first here, and are half as fast.
+    // The cold runs come first here, and are half as fast.
     let campaign = along(&[&set(Invalidation::Remount), &set(Invalidation::None)]);
     let text = text(&campaign);
     let below = text.split("\nCold against warm\n").nth(1).unwrap_or_else(|| panic!("{text}"));

@@ -1,4 +1,4 @@
-//! What the findings of `dfsbench durability` say: the ladder of promises, and its first lines.
+//! Reports of `dfsbench durability`: the ladder of promises, and the first lines.
 
 mod campaigns;
 
@@ -9,8 +9,8 @@ use model::durability::{
 use model::{Campaign, Durability, Question};
 use report::{Extent, Format, NextStep, Screen, render, render_durability};
 
-/// A kill of the server with nine ops under each promise, of which some were lost; two crashes had
-/// the last write of each.
+/// Returns a kill of the server with nine ops for each promise, of which the given number were
+/// lost. For each promise, it had the last write in two crashes.
 fn killed(lost: &[(Durability, u64)]) -> MeasuredEvent {
     let event = CrashEvent::KillServer;
     let mut measured = MeasuredEvent {
@@ -53,7 +53,7 @@ fn shows_the_ladder_of_promises() {
     insta::assert_snapshot!(text(&report(killed(&LIAR))));
 }
 
-/// A campaign of a measurement.
+/// Returns a campaign with one measurement.
 fn campaign(report: DurabilityReport) -> Campaign {
     let mut campaign = campaigns::empty();
     "durability".clone_into(&mut campaign.name);
@@ -106,7 +106,7 @@ fn says_first_that_nothing_was_at_risk() {
     let first = text.lines().nth(2).unwrap();
     assert_eq!(first, "Nothing was at risk in kill-server: memory outlasts a restart.");
     assert!(text.contains("kept, not at risk") && !text.contains("survives"), "{text}");
-    // A loss speaks for itself.
+    // A loss is always evidence.
     report.events[0].rows[0].lost_ops = 1;
     let csv = render_durability(&[report], Format::Csv, Screen::default());
     assert!(csv.contains(",LOST,") && !csv.contains("not at risk"), "{csv}");

@@ -56,7 +56,7 @@ fn bases() -> Vec<RunSpec> {
     bases
 }
 
-/// Two levels of a setting.
+/// Returns two levels of a setting.
 fn two_levels(setting: Setting) -> [Value; 2] {
     if setting == Setting::ClientHosts {
         return [Value::Number(3), Value::Number(2)];
@@ -65,7 +65,7 @@ fn two_levels(setting: Setting) -> [Value; 2] {
         return [Value::Number(64 << 20), Value::Number(128 << 20)];
     }
     if let Some(range) = setting.range() {
-        // Neither is a default, and both are shown exactly.
+        // Neither is a default, and both are displayed exactly.
         return [Value::Number(range.min + 2), Value::Number(range.min + 3)];
     }
     match setting.kind() {
@@ -77,7 +77,7 @@ fn two_levels(setting: Setting) -> [Value; 2] {
     }
 }
 
-/// A campaign of two runs that differ in one setting, which both depend on.
+/// Returns a campaign of two runs that differ in one setting, on which both depend.
 fn varied(setting: Setting) -> Campaign {
     for base in bases() {
         let mut runs = Vec::new();
@@ -94,7 +94,7 @@ fn varied(setting: Setting) -> Campaign {
     panic!("no run of this test depends on {setting:?}");
 }
 
-/// The cells of a line of CSV; commas in quotes belong to a cell.
+/// Returns the cells of a CSV line; commas in quotes do not separate cells.
 fn cells(line: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut is_quoted = false;
@@ -154,7 +154,7 @@ fn no_format_loses_a_factor() {
 
 #[test]
 fn ignores_inapplicable_settings_between_rows() {
-    // A think time means nothing where ops are offered at a rate.
+    // Think time has no effect if ops are offered at a rate.
     let runs = [0, 5].map(|think_time_ns| {
         let mut run = spec("posix", BackendKind::Posix, Workload::Mixed);
         run.load.rate_per_s = 100;

@@ -1,4 +1,4 @@
-//! Activity of the hosts, in the page, in the table of sar, and for programs.
+//! Activity of the hosts on the page, in the sar table, and for programs.
 
 mod campaigns;
 

@@ -48,7 +48,7 @@ fn lists_effective_settings_per_host() {
     ] {
         assert!(markdown.contains(line), "{line} is not in:\n{markdown}");
     }
-    // What never repeats doesn't fill the page.
+    // Values that never repeat must not fill the page.
     assert!(markdown.contains("and 6 more"), "{markdown}");
     assert!(!render(&campaigns::quick(), Format::Markdown).contains("effective on"));
 }
@@ -77,7 +77,7 @@ fn histogram(time_ns: u64) -> Histogram {
     times
 }
 
-/// One run whose write passes three hosts made, the last of them at a third of the others' speed.
+/// Returns one run whose write passes used three hosts, the last with a third of the others' speed.
 fn with_a_straggler() -> Campaign {
     let mut campaign = campaigns::quick();
     campaign.runs.truncate(1);
@@ -153,7 +153,7 @@ fn adds_column_for_client_count() {
     campaign.runs.truncate(1);
     for clients in [2, 5] {
         let mut run = Run { index: clients, ..campaign.runs[0].clone() };
-        // As many files as workers, as the default has it.
+        // As many files as workers, which is the default.
         run.spec.files = clients * run.spec.workers;
         run.spec.placement.hosts = (0..clients).map(|n| Host::here(format!("c{n}"))).collect();
         campaign.runs.push(run);

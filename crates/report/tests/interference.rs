@@ -1,4 +1,4 @@
-//! Trials that were disturbed from outside, in text, on the page and for programs.
+//! Trials disturbed from outside, in text, on the page, and for programs.
 
 mod campaigns;
 
@@ -7,7 +7,7 @@ use model::{
 };
 use report::{Format, render};
 
-/// A mix of eight trials; the hypervisor took time from two of them, and they are slower.
+/// Returns a mix of eight trials, two of which are slower because of steal time.
 fn disturbed() -> Campaign {
     let spec = campaigns::spec("nfs", BackendKind::Nfs, Workload::Mixed);
     let mut campaign = campaigns::made(vec![(spec, 9, 8)]);
@@ -25,7 +25,7 @@ fn disturbed() -> Campaign {
     campaign
 }
 
-/// A text as one line, however it was wrapped.
+/// Joins the lines of a wrapped text.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -40,7 +40,7 @@ fn text_states_rule_and_numbers() {
     let line = "nfs mixed: 2 of 8; in trial 3, the hypervisor took 39.0 % of the workers' time \
                 (limit 5.00 %)";
     assert!(text.contains(line), "{text}");
-    // Without a record nothing is claimed.
+    // Without a record, nothing is claimed.
     let old = unwrapped(&render(&campaigns::quick(), Format::Table));
     assert!(!old.contains("set aside") && !old.contains("disturbed"), "{old}");
 }

@@ -8,7 +8,7 @@ use model::{BackendKind, Campaign, Fact, Workload};
 use report::{CampaignSource, FactorEffects, Format, JoinedCampaigns, render_joined};
 use serde_json::Value;
 
-/// A campaign of two numbers of workers, with these facts of its host.
+/// Returns a campaign with two numbers of workers and the given host facts.
 fn campaign(speed: u64, facts: &[(&str, &str)]) -> Campaign {
     let mut runs = Vec::new();
     for workers in [1_u32, 4] {
@@ -37,7 +37,7 @@ fn join(campaigns: Vec<Campaign>, by: &[&str]) -> JoinedCampaigns {
     JoinedCampaigns::new(sources, &by).unwrap_or_else(|unknown| panic!("{unknown:?}"))
 }
 
-/// The factors of reads by name, with the ratio of the second level.
+/// Returns the factors of reads by name, with the ratio of the second level.
 fn factors(joined: &JoinedCampaigns) -> Vec<(String, Option<f64>)> {
     let json = FactorEffects::from_joined(joined).render(Format::Json);
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -80,7 +80,7 @@ fn what_changes_together_is_named_together() {
     let warning = "label.dram changes together with fact.kernel: the campaigns differ in more than \
                    one thing";
     assert!(text.contains(warning), "{text}");
-    // By request the kernel is the factor, and the label is named with it all the same.
+    // If the kernel is requested as the factor, the label is still named with it.
     let by_kernel = join(campaigns, &["fact.kernel"]);
     let names: Vec<String> = factors(&by_kernel).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["fact.kernel", "workers"]);
@@ -142,7 +142,8 @@ fn widens_interval_for_scattered_campaigns() {
     };
     let one_each = interval(vec![of(10, "a"), of(15, "b")]);
     assert!(one_each.1 > 1.4, "{one_each:?}");
-    // ln 1.2 apart: 1.5 times or divided by exp(4.303 * 0.129), with two degrees of freedom.
+    // Their logarithms differ by ln 1.2, so with two degrees of freedom the interval is 1.5 times
+    // or divided by exp(4.303 * 0.129).
     let two_each = interval(vec![of(10, "a"), of(12, "a"), of(15, "b"), of(18, "b")]);
     let (ratio, lo, hi) = two_each;
     assert!((ratio - 1.5).abs() < 0.02, "{two_each:?}");

@@ -53,7 +53,7 @@ fn every_form_holds_thousands_of_runs() {
             _ => 1_500,
         };
         let rows = text.lines().filter(|line| line.contains("posix")).count();
-        // JSON is one line, and a page may show a part of the rows in tables.
+        // JSON is a single line, and a page may show only some of the rows in tables.
         let one_line = matches!(format, Format::Json | Format::Html);
         assert!(rows >= least || (one_line && text.len() > 100_000), "{}: {rows}", format.name());
     }
@@ -69,7 +69,7 @@ fn cpu_ns() -> u64 {
     text.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// A campaign with fifty facts of each of a thousand hosts, and as many in a trial.
+/// Returns a campaign with fifty facts for each of a thousand hosts, and as many in a trial.
 fn with_facts_of_hosts(kernel: &str) -> Campaign {
     let mut campaign = campaign(2);
     let mut facts = Vec::new();

@@ -145,7 +145,7 @@ fn follows_influx_line_protocol() {
                 let is_flag = ["true", "false"].contains(&value.as_str());
                 assert!(!key.is_empty() && (is_text || is_number || is_flag), "{line}: {field}");
             }
-            // A second point of the same series and time would replace the first.
+            // A second point with the same series and time would replace the first.
             assert!(known.insert((series.clone(), at_ns.clone())), "{line}");
         }
         let rows = open_metrics(&render(&campaign, Format::OpenMetrics)).unwrap();
@@ -186,7 +186,7 @@ fn exports_same_metrics_as_table() {
             assert_eq!((rate, p99), (None, None), "{figure:.100}");
         } else {
             counted += 1;
-            // JSON is read to the last digit but one.
+            // The last digit may be lost when parsing JSON.
             let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b.abs();
             match (rate, figure["rate_bytes_per_s"]["median"].as_f64()) {
                 (Some(rate), Some(expected)) => assert!(close(rate, expected), "{rate}"),
@@ -263,7 +263,8 @@ fn colors_targets_with_most_results() {
 fn aligns_old_tables_with_originals() {
     let text = render(&campaigns::bonnie(), Format::Seed);
     let lines: Vec<&str> = text.lines().collect();
-    // As in the report of 2001; larger files are first. The name is a letter longer than the head.
+    // As in the report of 2001, with larger files first. The name is one character longer than its
+    // heading.
     assert_eq!(lines[2], "Machine    MB    K/sec      K/sec");
     let printed = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(printed(lines[3]), ["MTU-1500", "500", "17783", "16175"]);

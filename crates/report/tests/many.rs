@@ -1,4 +1,4 @@
-//! Campaigns of thousands of runs: every report of them is made, and a page remains small.
+//! Campaigns with thousands of runs: all reports can be rendered, and pages remain small.
 
 mod campaigns;
 
@@ -21,7 +21,7 @@ fn keeps_page_of_ten_thousand_runs_small() {
     assert_eq!(data["rows"].as_array().unwrap().len(), 10_000);
     assert!(page.contains("6 highest and the 6 lowest of 10000 rows"));
     assert!(page.contains("more runs: see JSON and the results file."));
-    // The browser group opens it.
+    // Opened by the browser tests.
     fs::write(format!("{}/ten-thousand.html", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
 }
 
@@ -29,7 +29,7 @@ fn keeps_page_of_ten_thousand_runs_small() {
 fn keeps_matrix_page_small() {
     let page = render(&matrix(), Format::Html);
     assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
-    // A cell for each pair of levels of each map, named by all its settings.
+    // One cell for each pair of levels of each map, named by all of its settings.
     let cells: Vec<&str> = page.split("<g class=\"pick\"><title>").skip(1).collect();
     assert_eq!(cells.len(), 2 * 5 * 4);
     for cell in cells {
@@ -39,7 +39,7 @@ fn keeps_matrix_page_small() {
         }
     }
     assert_dominant_factors_make_the_panels(&page);
-    // Each result of both passes as a point, and each trial counted.
+    // Each result of both passes is a point, and each trial is counted.
     let scatter = page.split("<h2 id=\"scatter\">").nth(1).unwrap();
     let scatter = scatter.split("</section>").next().unwrap();
     assert_eq!(scatter.matches(", p99 ").count(), 480);
@@ -47,20 +47,20 @@ fn keeps_matrix_page_small() {
     for id in ["answer", "explore", "scatter", "spread", "maps", "figures", "trials"] {
         assert!(page.contains(&format!("<li><a href=\"#{id}\">")), "{id} is not in the contents");
     }
-    // The browser group opens it.
+    // Opened by the browser tests.
     fs::write(format!("{}/matrix.html", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
 }
 
 #[test]
 fn a_small_matrix_to_look_at() {
     let mut campaign = matrix();
-    // All kinds of picture, and few enough rows that a browser examines them in seconds.
+    // All kinds of pictures, with few enough rows for a browser to check them in seconds.
     campaign.runs.retain(|run| run.spec.queue_depth == 8 && run.spec.io_size_bytes >= 64 << 10);
     let path = format!("{}/panels.html", env!("CARGO_TARGET_TMPDIR"));
     fs::write(path, render(&campaign, Format::Html)).unwrap();
 }
 
-/// The panels of each pass go by the two settings that explain most of its variance.
+/// Checks that the panels of each pass use the two settings that explain most of its variance.
 fn assert_dominant_factors_make_the_panels(page: &str) {
     for pass in FactorEffects::from_campaign(&matrix()).passes {
         let effects = pass.found.as_ref().unwrap_or_else(|_| panic!("{}: no effects", pass.name));

@@ -58,7 +58,8 @@ fn prints_versions_of_2001_report() {
     for (run, line) in campaign.runs.iter_mut().zip(PRINTED) {
         let figures: Vec<f64> =
             line.split_whitespace().skip(2).map(|word| word.parse().unwrap()).collect();
-        // Ours are in another order than the columns: writes by character come first in both.
+        // Our passes are in a different order than the columns; only character writes come first in
+        // both.
         for pass in &mut run.trials[0].passes {
             let order = [
                 Pass::CharWrite,
@@ -111,7 +112,7 @@ fn prints_transports_of_1996_talk() {
     for (version, kib, proto, kib_per_s) in rows {
         let run = on_file(Workload::Stream, version, proto, 20);
         let run = RunBuilder::from(run).transfer_size_bytes(Some(kib << 10)).build();
-        // Eleven samples, the time of each in milliseconds.
+        // Eleven trials, with the time of each in milliseconds.
         times.push(vec![20 * KIB * 1_000 / kib_per_s; 11]);
         runs.push((run, 10, 11));
     }
@@ -196,7 +197,7 @@ fn prints_sizes_of_2009_report() {
     let mut campaign = made(runs);
     for run in &mut campaign.runs {
         let is_large = run.spec.io_size_bytes == 64 << 10;
-        // Transfers of 1 MiB are faster for large ops; for small ones they are not.
+        // Transfers of 1 MiB are faster for large ops, but not for small ones.
         let target = run.spec.settings();
         let is_wide = target
             .iter()

@@ -10,7 +10,7 @@ fn page(campaign: &Campaign) -> String {
     render(campaign, Format::Html)
 }
 
-/// The ids of the sections, in their order.
+/// Returns the ids of the sections in order.
 fn sections(page: &str) -> Vec<&str> {
     page.split("<h2 id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
 }
@@ -74,7 +74,7 @@ fn titles_have_target_and_date() {
     assert!(render(&quick(), Format::Markdown).starts_with("# dfsbench: quick\n"));
 }
 
-/// Two targets and two backends of one of them.
+/// Returns two targets, one of them with two backends.
 fn sweep_of_two() -> Campaign {
     let backends = [BackendKind::Nfs, BackendKind::Posix, BackendKind::Uring];
     let names = ["nfs", "dir", "dir"];
@@ -101,16 +101,16 @@ fn extent_counts_combinations_and_trials() {
 
 #[test]
 fn marks_cut_rate_intervals() {
-    // The legend has one, too.
+    // The legend has one as well.
     let arrows = |campaign: &Campaign| page(campaign).matches("class=\"arrow\"").count();
     let mut campaign = made(vec![(spec("posix", BackendKind::Posix, Workload::Mixed), 10, 3)]);
-    // Equal trials have an interval of no width, which ends at the marks of the trials.
+    // Equal trials have an interval of zero width, which ends at the marks of the trials.
     let window_ns = campaign.runs[0].trials[0].passes[0].window_ns;
     for trial in &mut campaign.runs[0].trials {
         trial.passes[0].window_ns = window_ns;
     }
     let narrow = arrows(&campaign);
-    // One of three trials is far slower, so that the interval reaches beyond all of them.
+    // One of three trials is far slower, so the interval extends beyond all of them.
     campaign.runs[0].trials[2].passes[0].window_ns *= 3;
     assert_eq!((narrow, arrows(&campaign)), (1, 2));
 }

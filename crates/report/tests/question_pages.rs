@@ -1,5 +1,5 @@
-//! The pages of campaigns that answer a question: one answer, and pictures that show which points
-//! say something about the server.
+//! Pages of campaigns that answer a question: a single answer, and pictures that show which points
+//! describe the server.
 
 mod campaigns;
 
@@ -12,8 +12,7 @@ use report::{Format, render};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A load point: what was offered and done in ops per second, and whether the client was at its
-/// own limit.
+/// Load point: offered and completed ops per second, and whether the client was at its limit.
 struct Planted {
     offered: u64,
     done: u64,
@@ -24,7 +23,7 @@ const fn planted(offered: u64, done: u64) -> Planted {
     Planted { offered, done, is_client_limited: false }
 }
 
-/// A campaign of one run for each load.
+/// Returns a campaign with one run for each load.
 fn campaign(question: Question, points: &[(RunSpec, Planted)]) -> Campaign {
     let mut runs = Vec::new();
     for (spec, _) in points {
@@ -50,7 +49,7 @@ fn campaign(question: Question, points: &[(RunSpec, Planted)]) -> Campaign {
     campaign
 }
 
-/// The points of a load curve.
+/// Returns a load curve.
 fn curve(points: Vec<Planted>) -> Campaign {
     let mut runs = Vec::new();
     for point in points {
@@ -75,10 +74,11 @@ fn ramp(first_limited: u32) -> Campaign {
     campaign(Question::Ramp(request), &runs)
 }
 
-/// A search for the highest rate of a server that does 210 op/s.
+/// Returns a search for the highest rate of a server that completes 210 op/s.
 fn ramp_of_rate() -> Campaign {
     let mut runs = Vec::new();
-    // Behind, a load is tried again before it counts; then the lightest shows the recovery.
+    // If the server falls behind, the load is repeated before it counts; then the lightest load
+    // checks recovery.
     for rate in [100, 200, 400, 400, 100, 300, 300, 100, 250, 250, 100, 225, 225, 100, 212, 218] {
         let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
         spec.load.rate_per_s = rate;
@@ -94,7 +94,7 @@ fn ramp_of_rate() -> Campaign {
     campaign(Question::Ramp(request), &runs)
 }
 
-/// A soak of one segment of ten intervals, in the fifth of which answers took a second.
+/// Returns a soak of one segment with ten intervals, in the fifth of which replies took a second.
 fn soak() -> Campaign {
     let soak = Soak { duration_ms: 10_000, segment_ms: 10_000, ..Soak::default() };
     let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
@@ -135,7 +135,7 @@ fn pages_of_questions_to_look_at() {
     }
 }
 
-/// The pictures of a page by their names, each up to its end.
+/// Returns a picture of a page by its id, up to its end.
 fn picture<'a>(page: &'a str, id: &str) -> &'a str {
     let start = page.find(&format!("aria-labelledby=\"{id}-title\"")).expect(id);
     let end = page[start..].find("</figure>").expect("a figure ends");
@@ -150,7 +150,7 @@ fn a_page_has_one_answer() {
         assert_eq!(page.matches("<section class=\"answer\"").count(), 1, "{page}");
         assert_eq!(page.find("<section"), page.find("<section class=\"answer\""), "{page}");
         assert!(!page.contains("id=\"answer\""), "{page}");
-        // Pictures of rates and times of each run would repeat those of the answer.
+        // Pictures of the rates and times of each run would repeat those of the answer.
         for other in ["id=\"rates\"", "id=\"curves\"", "id=\"times", "id=\"latency\""] {
             assert!(!page.contains(other), "{other}: {page}");
         }
@@ -168,7 +168,7 @@ fn marks_load_points_that_do_not_count() {
     for line in [">p50<", ">p95<", ">p99<"] {
         assert!(drawn.contains(line), "{line}: {drawn}");
     }
-    // Each of the three lines has the point.
+    // Each of the three lines contains the point.
     let mut points = clean();
     points.push(planted(300, 150));
     let page = render(&curve(points), Format::Html);
@@ -176,7 +176,7 @@ fn marks_load_points_that_do_not_count() {
     assert_eq!(drawn.matches("class=\"mark unfilled s").count(), 3, "{drawn}");
     assert!(drawn.contains(">cross: not sustained, or failed<"), "{drawn}");
     assert!(!drawn.contains("unfilled: this host"), "{drawn}");
-    // Both are sustained, so one line leads from each quantile to the next, as without it.
+    // Both are sustained, so each quantile still has one line to the next point.
     let count_lines = |drawn: &str| drawn.matches("<line class=\"line s").count();
     assert_eq!(count_lines(drawn), 3 + 3, "{drawn}");
 
@@ -295,7 +295,7 @@ fn distinguishes_offered_from_achieved_rate() {
 
 #[test]
 fn ends_soak_line_at_last_interval() {
-    // The load is over, and a moment later the last interval is closed.
+    // The load is over, and the last interval ends a moment later.
     let whole = soak();
     let mut cut = soak();
     cut.runs[0].trials[0].passes[0]
@@ -303,7 +303,7 @@ fn ends_soak_line_at_last_interval() {
         .push(IntervalStats { at_ns: 10 * SECOND + 1_000_000, ..IntervalStats::default() });
     let drawn = |campaign: &Campaign| picture(&render(campaign, Format::Html), "soak").to_owned();
     assert_eq!(drawn(&cut), drawn(&whole));
-    // A stall up to the end is drawn.
+    // A stall that lasts until the end is drawn.
     let mut stalled = soak();
     stalled.runs[0].trials[0].passes[0]
         .intervals

@@ -1,7 +1,6 @@
-//! The reports of fixed campaigns, as people and programs get them.
+//! Reports of fixed campaigns, as people and programs get them.
 //!
-//! The pages that the last test writes can be looked at: they are in the target directory,
-//! below `tmp`.
+//! The pages written by the last test are in the target directory below `tmp`, for inspection.
 
 mod campaigns;
 
@@ -122,7 +121,7 @@ fn the_csv_of_a_quick_campaign() {
     insta::assert_snapshot!(render(&quick(), Format::Csv));
 }
 
-/// A matrix of four factors, and the results of a campaign of each other kind.
+/// Returns a campaign of each kind, and a matrix of four factors.
 fn all_and_a_matrix() -> Vec<Campaign> {
     let mut campaigns = all();
     campaigns.push(campaigns::many(200, model::Workload::Mixed, 3));
@@ -234,7 +233,7 @@ fn suggests_measuring_own_target() {
     assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::Explore));
 }
 
-/// Makes the trials of some runs fail for a reason.
+/// Makes the trials of some runs fail with a reason.
 fn fail(campaign: &mut Campaign, runs: usize, reason: &str) {
     for trial in campaign.runs.iter_mut().take(runs).flat_map(|run| &mut run.trials) {
         trial.passes.clear();
@@ -331,13 +330,13 @@ fn advises_more_trials_for_wide_interval() {
         Some(NextStep::Settle { flag, caveat, .. }) => Some((flag, caveat)),
         _ => None,
     };
-    // ± 14 %, at most ± 10 %: 14 x 1.96 trials are 28.
+    // ± 14 % with a limit of ± 10 %: 14 x 1.96 trials are 28.
     let mut wide = alternating(14, 14);
     let (flag, caveat) = advised(&wide).unwrap();
     assert_eq!(caveat, CaveatCode::WideInterval);
     let trials: u32 = flag.strip_prefix("--trials ").unwrap().parse().unwrap();
     assert!((25..=35).contains(&trials), "{flag}");
-    // A budget would end them before.
+    // A budget would stop them earlier.
     wide.plan_toml = "trials = 15\nbudget = \"70s\"\n[server]\n".to_owned();
     let (flag, _) = advised(&wide).unwrap();
     assert_eq!(flag, format!("--trials {trials} --budget 3m"));
@@ -365,7 +364,7 @@ fn every_csv_line_has_every_column() {
         let csv = render(&campaign, Format::Csv);
         let columns = csv.lines().next().unwrap().split(',').count();
         for line in csv.lines().skip(1) {
-            // Quoted cells hold the only other commas.
+            // All other commas are in quoted cells.
             let bare: String = line.split('"').step_by(2).collect();
             assert_eq!(bare.split(',').count(), columns, "{line}");
         }
@@ -492,7 +491,8 @@ fn every_write_figure_states_its_durability() {
     ));
     assert!(report.contains("- metadata create on nfs: FILE_SYNC writes"));
 
-    // A sync that was requested and not recorded is not claimed; a mix that only reads is no write.
+    // A sync that was requested but not recorded is not claimed, and a mix that only reads is not a
+    // write.
     for run in &mut campaign.runs {
         run.spec.read_percent = 100;
         for pass in run.trials.iter_mut().flat_map(|trial| &mut trial.passes) {

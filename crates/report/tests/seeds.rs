@@ -26,7 +26,7 @@ fn has(run: &RunSpec, wanted: &[(&str, &str)]) -> bool {
     wanted.iter().all(|(name, value)| settings.iter().any(|(n, v)| n == name && v == value))
 }
 
-/// Plants a trial with these rates, in bytes per second, into the first run with these settings.
+/// Adds a trial with these rates in bytes per second to the first run with these settings.
 fn plant(campaign: &mut Campaign, wanted: &[(&str, &str)], rates: &[(Pass, f64)]) {
     let is_meant = |run: &&mut Run| {
         has(&run.spec, wanted) && rates.iter().all(|(pass, _)| run.spec.passes().contains(pass))
@@ -99,7 +99,7 @@ const BONNIE: [(&str, &str, &str, f64, f64); 13] = [
     ("3", "9000", "2000 MiB", 2_104.0, 26_081.0),
 ];
 
-/// Aggregate writes and reads with 8 and 16 threads of the server, in K/sec.
+/// Aggregate writes and reads with 8 and 16 server threads, in K/sec.
 const NFSD: [(&str, &str, f64, f64); 6] = [
     ("8", "2000 MiB", 20_553.0, 19_542.0),
     ("16", "2000 MiB", 20_781.0, 20_309.0),
@@ -109,8 +109,8 @@ const NFSD: [(&str, &str, f64, f64); 6] = [
     ("16", "100 MiB", 38_283.0, 1_032_815.0),
 ];
 
-/// Writes and reads of a file by each of several clients, in K/sec; kernels 2.2 and 2.4. Reads that
-/// the author calls silly are those that he gives in parentheses, where he does.
+/// Writes and reads of a file by each of several clients, in K/sec, with kernels 2.2 and 2.4. Reads
+/// that the author calls silly are those in parentheses, if the report has them.
 const CLIENTS: [(&str, &str, &str, f64, Option<f64>); 11] = [
     ("nfs-old", "1", "2000 MiB", 20_402.0, Some(24_799.0)),
     ("nfs-old", "2", "2000 MiB", 20_553.0, Some(19_542.0)),
@@ -168,7 +168,7 @@ fn confirms_report_of_2001() {
             ("As an NFSv2 server, the 2.4.3 kernel", "borne out"),
             ("Linux disk buffer caching", "borne out"),
             ("Write performance decreases", "borne out"),
-            // One run of each: three sizes don't say whether it is 1.0 or 2.1 times as fast.
+            // One run each: with three sizes, it is unknown whether it is 1.0 or 2.1 times as fast.
             ("Jumbo frames should be used", "undecided"),
             ("2.2 NFSv2 read performance degrades", "undecided"),
             ("NFS is the only realistic choice", "undecided"),
@@ -176,7 +176,7 @@ fn confirms_report_of_2001() {
     );
 }
 
-/// The settings of a row, then its read and its write.
+/// Settings of a row, then its read and write rate.
 type Throughput = ([&'static str; 5], f64, Option<f64>);
 
 /// Reads and writes of 20 MB in KB/s: version, transfer size, transport, MTU of FDDI or 100BaseT,
@@ -229,7 +229,7 @@ fn confirms_read_ahead_of_1996() {
             ("UltraSPARC 1 levelled", "undecided"),
         ],
     );
-    // The author's question is which factors matter: the first sentence says it.
+    // The author asks which factors matter, and the first sentence answers that.
     let text = render(&campaign, Format::Markdown);
     let first = text.find("How much each factor matters (share of the variance)").expect(&text);
     assert!(first < text.find("Fastest: ").expect(&text), "{text}");
@@ -258,7 +258,7 @@ fn plots_only_settings_of_same_rows() {
             (_, "1") => "32 KiB",
             _ => "160 KiB",
         };
-        // The read-ahead of our client counts transfers, that of the kernel's KiB.
+        // The read-ahead of our client is in transfers, that of the kernel in KiB.
         for (backend, name, level) in
             [("nfs", "read_ahead", ahead), ("posix", "bdi_read_ahead", kib)]
         {
@@ -283,7 +283,7 @@ fn plots_only_settings_of_same_rows() {
     assert!(!(has("backend") && (has("read_ahead") || has("bdi_read_ahead"))), "{part}");
 }
 
-/// Settings by name and value, then a read and a write.
+/// Settings by name and value, then a read and a write rate.
 type Row<'r> = (&'r [(&'r str, &'r str)], f64, f64);
 
 /// **Source:** Uzilov, "Benchmarks of the ClusterNFS" (2007), in MB/s.

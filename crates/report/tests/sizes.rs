@@ -1,4 +1,4 @@
-//! Sweeps over the size of files: a planted cache is named with the memory that explains it.
+//! Sweeps over file sizes: a known cache is reported with the memory that explains it.
 
 mod campaigns;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const MIB: u64 = 1 << 20;
 
-/// Files of 256 MiB to 4 GiB of a directory; at its speed each.
+/// Returns files of 256 MiB to 4 GiB in a directory, each with its own speed.
 fn sweep(memory: &str, speeds: [u64; 5]) -> Campaign {
     let mut runs = Vec::new();
     for (power, speed) in speeds.into_iter().enumerate() {
@@ -42,7 +42,7 @@ fn names_memory_that_explains_cache() {
     let expected = "between 1 GiB and 2 GiB: a cache of about 1.4 GiB, which the page cache \
                     explains: this host has 2.0 GiB of memory.";
     assert!(sentence.contains(expected), "{text}");
-    // A host with sixteen times as much does not explain it.
+    // A host with sixteen times as much memory does not explain it.
     let other = render(&sweep("32 GiB", [100, 100, 100, 10, 10]), Format::Markdown);
     assert!(other.contains("and no page cache explains it: this host has 32 GiB"), "{other}");
     let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();

@@ -1,5 +1,5 @@
-//! Reports on the timeline of a pass: time series, stalls, the common window, and the
-//! estimate of what a closed loop left out.
+//! Reports on the timeline of a pass: time series, stalls, the common window, and the estimate of
+//! what a closed loop left out.
 
 mod campaigns;
 

@@ -30,7 +30,7 @@ use turns::{Turns, Verdict, Way};
 /// would go unnoticed by users.
 pub const DEGRADED_SHARE: f64 = 0.8;
 
-/// Share of the best rate from which on more load gained practically nothing.
+/// Share of the best rate from which more load gains practically nothing.
 pub(crate) const SATURATED_SHARE: f64 = 0.9;
 
 /// Share of an offered load below which a server has fallen behind.
@@ -489,7 +489,7 @@ impl Search {
         from_ns.max(QUANTILE_NS_MIN).saturating_mul(factor)
     }
 
-    /// Finds the lightest load from which on more load gained nothing: no heavier load has a much
+    /// Finds the lightest load beyond which more load gains nothing: no heavier load has a much
     /// better rate, and one at least twice as heavy was tried.
     ///
     /// An offered load is either completed or not, so this doesn't apply to it.

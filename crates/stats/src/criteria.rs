@@ -74,28 +74,28 @@ pub const INTERACTION_PROBABILITY_MAX: f64 = 0.01;
 /// be shown with the number of trials that people are willing to wait for.
 pub const EFFECT_MIN: f64 = 0.05;
 
-/// Share of the workers' time that the hypervisor may take from a trial that counts, and share of
-/// the processors that other programs may use. A trial then loses about as much of its rate, which
-/// is the smallest effect that is worth a sentence; where three campaigns on a virtual machine
-/// varied by 17 to 41 %, their trials below this share varied by 3 to 10 %.
+/// Maximum share of the workers' time that the hypervisor may take from a trial, and maximum share
+/// of the CPUs that other programs may use. The trial loses about the same share of its rate, so
+/// the limit is the smallest effect worth mentioning. In three campaigns on a virtual machine that
+/// varied by 17 to 41 %, the trials below this limit varied by 3 to 10 %.
 pub(crate) const INTERFERENCE_SHARE_MAX: f64 = EFFECT_MIN;
 
-/// Share of the time in which tasks may wait for memory, and of the processor time in which
-/// processors may be throttled: as [`INTERFERENCE_SHARE_MAX`].
+/// Maximum share of the time that tasks may wait for memory, and of the CPU time for which CPUs may
+/// be throttled. Same reason as [`INTERFERENCE_SHARE_MAX`].
 pub(crate) const PRESSURE_SHARE_MAX: f64 = EFFECT_MIN;
 
-/// Bytes per second that other programs may move to and from storage during a trial that counts:
-/// a tenth of what a disk with one spindle does, and ten times what counts as quiet.
+/// Maximum bytes per second that other programs may transfer to and from storage during a trial: a
+/// tenth of what a hard disk achieves, and ten times what counts as idle.
 pub(crate) const INTERFERENCE_DISK_BYTES_MAX: u64 = 10 * model::BusyDevice::QUIET_BYTES_PER_S;
 
-/// How probable a correlation of rates with interference may be by chance, all sources together,
-/// before it is given as the reason for a wide interval.
+/// Maximum probability that rates correlate with interference by chance, for all sources together.
+/// A correlation beyond that is reported as the cause of a wide interval.
 pub(crate) const COVARIATE_PROBABILITY_MAX: f64 = 0.01;
 
-/// Trials from which a correlation is looked for: of four, even a perfect order is no rarity.
+/// Minimum number of trials to look for a correlation. With four, even a perfect order is common.
 pub(crate) const COVARIATE_TRIALS_MIN: usize = 5;
 
-/// Rounds that a pass is cut into to see whether it had settled.
+/// Number of rounds that a pass is divided into to check whether it is steady.
 ///
 /// **Source:** SNIA, SSS Performance Test Specification 2.0.2, 2.1.24: five rounds.
 pub const ROUNDS: usize = 5;

@@ -112,7 +112,7 @@ fn judge_file(row: &mut DurabilityRow, ops: &[&AckedOp], found: Option<&FoundFil
         has_lost = true;
         row.lost_ops += 1;
         row.lost_bytes += share.of(acked.op.bytes);
-        // An acknowledgement may be recorded while the event is in progress.
+        // The acknowledgement may have been recorded while the event was in progress.
         row.window_ns = row.window_ns.max(event_ns.saturating_sub(acked_ns));
         match loss {
             Loss::Missing => row.missing += 1,
@@ -252,11 +252,11 @@ pub fn last_writer(ops: &[AckedOp]) -> Option<Durability> {
     if op.bytes > 0 { Some(op.file.promise) } else { None }
 }
 
-/// Names the tier of each promise that was measured, by what all its events kept.
+/// Determines the tier of each promise that was measured from what survived its events.
 ///
-/// Promises are a ladder: whoever keeps a stronger one keeps the weaker ones, too. So no promise is
-/// rated above a stronger one that the same events put to the test. If a stronger promise lost data
-/// and a weaker one did not, chance may have spared the weaker one, which is then undecided.
+/// Promises form a ladder: a system that keeps a stronger promise also keeps the weaker ones. So no
+/// promise is rated above a stronger one that the same events tested. If a stronger promise lost
+/// data and a weaker one did not, the weaker one may have been lucky and is undecided.
 pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTier> {
     let mut tiers = Vec::new();
     for promise in promises {
@@ -279,18 +279,18 @@ pub fn stronger_loser(promise: Durability, events: &[MeasuredEvent]) -> Option<D
     None
 }
 
-/// What an event shows of a promise.
+/// Evidence from an event about a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
-    /// Nothing: it could not be verified, nothing was acknowledged, or nothing was at risk.
+    /// None: it could not be verified, nothing was acknowledged, or nothing was at risk.
     Nothing,
     /// Acknowledged data was lost.
     Lost,
-    /// All was kept, but a stronger promise lost data.
+    /// Everything survived, but a stronger promise lost data.
     StrongerLost,
-    /// All was kept, in too few crashes to tell.
+    /// Everything survived, but there were too few crashes to tell.
     TooFewCrashes,
-    /// All was kept.
+    /// Everything survived.
     Kept,
 }
 
@@ -328,7 +328,7 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
     if tier == Tier::Unknown && is_undecided { Tier::Undecided } else { tier }
 }
 
-/// Returns what an event shows of a promise, next to what it shows of the stronger ones.
+/// Returns the evidence from an event about a promise, taking stronger promises into account.
 fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> Shown {
     let mut shown = show_alone(promise, measured);
     if !shown.is_kept() {
@@ -344,7 +344,7 @@ fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> Shown {
     shown
 }
 
-/// Returns what an event shows of a promise by itself.
+/// Returns the evidence from an event about a promise by itself.
 fn show_alone(promise: Durability, measured: &MeasuredEvent) -> Shown {
     if measured.unverified.is_some() {
         return Shown::Nothing;
@@ -356,7 +356,7 @@ fn show_alone(promise: Durability, measured: &MeasuredEvent) -> Shown {
     if measured.nothing_at_risk.is_some() || !rows.any(|row| row.acked_ops > 0) {
         return Shown::Nothing;
     }
-    // Only crashes that can be repeated are made until each promise had the last write.
+    // Only repeatable crashes are repeated until each promise had the last write.
     let is_repeated = matches!(measured.event, CrashEvent::KillServer | CrashEvent::PowerCut);
     if is_repeated && !measured.has_enough_crashes(promise) {
         return Shown::TooFewCrashes;
@@ -377,7 +377,7 @@ mod tests {
         TestFile { promise: Durability::Sync, kind, number: 0 }
     }
 
-    /// Returns ops of one block each, acknowledged at intervals of 100 ns from 100 ns on.
+    /// Returns ops with one block each, acknowledged every 100 ns from 100 ns on.
     fn acked(kind: WorkKind, places: &[(u32, u32)]) -> Vec<AckedOp> {
         let mut ops = Vec::new();
         for (number, (first_block, generation)) in places.iter().enumerate() {
@@ -408,7 +408,7 @@ mod tests {
         let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW, NEW]));
         assert_eq!((row.acked_ops, row.acked_bytes, row.lost_ops), (2, 8192, 0));
         assert!(row.is_promised && !row.breaks_promise());
-        // A later generation was in flight or acknowledged, so the older one had been kept.
+        // A later generation was in flight or acknowledged, so the older one must have survived.
         let ops = acked(WorkKind::Overwrite, &[(0, 1), (0, 2)]);
         let row = judged(&ops, &found(WorkKind::Overwrite, &[FoundBlock::Generation(2)]));
         assert_eq!((row.acked_ops, row.lost_ops), (2, 0));
@@ -475,7 +475,7 @@ mod tests {
             let row = judged(&ops, &found(WorkKind::Overwrite, &[block]));
             assert_eq!((row.acked_ops, row.lost_ops, row.torn_in_flight), (1, 0, torn));
         }
-        // But what was acknowledged before must be there, or the newer write.
+        // Anything acknowledged before must be there, or else the newer write.
         let row = judged(&ops, &found(WorkKind::Overwrite, &[OLD]));
         assert_eq!((row.lost_ops, row.old_data), (1, 1));
     }
@@ -498,8 +498,8 @@ mod tests {
         assert!(!is_promised(Durability::Close, WorkKind::Create, Access::FileSystem));
     }
 
-    /// A crash with five ops under each promise: how many of them were lost, and how many crashes
-    /// had the last write.
+    /// Crash with five ops for each promise. Each tuple contains the promise, how many ops were
+    /// lost, and how many crashes had the last write.
     fn crash(event: CrashEvent, promises: &[(Durability, u64, u32)]) -> MeasuredEvent {
         let mut measured =
             MeasuredEvent { last_writes_wanted: 2, ..MeasuredEvent::new(event, String::new()) };
@@ -539,7 +539,7 @@ mod tests {
         measured.nothing_at_risk = Some("memory outlasts a restart".to_owned());
         assert_eq!(tier(Durability::Sync, std::slice::from_ref(&measured)), Tier::Unknown);
         assert_eq!(measured.harmless(), Some("memory outlasts a restart"));
-        // Whatever was said to be safe: a loss is a loss.
+        // A loss counts even if the crash was supposed to be harmless.
         measured.rows[0].lost_ops = 1;
         assert_eq!(measured.harmless(), None);
         assert_eq!(tier(Durability::Sync, &[measured]), Tier::None);
@@ -554,7 +554,7 @@ mod tests {
         assert_eq!(tier(Durability::Sync, &events), Tier::Undecided);
         assert_eq!(stronger_loser(Durability::Sync, &events), Some(Durability::Osync));
         assert_eq!(stronger_loser(Durability::Osync, &events), None);
-        // A weaker promise that lost says nothing against a stronger one.
+        // A loss of a weaker promise is no evidence against a stronger one.
         let usual = [crash(kill, &[(Durability::None, 5, 0), (Durability::Osync, 0, 2)])];
         assert_eq!(tier(Durability::None, &usual), Tier::None);
         assert_eq!(tier(Durability::Osync, &usual), Tier::ServerCrash);
@@ -563,7 +563,7 @@ mod tests {
 
     #[test]
     fn never_rates_promise_above_stronger_one() {
-        // Lost, kept in too few crashes, kept: for three promises in each of two events.
+        // Lost, survived too few crashes, survived: for three promises in each of two events.
         const STATES: [(u64, u32); 3] = [(1, 2), (0, 1), (0, 2)];
         const PROMISES: [Durability; 3] = [Durability::None, Durability::Sync, Durability::Osync];
         for case in 0..3_usize.pow(6) {
@@ -593,7 +593,7 @@ mod tests {
         assert_eq!(last_writer(&ops), Some(Durability::Osync));
         ops[0].acked_ns = Some(900);
         assert_eq!(last_writer(&ops), Some(Durability::Sync));
-        // A name is not a write.
+        // Creating a name is not a write.
         ops[0].op.bytes = 0;
         assert_eq!(last_writer(&ops), None);
         ops[0].op.bytes = 4096;
@@ -618,7 +618,7 @@ mod tests {
         assert_eq!(tier(&[measured(cut, 0, false)]), Tier::PowerLoss);
         assert_eq!(tier(&[measured(kill, 0, true)]), Tier::Unknown);
         let lose = CrashEvent::LoseServer;
-        // It is made once, while ops are in flight.
+        // This event happens only once, while ops are in flight.
         let once = crash(lose, &[(Durability::Sync, 0, 0)]);
         assert_eq!(tier(&[once]), Tier::ServerLoss);
         assert_eq!(tier(&[measured(lose, 1, false)]), Tier::None);

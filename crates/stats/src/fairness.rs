@@ -55,7 +55,7 @@ impl Fairness {
                 clients.entry(result.client).or_insert_with(fresh).merge(result);
             }
         }
-        // More ops are faster; with equal ops, shorter times are faster.
+        // More ops are faster; if equal, shorter times are faster.
         let mut by_speed: Vec<&ClientResult> = clients.values().collect();
         by_speed.sort_by_cached_key(|client| (client.ops, Reverse(client.times.quantile(0.5))));
         let (slowest, fastest) = (*by_speed.first()?, *by_speed.last()?);

@@ -1,10 +1,10 @@
-//! Which trials are set aside because something outside of the run disturbed them.
+//! Sets trials aside that were disturbed by something outside of the run.
 //!
-//! [`disturbance`] looks at what was recorded over a pass and at nothing else: never at its rate.
-//! So the trials that are kept are a sample of undisturbed trials, and their interval is as good as
-//! that of any sample; a target that has two speeds keeps both. [`sets_aside`] lets all trials
-//! count where most are disturbed: that is how this machine is. [`explanation`] finds the source
-//! that the rates of trials follow.
+//! [`disturbance`] only uses the interference recorded during a pass, never its rate. The remaining
+//! trials are therefore an unbiased sample of undisturbed trials with a valid interval, and a
+//! target with two speeds keeps both. If most trials were disturbed, that is normal for this
+//! machine, so [`sets_aside`] keeps all of them. [`explanation`] finds the source with which the
+//! rates correlate.
 
 use model::{Evidence, Interference, InterferenceSource, PassResult};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
@@ -14,29 +14,28 @@ use crate::criteria::{
     INTERFERENCE_SHARE_MAX, PRESSURE_SHARE_MAX,
 };
 
-/// The source that disturbed a trial most, with its number.
+/// Source that disturbed a trial most, and by how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disturbance {
-    /// What disturbed it.
     pub source: InterferenceSource,
-    /// How much, in the unit of the source.
+    /// Amount of interference, in the unit of the source.
     pub found: u64,
 }
 
 impl Disturbance {
-    /// Returns how many times its limit it is.
+    /// Returns the amount as a multiple of the limit.
     pub fn excess(&self) -> f64 {
         self.found as f64 / limit_of(self.source) as f64
     }
 
-    /// Describes it with its limit.
+    /// Describes the disturbance with its limit.
     pub fn describe(&self) -> String {
         let Self { source, found } = *self;
         let limit = source.show(limit_of(source));
         format!("{} (limit {limit})", source.describe(&source.show(found)))
     }
 
-    /// Returns the number and its limit as data.
+    /// Returns the amount and its limit as data.
     pub(crate) fn evidence(&self) -> Evidence {
         let Self { source, found } = *self;
         let limit = limit_of(source);
@@ -49,7 +48,7 @@ impl Disturbance {
     }
 }
 
-/// Returns how much of a source a trial that counts may have, in the unit of the source.
+/// Returns the maximum amount for a trial that is kept, in the unit of the source.
 pub fn limit_of(source: InterferenceSource) -> u64 {
     let share = match source {
         InterferenceSource::Disk => return INTERFERENCE_DISK_BYTES_MAX,
@@ -59,7 +58,7 @@ pub fn limit_of(source: InterferenceSource) -> u64 {
     (share * 1e3).round() as u64
 }
 
-/// Returns what disturbed a pass most, of the sources that are above their limits.
+/// Returns the largest disturbance of a pass among the sources above their limits.
 pub fn disturbance(recorded: &Interference) -> Option<Disturbance> {
     let of_source = |source: &InterferenceSource| {
         let found = recorded.get(*source).filter(|found| *found > limit_of(*source))?;
@@ -69,47 +68,46 @@ pub fn disturbance(recorded: &Interference) -> Option<Disturbance> {
     found.max_by(|one, other| one.excess().total_cmp(&other.excess()))
 }
 
-/// Returns true if disturbed trials are set aside: not if most are disturbed.
+/// Returns true if disturbed trials are set aside, which is the case unless most are disturbed.
 pub const fn sets_aside(disturbed: usize, trials: usize) -> bool {
     disturbed > 0 && disturbed <= trials / 2
 }
 
-/// What the rates of some trials follow.
+/// What may explain the rates of some trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Explanation {
-    /// The more of it, the lower the rate.
+    /// Higher values go along with lower rates.
     Follows {
-        /// The recorded number that explains the rates best.
+        /// Covariate that explains the rates best.
         covariate: Covariate,
         /// Its correlation with the rates.
         correlation: f64,
-        /// Trials that had more than twice its limit.
+        /// Number of trials above twice its limit.
         trials_above: usize,
     },
-    /// None of what was recorded explains the rates.
+    /// No recorded value explains the rates.
     Nothing {
-        /// Sources that were recorded and varied.
+        /// Number of sources that were recorded and varied.
         looked_at: usize,
     },
 }
 
-/// A recorded number that may explain why rates differ.
+/// Recorded value that may explain why rates differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Covariate {
-    /// Something outside of the run.
+    /// Source outside of the run.
     Outside(InterferenceSource),
-    /// Time that ready workers waited for a processor, whoever had it.
+    /// Time that runnable workers waited for a CPU, whoever used it.
     Wait,
 }
 
 impl Covariate {
-    /// All of them.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let outside = InterferenceSource::ALL.iter().copied().map(Self::Outside);
         outside.chain([Self::Wait])
     }
 
-    /// Returns its number in a pass.
+    /// Returns its value in a pass.
     fn of(self, result: &PassResult) -> Option<f64> {
         match self {
             Self::Outside(source) => {
@@ -119,7 +117,7 @@ impl Covariate {
         }
     }
 
-    /// Returns the number beyond which a trial is counted as having much of it.
+    /// Returns the value above which a trial counts as strongly affected.
     fn much(self) -> f64 {
         match self {
             Self::Outside(source) => 2.0 * limit_of(source) as f64,
@@ -135,7 +133,7 @@ impl Covariate {
         }
     }
 
-    /// Shows the number of [`Explanation::Follows::trials_above`] with its unit.
+    /// Formats the threshold of [`Explanation::Follows::trials_above`] with its unit.
     pub(crate) fn show_much(self) -> String {
         match self {
             Self::Outside(source) => source.show(2 * limit_of(source)),
@@ -144,8 +142,8 @@ impl Covariate {
     }
 }
 
-/// Finds the recorded number that explains best why the rates of trials differ; `None` where there
-/// are too few trials to tell. A rate that rises with interference is no explanation.
+/// Finds the recorded value that best explains why the rates of trials differ; `None` if there are
+/// too few trials to tell. A rate that rises with interference is not an explanation.
 pub fn explanation(trials: &[(&PassResult, f64)]) -> Option<Explanation> {
     if trials.len() < COVARIATE_TRIALS_MIN {
         return None;
@@ -162,7 +160,7 @@ pub fn explanation(trials: &[(&PassResult, f64)]) -> Option<Explanation> {
         }
     }
     match best {
-        // Several sources are looked at, and one of them is more alike by chance (Bonferroni).
+        // With several sources, the best one is more likely to correlate by chance (Bonferroni).
         Some((covariate, correlation, values))
             if correlation < 0.0
                 && probability(correlation, rates.len()) * looked_at as f64
@@ -175,7 +173,7 @@ pub fn explanation(trials: &[(&PassResult, f64)]) -> Option<Explanation> {
     }
 }
 
-/// Returns Pearson's correlation of two series; `None` where one does not vary.
+/// Returns Pearson's correlation of two series; `None` if either does not vary.
 fn correlation(xs: &[f64], ys: &[f64]) -> Option<f64> {
     let n = xs.len() as f64;
     let (mean_x, mean_y) = (xs.iter().sum::<f64>() / n, ys.iter().sum::<f64>() / n);
@@ -190,7 +188,8 @@ fn correlation(xs: &[f64], ys: &[f64]) -> Option<f64> {
     if product > 0.0 { Some((xy / product).clamp(-1.0, 1.0)) } else { None }
 }
 
-/// Returns how probable so strong a correlation of `n` pairs is by chance, in either direction.
+/// Returns the probability that `n` pairs correlate at least this strongly by chance, in either
+/// direction.
 ///
 /// **Source:** Student's t of a correlation coefficient, `n - 2` degrees of freedom.
 fn probability(correlation: f64, n: usize) -> f64 {
@@ -235,11 +234,11 @@ mod tests {
         let decided = |disturbed, trials| sets_aside(disturbed, trials);
         assert_eq!([decided(0, 5), decided(1, 5), decided(2, 5)], [false, true, true]);
         assert_eq!([decided(3, 5), decided(5, 10), decided(6, 10)], [false, true, false]);
-        // A single trial is all there is.
+        // A single trial is never set aside.
         assert_eq!([decided(1, 1), decided(1, 2)], [false, true]);
     }
 
-    /// Trials with a rate and the steal in thousandths that each had.
+    /// Trials with their rates and steal in thousandths.
     fn explained(trials: &[(f64, u64)]) -> Option<Explanation> {
         let of = |steal| {
             let mut result = PassResult::new(Pass::Read);
@@ -278,7 +277,7 @@ mod tests {
         let weak = [(100.0, 0), (80.0, 50), (95.0, 60), (70.0, 110), (85.0, 100)];
         assert_eq!(explained(&weak), nothing);
         assert_eq!(explained(&none[..4]), None);
-        // Steal that does not vary can't explain anything.
+        // Steal that does not vary cannot explain anything.
         let same = [(100.0, 7), (60.0, 7), (98.0, 7), (62.0, 7), (99.0, 7)];
         assert_eq!(explained(&same), Some(Explanation::Nothing { looked_at: 0 }));
     }

@@ -1,10 +1,10 @@
 //! Judges one pass of a run: the result of its valid trials, its caveats and the verdict.
 //!
-//! [`pass`] is the way in, [`Judged`] what comes out. A trial whose pass has an invalid caveat, or
-//! that was interrupted, is set aside: it enters no figure unless there is no sound trial, and
-//! then the whole row is invalid. So is a trial that was disturbed from outside, unless most were
-//! ([`crate::interference`]). A failed trial keeps the passes it finished. Histograms are merged;
-//! percentiles are never averaged.
+//! [`pass`] is the entry point and returns [`Judged`]. Trials that were interrupted or whose pass
+//! has an invalid caveat are set aside. They are only used if there is no valid trial, in which
+//! case the whole row is invalid. Trials disturbed from outside are set aside as well, unless most
+//! were ([`crate::interference`]). A failed trial keeps the passes it finished. Histograms are
+//! merged; percentiles are never averaged.
 
 use model::{
     CaveatCode, Discard, Evidence, Histogram, InterferenceRule, Pass, PassResult, ProgramUse, Run,
@@ -58,9 +58,9 @@ pub struct Judged {
     pub common_window_share: Option<f64>,
     /// Rates of all trials that have one, including those set aside.
     pub points: Vec<Point>,
-    /// The trials that were disturbed from outside and are set aside for it.
+    /// Trials that were set aside because they were disturbed from outside.
     pub set_aside: Vec<SetAside>,
-    /// Times from scheduled to done, merged over the trials behind the figures.
+    /// Times from schedule to completion, merged over the trials that count.
     pub response_time: Histogram,
     /// Times from sending to completion, merged over the trials that count.
     pub service_time: Histogram,
@@ -69,9 +69,9 @@ pub struct Judged {
     pub estimated_response_time: Option<Histogram>,
     /// CPU time over all trials that count.
     pub cpu: Option<Cpu>,
-    /// The figure per second of processor time of client and server instead of per second.
+    /// Result per second of CPU time of client and server, instead of per second of wall time.
     pub rate_per_cpu: Option<Summary>,
-    /// Processor time of the client as a share of the window, in percent of one core.
+    /// CPU time of the client as a share of the window, in percent of one core.
     pub cpu_percent: Option<f64>,
     /// Ops scheduled per second in an open loop, as the median over the trials.
     pub offered_per_s: Option<f64>,
@@ -137,7 +137,7 @@ impl Judged {
     }
 }
 
-/// The rate of one trial.
+/// Rate of one trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Number of the trial within the run, from 0.
@@ -150,12 +150,11 @@ pub struct Point {
     pub used: bool,
 }
 
-/// A trial that does not count, since something outside of the run disturbed it.
+/// Trial that does not count because something outside of the run disturbed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetAside {
     /// Number of the trial within the run, from 0.
     pub trial_index: u32,
-    /// What disturbed it.
     pub disturbance: Disturbance,
 }
 
@@ -301,7 +300,7 @@ pub fn is_settled(run: &Run) -> bool {
     true
 }
 
-/// Returns how many trials of a run are set aside as disturbed: the most of any pass.
+/// Returns the number of trials of a run set aside as disturbed: the maximum over its passes.
 pub fn disturbed_trials(run: &Run) -> u32 {
     let of_pass = |pass: &Pass| Sorted::of(run, *pass).disturbed.len() as u32;
     run.spec.passes().iter().map(of_pass).max().unwrap_or(0)
@@ -319,7 +318,6 @@ impl PassTrial<'_> {
         self.result.caveats.iter().any(|caveat| caveat.code.is_cache_hit())
     }
 
-    /// Returns what disturbed the trial from outside.
     fn disturbance(&self) -> Option<Disturbance> {
         disturbance(&self.result.scope.interference)
     }
@@ -329,9 +327,9 @@ impl PassTrial<'_> {
 struct Sorted<'a> {
     sound: Vec<PassTrial<'a>>,
     set_aside: Vec<PassTrial<'a>>,
-    /// Sound, but disturbed from outside.
+    /// Valid, but disturbed from outside.
     disturbed: Vec<PassTrial<'a>>,
-    /// Sound, but left out by the plan's rule.
+    /// Valid, but excluded by the plan's rule.
     discarded: Vec<PassTrial<'a>>,
     rule: Discard,
     failures: Vec<Failure>,
@@ -371,7 +369,7 @@ impl<'a> Sorted<'a> {
             }
         }
         let rule = run.spec.repetition.interference;
-        // A soak disturbs its hosts itself, and each of its segments counts.
+        // A soak disturbs its hosts on purpose, and each of its segments counts.
         if rule == InterferenceRule::Repeat && run.spec.soak.is_none() {
             sorted.set_disturbed_aside();
         }
@@ -379,7 +377,7 @@ impl<'a> Sorted<'a> {
         sorted
     }
 
-    /// Sets sound trials aside that were disturbed from outside, unless most were.
+    /// Sets aside valid trials that were disturbed from outside, unless most were.
     fn set_disturbed_aside(&mut self) {
         let is_disturbed = |it: &PassTrial<'_>| it.disturbance().is_some();
         let disturbed = self.sound.iter().filter(|it| is_disturbed(it)).count();
@@ -389,7 +387,7 @@ impl<'a> Sorted<'a> {
         }
     }
 
-    /// Leaves out sound trials by the rule of the plan; they stay among the points.
+    /// Excludes valid trials by the rule of the plan; they are still listed as points.
     fn apply_discard(&mut self, pass: Pass) {
         let rate = comparable_rate(pass);
         let mut rates = Vec::with_capacity(self.sound.len());
@@ -453,7 +451,7 @@ impl<'a> Sorted<'a> {
         self.used_trials().iter().map(|pass_trial| pass_trial.result).collect()
     }
 
-    /// Lists the trials that are set aside as disturbed, in their order.
+    /// Lists the trials set aside as disturbed, in order.
     fn list_set_aside(&self) -> Vec<SetAside> {
         let mut set_aside = Vec::new();
         for pass_trial in &self.disturbed {
@@ -464,7 +462,7 @@ impl<'a> Sorted<'a> {
         set_aside
     }
 
-    /// Lists the rate of each trial that has one, in the order of the trials.
+    /// Lists the rates of all trials that have one, in order.
     fn list_points(&self, pass: Pass) -> Vec<Point> {
         let (rate, comparable) = (pass_rate(pass), comparable_rate(pass));
         let lists = [

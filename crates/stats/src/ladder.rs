@@ -1,12 +1,12 @@
 //! Finds the limiting layer of a ladder, and how much faster the data path would be without it.
 //!
-//! [`analyze_layers`] walks the *critical path*: from the whole data path down, always to the
-//! slowest part.
-//! What a layer takes beyond its slowest part is its own time, and the largest own time limits;
-//! what is not on the path is hidden behind it. Times are those of the rates that stand beside the
-//! shares, waiting included: a layer waits for a processor because other work of that layer, such
-//! as the server's, has it. Waiting limits only if its share is larger than that of any layer.
-//! Trials of each layer are resampled to tell how sure that is. `docs/design/ladder.md` derives it.
+//! [`analyze_layers`] walks down the *critical path*: from the whole data path, always to the
+//! slowest part. A layer's self time is the time not spent in its slowest part, and the layer with
+//! the largest self time is the limit. Anything off the path is hidden behind it. Times are those
+//! of the displayed rates and include waiting, because a layer waits for a CPU while other work of
+//! the same layer, such as the server's, is using it. Waiting is the limit only if its share is
+//! larger than that of any layer. Trials of each layer are resampled to determine the confidence.
+//! See `docs/design/ladder.md` for the derivation.
 //!
 //! **Source:** Kelley and Walker, "Critical-Path Planning and Scheduling" (1959), for the path;
 //! Efron and Tibshirani (1993), chapter 13, for the resampling; the bound is that of the range of
@@ -37,7 +37,8 @@ pub struct Measured {
     pub times_ns: Vec<f64>,
     /// Share of the time in each trial in which the workers were runnable but not running, 0 to 1.
     pub waits: Vec<f64>,
-    /// The part of it in which a quota throttled them according to the kernel, which misses some.
+    /// Share of the time in which a quota throttled them according to the kernel, which misses
+    /// some.
     pub held: Vec<f64>,
 }
 
@@ -53,8 +54,8 @@ pub enum Limit {
 /// Analysis of a ladder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerAnalysis {
-    /// Share of each layer in the time of the whole data path, in the order of the ladder, adding
-    /// up to 1; `None` for a layer that is no part of the data path.
+    /// Share of each layer in the time of the whole data path, in ladder order, adding up to 1;
+    /// `None` for a layer that is not part of the data path.
     pub shares: Vec<(Layer, Option<f64>)>,
     /// Share of all time spent waiting for a CPU, 0 to 1.
     pub waited: f64,
@@ -242,7 +243,7 @@ struct Walked {
     own_ns: Vec<f64>,
     /// The time of the whole data path.
     whole_ns: f64,
-    /// Share of all its time that was waited for a processor.
+    /// Share of its time spent waiting for a CPU.
     waited: f64,
     limit: Limit,
 }
@@ -263,8 +264,8 @@ impl Built {
         own_ns[at] = left;
         let waited = waited_ns / whole_ns.max(f64::MIN_POSITIVE);
         let (mut limit, mut most) = (Limit::Processor, waited);
-        // Then no layer can have a larger share. Other waiting depends on the work and is compared
-        // with the layers; a quota is a setting of the client.
+        // In this case, no layer can have a larger share. Other waiting depends on the work and is
+        // compared with the layers, but a quota is a setting of the client.
         if self.is_held && waited > MOST {
             most = 1.0;
         }
@@ -301,7 +302,7 @@ impl Built {
                 let rest = (time - own_ns).max(0.0);
                 let part = self.slowest_part(at, &left, time).map(|part| left[part]);
                 left[at] = match part {
-                    // Rounding must not hide that nothing but the part is left.
+                    // Rounding must not hide that only the part is left.
                     Some(part) if part.0 >= rest * (1.0 - 1e-9) && part.0 <= time => part,
                     Some(part) if part.0 > time => (time, waiting),
                     _ => (rest, waiting * rest / time),

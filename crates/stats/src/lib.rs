@@ -1,13 +1,14 @@
 //! Statistics: what the trials of a campaign mean, and how reliable they are.
 //!
-//! [`summary`] condenses the figures of several trials: median, spread and a confidence interval.
+//! [`summary`] condenses the results of several trials: median, spread and a confidence interval.
 //! [`judge::pass`] applies it to one pass of a run, sets invalid and disturbed trials aside,
-//! gathers the caveats and gives the verdict. The thresholds stand in [`criteria`], each with its
-//! reason. [`compare()`] lays two sets of trials side by side, [`effects()`] finds the dominant
-//! factor, [`size_sweep()`] the sizes at which a rate falls.
-//! Pure: the same trials give the same figures on every machine, to the last bit, since no function
-//! of libm is called whose last digit differs between systems; `effects` and the comparison of
-//! curves alone take logarithms.
+//! collects the caveats and returns the verdict. The thresholds are in [`criteria`], each with its
+//! reason. [`compare()`] compares two sets of trials, [`effects()`] finds the dominant factor, and
+//! [`size_sweep()`] the sizes at which a rate drops.
+//!
+//! The crate is pure: the same trials give the same results on every machine. Only results derived
+//! from logarithms, such as effects and the intervals of three or four trials, may differ in the
+//! last digit between systems, because libm does.
 #![warn(unreachable_pub)]
 
 pub mod breaking;

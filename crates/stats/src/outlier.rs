@@ -120,7 +120,7 @@ pub fn outliers(figures: &[f64]) -> Vec<bool> {
     are_far
 }
 
-/// Returns the modified z-score from which on one of this many values is an outlier, or `None` if
+/// Returns the modified z-score above which one of this many values is an outlier, or `None` if
 /// there are too few.
 pub(crate) fn score_max(figures: usize) -> Option<f64> {
     let place = figures.checked_sub(OUTLIER_TRIALS_MIN)?;

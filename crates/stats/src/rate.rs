@@ -29,14 +29,14 @@ impl Rate {
         }
     }
 
-    /// Shows both ends of an interval of rates, the smaller number first: for commands, that is the
+    /// Formats both ends of an interval of rates, smaller number first. For commands, that is the
     /// time at the higher rate.
     pub fn interval(pass: Pass, low_per_s: f64, high_per_s: f64) -> String {
         let (low, high) = (Self::of_pass(pass, low_per_s), Self::of_pass(pass, high_per_s));
         if low.is_time() { format!("{high} to {low}") } else { format!("{low} to {high}") }
     }
 
-    /// Returns true if the rate is shown as the time of one command, so that less is faster.
+    /// Returns true if the rate is displayed as the time of one command, so that less is faster.
     pub const fn is_time(self) -> bool {
         matches!(self, Self::Commands(_))
     }

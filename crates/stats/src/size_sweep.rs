@@ -45,7 +45,7 @@ pub struct SizePoint {
     pub per_s: Vec<f64>,
 }
 
-/// A size from which on the rate is lower.
+/// Size above which the rate is lower.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fall {
     /// The largest size before it and the smallest size after it, in bytes.

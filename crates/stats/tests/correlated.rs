@@ -1,5 +1,5 @@
-//! What load that comes and goes does to intervals and comparisons, which assume that trials are
-//! independent: the numbers of `docs/design/statistics.md`, "Simulations".
+//! Effect of intermittent load on intervals and comparisons, which assume that trials are
+//! independent: the numbers in `docs/design/statistics.md`, "Simulations".
 //!
 //! The rate is that of a target on a machine with other work to do. The amount of other work
 //! follows an autoregressive process from trial to trial, so that neighbouring trials are alike.
@@ -11,17 +11,18 @@ use stats::criteria::{INTERACT_PROBABILITY_MAX, drift_probability_max};
 use stats::interact::neighbours;
 use stats::{Draws, Outcome, summary, trend};
 
-/// Pairs of equal campaigns that are compared for each number.
+/// Number of pairs of equal campaigns to compare for each result.
 const PAIRS: usize = 600;
 
-/// Trials on each side.
+/// Number of trials on each side.
 const TRIALS: usize = 7;
 
-/// A machine with other work to do.
+/// Machine with other work to do.
 struct Busy {
-    /// How much the load of a trial is like that of the one before: 0 for not at all, below 1.
+    /// How much the load of a trial resembles the previous one: from 0 for not at all to just below
+    /// 1.
     memory: f64,
-    /// Deviation of the logarithm of the rate.
+    /// Standard deviation of the logarithm of the rate.
     deviation: f64,
     load: f64,
     random: SplitMix64,
@@ -34,7 +35,7 @@ impl Busy {
         Self { memory, deviation, load, random }
     }
 
-    /// Makes a trial; the median of all is 100.
+    /// Runs a trial; the median of all trials is 100.
     fn trial(&mut self) -> f64 {
         let innovation = (1.0 - self.memory * self.memory).sqrt();
         self.load = self.memory * self.load + innovation * normal(&mut self.random);
@@ -43,7 +44,7 @@ impl Busy {
 
     /// Makes two equal sides, one after the other or with alternating trials.
     fn sides(&mut self, in_turns: bool) -> [Vec<f64>; 2] {
-        // Other pairs are made on other days.
+        // Other pairs are measured on other days, so they are independent.
         self.load = normal(&mut self.random);
         let trials: Vec<f64> = (0..2 * TRIALS).map(|_| self.trial()).collect();
         if !in_turns {
@@ -51,7 +52,7 @@ impl Busy {
         }
         let mut sides = [Vec::new(), Vec::new()];
         for (number, pair) in trials.chunks_exact(2).enumerate() {
-            // Blocks are shuffled: neither side is always first.
+            // The order within a block alternates, so that neither side is always first.
             let first = number % 2;
             sides[first].push(pair[0]);
             sides[1 - first].push(pair[1]);
@@ -60,14 +61,14 @@ impl Busy {
     }
 }
 
-/// A normally distributed number (Box and Muller).
+/// Returns a normal variate (Box and Muller).
 fn normal(random: &mut SplitMix64) -> f64 {
     let mut unit = || ((random.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     let (radius, angle) = (unit(), unit());
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
-/// Whether a row of these trials has a caveat about how they scatter.
+/// Returns true if a row of these trials has a caveat about their spread.
 fn has_caveat(trials: &[f64]) -> bool {
     let is_wide = summary(trials)
         .and_then(|summary| summary.half_width_share())
@@ -81,14 +82,14 @@ fn has_caveat(trials: &[f64]) -> bool {
     is_wide || drifts || interacts
 }
 
-/// Counts pairs of equal sides, in percent.
+/// Shares of pairs of equal sides, in percent.
 #[derive(Debug)]
 struct Counted {
     /// Intervals of the first side that contain the median.
     covered: f64,
-    /// Pairs called different if caveats are ignored.
+    /// Pairs reported as different if caveats are ignored.
     alarms: f64,
-    /// Pairs called different by the rule of `compare`.
+    /// Pairs reported as different by the rule of `compare`.
     alarms_left: f64,
 }
 
@@ -124,7 +125,7 @@ fn shows_error_of_correlated_load() {
     let found = count(0.8, 0.15, false);
     assert!((45.0..=55.0).contains(&found.covered), "{found:?}");
     assert!((30.0..=41.0).contains(&found.alarms), "{found:?}");
-    // Caveats catch half of these. Nothing within the two sides shows the others.
+    // Caveats catch half of these. The others cannot be detected from the two sides.
     assert!((14.0..=24.0).contains(&found.alarms_left), "{found:?}");
 }
 

@@ -1,4 +1,4 @@
-//! What the page on statistics says of the constants is what they are.
+//! Checks that the page on statistics states the actual values of all constants.
 
 use stats::criteria;
 

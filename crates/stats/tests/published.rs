@@ -14,8 +14,8 @@ fn near(found: f64, expected: f64, within: f64) {
 
 #[test]
 fn matches_trimmed_mean_of_scipy() {
-    // Seven passes, of which the highest and the lowest are thrown out: scipy.stats.trim_mean(x,
-    // 1/7) and numpy.std(x, ddof=1).
+    // Seven passes, with the highest and lowest discarded: scipy.stats.trim_mean(x, 1/7) and
+    // numpy.std(x, ddof=1).
     let passes = summary(&[27.0, 34.0, 25.0, 26.5, 27.2, 28.0, 26.0]).unwrap();
     near(passes.trimmed_mean.unwrap(), 26.94, 1e-12);
     near(passes.standard_deviation, 2.947_719_053_615_46, 1e-12);
@@ -49,8 +49,8 @@ fn matches_exact_permutation_test() {
 
 #[test]
 fn matches_exact_bootstrap_of_ratio() {
-    // All 5^5 * 5^5 resamples counted out: 1.84 % of the ratios lie below 1.06731 and 3.34 % up to
-    // it, and the same from 1.21212 on. scipy.stats.bootstrap(method="percentile") says the same.
+    // Enumerating all 5^5 * 5^5 resamples, 1.84 % of the ratios are below 1.06731 and 3.34 % up to
+    // it, and the same from 1.21212 on. scipy.stats.bootstrap(method="percentile") agrees.
     let (before, after) = ([100.0, 104.0, 97.0, 103.0, 99.0], [112.0, 109.0, 118.0, 111.0, 120.0]);
     for seed in 0..20 {
         let found = compare(&before, &after, 0.05, seed).unwrap();
@@ -62,14 +62,15 @@ fn matches_exact_bootstrap_of_ratio() {
 
 #[test]
 fn scores_single_deviation_by_mean() {
-    // IBM's formula where more than half of the figures are the same: distance divided by 1.253314
+    // IBM's formula if more than half of the values are equal: the distance divided by 1.253314
     // times the mean deviation, here 9 / (1.253314 * 9 / 7).
     let scores = modified_z_scores(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 14.0]);
     near(scores[6].z, 7.0 / 1.253_314, 1e-9);
     assert_eq!(median(&[5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 14.0]), Some(5.0));
 }
 
-/// Breaks of yarn, from R's `warpbreaks`: wool A and B, each under tension L, M and H, nine looms.
+/// Breaks of yarn, from R's `warpbreaks`: wool A and B, each under tension L, M and H, with nine
+/// looms.
 const BREAKS: [[[f64; 9]; 3]; 2] = [
     [
         [26.0, 30.0, 54.0, 25.0, 70.0, 52.0, 51.0, 26.0, 67.0],
@@ -94,13 +95,13 @@ fn breaks() -> Vec<Observation> {
     observations
 }
 
-/// Shares of wool and tension, and what neither explains.
+/// Returns the shares of wool and tension, and the unexplained share.
 fn shares(found: &Effects) -> [f64; 3] {
     let share = |factor| found.factors.iter().find(|f| f.factor == factor).unwrap().share;
     [share(0), share(1), found.unexplained]
 }
 
-/// Ratios and intervals of wool B, tension M and tension H.
+/// Returns ratios and intervals of wool B, tension M and tension H.
 fn ratios(found: &Effects) -> [[f64; 3]; 3] {
     let level = |factor, level: usize| {
         let effect = found.factors.iter().find(|f| f.factor == factor).unwrap().levels[level];
@@ -132,7 +133,7 @@ fn effects_are_those_of_statsmodels() {
         ]
         .as_flattened(),
     );
-    // Together they matter only at 4.7 %, which is more than ten pairs may.
+    // The interaction is significant only at 4.7 %, which is too weak with ten pairs.
     assert!(found.interactions.is_empty());
 }
 
@@ -160,8 +161,8 @@ fn matches_effects_of_statsmodels() {
 
 #[test]
 fn matches_interaction_of_statsmodels() {
-    // Every loom twice, so that wool and tension together matter: anova_lm(typ=2) of
-    // "log(breaks) ~ wool * tension".
+    // Every loom twice, so that wool and tension interact: anova_lm(typ=2) of "log(breaks) ~ wool *
+    // tension".
     let twice = [breaks(), breaks()].concat();
     let found = effects(&[2, 3], &twice).unwrap();
     assert_eq!(found.interactions.len(), 1);
@@ -169,7 +170,7 @@ fn matches_interaction_of_statsmodels() {
     near(together.share, 0.090_270_591_035_674, 1e-9);
     near(together.probability, 0.001_497_991_806_022, 1e-9);
     near(found.unexplained, 0.663_705_371_479_925, 1e-9);
-    // In a whole matrix of two factors these are ratios of geometric means.
+    // In a complete matrix of two factors, these are ratios of geometric means.
     let log = |looms: &[f64; 9]| looms.iter().map(|breaks| breaks.ln()).sum::<f64>() / 9.0;
     for within in &together.within {
         let wool = &BREAKS[within.under];

@@ -9,14 +9,14 @@ use stats::interact::neighbours;
 use stats::interference::{disturbance, sets_aside};
 use stats::{discarded, outliers, summary, trend};
 
-/// Noise of trials, with the median that it truly has.
+/// Noise of trials with a known median.
 #[derive(Clone, Copy, Debug)]
 enum Noise {
-    /// Normally distributed, with a deviation of 5 %.
+    /// Normally distributed, with a standard deviation of 5 %.
     Normal,
-    /// Lognormally distributed, with a deviation of 30 % of the logarithm.
+    /// Lognormally distributed, with a standard deviation of 30 % of the logarithm.
     Lognormal,
-    /// Seven in ten trials in one way, and the others a fifth slower.
+    /// Two modes: seven in ten trials, and the others slower by a fifth.
     Bimodal,
 }
 
@@ -33,7 +33,8 @@ impl Noise {
         }
     }
 
-    /// The median: of the bimodal noise the quantile 2/7 of the faster way, z = -0.565949.
+    /// Returns the median. For bimodal noise, it is the 2/7 quantile of the faster mode, z =
+    /// -0.565949.
     const fn median(self) -> f64 {
         match self {
             Self::Normal | Self::Lognormal => 100.0,
@@ -42,12 +43,12 @@ impl Noise {
     }
 }
 
-/// A number between 0 and 1, neither of them.
+/// Returns a number between 0 and 1, excluding both.
 fn unit(random: &mut SplitMix64) -> f64 {
     ((random.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// A normally distributed number (Box and Muller).
+/// Returns a normal variate (Box and Muller).
 fn normal(random: &mut SplitMix64) -> f64 {
     let (radius, angle) = (unit(random), unit(random));
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
@@ -107,13 +108,13 @@ fn kept_trials_cover_the_undisturbed_median() {
             let (mut judged, mut covered, mut covered_by_all) = (0, 0, 0);
             for _ in 0..SAMPLES {
                 let mut trials = Vec::new();
-                // As many again as were disturbed, and half of those planned at most.
+                // Repeat as many trials as were disturbed, but at most half of those planned.
                 let disturbed = |trials: &[(f64, bool)]| trials.iter().filter(|it| it.1).count();
                 while trials.len() < n + disturbed(&trials).min(n.div_ceil(2)) {
                     trials.push(disturbed_trial(noise, &mut random));
                 }
                 if !sets_aside(disturbed(&trials), trials.len()) && disturbed(&trials) > 0 {
-                    // Most were disturbed, and a caveat says so.
+                    // Most were disturbed, and a caveat reports that.
                     continue;
                 }
                 judged += 1;
@@ -147,7 +148,8 @@ fn rarely_finds_outliers_in_noise() {
         let mut random = SplitMix64::new(100 + n as u64);
         let mut accused = 0;
         for _ in 0..ROWS {
-            // A deviation of 20 %, so that what is near to the median is not let off for that.
+            // A standard deviation of 20 %, so that no value is excused for being close to the
+            // median.
             let row: Vec<f64> = (0..n).map(|_| 100.0 + 20.0 * normal(&mut random)).collect();
             accused += u32::from(outliers(&row).contains(&true));
         }
@@ -182,7 +184,8 @@ fn rarely_finds_drift_in_random_order() {
                     && found.change.abs() >= DRIFT_SHARE_MIN;
                 accused += u32::from(is_drift);
             }
-            // Of five trials the one order in sixty that is a drift comes by chance, too.
+            // With five trials, the one order in sixty that counts as a drift also occurs by
+            // chance.
             let most = if n > 5 { ROWS / 100 } else { ROWS / 40 };
             assert!(accused <= most, "{n} trials, {noise:?}: {accused} of {ROWS} rows");
         }
@@ -218,7 +221,7 @@ fn rarely_finds_interaction_of_independent_trials() {
                 let found = neighbours(&sample(noise, n, &mut random)).unwrap();
                 accused += u32::from(found.probability <= INTERACT_PROBABILITY_MAX);
             }
-            // One is expected of a thousand, and more than five in one of 1,700 simulations.
+            // One in a thousand is expected, and more than five occur in one of 1,700 simulations.
             assert!(accused <= 5, "{n} trials, {noise:?}: {accused} of {ROWS} rows");
         }
     }

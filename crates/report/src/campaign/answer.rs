@@ -1,9 +1,9 @@
-//! The answer: for each pass what was measured and what differs, then what to think of it.
+//! The answer: what was measured in each pass, what differs, and how far to trust it.
 //!
-//! [`answer`] is the entry point. A ratio is stated only if the 95 % intervals of two figures are
-//! apart; if they overlap, there is no measurable difference, and figures of fewer than three
-//! trials are not compared at all. Neither are invalid figures, nor figures that differ in more
-//! than the setting in question. Caveats that qualify a comparison are named next to it.
+//! [`answer`] is the entry point. A ratio is stated only if the 95 % intervals of two results do
+//! not overlap; if they do, there is no measurable difference. Results with fewer than three
+//! trials, invalid results, and results that differ in more than one setting are not compared at
+//! all. Caveats that qualify a comparison are named next to it.
 
 mod caveats;
 mod compare;
@@ -22,9 +22,9 @@ use group::Group;
 
 /// The findings of a campaign, in plain sentences without markup.
 pub(crate) struct Answer {
-    /// The main sentences: the rate reached, the largest difference, and how far to trust both.
+    /// Main sentences: the highest rates, the largest difference, and how far to trust both.
     pub lead: Vec<String>,
-    /// One part for each kind of pass that has a usable figure.
+    /// One entry for each kind of pass with a usable result.
     pub passes: Vec<PassAnswer>,
     /// Sentences that apply to all passes; at most three.
     pub remarks: Vec<String>,
@@ -32,20 +32,20 @@ pub(crate) struct Answer {
 
 /// The findings in one kind of pass.
 pub(crate) struct PassAnswer {
-    /// Its name: `stream read`.
+    /// Name of the pass, such as `stream read`.
     pub pass: String,
-    /// The figures: `nfs 6478 MB/s; dir 1819 (posix), 2020 MB/s (uring)`.
+    /// Results, such as `nfs 6478 MB/s; dir 1819 (posix), 2020 MB/s (uring)`.
     pub figures: String,
-    /// The difference found and its qualifications; `None` where one figure stands alone.
+    /// The difference found and its qualifications; `None` if there is only one result.
     pub finding: Option<String>,
 }
 
-/// Says how many results are clean, and names the caveats of the others.
+/// Counts the results without caveats and names the caveats of the others.
 pub(crate) fn trust(sheet: &Sheet<'_>) -> Option<String> {
     caveats::remark(sheet)
 }
 
-/// Says what was found; the effects are those of the sheet.
+/// Summarizes the results. `effects` must have been computed from `sheet`.
 pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
     let groups = Group::all(sheet);
     let mut findings: Vec<Option<Finding>> = Vec::with_capacity(groups.len());

@@ -1,8 +1,8 @@
-//! The sizes of files at which rates fall, and the memory of the hosts that explains them.
+//! File sizes at which the rate drops, and the host memory that may explain it.
 //!
-//! [`sweeps`] is the way in: rows that differ in the size of their files alone are one sweep, whose
-//! falls `stats` finds. A fall is that of a cache as the data see it; the facts of client and
-//! server say whose it may be.
+//! [`sweeps`] is the entry point: rows that differ only in the size of their files form a sweep,
+//! and `stats` finds the drops in it. The data show a cache of a certain size; the facts about
+//! client and server suggest whose it is.
 
 mod memory;
 
@@ -19,30 +19,29 @@ use crate::document::{Block, Form, Section};
 use crate::humanize::counted;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
-/// Settings that say how large the files are.
+/// Settings that determine the total size of the files.
 const SIZES: [&str; 2] = ["file_size", "files"];
 
-/// So many sweeps are taken apart: of more, the sentences would say nothing to a reader.
+/// Maximum number of sweeps to analyze. The sentences about more would not help anyone.
 const SWEEPS_MAX: usize = 1_000;
 
-/// So many sentences are listed.
+/// Maximum number of sentences to list.
 const SENTENCES_MAX: usize = 12;
 
-/// The rows of one pass that differ in the size of their files alone.
+/// Rows of one pass that differ only in the size of their files.
 pub(crate) struct SizeSweepRows<'s, 'a> {
-    /// Workload and pass: `stream read`.
+    /// Workload and pass, such as `stream read`.
     pub name: String,
-    /// The kind of pass.
     pub pass: Pass,
-    /// The target, with the settings that tell it apart from other sweeps of the pass.
+    /// Target, with the settings that distinguish it from other sweeps of the pass.
     pub place: String,
-    /// The rows, the smallest files first.
+    /// Rows, smallest files first.
     pub rows: Vec<&'s Row<'a>>,
-    /// How the rate goes with the size.
+    /// How the rate depends on the size.
     pub found: SizeSweep,
 }
 
-/// Finds the sweeps of a campaign that tell anything.
+/// Finds the sweeps of a campaign with enough sizes to analyze.
 pub(crate) fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<SizeSweepRows<'s, 'a>> {
     let mut swept = Vec::new();
     if !SIZES.iter().any(|size| sheet.columns.contains(size)) {
@@ -69,7 +68,7 @@ pub(crate) fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<SizeSweepRows<'s, 'a>>
         for (place, mut rows) in parts {
             rows.sort_by_key(|row| row.run.spec.set_bytes());
             let points = list_points(&rows);
-            // Runs of one size that differ in their number of files are another comparison.
+            // Runs of the same total size but different file counts are not a sweep of sizes.
             if points.len() < SIZES_MIN || points.len() < rows.len() {
                 continue;
             }
@@ -82,7 +81,7 @@ pub(crate) fn sweeps<'s, 'a>(sheet: &'s Sheet<'a>) -> Vec<SizeSweepRows<'s, 'a>>
     swept
 }
 
-/// The target of a row and its settings but for the size of its files.
+/// Target of a row with its settings, except for the size of the files.
 fn place_of(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     let mut parts = vec![row.run.spec.target_name.clone()];
     for (name, value) in sheet.columns.iter().zip(&row.values) {
@@ -112,8 +111,8 @@ fn list_points(rows: &[&Row<'_>]) -> Vec<SizePoint> {
     points
 }
 
-/// The section with a sentence for each size at which a rate falls; `None` where nothing is swept.
-/// A terminal has none for rates that don't fall.
+/// Builds the section with a sentence for each size at which a rate drops; `None` if there is no
+/// sweep. Terminal output leaves out sweeps without a drop.
 pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
     let swept = sweeps(sheet);
     let mut lines = describe_falls(sheet, &swept);
@@ -132,13 +131,13 @@ pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
     Some(Section { id: "sizes", heading, blocks: vec![Block::List(lines)], ..Section::default() })
 }
 
-/// Falls of one pass between the same two sizes, in several settings.
+/// Drops of one pass between the same two sizes, under several settings.
 struct SameFall<'f> {
     swept: Vec<&'f SizeSweepRows<'f, 'f>>,
     falls: Vec<Fall>,
 }
 
-/// A sentence for each fall; the same fall of a pass in several settings is one.
+/// Writes a sentence for each drop, merging the same drop under several settings into one.
 fn describe_falls(sheet: &Sheet<'_>, swept: &[SizeSweepRows<'_, '_>]) -> Vec<String> {
     let mut same: Vec<SameFall<'_>> = Vec::new();
     for one in swept {
@@ -196,7 +195,7 @@ fn describe_same(sheet: &Sheet<'_>, group: &SameFall<'_>, all: usize) -> String 
     )
 }
 
-/// The size of the cache: `a cache of about 1.4 GiB`.
+/// Describes the size of the cache: `a cache of about 1.4 GiB`.
 fn describe_cache(fall: &Fall) -> String {
     let about = format!("a cache of about {}", show_bytes(fall.cache_bytes));
     if !fall.is_gradual {
@@ -210,7 +209,7 @@ fn describe_cache(fall: &Fall) -> String {
     )
 }
 
-/// Sentences on the passes that don't fall in any setting.
+/// Describes the passes whose rate does not drop under any setting.
 fn describe_others(swept: &[SizeSweepRows<'_, '_>]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
@@ -243,12 +242,12 @@ fn describe_others(swept: &[SizeSweepRows<'_, '_>]) -> Vec<String> {
     lines
 }
 
-/// The size of files, which is a whole number of bytes.
+/// Formats a file size, which is a whole number of bytes.
 fn show_size(bytes: f64) -> String {
     Size(bytes as u64).to_string()
 }
 
-/// An estimated size, with two digits.
+/// Formats an estimated size with two digits.
 pub(crate) fn show_bytes(bytes: f64) -> String {
     let (mut value, mut unit) = (bytes, "B");
     for larger in ["KiB", "MiB", "GiB", "TiB"] {
@@ -294,7 +293,6 @@ struct FallPart {
 }
 
 impl SweepPart {
-    /// The sweeps of a sheet.
     pub(crate) fn all(sheet: &Sheet<'_>) -> Vec<Self> {
         let mut parts = Vec::new();
         for swept in sweeps(sheet) {

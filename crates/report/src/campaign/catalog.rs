@@ -1,8 +1,8 @@
-//! Shows the contents of a results file: a line for each campaign, or all details of one.
+//! Lists the campaigns of a results file, or shows the details of one.
 //!
-//! [`ListedCampaign`] is the principal type. Verdicts are computed from the trials each time, as in
-//! every report; nothing of them is stored. Names, notes and tags are a user's words: they are
-//! cleaned for terminals and defused for spreadsheets.
+//! [`ListedCampaign`] is the principal type. Verdicts are not stored but computed from the trials,
+//! as in every report. Names, notes and tags are entered by users, so control characters are
+//! removed for terminals and formulas are escaped for spreadsheets.
 
 use std::fmt::Write as _;
 
@@ -23,46 +23,46 @@ use crate::text_grid::{Align, Grid, clean, width, wrap};
 /// Version of the JSON of lists.
 const SCHEMA: u32 = 1;
 
-/// Head of the column that counts verdicts.
+/// Heading of the column that counts verdicts.
 const VERDICTS: &str = "rows v/d/i";
 
-/// Head of the column of names.
+/// Heading of the column of names.
 const NAME: &str = "campaign";
 
-/// The columns that leave a terminal too narrow for all, in this order; the others stay.
+/// Columns to drop, in this order, if the terminal is too narrow. The others always stay.
 const LEAVING: [&str; 7] = ["size", "failed", "runs", "trials", "started", VERDICTS, "state"];
 
-/// Names are broken into lines of no fewer columns.
+/// Minimum width of wrapped names.
 const NAME_WIDTH_MIN: usize = 12;
 
-/// Columns that the names before what is known about a campaign take.
+/// Width of the labels to the left of a campaign's details.
 const NAMES_WIDTH: usize = 10;
 
-/// A campaign as lists show it.
+/// A campaign in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListedCampaign {
     /// The campaign's line as stored in its file.
     #[serde(flatten)]
     pub line: CampaignLine,
-    /// How many rows of its report are valid, degraded and invalid.
+    /// Number of valid, degraded and invalid rows in its report.
     pub verdicts: Verdicts,
-    /// About how many bytes of the file it takes.
+    /// Approximate size in the file.
     pub size_bytes: u64,
 }
 
-/// How many rows of a report have each verdict; a row is a run and a pass.
+/// Number of report rows with each verdict. A row is one pass of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdicts {
-    /// They may be used as they are.
+    /// Usable without restriction.
     pub valid: u32,
-    /// They have caveats.
+    /// Usable, with caveats.
     pub degraded: u32,
-    /// They must not be used, or are missing.
+    /// Not usable, or missing.
     pub invalid: u32,
 }
 
 impl Verdicts {
-    /// Judges a campaign.
+    /// Judges the rows of a campaign.
     pub fn from_campaign(campaign: &Campaign) -> Self {
         let mut counts = Self::default();
         for run in &campaign.runs {
@@ -78,17 +78,16 @@ impl Verdicts {
     }
 }
 
-/// A note that stands beside a campaign.
+/// Note attached to a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remark {
-    /// When it was written, in milliseconds since 1970 UTC.
+    /// Time of writing, in milliseconds since 1970 UTC.
     pub written_unix_ms: u64,
-    /// The text of the note.
     pub text: String,
 }
 
-/// Writes a line for each campaign in one of the forms of [`Format::LIST`]; a table is made for a
-/// screen. The text ends with a newline.
+/// Lists the campaigns in one of the formats in [`Format::LIST`]. `screen` only affects the table.
+/// The text ends with a newline.
 pub fn list(campaigns: &[ListedCampaign], format: Format, screen: Screen) -> String {
     match format {
         Format::Csv => campaign_lines(campaigns),
@@ -97,7 +96,7 @@ pub fn list(campaigns: &[ListedCampaign], format: Format, screen: Screen) -> Str
     }
 }
 
-/// Writes what is known about one campaign for a terminal; ends with a newline.
+/// Shows the details of one campaign for a terminal. The text ends with a newline.
 pub fn about(
     listed: &ListedCampaign,
     remarks: &[Remark],
@@ -145,15 +144,15 @@ pub fn about(
     ]);
     let mut text = String::new();
     for (name, what) in &lines {
-        // A value may hold line breaks and control characters of other programs.
+        // Values may contain line breaks and control characters written by other programs.
         push_beside(&mut text, name, NAMES_WIDTH, &one_line(what), screen.columns());
     }
-    // A command is copied, so it is never broken.
+    // Never wrap the command, so that it can be copied.
     let _ = writeln!(text, "{:<NAMES_WIDTH$}{}", "command", one_line(&campaign.command));
     text
 }
 
-/// The same for programs.
+/// Returns the details of [`about`] as JSON.
 pub fn about_json(listed: &ListedCampaign, remarks: &[Remark], campaign: &Campaign) -> String {
     to_json(&AboutDocument {
         schema: SCHEMA,
@@ -197,7 +196,7 @@ fn campaign_table(campaigns: &[ListedCampaign], width_max: usize) -> String {
         left += 1;
         grid = campaign_grid(campaigns, &LEAVING[..left], usize::MAX);
     }
-    // What is still too wide then is a name.
+    // If the table is still too wide, wrap the names.
     if grid.width() > width_max {
         let excess = grid.width() - width_max;
         let mut name_width = width(NAME);
@@ -226,7 +225,7 @@ fn campaign_table(campaigns: &[ListedCampaign], width_max: usize) -> String {
     text
 }
 
-/// Makes the table without some columns, and with names broken into lines.
+/// Builds the table without the given columns, wrapping the names.
 fn campaign_grid(campaigns: &[ListedCampaign], without: &[&str], name_width_max: usize) -> Grid {
     let all = [
         ("id", Align::Right),
@@ -273,7 +272,7 @@ fn campaign_grid(campaigns: &[ListedCampaign], without: &[&str], name_width_max:
     grid
 }
 
-/// An instant without its seconds and its zone.
+/// Formats a time without seconds and time zone.
 fn format_minute(unix_ms: u64) -> String {
     humanize::utc(unix_ms).chars().take("2026-11-21 19:17".len()).collect()
 }
@@ -321,11 +320,11 @@ fn count_trials(line: &CampaignLine) -> String {
     format!("{made}, {} failed", line.trials_failed)
 }
 
-/// A size to three digits, which says enough.
+/// Formats a size with about three digits.
 fn format_size(bytes: u64) -> String {
     let mut unit_bytes = 1_u64;
     while bytes / unit_bytes >= 10_240 {
-        // Below ten units, a smaller unit shows a third digit.
+        // Below ten units, the smaller unit shows a third digit.
         unit_bytes *= 1_024;
     }
     Size(bytes.div_ceil(unit_bytes) * unit_bytes).to_string()

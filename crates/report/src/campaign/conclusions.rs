@@ -1,10 +1,11 @@
-//! Judges the sentences that a plan declares by the data: borne out, contradicted, or undecided.
+//! Judges the conclusions declared in a plan against the data: borne out, contradicted or
+//! undecided.
 //!
-//! [`judge`] is the way in, [`Judgement`] what comes out. Each sentence rests on the effect of one
-//! factor in the runs that have one of two levels of it, all else alike, as `dfsbench factors`
-//! computes it. "Faster" takes a ratio beyond the smallest effect that matters, with an interval
-//! that leaves out 1; "no difference" an interval within that effect. What an interval doesn't
-//! decide is undecided.
+//! [`judge`] is the entry point and returns a [`Judgement`] for each. A conclusion is about the
+//! effect of one factor between two of its levels, with all other settings equal, computed as in
+//! `dfsbench factors`. "Faster" requires a ratio beyond the smallest effect that matters and an
+//! interval that excludes 1; "no difference" requires an interval within the smallest effect.
+//! Anything the interval cannot decide is undecided.
 
 mod comparison;
 pub(crate) mod section;
@@ -17,35 +18,35 @@ use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
 pub(crate) use comparison::{Comparison, Outcome};
 
-/// A sentence with what the data say about it.
+/// Conclusion with its outcome.
 pub(crate) struct Judgement {
-    /// The sentence and what it rests on.
+    /// Conclusion and the comparison it is based on.
     pub conclusion: Conclusion,
-    /// The outcome over all passes.
+    /// Outcome over all passes.
     pub standing: ConclusionVerdict,
-    /// The comparison in each kind of pass, in order of appearance.
+    /// Comparison in each kind of pass, in order of appearance.
     pub comparisons: Vec<Comparison>,
-    /// Why nothing was compared; empty where something was.
+    /// Reason why nothing was compared; empty if something was.
     pub why: String,
 }
 
-/// How a sentence stands.
+/// Outcome of a conclusion over all passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConclusionVerdict {
-    /// Every pass bears it out.
+    /// All passes bear it out.
     BorneOut,
-    /// Some passes bear it out, others don't, or don't tell.
+    /// Some passes bear it out; others contradict it or are undecided.
     Partly,
-    /// No pass bears it out, and all of them tell, or those that do contradict it.
+    /// No pass bears it out, and at least one contradicts it.
     Contradicted,
-    /// No pass tells.
+    /// All passes are undecided.
     Undecided,
-    /// It is a question, and the factors are ranked.
+    /// The conclusion is a question that is answered by ranking the factors.
     Answered,
 }
 
 impl ConclusionVerdict {
-    /// Names it as tables do.
+    /// Name shown in tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::BorneOut => "borne out",
@@ -69,7 +70,7 @@ impl ConclusionVerdict {
     }
 }
 
-/// Judges each sentence of a campaign, or of several, in the order of the plan.
+/// Judges all conclusions, in the order of the plan.
 pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
     let conclusions = sheet.conclusions();
     let mut judgements = Vec::with_capacity(conclusions.len());
@@ -93,7 +94,7 @@ fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> Judgement {
     }
 }
 
-/// Compares the levels in each kind of pass that the sentence is about.
+/// Compares the two levels in each kind of pass that the conclusion covers.
 fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>, String> {
     let Conclusion { factor, .. } = conclusion;
     let is_ranking = conclusion.expect == Expectation::Ranking;
@@ -120,8 +121,8 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
     }
     let levels = list_levels(sheet, &chosen, factor);
     let [from, to] = find_ends(conclusion, &levels)?;
-    // The factor that matters most has all of its levels, and so have those that it is held
-    // against; other sentences are about two levels alone.
+    // Whether a factor matters most depends on all of its levels and on the other factors; all
+    // other expectations concern only two levels.
     if conclusion.expect != Expectation::MattersMost {
         chosen.retain(|row| {
             let value = sheet.value(row, factor);
@@ -138,7 +139,7 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
     Ok(comparisons)
 }
 
-/// Says whether a sentence is about the pass of a row.
+/// Returns true if a conclusion covers the pass of a row.
 fn is_about(conclusion: &Conclusion, row: &Row<'_>) -> bool {
     let (name, whole) = (row.judged.pass.name(), row.pass_name());
     let workload = row.run.spec.workload.name();
@@ -154,8 +155,8 @@ fn has_conditions(sheet: &Sheet<'_>, row: &Row<'_>, conclusion: &Conclusion) -> 
     })
 }
 
-/// Says whether a shown value is the level that a plan names: `2000 MiB` and `2000MiB`,
-/// `256 KiB (granted 64 KiB)` and `256KiB`.
+/// Returns true if a displayed value is the level named in a plan, such as `2000 MiB` and
+/// `2000MiB`, or `256 KiB (granted 64 KiB)` and `256KiB`.
 fn is_level(name: &str, shown: &str, level: &str) -> bool {
     let requested = shown.split(" (").next().unwrap_or(shown);
     if crate::is_same(requested, level) || crate::is_same(shown, level) {
@@ -167,7 +168,7 @@ fn is_level(name: &str, shown: &str, level: &str) -> bool {
     }
 }
 
-/// The levels that rows have of a factor; numbers in their order, others in that of the rows.
+/// Levels of a factor among the rows; sorted if they are numbers, otherwise in row order.
 fn list_levels(sheet: &Sheet<'_>, rows: &[&Row<'_>], factor: &str) -> Vec<String> {
     let mut levels: Vec<String> = Vec::new();
     for row in rows {
@@ -185,7 +186,7 @@ fn list_levels(sheet: &Sheet<'_>, rows: &[&Row<'_>], factor: &str) -> Vec<String
     levels
 }
 
-/// Finds the two levels that are compared, as they are shown.
+/// Finds the two levels to compare, as they are displayed.
 fn find_ends(conclusion: &Conclusion, levels: &[String]) -> Result<[String; 2], String> {
     let Conclusion { factor, from, to, .. } = conclusion;
     let find = |wanted: &String, usual: Option<&String>| match usual {
@@ -203,7 +204,8 @@ fn find_ends(conclusion: &Conclusion, levels: &[String]) -> Result<[String; 2], 
     Ok(ends)
 }
 
-/// Says that no run has a factor, and how runs that have it are compared.
+/// Explains that the factor does not vary between runs and, for properties of campaigns, how to
+/// compare them.
 fn name_unvaried(factor: &str) -> String {
     if Conclusion::PROPERTIES.iter().any(|begin| factor.starts_with(begin)) {
         return format!(
@@ -213,7 +215,7 @@ fn name_unvaried(factor: &str) -> String {
     format!("no run has {factor}")
 }
 
-/// The kinds of pass of some rows, each with its rows, in order of appearance.
+/// Groups rows by kind of pass, in order of appearance.
 fn group_by_pass<'s, 'a>(rows: &[&'s Row<'a>]) -> Vec<(String, Pass, Vec<&'s Row<'a>>)> {
     let mut groups: Vec<(String, Pass, Vec<&'s Row<'a>>)> = Vec::new();
     for row in rows {

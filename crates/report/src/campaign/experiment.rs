@@ -1,7 +1,7 @@
-//! The experiment that a campaign is, in plain words: what is done, where, and what is varied.
+//! Describes the experiment of a campaign in plain words: what is done, where, and what varies.
 //!
-//! [`Experiment`] is the principal type. It says what the plan requested, not what was measured,
-//! and names the settings as plans do, so that a reader can look them up.
+//! [`Experiment`] is the principal type. It describes what the plan requested, not what was
+//! measured, and uses the plan's names of settings so that they can be looked up.
 
 use std::collections::HashSet;
 
@@ -12,23 +12,22 @@ use crate::humanize::{counted, listed};
 use crate::table::setting_number::quantity;
 use crate::table::{NOT_APPLICABLE, Sheet};
 
-/// So many levels of a factor are named one by one.
+/// Maximum number of levels of a factor to name one by one.
 const LEVELS_MAX: usize = 12;
 
-/// The design of a campaign: factors, workloads and targets.
+/// Design of a campaign: factors, workloads and targets.
 pub(crate) struct Experiment {
-    /// The location of each target.
+    /// Name and location of each target.
     pub targets: Vec<(String, String)>,
-    /// The work, one entry for each workload: its name and a sentence.
+    /// Name and description of each workload.
     pub work: Vec<(String, String)>,
-    /// The factors: a setting and its levels.
+    /// Name of each setting that varies, and its levels.
     pub factors: Vec<(String, String)>,
-    /// How many runs and trials that makes.
+    /// Number of runs and trials, in words.
     pub extent: String,
 }
 
 impl Experiment {
-    /// Describes the experiment of a campaign.
     pub(crate) fn from_sheet(sheet: &Sheet<'_>) -> Self {
         Self {
             targets: notes::targets(sheet.campaign),
@@ -50,7 +49,8 @@ fn list_work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
             if *workload != spec.workload {
                 continue;
             }
-            // Settings such as the phases of a run decide its passes: runs differ in them.
+            // Some settings, such as the phases of a run, decide which passes a run has, so collect
+            // the passes over all runs.
             for pass in spec.passes() {
                 if !passes.contains(pass) {
                     passes.push(*pass);
@@ -70,7 +70,7 @@ fn list_work(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     described
 }
 
-/// The settings that vary, in the order of their levels where these are numbers.
+/// Settings that vary, with their levels; numeric levels are sorted.
 fn list_factors(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     let mut factors = Vec::new();
     for (column, name) in sheet.columns.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! Sums up the activity of hosts: the columns that the table of sar and the page share.
+//! Summarizes the activity of hosts in the columns shared by the sar table and the page.
 //!
-//! [`HostActivity`] sums up counters over a span of readings, or over several spans, and shows them
-//! as shares of processor time and as rates.
+//! [`HostActivity`] sums counters over one or more spans of readings and reports them as rates and
+//! as percentages of CPU time.
 //!
-//! **Source:** sar(1) of sysstat for the names of the columns.
+//! **Source:** sar(1) of sysstat for the column names.
 
 use model::{Metric, Telemetry};
 
-/// Processor time of a host that was neither idle nor waiting for a disk, in percent of all its
-/// processors; `None` where it was read only once.
+/// CPU time that a host was neither idle nor waiting for a disk, in percent of all its CPUs; `None`
+/// if it was read only once.
 pub fn busy_percent(host: &Telemetry) -> Option<f64> {
     let mut watched = HostActivity::default();
     let last = host.times_ns.len().checked_sub(1).filter(|last| *last > 0)?;
@@ -16,17 +16,17 @@ pub fn busy_percent(host: &Telemetry) -> Option<f64> {
     Some(watched.busy_percent())
 }
 
-/// A column: its head, and the counters that are added up in it.
+/// Column with its heading and the counters that are summed up in it.
 struct Column {
     head: &'static str,
     counts: fn(&str) -> bool,
-    /// The factor from the metric's unit to the shown one.
+    /// Divisor from the metric's unit to the displayed unit.
     unit: f64,
 }
 
 const MB: f64 = 1e6;
 
-/// States of the processors, as their counters end.
+/// CPU states, with the suffixes of their counters.
 const STATES: [(&str, &[&str]); 5] = [
     ("%user", &["user_ns", "nice_ns"]),
     ("%system", &["system_ns", "irq_ns"]),
@@ -60,7 +60,7 @@ fn has_ends(name: &str, start: &str, end: &str) -> bool {
     name.starts_with(start) && name.ends_with(end)
 }
 
-/// The increase of counters over one span or several.
+/// Increase of counters over one or more spans.
 #[derive(Default)]
 pub(crate) struct HostActivity {
     span_ns: u64,
@@ -69,11 +69,11 @@ pub(crate) struct HostActivity {
 }
 
 impl HostActivity {
-    /// Adds what rose from one reading to another.
+    /// Adds the increase from one reading to another.
     pub(crate) fn add(&mut self, host: &Telemetry, from: usize, to: usize) {
         self.span_ns += host.times_ns[to] - host.times_ns[from];
         for metric in &host.metrics {
-            // A counter of a kind that is shown nowhere is not summed up: that copies its values.
+            // Skip counters that are not displayed, because summing one copies its values.
             let state = metric.name.strip_prefix("cpu.");
             for (number, (_, ends)) in STATES.iter().enumerate() {
                 if state.is_some_and(|state| ends.contains(&state)) {
@@ -88,12 +88,12 @@ impl HostActivity {
         }
     }
 
-    /// Processor time that was neither idle nor waiting for a disk, in percent of all.
+    /// CPU time that was neither idle nor waiting for a disk, in percent.
     pub(crate) fn busy_percent(&self) -> f64 {
         let (mut all, mut busy) = (0, 0);
         for (number, (head, _)) in STATES.iter().enumerate() {
             all += self.states[number];
-            // A processor that waits for a disk could do other work: it is idle.
+            // A CPU that waits for a disk could do other work, so it is idle.
             if !matches!(*head, "%iowait" | "%idle") {
                 busy += self.states[number];
             }
@@ -101,7 +101,7 @@ impl HostActivity {
         busy as f64 * 100.0 / all.max(1) as f64
     }
 
-    /// The columns with these heads together, in the units of the cells.
+    /// Sum of the columns with these headings, in the units of the cells.
     pub(crate) fn sum_of(&self, heads: &[&str]) -> f64 {
         let seconds = (self.span_ns as f64 / 1e9).max(1e-9);
         let mut per_s = 0.0;
@@ -113,7 +113,7 @@ impl HostActivity {
         per_s
     }
 
-    /// Lists the columns after the states that some host has a counter of.
+    /// Lists the columns, apart from CPU states, for which some host has a counter.
     pub(crate) fn columns_of<'a>(hosts: impl Iterator<Item = &'a Telemetry>) -> Vec<usize> {
         let mut columns: Vec<usize> = Vec::new();
         for host in hosts {
@@ -121,13 +121,12 @@ impl HostActivity {
                 columns.extend(COLUMNS.iter().position(|column| (column.counts)(&metric.name)));
             }
         }
-        // Several counters add up in one column: each is listed once, in the order of the table.
+        // Several counters are summed up in one column; list each column once, in table order.
         columns.sort_unstable();
         columns.dedup();
         columns
     }
 
-    /// Heads of the columns.
     pub(crate) fn heads(columns: &[usize]) -> Vec<&'static str> {
         let mut heads = Vec::new();
         for (head, _) in STATES {
@@ -139,7 +138,7 @@ impl HostActivity {
         heads
     }
 
-    /// One cell for each head; a dash where the span was too short for a rate.
+    /// One cell for each heading; a dash if the span was too short for a rate.
     pub(crate) fn cells(&self, columns: &[usize]) -> Vec<String> {
         let all: u64 = self.states.iter().sum();
         let seconds = self.span_ns as f64 / 1e9;
@@ -156,7 +155,7 @@ impl HostActivity {
 }
 
 fn counted_between(metric: &Metric, from: usize, to: usize) -> u64 {
-    // A counter may wrap or restart with its device: the metric itself knows how to count across.
+    // Counters may wrap, or restart with their device. `Metric::risen` handles both.
     let values = metric.values[from..=to].to_vec();
     Metric { values, ..metric.clone() }.risen()
 }

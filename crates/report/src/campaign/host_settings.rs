@@ -1,36 +1,34 @@
-//! The effective settings of the hosts that a campaign set up, as they were read back there.
+//! Effective settings of the hosts that a campaign set up, as read back from them.
 //!
-//! A host's facts are those of the trials whose scope is its name. A setting that varied between
-//! runs has several values, which stand side by side; columns of the report distinguish the
-//! runs.
+//! The facts of a host are those of the trials whose scope is its name. A setting that varied
+//! between runs is shown with all of its values; columns of the report tell the runs apart.
 
 use std::collections::{HashMap, HashSet};
 
 use model::{Campaign, LabSpec, System};
 
-/// So many values of a setting are shown; counters that never repeat have as many as trials.
+/// Maximum number of values of a setting to show. A counter that never repeats has a different
+/// value in each trial.
 const VALUES_MAX: usize = 4;
 
-/// The effective settings of one host.
+/// Effective settings of one host.
 pub(crate) struct HostFacts<'a> {
-    /// The name of the host.
     pub host: &'a str,
-    /// Its settings, in the order in which they were first read.
+    /// Settings in the order in which they were first read.
     pub settings: Vec<EffectiveSetting<'a>>,
 }
 
-/// One setting of a host with the values that it had.
+/// Setting of a host with all values it had.
 pub(crate) struct EffectiveSetting<'a> {
-    /// The name of the setting.
     pub name: &'a str,
-    /// The source of the reading, such as a file or a command.
+    /// Source of the reading, such as a file or a command.
     pub source: &'a str,
-    /// Different values, in order of appearance.
+    /// Distinct values, in order of appearance.
     values: Vec<&'a str>,
 }
 
 impl EffectiveSetting<'_> {
-    /// Its values on one line.
+    /// Formats the values on one line.
     pub(crate) fn shown(&self) -> String {
         let first = self.values[..self.values.len().min(VALUES_MAX)].join(" | ");
         match self.values.len().saturating_sub(VALUES_MAX) {
@@ -40,7 +38,7 @@ impl EffectiveSetting<'_> {
     }
 }
 
-/// The hosts of a campaign in the order of their first use; none where nothing was set up.
+/// Hosts of a campaign in order of first use; empty if none was set up.
 pub(crate) fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
     let mut hosts = Vec::new();
     let mut numbers = HashMap::new();
@@ -48,12 +46,12 @@ pub(crate) fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
         numbers.insert(host, hosts.len());
         hosts.push(HostFacts { host, settings: Vec::new() });
     }
-    // The place of each setting, and the values that it is known to have: a host may have tens of
-    // thousands of them. The same name from another source is a setting of its own.
+    // Index of each setting, and the values already seen: a host may have tens of thousands of
+    // facts. The same name from another source is a separate setting.
     let mut places: HashMap<(usize, &str, &str), usize> = HashMap::new();
     let mut seen: HashSet<(usize, usize, &str)> = HashSet::new();
-    // Facts of a trial are read back from the host after its settings were applied: what they show
-    // is effective, whatever the plan requested.
+    // Facts of a trial are read back from the host after its settings were applied, so they show
+    // what was effective, whatever the plan requested.
     for trial in campaign.runs.iter().flat_map(|run| &run.trials) {
         for fact in &trial.facts {
             let Some(&number) = numbers.get(fact.scope.as_str()) else { continue };
@@ -72,8 +70,8 @@ pub(crate) fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
     hosts
 }
 
-/// Names of the hosts that were set up or worked: facts of that scope are theirs, and not the
-/// target's.
+/// Names of the hosts that were set up or ran the work. Facts with one of these scopes describe the
+/// host, not the target.
 pub(crate) fn names(campaign: &Campaign) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
@@ -93,8 +91,8 @@ pub(crate) fn names(campaign: &Campaign) -> Vec<&str> {
     names
 }
 
-/// Formats the location of a target on hosts, with so many of its clients at most:
-/// `server:/srv (network, client and 9 more)`.
+/// Formats the location of a target on hosts, with at most `clients_max` clients: `server:/srv
+/// (network, client and 9 more)`.
 pub(crate) fn place(lab: &LabSpec, clients_max: usize) -> String {
     let clients: Vec<&str> =
         lab.clients().take(clients_max).map(|client| client.name.as_str()).collect();
@@ -121,7 +119,7 @@ pub(crate) fn place(lab: &LabSpec, clients_max: usize) -> String {
 }
 
 impl HostFacts<'_> {
-    /// Its settings on one line: `nfsd threads 8; mtu 1500 | 9000`.
+    /// Formats all settings on one line: `nfsd threads 8; mtu 1500 | 9000`.
     pub(crate) fn line(&self) -> String {
         let mut settings = Vec::new();
         for setting in &self.settings {

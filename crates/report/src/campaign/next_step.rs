@@ -1,8 +1,8 @@
-//! The one step that fits a campaign: finish it, remove what failed, settle its largest caveat, or
-//! look at its page.
+//! Suggests the next step for a campaign: finish it, fix a failure, settle the most frequent
+//! caveat, or open its page.
 //!
-//! [`NextStep`] is the principal type. It is computed from the stored campaign, so that `run` and
-//! `report` suggest the same. If no step fits, none is suggested.
+//! [`NextStep`] is the principal type. It is computed from the stored campaign, so `run` and
+//! `report` suggest the same step. If nothing fits, nothing is suggested.
 
 use std::collections::BTreeMap;
 
@@ -12,47 +12,47 @@ use model::{Campaign, CampaignState, CaveatCode, Question, Severity, Target, Tri
 use super::answer::count_codes;
 use crate::table::{Row, Sheet};
 
-/// A suggestion for what to do after a campaign.
+/// Suggested next step after a campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextStep {
-    /// Make the runs that are missing.
+    /// Finish the missing runs.
     Resume,
-    /// Start again: a search that was stopped cannot be continued.
+    /// Start again, because an interrupted search cannot be resumed.
     Repeat,
-    /// Repeat it with a flag that settles its most frequent caveat.
+    /// Repeat with a flag that settles the most frequent caveat.
     Settle {
-        /// The flag with its value.
+        /// Flag with its value.
         flag: String,
-        /// The caveat that it settles.
+        /// Caveat that the flag settles.
         caveat: CaveatCode,
-        /// Results in which it settles the caveat.
+        /// Number of results in which the flag settles the caveat.
         settled: usize,
-        /// Results that have the caveat.
+        /// Number of results with the caveat.
         having: usize,
     },
-    /// Open the page: it has pictures of the factors.
+    /// Open the page, which has pictures of the factors.
     View,
-    /// Measure something of the user's own: so far it was only what comes with dfsbench.
+    /// Measure something of the user's own, since only built-in targets were measured so far.
     Explore,
-    /// Do what the reason of the failed trials advises.
+    /// Follow the hint given for the failed trials.
     Repair(String),
-    /// See what the server offers for which trials failed; with its address.
+    /// Probe the server at this address to see what it offers.
     Probe(String),
 }
 
-/// The name of the campaign that runs when no command is given.
+/// Name of the campaign that runs if no command is given.
 const QUICK: &str = "quick";
 
 impl NextStep {
-    /// Chooses the step for a campaign; `None` if no step fits.
+    /// Chooses the step for a campaign; `None` if nothing fits.
     pub fn from_campaign(campaign: &Campaign) -> Option<Self> {
-        // What crashes left has no runs to advise on.
+        // A durability test has no runs to advise on.
         if campaign.question == Question::Durability {
             return Some(Self::View);
         }
         match campaign.state {
             CampaignState::Complete => {}
-            // `resume` refuses a campaign that a process is still making.
+            // `resume` refuses a campaign that another process is still running.
             CampaignState::Running => return Some(Self::View),
             CampaignState::Interrupted if campaign.question.is_search() => {
                 return Some(Self::Repeat);
@@ -61,13 +61,13 @@ impl NextStep {
         }
         let sheet = Sheet::from_campaign(campaign);
         let has_figures = sheet.rows.iter().any(|row| row.judged.trials_used > 0);
-        // A curve, ladder, ramp or soak chooses trials and times by rules of its own, and its
-        // answer says which of its flags would help. Its page has the pictures.
+        // Curves, ladders, ramps and soaks choose trials and times by their own rules, and their
+        // answers already recommend flags. The page has the pictures.
         if campaign.question != Question::Figures && has_figures {
             return Some(Self::View);
         }
         if sheet.rows.iter().any(has_failed) {
-            // A page or another target don't help against a failure.
+            // After a failure, neither the page nor another target would help.
             let settle = || Self::settle(campaign, &sheet);
             return Self::after_failure(campaign).or_else(settle);
         }
@@ -79,7 +79,7 @@ impl NextStep {
         Some(if is_ours && sheet.columns.is_empty() { Self::Explore } else { Self::View })
     }
 
-    /// Chooses a step that removes the cause of the first failure that has a known one.
+    /// Chooses a step that removes the cause of the first failure with a known cause.
     fn after_failure(campaign: &Campaign) -> Option<Self> {
         let mut probe = None;
         for run in &campaign.runs {
@@ -106,14 +106,14 @@ impl NextStep {
     }
 }
 
-/// Returns true if a row has no figure, or one that must not be used. What the protocols rule out
-/// was never tried.
+/// Returns true if a row has no result or an invalid one. Combinations ruled out by the protocols
+/// do not count, since they were never tried.
 fn has_failed(row: &Row<'_>) -> bool {
     let is_unusable = row.judged.trials_used == 0 || row.judged.verdict == Verdict::Invalid;
     is_unusable && row.run.spec.impossible().is_none()
 }
 
-/// Returns the step that a reason hints at: `no space (hint: fewer --files)` has `fewer --files`.
+/// Extracts the hint from a reason: `fewer --files` from `no space (hint: fewer --files)`.
 fn hint_of(reason: &str) -> Option<&str> {
     let (_, rest) = reason.split_once("(hint: ")?;
     let mut depth = 1;
@@ -124,7 +124,7 @@ fn hint_of(reason: &str) -> Option<&str> {
             _ => {}
         }
         if depth == 0 {
-            // Some hints ask, or warn of what may be lost or left behind, and are no step.
+            // Hints that ask a question or warn of data loss are not steps.
             let is_step = |hint: &&str| !hint.contains(" may be ") && !hint.ends_with('?');
             return Some(&rest[..at]).filter(is_step);
         }
@@ -132,34 +132,32 @@ fn hint_of(reason: &str) -> Option<&str> {
     None
 }
 
-/// A way to settle a caveat in some results.
+/// Way to settle a caveat in some results.
 struct Remedy {
-    /// The results that have the caveat and that it settles.
+    /// Number of results whose caveat it settles.
     results: usize,
     means: RemedyKind,
 }
 
-/// The kind of a remedy.
 #[derive(Clone, Copy)]
 enum RemedyKind {
     /// Another value of a setting.
     Flag(&'static str),
-    /// More trials: as many as the result with the greatest need has to have, and how many times
-    /// those are of what it has.
+    /// More trials.
     Trials {
-        /// The number of trials of each run.
+        /// Number of trials that the most demanding result needs.
         needed: u32,
-        /// The same as a multiple of the trials made.
+        /// Same, as a multiple of the trials that result has.
         times: f64,
     },
 }
 
 impl Remedy {
-    /// Writes the remedy as flags of `dfsbench run`.
+    /// Formats the remedy as flags of `dfsbench run`.
     fn flag(&self, campaign: &Campaign) -> String {
         match self.means {
             RemedyKind::Flag(flag) => flag.to_owned(),
-            // Trials of a campaign with a budget end when that is spent, so it must grow, too.
+            // A campaign stops when its budget is spent, so that must grow with the trials.
             RemedyKind::Trials { needed, times } => match budget_ns(campaign) {
                 None => format!("--trials {needed}"),
                 Some(budget_ns) => {
@@ -171,10 +169,10 @@ impl Remedy {
     }
 }
 
-/// Returns the most frequent caveat that a flag settles, with the flag.
+/// Returns the most frequent caveat that a flag can settle.
 ///
-/// Only caveats that take from a result count: notes say how to read it, and no flag helps
-/// against a fault of the target or against other programs on the machine.
+/// Notes do not count, since they only explain a result, and no flag helps against faults of the
+/// target or other programs on the machine.
 fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
     let mut remedies: BTreeMap<CaveatCode, Remedy> = BTreeMap::new();
     for row in &sheet.rows {
@@ -195,7 +193,7 @@ fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
     }
     let mut largest: Option<(CaveatCode, Remedy)> = None;
     for (caveat, remedy) in remedies {
-        // Of equally frequent ones the first in the order of codes, which is that of weight.
+        // Ties go to the first code, because codes are ordered by importance.
         if largest.as_ref().is_none_or(|(_, known)| remedy.results > known.results) {
             largest = Some((caveat, remedy));
         }
@@ -203,7 +201,7 @@ fn most_frequent(sheet: &Sheet<'_>) -> Option<(CaveatCode, Remedy)> {
     largest
 }
 
-/// Counts the results from which a caveat takes.
+/// Counts the results that are degraded or invalid because of a caveat.
 fn count_having(sheet: &Sheet<'_>, code: CaveatCode) -> usize {
     let rows: Vec<&Row<'_>> = sheet.rows.iter().collect();
     for (name, count) in count_codes(&rows, Severity::Degraded) {
@@ -214,7 +212,7 @@ fn count_having(sheet: &Sheet<'_>, code: CaveatCode) -> usize {
     0
 }
 
-/// Returns what settles a caveat of a row; `None` where nothing does that the run accepts.
+/// Returns the remedy for a caveat of a row; `None` if the run accepts no flag that would help.
 fn means_for(row: &Row<'_>, caveat: CaveatCode) -> Option<RemedyKind> {
     if caveat.needs_trials() {
         let needed = row.judged.trials_to_settle(caveat)?;
@@ -224,7 +222,7 @@ fn means_for(row: &Row<'_>, caveat: CaveatCode) -> Option<RemedyKind> {
     caveat.flag_for(&row.run.spec, row.judged.pass).map(RemedyKind::Flag)
 }
 
-/// Returns the budget of a campaign's plan, which stands at the head of it; `None` without one.
+/// Reads the budget from the top-level keys of a campaign's plan; `None` if it has none.
 fn budget_ns(campaign: &Campaign) -> Option<u64> {
     for line in campaign.plan_toml.lines() {
         if line.starts_with('[') {

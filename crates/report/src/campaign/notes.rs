@@ -1,7 +1,7 @@
-//! Notes that accompany the figures in every format for people: how to read them, what was the
-//! same for all, what the tool itself can do, where it ran.
+//! Notes that accompany the results in all human-readable formats: how to read them, which settings
+//! all runs share, the limits of the tool itself, and where it ran.
 //!
-//! Each function gives plain sentences without markup; the formats decide how they look.
+//! Each function returns plain sentences without markup; the formats decide on the layout.
 
 pub(crate) mod host_balance;
 pub(crate) mod interference;
@@ -16,14 +16,14 @@ use crate::document::Term;
 use crate::humanize::{counted, listed};
 use crate::table::{Row, Sheet};
 
-/// The statement on writes that were not synced on purpose.
+/// Statement on writes that were deliberately not synced.
 const UNSAFE: &str = "no write waited for stable storage; the data may still have been in memory \
                       when the clock stopped";
 
-/// The heading of the lines of [`clients`].
+/// Heading of the lines of [`clients`].
 pub(crate) const CLIENTS: &str = "Service times of each client";
 
-/// The settings that are not columns: `workers 2; queue_depth 1 (dir), 8 (nfs)`.
+/// Formats the settings without a column: `workers 2; queue_depth 1 (dir), 8 (nfs)`.
 pub(crate) fn settings(sheet: &Sheet<'_>) -> Option<String> {
     let mut parts = Vec::new();
     for (name, value) in &sheet.stated {
@@ -32,10 +32,10 @@ pub(crate) fn settings(sheet: &Sheet<'_>) -> Option<String> {
     if parts.is_empty() { None } else { Some(parts.join("; ")) }
 }
 
-/// Returns the location of each target: `nfs: nfs://server/export`. Of those that differ in nothing
-/// but the number of clients, it is the one with the most.
+/// Returns name and location of each target: `nfs: nfs://server/export`. Of locations that differ
+/// only in the number of clients, it is the one with the most.
 pub(crate) fn targets(campaign: &Campaign) -> Vec<(String, String)> {
-    // Of each target and its location with one client the run with the most clients.
+    // For each target and its location with one client, the run with the most clients.
     let mut known: Vec<((&str, String), &RunSpec)> = Vec::new();
     for run in &campaign.runs {
         let spec = &run.spec;
@@ -64,8 +64,8 @@ fn count_clients(spec: &RunSpec) -> usize {
     spec.lab.as_ref().map_or(0, |lab| lab.clients().count())
 }
 
-/// Describes the durability behind each write figure; passes and targets that say the same stand
-/// together; empty when nothing was written.
+/// Describes the durability of each write result. Passes and targets with the same durability share
+/// an entry. Empty if nothing was written.
 pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
     // Each pass with the setting that decides its durability, what that means, and its targets.
     let mut statements: Vec<(String, &str, &str, Vec<String>)> = Vec::new();
@@ -98,9 +98,8 @@ pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
     terms
 }
 
-/// Describes the durability that a figure waited for, led by the setting that decides it; `None`
-/// where it writes nothing.
-/// A sync is believed where it was recorded only.
+/// Describes the durability that a result waited for, preceded by the setting that decides it;
+/// `None` if it writes nothing. A sync is only reported if it was recorded.
 ///
 /// **Source:** `workload::stream` (syncs), the backends' create.
 fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
@@ -112,7 +111,7 @@ fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     if !pass.writes() || only_reads {
         return None;
     }
-    // Passes that create, rename or remove by name have no file to sync: the protocol decides.
+    // Passes that create, rename or remove by name have no file to sync, so the protocol decides.
     if pass.opens() == Opens::Nothing {
         return Some(("", by_name(pass, &spec.target)));
     }
@@ -151,7 +150,7 @@ fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     Some((setting, how))
 }
 
-/// Describes the durability of a pass that works by name.
+/// Durability of a pass that works by name.
 const fn by_name(pass: Pass, target: &Target) -> &'static str {
     match (pass, target.nfs().is_some()) {
         (Pass::App, _) => "the command decides what it waits for",
@@ -165,7 +164,7 @@ const fn by_name(pass: Pass, target: &Target) -> &'static str {
     }
 }
 
-/// Whether a sync was recorded in some trial of a row.
+/// Returns true if any trial of the row recorded a sync.
 fn has_syncs(row: &Row<'_>) -> bool {
     for pass in row.run.trials.iter().flat_map(|trial| &trial.passes) {
         let is_sync = |kind: &model::KindResult| kind.kind == OpKind::Sync && kind.done > 0;
@@ -176,7 +175,7 @@ fn has_syncs(row: &Row<'_>) -> bool {
     false
 }
 
-/// Describes the tool's own ceiling: its rate with the null target.
+/// Describes the tool's own ceiling, which is its rate on the null target.
 pub(crate) fn ceiling(campaign: &Campaign) -> String {
     match campaign.ceiling {
         Some(ceiling) => format!(
@@ -191,7 +190,7 @@ pub(crate) fn ceiling(campaign: &Campaign) -> String {
     }
 }
 
-/// In which order the trials were made, and from which seed.
+/// Describes the order of the trials and its random seed.
 pub(crate) fn order(campaign: &Campaign) -> String {
     let mut made: Vec<(u32, u32, u32)> = Vec::new();
     for run in &campaign.runs {
@@ -199,7 +198,7 @@ pub(crate) fn order(campaign: &Campaign) -> String {
             made.push((trial.position, run.index, trial.index));
         }
     }
-    // By position, the order of the trials in time.
+    // Sort by position, which is the order in time.
     made.sort_unstable();
     let by_run = made.is_sorted_by_key(|(_, run, _)| *run);
     let by_trial = made.is_sorted_by_key(|(.., trial)| *trial);
@@ -218,8 +217,8 @@ pub(crate) fn order(campaign: &Campaign) -> String {
     format!("{trials}, {order}; seed {}.", campaign.seed)
 }
 
-/// The host in one line: `kernel 6.12; processor ...`; facts beyond `length_max` characters are
-/// left to the JSON and HTML reports.
+/// Describes the host on one line: `kernel 6.12; processor ...`. Facts beyond `length_max`
+/// characters are left to the JSON and HTML reports.
 pub(crate) fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
     let mut line = String::new();
     for Fact { name, value, scope, .. } in &campaign.facts {
@@ -236,7 +235,7 @@ pub(crate) fn host(campaign: &Campaign, length_max: usize) -> Option<String> {
     if line.is_empty() { None } else { Some(line) }
 }
 
-/// Returns the slowest and the fastest of many clients, for each figure that recorded them.
+/// Describes the slowest and fastest client of each result that recorded them.
 pub(crate) fn clients(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
@@ -260,12 +259,12 @@ fn describe_client(row: &Row<'_>, share: &ClientShare) -> String {
     format!("client {} with {rate} (p50 {p50}, p99 {p99}, max {max})", share.client)
 }
 
-/// Trials that failed although their row has a figure.
+/// Lists failed trials of rows that have a result anyway.
 pub(crate) fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
         if row.judged.rate.is_none() {
-            // Its reason stands in place of the figure.
+            // The reason is shown in place of the result.
             continue;
         }
         for failure in &row.judged.failures {
@@ -281,7 +280,7 @@ pub(crate) fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
     load::first(lines)
 }
 
-/// How many rows share a caveat, beside the one whose evidence is shown.
+/// Counts the rows that share a caveat, apart from the one whose evidence is shown.
 pub(crate) fn others(rows: usize) -> String {
     match rows {
         0 | 1 => String::new(),

@@ -1,7 +1,7 @@
-//! How the trials of each row lie: every mean, the deviation, the extremes, and each trial.
+//! Distribution of the trials of each row: mean, deviation, extremes and every trial.
 //!
-//! [`Spread`] is a row of it, in cells that the terminal's table and the page share. A trial that
-//! was left out is listed with the reason: nothing that was measured is hidden.
+//! [`Spread`] is a row, as cells shared by the terminal table and the page. Trials that were left
+//! out are listed with the reason; nothing that was measured is hidden.
 
 use model::Discard;
 use stats::{Rate, SetAside, Summary};
@@ -11,11 +11,11 @@ use crate::document::{Column, Role, Table, TableRow};
 use crate::table::{Row, Sheet};
 use crate::text_grid::{Align, Grid};
 
-/// The columns beside the name.
+/// Columns after the name.
 const COLUMNS: [&str; 8] =
     ["n", "median", "95 %", "trimmed", "mean", "deviation", "lowest", "highest"];
 
-/// The explanation of the columns.
+/// Explanation of the columns.
 const READING: [&str; 3] = [
     "n: trials behind the figures. Those that were left out, by the plan's rule, as invalid or as \
      disturbed from outside, are in parentheses.",
@@ -24,23 +24,22 @@ const READING: [&str; 3] = [
     "lowest, highest: of the trials behind the figures.",
 ];
 
-/// The trials of one row.
+/// Trials of one row.
 struct Spread {
     /// Target, workload, pass and factors.
     pub name: String,
-    /// One for each of [`COLUMNS`]; `None` where there is no figure.
+    /// One cell for each of [`COLUMNS`]; `None` if there is no result.
     pub cells: Option<[String; 8]>,
-    /// Every trial in its order: `356 MB/s, (828 MB/s), 361 MB/s`.
+    /// Every trial in order: `356 MB/s, (828 MB/s), 361 MB/s`.
     pub trials: String,
-    /// Why some are left out, in a few words; empty where none is.
+    /// Why some trials were left out; empty if none were.
     pub left_out: String,
 }
 
 impl Spread {
-    /// Arranges a row.
     fn from_row(sheet: &Sheet<'_>, row: &Row<'_>) -> Self {
         let judged = &row.judged;
-        // Every trial is listed, so that a reader can check what the plan's rule left out.
+        // List every trial, so that readers can check what the plan's rule left out.
         let mut trials = Vec::new();
         let mut reasons = Vec::new();
         for SetAside { trial_index, disturbance } in &judged.set_aside {
@@ -63,7 +62,7 @@ impl Spread {
         }
     }
 
-    /// The trials with what the parentheses mean.
+    /// The trials, with an explanation of the parentheses.
     fn trials_line(&self) -> String {
         match self.left_out.as_str() {
             "" => self.trials.clone(),
@@ -82,7 +81,7 @@ const fn rule_of(discard: Discard) -> &'static str {
     }
 }
 
-/// The cells of [`COLUMNS`]; a figure that so few trials don't have is a dash.
+/// Cells for [`COLUMNS`]; a dash if there are too few trials for a statistic.
 fn summary_cells(row: &Row<'_>, rate: &Summary) -> [String; 8] {
     let mut cells = [const { String::new() }; 8];
     cells[0] = rate.n.to_string();
@@ -102,8 +101,8 @@ fn summary_cells(row: &Row<'_>, rate: &Summary) -> [String; 8] {
     cells
 }
 
-/// A rate with its unit. Rates of commands stand here as rates, not as the wall times of other
-/// tables: the deviation of a rate is no time.
+/// Formats a rate with its unit. Rates of commands are shown as rates here, not as wall times as in
+/// other tables, because the deviation of a rate is not a time.
 fn shown(row: &Row<'_>, per_s: f64) -> String {
     match row.judged.shown(per_s) {
         Rate::Commands(per_s) => Rate::Ops(per_s).to_string(),
@@ -111,7 +110,7 @@ fn shown(row: &Row<'_>, per_s: f64) -> String {
     }
 }
 
-/// The rows that have a figure, up to so many of them, with their trials: for pages.
+/// Builds the table for pages: up to `rows_max` rows with a result, with their trials.
 pub(crate) fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
     let mut columns = vec![Column::new("run and pass", Role::Words)];
     columns.extend(COLUMNS.map(|name| Column::new(name, Role::Number)));
@@ -133,7 +132,7 @@ pub(crate) fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
     }
 }
 
-/// Writes a table for a terminal, each trial below its row.
+/// Renders the table for a terminal, with the trials below each row.
 pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut out =
         format!("{}: {}\n\n", sheet.campaign.name, crate::table::title::describe(sheet.campaign));

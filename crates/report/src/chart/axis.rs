@@ -1,33 +1,33 @@
-//! Axes of the charts: where a value lies, in percent of the width, and what the ticks say.
+//! Axes of charts: positions of values, and the labels of ticks.
 //!
-//! Positions are percentages, so that a chart fits any width while its text keeps its size.
+//! Positions are percentages of the width, so that a chart fits any width while its text keeps its
+//! size.
 
 use model::Pass;
 use model::units::three_digits;
 
 use crate::text_grid::width;
 
-/// A tick: its position in percent, and its label.
+/// Position in percent, and label.
 pub(crate) type Tick = (f64, String);
 
-/// Percent of the width that a character of a label takes in a picture on a phone, which is 300
-/// pixels wide, and the least distance between two labels there.
+/// Width of a character and smallest gap between two labels, in percent of a picture on a phone,
+/// which is 300 pixels wide.
 const CHARACTER: f64 = 7.0 / 3.0;
 const BETWEEN: f64 = 1.5;
 
-/// A label of a horizontal axis in its place.
+/// Label of a horizontal axis with its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Label {
-    /// Its position in percent of the picture's width.
+    /// Position in percent of the picture's width.
     pub x: f64,
-    /// The part of the text that stands there, in the words of SVG.
+    /// SVG `text-anchor`: the part of the text that is at the position.
     pub anchor: &'static str,
-    /// The text itself.
     pub text: String,
 }
 
 impl Label {
-    /// The ends of its text on a phone, in percent of the width.
+    /// Both ends of the text on a phone, in percent of the width.
     fn ends(&self) -> (f64, f64) {
         let length = width(&self.text) as f64 * CHARACTER;
         let left = match self.anchor {
@@ -39,8 +39,8 @@ impl Label {
     }
 }
 
-/// Leaves labels out that would overlap others on a phone; their lines remain. The first and the
-/// last stay.
+/// Drops labels that would overlap on a phone, but not their tick lines. The first and last label
+/// always stay.
 pub(crate) fn keep_apart(labels: Vec<Label>) -> Vec<Label> {
     let count = labels.len();
     let mut kept: Vec<Label> = Vec::new();
@@ -59,32 +59,30 @@ pub(crate) fn keep_apart(labels: Vec<Label>) -> Vec<Label> {
     kept
 }
 
-/// The unit that a rate counts per second.
+/// What a rate counts per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RateUnit {
-    /// Bytes per second.
     Bytes,
-    /// Ops per second.
     Ops,
 }
 
 impl RateUnit {
-    /// Says what the rate of a pass counts.
+    /// Returns the unit of the pass's rate.
     pub(crate) const fn from_pass(pass: Pass) -> Self {
         if pass.is_byte_rate() { Self::Bytes } else { Self::Ops }
     }
 }
 
-/// From 0 to a largest rate, in a unit that suits it.
+/// Axis from 0 to the highest rate, in a suitable unit.
 pub(crate) struct RateAxis {
     end: f64,
     divisor: f64,
-    /// The unit of the labels.
+    /// Unit of the labels.
     pub unit: &'static str,
 }
 
 impl RateAxis {
-    /// Makes an axis that holds rates up to `max` bytes or ops per second.
+    /// Creates an axis for rates up to `max` bytes or ops per second.
     pub(crate) fn new(counted: RateUnit, max: f64) -> Self {
         let (divisor, unit) = match (counted, max) {
             (RateUnit::Bytes, max) if max < 1e6 => (1e3, "kB/s"),
@@ -93,27 +91,27 @@ impl RateAxis {
             (RateUnit::Ops, max) if max < 1e6 => (1e3, "kop/s"),
             (RateUnit::Ops, _) => (1e6, "Mop/s"),
         };
-        // Rates begin at 0: the length of a bar is the rate, so ratios can be seen.
-        // A little room, so that the mark of the largest value is whole.
+        // Rates start at 0, so that the length of a bar is the rate and ratios are visible. The 2 %
+        // leave room for the mark of the largest value.
         Self { end: if max > 0.0 { max * 1.02 } else { 1.0 }, divisor, unit }
     }
 
-    /// Returns a rate's position in percent.
+    /// Position of a rate in percent.
     pub(crate) fn at(&self, per_s: f64) -> f64 {
         per_s / self.end * 100.0
     }
 
-    /// A rate in the unit of the axis, without it.
+    /// Formats a rate in the unit of the axis, without the unit.
     pub(crate) fn shown(&self, per_s: f64) -> String {
         three_digits(per_s / self.divisor)
     }
 
-    /// Ticks at round numbers, about five.
+    /// About five ticks at round numbers.
     pub(crate) fn ticks(&self) -> Vec<Tick> {
         even_ticks(self.end / self.divisor)
     }
 
-    /// The same ticks; the topmost one has the unit.
+    /// The same ticks, with the unit added to the topmost one.
     pub(crate) fn ticks_with_unit(&self) -> Vec<Tick> {
         let mut ticks = self.ticks();
         if let Some((_, label)) = ticks.last_mut() {
@@ -123,7 +121,7 @@ impl RateAxis {
     }
 }
 
-/// About five ticks at round numbers from 0 to an end.
+/// About five ticks at round numbers from 0 to `end`.
 pub(crate) fn even_ticks(end: f64) -> Vec<Tick> {
     const TICKS: f64 = 5.0;
     let step = round_step(end / TICKS);
@@ -139,7 +137,7 @@ pub(crate) fn even_ticks(end: f64) -> Vec<Tick> {
     ticks
 }
 
-/// The next larger of 1, 2 and 5 times a power of ten; at least a thousandth.
+/// Rounds up to 1, 2 or 5 times a power of ten, and to at least a thousandth.
 fn round_step(least: f64) -> f64 {
     let mut power = 1e-3;
     while power < 1e15 {
@@ -153,17 +151,17 @@ fn round_step(least: f64) -> f64 {
     power
 }
 
-/// Whole decades of time around the values to show.
+/// Logarithmic axis over whole decades of time.
 pub(crate) struct TimeAxis {
     first: u32,
     last: u32,
 }
 
 impl TimeAxis {
-    /// Makes an axis that holds these times; 0 counts as 1 ns.
+    /// Creates an axis that covers these times; 0 counts as 1 ns.
     pub(crate) fn new(min_ns: u64, max_ns: u64) -> Self {
-        // Times of a cache hit and of a stall lie six decades apart: only a logarithmic axis shows
-        // both, and whole decades give it ticks that are round.
+        // A cache hit and a stall are six decades apart. Only a logarithmic axis can show both, and
+        // whole decades give it round ticks.
         let first = min_ns.max(1).ilog10();
         let above = max_ns.max(1).ilog10();
         let whole = 10_u64.checked_pow(above) == Some(max_ns.max(1));
@@ -171,13 +169,13 @@ impl TimeAxis {
         Self { first, last: last.max(first + 1) }
     }
 
-    /// Returns a time's position in percent.
+    /// Position of a time in percent.
     pub(crate) fn at(&self, ns: u64) -> f64 {
         let decades = (ns.max(1) as f64).log10() - f64::from(self.first);
         decades / f64::from(self.last - self.first) * 100.0
     }
 
-    /// A tick at each decade.
+    /// One tick per decade.
     pub(crate) fn ticks(&self) -> Vec<Tick> {
         const UNITS: [&str; 4] = ["ns", "µs", "ms", "s"];
         let mut ticks = Vec::new();
@@ -227,12 +225,12 @@ mod tests {
         };
         let nines = ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
         assert_eq!(texts(&keep_apart(labels(&nines))), "50 %|90 %|99 %|99.9 %|99.9999 %");
-        // Of eight decades the last keeps its label, and the one before it doesn't.
+        // Out of eight decades, the last keeps its label and the one before it loses it.
         let decades = TimeAxis::new(10, 100_000_000).ticks();
         let decades: Vec<&str> = decades.iter().map(|(_, label)| label.as_str()).collect();
         let kept = keep_apart(labels(&decades));
         assert_eq!(texts(&kept), "10 ns|1 µs|10 µs|1 ms|100 ms");
-        // What has room stays, and so do two that have none.
+        // Labels that fit all stay. The first and last stay even if they do not fit.
         assert_eq!(keep_apart(labels(&["0", "20", "40", "60"])).len(), 4);
         assert_eq!(keep_apart(labels(&[&"x".repeat(40), &"y".repeat(40)])).len(), 2);
     }

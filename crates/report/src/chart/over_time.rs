@@ -1,7 +1,7 @@
-//! Figures over time as pictures for pages.
+//! Pictures of values over time, for pages.
 //!
-//! [`OverTime`] is the principal type: lines of points, over the time of a replay or of a trace.
-//! Times stand on a logarithmic axis, counts on one from 0.
+//! [`OverTime`] is the principal type: lines of points over the duration of a replay or trace.
+//! Times have a logarithmic axis, counts a linear one from 0.
 
 use model::units::Nanos;
 
@@ -10,64 +10,62 @@ use super::{
     even_ticks,
 };
 
-/// More points of a line would hide one another on a phone.
+/// Maximum number of points per line; more would hide each other on a phone.
 const POINTS_MAX: usize = 40;
 
-/// The scale of the values.
+/// Scale of the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Times in nanoseconds.
     Times,
-    /// Numbers from 0 on.
+    /// Numbers from 0.
     Counts,
 }
 
-/// A picture of values over time.
+/// Picture of values over time.
 #[derive(Debug)]
 pub struct OverTime {
-    /// Its name in links; unique in the page.
+    /// Anchor for links; unique within the page.
     pub id: String,
-    /// The title of the picture.
     pub title: String,
-    /// The scale of the values.
     pub scale: Scale,
-    /// Lines, of which only as many are drawn as there are colours.
+    /// Lines. Only as many are drawn as there are colors.
     pub lines: Vec<TimeLine>,
-    /// An instant to mark.
+    /// Time to mark.
     pub event: Option<Event>,
-    /// How to read it.
+    /// Explanations below the picture.
     pub notes: Vec<String>,
 }
 
-/// An instant with its name.
+/// Named point in time.
 #[derive(Debug)]
 pub struct Event {
-    /// Nanoseconds from the beginning.
+    /// Nanoseconds since the beginning.
     pub at_ns: u64,
-    /// The label of the mark.
+    /// Label of the mark.
     pub name: String,
 }
 
-/// A line of a picture.
+/// Line of a picture.
 #[derive(Debug)]
 pub struct TimeLine {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its points in the order of time.
+    /// Points in order of time.
     pub points: Vec<TimePoint>,
 }
 
-/// A value at a time.
+/// Value at a point in time.
 #[derive(Clone, Copy, Debug)]
 pub struct TimePoint {
-    /// Nanoseconds from the beginning.
+    /// Nanoseconds since the beginning.
     pub at_ns: u64,
     /// Nanoseconds or a count.
     pub value: u64,
 }
 
 impl OverTime {
-    /// Draws it; `None` where there is nothing to draw.
+    /// Draws the picture; `None` if there is nothing to draw.
     pub fn picture(mut self) -> Option<Picture> {
         let (mut end_ns, mut least, mut most) = (0, u64::MAX, 0);
         for line in &mut self.lines {
@@ -121,7 +119,7 @@ impl OverTime {
     }
 }
 
-/// The vertical axis.
+/// Vertical axis.
 enum Values {
     Times(TimeAxis),
     Counts(f64),
@@ -157,7 +155,7 @@ impl Values {
     }
 }
 
-/// Leaves the largest of each few points, so that no stall gets lost.
+/// Keeps only the largest of every few points, so that no stall is lost.
 fn thin_out(points: &mut Vec<TimePoint>) {
     let each = points.len().div_ceil(POINTS_MAX);
     if each <= 1 {

@@ -1,8 +1,8 @@
-//! A plot as inline SVG: lines with marks over two axes, and a legend below.
+//! Plot as inline SVG: lines with marks over two axes, and a legend below.
 //!
 //! [`Plot`] is the principal type. As in `chart`, horizontal positions are percentages and vertical
-//! ones pixels, so that text keeps its size on a phone; a line is therefore drawn piece by piece.
-//! Series differ in colour, mark and dashes: colour never tells them apart alone.
+//! ones pixels, so that text keeps its size on a phone. Lines are therefore drawn segment by
+//! segment. Series differ in color, mark and dashes, so that color is never the only distinction.
 
 use std::collections::BTreeSet;
 
@@ -12,27 +12,29 @@ use super::axis::{Label, Tick, keep_apart};
 use super::{ARROW_UP, ChartText, Picture, cut, percent, shape};
 use crate::text_grid::wrap;
 
-/// So many series are distinguished by eye.
+/// Maximum number of series that can be told apart by eye.
 pub(crate) const SERIES_MAX: usize = 6;
 /// Pixels above the highest value, for the labels of the axis.
 const TOP: f64 = 18.0;
-/// Height of the ground.
+/// Height of the plot area.
 const GROUND: f64 = 200.0;
-/// Pixels below it for the axis.
+/// Pixels below the plot area for the axis.
 const AXIS: f64 = 38.0;
-/// Pixels of a line of the legend.
+/// Pixels per line of the legend.
 const LINE: f64 = 19.0;
-/// Percent of the width that are left free: for the labels of the vertical axis, and for marks at
-/// the right end.
+/// Percent of the width kept free, on the left for the labels of the vertical axis, on the right
+/// for marks at the edge.
 const LEFT: f64 = 13.0;
 const RIGHT: f64 = 3.0;
-/// So near to the right, in percent, half the text of a tick would not fit on a phone.
+/// Distance from the right edge, in percent, within which a centered tick label would not fit on a
+/// phone.
 const EDGE: f64 = 5.0;
-/// Characters of a line of a name that fit on a phone, and lines of it.
+/// Maximum number of characters in a line of a name that fit on a phone, and maximum number of
+/// lines.
 const NAME_MAX: usize = 46;
 const NAME_LINES_MAX: usize = 3;
 
-/// The mark of each series.
+/// Mark of each series.
 const MARKS: [&str; SERIES_MAX] = [
     "M-4,0 a4,4 0 1,0 8,0 a4,4 0 1,0 -8,0 Z",
     "M-5,0 L0,-5 L5,0 L0,5 Z",
@@ -42,44 +44,43 @@ const MARKS: [&str; SERIES_MAX] = [
     "M-5,-4 L0,5 L5,-4 Z",
 ];
 
-/// A cross, and a ring around one: no series has a mark that looks like them.
+/// A cross, and a ring around a cross. Neither looks like the mark of any series.
 const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
 const RING_WITH_CROSS: &str = "M-5.5,0 a5.5,5.5 0 1,0 11,0 a5.5,5.5 0 1,0 -11,0 Z M-3,-3 L3,3 \
                                M-3,3 L3,-3";
 
-/// The content of a line plot.
+/// Content of a line plot.
 pub(crate) struct Plot {
-    /// The subject of the plot.
     pub about: ChartText,
     /// Ticks of the horizontal axis, in percent.
     pub x_ticks: Vec<Tick>,
-    /// The name below the x axis.
+    /// Name below the horizontal axis.
     pub x_name: String,
-    /// Ticks of the vertical axis, in percent of its height.
+    /// Ticks of the vertical axis, in percent of the height.
     pub y_ticks: Vec<Tick>,
-    /// The position of an event in percent of the width, and its label.
+    /// Position in percent and label of an event.
     pub upright: Option<(f64, String)>,
-    /// The lines, at most [`SERIES_MAX`].
+    /// Lines, at most [`SERIES_MAX`].
     pub series: Vec<Series>,
 }
 
-/// A line of the plot.
+/// Line of a plot.
 pub(crate) struct Series {
-    /// The name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its points, from left to right.
+    /// Points from left to right.
     pub dots: Vec<Dot>,
-    /// Lines lead from one to the next, except to points that say nothing of the line.
+    /// True if the points are connected, except for points that do not belong to the line.
     pub is_joined: bool,
 }
 
-/// The use that a point is good for, which decides its mark.
+/// What a point is good for, which determines its mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DotKind {
-    /// It counts: the mark of its series.
+    /// Usable: the mark of its series.
     #[default]
     Counts,
-    /// The client was at its own limit: an unfilled mark.
+    /// The client was at its limit: an unfilled mark.
     ClientLimited,
     /// The load was not sustained, or a trial failed: a cross.
     NotSustained,
@@ -88,7 +89,6 @@ pub(crate) enum DotKind {
 }
 
 impl DotKind {
-    /// Puts both reasons together.
     pub(crate) const fn new(is_sustained: bool, is_client_limited: bool) -> Self {
         match (is_sustained, is_client_limited) {
             (true, false) => Self::Counts,
@@ -98,12 +98,12 @@ impl DotKind {
         }
     }
 
-    /// Whether a line may lead to the point.
+    /// Returns true if the line may pass through the point.
     const fn is_on_line(self) -> bool {
         matches!(self, Self::Counts | Self::ClientLimited)
     }
 
-    /// The classes and the shape of its mark in a series.
+    /// CSS classes and shape of the mark in a series.
     fn mark(self, number: usize) -> (String, &'static str) {
         match self {
             Self::Counts => (format!("mark s{number}"), MARKS[number]),
@@ -113,7 +113,7 @@ impl DotKind {
         }
     }
 
-    /// The shape in the legend, and what it says; nothing for points that count.
+    /// Shape and text in the legend; `None` for usable points.
     const fn legend(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Counts => None,
@@ -126,23 +126,22 @@ impl DotKind {
     }
 }
 
-/// A point of a line; positions are percentages of the axes.
+/// Point of a line. Positions are percentages of the axes.
 pub(crate) struct Dot {
     /// From the left.
     pub x: f64,
-    /// The distance from the bottom, in percent.
+    /// From the bottom.
     pub y: f64,
-    /// The ends of its interval, from below.
+    /// Ends of the interval, measured from the bottom.
     pub reach: Option<(f64, f64)>,
-    /// The trials behind it, from below.
+    /// Trials behind the point, measured from the bottom.
     pub trials: Vec<f64>,
-    /// The use that it is good for.
     pub standing: DotKind,
-    /// The description in words.
+    /// Description in words.
     pub text: String,
 }
 
-/// Describes lines for readers who don't see them: each name with its points.
+/// Describes the lines for screen readers: each name with its points.
 pub(crate) fn describe_series(series: &[Series]) -> String {
     let mut described = Vec::new();
     for line in series {
@@ -156,8 +155,8 @@ pub(crate) fn describe_series(series: &[Series]) -> String {
 }
 
 impl Series {
-    /// Its name as the legend has it: what tells series apart may stand at its end, so it is not
-    /// cut short but where even a third line would not hold it.
+    /// Name in the legend. The distinguishing part may be at its end, so it is wrapped, and
+    /// truncated only if it does not fit into three lines.
     fn lines(&self) -> Vec<String> {
         let unbroken = self.name.replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
         let mut lines = wrap(&unbroken, NAME_MAX);
@@ -172,7 +171,7 @@ impl Series {
 impl Plot {
     /// Draws the plot with its legend.
     pub(crate) fn picture(self, caption: String, notes: Vec<String>) -> Picture {
-        // The legend lies below the ground, so its lines decide the height.
+        // The legend is below the plot area, so its lines determine the height.
         let mut lines = self.standings().len();
         for series in &self.series {
             lines += series.lines().len();
@@ -181,7 +180,7 @@ impl Plot {
         Picture { id: self.about.id, caption, svg, notes }
     }
 
-    /// Draws the plot alone, as one of several that share a legend.
+    /// Draws the plot without a legend, as one of several that share one.
     pub(crate) fn panel(&self) -> Markup {
         self.draw(0.0, &Markup::default())
     }
@@ -207,7 +206,7 @@ impl Plot {
         }
     }
 
-    /// The kinds of points besides those that count, each once: they need a legend.
+    /// Kinds of points, apart from usable ones, that need a legend entry.
     fn standings(&self) -> BTreeSet<DotKind> {
         let mut standings = BTreeSet::new();
         for dot in self.series.iter().flat_map(|series| &series.dots) {
@@ -236,7 +235,7 @@ impl Plot {
         }
     }
 
-    /// The line that marks an event, its name towards the middle.
+    /// Line that marks an event, with its name on the side of the center.
     fn marked(&self) -> Markup {
         html! {
             @if let Some((at, name)) = &self.upright {
@@ -247,7 +246,7 @@ impl Plot {
         }
     }
 
-    /// The labels of the vertical axis, over the lines: they lie on the ground.
+    /// Labels of the vertical axis, drawn over the lines.
     fn scale(&self) -> Markup {
         html! {
             @for (at, label) in &self.y_ticks {
@@ -260,7 +259,7 @@ impl Plot {
         let mut above = 0;
         let mut entries = Vec::new();
         for series in &self.series {
-            // A long name takes several lines; the mark stands beside the first of them.
+            // A long name takes several lines; its mark is next to the first.
             let lines = series.lines();
             let base = TOP + GROUND + AXIS + LINE * (above as f64 + 0.7);
             above += lines.len();
@@ -291,7 +290,7 @@ impl Plot {
     }
 }
 
-/// Draws the line and the mark of a series, for a legend of several plots.
+/// Line and mark of a series, for a legend shared by several plots.
 pub(crate) fn key(number: usize) -> Markup {
     html! {
         svg width="28" height="14" aria-hidden="true" {
@@ -336,7 +335,7 @@ fn draw_line(number: usize, series: &Series) -> Markup {
     }
 }
 
-/// The labels of ticks: below their lines, but for what would leave the picture.
+/// Places tick labels below their lines, except for those that would extend beyond the picture.
 fn place_labels(ticks: &[Tick]) -> Vec<Label> {
     let mut labels = Vec::new();
     for (at, text) in ticks {

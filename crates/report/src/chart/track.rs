@@ -1,7 +1,7 @@
-//! A track of a time series: lines over a time that all tracks of a picture share.
+//! Track of a timeline: lines over a time axis that all tracks of a picture share.
 //!
-//! [`Track`] is the principal type. The ground of a track is stretched to the width of the picture;
-//! its label above it is not. A track begins at 0 and says its largest value, or has an axis of
+//! [`Track`] is the principal type. The drawing area is stretched to the width of the picture; the
+//! label above it is not. A track starts at 0 and states its largest value, or has an axis of
 //! times.
 
 use std::fmt::Write as _;
@@ -10,41 +10,40 @@ use maud::{Markup, PreEscaped, html};
 
 use super::axis::TimeAxis;
 
-/// The ground, in its own units: it is stretched.
+/// Width of the drawing area in its own units, because it is stretched.
 const WIDTH: f64 = 1_000.0;
-/// Pixels of the label above a track, of the names of its lines and the topmost label of its axis
-/// below that, and below the track.
+/// Pixels for the label above a track, for the line names and topmost axis label below it, and
+/// below the track.
 const LABEL: f64 = 18.0;
 const NAMES: f64 = 27.0;
 const GAP: f64 = 8.0;
-/// Labels of an axis whose base lines are nearer to each other, in pixels, would overlap.
+/// Distance in pixels between baselines below which axis labels would overlap.
 const APART: f64 = 13.0;
 
-/// One track of a timeline.
 #[derive(Default)]
 pub(crate) struct Track {
-    /// The name of the quantity, with its largest value.
+    /// Name of the quantity, with its largest value.
     pub label: String,
-    /// Each line: the end of each interval in nanoseconds, and the value in it.
+    /// Each line as pairs of interval end in nanoseconds and value.
     pub lines: Vec<Vec<(u64, f64)>>,
-    /// Times that stand out: begin and length in nanoseconds, and why.
+    /// Highlighted spans: start and length in nanoseconds, and the reason.
     pub bands: Vec<(u64, u64, String)>,
-    /// The value at its top.
+    /// Value at the top.
     pub most: f64,
-    /// The axis of a track of times, whose values are nanoseconds; in place of `most`.
+    /// Axis of a track whose values are times in nanoseconds; replaces `most`.
     pub times: Option<TimeAxis>,
-    /// The names of lines of several kinds; empty where all are of one.
+    /// Names of the lines if they are of different kinds; empty otherwise.
     pub names: Vec<&'static str>,
-    /// Pixels of its ground.
+    /// Height of the drawing area in pixels.
     pub height: f64,
 }
 
-/// How lines of several kinds are dashed, for their legend.
+/// Dash styles in the legend.
 const DASHES: [&str; 3] = ["—", "- -", "···"];
 
 impl Track {
-    /// Draws tracks below each other, over the time up to `ends_ns`; returns the pixel below them,
-    /// too.
+    /// Draws tracks below each other, over the time up to `ends_ns`. Also returns the total height
+    /// in pixels.
     pub(crate) fn draw_all(tracks: &[Self], ends_ns: u64) -> (Markup, f64) {
         let mut top = 0.0;
         let mut drawn = String::new();
@@ -55,7 +54,7 @@ impl Track {
         (PreEscaped(drawn), top)
     }
 
-    /// Draws it with its top at a pixel.
+    /// Draws the track with its top at the given pixel.
     fn draw(&self, top: f64, ends_ns: u64) -> Markup {
         let (height, ground) = (self.height, top + self.head());
         html! {
@@ -90,13 +89,12 @@ impl Track {
         }
     }
 
-    /// The pixels above its ground.
+    /// Pixels above the drawing area.
     const fn head(&self) -> f64 {
         if self.names.is_empty() { LABEL } else { LABEL + NAMES }
     }
 
-    /// The labels of its axis that have room below each other, the topmost first, each with the
-    /// pixel of its base line.
+    /// Axis labels that fit below each other, topmost first, with the pixel of each baseline.
     fn labels(&self) -> Vec<(f64, String)> {
         let mut labels: Vec<(f64, String)> = Vec::new();
         for (at, label) in self.ticks().into_iter().rev() {
@@ -115,9 +113,10 @@ impl Track {
         }
     }
 
-    /// The pixel of a position in percent of the height, from the top.
+    /// Pixel from the top for a position in percent of the height.
     fn y_of(&self, at: f64) -> f64 {
-        // Four pixels are left free above the largest value, or its line would be half cut off.
+        // Keep four pixels free at the top, so that the line of the largest value is not cut in
+        // half.
         self.height - at.clamp(0.0, 100.0) / 100.0 * (self.height - 4.0)
     }
 
@@ -125,8 +124,8 @@ impl Track {
         format!("{:.1}", self.y_of(at))
     }
 
-    /// A value holds for its whole interval: the line goes in steps. It is interrupted where no op
-    /// ended, because then nothing was timed.
+    /// Draws the line in steps, because a value applies to its whole interval. The line is
+    /// interrupted if no op completed in an interval, because then nothing was timed.
     fn steps(&self, line: &[(u64, f64)], ends_ns: u64) -> String {
         let mut path = String::new();
         let (mut begins_ns, mut is_drawn) = (0, false);
@@ -139,7 +138,7 @@ impl Track {
             if is_timed {
                 let (begin, end) = (x_position(begins_ns, ends_ns), x_position(*at_ns, ends_ns));
                 let start = if is_drawn { " V".to_owned() } else { format!("M{begin},") };
-                // Writing to a string can't fail.
+                // Writing to a string cannot fail.
                 let _ = write!(path, "{start}{:.1} H{end}", self.y_of(at));
             }
             (begins_ns, is_drawn) = (*at_ns, is_timed);
@@ -164,7 +163,7 @@ mod tests {
     fn interrupts_line_without_ops() {
         let line = [(25, 1_000.0), (50, 0.0), (75, 0.0), (100, 1_000_000.0)];
         assert_eq!(times(1_000_000).steps(&line, 100), "M0.0,72.0 H250.0M750.0,4.0 H1000.0");
-        // A rate of nothing is a rate.
+        // A rate of 0 is still a rate.
         let rate = Track { most: 10.0, height: 24.0, ..Track::default() };
         assert_eq!(rate.steps(&[(50, 0.0), (100, 10.0)], 100), "M0.0,24.0 H500.0 V4.0 H1000.0");
     }

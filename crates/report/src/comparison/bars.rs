@@ -1,8 +1,8 @@
-//! The pictures of a comparison: a bar for each ratio, with its interval, the largest loss first.
+//! Pictures of a comparison: a bar for each ratio with its interval, largest regression first.
 //!
-//! One picture for each measure, all with the same rows in the same order. Bars begin at 1, no
-//! change; the axis is logarithmic, so that twice as much is as long as half of it. A bound is a
-//! line across all bars. A word says what a colour does.
+//! There is one picture per measure, all with the same rows in the same order. Bars start at 1,
+//! which is no change. The axis is logarithmic, so that doubling and halving have the same length.
+//! A line across all bars marks a bound. Each color is explained by a word.
 
 use maud::{Markup, html};
 
@@ -14,19 +14,20 @@ use crate::chart::{
 };
 use crate::text_grid::wrap;
 
-/// So many bars of a measure are drawn; the table has them all.
+/// Maximum number of bars per measure; the table has all of them.
 const BARS_MAX: usize = 24;
-/// Characters of a name's line that fit on a phone.
+/// Maximum number of characters per line of a name that fit on a phone.
 const NAME_MAX: usize = 44;
-/// Ratios that may stand at the axis, on either side of 1.
+/// Ratios for tick labels on both sides of 1.
 const TICKS: [f64; 8] = [1.05, 1.1, 1.25, 1.5, 2.0, 4.0, 10.0, 100.0];
-/// The least distance between ticks, in percent.
+/// Minimum distance between ticks, in percent.
 const TICK_DISTANCE: f64 = 10.0;
-/// The axis reaches so far at least, and beyond its longest bar; longer intervals are cut off.
+/// Minimum reach of the axis, and its reach relative to the longest bar, as logarithms. Longer
+/// intervals are cut off.
 const REACH_MIN: f64 = 0.08;
 const REACH_BEYOND: f64 = 1.5;
 
-/// A picture for each measure that was compared.
+/// Draws a picture for each measure that was compared.
 pub(super) fn pictures(compared: &CampaignComparison) -> Vec<Picture> {
     let mut pairs: Vec<&RowPair> = compared.pairs.iter().collect();
     pairs.sort_by(|one, other| largest_loss(other).total_cmp(&largest_loss(one)));
@@ -44,7 +45,7 @@ pub(super) fn pictures(compared: &CampaignComparison) -> Vec<Picture> {
     drawn
 }
 
-/// The largest loss among the measures of a row.
+/// Largest loss among the measures of a row.
 fn largest_loss(pair: &RowPair) -> f64 {
     pair.figures.iter().map(ComparedFigure::loss).fold(f64::NEG_INFINITY, f64::max)
 }
@@ -103,7 +104,7 @@ fn ratio_strip(pair: &RowPair, figure: &ComparedFigure, axis: &RatioAxis) -> Str
     Strip { name, value, lines, marks: ratio_marks(figure, class, axis) }
 }
 
-/// The colour of a bar, and what it means.
+/// CSS class of a bar, and the word that explains its color.
 fn class_and_word(figure: &ComparedFigure) -> (&'static str, &'static str) {
     match figure.change_for_sure() {
         _ if figure.is_regression() => ("bar worse", "regression"),
@@ -125,7 +126,7 @@ fn ratio_marks(figure: &ComparedFigure, class: &str, axis: &RatioAxis) -> Markup
             @if axis.shows(end) {
                 line.whisker x1=(percent(axis.at(end))) x2=(percent(axis.at(end))) y1="-4" y2="4" {}
             } @else {
-                // An interval that goes on beyond the axis has no end there.
+                // An interval that extends beyond the axis has no end mark there.
                 (shape(axis.at(end), "arrow", arrow))
             }
         }
@@ -137,9 +138,9 @@ fn ratio_marks(figure: &ComparedFigure, class: &str, axis: &RatioAxis) -> Markup
     }
 }
 
-/// From the largest fall to the largest rise of a ratio, logarithmic, with 1 in its middle.
+/// Logarithmic axis that covers the largest change in either direction, with 1 in the middle.
 struct RatioAxis {
-    /// The logarithm at either end.
+    /// Logarithm at either end.
     reach: f64,
 }
 
@@ -148,7 +149,8 @@ impl RatioAxis {
         let mut reach = REACH_MIN;
         for (_, figure) in figures {
             reach = reach.max(figure.comparison.ratio.ln().abs());
-            // A rate that may be lost altogether has its bound at 0, which is on no axis.
+            // A rate that may drop to nothing has a bound of 0, which a logarithmic axis cannot
+            // show.
             if let Some(bound) = figure.worst_ratio()
                 && bound > 0.0
             {
@@ -158,19 +160,19 @@ impl RatioAxis {
         Self { reach: reach * REACH_BEYOND }
     }
 
-    /// The position of a ratio, in percent; what is beyond lies at an end.
+    /// Position of a ratio in percent, clamped to the axis.
     fn at(&self, ratio: f64) -> f64 {
         let share = ratio.max(f64::MIN_POSITIVE).ln() / self.reach;
         50.0 + 50.0 * share.clamp(-1.0, 1.0)
     }
 
-    /// Says whether a ratio is within the axis; others are drawn at its ends.
+    /// Returns true if a ratio is within the axis; others are drawn at its ends.
     fn shows(&self, ratio: f64) -> bool {
         let at = self.at(ratio);
         at > 0.0 && at < 100.0
     }
 
-    /// 1 in the middle, and round ratios on both sides as far as there is room.
+    /// Ticks at 1 in the middle and at round ratios on both sides as space allows.
     fn ticks(&self) -> Vec<Tick> {
         let mut ratios = vec![1.0];
         let mut last = 50.0;
@@ -202,7 +204,7 @@ mod tests {
         assert!((axis.at(1.0) - 50.0).abs() < 1e-9);
         assert!((axis.at(2.0) - 75.0).abs() < 1e-9 && (axis.at(0.5) - 25.0).abs() < 1e-9);
         assert!(axis.shows(2.0) && !axis.shows(9.0) && !axis.shows(0.1) && !axis.shows(0.0));
-        // What is beyond is cut off, and 0 is no accident.
+        // Ratios beyond the axis are clamped, including 0.
         assert!((axis.at(9.0) - 100.0).abs() < 1e-9 && axis.at(0.0).abs() < 1e-9);
         let labels: Vec<String> = axis.ticks().into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["0.25", "0.5", "0.67", "1", "1.5", "2", "4"]);

@@ -1,9 +1,9 @@
-//! Decides what the caveats of two rows leave of a comparison between them.
+//! Determines how caveats restrict the comparison of two rows.
 //!
-//! [`Reservations`] is the principal type. Two kinds of caveats limit a verdict. Some say that the
-//! trials are not independent draws around one median; then only a large difference counts, see
-//! [`Comparison::is_doubted`]. Others say that a side measured a cache instead of the target; that
-//! side can't come out ahead. Rows with an invalid caveat never get here.
+//! [`Reservations`] is the principal type. Two kinds of caveats restrict a verdict. Some mean that
+//! the trials are not independent samples around one median, so only a large difference counts, see
+//! [`Comparison::is_doubted`]. Others mean that a side measured a cache instead of the target, so
+//! that side cannot come out ahead. Rows with an invalid caveat never get here.
 
 use model::CaveatCode;
 use stats::{Barred, Comparison};
@@ -11,7 +11,7 @@ use stats::{Barred, Comparison};
 use super::Measure;
 use crate::humanize;
 
-/// Caveats of trials that scatter, move together, or were slowed down by something else.
+/// Caveats of trials that vary, change together, or were slowed down by something else.
 const DOUBTS: [CaveatCode; 9] = [
     CaveatCode::ProcessorContention,
     CaveatCode::NotSteady,
@@ -24,17 +24,17 @@ const DOUBTS: [CaveatCode; 9] = [
     CaveatCode::NotQuiet,
 ];
 
-/// The limits that caveats put on the comparison of a pair of rows.
+/// Restrictions that caveats put on the comparison of a pair of rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reservations {
     /// Caveats of either side that make intervals and rank tests unreliable.
     pub doubts: Vec<CaveatCode>,
-    /// For each side, the caveat that says that its figures are those of a cache.
+    /// For each side, the caveat that its results come from a cache.
     pub cached: [Option<CaveatCode>; 2],
 }
 
 impl Reservations {
-    /// Collects what the caveats of both sides have to say.
+    /// Collects the restrictions from the caveats of both sides.
     pub(crate) fn new(before: &[CaveatCode], after: &[CaveatCode]) -> Self {
         let mut doubts = Vec::new();
         for code in DOUBTS {
@@ -45,7 +45,7 @@ impl Reservations {
         Self { doubts, cached: [cached(before, after), cached(after, before)] }
     }
 
-    /// Applies the limits to the comparison of one measure.
+    /// Applies the restrictions to the comparison of one measure.
     pub(crate) fn apply(&self, measure: Measure, comparison: &mut Comparison) {
         comparison.is_doubted = !self.doubts.is_empty();
         let [before, after] = self.cached.map(|code| code.is_some());
@@ -56,12 +56,12 @@ impl Reservations {
         };
     }
 
-    /// Returns true if only a cache may keep the second side as fast as the first.
+    /// Returns true if the second side may only be as fast as the first because of a cache.
     pub(crate) const fn flatters_after(&self) -> bool {
         self.cached[1].is_some() && self.cached[0].is_none()
     }
 
-    /// Describes what keeps the pair from a verdict, within a sentence; `None` if nothing does.
+    /// Describes what prevents a verdict, as part of a sentence; `None` if nothing does.
     pub(crate) fn reason(&self) -> Option<String> {
         let mut parts = Vec::new();
         let names = ["before", "after"];
@@ -95,14 +95,14 @@ impl Reservations {
     }
 }
 
-/// Finds the caveat that says that a side's figures are those of a cache.
+/// Returns the caveat that a side's results come from a cache.
 fn cached(own: &[CaveatCode], other: &[CaveatCode]) -> Option<CaveatCode> {
     for code in [CaveatCode::Cached, CaveatCode::MixedTrials] {
         if own.contains(&code) {
             return Some(code);
         }
     }
-    // The server's memory is part of the server, so two sides that both use it are alike.
+    // The server's memory is part of the server, so this does not matter if both sides use it.
     let code = CaveatCode::ServerCached;
     if own.contains(&code) && !other.contains(&code) { Some(code) } else { None }
 }

@@ -1,8 +1,8 @@
-//! Two load curves beside each other, where both campaigns drew some.
+//! Compares two load curves, if both campaigns measured curves.
 //!
-//! [`CurvePair`] is the principal type: a curve before and after. Its rows are load points of one
-//! trial each, of which no row can be compared alone; all of them together say whether the server
-//! is slower, and whether it sustains less. Numbers come from [`stats::curve`].
+//! [`CurvePair`] is the principal type: a curve before and after. Its rows are load points with one
+//! trial each, so no row can be compared on its own. Together, they show whether the server became
+//! slower and whether it sustains less. Numbers come from [`stats::curve`].
 
 use std::collections::BTreeSet;
 
@@ -21,39 +21,38 @@ use crate::humanize;
 use crate::question::curve::{self, NamedCurve};
 use crate::table::{Row, Sheet};
 
-/// A curve of each side.
+/// Curve that exists on both sides.
 pub struct CurvePair {
-    /// Target and workload, and settings that tell it from others.
+    /// Target, workload, and the settings that distinguish it from others.
     pub name: String,
-    /// The comparison of both curves.
     pub compared: CurvesCompared,
     curves: [Curve; 2],
     /// Settings that differ, with both values.
     differing: Vec<String>,
-    /// By how much the peak may fall, and times may rise, as shares.
+    /// How much the peak may fall and times may rise, as shares.
     bounds: [Option<f64>; 2],
 }
 
-/// A figure of a pair that may have a bound.
+/// Result of a pair that may have a bound.
 pub(crate) struct Check {
     /// `peak` or `response-time`.
     pub name: &'static str,
-    /// The outcome, with its bound.
+    /// Outcome, including the bound.
     pub why: String,
-    /// It got worse by more than its bound.
+    /// True if it got worse by more than its bound.
     pub is_regression: bool,
-    /// It has a bound, and the figures don't show whether that is kept.
+    /// True if it has a bound and the data cannot tell whether it is met.
     pub is_undecidable: bool,
 }
 
-/// A curve of one side.
+/// Curve on one side.
 struct Side {
     named: NamedCurve,
     settings: BTreeSet<(&'static str, String)>,
 }
 
-/// Pairs the curves of two selections, where both are of campaigns that drew curves; searches for a
-/// bound try loads of their own.
+/// Pairs the curves of two selections, if both campaigns measured curves. Searches for a bound do
+/// not count, since they choose their own loads.
 pub(super) fn pair_curves(
     sides: [Selection<'_>; 2],
     rules: &ComparisonRules,
@@ -67,9 +66,9 @@ pub(super) fn pair_curves(
     if first.is_empty() || second.is_empty() {
         return None;
     }
-    // Names have the settings that vary within a side: two campaigns that differ in a setting name
-    // their only curve differently, and it is still the pair that was meant.
-    // Curves that are alone on their sides need no common name.
+    // Names include the settings that vary within a side, so two campaigns that differ in a setting
+    // give their only curve different names. It is still the intended pair, so a single curve on
+    // each side needs no common name.
     let are_alone = first.len() == 1 && second.len() == 1;
     let mut left_out = Vec::new();
     let mut pairs = Vec::new();
@@ -97,7 +96,7 @@ fn only_before(side: &Side) -> LeftOut {
     LeftOut { name: side.named.name.clone(), why, matters: true, matched: false, pairing: None }
 }
 
-/// Returns the entry for a curve that only the second side has; it can't have got worse.
+/// Returns the entry for a curve that exists only on the second side and so cannot have got worse.
 fn only_after(side: &Side) -> LeftOut {
     let why = "only after".to_owned();
     LeftOut { name: side.named.name.clone(), why, matters: false, matched: false, pairing: None }
@@ -120,7 +119,7 @@ fn side_curves(side: Selection<'_>, request: &CurveRequest, omitted: &[&str]) ->
     }
     let mut curves = Vec::new();
     for named in curve::curves(&sheet, chosen.iter().copied(), request, omitted) {
-        // Load points of a curve differ in omitted settings alone: the first has the rest.
+        // Load points of a curve differ only in omitted settings, so the first has all others.
         let mut settings = BTreeSet::new();
         if let Some(row) = chosen.iter().find(|row| sheet.name_without(row, omitted) == named.name)
         {
@@ -133,7 +132,7 @@ fn side_curves(side: Selection<'_>, request: &CurveRequest, omitted: &[&str]) ->
 }
 
 impl Side {
-    /// The value of a setting, `none` where the curve has no such setting.
+    /// Value of a setting, or `none` if the curve does not have it.
     fn value_or_none(&self, name: &str) -> &str {
         for (known, value) in &self.settings {
             if *known == name {
@@ -155,7 +154,7 @@ impl CurvePair {
             let values = (before.value_or_none(name), after.value_or_none(name));
             differing.push(format!("{name} ({}, {})", values.0, values.1));
         }
-        // A curve has one response time, which keeps the strictest bound of them all.
+        // A curve has a single response time, which gets the strictest of the time bounds.
         let mut time_bound: Option<f64> = None;
         for measure in &Measure::ALL[1..] {
             if let Some(bound) = rules.bound(*measure) {
@@ -280,7 +279,7 @@ impl CurvePair {
         [("before", &self.curves[0]), ("after", &self.curves[1])]
     }
 
-    /// The peak and the response time, each held to its bound.
+    /// Checks the peak and the response time against their bounds.
     pub(crate) fn checks(&self) -> [Check; 2] {
         let compared = &self.compared;
         let [peak_bound, time_bound] = self.bounds;
@@ -292,7 +291,7 @@ impl CurvePair {
         }
         let mut time = Check::new("response-time", self.describe_times(), time_bound, "more");
         if let (Some(bound), Some(ratio)) = (time_bound, compared.time_ratio) {
-            // Unclear is what may reach beyond the bound, and not only what does so at its middle.
+            // If the outcome is unclear, the upper end of the interval decides, not its middle.
             let most = 1.0 + bound;
             time.is_regression = compared.time == Outcome::Higher && ratio.at > most;
             time.is_undecidable = compared.time == Outcome::Unclear && ratio.high > most;
@@ -300,7 +299,7 @@ impl CurvePair {
         [peak, time]
     }
 
-    /// Names of the figures that got worse by more than their bounds.
+    /// Names of the checks that got worse by more than their bounds.
     pub(crate) fn regressions(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for check in self.checks() {
@@ -311,7 +310,7 @@ impl CurvePair {
         names
     }
 
-    /// Mean response times, load by load.
+    /// Builds the table of mean response times by load.
     pub(crate) fn table(&self) -> Table {
         let columns = [
             ("offered", Role::Number),
@@ -346,7 +345,7 @@ impl CurvePair {
         }
     }
 
-    /// Both curves in one picture.
+    /// Draws both curves in one picture.
     pub(crate) fn pictures(&self) -> Vec<Picture> {
         let sides = self.sides().map(|(side, curve)| {
             let name = format!("{}, {side}", self.name);
@@ -355,7 +354,7 @@ impl CurvePair {
         curve::pictures_of_two(&self.name, &sides)
     }
 
-    /// All of it for programs; an open end is `null`.
+    /// Returns everything as JSON; an open end is `null`.
     pub(crate) fn json(&self) -> Value {
         let compared = &self.compared;
         let mut load_points = Vec::new();
@@ -397,7 +396,7 @@ impl CurvePair {
 }
 
 impl Check {
-    /// A check that finds nothing wrong, except that it can't decide on a bound that it has.
+    /// Creates a passed check, or an undecided one if it has a bound.
     fn new(name: &'static str, mut why: String, bound: Option<f64>, word: &str) -> Self {
         if let Some(bound) = bound {
             why = format!("{why}; at most {} {word}", humanize::percent(bound));
@@ -406,7 +405,7 @@ impl Check {
     }
 }
 
-/// A value with its interval for programs; an end that is not finite is `null`.
+/// Returns a value with its interval as JSON; an infinite end is `null`.
 fn between_json(known: Option<Between>) -> Value {
     let Some(known) = known else { return Value::Null };
     let high = if known.high.is_finite() { Some(known.high) } else { None };
@@ -422,7 +421,7 @@ fn format_nanos(ns: f64) -> String {
     Nanos(ns.round() as u64).to_string()
 }
 
-/// A peak with what is not sustained above it.
+/// Formats a peak, including the load that was not sustained above it.
 fn describe_peak(peak: Between) -> String {
     if peak.high.is_finite() {
         format!("{} ({} were not sustained)", format_ops(peak.at), format_ops(peak.high))

@@ -1,14 +1,14 @@
-//! A comparison as JSON.
+//! Comparison as JSON.
 //!
-//! The order and the names of the fields are those of the output, so this file is the format's
-//! reference; `schema` grows when a field changes its meaning or goes.
+//! The names and order of the fields are those of the output, so this file is the reference of the
+//! format. `schema` is incremented when a field changes its meaning or is removed.
 
 use serde::Serialize;
 use stats::Rate;
 
 use super::{CampaignComparison, ComparedFigure, ComparisonSide, Difference, RowPair};
 
-/// Version of the format: grows when a field changes its meaning or goes.
+/// Version of the format.
 const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
@@ -40,12 +40,12 @@ struct PairPart<'a> {
     trials_after: usize,
     times: Vec<TimePart>,
     caveats: Vec<&'static str>,
-    /// Why caveats limit the outcomes; absent where they don't.
+    /// How caveats restrict the outcomes; absent if they do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     reservation: Option<String>,
 }
 
-/// A measure of time: `p50`, `p99` of the response times, or `service-p50`, `service-p99`.
+/// Measure of time: `p50` and `p99` of the response times, or `service-p50` and `service-p99`.
 #[derive(Serialize)]
 struct TimePart {
     measure: &'static str,
@@ -75,7 +75,7 @@ struct LeftOutPart<'a> {
     matters: bool,
 }
 
-/// Writes the document.
+/// Renders the document.
 pub(super) fn render(compared: &CampaignComparison) -> String {
     let [before, after] = compared.sides.each_ref().map(ComparisonSide::describe);
     let mut not_compared = Vec::new();

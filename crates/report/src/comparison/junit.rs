@@ -1,7 +1,7 @@
-//! A comparison as JUnit's XML: each figure is a test, and a build server shows which one failed.
+//! Comparison as JUnit XML: each measure is a test case, so CI servers show which one failed.
 //!
-//! A figure past its bound is a failure; one that can't be held to its bound is an error, so that a
-//! suite is green exactly where the program ends with 0. Without bounds nothing can fail.
+//! A measure beyond its bound is a failure, and one that could not be checked is an error, so a
+//! suite is green exactly if the program exits with 0. Without bounds nothing can fail.
 //!
 //! **Source:** the schema of Apache Maven Surefire, `surefire-test-report-3.0.xsd`, which Jenkins,
 //! GitLab and GitHub's actions read; Extensible Markup Language 1.0, 2.2 and 2.4 (characters).
@@ -13,11 +13,11 @@ use super::{
     CampaignComparison, ComparedFigure, ComparisonRules, CurvePair, LeftOut, Measure, RowPair,
 };
 
-/// How a test ended; the text is what build servers show.
+/// Outcome of a test case, with the text that CI servers show.
 enum End {
     Passed,
     Failed(String),
-    /// It could not be decided.
+    /// Undecided.
     Broken(String),
     Skipped(String),
 }
@@ -26,11 +26,11 @@ struct Case {
     class: String,
     name: &'static str,
     end: End,
-    /// The text of the numbers.
+    /// Text with the numbers.
     out: String,
 }
 
-/// Writes the document.
+/// Renders the document.
 pub(super) fn render(compared: &CampaignComparison) -> String {
     let cases = test_cases(compared);
     let (mut failures, mut errors, mut skipped) = (0, 0, 0);
@@ -50,7 +50,7 @@ pub(super) fn render(compared: &CampaignComparison) -> String {
     let [before, after] = &compared.sides;
     let suite = escape_xml(&format!("{before} against {after}"));
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
-    // Writing to a string can't fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(out, "<testsuites name=\"dfsbench compare\" {counts}>");
     let _ = writeln!(out, "  <testsuite name=\"{suite}\" {counts}>");
     for case in &cases {
@@ -119,7 +119,7 @@ fn curve_case(curve: &CurvePair, check: Check) -> Case {
 
 fn figure_case(pair: &RowPair, figure: &ComparedFigure) -> Case {
     let why = format!("{}; {}", figure.change(), figure.limit());
-    // An undecided bound is an error: a suite that is green must mean that the bounds are kept.
+    // An undecided bound is an error, because a green suite must mean that all bounds are met.
     let end = if figure.is_regression() {
         End::Failed(why)
     } else if figure.is_undecidable() {
@@ -148,7 +148,8 @@ fn figure_case(pair: &RowPair, figure: &ComparedFigure) -> Case {
     Case { class: pair.name.clone(), name: figure.measure.name(), end, out }
 }
 
-/// A row that was not compared; where there are bounds, nothing says that it keeps them.
+/// Test case of a row that was not compared. If there are bounds, it is an error, because nothing
+/// shows that the row meets them.
 fn left_out_case(row: &LeftOut, rules: &ComparisonRules) -> Case {
     let why = format!("not compared: {}", row.why);
     let end =
@@ -156,7 +157,7 @@ fn left_out_case(row: &LeftOut, rules: &ComparisonRules) -> Case {
     Case { class: row.name.clone(), name: Measure::Rate.name(), end, out: String::new() }
 }
 
-/// Text as XML may hold it: markup is escaped, and what no document may hold is replaced.
+/// Escapes markup, and replaces characters that XML does not allow.
 fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! Matches the rows of one side with those of the other, and explains rows without a partner.
+//! Matches the rows of both sides, and explains rows without a partner.
 //!
-//! [`KeyedRow`] is a row with all that it is matched by. Two rows match where their settings are
-//! the same but for those that the selections name, and for how often they were repeated. Where the
-//! selections differ, a setting that only one row has follows from what differs (`timeo` of UDP,
-//! `stable` of v3 on), and is ignored. A row that fits several others fits none.
+//! [`KeyedRow`] is a row with everything it is matched by. Two rows match if they have the same
+//! settings, except for those named by the selections and those that control repetition. If the
+//! selections differ, a setting that only one row has is a consequence of that difference (`timeo`
+//! of UDP, `stable` from v3 on) and is ignored. A row that matches several others is not paired.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,17 +18,17 @@ use crate::humanize;
 use crate::question::trial_result;
 use crate::table::{Row, Sheet};
 
-/// Settings that say how often something was done, not what.
+/// Settings that determine how often something is repeated, not what is done.
 pub(super) const REPETITION: [&str; 3] = ["discard", "until", "warmup_trials"];
 
-/// A nearest row is named by what differs, unless that is too much to be of help.
+/// Maximum number of differing settings for which the nearest row is named; more would not help.
 const DIFFERENCES_MAX: usize = 3;
 
-/// The most pairs of rows for which the nearest row is searched: beyond it there are more rows
-/// without a partner than a person reads, and the search takes quadratic time.
+/// Maximum number of pairs among which to search for nearest rows. The search is quadratic, and
+/// beyond this there are more unmatched rows than anyone reads.
 const NEAREST_PAIRS_MAX: usize = 1_000_000;
 
-/// A row with what it is matched by.
+/// Row with everything it is matched by.
 pub(super) struct KeyedRow {
     settings: BTreeMap<&'static str, String>,
     pass: Pass,
@@ -38,13 +38,13 @@ pub(super) struct KeyedRow {
 }
 
 struct Figures {
-    /// The values of each trial behind the figures.
+    /// Values of each trial behind the results.
     trials: Vec<(Measure, Vec<f64>)>,
     caveats: Vec<CaveatCode>,
 }
 
 impl KeyedRow {
-    /// The rows of a selection.
+    /// Rows of a selection.
     pub(super) fn rows(selection: Selection<'_>, omitted: &[&str]) -> Vec<Self> {
         let sheet = Sheet::from_campaign(selection.campaign);
         let mut rows = Vec::new();
@@ -72,7 +72,7 @@ impl KeyedRow {
         }
     }
 
-    /// Names of settings in which two rows differ, those in `but` aside; a setting that one of
+    /// Names of settings in which two rows differ, except those in `but`. A setting that one of
     /// them lacks counts only in a strict match.
     fn differences<'a>(&'a self, other: &'a Self, but: &[&str], by: Match) -> Vec<&'a str> {
         let mut names = Vec::new();
@@ -96,7 +96,7 @@ impl KeyedRow {
         names
     }
 
-    /// The value of a setting, `none` where the row has no such setting.
+    /// Value of a setting, or `none` if the row does not have it.
     fn value_or_none(&self, name: &str) -> &str {
         match self.settings.get(name) {
             Some(value) => value,
@@ -123,7 +123,8 @@ impl KeyedRow {
                 continue;
             };
             let medians = (median(trials), median(other));
-            // The draws have an order: each figure takes its own, whether a median exists or not.
+            // The random draws have an order, so each measure consumes its own, even if a median is
+            // missing.
             match (draws.compare(trials, other, rules.effect), medians) {
                 (Some(mut comparison), (Some(before), Some(after))) => {
                     reservations.apply(*measure, &mut comparison);
@@ -153,7 +154,7 @@ impl Figures {
         let judged = &row.judged;
         let mut trials = Vec::new();
         for measure in Measure::ALL {
-            // In a closed loop the service time is the response time.
+            // In a closed loop, the service time is the response time.
             let is_service = matches!(measure, Measure::ServiceP50 | Measure::ServiceP99);
             if is_service && judged.offered_per_s.is_none() {
                 continue;
@@ -168,7 +169,7 @@ impl Figures {
                     (_, Some(result)) => measure.time_ns(result),
                     (_, None) => None,
                 };
-                // A measure that one of the trials lacks is compared for none of them.
+                // Skip a measure altogether if one of the trials lacks it.
                 match (&mut values, value) {
                     (Some(values), Some(value)) => values.push(value),
                     _ => values = None,
@@ -188,8 +189,8 @@ impl Figures {
     }
 }
 
-/// The rows of one side by what a partner has in common with them, so that no row has to be held
-/// against all others.
+/// Rows of one side, keyed by what a partner must share, so that no row has to be compared with all
+/// others.
 struct Index<'a> {
     names: &'a [&'static str],
     rows: HashMap<Vec<Option<&'a str>>, Vec<&'a KeyedRow>>,
@@ -212,9 +213,10 @@ impl<'a> Index<'a> {
         key
     }
 
-    /// The rows that fit.
+    /// Rows that match.
     fn matching_rows(&self, row: &'a KeyedRow, but: &[&str], by: Match) -> Vec<&'a KeyedRow> {
-        // The key leaves only rows that have all common settings alike; the others decide here.
+        // Rows with the same key agree in all common settings, so only the other settings are left
+        // to check.
         let mut rows = Vec::new();
         let Some(others) = self.rows.get(&self.key(row)) else { return rows };
         for other in others {
@@ -226,16 +228,16 @@ impl<'a> Index<'a> {
     }
 }
 
-/// By which settings rows of two sides fit.
+/// Which settings must be equal for two rows to match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Match {
-    /// By all of them: one that a row lacks is a difference.
+    /// All settings; a setting that a row lacks is a difference.
     Strict,
-    /// By those that both rows have: the sides were selected by different settings.
+    /// Settings that both rows have, because the sides were selected by different settings.
     OfShared,
 }
 
-/// Names of the settings in which rows that fit are the same: of a strict match all of them, else
+/// Names of the settings that matching rows must share: all of them in a strict match, otherwise
 /// those that every row has.
 fn common_settings(sides: [&[KeyedRow]; 2], but: &[&str], by: Match) -> Vec<&'static str> {
     let mut rows_with: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -249,21 +251,21 @@ fn common_settings(sides: [&[KeyedRow]; 2], but: &[&str], by: Match) -> Vec<&'st
     rows_with.into_keys().collect()
 }
 
-/// Lays the rows side by side.
+/// Pairs the rows of both sides.
 pub(super) fn pair_rows(
     sides: [Selection<'_>; 2],
     rules: &ComparisonRules,
 ) -> (Vec<RowPair>, Vec<LeftOut>) {
     let mut ignored = selected_names(&sides);
     ignored.extend(REPETITION);
-    // Selections that differ name what is compared (proto=tcp with proto=udp): settings that exist
-    // on one side only follow from that, and don't keep rows apart.
+    // If the selections differ, they name what is compared (proto=tcp with proto=udp). Settings
+    // that exist on only one side follow from that, so they do not prevent a match.
     let by = if sides[0].only == sides[1].only { Match::Strict } else { Match::OfShared };
     let [first, second] = sides.map(|side| KeyedRow::rows(side, &ignored));
     let names = common_settings([&first, &second], &ignored, by);
     let of_first = Index::new(&first, &names);
     let of_second = Index::new(&second, &names);
-    // What is new, and may be what a missing row has become.
+    // New rows, which may be what a missing row has become.
     let mut new: Vec<&KeyedRow> = Vec::new();
     for row in &second {
         if of_first.matching_rows(row, &ignored, by).is_empty() {
@@ -289,7 +291,7 @@ pub(super) fn pair_rows(
                 }
             }
             [partner] => {
-                // A partner that fits another row, too, belongs to neither.
+                // A partner that matches another row, too, is not paired with either.
                 let rivals = of_first.matching_rows(partner, &ignored, by);
                 if rivals.len() > 1 {
                     describe_ambiguity("before", &rivals)
@@ -309,7 +311,7 @@ pub(super) fn pair_rows(
         };
         left_out.push(LeftOut { name: row.name.clone(), why, matters, matched, pairing });
     }
-    // What was not there before can't have got worse.
+    // A row that did not exist before cannot have got worse.
     for row in new {
         let why = "only after".to_owned();
         let name = row.name.clone();
@@ -318,7 +320,7 @@ pub(super) fn pair_rows(
     (pairs, left_out)
 }
 
-/// Names of the settings by which both sides were selected.
+/// Names of the settings by which the sides were selected.
 pub(super) fn selected_names<'a>(sides: &[Selection<'a>; 2]) -> Vec<&'a str> {
     let mut names = Vec::new();
     for side in sides {
@@ -329,7 +331,7 @@ pub(super) fn selected_names<'a>(sides: &[Selection<'a>; 2]) -> Vec<&'a str> {
     names
 }
 
-/// The row of the other side that is most like a row, and the few settings in which they differ.
+/// Most similar row of the other side, and the few settings in which they differ.
 fn nearest_row<'a>(
     row: &'a KeyedRow,
     others: &[&'a KeyedRow],
@@ -342,7 +344,7 @@ fn nearest_row<'a>(
             continue;
         }
         let names = row.differences(other, ignored, by);
-        // Of several that are equally near, the first.
+        // Among equally near rows, the first one wins.
         if nearest.as_ref().is_none_or(|(_, fewest)| names.len() < fewest.len()) {
             nearest = Some((other, names));
         }
@@ -363,7 +365,7 @@ fn describe_nearest(row: &KeyedRow, nearest: &KeyedRow, names: &[&str]) -> Strin
     format!("the nearest row after has {}", humanize::listed(&differences))
 }
 
-/// The settings of a row as `--where` takes them; `None` where it lacks one, or a value has a
+/// Settings of a row as an argument of `--where`; `None` if it lacks one, or if a value contains a
 /// comma.
 fn select_by(row: &KeyedRow, names: &[&str]) -> Option<String> {
     let mut settings = Vec::new();
@@ -377,7 +379,7 @@ fn select_by(row: &KeyedRow, names: &[&str]) -> Option<String> {
     Some(super::where_values(&settings))
 }
 
-/// Says that several rows would do, and what tells them apart.
+/// Explains that several rows match, and how they differ.
 fn describe_ambiguity(side: &str, rows: &[&KeyedRow]) -> String {
     let mut names = BTreeSet::new();
     for other in &rows[1..] {
@@ -401,7 +403,7 @@ fn describe_ambiguity(side: &str, rows: &[&KeyedRow]) -> String {
     )
 }
 
-/// The settings of all runs with their values, `pass` among them.
+/// Settings of all runs with their values, including `pass`.
 pub(super) fn all_settings(campaign: &Campaign) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
     for run in &campaign.runs {
@@ -413,7 +415,7 @@ pub(super) fn all_settings(campaign: &Campaign) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// Every setting of a row by its name, `pass` among them.
+/// Settings of a row by name, including `pass`.
 pub(super) fn row_settings(row: &Row<'_>) -> Vec<(&'static str, String)> {
     let mut settings = row.run.spec.settings();
     settings.push(("pass", row.judged.pass.name().to_owned()));
@@ -433,7 +435,8 @@ pub(super) fn is_chosen(row: &Row<'_>, only: &[(String, String)]) -> bool {
     true
 }
 
-/// Says whether two values are the same: tables show `64 KiB` where plans say `64KiB`.
+/// Returns true if two values are the same apart from spaces, since tables show `64 KiB` for
+/// `64KiB` in plans.
 pub fn is_same(a: &str, b: &str) -> bool {
     without_spaces(a) == without_spaces(b)
 }

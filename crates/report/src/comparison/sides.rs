@@ -1,9 +1,9 @@
-//! The two sides of a comparison: which campaign each of them is, and what changed between them.
+//! The two sides of a comparison: which campaigns they are, and what changed between them.
 //!
 //! [`ComparisonSide`] identifies a campaign by its file, date, hosts and version. A [`Difference`]
-//! is a setting or a recorded fact (kernel, server, mount options) with other values afterwards. A
-//! fact that one side lacks is unknown there, not changed; counters and facts that vary between the
-//! trials of a run are no conditions of the measurement.
+//! is a setting or recorded fact (kernel, server, mount options) whose values changed. A fact that
+//! one side lacks is unknown there rather than changed. Counters and facts that vary between the
+//! trials of a run are not conditions of the measurement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -20,10 +20,11 @@ use crate::humanize::{listed, utc};
 use crate::table::joined_campaigns::{LEADING, are_nearly_equal, is_noise};
 use crate::table::setting_number::quantity;
 
-/// Facts that are named first, since they explain most changes; then settings, then other facts.
+/// Facts to list first, since they explain most changes. They are followed by settings and then by
+/// other facts.
 const FIRST: [&str; 4] = ["kernel", "distribution", "server", "mount options"];
 
-/// Beginnings of the names of facts that are results of a trial, or that name only the place.
+/// Prefixes of facts that are results of a trial or that only identify the host.
 const RESULTS: [&str; 10] = [
     "wall time",
     "user time",
@@ -43,24 +44,24 @@ const NAMES_MAX: usize = 4;
 /// Maximum length of a value in a line.
 const VALUE_MAX: usize = 60;
 
-/// The campaign on one side of a comparison.
+/// Campaign on one side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComparisonSide {
-    /// The results file that has the campaign; `None` if it is not known.
+    /// Results file of the campaign; `None` if unknown.
     pub file: Option<String>,
     /// Key in that file.
     pub campaign: i64,
     /// Name of its plan.
     pub name: String,
-    /// When it started, in milliseconds since 1970 UTC.
+    /// Start time, in milliseconds since 1970 UTC.
     pub started_unix_ms: u64,
-    /// The hosts that it ran on.
+    /// Hosts that it ran on.
     pub hosts: Vec<String>,
     /// Locations of its targets.
     pub targets: Vec<String>,
     /// Version of dfsbench that measured it.
     pub tool_version: String,
-    /// The selection of its rows, as `--where` takes it; empty if all of them are compared.
+    /// Selection of its rows as an argument of `--where`; empty if all are compared.
     pub selected: String,
 }
 
@@ -85,7 +86,7 @@ impl ComparisonSide {
         }
     }
 
-    /// Returns the line that identifies it: file, campaign, date, hosts, version and selection.
+    /// Identifies the side on one line: file, campaign, date, hosts, version and selection.
     pub fn describe(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.file.clone());
@@ -115,19 +116,17 @@ impl Display for ComparisonSide {
     }
 }
 
-/// A setting or a fact with other values afterwards.
+/// Setting or fact whose values changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Its name, with the hosts or targets that it was read at: `kernel of server`.
+    /// Name, with the hosts or targets it was read from: `kernel of server`.
     pub name: String,
-    /// The values before.
     pub before: String,
-    /// The values afterwards.
     pub after: String,
 }
 
 impl Difference {
-    /// Writes it in a line; of lists of options only those that differ.
+    /// Formats the difference on one line. For lists of options, only those that differ are shown.
     pub fn line(&self) -> String {
         let (before, after) = differing_options(&self.before, &self.after);
         format!("{}: {} → {}", self.name, cut(&before, VALUE_MAX), cut(&after, VALUE_MAX))
@@ -143,10 +142,10 @@ enum FactOrigin<'a> {
     Named(&'a str),
 }
 
-/// Where a fact was read, and its name.
+/// Origin and name of a fact.
 type FactKey<'a> = (FactOrigin<'a>, &'a str);
 
-/// Finds the settings and facts with other values on the second side, the most telling first.
+/// Finds settings and facts whose values changed, most relevant first.
 pub(super) fn differences(sides: [Selection<'_>; 2]) -> Vec<Difference> {
     let runs = sides.map(chosen_runs);
     let has_one_target = runs.iter().all(|runs| {
@@ -163,7 +162,7 @@ pub(super) fn differences(sides: [Selection<'_>; 2]) -> Vec<Difference> {
             continue;
         }
         let all: Vec<_> = before.iter().chain(after).map(|one| Some((*one).to_owned())).collect();
-        // A number without a unit may be a version, of which no two are nearly equal.
+        // A number without a unit may be a version, and no two versions are nearly equal.
         let have_units = before.iter().chain(after).all(|value| value.contains(' '));
         if have_units && are_nearly_equal(name, &all) {
             continue;
@@ -188,16 +187,16 @@ pub(super) fn differences(sides: [Selection<'_>; 2]) -> Vec<Difference> {
     found.into_iter().map(|(_, difference)| difference).collect()
 }
 
-/// The rank of settings among the differences.
+/// Rank of settings among the differences.
 const SETTINGS_RANK: usize = FIRST.len();
 
-/// Settings with other values on the second side, except those that the sides are selected by.
+/// Settings whose values changed, except those the sides are selected by.
 fn differing_settings(
     sides: [Selection<'_>; 2],
     runs: &[Vec<&Run>; 2],
 ) -> Vec<(usize, Difference)> {
     let selected = selected_names(&sides);
-    // The answer to a question decides which loads are tried.
+    // A search chooses its loads depending on earlier results, so differences in them mean nothing.
     let is_search = sides.iter().any(|side| side.campaign.question != Question::Figures);
     let [before, after] = [0, 1].map(|side| read_settings(&runs[side]));
     let mut found = Vec::new();
@@ -220,7 +219,7 @@ fn differing_settings(
     found
 }
 
-/// The runs of a selection. Of a pass that is selected, too, all runs are taken that may have it.
+/// Runs of a selection. If a pass is selected as well, this includes all runs that may have it.
 fn chosen_runs(selection: Selection<'_>) -> Vec<&Run> {
     let mut runs: Vec<&Run> = selection.campaign.runs.iter().collect();
     runs.retain(|run| {
@@ -242,7 +241,7 @@ fn read_settings(runs: &[&Run]) -> BTreeMap<&'static str, BTreeSet<String>> {
     settings
 }
 
-/// The values of each fact in the runs of a campaign; `None` if the trials of a run don't agree.
+/// Values of each fact in a campaign's runs; `None` if the trials of a run disagree.
 fn read_facts<'a>(
     side: Selection<'a>,
     runs: &[&'a Run],
@@ -263,7 +262,7 @@ fn read_facts<'a>(
     for run in runs {
         let mut of_run: BTreeMap<FactKey<'_>, Option<&str>> = BTreeMap::new();
         for fact in run.trials.iter().flat_map(|trial| &trial.facts) {
-            // A server of this process gets a free port each time.
+            // An embedded server gets a different free port each time.
             let is_own_port = fact.name == "server" && run.spec.target.is_embedded();
             if !is_condition(&fact.name) || is_own_port {
                 continue;
@@ -285,9 +284,9 @@ fn read_facts<'a>(
     values
 }
 
-/// Returns true if a fact describes the conditions of a measurement and not what was measured.
+/// Returns true if a fact describes the conditions of a measurement rather than its result.
 fn is_condition(name: &str) -> bool {
-    // Counters of a pass begin with its name: `write: delegations`.
+    // Counters of a pass are prefixed with its name: `write: delegations`.
     !name.contains(": ") && !is_noise(name) && !RESULTS.iter().any(|begin| name.starts_with(begin))
 }
 
@@ -295,7 +294,7 @@ fn join_values(values: impl Iterator<Item = impl ToString>) -> String {
     name_few(&values.map(|value| value.to_string()).collect::<Vec<_>>())
 }
 
-/// Names the first few, and how many more there are.
+/// Names the first few, and counts the others.
 fn name_few(names: &[String]) -> String {
     if names.len() <= NAMES_MAX {
         return listed(names);
@@ -304,7 +303,7 @@ fn name_few(names: &[String]) -> String {
     format!("{first} and {} more", names.len() + 1 - NAMES_MAX)
 }
 
-/// Leaves out the options that both lists have; texts that are no lists remain whole.
+/// Removes the options that both lists have in common. Texts that are not lists are kept unchanged.
 fn differing_options(before: &str, after: &str) -> (String, String) {
     let is_list = |text: &str| text.contains(',') && !text.contains(' ');
     if !is_list(before) || !is_list(after) {

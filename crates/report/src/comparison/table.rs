@@ -1,7 +1,7 @@
-//! A comparison as a document: a row for each figure of each pair, and sentences below.
+//! Comparison as a document: a row for each measure of each pair, and sentences below.
 //!
-//! What could not be compared, and why, stands in the sentences; nothing is left out. A page shows
-//! the rows that changed most where there are more than a person reads.
+//! The sentences also list what could not be compared, and why; nothing is left out. If there are
+//! too many rows to read, a page only shows those that changed most.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use crate::document::{Table, TableRow};
 use crate::humanize;
 use crate::table::title;
 
-/// Longer names of rows take several lines in a terminal, which leaves room for the figures.
+/// Width at which row names are wrapped in a terminal to leave room for the numbers.
 const NAME_WIDTH_MAX: usize = 28;
 
-/// More rows of a comparison are for JSON.
+/// Maximum number of rows on a page; JSON has all of them.
 const PAIRS_MAX: usize = 2_000;
 
 /// Maximum number of differences to show with their values.
 const DIFFERENCES_MAX: usize = 8;
 
-/// From so many comparisons on, those that chance alone makes are worth a sentence.
+/// Number of comparisons from which false alarms by chance are worth a sentence.
 const FAMILY_MIN: usize = 10;
 
 const COLUMNS: [(&str, Role); 9] = [
@@ -40,15 +40,15 @@ const COLUMNS: [(&str, Role); 9] = [
     ("caveats", Role::Caveats),
 ];
 
-/// The columns that leave a terminal too narrow for all, in this order.
+/// Columns to drop, in this order, if the terminal is too narrow.
 const LEAVING: [&str; 4] = ["p", "95 %", "before", "after"];
 
-/// Arranges a comparison.
+/// Builds the document of a comparison.
 pub(super) fn document(compared: &CampaignComparison, form: Form) -> Document {
     document_for(compared, form, Screen::default())
 }
 
-/// Arranges a comparison for a screen.
+/// Builds the document of a comparison for a screen.
 pub(super) fn document_for(compared: &CampaignComparison, form: Form, screen: Screen) -> Document {
     let mut parts = vec![DocumentPart::Section(verdict_section(compared, form))];
     if compared.curves.is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn document_for(compared: &CampaignComparison, form: Form, screen: Sc
     }
 }
 
-/// The title of a page: the targets of both sides, and their dates.
+/// Title of a page: targets and dates of both sides.
 fn page_title(sides: &[ComparisonSide; 2]) -> String {
     let mut targets: Vec<&str> = Vec::new();
     let mut dates: Vec<String> = Vec::new();
@@ -88,7 +88,7 @@ fn page_title(sides: &[ComparisonSide; 2]) -> String {
     title::page_title("Before and after", &targets, &humanize::listed(&dates))
 }
 
-/// The lines that identify both sides, and say what changed between them.
+/// Lines that identify both sides and list what changed between them.
 fn about_sides(compared: &CampaignComparison) -> Vec<String> {
     let [before, after] = compared.sides.each_ref().map(ComparisonSide::describe);
     let mut lines = vec![format!("before: {before}"), format!("after: {after}")];
@@ -107,7 +107,7 @@ fn about_sides(compared: &CampaignComparison) -> Vec<String> {
     lines
 }
 
-/// The verdict first, with its pictures; of curves, all there is.
+/// Builds the section with the verdict and its pictures. For curves, it contains everything.
 fn verdict_section(compared: &CampaignComparison, form: Form) -> Section {
     let mut blocks = Vec::new();
     for curve in &compared.curves {
@@ -123,12 +123,12 @@ fn verdict_section(compared: &CampaignComparison, form: Form) -> Section {
     } else {
         blocks.push(Block::List(conclude(compared, form)));
     }
-    // Elsewhere the sentence leads, and needs no heading.
+    // Other formats start with the sentence and need no heading.
     let heading = if form == Form::Html { "Verdict" } else { "" };
     Section { id, heading: heading.to_owned(), is_answer: true, blocks }
 }
 
-/// The rows, and the sentences below them.
+/// Builds the section with the rows and the sentences below them.
 fn figure_section(compared: &CampaignComparison, form: Form, screen: Screen) -> Section {
     let mut blocks = Vec::new();
     if !compared.pairs.is_empty() {
@@ -150,7 +150,7 @@ fn figure_section(compared: &CampaignComparison, form: Form, screen: Screen) -> 
     Section { id: "figures", heading: heading.to_owned(), blocks, ..Section::default() }
 }
 
-/// The rows that could not be compared, and the commands that would pair some of them.
+/// Lists the rows that could not be compared, and the commands that would pair some of them.
 fn list_unpaired(compared: &CampaignComparison) -> Vec<String> {
     let mut sentences = Vec::new();
     for row in &compared.left_out {
@@ -165,7 +165,7 @@ fn list_unpaired(compared: &CampaignComparison) -> Vec<String> {
 fn figure_table(pairs: &[&RowPair], screen: Screen) -> Table {
     let mut columns = Column::all(&COLUMNS);
     Column::leave_in_order(&mut columns, &LEAVING);
-    // A third of a narrow terminal leaves room for the figures.
+    // A third of a narrow terminal leaves room for the numbers.
     columns[0].width_max = NAME_WIDTH_MAX.min(screen.columns() / 3);
     let mut rows = Vec::new();
     for pair in pairs {
@@ -196,7 +196,7 @@ fn caveat_cell(pair: &RowPair) -> Cell {
     Cell::Caveats(links)
 }
 
-/// All rows in their order, or of very many those that changed most.
+/// All rows in order or, if there are very many, those that changed most.
 fn most_changed(pairs: &[RowPair]) -> Vec<&RowPair> {
     if pairs.len() <= PAIRS_MAX {
         return pairs.iter().collect();
@@ -205,7 +205,7 @@ fn most_changed(pairs: &[RowPair]) -> Vec<&RowPair> {
     for pair in pairs {
         weighed.push((Weight::from_pair(pair), pair));
     }
-    // Stable: rows of the same weight keep the order of the campaign.
+    // Stable sort, so that rows of equal weight stay in campaign order.
     weighed.sort_by(|(one, _), (other, _)| other.order(one));
     weighed.truncate(PAIRS_MAX);
     let mut changed = Vec::with_capacity(weighed.len());
@@ -215,14 +215,14 @@ fn most_changed(pairs: &[RowPair]) -> Vec<&RowPair> {
     changed
 }
 
-/// The reason why a row is shown.
+/// Importance of a row.
 #[derive(Clone, Copy, Default)]
 struct Weight {
-    /// It got worse than it may.
+    /// It got worse by more than its bound.
     is_regression: bool,
-    /// Its change is sure.
+    /// The change is certain.
     is_sure: bool,
-    /// How large the change is: the logarithm of the ratio.
+    /// Size of the change, as the logarithm of the ratio.
     change: f64,
 }
 
@@ -245,7 +245,7 @@ impl Weight {
     }
 }
 
-/// Returns the cells: measure, before, after, ratio, interval, probability and outcome.
+/// Cells for measure, before, after, ratio, interval, probability and outcome.
 fn figure_cells(figure: &ComparedFigure) -> [String; 7] {
     let comparison = &figure.comparison;
     let (lo, hi) = comparison.interval;
@@ -264,7 +264,7 @@ fn format_probability(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Sums up the comparison in sentences; those of curves are printed separately.
+/// Summarizes the comparison in sentences, except for those that curves print themselves.
 fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     for curve in &compared.curves {
@@ -297,7 +297,7 @@ fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
             sentences.push(format!("Not timed: {}: no {}.", pair.name, measure.name()));
         }
     }
-    // A page has a section for these.
+    // A page has a separate section for these.
     if form != Form::Html {
         sentences.extend(list_unpaired(compared));
     }
@@ -322,7 +322,7 @@ fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
     sentences
 }
 
-/// Names the rows whose caveats keep an outcome open, once for each reason.
+/// Names the rows whose caveats leave an outcome open, grouped by reason.
 fn explain_reservations(compared: &CampaignComparison) -> Vec<String> {
     let mut reasons: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pair in &compared.pairs {
@@ -361,7 +361,7 @@ fn count_outcomes(compared: &CampaignComparison) -> String {
     text + "."
 }
 
-/// Lists each outcome with how often it occurs.
+/// Counts each outcome.
 fn list_outcomes(outcomes: &[Outcome]) -> String {
     let mut counts = Vec::new();
     for outcome in [Outcome::Lower, Outcome::Higher, Outcome::Same, Outcome::Unclear] {
@@ -379,10 +379,10 @@ fn explain_threshold(compared: &CampaignComparison) -> String {
     )
 }
 
-/// Explains the chance of false alarms among so many comparisons.
+/// Explains the chance of false alarms among many comparisons.
 fn chance_of_false_alarms(compared: &CampaignComparison) -> Option<String> {
-    // Each comparison finds a difference where there is none in 5 of 100 cases: of many
-    // comparisons, some do. Holm's procedure bounds the chance that any of them does.
+    // Each comparison reports a nonexistent difference in 5 of 100 cases, so among many comparisons
+    // some will. Holm's procedure bounds the chance that any of them does.
     let family = compared.figures().count();
     if compared.rules.adjust {
         return Some(format!(

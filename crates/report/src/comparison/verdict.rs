@@ -1,8 +1,8 @@
-//! The verdict of a comparison, in the sentence that a reader sees first.
+//! Verdict of a comparison, as the first sentence that a reader sees.
 //!
-//! With bounds it says whether they are kept; without, whether anything changed for certain. The
-//! largest change is named with its ratio and interval, and so are the caveats of the rows behind
-//! it. Equality is a claim, too: trials that don't decide are reported as such.
+//! With bounds, it states whether they are met, otherwise whether anything certainly changed. It
+//! names the largest change with its ratio and interval, and the caveats of the rows involved.
+//! Equality is a claim as well, so if the trials cannot decide, it says so.
 
 use model::Severity;
 use stats::Outcome;
@@ -11,10 +11,10 @@ use super::measure::Change;
 use super::{CampaignComparison, ComparedFigure, RowPair};
 use crate::humanize;
 
-/// A figure with the row that it is of.
+/// Compared measure with its row.
 type Changed<'a> = (&'a RowPair, &'a ComparedFigure);
 
-/// Says how the two sides compare.
+/// Summarizes how the two sides compare.
 pub(super) fn sentence(compared: &CampaignComparison) -> String {
     let figures: Vec<Changed<'_>> = compared.figures().collect();
     if figures.is_empty() {
@@ -57,8 +57,8 @@ pub(super) fn sentence(compared: &CampaignComparison) -> String {
     begin + &undecided + &caveats
 }
 
-/// Describes figures none of which changed for certain. They are equal only if all that their
-/// trials leave possible is within the smallest effect.
+/// Describes measures without a certain change. They are equal only if everything their trials
+/// leave possible is within the smallest effect.
 fn describe_unchanged(compared: &CampaignComparison, figures: &[Changed<'_>]) -> String {
     let margin = humanize::percent(compared.rules.effect);
     let all = humanize::counted(figures.len(), "figure");
@@ -86,7 +86,7 @@ fn describe_unchanged(compared: &CampaignComparison, figures: &[Changed<'_>]) ->
     )
 }
 
-/// A ratio as a change in percent: `-63 %`, `+164 %`.
+/// Formats a ratio as a change in percent: `-63 %`, `+164 %`.
 fn format_change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     if percent.abs() < 9.95 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
@@ -96,7 +96,7 @@ fn is_open(figure: &ComparedFigure) -> bool {
     figure.comparison.outcome() == Outcome::Unclear
 }
 
-/// Lists the caveats of rows that take something from their figures; notes only explain them.
+/// Lists the caveats that degrade the rows. Notes are left out, because they only explain.
 fn list_reservations<'a>(figures: impl Iterator<Item = &'a Changed<'a>>) -> String {
     let mut codes = Vec::new();
     for (pair, _) in figures {
@@ -110,7 +110,7 @@ fn list_reservations<'a>(figures: impl Iterator<Item = &'a Changed<'a>>) -> Stri
     if codes.is_empty() { String::new() } else { humanize::listed(&codes) }
 }
 
-/// Says whether the bounds are kept.
+/// States whether the bounds are met.
 fn judge_bounds(compared: &CampaignComparison, figures: &[Changed<'_>]) -> String {
     let mut lost: Vec<Changed<'_>> = compared.regressions().collect();
     sort_by_change(&mut lost);
@@ -153,7 +153,7 @@ fn describe(pair: &RowPair, figure: &ComparedFigure) -> String {
     format!("{}: {}", pair.name, figure.change())
 }
 
-/// The figures that changed this way for certain, the largest change first.
+/// Measures that certainly changed in this direction, largest change first.
 fn changed<'a>(figures: &[Changed<'a>], change: Change) -> Vec<Changed<'a>> {
     let mut changed = figures.to_vec();
     changed.retain(|(_, figure)| figure.change_for_sure() == Some(change));

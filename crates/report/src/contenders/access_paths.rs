@@ -1,18 +1,18 @@
-//! The ways by which contenders can be reached, and the one that was taken.
+//! Ways to access a contender, and the one that was used.
 
 use model::RunSpec;
 use model::system::AccessWay;
 
-/// How a way stands to a contender.
+/// Availability of a way of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WayUse {
-    /// Its runs took it.
+    /// Used by its runs.
     Taken,
-    /// It has it, and no run took it.
+    /// Available but not used.
     There,
-    /// It doesn't have it.
+    /// Not available.
     Lacking,
-    /// It isn't known: the site has set the system up.
+    /// Unknown, because the site set up the system.
     Unknown,
 }
 
@@ -37,7 +37,7 @@ pub(super) const fn heading(way: AccessWay) -> &'static str {
     }
 }
 
-/// Says how each of [`AccessWay::ALL`] stands to the target of a run.
+/// Returns the availability of each of [`AccessWay::ALL`] for the target of a run.
 pub(super) fn ways_of(run: &RunSpec) -> Vec<WayUse> {
     let lab = run.lab.as_deref();
     let system = lab.and_then(|lab| lab.system.as_deref());

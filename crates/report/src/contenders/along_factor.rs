@@ -1,6 +1,7 @@
-//! The figures of contenders along the values of one factor: more clients, colder caches.
+//! Results of contenders along the values of one factor, such as more clients or colder caches.
 //!
-//! [`FactorSeries`] is one pass, with all other factors, whose figures are arranged by the values.
+//! [`FactorSeries`] has the results of one pass, with all other factors fixed, sorted by the
+//! values.
 
 use model::contender::contender_of;
 
@@ -8,28 +9,27 @@ use super::work::OmittedFactors;
 use crate::table::row::Row;
 use crate::table::{NOT_APPLICABLE, Sheet};
 
-/// Factors that say how many clients work, the one that shows scaling best first.
+/// Factors that determine the number of clients; the one that shows scaling best comes first.
 const NUMBERS_OF_CLIENTS: [&str; 3] = ["client_hosts", "clients", "workers"];
 
-/// The factor that says how cold caches are, and its value that leaves them warm.
+/// Factor that determines how cold caches are, and its value for warm caches.
 const COLDNESS: &str = "invalidation";
 const WARM: &str = "none";
 
-/// The figures of one pass along the values of a factor.
+/// Results of one pass along the values of a factor.
 pub(super) struct FactorSeries<'a> {
-    /// Name of the pass: `stream write`.
+    /// Name of the pass, such as `stream write`.
     pub pass: String,
-    /// The factors beside this one and the system; often empty.
+    /// Factors other than this one and the system; often empty.
     pub factors: String,
-    /// Name of the factor.
     pub factor: &'static str,
-    /// Its values, numbers in their order.
+    /// Values of the factor; numbers are sorted.
     pub values: Vec<String>,
-    /// The rows of each contender, in their order, at each value.
+    /// Row of each contender at each value.
     pub rows: Vec<Vec<Option<&'a Row<'a>>>>,
 }
 
-/// Arranges the figures by the number of clients; empty where the campaign has but one number.
+/// Arranges the results by the number of clients; empty if the campaign has only one.
 pub(super) fn by_clients<'a>(
     sheet: &'a Sheet<'a>,
     names: &[String],
@@ -44,8 +44,8 @@ pub(super) fn by_clients<'a>(
     Vec::new()
 }
 
-/// Arranges the figures of passes that read by how cold caches were, warm ones first; empty where
-/// the campaign has no warm ones.
+/// Arranges the results of passes that read by how cold caches were, warm ones first; empty if the
+/// campaign has no warm ones.
 pub(super) fn by_coldness<'a>(
     sheet: &'a Sheet<'a>,
     names: &[String],
@@ -63,7 +63,7 @@ pub(super) fn by_coldness<'a>(
     found
 }
 
-/// Arranges the rows of a sheet along a factor; only passes with several values of it.
+/// Arranges the rows of a sheet along a factor, for passes with several values of it.
 fn arrange<'a>(
     sheet: &'a Sheet<'a>,
     names: &[String],
@@ -87,7 +87,7 @@ fn arrange<'a>(
         }
         found[at].add(number, value, row);
     }
-    // Where each contender has but one value, the factor tells contenders apart and nothing else.
+    // If each contender has only one value, the factor just distinguishes contenders.
     let has_several = |rows: &Vec<Option<&Row<'_>>>| rows.iter().flatten().count() > 1;
     found.retain(|along| along.rows.iter().any(has_several));
     found
@@ -102,7 +102,7 @@ impl<'a> FactorSeries<'a> {
         self.rows[number][at].get_or_insert(row);
     }
 
-    /// Makes room for a value, a number among the others in its order; returns its place.
+    /// Inserts a value, in numeric order if it is a number, and returns its index.
     fn insert(&mut self, value: String) -> usize {
         let mut at = self.values.len();
         if let Ok(own) = value.parse::<u64>() {
@@ -116,19 +116,19 @@ impl<'a> FactorSeries<'a> {
         at
     }
 
-    /// Its whole name: `stream write, io_size 64 KiB`.
+    /// Full name: `stream write, io_size 64 KiB`.
     pub(super) fn name(&self) -> String {
         let comma = if self.factors.is_empty() { "" } else { ", " };
         format!("{}{comma}{}", self.pass, self.factors)
     }
 
-    /// Returns the figure of a contender at a value, with its row.
+    /// Returns the result of a contender at a value, with its row.
     pub(super) fn median(&self, number: usize, at: usize) -> Option<(&'a Row<'a>, f64)> {
         let row = self.rows[number][at]?;
         Some((row, row.judged.rate.as_ref()?.median))
     }
 
-    /// Says whether the pass writes or changes names: how warm caches were is nothing to it.
+    /// Returns true if the pass writes or changes names, because then warm caches do not matter.
     fn writes(&self) -> bool {
         let row = self.rows.iter().flatten().flatten().next();
         row.is_some_and(|row| row.judged.pass.writes())

@@ -1,19 +1,19 @@
-//! The cost of a figure: processor time on clients and servers, bytes on disks and on the network.
+//! Cost of a result: CPU time on clients and servers, bytes on disks and on the network.
 //!
-//! [`Cost`] is that of one row, over those trials of its figure that were watched. Everything is
-//! counted by hosts while the pass lasts: what a system writes later, such as data that was not
-//! synced, is not in it.
+//! [`Cost`] belongs to one row and covers those of its trials that recorded host activity. Hosts
+//! only count while the pass is running, so data that a system writes later, such as unsynced data,
+//! is not included.
 
 use model::{LabSpec, OpKind, PassResult, Telemetry};
 use stats::{Cpu, judge};
 
 use crate::table::row::Row;
 
-/// Beginnings of the names of disks that lie on others, whose bytes would be counted twice.
+/// Prefixes of disks on top of others, whose bytes would be counted twice.
 const DISKS_ON_OTHERS: [&str; 5] = ["disk.loop", "disk.dm-", "disk.md", "disk.ram", "disk.zram"];
 
-/// Beginnings of the names of interfaces that pass on what another one sends. Those of the loopback
-/// count: servers that share a host talk to each other by it.
+/// Prefixes of interfaces that forward the traffic of others. Loopback counts, because servers that
+/// share a host communicate over it.
 const INTERFACES_ON_OTHERS: [&str; 9] = [
     "net.bond",
     "net.team",
@@ -26,26 +26,26 @@ const INTERFACES_ON_OTHERS: [&str; 9] = [
     "net.tap",
 ];
 
-/// Kinds of op that move data and write none.
+/// Kinds of op that transfer data without writing.
 const READING: [OpKind; 3] = [OpKind::Read, OpKind::ReadFile, OpKind::GetChars];
 
-/// The cost of a figure; each part is `None` where no host counted it.
+/// Cost of a result; each part is `None` if no host counted it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cost {
-    /// Processor time of dfsbench on the clients.
+    /// CPU time of dfsbench on the clients.
     pub cpu: Option<Cpu>,
-    /// Processor time of the programs that mount the system, in the same unit.
+    /// CPU time of the programs that mount the system, in the same unit.
     pub program_cpu: Option<f64>,
-    /// Processor time of the system's servers, in the same unit.
+    /// CPU time of the system's servers, in the same unit.
     pub server_cpu: Option<f64>,
-    /// Bytes that the server's disks wrote (in passes that write) or read (in those that only
-    /// read) for each byte of the user.
+    /// Bytes that the server's disks wrote for each byte of the user or, in passes that only read,
+    /// bytes they read.
     pub disk_bytes_per_byte: Option<f64>,
-    /// Bytes that servers and clients sent for each byte of the user.
+    /// Bytes sent by servers and clients for each byte of the user.
     pub network_bytes_per_byte: Option<f64>,
 }
 
-/// Sums of what was counted, over trials.
+/// Sums over trials.
 #[derive(Default)]
 struct Sums {
     ops: u64,
@@ -74,7 +74,7 @@ impl Cost {
             0 => (sums.disk_read, sums.bytes),
             written => (sums.disk_written, written),
         };
-        // Of servers in the kernel only the threads of NFS are counted.
+        // For servers in the kernel, only the NFS threads are counted.
         let is_counted = lab.system.as_ref().is_none_or(|system| {
             !system.recipe.serves_in_kernel || system.recipe.access.nfs.is_some()
         });
@@ -104,8 +104,8 @@ impl Sums {
             if !is_server && !is_client(&telemetry.host) {
                 continue;
             }
-            // A counter that never moved is not kept: it counts as nothing where the host was
-            // watched and has such a counter at all, see `Metric`.
+            // A counter that never changed is not stored. It counts as 0 if the host was observed
+            // and has such counters at all, see `Metric`.
             raise(&mut self.program_ns, risen(telemetry, "system.client_cpu_ns"));
             raise(&mut self.server_ns, risen(telemetry, "system.server_cpu_ns"));
             raise(&mut self.sent, sum_of(telemetry, "net.", ".sent_bytes", &INTERFACES_ON_OTHERS));
@@ -128,7 +128,7 @@ fn risen(telemetry: &Telemetry, name: &str) -> Option<u64> {
     Some(telemetry.metric(name)?.risen())
 }
 
-/// Adds up the counters with such a name, but for those of devices that lie on others.
+/// Adds up the counters with the given prefix and suffix, except for devices on top of others.
 fn sum_of(telemetry: &Telemetry, start: &str, end: &str, on_others: &[&str]) -> Option<u64> {
     let mut sum = None;
     for metric in &telemetry.metrics {

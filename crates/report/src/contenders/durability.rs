@@ -1,4 +1,4 @@
-//! What contenders were found to keep: one table of all, and one of what was lost.
+//! Measured durability of contenders: a table of all results, and one of losses.
 
 use model::durability::{
     CrashEvent, DurabilityReport, DurabilityRow, MeasuredEvent, StoredDurability, Tier,
@@ -12,18 +12,18 @@ use crate::humanize;
 use crate::question::durability::{self, WINDOW, loss_cells, sum_by_promise};
 use crate::table::NOT_APPLICABLE;
 
-/// The widest name of a contender on a terminal.
+/// Maximum width of a contender's name in a terminal.
 const NAME_WIDTH: usize = 24;
 
-/// An event that was made at a contender.
+/// Event that was caused at a contender.
 struct ContenderEvent<'a> {
     contender: &'a str,
     event: &'a MeasuredEvent,
-    /// The findings under each promise.
+    /// Results for each durability level.
     rows: Vec<DurabilityRow>,
 }
 
-/// Says what became of acknowledged data in the events that were tried, and in no others.
+/// Describes what happened to acknowledged data, only for the events that were tested.
 pub(super) fn tier_words(contender: &Contender) -> String {
     let events = contender.found.as_ref().map_or(&[][..], |found| &found.report.events);
     let has_lost = |event: &MeasuredEvent| {
@@ -59,7 +59,7 @@ pub(super) fn tier_words(contender: &Contender) -> String {
     }
 }
 
-/// Names an event in which something was lost.
+/// Describes an event in which something was lost.
 const fn loss_words(event: CrashEvent) -> &'static str {
     match event {
         CrashEvent::KillServer => "the server's process was killed",
@@ -70,7 +70,7 @@ const fn loss_words(event: CrashEvent) -> &'static str {
     }
 }
 
-/// Arranges what each contender was found to keep; nothing where none was put to the test.
+/// Builds the tables of what survived; empty if no contender was tested.
 pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
     let (mut all, mut measured) = (Vec::new(), Vec::new());
     for number in contest.by_tier() {
@@ -100,7 +100,7 @@ pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
     blocks
 }
 
-/// A row for each contender and event, with a column for each promise.
+/// Builds a row for each contender and event, with a column for each durability level.
 fn kept_table(all: &[ContenderEvent<'_>]) -> Table {
     let mut promises: Vec<Durability> = Vec::new();
     for promise in all.iter().flat_map(|kept| &kept.rows).map(|row| row.promise) {
@@ -142,7 +142,7 @@ fn kept_table(all: &[ContenderEvent<'_>]) -> Table {
     Table { columns, rows, reading, ..Table::default() }
 }
 
-/// Says in a few words what became of the ops under a promise.
+/// Summarizes what happened to the ops under a durability level.
 fn outcome(event: &MeasuredEvent, row: &DurabilityRow) -> String {
     let DurabilityRow { acked_ops, lost_ops, .. } = *row;
     match (lost_ops, row.is_promised) {
@@ -152,7 +152,8 @@ fn outcome(event: &MeasuredEvent, row: &DurabilityRow) -> String {
     }
 }
 
-/// Says how each event was made: the way that was taken most, and at whom it was another one.
+/// Describes how each event was caused: the most common method, and the contenders with another
+/// one.
 fn ways_of_events(all: &[ContenderEvent<'_>]) -> Vec<String> {
     let mut ways: Vec<(CrashEvent, &str, Vec<String>)> = Vec::new();
     for kept in all {
@@ -177,7 +178,7 @@ fn ways_of_events(all: &[ContenderEvent<'_>]) -> Vec<String> {
     lines
 }
 
-/// A row for each contender, event and promise under which something was lost.
+/// Builds a row for each contender, event and durability level with a loss.
 fn lost_table(all: &[ContenderEvent<'_>]) -> Table {
     let mut rows = Vec::new();
     for kept in all.iter().filter(|kept| kept.event.unverified.is_none()) {
@@ -209,8 +210,8 @@ fn lost_table(all: &[ContenderEvent<'_>]) -> Table {
     }
 }
 
-/// Puts together what a contender was found to keep: of each event the latest measurement, but that
-/// of an earlier one where the latest could not be verified.
+/// Combines the durability measurements of a contender. Each event uses its latest measurement, or
+/// an earlier one if the latest could not be verified.
 pub(super) fn durability_of(campaign: &Campaign, contender: &str) -> Option<StoredDurability> {
     let of_contender = |stored: &&StoredDurability| stored.contender == contender;
     let mut newest_first = campaign.durability.iter().rev().filter(of_contender);

@@ -1,4 +1,4 @@
-//! The comparison of contenders for programs.
+//! Comparison of contenders as JSON.
 
 use std::collections::BTreeMap;
 use std::iter::zip;
@@ -25,10 +25,11 @@ struct ContenderPart<'a> {
     version: &'a str,
     promises: Vec<&'static str>,
     tier: &'static str,
-    /// Beside the baseline: `weaker promise` and the like; empty where both survive the same.
+    /// Durability relative to the baseline, such as `weaker promise`; empty if both survive the
+    /// same.
     promise: &'static str,
     documented: &'a str,
-    /// How each way of access stands to it: taken, there, none, or not known.
+    /// Availability of each way of access: used, available, none, or unknown.
     ways: BTreeMap<&'static str, &'static str>,
     failures: &'a [String],
 }
@@ -36,7 +37,7 @@ struct ContenderPart<'a> {
 #[derive(Serialize)]
 struct DifferencePart<'a> {
     what: &'a str,
-    /// Values that each contender has, in their order.
+    /// Values of each contender, in their order.
     values: &'a [Vec<String>],
 }
 
@@ -44,7 +45,7 @@ struct DifferencePart<'a> {
 struct WorkPart<'a> {
     pass: &'a str,
     factors: &'a str,
-    /// A figure for each contender, in their order; none where it doesn't do this work.
+    /// Result of each contender, in their order; null if it has none for this work.
     figures: Vec<Option<FigurePart>>,
 }
 
@@ -56,9 +57,9 @@ struct FigurePart {
     per_s_low: Option<f64>,
     per_s_high: Option<f64>,
     ratio: Option<f64>,
-    /// Whether the intervals of this figure and of the baseline's are apart.
+    /// Whether the intervals of this result and the baseline do not overlap.
     is_apart: bool,
-    /// Unit of the processor times: `s/GiB`, `µs/op` or `ms/command`.
+    /// Unit of the CPU times: `s/GiB`, `µs/op` or `ms/command`.
     cpu_unit: Option<&'static str>,
     client_cpu: Option<f64>,
     program_cpu: Option<f64>,
@@ -67,7 +68,7 @@ struct FigurePart {
     network_bytes_per_byte: Option<f64>,
 }
 
-/// Writes the comparison as JSON; the text ends with a newline.
+/// Renders the comparison as JSON. The text ends with a newline.
 pub(super) fn render(contest: &Contenders<'_>) -> String {
     let mut contenders = Vec::new();
     for (number, contender) in contest.contenders.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! The comparison of contenders as sections: who they are, what differs, ratios, figures, failures.
+//! Comparison of contenders as sections: who they are, how they differ, ratios, results, failures.
 //!
-//! All forms show the same tables. Contenders stand in the order of what their promises survive.
+//! All formats show the same tables. Contenders are sorted by what their data survives.
 
 use model::system::AccessWay;
 use model::units::three_digits;
@@ -15,7 +15,7 @@ use crate::humanize;
 use crate::table::NOT_APPLICABLE;
 use crate::table::row::Row;
 
-/// So many passes stand beside each other in a table of ratios.
+/// Maximum number of passes side by side in a table of ratios.
 const PASSES_MAX: usize = 5;
 
 const SCALING: &str = "In brackets: how many times the figure with the fewest clients it is.";
@@ -30,10 +30,10 @@ const COST: &str = "client CPU: of dfsbench, with the kernel's part; its program
     clients and servers sent, also to themselves. Only what was counted during the pass: data \
     that wasn't synced is written later.";
 
-/// The name of the section that answers who is how safe and how fast.
+/// Id of the section that answers how safe and how fast each contender is.
 pub(super) const ANSWER: &str = "contenders";
 
-/// Arranges all sections.
+/// Builds all sections.
 pub(super) fn all(contest: &Contenders<'_>) -> Vec<Section> {
     let mut sections = vec![
         section(
@@ -72,7 +72,7 @@ pub(super) fn all(contest: &Contenders<'_>) -> Vec<Section> {
     sections
 }
 
-/// Adds a section of tables with a sentence below the last one; none where there are no tables.
+/// Adds a section of tables with an explanation below the last one, unless there are no tables.
 fn push_tables(
     sections: &mut Vec<Section>,
     id: &'static str,
@@ -91,7 +91,7 @@ fn section(id: &'static str, heading: &str, blocks: Vec<Block>) -> Section {
     Section { id, heading: heading.to_owned(), blocks, ..Section::default() }
 }
 
-/// Says who keeps what, the contenders whose tier survives most first.
+/// Describes what each contender preserves, the one whose data survives most first.
 fn lead(contest: &Contenders<'_>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for number in contest.by_tier() {
@@ -141,7 +141,7 @@ fn contenders_table(contest: &Contenders<'_>) -> Table {
     Table { columns, rows, reading, ..Table::default() }
 }
 
-/// By which ways each can be reached; a way that the site has set up says nothing of the rest.
+/// Builds the table of ways of access. If the site set up a way, nothing is known about the others.
 fn ways_table(contest: &Contenders<'_>) -> Table {
     let mut columns = vec![Column::new("contender", Role::Factor)];
     for way in AccessWay::ALL {
@@ -196,7 +196,7 @@ fn differences_block(contest: &Contenders<'_>) -> Block {
     Block::Table(Table { columns, rows, reading, ..Table::default() })
 }
 
-/// Makes the matrices of system and work: one for each combination of the other factors.
+/// Builds the matrices of system and work: one for each combination of the other factors.
 fn ratio_tables(contest: &Contenders<'_>) -> Vec<Table> {
     let mut tables = Vec::new();
     let mut done: Vec<&str> = Vec::new();
@@ -247,7 +247,7 @@ fn ratio_table(contest: &Contenders<'_>, works: &[&Work<'_>]) -> Table {
     Table { caption: works[0].factors.clone(), columns, rows, ..Table::default() }
 }
 
-/// Shows a ratio with its reservations: `1.52`, `~1.02`, `x 3.1`, `failed`.
+/// Formats a ratio with its reservations: `1.52`, `~1.02`, `x 3.1`, `failed`.
 fn ratio_text(work: &Work<'_>, number: usize, baseline: usize) -> String {
     match work.standing(number, baseline) {
         BaselineRatio::Baseline => "1".to_owned(),
@@ -295,7 +295,8 @@ fn figures_table(contest: &Contenders<'_>, work: &Work<'_>) -> Table {
     Table { caption: work.name(), columns, rows, ..Table::default() }
 }
 
-/// The figures of one pass along a factor; beside each but the first its ratio to the first.
+/// Builds the table of one pass along a factor. Each result after the first has its ratio to the
+/// first.
 fn along_table(contest: &Contenders<'_>, along: &FactorSeries<'_>, ratio_words: &str) -> Table {
     let mut columns =
         vec![Column::new("contender", Role::Factor), Column::new("tier", Role::Words)];
@@ -357,7 +358,7 @@ fn cost_table(contest: &Contenders<'_>, work: &Work<'_>) -> Table {
     Table { caption: work.name(), columns, rows, ..Table::default() }
 }
 
-/// Both ends of the interval; a dash where there are too few trials.
+/// Formats the interval; a dash if there are too few trials.
 fn interval(row: &Row<'_>) -> String {
     match row.judged.rate.as_ref().and_then(stats::Summary::confidence_interval) {
         Some((low, high)) => Rate::interval(row.judged.pass, low, high),
@@ -365,7 +366,7 @@ fn interval(row: &Row<'_>) -> String {
     }
 }
 
-/// Names each contender without some figure, and why.
+/// Names each contender with missing results, and the reasons.
 fn failures(contest: &Contenders<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for contender in &contest.contenders {

@@ -1,7 +1,8 @@
-//! One kind of work with the figure of each contender, and how figures compare.
+//! One kind of work with the result of each contender, and how results compare.
 //!
-//! Work is a pass with all factors but the system, and but for what differs between the contenders
-//! and is no factor of any: that is named once, and keeps no figures apart.
+//! Work is a pass with all factors except the system. Settings that differ between contenders
+//! without being a factor of any are left out, too; they are listed once and do not separate
+//! results.
 
 use model::contender::{contender_of, differences};
 use model::{Campaign, Workload};
@@ -9,39 +10,38 @@ use model::{Campaign, Workload};
 use crate::table::Sheet;
 use crate::table::row::Row;
 
-/// A pass with its factors, and the row of each contender.
+/// Pass with its factors, and the row of each contender.
 pub(super) struct Work<'a> {
-    /// Name of the pass: `stream write`.
+    /// Name of the pass, such as `stream write`.
     pub pass: String,
-    /// The factors beside the system: `workers 4`; often empty.
+    /// Factors other than the system, such as `workers 4`; often empty.
     pub factors: String,
-    /// The row of each contender, in their order.
+    /// Row of each contender, in their order.
     pub rows: Vec<Option<&'a Row<'a>>>,
 }
 
-/// How a figure stands beside that of the baseline.
+/// Relation of a result to the baseline.
 pub(super) enum BaselineRatio {
-    /// It is that of the baseline.
+    /// It is the baseline.
     Baseline,
-    /// The ratio of the medians, and whether the 95 % intervals are apart.
+    /// Ratio of the medians.
     Ratio {
         /// Median of the contender divided by that of the baseline.
         ratio: f64,
-        /// Whether both have three trials at least, and intervals that don't overlap.
+        /// True if both have at least three trials and their intervals do not overlap.
         is_apart: bool,
-        /// Whether both figures may be quoted.
+        /// True if both results may be quoted.
         counts: bool,
     },
-    /// One of the two has no figure.
+    /// One of them has no result.
     Missing,
 }
 
-/// The factors that keep no figures apart: the contender itself, and for each workload what differs
-/// with the contender and is no factor of any, such as the way in which caches are emptied.
+/// Factors that do not separate results: the contender itself and, for each workload, settings that
+/// differ between contenders without being a factor of any, such as the method of emptying caches.
 pub(super) struct OmittedFactors(Vec<(Workload, Vec<String>)>);
 
 impl OmittedFactors {
-    /// Finds those of a campaign.
     pub(super) fn from_campaign(campaign: &Campaign) -> Self {
         let mut found: Vec<(Workload, Vec<String>)> = Vec::new();
         for run in &campaign.runs {
@@ -62,7 +62,7 @@ impl OmittedFactors {
         Self(found)
     }
 
-    /// Returns those of a row's workload.
+    /// Returns the omitted factors for the workload of a row.
     pub(super) fn for_row(&self, row: &Row<'_>) -> Vec<&str> {
         let mut names = Vec::new();
         for (workload, known) in &self.0 {
@@ -96,13 +96,13 @@ pub(super) fn arrange<'a>(
 }
 
 impl Work<'_> {
-    /// Its whole name: `stream write, workers 4`.
+    /// Full name: `stream write, workers 4`.
     pub(super) fn name(&self) -> String {
         let comma = if self.factors.is_empty() { "" } else { ", " };
         format!("{}{comma}{}", self.pass, self.factors)
     }
 
-    /// Compares the figure of a contender with that of the baseline.
+    /// Compares the result of a contender with that of the baseline.
     pub(super) fn standing(&self, number: usize, baseline: usize) -> BaselineRatio {
         let (Some(own), Some(other)) = (self.rows[number], self.rows[baseline]) else {
             return BaselineRatio::Missing;

@@ -1,9 +1,9 @@
-//! A document as a part of a page.
+//! Renders a document as part of a page.
 //!
-//! Every text goes through `maud`, which escapes it. Tables that have a name are sorted and
-//! filtered by the page's script, which finds its way by the classes and the `data` attributes set
-//! here. A browser lays out some hundred rows at once and no more: of more, the first ones stand in
-//! the document, and all of them as compact data beside it, for the script to show page by page.
+//! All texts are escaped by `maud`. Tables with an identifier are sorted and filtered by the page's
+//! script, which relies on the classes and `data` attributes set here. Browsers cannot lay out more
+//! than a few hundred rows quickly, so for longer tables the document only contains the first rows,
+//! plus all of them as compact data for the script to page through.
 
 use maud::{Markup, PreEscaped, html};
 use model::{Severity, Verdict};
@@ -15,18 +15,19 @@ use super::{
 use super::{TableRow, Term, Terms, table_data};
 use crate::chart::figures;
 
-/// So many rows are laid out whole.
+/// Maximum number of rows to lay out in full.
 const ROWS_WHOLE_MAX: usize = 500;
-/// So many of more than that, for readers without scripts.
+/// Number of rows of a longer table to lay out, for readers without scripts.
 const ROWS_FIRST: usize = 100;
-/// So many are kept as data: some 100 bytes each, of the 5 MB that a page may have.
+/// Maximum number of rows to embed as data. At about 100 bytes each, they take 3 of the 5 MB that a
+/// page may have.
 const ROWS_DATA_MAX: usize = 30_000;
-/// A name of so many characters gets room: columns of words would leave it a few.
+/// Number of characters from which a name gets extra room, because other columns would squeeze it.
 const NAME_LONG: usize = 16;
-/// A page of fewer sections needs no contents.
+/// Minimum number of sections for a table of contents.
 const HEADINGS_MIN: usize = 4;
 
-/// Writes a page of its own.
+/// Renders a self-contained page.
 pub(crate) fn render(document: &Document) -> String {
     page(
         document,
@@ -34,7 +35,7 @@ pub(crate) fn render(document: &Document) -> String {
     )
 }
 
-/// Writes a page with a text at its end.
+/// Renders a page with the given footer.
 pub(crate) fn page(document: &Document, footer: &str) -> String {
     let page = html! {
         @if let Some(id) = first_to_read(document) { a.skip href={ "#" (id) } { "Skip to content" } }
@@ -44,7 +45,7 @@ pub(crate) fn page(document: &Document, footer: &str) -> String {
     Frame { title: &document.title, served: None }.around(&page)
 }
 
-/// The section that readers who use a keyboard skip to: the figures, or else the answer.
+/// Section that keyboard users skip to: the results or, without any, the answer.
 fn first_to_read(document: &Document) -> Option<&'static str> {
     let mut answer = None;
     for part in &document.parts {
@@ -59,7 +60,7 @@ fn first_to_read(document: &Document) -> Option<&'static str> {
     answer
 }
 
-/// Writes title, contents and parts.
+/// Renders title, contents and parts.
 pub(crate) fn body(document: &Document) -> Markup {
     let parts = html! {
         @for part in &document.parts {
@@ -80,10 +81,10 @@ pub(crate) fn body(document: &Document) -> Markup {
     }
 }
 
-/// Lists the sections of a page as links, in one line that stays in sight.
+/// Lists the sections of a page as links, on one line that stays visible.
 ///
-/// Texts of results are escaped, so that each `<h2 id=` in a page is one of its own headings, and
-/// the text in it is escaped already.
+/// Texts from results are escaped, so every `<h2 id=` is one of the page's own headings, and its
+/// text is already escaped.
 fn render_contents(parts: &str) -> Markup {
     let mut headings = Vec::new();
     for rest in parts.split("<h2 id=\"").skip(1) {
@@ -138,7 +139,7 @@ fn render_terms(kind: Terms, terms: &[Term]) -> Markup {
         dl.(class) {
             @for term in terms {
                 @if let Some((code, severity)) = term.code {
-                    // The rows that link to a code are those that it marks.
+                    // Only rows with this severity link here.
                     @let prefix = if severity < code.severity() { "note" } else { "caveat" };
                     dt #{(prefix) "-" (code)} {
                         code { (term.name) } " " (render_severity(severity))
@@ -152,7 +153,7 @@ fn render_terms(kind: Terms, terms: &[Term]) -> Markup {
     }
 }
 
-/// Renders a caveat's effect on the verdict.
+/// Renders the effect of a caveat on the verdict.
 fn render_severity(severity: Severity) -> Markup {
     let (class, name) = match severity {
         Severity::Note => ("note", "note"),
@@ -162,12 +163,13 @@ fn render_severity(severity: Severity) -> Markup {
     html! { span.verdict.(class) { (name) } }
 }
 
-/// Writes a table with what is to be known of it.
+/// Renders a table with its explanations.
 pub(crate) fn table(table: &Table) -> Markup {
     named_table(table, &table.caption)
 }
 
-/// Writes a table whose region has a name of its own: sections may have tables with equal captions.
+/// Renders a table whose region has its own name, because sections may have tables with equal
+/// captions.
 fn named_table(table: &Table, name: &str) -> Markup {
     let sortable = (!table.id.is_empty()).then_some(table.id.as_str());
     html! {
@@ -187,7 +189,7 @@ fn named_table(table: &Table, name: &str) -> Markup {
     }
 }
 
-/// Says which rows are not there.
+/// States which rows are missing.
 fn missing_rows(rows: usize) -> Markup {
     html! {
         @if rows > ROWS_DATA_MAX {
@@ -218,7 +220,7 @@ fn laid_out(table: &Table) -> Markup {
     }
 }
 
-/// The head of a column; the script reads from it what the cells are.
+/// Renders the heading of a column, from which the script learns the kind of its cells.
 fn render_head(column: &Column) -> Markup {
     let kind = match column.role {
         Role::Rate => Some("rate"),
@@ -249,7 +251,7 @@ fn render_row(table: &Table, row: &TableRow) -> Markup {
     }
 }
 
-/// The column of each cell of a row; a reason takes several of them.
+/// Column of each cell of a row; a reason spans several columns.
 fn columns_of<'t>(table: &'t Table, row: &TableRow) -> Vec<&'t Column> {
     let mut columns = Vec::new();
     let mut place = 0;
@@ -260,7 +262,7 @@ fn columns_of<'t>(table: &'t Table, row: &TableRow) -> Vec<&'t Column> {
     columns
 }
 
-/// The cell that names the row.
+/// Cell that names the row.
 fn head_cell(lines: &[Line], column: &Column) -> Markup {
     let is_long = lines.iter().any(|line| line.text.chars().count() >= NAME_LONG);
     html! {
@@ -286,14 +288,14 @@ fn render_lines(lines: &[Line]) -> Markup {
     }
 }
 
-/// The mark of the best and the worst, beside the rate that it goes by.
+/// Mark of the best and worst, next to the rate it is based on.
 fn render_mark(mark: Option<Extreme>) -> Markup {
     html! {
         @if let Some(place) = mark { span.mark title=(place.words()) { (place.sign()) } " " }
     }
 }
 
-/// A verdict as a word and a mark, never as a colour alone.
+/// Renders a verdict as a word and a sign, never only as a color.
 fn render_verdict(verdict: Verdict) -> Markup {
     let mark = match verdict {
         Verdict::Valid => "✓",

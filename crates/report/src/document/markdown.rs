@@ -1,7 +1,7 @@
-//! A document as GitHub Markdown, for issues, wikis and mails.
+//! Renders a document as GitHub Markdown, for issues, wikis and mail.
 //!
-//! Every text goes through `escape_markdown`, so that markup and pipes in names stay what they
-//! are. Pictures are left out.
+//! All texts go through `escape_markdown`, so that markup and pipes in names stay as they are.
+//! Pictures are left out.
 //!
 //! **Source:** GitHub Flavored Markdown specification, 4.10 (tables) and 2.4 (escapes).
 
@@ -11,7 +11,6 @@ use model::printable::is_steering;
 
 use super::{Block, Cell, Document, DocumentPart, Table, TableRow, Term};
 
-/// Writes the document.
 pub(crate) fn render(document: &Document) -> String {
     let mut out = format!("# dfsbench: {}\n\n", escape_markdown(&document.title));
     match document.about.as_slice() {
@@ -50,7 +49,7 @@ fn push_block(out: &mut String, block: &Block) {
     }
 }
 
-/// A term and its description, as sentences on one line.
+/// Formats a term and its description as sentences on one line.
 fn term_line(term: &Term) -> String {
     let mut line = format!("{}:", term.name);
     for (number, sentence) in term.lines.iter().enumerate() {
@@ -80,7 +79,7 @@ fn push_table(out: &mut String, table: &Table) {
     push_items(out, &table.reading);
 }
 
-/// The cells of a row; of a group that stacks, the name stands in its first row alone.
+/// Cells of a row. In stacked groups, only the first row has the name.
 fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
     let mut cells = Vec::new();
     for cell in &row.cells {
@@ -111,8 +110,8 @@ fn push_items(out: &mut String, items: &[String]) {
     out.push('\n');
 }
 
-/// Puts a backslash before whatever Markdown or HTML would interpret; an underscore within a
-/// word is left alone, as GitHub does.
+/// Puts a backslash before everything that Markdown or HTML would interpret. An underscore within a
+/// word is kept, as GitHub does not interpret it.
 fn escape_markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();

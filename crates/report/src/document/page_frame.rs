@@ -1,8 +1,8 @@
-//! The frame of every page: its head, style, script, and content security policy.
+//! Frame of every page: head, style, script and content security policy.
 //!
-//! [`Frame`] is the principal type. A page loads nothing and runs nothing but the scripts that
-//! this program put into it: its content security policy names each of them by its hash, so that
-//! even markup that slipped through would stay dead.
+//! [`Frame`] is the principal type. A page loads nothing and runs only the scripts that this
+//! program embedded. Its content security policy lists each of them by hash, so even markup that
+//! slipped through escaping would not run.
 //!
 //! **Source:** W3C, "Content Security Policy Level 3", 2.3.1 (hash sources).
 
@@ -16,16 +16,16 @@ const STYLE: &str = concat!(
 );
 const SCRIPT: &str = concat!(include_str!("../page/explore.js"), include_str!("../page/page.js"));
 
-/// How a page is framed.
+/// Parts of a page that its frame needs.
 pub(crate) struct Frame<'a> {
-    /// Title of the window.
+    /// Window title.
     pub title: &'a str,
-    /// A further script, of a page that is served.
+    /// Additional script for a page served by `dfsbench view`.
     pub served: Option<&'static str>,
 }
 
 impl Frame<'_> {
-    /// Writes a page around its body; the text ends with a newline.
+    /// Renders a page around its body. The text ends with a newline.
     pub(crate) fn around(&self, body: &Markup) -> String {
         let page = html! {
             (DOCTYPE)
@@ -49,12 +49,11 @@ impl Frame<'_> {
         page.into_string() + "\n"
     }
 
-    /// Returns the content security policy: apply the page's style, run its scripts, and, where it
-    /// is
-    /// served, ask the server for news.
+    /// Returns the content security policy: apply the page's style, run its scripts and, if it is
+    /// served, ask the server for updates.
     pub(crate) fn policy(&self) -> String {
-        // Hashes instead of `unsafe-inline`: a browser runs these scripts and no other, also where
-        // a name from a results file would contain one.
+        // Hashes instead of `unsafe-inline`, so that a browser runs only these scripts, even if a
+        // name in a results file contains another.
         let hashes: Vec<String> =
             self.scripts().map(|script| format!("'sha256-{}'", hash_script(script))).collect();
         let more =
@@ -70,13 +69,13 @@ impl Frame<'_> {
     }
 }
 
-/// The SHA-256 of a text in base 64.
+/// SHA-256 of a text in base64.
 ///
 /// **Source:** RFC 4648, 4.
 fn hash_script(text: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
-    // Three bytes are four letters; a last group of one or two bytes is filled up with `=`.
+    // Three bytes become four letters; a final group of one or two bytes is padded with `=`.
     for three in Sha256::digest(text.as_bytes()).chunks(3) {
         let bits = three.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
         let bits = bits << (8 * (3 - three.len()));
@@ -94,7 +93,7 @@ mod tests {
 
     #[test]
     fn formats_hash_for_browsers() {
-        // `printf abc | openssl dgst -sha256 -binary | base64`
+        // From `printf abc | openssl dgst -sha256 -binary | base64`.
         assert_eq!(hash_script("abc"), "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
     }
 

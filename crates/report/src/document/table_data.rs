@@ -1,7 +1,7 @@
-//! The rows of a long table as data for the page's script.
+//! Rows of a long table as data for the page's script.
 //!
-//! Cells become texts of one line. A text that comes up again and again in a column is kept once
-//! and goes by its number, which makes a page of many runs several times smaller.
+//! Cells become single-line texts. A text that occurs often in a column is stored once and referred
+//! to by number, which makes a page with many runs several times smaller.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::TableRow;
 
-/// Writes the rows as an element that holds JSON.
+/// Renders the rows as an element with JSON content.
 pub(super) fn data(rows: &[TableRow]) -> Markup {
     let rows: Vec<Vec<String>> = rows.iter().map(cell_texts).collect();
     let columns = rows.first().map_or(0, Vec::len);
@@ -30,12 +30,12 @@ pub(super) fn data(rows: &[TableRow]) -> Markup {
     for words in &words {
         kept.push(words.list());
     }
-    // No text may end the element that it stands in.
+    // Escape `<`, so that no text can close the element.
     let text = json!({ "words": kept, "rows": numbered }).to_string().replace('<', "\\u003c");
     html! { script type="application/json" { (PreEscaped(text)) } }
 }
 
-/// A text for each column; a reason stands in the first of those that it spans.
+/// One text per column. The text of a reason is in the first of its columns.
 fn cell_texts(row: &TableRow) -> Vec<String> {
     let mut texts = Vec::new();
     for cell in &row.cells {
@@ -45,7 +45,7 @@ fn cell_texts(row: &TableRow) -> Vec<String> {
     texts
 }
 
-/// The texts of one column, where they are worth to be numbered.
+/// Distinct texts of a column, numbered if that saves space.
 struct Words<'a> {
     order: Vec<&'a str>,
     numbers: HashMap<&'a str, usize>,
@@ -62,7 +62,8 @@ impl<'a> Words<'a> {
                 words.order.len() - 1
             });
         }
-        // Below two uses of each text, the list of texts and the numbers take more than the texts.
+        // Unless each text is used twice on average, the list and the numbers take more space than
+        // the texts.
         if words.order.len() * 2 > seen { Self { numbers: HashMap::new(), ..words } } else { words }
     }
 

@@ -1,51 +1,50 @@
-//! The terminal that a report is written for: its width, how much it shows, and its colours.
+//! Terminal that a report is written for: its width, how much to show, and colors.
 //!
 //! [`Screen`] is the principal type. Width and extent are arguments, so that the same campaign and
-//! the same screen give the same bytes. Colours are added to the finished text by [`paint`]: they
-//! take no columns, and a caller that writes to a pipe leaves them out.
+//! screen always give the same bytes. [`paint`] adds colors to the finished text. They take no
+//! columns, and callers that write to a pipe leave them out.
 
 use super::text::WIDTH_MAX;
 
-/// A narrower terminal is written for as if it had so many columns.
+/// Minimum width; narrower terminals are treated as if they had this width.
 const COLUMNS_MIN: usize = 40;
 
-/// The terminal that a report is written for.
+/// Terminal that a report is written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Screen {
-    /// The characters that a line may have.
+    /// Maximum number of characters per line.
     columns: usize,
-    /// The rows and notes that are shown.
+    /// Rows and notes to show.
     pub extent: Extent,
 }
 
-/// The part of a report that a terminal shows.
+/// How much of a report to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// The answer, the main rows, and a line for each caveat.
+    /// The answer, the main rows, and one line per caveat.
     Main,
     /// All rows, with evidence, explanations and conditions.
     Whole,
 }
 
 impl Screen {
-    /// A terminal of so many columns.
     pub fn new(columns: usize, extent: Extent) -> Self {
         Self { columns: columns.max(COLUMNS_MIN), extent }
     }
 
-    /// The characters that a line may have.
+    /// Maximum number of characters per line.
     pub const fn columns(self) -> usize {
         self.columns
     }
 
-    /// Whether all rows and notes are shown.
+    /// Returns true if all rows and notes are shown.
     pub(crate) const fn is_whole(self) -> bool {
         matches!(self.extent, Extent::Whole)
     }
 }
 
 impl Default for Screen {
-    /// The width of mails and logs, and all there is.
+    /// Width for mail and logs, and everything shown.
     fn default() -> Self {
         Self::new(WIDTH_MAX, Extent::Whole)
     }
@@ -57,20 +56,20 @@ const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const YELLOW: &str = "\u{1b}[33m";
 
-/// Beginnings of lines about what must not be used, or got worse than it may.
+/// Prefixes of lines about invalid results and regressions.
 const BAD: [&str; 3] = ["x invalid:", "failed: ", "Regression: "];
 
-/// Beginnings of lines about what is uncertain.
+/// Prefixes of lines about uncertain results.
 const DOUBTFUL: [&str; 2] = ["! ", "Inconclusive: "];
 
-/// Adds colours to a report for a terminal: best and worst rates, verdicts, the title.
+/// Colors a report for a terminal: best and worst rates, verdicts, the title.
 ///
-/// Names in a report have no control characters, so whatever is added here is the only sequence
-/// in it. Signs and words say the same as the colours.
+/// Names in a report contain no control characters, so the only escape sequences are those added
+/// here. Signs and words carry the same information as the colors.
 pub fn paint(text: &str) -> String {
     let mut painted = String::with_capacity(text.len());
     for (number, line) in text.lines().enumerate() {
-        // The lines below a row begin with the sign of its verdict, see `document::text`.
+        // Lines below a row start with the sign of its verdict, see `document::text`.
         let start = line.trim_start();
         if number == 0 {
             painted.extend([BOLD, line, RESET]);
@@ -86,7 +85,7 @@ pub fn paint(text: &str) -> String {
     painted
 }
 
-/// Colours the rates that have a mark, each with its unit, up to the gap before the next column.
+/// Colors the marked rates, including the unit, up to the gap before the next column.
 fn paint_marks(painted: &mut String, line: &str) {
     let mut rest = line;
     while let Some(start) = rest.find(['▲', '▼']) {
@@ -96,7 +95,7 @@ fn paint_marks(painted: &mut String, line: &str) {
         };
         let marked = &rest[start..end];
         let colour = if marked.starts_with('▲') { GREEN } else { RED };
-        // In a sentence the signs stand alone, with a space behind them.
+        // In sentences, the signs are followed by a space.
         let is_rate = marked.chars().nth(1).is_some_and(|letter| letter.is_ascii_digit());
         painted.push_str(&rest[..start]);
         if is_rate {

@@ -1,8 +1,8 @@
-//! A document as text for a terminal, as wide as that is: 100 columns where nothing else is known.
+//! Renders a document as text for a terminal of a given width, 100 columns by default.
 //!
-//! Control characters in names are replaced, so that a report can't move the cursor of its reader.
-//! A terminal has no room for columns of verdicts and caveats: a line below the row says them. Of
-//! pictures it shows nothing.
+//! Control characters in names are replaced, so that a report cannot move the cursor. Terminals
+//! have no room for columns of verdicts and caveats, so these are on a line below each row.
+//! Pictures are left out.
 
 use model::{Severity, Verdict};
 
@@ -11,13 +11,13 @@ use crate::text_grid::{Align, GAP, Grid, clean, longest_word, width};
 
 pub use crate::text_grid::wrap;
 
-/// The width that mails, logs and small terminals show without breaking lines.
+/// Width that mail, logs and small terminals show without wrapping.
 pub(crate) const WIDTH_MAX: usize = 100;
 
-/// A text beside a head is never wrapped into less than this.
+/// Minimum width of a text next to a label.
 const TEXT_MIN: usize = 20;
 
-/// Writes the document for a terminal of so many columns.
+/// Renders the document for a terminal of the given width.
 pub fn render(document: &Document, width_max: usize) -> String {
     let mut out = String::new();
     match document.about.as_slice() {
@@ -38,16 +38,16 @@ pub fn render(document: &Document, width_max: usize) -> String {
     out
 }
 
-/// Whether a table is no wider than a terminal of so many columns.
+/// Returns true if the table fits into the given width.
 pub fn fits(table: &Table, width_max: usize) -> bool {
     table_grid(table).width() <= width_max
 }
 
-/// Removes columns until a table is no wider than a terminal, in the order in which they leave;
-/// returns how many were removed. A table whose other columns are too wide remains so.
+/// Removes columns, in their specified order, until a table fits. Returns the number removed. If
+/// the remaining columns are still too wide, the table stays too wide.
 pub fn narrow(table: &mut Table, width_max: usize) -> usize {
-    // A column is as wide as its widest cell, whatever stands beside it, so all widths are
-    // measured once: a table may have a hundred thousand rows.
+    // The width of a column does not depend on the others, so measure all of them only once: a
+    // table may have a hundred thousand rows.
     let mut widths = Vec::new();
     let mut shown = table_grid(table).widths().into_iter();
     for column in &table.columns {
@@ -78,9 +78,9 @@ pub fn narrow(table: &mut Table, width_max: usize) -> usize {
     }
 }
 
-/// Removes a column with its cells; a reason that spans it gets shorter.
+/// Removes a column with its cells, shortening a reason that spans it.
 fn remove_column(table: &mut Table, number: usize) {
-    // Cells are fewer than columns where a reason spans several, so positions are counted in spans.
+    // A reason spans several columns, so count positions in columns, not cells.
     table.columns.remove(number);
     for row in &mut table.rows {
         let mut start = 0;
@@ -103,7 +103,7 @@ fn push_section(out: &mut String, section: &Section, width_max: usize) {
     if !section.heading.is_empty() {
         push(out, "", &section.heading, width_max);
     }
-    // A table has an empty line on either side, unless it begins or ends the section.
+    // Tables are surrounded by empty lines, except at the beginning and end of a section.
     let mut is_first = true;
     let mut follows_table = false;
     for block in &section.blocks {
@@ -145,7 +145,7 @@ fn push_term(out: &mut String, indent: &str, term: &Term, width_max: usize) {
     }
 }
 
-/// Adds a table; where it is too wide, columns leave and words are broken.
+/// Adds a table. If it is too wide, columns are dropped and words wrapped.
 pub fn push_table(out: &mut String, table: &Table, width_max: usize) {
     if !table.caption.is_empty() && !table.has_page_caption {
         push(out, "", &table.caption, width_max);
@@ -163,8 +163,8 @@ pub fn push_table(out: &mut String, table: &Table, width_max: usize) {
     }
 }
 
-/// Breaks heads and cells of the widest columns at spaces until a table is no wider than a
-/// terminal, or every word has a line of its own.
+/// Wraps headings and cells of the widest columns at spaces until the table fits or every word is
+/// on its own line.
 fn break_words(table: &mut Table, width_max: usize) {
     let longest = longest_words(table);
     loop {
@@ -174,13 +174,13 @@ fn break_words(table: &mut Table, width_max: usize) {
         if excess == 0 {
             return;
         }
-        // Step by step, so that no column gives all where several are wide.
+        // In small steps, so that several wide columns shrink evenly.
         let step = excess.min((width / 4).max(1));
         table.columns[number].width_max = (width - step).max(longest[number]);
     }
 }
 
-/// The columns of characters that the longest word of each column takes, in its head or a cell.
+/// Width of the longest word of each column, in its heading or cells.
 fn longest_words(table: &Table) -> Vec<usize> {
     let mut longest = Vec::new();
     for column in &table.columns {
@@ -202,14 +202,14 @@ fn longest_words(table: &Table) -> Vec<usize> {
     longest
 }
 
-/// The column to break next, and how wide it is: words before numbers, and numbers only where all
-/// words are broken; of equal ones the widest.
+/// Next column to wrap, and its width. Words are wrapped before numbers; among equals, the widest
+/// column is first.
 fn widest_to_break(table: &Table, grid: &Grid, longest: &[usize]) -> Option<(usize, usize)> {
     let mut shown = grid.widths().into_iter();
     let mut chosen: Option<((bool, usize), usize)> = None;
     for (number, column) in table.columns.iter().enumerate() {
         let Some(width) = has_column(column).then(|| shown.next()).flatten() else { continue };
-        // A number whose head is wider than it is loses nothing.
+        // A numeric column whose heading is its widest part can be wrapped without loss.
         let is_figure = column.role.is_number() && head_width(column) < width;
         let weight = (!is_figure, width);
         if width > longest[number] && chosen.is_none_or(|(known, _)| weight > known) {
@@ -238,7 +238,7 @@ fn table_grid(table: &Table) -> Grid {
         while table.stacks_groups
             && let Some(next) = rows.next_if(|next| next.continues)
         {
-            // The name of the group stands once, before its rows.
+            // Show the name of a group only once, before its rows.
             for (cell, more) in cells.iter_mut().zip(cells_of(table, next)).skip(1) {
                 cell.extend(["\n", &more]);
             }
@@ -254,7 +254,7 @@ fn table_grid(table: &Table) -> Grid {
     grid
 }
 
-/// Columns of characters that the head of a column takes.
+/// Width of a column heading.
 fn head_width(column: &Column) -> usize {
     let mut widest = 0;
     for line in break_text(&column.name, column.width_max).lines() {
@@ -263,12 +263,12 @@ fn head_width(column: &Column) -> usize {
     widest
 }
 
-/// Verdicts and caveats stand below the row.
+/// Verdicts and caveats are shown below the row instead.
 fn has_column(column: &Column) -> bool {
     !matches!(column.role, Role::Verdict | Role::Caveats)
 }
 
-/// The cells of a row up to a reason, which takes all others' room.
+/// Cells of a row up to a reason, which takes the rest of the row.
 fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
     let mut texts = Vec::new();
     for (cell, column) in row.cells.iter().zip(&table.columns) {
@@ -297,8 +297,8 @@ fn row_reason(row: &TableRow) -> Option<&str> {
     None
 }
 
-/// The codes of a row. `x` marks what must not be used, `!` a caveat, `i` what only says how to
-/// read the figure.
+/// Caveat codes of a row. `x` marks an invalid result, `!` a caveat, and `i` a note on how to read
+/// the result.
 fn line_below(row: &TableRow) -> Option<String> {
     let mut verdict = None;
     let mut codes = None;
@@ -309,7 +309,7 @@ fn line_below(row: &TableRow) -> Option<String> {
             _ => {}
         }
     }
-    // A row without a caveat has no line: most rows of a good campaign.
+    // No line for a row without caveats, which is the most common case.
     let (links, codes) = codes?;
     let is_doubted = links.iter().any(|link| link.code.severity() > Severity::Note);
     let mark = match verdict {
@@ -321,8 +321,8 @@ fn line_below(row: &TableRow) -> Option<String> {
     Some(format!("{mark} {codes}"))
 }
 
-/// Breaks a text at spaces, and words that are too long anywhere, into lines of at most
-/// `width_max`, or it would leave no room for the figures.
+/// Wraps a text into lines of at most `width_max` at spaces, and overlong words anywhere, to leave
+/// room for the results.
 pub(crate) fn break_text(text: &str, width_max: usize) -> String {
     if width_max == 0 {
         return text.to_owned();
@@ -342,10 +342,10 @@ pub(crate) fn break_text(text: &str, width_max: usize) -> String {
     parts.join("\n")
 }
 
-/// Adds a text, wrapped; continued lines are indented by two more columns.
+/// Adds a wrapped text. Continuation lines are indented by two more columns.
 ///
-/// Lines of more than [`WIDTH_MAX`] letters are hard to read, so sentences take no more of a wide
-/// terminal, whose other columns are for tables.
+/// Lines longer than [`WIDTH_MAX`] are hard to read, so sentences do not use the full width of a
+/// wide terminal. Only tables do.
 pub(crate) fn push(out: &mut String, indent: &str, text: &str, width_max: usize) {
     let width = width_max.min(WIDTH_MAX) - indent.len() - 2;
     for (number, line) in wrap(&clean(text), width).iter().enumerate() {
@@ -354,7 +354,7 @@ pub(crate) fn push(out: &mut String, indent: &str, text: &str, width_max: usize)
     }
 }
 
-/// Adds a text behind a head that is padded to some columns; the text is wrapped beside it.
+/// Adds a label padded to `indent` columns, followed by a wrapped text.
 pub fn push_beside(out: &mut String, head: &str, indent: usize, text: &str, width_max: usize) {
     let room = width_max.min(WIDTH_MAX).saturating_sub(indent).max(TEXT_MIN);
     for (number, line) in wrap(&clean(text), room).iter().enumerate() {
@@ -384,7 +384,7 @@ mod tests {
             let words = out.split_whitespace().filter(|word| promise.contains(word)).count();
             assert!(words >= promise.split(' ').count(), "{out}");
         }
-        // No word is cut, though the heads are longer than the cells.
+        // No word is broken, although the headings are longer than the cells.
         let mut heads = Table { columns: Column::all(&[("count A", Role::Number); 9]), ..table };
         heads.rows = Vec::new();
         let mut out = String::new();

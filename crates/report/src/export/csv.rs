@@ -1,11 +1,11 @@
-//! The report as CSV: one line per run and pass, the same columns for every campaign.
+//! Report as CSV: one line per run and pass, with the same columns for every campaign.
 //!
-//! First what tells rows apart, every setting among it, then the figures. A setting is empty where
-//! the run does not depend on it, or where it is left to the server or the host. Numbers are plain,
-//! with their unit in the column's name; what is not known is empty. Rates are per second over the
-//! whole window. For a mix, `rate` is in ops; `bytes_per_s` stands beside it.
+//! The columns that distinguish rows, including every setting, come first, then the results. A
+//! setting is empty if the run does not depend on it, or if it is left to the server or host.
+//! Numbers are plain, with the unit in the column name; unknown values are empty. Rates are per
+//! second over the whole window. For a mix, `rate` is in ops, and `bytes_per_s` has its byte rate.
 //!
-//! **Source:** RFC 4180; lines end with a line feed, as every tool of this field reads.
+//! **Source:** RFC 4180; lines end with a line feed, which all common tools accept.
 
 use model::csv::quoted;
 use model::setting::Setting;
@@ -14,19 +14,20 @@ use crate::table::columns::{COLUMNS, Column, IDENTITY, REPETITION};
 use crate::table::joined_campaigns::JoinedCampaigns;
 use crate::table::{Row, Sheet};
 
-/// Writes the header and one line per row.
+/// Renders the header and one line per row.
 pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let campaign = sheet.campaign;
     let mut header = vec!["campaign".to_owned(), "campaign_name".to_owned()];
     push_names(&mut header, IDENTITY);
-    // Every setting has a column, also where it is the same in all rows: programs that read
-    // several campaigns find each of them in the same place.
+    // Every setting has a column, even if it is the same in all rows, so that programs reading
+    // several campaigns find it in the same place.
     for setting in Setting::ALL {
         header.push(setting.column());
     }
     push_names(&mut header, REPETITION);
     push_names(&mut header, COLUMNS);
-    // What differs between campaigns comes last: one campaign has the columns of every other one.
+    // Properties, which differ between campaigns, come last. All other columns are the same for
+    // every campaign.
     let properties = sheet.joined.map_or(&[][..], JoinedCampaigns::properties);
     for property in properties {
         header.push(quoted(&property.name));
@@ -54,7 +55,7 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     out
 }
 
-/// Adds the names of the columns that are not for people alone.
+/// Adds the column names, except for columns that only tables for people have.
 fn push_names(header: &mut Vec<String>, columns: &[Column]) {
     for column in columns {
         if !column.name.is_empty() {
@@ -72,7 +73,7 @@ fn push_values(cells: &mut Vec<String>, columns: &[Column], row: &Row<'_>) {
     }
 }
 
-/// Writes a setting for programs; empty where the run does not depend on it.
+/// Value of a setting; empty if the run does not depend on it.
 fn setting_cell(setting: Setting, row: &Row<'_>) -> String {
     let spec = &row.run.spec;
     if setting.applies(spec) { setting.plain(spec) } else { String::new() }

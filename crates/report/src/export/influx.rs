@@ -1,8 +1,8 @@
-//! The report as InfluxDB's line protocol: a point for each row, and one for each trial.
+//! Report in InfluxDB's line protocol: a point for each row and for each trial.
 //!
-//! Tags identify a row, as labels do in OpenMetrics; fields are its figures, in seconds, bytes and
-//! ops. A figure that must not be used is left out. The point of a row is at the start of its
-//! campaign, that of a trial at the start of the trial, in nanoseconds since 1970 UTC.
+//! Tags identify a row, like labels do in OpenMetrics. Fields are its results, in seconds, bytes
+//! and ops; invalid results are left out. The timestamp of a row is the start of its campaign, and
+//! that of a trial its own start, in nanoseconds since 1970 UTC.
 //!
 //! **Source:** the line protocol reference of InfluxDB 2 (elements, special characters, comments).
 
@@ -10,19 +10,19 @@ use std::fmt::Write as _;
 
 use crate::table::{Row, Sheet};
 
-/// The first line, which readers skip: a text without points has one, too.
+/// Comment line, so that a file without points is not empty.
 const HEAD: &str = "# Results of dfsbench; times are nanoseconds since 1970 UTC\n";
 
-/// Measurement of the points of rows: one for each run and pass.
+/// Measurement for rows: one point for each run and pass.
 const OF_ROWS: &str = "dfsbench";
 
-/// Measurement of the points of trials.
+/// Measurement for trials.
 const OF_TRIALS: &str = "dfsbench_trial";
 
-/// Quantiles of the times, each with the end of its field's name.
+/// Quantiles of the times, with the suffix of their field names.
 const QUANTILES: [(f64, &str); 4] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p999")];
 
-/// Writes the points, one a line.
+/// Writes one point per line.
 pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut out = String::from(HEAD);
     for row in &sheet.rows {
@@ -33,31 +33,30 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     out
 }
 
-/// Fields of a point; a point needs one at least.
+/// Fields of a point, which needs at least one.
 #[derive(Default)]
 struct Fields {
     text: String,
 }
 
 impl Fields {
-    /// Adds a number; one that is none has no field.
+    /// Adds a number, unless it is missing or not finite.
     fn number(&mut self, key: &str, value: Option<f64>) {
         if let Some(value) = value
             && value.is_finite()
         {
             self.begin(key);
-            // Rust writes all digits and no exponent, which the protocol takes.
+            // Rust writes all digits without an exponent, which the protocol accepts.
             let _ = write!(self.text, "{value}");
         }
     }
 
-    /// Adds a count, which is an integer of 64 bits there.
+    /// Adds a count, which is a 64-bit integer in InfluxDB.
     fn count(&mut self, key: &str, value: u64) {
         self.begin(key);
         let _ = write!(self.text, "{}i", i64::try_from(value).unwrap_or(i64::MAX));
     }
 
-    /// Adds a text.
     fn text(&mut self, key: &str, value: &str) {
         self.begin(key);
         let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace(char::is_control, " ");
@@ -134,7 +133,7 @@ fn write_trials(out: &mut String, row: &Row<'_>, tags: &str) {
     }
 }
 
-/// Writes the tags that identify a row.
+/// Formats the tags that identify a row.
 fn row_tags(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     let mut tags = String::new();
     for (key, value) in sheet.identify(row) {
@@ -143,7 +142,7 @@ fn row_tags(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     tags
 }
 
-/// Adds a tag; an empty one can't be written.
+/// Adds a tag, unless it is empty, which the protocol does not allow.
 fn push_tag(tags: &mut String, key: &str, value: &str) {
     let value = escape_tag(value);
     if !value.is_empty() {
@@ -154,8 +153,8 @@ fn push_tag(tags: &mut String, key: &str, value: &str) {
     }
 }
 
-/// Escapes a tag: commas, equal signs and spaces; control characters can't be written, nor can a
-/// backslash at the end, which would escape what follows.
+/// Escapes commas, equal signs and spaces. Control characters are not allowed, and neither is a
+/// trailing backslash, which would escape the next character.
 fn escape_tag(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,10 +1,10 @@
-//! The report as JSON: everything that was measured and everything that was judged.
+//! Report as JSON: everything measured and everything computed from it.
 //!
-//! [`Export`] is the principal type; the order and the names of its fields are those of the
-//! output, so this file is the format's reference, and `docs/results.schema.json` is made from it
-//! ([`schema`]). Numbers are plain, with their unit in the name; `schema` grows when a field
-//! changes its meaning or goes. The seed is text, because it may exceed what JSON readers hold
-//! exactly (2^53).
+//! [`Export`] is the principal type. The names and order of its fields are those of the output, so
+//! this file is the reference of the format, and `docs/results.schema.json` is generated from it
+//! ([`schema`]). Numbers are plain, with their unit in the name. `schema` is incremented when a
+//! field changes its meaning or is removed. The seed is text because it may exceed what JSON
+//! readers can represent exactly (2^53).
 
 mod schema;
 mod shares;
@@ -32,7 +32,7 @@ pub use self::schema::schema;
 /// Version of the format.
 const SCHEMA: u32 = 1;
 
-/// Writes the document on one line: histograms have thousands of numbers.
+/// Writes the document on one line, because histograms have thousands of numbers.
 pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let json = serde_json::to_string(&Export::from_sheet(sheet));
     json.expect("only a path that is not text can't be written, and no plan can name one") + "\n"
@@ -136,8 +136,8 @@ struct Figure<'a> {
     failures: Vec<FailurePart<'a>>,
 }
 
-/// The columns that are members of a figure by themselves: those of CSV but for what one of the
-/// other members holds. Their part of the schema is made from the list of columns.
+/// Columns that are direct members of a figure: those of CSV, except for the ones covered by other
+/// members. Their part of the schema is generated from the list of columns.
 struct Members(Vec<(&'static str, Value)>);
 
 impl Members {
@@ -359,7 +359,7 @@ impl<'a> Figure<'a> {
 
 impl SummaryPart {
     fn from_summary(summary: Summary) -> Self {
-        // Fewer than three trials have no interval: both ends are null.
+        // With fewer than three trials there is no interval, so both ends are null.
         let (mut interval_lo, mut interval_hi) = (None, None);
         if let Some((lo, hi)) = summary.confidence_interval() {
             (interval_lo, interval_hi) = (Some(lo), Some(hi));
@@ -380,7 +380,7 @@ impl SummaryPart {
 
 impl Times {
     fn from_histogram(histogram: &Histogram) -> Self {
-        // An empty histogram answers every question with 0, which would read as a time.
+        // An empty histogram returns 0 for everything, which would look like a time.
         if histogram.count() == 0 {
             return Self::default();
         }

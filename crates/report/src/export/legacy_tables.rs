@@ -1,12 +1,13 @@
-//! Tables in the form that older tools made known, so that figures stand beside theirs.
+//! Tables in the layout of older tools, for side-by-side comparison with their output.
 //!
-//! [`bonnie`] is the table of bonnie: K/sec are KiB per second, %CPU the client's processor time in
-//! percent of one core. [`iozone`] is that of iozone: KiB per second for each file size (kB) and
-//! record size (reclen), one column per pass. Both show medians; a figure that must not be used is
-//! a dash, one that was read from this host's memory is in parentheses, as `(244534)`, what
-//! bonnie++ was too fast to time is `+++++`, as it prints itself, and what the settings don't allow
-//! is `not supported`. `*` marks the best of a column among files of one size. Caveats stand
-//! below. What else varies between runs names the machine, or heads a table of its own.
+//! [`bonnie`] is the table of bonnie: K/sec are KiB per second, %CPU is the client's CPU time in
+//! percent of one core. [`iozone`] is the table of iozone: KiB per second for each file size (kB)
+//! and record size (reclen), with one column per pass. Both show medians. An invalid result is a
+//! dash, a result read from this host's memory is in parentheses, as in `(244534)`, one that
+//! bonnie++ would be too fast to time is `+++++`, as it prints itself, and a combination that is
+//! not possible is `not supported`. `*` marks the best of a column among files of the same size.
+//! Caveats are listed below. Other settings that vary are part of the machine name or have separate
+//! tables.
 //!
 //! **Source:** `bonnie.c` 1.x and iozone 3 as printed in reports of their users.
 
@@ -28,19 +29,19 @@ pub(crate) use seed::render as seed;
 const KIB: f64 = 1024.0;
 const MIB: u64 = 1 << 20;
 
-/// Writes bytes as those tables did, in MiB; files below one have decimals.
+/// Formats bytes in MiB, as those tables did, with decimals below one MiB.
 fn in_mib(bytes: f64) -> String {
     let mib = bytes / MIB as f64;
     if mib < 1.0 { format!("{mib:.2}") } else { format!("{mib:.0}") }
 }
 
-/// Stands in the place of figures that the settings don't allow.
+/// Shown for combinations of settings that are not possible.
 const NOT_SUPPORTED: &str = "not supported";
 
-/// Characters of a machine's name in the first column.
+/// Width of the machine name in the first column.
 const MACHINE_LENGTH: usize = 8;
 
-/// Characters of a machine's name where runs are compared.
+/// Maximum width of the machine name if runs are compared.
 const COMPARED_LENGTH_MAX: usize = 32;
 
 const BONNIE_HEAD: [&str; 3] = [
@@ -49,11 +50,11 @@ const BONNIE_HEAD: [&str; 3] = [
     "Machine    MB K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU  /sec %CPU",
 ];
 
-/// The passes of bonnie's table, in the order of its columns.
+/// Passes in bonnie's table, in column order.
 const BONNIE_PASSES: [Pass; 6] =
     [Pass::CharWrite, Pass::Write, Pass::Update, Pass::CharRead, Pass::Read, Pass::Seeks];
 
-/// The passes of iozone's table, with the heads of their columns.
+/// Passes in iozone's table, with column headings.
 const IOZONE_PASSES: [(Pass, &str); 8] = [
     (Pass::Write, "write"),
     (Pass::Rewrite, "rewrite"),
@@ -65,13 +66,12 @@ const IOZONE_PASSES: [(Pass, &str); 8] = [
     (Pass::StrideRead, "strd-read"),
 ];
 
-/// The rows of one run.
 struct OneRun<'a> {
     rows: Vec<&'a Row<'a>>,
 }
 
 impl<'a> OneRun<'a> {
-    /// The runs of a sheet that this table can show.
+    /// Runs of a sheet that this table can show.
     fn all(sheet: &'a Sheet<'a>, shows: fn(Workload) -> bool) -> Vec<Self> {
         let mut runs: Vec<Self> = Vec::new();
         for row in &sheet.rows {
@@ -90,7 +90,7 @@ impl<'a> OneRun<'a> {
         self.rows[0]
     }
 
-    /// The row of a pass that has a figure which may be used.
+    /// Row of a pass, if its result may be used.
     fn row_of(&self, pass: Pass) -> Option<&'a Row<'a>> {
         self.rows.iter().copied().find(|row| row.judged.pass == pass && row.counts())
     }
@@ -99,37 +99,37 @@ impl<'a> OneRun<'a> {
         Some(self.row_of(pass)?.judged.rate.as_ref()?.median)
     }
 
-    /// Bytes of the files that each agent works on.
+    /// Bytes of the files of each agent.
     fn file_bytes(&self) -> u64 {
         let spec = &self.first().run.spec;
         spec.set_bytes() / u64::from(spec.agents())
     }
 
-    /// Says whether the settings don't allow the run at all.
+    /// Returns true if the combination of settings is not possible.
     fn is_impossible(&self) -> bool {
         self.first().judged.impossible.is_some()
     }
 
-    /// Says whether the figure of a pass has a caveat.
+    /// Returns true if the result of a pass has a caveat.
     fn has(&self, pass: Pass, code: CaveatCode) -> bool {
         let Some(row) = self.row_of(pass) else { return false };
         row.judged.caveats.iter().any(|caveat| caveat.code == code)
     }
 
-    /// The rate of a pass in a unit of so many bytes or ops per second; a dash without a rate.
+    /// Formats the rate of a pass in the given unit; a dash if there is no rate.
     fn rate_cell(&self, pass: Pass, unit: f64, digits: usize) -> String {
         let Some(per_s) = self.per_s(pass) else { return "-".to_owned() };
         let is_bonniexx = self.first().run.spec.workload == Workload::Bonniexx;
         if is_bonniexx && self.has(pass, CaveatCode::TooShort) {
             return "+++++".to_owned();
         }
-        // Parentheses mark a rate of this host's page cache, as authors of such tables did by hand.
+        // Parentheses mark rates of this host's page cache, as authors of such tables did by hand.
         let rate = format!("{:.digits$}", per_s / unit);
         if self.has(pass, CaveatCode::Cached) { format!("({rate})") } else { rate }
     }
 }
 
-/// Writes the table of bonnie.
+/// Renders the table of bonnie.
 pub(crate) fn bonnie(sheet: &Sheet<'_>) -> String {
     let runs =
         OneRun::all(sheet, |workload| matches!(workload, Workload::Bonnie | Workload::Bonniexx));
@@ -147,11 +147,11 @@ pub(crate) fn bonnie(sheet: &Sheet<'_>) -> String {
     out
 }
 
-/// Writes a table for each combination of settings that have no column in it.
+/// Writes a table for each combination of settings without a column.
 fn write_bonnie_tables(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) {
     let mut last: Option<String> = None;
     for run in runs {
-        // Settings that vary and have no column here head a table of their own.
+        // Settings that vary and have no column get a separate table.
         let title = sheet.factors_without(run.first(), &["file_size", "files"]);
         if last.as_ref() != Some(&title) {
             if last.is_some() {
@@ -171,8 +171,8 @@ fn write_bonnie_tables(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>],
     }
 }
 
-/// Writes the runs of each size below each other, as reports compare them by hand, where the
-/// settings that vary are few enough to name a machine: `MTU-1500`, `MTU-9000`.
+/// Writes the runs of each size below each other, as handwritten reports do, if few enough settings
+/// vary to name each machine: `MTU-1500`, `MTU-9000`.
 fn compare_machines(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Option<String> {
     let mut lines: Vec<(u64, String, &OneRun<'_>)> = Vec::new();
     let mut name_width = MACHINE_LENGTH;
@@ -220,15 +220,15 @@ fn bonnie_line(run: &OneRun<'_>, best: &Best, machine: &str) -> String {
             Some(percent) => format!("{percent:.1}"),
             None => "-".to_owned(),
         };
-        // The mark takes the place of a blank, so that columns stay where bonnie has them.
+        // The mark replaces a blank, so that columns stay where bonnie has them.
         let rate = format!("{}{rate}", best.mark(run, pass, " "));
-        // Writing to a String can't fail.
+        // Writing to a String cannot fail.
         let _ = write!(line, "{rate:>6} {busy:>4}");
     }
     line + "\n"
 }
 
-/// Writes the table of iozone.
+/// Renders the table of iozone.
 pub(crate) fn iozone(sheet: &Sheet<'_>) -> String {
     let runs =
         OneRun::all(sheet, |workload| matches!(workload, Workload::Stream | Workload::Iozone));
@@ -255,7 +255,7 @@ pub(crate) fn iozone(sheet: &Sheet<'_>) -> String {
             last = Some(title);
         }
         let spec = &run.first().run.spec;
-        // iozone's own table has whole KiB; sizes of less than one are rounded up to it.
+        // iozone's own table has whole KiB; smaller sizes are rounded up.
         let (size, record) =
             (spec.file_size_bytes.div_ceil(1024), spec.io_size_bytes.div_ceil(1024));
         let _ = write!(out, "{size:>10} {record:>7}");
@@ -273,7 +273,7 @@ pub(crate) fn iozone(sheet: &Sheet<'_>) -> String {
     out
 }
 
-/// The caveats, the missing figures and the safety of writes, which no table drops.
+/// Writes caveats, missing results and the durability of writes, which no table leaves out.
 fn write_footer(out: &mut String, sheet: &Sheet<'_>, runs: &[OneRun<'_>]) {
     let mut lines: Vec<String> = Vec::new();
     if !Best::new(runs).is_empty() {

@@ -1,9 +1,9 @@
-//! The report as OpenMetrics text, for Prometheus and its textfile collector.
+//! Report as OpenMetrics text, for Prometheus and its textfile collector.
 //!
-//! One sample per row and figure; labels name campaign, target, workload, pass, run, and factors.
-//! Times are seconds and sizes bytes, as the specification wants base units. A figure that must not
-//! be used is left out: its row's verdict says why it is missing. Only gauges and summaries are
-//! used, which readers of the older Prometheus text format understand, too.
+//! There is one sample per row and metric. Labels name campaign, target, workload, pass, run and
+//! factors. Times are in seconds and sizes in bytes, since the specification asks for base units.
+//! Invalid results are left out; the verdict of their row says why. Only gauges and summaries are
+//! used, which readers of the older Prometheus text format also understand.
 //!
 //! **Source:** OpenMetrics 1.0 (draft-richih-opsawg-openmetrics-00), 4.1 to 5.
 
@@ -15,7 +15,7 @@ use crate::table::{Row, Sheet};
 /// Quantiles of the summaries; 1 is the maximum.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 1.0];
 
-/// A gauge with one sample per row; `None` leaves the row out.
+/// Gauge with one sample per row; `None` leaves the row out.
 struct Gauge {
     name: &'static str,
     unit: &'static str,
@@ -23,7 +23,7 @@ struct Gauge {
     value: fn(&Row<'_>) -> Option<f64>,
 }
 
-/// A summary of times with its quantiles per row.
+/// Summary of times with quantiles for each row.
 struct Times {
     name: &'static str,
     help: &'static str,
@@ -106,11 +106,12 @@ const SUMMARIES: [Times; 2] = [
     },
 ];
 
-/// Writes all families and the mark of the end.
+/// Renders all families and the end marker.
 pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut out = Exposition::default();
     write_campaign(&mut out, sheet);
-    // The format wants all samples of a metric together, so the rows are walked once for each.
+    // The format requires all samples of a metric to be together, so iterate over the rows once for
+    // each metric.
     let (mut rows, mut usable) = (Vec::new(), Vec::new());
     for row in &sheet.rows {
         let labels = row_labels(sheet, row);
@@ -146,7 +147,7 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     out.finish()
 }
 
-/// The campaign itself.
+/// Writes the metrics of the campaign itself.
 fn write_campaign(out: &mut Exposition, sheet: &Sheet<'_>) {
     let campaign = sheet.campaign;
     let state = match campaign.state {
@@ -166,7 +167,7 @@ fn write_campaign(out: &mut Exposition, sheet: &Sheet<'_>) {
     write_trials(out, campaign, &own);
 }
 
-/// Trials by how they ended; while a campaign runs, those that are stored so far.
+/// Counts trials by outcome; while a campaign is running, those stored so far.
 fn write_trials(out: &mut Exposition, campaign: &Campaign, own: &str) {
     let [mut done, mut failed, mut interrupted] = [0_u32; 3];
     for run in &campaign.runs {
@@ -188,7 +189,7 @@ fn write_trials(out: &mut Exposition, campaign: &Campaign, own: &str) {
     out.sample(name, own, campaign.runs.iter().filter(|run| !run.trials.is_empty()).count() as f64);
 }
 
-/// Verdicts and caveats, of rows without figures, too.
+/// Writes verdicts and caveats, including those of rows without a result.
 fn write_caveats(out: &mut Exposition, rows: &[(&Row<'_>, String)]) {
     let name = "dfsbench_verdict";
     out.family(name, "gauge", "", "1 for the verdict that a row has, 0 for the others.");
@@ -220,7 +221,7 @@ fn row_labels(sheet: &Sheet<'_>, row: &Row<'_>) -> String {
     labels
 }
 
-/// Turns a name into that of a label, which has letters, digits and underscores.
+/// Converts a name to a valid label name of letters, digits and underscores.
 fn label_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }

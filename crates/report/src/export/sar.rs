@@ -1,8 +1,9 @@
-//! Prints the activity of the hosts during each pass, interval by interval, in the format of sar.
+//! Activity of the hosts during each pass, interval by interval, in the format of sar.
 //!
-//! A table for each trial, pass and host: processor time by state in percent of all processors,
-//! context switches, disks and interfaces (each kind added up, loopback too), TCP segments sent
-//! again, and what mounts of NFS and the kernel's server moved. The last line is the whole pass.
+//! There is a table for each trial, pass and host: CPU time by state in percent of all CPUs,
+//! context switches, disks and network interfaces (each kind summed up, including loopback),
+//! retransmitted TCP segments, and bytes transferred by NFS mounts and the kernel's server. The
+//! last line is the whole pass.
 
 use std::fmt::Write as _;
 
@@ -12,10 +13,10 @@ use crate::campaign::host_activity::HostActivity;
 use crate::table::Sheet;
 use crate::text_grid::{Align, Grid, clean};
 
-/// Wider than any of these tables: nothing in them is wrapped.
+/// Wider than any of these tables, so nothing is wrapped.
 const WIDTH_MAX: usize = 200;
 
-/// Writes the tables of all passes that were watched.
+/// Renders the tables of all passes with recorded activity.
 pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut out = String::new();
     for row in &sheet.rows {
@@ -23,7 +24,7 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
             for pass in trial.passes.iter().filter(|pass| pass.pass == row.judged.pass) {
                 for host in &pass.telemetry {
                     let name = format!("{}, trial {}", sheet.name(row), trial.index + 1);
-                    // Writing to a String can't fail.
+                    // Writing to a String cannot fail.
                     let _ = writeln!(out, "{}, host {}", clean(&name), clean(&host.host));
                     out.push_str(&sar_table(host));
                     out.push('\n');

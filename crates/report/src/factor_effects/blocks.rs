@@ -1,8 +1,9 @@
-//! Intervals of factors that differ between campaigns alone: each campaign is one observation.
+//! Intervals of factors that differ only between campaigns, treating each campaign as one
+//! observation.
 //!
-//! The trials of a campaign share its day, its host and its state of the disk, so that a hundred of
-//! them say no more about two kernels than two campaigns do. Where a level has several campaigns,
-//! their means over the runs that all campaigns have in common are compared instead of trials.
+//! The trials of a campaign share its day, host and disk state, so a hundred of them say no more
+//! about two kernels than two campaigns do. If a level has several campaigns, their means over the
+//! runs that all campaigns have in common are compared instead of trials.
 //!
 //! **Source:** Montgomery, "Design and Analysis of Experiments", chapter 14 (split plots: a factor
 //! of whole plots is tested against the differences between whole plots).
@@ -16,15 +17,15 @@ use super::confounding::NO_CAUSE;
 use crate::table::rate_metric::RateMetric;
 use crate::table::{Row, Sheet};
 
-/// The logarithms of the rates of one campaign under one combination of its own factors.
+/// Running mean of the logarithmic rates of one campaign under one combination of its own factors.
 #[derive(Default)]
 struct Mean {
     sum: f64,
     count: f64,
 }
 
-/// Replaces the intervals of factors between campaigns by those of the campaigns' means; returns
-/// how many campaigns are behind them, `None` where no level has two.
+/// Replaces the intervals of factors between campaigns by those of the campaign means. Returns the
+/// number of campaigns behind them; `None` if no level has two.
 pub(super) fn widen(
     sheet: &Sheet<'_>,
     rows: &[&Row<'_>],
@@ -37,7 +38,7 @@ pub(super) fn widen(
     if between.is_empty() || joined.members().len() < 2 {
         return None;
     }
-    // The mean of each campaign for each combination of the factors that vary within campaigns.
+    // Mean of each campaign for each combination of the factors that vary within campaigns.
     let mut means: BTreeMap<(usize, Vec<usize>), Mean> = BTreeMap::new();
     let mut levels: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for row in rows {
@@ -76,7 +77,7 @@ pub(super) fn widen(
     Some(observations.len())
 }
 
-/// The factors that no campaign varies, but for the campaign itself.
+/// Factors that no campaign varies, except for the campaign itself.
 fn between_factors(factors: &[Factor]) -> Vec<usize> {
     let mut between = Vec::new();
     for (number, factor) in factors.iter().enumerate() {
@@ -96,7 +97,7 @@ fn levels_of(sheet: &Sheet<'_>, row: &Row<'_>, factors: &[Factor]) -> Vec<usize>
     levels
 }
 
-/// One observation for each campaign: its mean over the combinations that all campaigns have.
+/// One observation per campaign: its mean over the combinations that all campaigns have.
 fn campaign_observations(
     means: &BTreeMap<(usize, Vec<usize>), Mean>,
     levels: &BTreeMap<usize, Vec<usize>>,

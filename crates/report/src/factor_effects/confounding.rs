@@ -1,7 +1,8 @@
-//! What changes together with a factor, where campaigns differ in more than one thing.
+//! Finds what changes together with a factor if campaigns differ in more than one thing.
 //!
-//! Two kernels on two machines have one ratio, and it is that of the pair: the report names both.
-//! Within one campaign the plan varies on purpose, and the notes on nested factors say as much.
+//! Two kernels on two machines have only one ratio, which is that of the pair, so the report names
+//! both. Within a campaign, the plan varies settings on purpose, and the notes on nested factors
+//! cover them.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +10,13 @@ use super::Factor;
 use crate::humanize::listed;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
-/// So many names are listed; more are counted.
+/// Maximum number of names to list; the rest are only counted.
 const NAMES_MAX: usize = 6;
 
-/// The property that distinguishes campaigns and is no circumstance of a measurement.
+/// Property that distinguishes campaigns without being a condition of the measurement.
 pub(super) const NO_CAUSE: &str = "campaign";
 
-/// Finds what changes together with each factor; `levels` are those of the rows.
+/// Finds what changes together with each factor. `levels` are those of the rows.
 pub(super) fn mark(
     sheet: &Sheet<'_>,
     rows: &[&Row<'_>],
@@ -45,7 +46,7 @@ pub(super) fn mark(
             continue;
         }
         for name in &names {
-            // A fact that has the name of the factor is the same thing, read back.
+            // A fact with the name of the factor is the factor itself, read back.
             if name.ends_with(&format!(".{}", factor.name)) {
                 continue;
             }
@@ -61,7 +62,7 @@ pub(super) fn mark(
     }
 }
 
-/// Says whether each value on one side comes with one value on the other side alone.
+/// Returns true if each value in `one` occurs with only one value in `other`.
 fn decides<A: Ord, B: PartialEq>(one: &[A], other: &[B]) -> bool {
     let mut known: BTreeMap<&A, &B> = BTreeMap::new();
     for (a, b) in one.iter().zip(other) {
@@ -72,7 +73,7 @@ fn decides<A: Ord, B: PartialEq>(one: &[A], other: &[B]) -> bool {
     true
 }
 
-/// Says in sentences what can't be separated from a factor, and what may be part of its ratio.
+/// Describes what cannot be separated from a factor, and what may contribute to its ratio.
 pub(super) fn notes(factors: &[Factor], campaigns: Option<usize>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut between = Vec::new();
@@ -110,7 +111,7 @@ pub(super) fn notes(factors: &[Factor], campaigns: Option<usize>) -> Vec<String>
 }
 
 impl Factor {
-    /// Names what changes together with it; the first ones, and how many more there are.
+    /// Names what changes together with the factor: the first few, and the number of others.
     pub(crate) fn list_together(&self) -> String {
         let mut names = self.together.clone();
         if names.len() > NAMES_MAX {

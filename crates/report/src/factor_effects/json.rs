@@ -1,14 +1,14 @@
-//! Factors as JSON.
+//! Factor effects as JSON.
 //!
-//! The order and the names of the fields are those of the output, so this file is the format's
-//! reference; `schema` grows when a field changes its meaning or goes.
+//! The names and order of the fields are those of the output, so this file is the reference of the
+//! format. `schema` is incremented when a field changes its meaning or is removed.
 
 use serde::Serialize;
 use stats::effects::Effects;
 
 use super::{FactorEffects, PassFactors};
 
-/// Version of the format: grows when a field changes its meaning or goes.
+/// Version of the format.
 const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
@@ -21,7 +21,7 @@ struct Document<'a> {
 struct PassPart<'a> {
     name: &'a str,
     trials: usize,
-    /// The ratios are of bytes per second, although the rate of the pass is one of ops.
+    /// The ratios are of bytes per second although the rate of the pass is in ops.
     by_bytes: bool,
     rows_left_out: usize,
     reason: Option<&'a str>,
@@ -34,19 +34,19 @@ struct PassPart<'a> {
 struct FactorPart<'a> {
     name: &'a str,
     share: f64,
-    /// The factors that it lies within: its levels are compared where these are the same.
+    /// Factors it is nested within: its levels are compared only if these are equal.
     within: Vec<&'a str>,
-    /// Other factors that change together with it, where campaigns differ in more than one thing.
+    /// Other factors that change together with it, if campaigns differ in more than one thing.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     together: &'a [String],
     levels: Vec<LevelPart<'a>>,
 }
 
-/// A level with its ratio, which is null where nothing determines it.
+/// Level with its ratio, which is null if the data do not determine it.
 #[derive(Serialize)]
 struct LevelPart<'a> {
     level: &'a str,
-    /// The level that it is compared with: the first one, unless the factor lies within others.
+    /// Baseline level: the first one, unless the factor is nested within others.
     against: &'a str,
     ratio: Option<f64>,
     ratio_interval_lo: Option<f64>,
@@ -61,8 +61,8 @@ struct InteractionPart<'a> {
     within: Vec<WithinPart<'a>>,
 }
 
-/// The rate under a level of the second factor against that under the level it is compared with,
-/// where the first factor has the level `under`.
+/// Rate under a level of the second factor relative to its baseline, while the first factor has the
+/// level `under`.
 #[derive(Serialize)]
 struct WithinPart<'a> {
     under: &'a str,
@@ -70,7 +70,7 @@ struct WithinPart<'a> {
     ratio: f64,
 }
 
-/// Writes the document.
+/// Renders the document.
 pub(super) fn render(effects: &FactorEffects) -> String {
     let document =
         Document { schema: SCHEMA, passes: effects.passes.iter().map(pass_part).collect() };
@@ -112,7 +112,7 @@ fn factor_parts<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<FactorPart<
                 ratio_interval_lo: None,
                 ratio_interval_hi: None,
             };
-            // JSON has no infinity: a ratio that nothing determines is null.
+            // JSON has no infinity, so an undetermined ratio is null.
             if found.interval.1.is_finite() {
                 part.ratio = Some(found.ratio);
                 part.ratio_interval_lo = Some(found.interval.0);

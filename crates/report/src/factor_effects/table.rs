@@ -1,6 +1,6 @@
-//! Factors as a document: a table with a picture of the ratios, and sentences below it.
+//! Factor effects as a document: a table with a picture of the ratios, followed by sentences.
 //!
-//! The picture is a forest plot in characters, on a logarithmic axis with 1 in its middle.
+//! The picture is a forest plot made of characters, on a logarithmic axis with 1 in the middle.
 
 use super::{FactorEffects, PassFactors};
 use crate::document::{Block, Column, Document, Form, Role, Section, Table, TableRow};
@@ -15,10 +15,10 @@ const COLUMNS: [(&str, Role); 5] = [
     ("95 %", Role::Words),
 ];
 
-/// Columns of the picture; odd, so that a ratio of 1 has one of its own.
+/// Width of the picture; odd, so that a ratio of 1 has its own column.
 const PICTURE: usize = 27;
 
-/// Arranges the factor effects of each kind of pass.
+/// Builds the document with the effects in each kind of pass.
 pub(super) fn document(effects: &FactorEffects, form: Form) -> Document {
     let mut document = Document {
         tool: "dfsbench factors",
@@ -46,7 +46,7 @@ fn pass_title(pass: &PassFactors) -> String {
     format!("{}: {}{compared}", pass.name, humanize::counted(pass.trials, "trial"))
 }
 
-/// Factor, share, level, ratio and interval of each level; factors by their share.
+/// Factor, share, level, ratio and interval of each level; factors by share.
 fn level_rows(pass: &PassFactors, effects: &Effects) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for effect in &effects.factors {
@@ -80,14 +80,14 @@ fn level_figures(pass: &PassFactors, effect: &FactorEffect, number: usize) -> [S
     ["–".to_owned(), why]
 }
 
-/// A row for each level; a terminal has a picture of its interval, too.
+/// One row per level, with a picture of its interval in a terminal.
 fn factor_table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
     let mut columns = Column::all(&COLUMNS);
     let mut rows = level_rows(pass, effects);
     if form == Form::Text {
         let reach = effects.reach();
         let scale = format!("{:<13}1{:>13}", format!("{:.2}", 1.0 / reach), format!("{reach:.2}"));
-        // The picture shows what the figures say, and is the first to leave a narrow terminal.
+        // The picture repeats the numbers, so it is dropped first in a narrow terminal.
         columns.push(Column::new(scale, Role::Words).leaving(1));
         columns[4].leaves = 2;
         columns[1].leaves = 3;
@@ -101,7 +101,7 @@ fn factor_table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
     Table { columns, rows, reading, ..Table::default() }
 }
 
-/// An interval on a logarithmic axis from `1/reach` to `reach`: `├──●──┤`, and 1 as a line.
+/// Draws an interval on a logarithmic axis from `1/reach` to `reach`: `├──●──┤`, with a line at 1.
 fn draw_interval(level: &LevelEffect, reach: f64) -> String {
     let (lo, hi) = level.interval;
     let mut cells = [' '; PICTURE];
@@ -109,16 +109,16 @@ fn draw_interval(level: &LevelEffect, reach: f64) -> String {
     if hi.is_finite() {
         let (from, to) = (cell_of(lo, reach), cell_of(hi, reach));
         cells[from..=to].fill('─');
-        // The ratio is drawn last: it may stand on an end of its interval.
+        // Draw the ratio last, because it may be at an end of its interval.
         (cells[from], cells[to]) = ('├', '┤');
         cells[cell_of(level.ratio, reach)] = '●';
     }
     cells.iter().collect::<String>().trim_end().to_owned()
 }
 
-/// The cell of a ratio; ratios beyond the axis are drawn at its ends.
+/// Cell of a ratio; ratios beyond the axis are drawn at its ends.
 fn cell_of(ratio: f64, reach: f64) -> usize {
-    // Logarithmic, so that twice as fast and half as fast lie equally far from 1.
+    // Logarithmic, so that twice and half as fast are equally far from 1.
     let half = (PICTURE / 2) as f64;
     (half + half * ratio.ln() / reach.ln()).round().clamp(0.0, 2.0 * half) as usize
 }

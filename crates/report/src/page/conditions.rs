@@ -1,6 +1,6 @@
-//! The parts of the page that show the conditions of the measurement and how to repeat it.
+//! Parts of the page that show the conditions of the measurement and how to repeat it.
 //!
-//! Settings of hosts as they were read, the plan and the command; all of it text from the results,
+//! Host settings as read back, the plan and the command. All of it is text from the results and
 //! escaped by maud.
 
 use std::collections::{BTreeMap, HashSet};
@@ -10,7 +10,7 @@ use model::{Campaign, Fact};
 
 use crate::campaign::host_settings;
 
-/// Lists the settings of this host, the targets and the hosts of a lab, each with its source.
+/// Lists the settings of this host, the targets and the hosts of a lab, with their sources.
 pub(crate) fn facts(campaign: &Campaign) -> Markup {
     html! {
         (facts_table("The host", &campaign.facts.iter().collect::<Vec<_>>()))
@@ -26,7 +26,7 @@ pub(crate) fn facts(campaign: &Campaign) -> Markup {
     }
 }
 
-/// Folds the settings away that are the same for all runs, or follow from others.
+/// Collapses the settings that are the same for all runs or follow from others.
 pub(crate) fn settings(stated: &[(&str, String)]) -> Markup {
     html! {
         @if !stated.is_empty() {
@@ -38,10 +38,10 @@ pub(crate) fn settings(stated: &[(&str, String)]) -> Markup {
     }
 }
 
-/// So many facts of a target are listed; what differs from trial to trial is in JSON.
+/// Maximum number of facts to list per target; JSON has those that vary between trials.
 const FACTS_MAX: usize = 200;
 
-/// The facts of each target, every distinct one once, in order of appearance.
+/// Distinct facts of each target, in order of appearance.
 fn facts_of_targets(campaign: &Campaign) -> BTreeMap<&str, Vec<&Fact>> {
     let hosts: HashSet<&str> = host_settings::names(campaign).into_iter().collect();
     let mut targets: BTreeMap<&str, Vec<&Fact>> = BTreeMap::new();
@@ -64,7 +64,7 @@ fn facts_table(title: &str, facts: &[&Fact]) -> Markup {
     settings_table(title, rows)
 }
 
-/// Settings with their values and sources.
+/// Renders settings with their values and sources.
 fn settings_table<'a>(
     title: &str,
     rows: impl Iterator<Item = (&'a str, String, &'a str)>,
@@ -100,7 +100,7 @@ fn settings_table<'a>(
     }
 }
 
-/// The plan, and the command that repeats the campaign.
+/// Renders the plan and the command that repeats the campaign.
 pub(super) fn repeat(campaign: &Campaign) -> Markup {
     html! {
         details {

@@ -1,24 +1,25 @@
-//! Selects the rows of a picture where there are more than a person compares by eye.
+//! Selects the rows of a picture if there are too many to compare by eye.
 //!
-//! Up to [`ROWS_MAX`] all of them, else the highest and the lowest; the table has them all.
+//! Up to [`ROWS_MAX`] rows are all shown; otherwise only the highest and lowest. The table has all
+//! of them.
 
 use crate::table::Row;
 use crate::table::rate_metric::RateMetric;
 
-/// So many rows are drawn one by one.
+/// Maximum number of rows to draw in full.
 pub(super) const ROWS_MAX: usize = 40;
-/// So many of each end where there are more.
+/// Number of rows to draw from each end if there are more.
 const END: usize = 6;
 
-/// The rows that are drawn, and how many there are.
+/// Rows to draw, and the total number.
 pub(super) struct ExtremeRows<'a, 'b> {
-    /// In the order of the campaign where they are all, else from the highest to the lowest.
+    /// In campaign order if complete, otherwise from highest to lowest.
     pub rows: Vec<&'a Row<'b>>,
     all: usize,
 }
 
 impl<'a, 'b> ExtremeRows<'a, 'b> {
-    /// Chooses among the rows of a pass, by the rate that they are compared by.
+    /// Selects from the rows of a pass by the given metric.
     pub(super) fn new(rows: &[&'a Row<'b>], metric: RateMetric) -> Self {
         let all = rows.len();
         if all <= ROWS_MAX {
@@ -33,7 +34,7 @@ impl<'a, 'b> ExtremeRows<'a, 'b> {
         Self { rows: ordered, all }
     }
 
-    /// Says that not all rows are drawn.
+    /// Notes that not all rows are drawn.
     pub(super) fn notes(&self) -> Vec<String> {
         if self.rows.len() == self.all {
             return Vec::new();

@@ -1,22 +1,22 @@
-//! The levels of a numeric factor along a horizontal axis, and which factors have one.
+//! Levels of a numeric factor along a horizontal axis, and which factors have one.
 //!
-//! [`FactorLevels`] is the principal type: each level in its place, on a logarithmic axis where the
-//! largest is many times the smallest. What the server chose ("server's") stands at the end.
+//! [`FactorLevels`] is the principal type: each level with its position, on a logarithmic axis if
+//! the largest is many times the smallest. A value chosen by the server ("server's") is at the end.
 
 use crate::chart::Tick;
 use crate::table::setting_number::quantity;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
-/// Fewer are a comparison of bars.
+/// Minimum number of levels; fewer are compared by bars.
 const LEVELS_MIN: usize = 3;
-/// More are no levels.
+/// Maximum number of levels; more are a continuum.
 const LEVELS_MAX: usize = 64;
-/// Ticks that stay apart on a phone.
+/// Maximum number of ticks that fit next to each other on a phone.
 const TICKS_MAX: usize = 7;
-/// From this ratio of the largest level to the smallest the axis is logarithmic.
+/// Ratio of the largest to the smallest level from which the axis is logarithmic.
 const RATIO_LOG: f64 = 8.0;
 
-/// The factors that readers look at first, in this order.
+/// Factors that readers look at first, in this order.
 const FIRST: [&str; 8] = [
     "clients",
     "client_hosts",
@@ -28,19 +28,18 @@ const FIRST: [&str; 8] = [
     "nconnect",
 ];
 
-/// A factor whose levels are numbers.
+/// Factor with numeric levels.
 pub(super) struct FactorLevels {
-    /// Its place among the columns of the sheet.
+    /// Column of the sheet.
     pub column: usize,
-    /// The name of the factor.
     pub name: String,
-    /// The levels with how they are shown, the smallest first.
+    /// Levels with their displayed form, smallest first.
     levels: Vec<(f64, String)>,
     is_log: bool,
 }
 
 impl FactorLevels {
-    /// The numeric factors of these rows, those that people look at first in front.
+    /// Returns the numeric factors of these rows, with those that readers look at first in front.
     pub(super) fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for (column, name) in sheet.columns.iter().enumerate() {
@@ -71,7 +70,7 @@ impl FactorLevels {
         if is_axis { Some(Self { is_log, ..all }) } else { None }
     }
 
-    /// The smallest and the largest level that are numbers.
+    /// Smallest and largest finite level.
     fn finite_ends(&self) -> Option<(f64, f64)> {
         let mut ends = None;
         for (value, _) in &self.levels {
@@ -83,7 +82,7 @@ impl FactorLevels {
         ends
     }
 
-    /// Returns a row's position in percent; `None` where the factor does not apply to it.
+    /// Position of a row in percent; `None` if the factor does not apply to it.
     pub(super) fn at(&self, row: &Row<'_>) -> Option<f64> {
         let shown = &row.values[self.column];
         let (value, _) = self.levels.iter().find(|(_, known)| known == shown)?;
@@ -95,10 +94,10 @@ impl FactorLevels {
         if !value.is_finite() {
             return 100.0;
         }
-        // A level that is no number has its place behind the others.
+        // A level that is not a number is placed after all others.
         let has_end = self.levels.iter().any(|(level, _)| !level.is_finite());
         let all = if has_end { 85.0 } else { 100.0 };
-        // Levels double as a rule; on a linear axis all but the largest would lie together.
+        // Levels usually double, so on a linear axis all but the largest would be crowded together.
         if self.is_log {
             (value.log2() - first.log2()) / (last.log2() - first.log2()) * all
         } else {
@@ -106,7 +105,8 @@ impl FactorLevels {
         }
     }
 
-    /// The levels as ticks, thinned so that they stay apart; the first and the last are there.
+    /// Ticks for the levels, thinned out so that they do not overlap. The first and last always
+    /// stay.
     pub(super) fn ticks(&self) -> Vec<Tick> {
         let apart = 100.0 / TICKS_MAX as f64;
         let mut ticks: Vec<Tick> = Vec::new();
@@ -123,7 +123,7 @@ impl FactorLevels {
         ticks
     }
 
-    /// The name as the axis says it.
+    /// Name on the axis.
     pub(super) fn title(&self) -> String {
         if self.is_log { format!("{} (logarithmic)", self.name) } else { self.name.clone() }
     }

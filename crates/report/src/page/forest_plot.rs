@@ -1,7 +1,7 @@
-//! The picture of the factors: a forest plot for each kind of pass whose settings vary.
+//! Picture of the factors: a forest plot for each kind of pass with settings that vary.
 //!
-//! One row per level that is compared with another one of its factor; the axis is logarithmic
-//! and has 1, "no difference", as its line.
+//! There is one row for each level that is compared with another of its factor. The axis is
+//! logarithmic, with a line at 1 for "no difference".
 
 use maud::{Markup, html};
 use stats::effects::{Effects, LevelEffect};
@@ -15,7 +15,7 @@ use crate::humanize;
 
 const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
 
-/// The pictures with their legend; nothing if no setting varies.
+/// Renders the pictures with their legend; empty if no setting varies.
 pub(super) fn part(effects: &FactorEffects) -> Markup {
     let drawn = pictures(effects);
     html! {
@@ -30,11 +30,11 @@ pub(super) fn part(effects: &FactorEffects) -> Markup {
     }
 }
 
-/// The pictures alone.
+/// Draws the pictures without a legend.
 pub(super) fn pictures(effects: &FactorEffects) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for pass in &effects.passes {
-        // How targets differ is what the bars show already.
+        // The bars already show how targets differ.
         let varies = pass.factors.iter().any(|factor| factor.name != "target");
         let Ok(found) = &pass.found else { continue };
         if varies {
@@ -59,7 +59,7 @@ fn draw_chart(id: &str, pass: &PassFactors, effects: &Effects) -> Markup {
     for effect in &effects.factors {
         let factor = &pass.factors[effect.factor];
         for (number, level) in effect.levels.iter().enumerate() {
-            // The level that others are compared with has no ratio of its own.
+            // The baseline level has no ratio of its own.
             if level.against != number && level.interval.1.is_finite() {
                 strips.push(level_strip(factor, number, effect.share, level, &axis));
             }
@@ -95,7 +95,7 @@ fn level_strip(
     }
 }
 
-/// A logarithmic axis that has 1 in its middle.
+/// Logarithmic axis with 1 in the middle.
 struct RatioAxis {
     reach: f64,
 }
@@ -105,9 +105,9 @@ impl RatioAxis {
         Self { reach: effects.reach() }
     }
 
-    /// The place of a ratio, in percent of the width; ends stay within the picture.
+    /// Position of a ratio in percent of the width, clamped to the picture.
     fn at(&self, ratio: f64) -> f64 {
-        // Logarithmic, so that twice as fast and half as fast lie equally far from the line of 1.
+        // Logarithmic, so that twice and half as fast are equally far from 1.
         (50.0 + 50.0 * ratio.ln() / self.reach.ln()).clamp(0.0, 100.0)
     }
 

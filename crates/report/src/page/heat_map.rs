@@ -1,8 +1,8 @@
-//! The picture of two factors at once: a cell for each pair of levels, darker where it is faster.
+//! Picture of two factors at once: a cell for each pair of levels, darker if it is faster.
 //!
-//! Drawn where two settings vary with at least six pairs. A cell has its figure in words too; where
-//! further settings vary, it is the best figure under any of them, which is what a map is
-//! for: where to be.
+//! Drawn if two settings vary with at least six pairs. Each cell also states its result. If further
+//! settings vary, it is the best result under any of them, since a map is meant to show where to
+//! be.
 
 use std::fmt::Write as _;
 
@@ -15,28 +15,28 @@ use crate::chart::{ChartText, Picture, cut, figures, percent};
 use crate::table::rate_metric::RateMetric;
 use crate::table::{Row, Sheet};
 
-/// Fewer cells are a comparison of bars.
+/// Minimum number of cells; fewer are compared by bars.
 const CELLS_MIN: usize = 6;
-/// More columns or rows can't be read.
+/// Maximum number of columns or rows that remain readable.
 const LEVELS_MAX: usize = 12;
-/// So many pictures are drawn.
+/// Maximum number of pictures.
 const PICTURES_MAX: usize = 12;
-/// Pixels of a cell's height, and of the heads above.
+/// Height of a cell and of the headings above, in pixels.
 const CELL: f64 = 30.0;
 const HEAD: f64 = 34.0;
 /// Percent of the width for the names of the rows.
 const SIDE: f64 = 20.0;
-/// How dark the darkest cell is: text remains readable on it.
+/// Opacity of the darkest cell, on which text is still readable.
 const DARKEST: f64 = 0.45;
 
-/// A cell of the map.
+/// Cell of the map.
 struct HeatCell {
     per_s: f64,
-    /// The combination with its rate, in words.
+    /// Combination of levels with its rate, in words.
     name: String,
 }
 
-/// The section; nothing where no two factors vary.
+/// Renders the section; empty unless two factors vary.
 pub(super) fn section(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
@@ -53,7 +53,7 @@ pub(super) fn section(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// The pictures alone.
+/// Draws the pictures without a section.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
@@ -64,7 +64,8 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         let mut factors = VariedSetting::all(sheet, &rows, &[]);
         factors.retain(|factor| !factor.is_target() && factor.levels.len() <= LEVELS_MAX);
         let factors = VariedSetting::together(factors, &rows);
-        // They stand in the order of their levels: the finest two, the finer one across.
+        // The settings are sorted by number of levels. Use the first two, the one with more levels
+        // across.
         if let [across, down, ..] = &factors[..]
             && across.levels.len() * down.levels.len() >= CELLS_MIN
         {
@@ -107,8 +108,8 @@ fn heat_map(
     Picture { id: about.id, caption, svg, notes: Vec::new() }
 }
 
-/// The best row of each pair of levels: what is on no axis is left at its best, since the map shows
-/// what is possible.
+/// Finds the best row for each pair of levels. Settings that are on neither axis are left at their
+/// best value, since the map shows what is possible.
 fn best_cells(
     sheet: &Sheet<'_>,
     metric: RateMetric,
@@ -128,7 +129,7 @@ fn best_cells(
     cells
 }
 
-/// The best of some rows; `None` where none has a figure.
+/// Best of the rows; `None` if none has a result.
 fn best_cell(sheet: &Sheet<'_>, metric: RateMetric, rows: &[&Row<'_>]) -> Option<HeatCell> {
     let best = rows
         .iter()
@@ -137,7 +138,7 @@ fn best_cell(sheet: &Sheet<'_>, metric: RateMetric, rows: &[&Row<'_>]) -> Option
     let per_s = metric.median(&best.judged);
     let mut name = format!("{}: {}", sheet.name(best), metric.rate(per_s));
     if rows.len() > 1 {
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let _ = write!(name, ", the best of {} combinations", rows.len());
     }
     Some(HeatCell { per_s, name })

@@ -1,7 +1,7 @@
-//! Shows the activity of the hosts during the passes: a line for each pass of a run and host.
+//! Activity of the hosts during the passes: a line for each pass of a run and host.
 //!
-//! Averages over all trials that were watched; each second of each trial stands in
-//! the results file, and `--format sar` prints it.
+//! The values are averages over all trials with recorded activity. The results file has every
+//! second of every trial, and `--format sar` prints it.
 
 use maud::{Markup, html};
 use model::Telemetry;
@@ -10,10 +10,10 @@ use crate::campaign::host_activity::HostActivity;
 use crate::document::{self, Column, Role, Table, TableRow};
 use crate::table::{Row, Sheet};
 
-/// More lines than a person reads; the results file has them all.
+/// Maximum number of lines; the results file has all of them.
 const LINES_MAX: usize = 500;
 
-/// The table; nothing if no host was watched.
+/// Renders the table; empty if no activity was recorded.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let (mut lines, mut watched) = (Vec::new(), Vec::new());
     for row in &sheet.rows {
@@ -43,7 +43,7 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// Everything that was watched of one row.
+/// All recorded activity of one row.
 fn watched_hosts<'a>(row: &'a Row<'_>) -> Vec<&'a Telemetry> {
     let mut watched = Vec::new();
     for trial in &row.run.trials {
@@ -56,12 +56,12 @@ fn watched_hosts<'a>(row: &'a Row<'_>) -> Vec<&'a Telemetry> {
     watched
 }
 
-/// The hosts of one row, each with what it did.
+/// Hosts of one row with their activity.
 fn host_lines<'a>(row: &'a Row<'a>) -> Vec<(&'a Row<'a>, &'a str, HostActivity)> {
     let mut hosts: Vec<(&Row<'_>, &str, HostActivity)> = Vec::new();
     for telemetry in watched_hosts(row) {
         let Some(last) = telemetry.times_ns.len().checked_sub(1) else { continue };
-        // Trials of one host add up: the cells are averages over all of them.
+        // Add up the trials of each host, so that the cells are averages over all of them.
         let known = hosts.iter().position(|(_, host, _)| *host == telemetry.host);
         if known.is_none() {
             hosts.push((row, &telemetry.host, HostActivity::default()));

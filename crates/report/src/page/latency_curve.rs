@@ -1,7 +1,7 @@
-//! The latency curve: response times against the offered load.
+//! Latency curve: response times over the offered load.
 //!
-//! Drawn where at least three loads were offered in an open loop. Where fewer ops were done than
-//! were scheduled, the server was past its knee, and the point says so.
+//! Drawn if at least three loads were offered in an open loop. If fewer ops were completed than
+//! scheduled, the server was past its knee, and the point is marked accordingly.
 
 use maud::{Markup, html};
 use model::CaveatCode;
@@ -12,19 +12,19 @@ use crate::chart::{Dot, DotKind, Plot, Series, describe_series};
 use crate::chart::{RateAxis, TimeAxis};
 use crate::table::{Row, Sheet};
 
-/// Fewer loads are no curve.
+/// Minimum number of loads for a curve.
 const LOADS_MIN: usize = 3;
-/// So many curves in a picture, each of three quantiles.
+/// Maximum number of curves in a picture, each with three quantiles.
 const CURVES_MAX: usize = 2;
-/// So many pictures are drawn.
+/// Maximum number of pictures.
 const PICTURES_MAX: usize = 12;
-/// The share of the scheduled ops that a server must do to keep up with the load.
+/// Share of the scheduled ops that a server must complete to keep up with the load.
 const KEPT_UP: f64 = 0.95;
 
-/// The rows of one combination of the other settings, by offered load.
+/// Rows of one combination of the other settings, sorted by offered load.
 type Curve<'a, 'b> = (String, Vec<&'a Row<'b>>);
 
-/// The pictures below a heading; nothing if no load was offered.
+/// Renders the pictures below a heading; empty if no load was offered.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
@@ -39,7 +39,7 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// The pictures alone.
+/// Draws the pictures without a heading.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, _, rows) in sheet.groups() {
@@ -104,7 +104,7 @@ fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
 
 fn draw_dot(row: &Row<'_>, q: f64, loads: &RateAxis, times: &TimeAxis) -> Dot {
     let (offered, time) = (offered_load(row), row.judged.response_time.quantile(q));
-    // The offered load is what the generator scheduled; beyond the knee less of it is done.
+    // The offered load is what the generator scheduled; beyond the knee, fewer ops are completed.
     let done = row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
     let is_sustained = done >= offered * KEPT_UP;
     let late = if is_sustained { "" } else { ", the server did not keep up" };

@@ -1,8 +1,8 @@
-//! The small multiples of a matrix: a panel for each level of the factors that matter most.
+//! Small multiples of a matrix: a panel for each level of the factors that matter most.
 //!
-//! [`Layout`] is the principal type: which setting makes the panels, the axis and the colours. The
-//! panels are static; the page's script draws them again by other settings, from the table of
-//! figures. The constants of a panel are those of `picture/plot.rs` and `explore.js`.
+//! [`Layout`] is the principal type: which settings determine the panels, the axis and the colors.
+//! The panels are static, but the page's script can redraw them by other settings, using the table
+//! of results. The constants of a panel must match those in `picture/plot.rs` and `explore.js`.
 
 use maud::{Markup, html};
 use model::Pass;
@@ -16,30 +16,30 @@ use crate::humanize::counted;
 use crate::table::rate_metric::RateMetric;
 use crate::table::{Row, Sheet};
 
-/// Fewer rows of a pass are compared by bars alone.
+/// Minimum number of rows of a pass; fewer are compared by bars.
 const ROWS_MIN: usize = 6;
-/// So many panels are seen together.
+/// Maximum number of panels that can be viewed together.
 const PANELS_MAX: usize = 12;
-/// So many panels stand in a line.
+/// Maximum number of panels per line.
 const COLUMNS_MAX: usize = 6;
-/// So many kinds of pass are drawn.
+/// Maximum number of kinds of pass to draw.
 const PASSES_MAX: usize = 4;
-/// Rows of a pass that are drawn as dots, too; more are one patch.
+/// Maximum number of rows of a pass to draw as dots; more would merge into one patch.
 const DOTS_MAX: usize = 600;
-/// Labels that stay apart below a panel.
+/// Maximum number of labels that fit below a panel.
 const TICKS_MAX: usize = 5;
 
-/// The settings by which the rows of a kind of pass are laid out.
+/// Settings by which the rows of a kind of pass are laid out.
 pub(super) struct Layout<'v> {
-    /// A panel for each level, or each pair of levels: columns, then lines.
+    /// One panel for each level, or pair of levels: columns, then lines.
     facets: Vec<&'v VariedSetting>,
-    /// Along the horizontal axis of each panel.
+    /// Setting on the horizontal axis of each panel.
     x: &'v VariedSetting,
-    /// A line for each level; the others are cut off behind [`SERIES_MAX`].
+    /// Setting with one line per level, at most [`SERIES_MAX`].
     pub colour: Option<&'v VariedSetting>,
 }
 
-/// A kind of pass with its rows.
+/// Kind of pass with its rows.
 struct Multiples<'s, 'a> {
     name: &'s str,
     rows: &'s [&'s Row<'a>],
@@ -47,7 +47,7 @@ struct Multiples<'s, 'a> {
     axis: RateAxis,
 }
 
-/// Whether a campaign is laid out in panels: two settings vary in a kind of pass.
+/// Returns true if a campaign is laid out in panels, because two settings vary in a kind of pass.
 pub(super) fn is_matrix(sheet: &Sheet<'_>) -> bool {
     for (_, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.counts());
@@ -61,7 +61,7 @@ pub(super) fn is_matrix(sheet: &Sheet<'_>) -> bool {
     false
 }
 
-/// The section; nothing where no two settings vary.
+/// Renders the section; empty unless two settings vary.
 pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     if !is_matrix(sheet) {
         return Markup::default();
@@ -92,10 +92,11 @@ pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
 }
 
 impl<'v> Layout<'v> {
-    /// Chooses among settings that stand in the order of their effects.
+    /// Chooses among settings sorted by effect.
     ///
-    /// The two dominant factors make the panels, where there are others for the axis. With two
-    /// settings the one with more numeric levels is the axis and the other makes the panels.
+    /// The two dominant factors determine the panels if there are others for the axis. With only
+    /// two settings, the one with more numeric levels is the axis and the other determines the
+    /// panels.
     pub(super) fn new(varied: &'v [VariedSetting]) -> Option<Self> {
         let mut colour = varied.iter().find(|setting| setting.is_target());
         let mut rest: Vec<&VariedSetting> =
@@ -116,12 +117,12 @@ impl<'v> Layout<'v> {
         if colour.is_none() {
             colour = rest.into_iter().find(|setting| setting.name != x.name);
         }
-        // Across stands what has more levels: lines of panels are short.
+        // The setting with more levels goes across, because rows of panels are short.
         facets.sort_by_key(|facet| std::cmp::Reverse(facet.levels.len()));
         Some(Self { facets, x, colour })
     }
 
-    /// The panels, each with its name and its rows.
+    /// Panels with their names and rows.
     fn panels<'r, 'a>(&self, rows: &[&'r Row<'a>]) -> Vec<(String, Vec<&'r Row<'a>>)> {
         let mut panels = vec![(String::new(), rows.to_vec())];
         // Lines of panels are the outer order, columns the inner one.
@@ -140,7 +141,7 @@ impl<'v> Layout<'v> {
         panels
     }
 
-    /// The levels that have a colour: where there are too many, those of the most rows.
+    /// Levels that get a color; if there are too many, those with the most rows.
     fn colours(&self, rows: &[&Row<'_>]) -> Vec<&str> {
         let Some(colour) = self.colour else { return vec![""] };
         let rows_of = |level: &str| rows.iter().filter(|row| colour.value(row) == level).count();
@@ -153,7 +154,7 @@ impl<'v> Layout<'v> {
     }
 }
 
-/// The setting with the most numeric levels; without any, the one that matters most.
+/// Setting with the most numeric levels; if there is none, the one that matters most.
 fn longest_axis<'v>(settings: &[&'v VariedSetting]) -> Option<&'v VariedSetting> {
     let mut longest: Option<&VariedSetting> = None;
     for setting in settings.iter().copied().filter(|setting| setting.is_number) {
@@ -230,7 +231,7 @@ impl Multiples<'_, '_> {
             .panel()
     }
 
-    /// A dot for each level, at the median of the rows that have it.
+    /// One dot per level, at the median of its rows.
     fn dots(&self, rows: &[&Row<'_>], x: &VariedSetting) -> Vec<Dot> {
         let mut dots = Vec::new();
         for (number, level) in x.levels.iter().enumerate() {
@@ -267,7 +268,7 @@ impl Multiples<'_, '_> {
     }
 }
 
-/// The place of a level in percent; one alone stands in the middle.
+/// Position of a level in percent; a single level is in the middle.
 fn even_place(number: usize, x: &VariedSetting) -> f64 {
     match x.levels.len() {
         1 => 50.0,
@@ -275,7 +276,7 @@ fn even_place(number: usize, x: &VariedSetting) -> f64 {
     }
 }
 
-/// The levels as ticks, thinned so that they stay apart.
+/// Ticks for the levels, thinned out so that they do not overlap.
 fn level_ticks(x: &VariedSetting) -> Vec<Tick> {
     let step = (x.levels.len() - 1).div_ceil(TICKS_MAX - 1).max(1);
     let mut ticks = Vec::new();
@@ -289,14 +290,14 @@ fn level_ticks(x: &VariedSetting) -> Vec<Tick> {
 mod tests {
     use super::*;
 
-    /// A setting with so many levels, all of them numbers or all of them words.
+    /// Setting with the given number of levels, all numbers or all words.
     fn varied(name: &str, levels: usize, is_number: bool) -> VariedSetting {
         let column = if name == "target" { None } else { Some(0) };
         let levels = (1..=levels).map(|level| level.to_string()).collect();
         VariedSetting { column, name: name.to_owned(), levels, is_number }
     }
 
-    /// The settings of the layout: axis, colour, columns, lines of panels.
+    /// Settings of the layout: axis, color, columns, lines of panels.
     fn layout(settings: &[VariedSetting]) -> Option<[&str; 4]> {
         let layout = Layout::new(settings)?;
         let facet = |number: usize| layout.facets.get(number).map_or("", |facet| &facet.name);
@@ -315,7 +316,7 @@ mod tests {
             varied("depth", 3, true),
         ];
         assert_eq!(layout(&settings), Some(["workers", "target", "size", "sync"]));
-        // Without several targets the next factor has the colours.
+        // Without several targets, the next factor determines the colors.
         assert_eq!(layout(&settings[2..]), Some(["workers", "depth", "size", "cache"]));
     }
 

@@ -1,7 +1,7 @@
-//! The pictures of a page as files of their own.
+//! Pictures of a page as separate files.
 //!
-//! Each is an SVG that needs nothing else: its colours, those of the light page, are written into
-//! its style, since most programs that draw SVG know no variables.
+//! Each is a self-contained SVG with the colors of the light page written into its style, because
+//! most programs that draw SVG do not support CSS variables.
 
 use super::{
     forest_plot, heat_map, latency_curve, quantiles, rate_bars, rate_curves, response_times,
@@ -15,10 +15,11 @@ use crate::text_grid::clean;
 
 const COLOURS: &str = include_str!("colours.css");
 const STYLE: &str = include_str!("pictures.css");
-/// Width of a picture in pixels; the page stretches them.
+/// Width of a picture in pixels; pages stretch pictures instead.
 const WIDTH: u32 = 760;
 
-/// Every picture of a campaign: a name for its file, without an ending, and its content.
+/// Draws all pictures of a campaign. Returns a file name without extension and the content for
+/// each.
 pub(crate) fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
     let effects = FactorEffects::from_sheet(sheet);
     let kinds = [
@@ -58,7 +59,7 @@ fn svg_file(picture: Picture, style: &str) -> String {
     format!("{head}<style>{style}</style>{ground}{rest}\n")
 }
 
-/// The style with the colours of the light page in place of their names.
+/// Style sheet with its variables replaced by the colors of the light page.
 fn light_style() -> String {
     let light = COLOURS.split('}').next().unwrap_or_default();
     let mut style = STYLE.to_owned();

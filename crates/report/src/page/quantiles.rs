@@ -1,7 +1,7 @@
-//! The quantile plot: how long the slowest one in ten, in a hundred, in a thousand took.
+//! Quantile plot: how long the slowest op in ten, a hundred or a thousand took.
 //!
-//! The axis goes by nines, so that the tail has as much room as the rest; a line for each row, of
-//! many rows the fastest and the slowest.
+//! The axis is scaled by nines, so that the tail gets as much room as the rest. There is a line for
+//! each row; if there are many rows, only the fastest and slowest are drawn.
 
 use maud::{Markup, html};
 use model::Histogram;
@@ -12,16 +12,16 @@ use crate::chart::{Dot, DotKind, Plot, SERIES_MAX, Series};
 use crate::chart::{Tick, TimeAxis};
 use crate::table::{Row, Sheet};
 
-/// So many nines have a place on the axis.
+/// Maximum number of nines on the axis.
 const NINES_MAX: f64 = 6.0;
 /// Steps within each nine.
 const STEPS: u32 = 4;
-/// Ops that a quantile needs beyond it to be more than chance.
+/// Minimum number of ops beyond a quantile for it to be more than chance.
 const BEYOND_MIN: f64 = 5.0;
-/// So many pictures are drawn.
+/// Maximum number of pictures.
 const PICTURES_MAX: usize = 24;
 
-/// The pictures with their legend; nothing if too few ops were recorded for a tail.
+/// Renders the pictures with their legend; empty if too few ops were recorded for a tail.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
@@ -35,7 +35,7 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// The pictures alone.
+/// Draws the pictures without a legend.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, _, mut rows) in sheet.groups() {
@@ -46,7 +46,7 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
             rows.sort_by_key(|row| row.judged.response_time.quantile(0.99));
             let end = SERIES_MAX / 2;
             rows.drain(end..rows.len() - end);
-            // As in the other panels, in the order of the campaign.
+            // In campaign order, as in the other panels.
             rows.sort_by_key(|row| row.run.index);
             notes.push(format!(
                 "The fastest and the slowest; {left_out} rows between them are in the table."
@@ -60,9 +60,10 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     drawn
 }
 
-/// How many nines the ops of a row are enough for: 1 for 90 %, 2 for 99 %.
+/// Number of nines for which a row has enough ops: 1 for 90 %, 2 for 99 %.
 fn nines_of_row(row: &Row<'_>) -> f64 {
-    // A quantile that one or two ops decide is chance: the line ends where five ops lie beyond it.
+    // A quantile determined by one or two ops is chance, so the line ends where five ops are beyond
+    // it.
     (row.judged.response_time.count() as f64 / BEYOND_MIN).max(1.0).log10().min(NINES_MAX)
 }
 
@@ -94,7 +95,7 @@ fn draw_quantiles(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>
         .picture(name, Vec::new())
 }
 
-/// The median, then points at even steps of nines as far as the ops go.
+/// Median, then points at even steps of nines as far as the ops suffice.
 fn quantile_dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> Vec<Dot> {
     let median = 2.0_f64.log10();
     let mut places = vec![median];
@@ -106,7 +107,7 @@ fn quantile_dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> 
     }
     let mut dots = Vec::new();
     for place in places {
-        // One nine is a share of 0.9, two are 0.99: the rest shrinks by ten with each.
+        // One nine is a share of 0.9, two are 0.99, and so on.
         let share = 1.0 - 0.1_f64.powf(place);
         let time = times.quantile(share);
         dots.push(Dot {

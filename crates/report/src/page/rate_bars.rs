@@ -1,7 +1,6 @@
-//! The pictures of the rates: for each pass a bar per row, with its interval and its trials.
+//! Pictures of the rates: for each pass a bar per row, with its interval and trials.
 //!
-//! Every pass has an axis of its own that begins at 0: bars are compared within a pass, where
-//! they mean the same.
+//! Every pass has its own axis, starting at 0, because bars can only be compared within a pass.
 
 use maud::{Markup, html};
 use model::{Pass, Severity, Verdict};
@@ -18,10 +17,10 @@ use crate::table::rate_metric::RateMetric;
 use crate::table::{Row, Sheet};
 use crate::text_grid::wrap;
 
-/// Characters of a line that fit on a phone.
+/// Maximum number of characters per line that fit on a phone.
 const LINE_MAX: usize = 46;
 
-/// The pictures of passes whose rates count the same.
+/// Pictures of passes whose rates have the same unit.
 struct Kind {
     title: &'static str,
     id: &'static str,
@@ -35,7 +34,7 @@ const KINDS: [Kind; 2] = [
 
 const CROSS: &str = "M-4,-4 L4,4 M-4,4 L4,-4";
 
-/// The section with the pictures of both kinds, and with what is folded away below them.
+/// Renders the section with the pictures of both kinds, and the collapsed content below them.
 pub(crate) fn section(sheet: &Sheet<'_>, folds: &Markup) -> Markup {
     let kinds = KINDS.each_ref().map(|kind| (kind, draw_kind(sheet, kind)));
     html! {
@@ -55,7 +54,7 @@ pub(crate) fn section(sheet: &Sheet<'_>, folds: &Markup) -> Markup {
     }
 }
 
-/// The pictures alone.
+/// Draws the pictures without a section.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for kind in &KINDS {
@@ -68,7 +67,7 @@ fn draw_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, pass, rows) in sheet.groups() {
         let metric = RateMetric::for_rows(pass, rows.iter().copied());
-        // A command has a time and no rate.
+        // A command has a time instead of a rate.
         if pass == Pass::App || metric.counted() != kind.counted {
             continue;
         }
@@ -155,9 +154,9 @@ fn row_strip(row: &Row<'_>, axis: &RateAxis, metric: RateMetric, sheet: &Sheet<'
     }
 }
 
-/// The settings of a row, each unbroken, as lines that fit on a phone.
+/// Settings of a row as lines that fit on a phone, without breaking within a setting.
 pub(super) fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
-    // No-break spaces keep a name and its value on one line; a line breaks after a comma only.
+    // No-break spaces keep a name and its value together, so lines only break after a comma.
     let unbroken = sheet.factors(row).replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
     let mut lines = Vec::new();
     for line in wrap(&unbroken, LINE_MAX) {
@@ -168,7 +167,7 @@ pub(super) fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, St
     lines
 }
 
-/// The settings of a row, its reason or its caveats.
+/// Settings of a row, followed by its reason or caveats.
 fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     let mut lines = factors(row, sheet);
     if let Some(reason) = row.judged.reason() {
@@ -176,7 +175,7 @@ fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     }
     let mut caveats = Vec::new();
     for caveat in &row.judged.caveats {
-        // Notes don't change what the figure is good for; the table has them.
+        // Notes do not affect whether the result can be used; the table has them.
         if caveat.severity > Severity::Note {
             caveats.push(caveat.code.code());
         }
@@ -189,7 +188,7 @@ fn row_lines(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Breaks a caveat's text into as many lines as it takes.
+/// Wraps the text of a caveat.
 fn wrap_caveat(text: &str) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     for line in wrap(text, LINE_MAX) {
@@ -208,7 +207,7 @@ fn draw_marks(row: &Row<'_>, rate: &Summary, axis: &RateAxis, metric: RateMetric
         rect.bar.(judged.verdict.name()) x="0" y="-7" width=(at(rate.median)) height="14" {}
         line.median x1=(at(rate.median)) x2=(at(rate.median)) y1="-7" y2="7" {}
         @if rate.n > 1 {
-            // A wide interval ends beyond the axis: an arrow at the edge says that it goes on.
+            // An arrow at the edge shows that an interval extends beyond the axis.
             line.whisker x1=(at(lo)) x2=(percent(axis.at(hi).min(100.0))) y1="0" y2="0" {}
             @for end in [lo, hi].into_iter().filter(|end| axis.at(*end) <= 100.0) {
                 line.whisker x1=(at(end)) x2=(at(end)) y1="-5" y2="5" {}

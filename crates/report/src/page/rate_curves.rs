@@ -1,7 +1,7 @@
-//! The pictures of rates along a number: clients, file size, I/O size, depth.
+//! Pictures of rates over a numeric factor: clients, file size, I/O size, queue depth.
 //!
-//! A line for each combination of the other settings, with the 95 % interval and the trials of
-//! every point. The knee of a cache and the end of scaling are seen here.
+//! There is a line for each combination of the other settings, with the 95 % interval and trials of
+//! every point. They show the knee of a cache and the end of scaling.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use crate::humanize::counted;
 use crate::table::rate_metric::RateMetric;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
-/// The setting that offers a load.
+/// Setting for the offered load.
 const OFFERED: &str = "rate";
-/// So many factors of a kind of pass are drawn.
+/// Maximum number of factors of a kind of pass to draw.
 const FACTORS_MAX: usize = 3;
-/// So many pictures are drawn.
+/// Maximum number of pictures.
 const PICTURES_MAX: usize = 24;
-/// Trials that stay apart as dots.
+/// Maximum number of trials to draw as separate dots.
 const TRIALS_MAX: usize = 20;
 
-/// The section; nothing where no factor is a number with several levels.
+/// Renders the section; empty if no numeric factor has several levels.
 pub(super) fn section(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
@@ -43,7 +43,7 @@ pub(super) fn section(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// The pictures alone.
+/// Draws the pictures without a section.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let mut drawn = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
@@ -53,7 +53,7 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
         }
         let metric = RateMetric::for_rows(pass, rows.iter().copied());
         for levels in FactorLevels::all(sheet, &rows).iter().take(FACTORS_MAX) {
-            // Rates along the offered load say that what was offered was done: see `load`.
+            // Rates over the offered load only show that the offered ops were done.
             if levels.name == OFFERED {
                 continue;
             }
@@ -65,7 +65,7 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     drawn
 }
 
-/// One picture; `None` where no two rows differ in this factor alone.
+/// Draws one picture; `None` if no two rows differ only in this factor.
 fn draw_curve(
     id: String,
     name: &str,
@@ -74,16 +74,16 @@ fn draw_curve(
     levels: &FactorLevels,
     sheet: &Sheet<'_>,
 ) -> Option<Picture> {
-    // There are as many colours as lines: of more lines those with the best rates are drawn.
+    // There are only as many lines as colors. If there are more, draw those with the highest rates.
     let mut lines = group_lines(sheet, rows, levels);
     let left_out = lines.len().saturating_sub(SERIES_MAX);
     if left_out > 0 {
         lines.sort_by(|(_, a), (_, b)| best_rate(b, metric).total_cmp(&best_rate(a, metric)));
         lines.truncate(SERIES_MAX);
-        // As in the other panels, in the order of the campaign.
+        // In campaign order, as in the other panels.
         lines.sort_by_key(|(_, rows)| rows.iter().map(|row| row.run.index).min());
     }
-    // The axis holds the trials, too, which may lie above the median.
+    // The axis must also cover the trials, which may be above the median.
     let mut most = 0.0_f64;
     for row in lines.iter().flat_map(|(_, rows)| rows) {
         for point in &row.judged.points {
@@ -127,8 +127,7 @@ fn best_rate(rows: &[&Row<'_>], metric: RateMetric) -> f64 {
     best
 }
 
-/// The rows that differ in this factor alone, together, from its smallest level to its largest;
-/// two at least.
+/// Groups rows that differ only in this factor, sorted by level, with at least two rows each.
 fn group_lines<'a, 'b>(
     sheet: &Sheet<'_>,
     rows: &[&'a Row<'b>],

@@ -1,6 +1,6 @@
-//! The picture of the response times: median, 99th percentile and maximum on one log axis.
+//! Picture of the response times: median, 99th percentile and maximum on a logarithmic axis.
 //!
-//! All passes share the axis, so that a stat can be compared with a write.
+//! All passes share the axis, so that, for example, a stat can be compared with a write.
 
 use maud::{Markup, html};
 use model::units::Nanos;
@@ -17,7 +17,7 @@ const DISC: &str = "M-5,0 a5,5 0 1,0 10,0 a5,5 0 1,0 -10,0 Z";
 const DIAMOND: &str = "M-6,0 L0,-6 L6,0 L0,6 Z";
 const BAR: &str = "M0,-7 L0,7";
 
-/// A chart for each pass with its legend; nothing if nothing was recorded.
+/// Renders a chart for each pass with a legend; empty if no times were recorded.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     html! {
@@ -28,7 +28,7 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// The pictures alone.
+/// Draws the pictures without a legend.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     let (mut smallest, mut largest) = (u64::MAX, 0);
     for row in with_times(sheet.rows.iter()) {
@@ -38,7 +38,8 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     if smallest == u64::MAX {
         return Vec::new();
     }
-    // One axis for all passes: a stat of 100 µs and a write of 100 ms are seen to be far apart.
+    // Use the same axis for all passes, to show how far apart a stat of 100 µs and a write of 100
+    // ms are.
     let axis = TimeAxis::new(smallest, largest);
     let mut drawn = Vec::new();
     for (number, (name, pass, rows)) in sheet.groups().into_iter().enumerate() {
@@ -53,7 +54,7 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     drawn
 }
 
-/// The rows of which response times were recorded.
+/// Rows with recorded response times.
 fn with_times<'a, 'b: 'a>(rows: impl Iterator<Item = &'a Row<'b>>) -> Vec<&'a Row<'b>> {
     let mut timed: Vec<_> = rows.collect();
     timed.retain(|row| row.judged.response_time.count() > 0);
@@ -99,7 +100,7 @@ fn draw_chart(
     panel(&about, &strips, &axis.ticks())
 }
 
-/// Returns the estimate shown with the service times of a closed loop.
+/// Estimated response time, shown with the service times of a closed loop.
 fn estimate_line(row: &Row<'_>) -> Option<(&'static str, String)> {
     let [p50, p99, max] = crate::humanize::times(row.judged.estimated_response_time.as_ref()?);
     Some(("factors", format!("estimated response time {p50} · {p99} · {max}")))

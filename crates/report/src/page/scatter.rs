@@ -1,8 +1,8 @@
-//! The pictures that hold every result of a matrix: rates over response times, and how far the
-//! trials of a run lie from their median.
+//! Pictures with every result of a matrix: rates over response times, and how far the trials of a
+//! run are from their median.
 //!
-//! Colours and rows are the targets where several were measured, else the levels of the dominant
-//! factor. Drawn where a kind of pass has enough results to be a cloud.
+//! Colors and rows are targets if several were measured, otherwise levels of the dominant factor.
+//! Drawn if a kind of pass has enough results.
 
 use maud::{Markup, html};
 use model::Pass;
@@ -18,19 +18,19 @@ use crate::humanize::counted;
 use crate::table::rate_metric::RateMetric;
 use crate::table::{Row, Sheet};
 
-/// Fewer results are read one by one.
+/// Minimum number of results; fewer are better read one by one.
 const ROWS_MIN: usize = 12;
-/// So many results of a pass are drawn, evenly chosen.
+/// Maximum number of results of a pass to draw, chosen evenly.
 const DOTS_MAX: usize = 400;
-/// So many kinds of pass are drawn.
+/// Maximum number of kinds of pass to draw.
 const PASSES_MAX: usize = 4;
-/// Classes of the deviations, to either side of the median.
+/// Number of classes of deviations on either side of the median.
 const CLASSES: usize = 20;
 
-/// Rows that have one colour: a name, and the rows.
+/// Rows of the same color, with their name.
 type Group<'s, 'a> = (String, Vec<&'s Row<'a>>);
 
-/// The sections; nothing where no kind of pass has enough results.
+/// Renders the sections; empty if no kind of pass has enough results.
 pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     let clouds = clouds(sheet, effects);
     let (scatters, spreads) = (draw_scatters(&clouds, sheet), draw_spreads(&clouds));
@@ -54,12 +54,12 @@ pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     }
 }
 
-/// The rates over the response times, a picture for each kind of pass.
+/// Draws rates over response times, one picture for each kind of pass.
 pub(super) fn pictures(sheet: &Sheet<'_>, effects: &FactorEffects) -> Vec<Picture> {
     draw_scatters(&clouds(sheet, effects), sheet)
 }
 
-/// The distributions of the trials, a picture for each kind of pass.
+/// Draws the distributions of the trials, one picture for each kind of pass.
 pub(super) fn spreads(sheet: &Sheet<'_>, effects: &FactorEffects) -> Vec<Picture> {
     draw_spreads(&clouds(sheet, effects))
 }
@@ -88,11 +88,11 @@ fn draw_spreads(clouds: &[Cloud<'_, '_>]) -> Vec<Picture> {
     drawn
 }
 
-/// A kind of pass with many rows.
+/// Kind of pass with many rows.
 struct Cloud<'s, 'a> {
     name: String,
     rows: Vec<&'s Row<'a>>,
-    /// The same rows by colour.
+    /// The same rows by color.
     groups: Vec<Group<'s, 'a>>,
 }
 
@@ -175,7 +175,7 @@ fn draw_scatter(id: String, name: String, groups: &[Group<'_, '_>], sheet: &Shee
     Plot { about, x_ticks, x_name, y_ticks, upright: None, series }.picture(name, notes)
 }
 
-/// The deviations of the trials in percent, from the lowest to the highest.
+/// Sorted deviations of the trials in percent.
 fn deviations(rows: &[&Row<'_>]) -> Vec<f64> {
     let mut all = Vec::new();
     for row in rows {
@@ -190,12 +190,12 @@ fn deviations(rows: &[&Row<'_>]) -> Vec<f64> {
     all
 }
 
-/// The distribution of one kind of pass; `None` where no run has several trials.
+/// Draws the distribution of one kind of pass; `None` if no run has several trials.
 fn draw_spread(id: String, name: String, groups: &[Group<'_, '_>]) -> Option<Picture> {
     let mut reach = 0.0_f64;
     for (_, rows) in groups {
         let all = deviations(rows);
-        // The furthest percent would leave no room for the others.
+        // Ignore the most extreme percent, which would leave no room for the others.
         let end = all.len() / 100;
         if all.len() > ROWS_MIN {
             reach = reach.max(-all[end]).max(all[all.len() - 1 - end]);
@@ -234,7 +234,7 @@ fn draw_spread(id: String, name: String, groups: &[Group<'_, '_>]) -> Option<Pic
     Some(Picture { id: about.id, caption: name, svg, notes: Vec::new() })
 }
 
-/// Draws how many of the deviations fall into each class, darker where there are more.
+/// Draws the number of deviations in each class, darker if there are more.
 fn draw_density(deviations: &[f64], reach: f64) -> Markup {
     let classes = 2 * CLASSES + 1;
     let mut counts = vec![0_u32; classes];

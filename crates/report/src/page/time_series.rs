@@ -1,8 +1,8 @@
-//! The time series of passes: the rate in each interval, a line for each trial.
+//! Time series of passes: the rate in each interval, with a line for each trial.
 //!
-//! Drawn where a trial has several intervals. All trials of a row share its axes, which begin at 0;
-//! times without a completion lie behind the lines as bands, and below them is what the hosts did
-//! meanwhile. The numbers stand in JSON and in the results file.
+//! Drawn if a trial has several intervals. All trials of a row share axes that start at 0. Times
+//! without a completion are bands behind the lines, and host activity is below them. JSON and the
+//! results file have the numbers.
 
 use maud::{Markup, html};
 use model::units::Nanos;
@@ -13,21 +13,21 @@ use crate::chart::{Picture, Track, figures};
 use crate::humanize::counted;
 use crate::table::{Row, Sheet};
 
-/// Intervals from which on a line says something.
+/// Minimum number of intervals for a line to be informative.
 const INTERVALS_MIN: usize = 3;
-/// Rows that are drawn; nothing is gained by more, and JSON has them all.
+/// Maximum number of rows to draw; JSON has all of them.
 const ROWS_MAX: usize = 24;
-/// Trials of a row that are drawn.
+/// Maximum number of trials of a row to draw.
 const TRIALS_MAX: usize = 20;
-/// Intervals of a trial beyond which a line is no finer than a pixel.
+/// Maximum number of intervals of a trial; more would be finer than a pixel.
 const INTERVALS_MAX: usize = 2_000;
-/// Hosts whose tracks are drawn.
+/// Maximum number of hosts to draw tracks for.
 const HOSTS_MAX: usize = 3;
-/// Pixels of the track of rates, and of one of a host.
+/// Height in pixels of the track of rates, and of a host's track.
 const RATE: f64 = 80.0;
 const HOST: f64 = 36.0;
 
-/// A watched quantity of a host: a name, its unit, and its value over a span.
+/// Observed quantity of a host: name, unit, and value over a span.
 type Watch = (&'static str, &'static str, fn(&HostActivity) -> f64);
 
 const WATCHES: [Watch; 3] = [
@@ -36,7 +36,7 @@ const WATCHES: [Watch; 3] = [
     ("network", "MB/s", |watched| watched.sum_of(&["rxMB/s", "txMB/s"])),
 ];
 
-/// The pictures with their legend; nothing if no trial has several intervals.
+/// Renders the pictures with their legend; empty if no trial has several intervals.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
     let mut all = 0;
@@ -58,9 +58,9 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     }
 }
 
-/// The pictures alone.
+/// Draws the pictures without a legend.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    // Of many rows those with the longest stalls are drawn, in front.
+    // If there are many rows, draw those with the longest stalls, longest first.
     let mut rows: Vec<&Row<'_>> = sheet.rows.iter().collect();
     rows.sort_by_key(|row| std::cmp::Reverse(longest_stall_ns(row)));
     let mut drawn = Vec::new();
@@ -73,13 +73,13 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
     drawn
 }
 
-/// One trial: the end of each interval, and the rate in it.
+/// One trial: the end and rate of each interval.
 struct Line {
     points: Vec<(u64, f64)>,
     stall: Option<Stall>,
 }
 
-/// The results of a row's pass, a trial after the other.
+/// Results of a row's pass in each trial.
 fn pass_results<'a>(row: &'a Row<'_>) -> Vec<&'a PassResult> {
     let mut results = Vec::new();
     for trial in &row.run.trials {
@@ -88,7 +88,7 @@ fn pass_results<'a>(row: &'a Row<'_>) -> Vec<&'a PassResult> {
     results
 }
 
-/// The longest stall in any trial of a row; 0 without one.
+/// Longest stall in any trial of a row; 0 if there is none.
 fn longest_stall_ns(row: &Row<'_>) -> u64 {
     let mut longest_ns = 0;
     for result in pass_results(row) {
@@ -111,13 +111,14 @@ fn trial_lines(row: &Row<'_>) -> Vec<Line> {
 
 impl Line {
     fn from_pass(result: &PassResult) -> Self {
-        // A sample has the end of its interval; it begins where the one before it ended.
+        // A sample is stamped with the end of its interval, which starts at the end of the previous
+        // one.
         let mut begins_ns = 0;
         let mut points = Vec::with_capacity(result.samples.len());
         for (at_ns, ops, bytes) in merge_intervals(result) {
             let lasts_ns = at_ns.saturating_sub(begins_ns);
             let amount = if result.pass.is_byte_rate() { bytes } else { ops };
-            // What is left at the end may be too short for a rate.
+            // The remainder at the end may be too short for a rate.
             if lasts_ns > 0 && (lasts_ns >= begins_ns / points.len().max(1) as u64 / 2) {
                 points.push((at_ns, amount as f64 * 1e9 / lasts_ns as f64));
             }
@@ -135,7 +136,7 @@ impl Line {
     }
 }
 
-/// The intervals of a pass, several taken together where there are thousands: end, ops and bytes.
+/// Intervals of a pass as end, ops and bytes. If there are thousands, several are merged.
 fn merge_intervals(result: &PassResult) -> Vec<(u64, u64, u64)> {
     let together = result.samples.len().div_ceil(INTERVALS_MAX).max(1);
     let mut merged = Vec::new();
@@ -158,7 +159,7 @@ fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Pi
         ends_ns = ends_ns.max(line.ends_ns());
     }
     let mut tracks = vec![rates];
-    // Trials repeat the same work, so the hosts of one of them stand for all.
+    // Trials repeat the same work, so show the hosts of one of them.
     for result in pass_results(row) {
         if result.telemetry.iter().any(|host| host.times_ns.len() > INTERVALS_MIN) {
             for host in result.telemetry.iter().take(HOSTS_MAX) {
@@ -183,7 +184,7 @@ fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Pi
     Picture { id, caption: name, svg, notes: Vec::new() }
 }
 
-/// The track of the rates, and what it shows in words.
+/// Builds the track of the rates, and its description in words.
 fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     let mut track = Track { most, height: RATE, ..Track::default() };
@@ -203,9 +204,9 @@ fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
     (track, format!("from {range} in {}", counted(lines.len(), "trial")))
 }
 
-/// The tracks of a host; what did not move has none.
+/// Builds the tracks of a host, without quantities that did not change.
 fn host_tracks(host: &Telemetry) -> Vec<Track> {
-    // Counters only rise: a span is what lies between two readings of them.
+    // Counters only increase, so the value of a span is the difference of two readings.
     let mut spans = Vec::new();
     for end in 1..host.times_ns.len() {
         let mut watched = HostActivity::default();

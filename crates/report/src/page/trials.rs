@@ -1,9 +1,10 @@
-//! The trials behind each figure, folded away on the page.
+//! Trials behind each result, collapsed on the page.
 //!
-//! Every trial is listed, also those that were set aside or failed, with its reason. A table that
-//! is folded away stands in a `noscript`: with a script a browser keeps it as one text, and the
-//! page's script makes the table of it when it is opened; without one it is a table at once. It is
-//! most of what a browser would have to lay out of a large matrix.
+//! Every trial is listed, including those that failed or were set aside, with the reason. Collapsed
+//! tables are inside a `noscript` element: with scripts enabled, the browser keeps it as plain
+//! text, and the page's script turns it into a table when it is opened; without scripts, it is a
+//! table right away. For a large matrix, these tables are most of what a browser would have to lay
+//! out.
 
 use maud::{Markup, html};
 use model::units::{Nanos, Size};
@@ -15,14 +16,15 @@ use crate::document;
 use crate::humanize::{counted, percent, utc};
 use crate::table::Sheet;
 
-/// So many lines are shown trial by trial: some 700 bytes each, of the 5 MB that a page may have.
+/// Maximum number of lines to show trial by trial. At about 700 bytes each, they take 1 of the 5 MB
+/// that a page may have.
 const LINES_MAX: usize = 1_500;
-/// The number of runs from which on their list is folded away.
+/// Maximum number of runs whose list is not collapsed.
 const RUNS_UNFOLDED: usize = 4;
-/// So many rows tell how their trials lie.
+/// Maximum number of rows with the distribution of their trials.
 const SPREADS_MAX: usize = 500;
 
-/// One folded table per run; nothing if there is none.
+/// Renders one collapsed table per run; empty if there are no runs.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     html! {
         @if !sheet.campaign.runs.is_empty() {
@@ -65,11 +67,11 @@ fn render_runs(sheet: &Sheet<'_>, shown: usize) -> Markup {
     }
 }
 
-/// How many runs can be shown, trial by trial.
+/// Number of runs that can be shown trial by trial.
 fn count_shown_runs(campaign: &Campaign) -> usize {
     let mut lines = 0;
     for (number, run) in campaign.runs.iter().enumerate() {
-        // A trial without a pass takes a line, too, and so does a run without a trial.
+        // A trial without a pass takes a line as well, and so does a run without a trial.
         let mut lines_of_run = 0;
         for trial in &run.trials {
             lines_of_run += trial.passes.len().max(1);
@@ -82,7 +84,7 @@ fn count_shown_runs(campaign: &Campaign) -> usize {
     campaign.runs.len()
 }
 
-/// The settings that tell each run from others, in the order of the runs.
+/// Settings that distinguish each run, in run order.
 fn run_factors<'a>(sheet: &'a Sheet<'_>) -> impl Iterator<Item = String> + 'a {
     let mut rows = sheet.rows.iter().peekable();
     sheet.campaign.runs.iter().map(move |run| {
@@ -94,7 +96,7 @@ fn run_factors<'a>(sheet: &'a Sheet<'_>) -> impl Iterator<Item = String> + 'a {
     })
 }
 
-/// How the trials of each row lie, in one table.
+/// Renders the distribution of the trials of each row in one table.
 fn render_spreads(sheet: &Sheet<'_>) -> Markup {
     html! {
         details {
@@ -190,7 +192,7 @@ fn render_pass(pass: &PassResult) -> Markup {
     let busy = pass.common_window_ns as f64 / pass.window_ns.max(1) as f64;
     let mut times = model::Histogram::sparse();
     for kind in pass.kinds.iter().filter(|kind| kind.kind != model::OpKind::Sync) {
-        // A sync waits for all writes before it: its time would be the maximum of every pass.
+        // A sync waits for all earlier writes, so its time would be the maximum of every pass.
         times.merge(&kind.service_time);
     }
     html! {

@@ -1,7 +1,7 @@
-//! The settings that vary among the rows of a kind of pass, those that matter most in front.
+//! Settings that vary among the rows of a kind of pass, most important first.
 //!
-//! [`VariedSetting`] is the principal type: a setting, or the target, with its levels in their
-//! order. Maps and small multiples choose their axes among them.
+//! [`VariedSetting`] is the principal type: a setting, or the target, with its sorted levels. Heat
+//! maps and small multiples choose their axes from these.
 
 use std::cmp::Reverse;
 
@@ -9,24 +9,22 @@ use crate::factor_effects::FactorEffects;
 use crate::table::setting_number::quantity;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
-/// More are no levels.
+/// Maximum number of levels; more are a continuum.
 const LEVELS_MAX: usize = 64;
 
-/// A setting and its levels.
+/// Setting with its levels.
 pub(super) struct VariedSetting {
-    /// The column of the sheet; `None` for the target.
+    /// Column of the sheet; `None` for the target.
     pub column: Option<usize>,
-    /// The name of the setting.
     pub name: String,
-    /// Its levels; numbers in their order, others in that of the campaign.
+    /// Levels; sorted if they are numbers, otherwise in campaign order.
     pub levels: Vec<String>,
-    /// Whether its levels are numbers.
     pub is_number: bool,
 }
 
 impl VariedSetting {
-    /// The settings that vary among the rows of a pass, the dominant ones in front; of those whose
-    /// effect is not known the ones with the most levels.
+    /// Settings that vary among the rows of a pass. The dominant ones come first, followed by those
+    /// of unknown effect, with the most levels first.
     pub(super) fn all(sheet: &Sheet<'_>, rows: &[&Row<'_>], dominant: &[&str]) -> Vec<Self> {
         let mut all = vec![Self::new(None, "target", rows)];
         for (column, name) in sheet.columns.iter().enumerate() {
@@ -64,11 +62,11 @@ impl VariedSetting {
         varied
     }
 
-    /// Keeps those that one picture can show together: in their order, each that most rows have
-    /// beside those before it, and that leaves each of these two levels.
+    /// Keeps settings that one picture can show together: in order, each that most rows have in
+    /// addition to the earlier ones, and that leaves each of these at least two levels.
     ///
-    /// Settings such as the read-ahead of two kinds of client are in no row both: by one as axis
-    /// and the other as colour, a picture would be empty.
+    /// For example, no row has the read-ahead settings of two kinds of client, so a picture with
+    /// one as its axis and the other as its color would be empty.
     pub(super) fn together(all: Vec<Self>, rows: &[&Row<'_>]) -> Vec<Self> {
         let mut shared = rows.to_vec();
         let mut kept: Vec<Self> = Vec::new();
@@ -87,12 +85,11 @@ impl VariedSetting {
         kept
     }
 
-    /// Whether it is the target, and no setting.
+    /// Returns true if this is the target rather than a setting.
     pub(super) const fn is_target(&self) -> bool {
         self.column.is_none()
     }
 
-    /// Returns the value of a row.
     pub(super) fn value<'r>(&self, row: &'r Row<'_>) -> &'r str {
         match self.column {
             Some(column) => &row.values[column],
@@ -100,13 +97,13 @@ impl VariedSetting {
         }
     }
 
-    /// Returns the number of a row's level among the levels.
+    /// Index of a row's level.
     pub(super) fn level_of(&self, row: &Row<'_>) -> Option<usize> {
         self.levels.iter().position(|level| level == self.value(row))
     }
 }
 
-/// Names the factors of a kind of pass in the order of their shares of the variance.
+/// Names the factors of a kind of pass, sorted by share of the variance.
 pub(super) fn dominant_names<'e>(effects: &'e FactorEffects, pass: &str) -> Vec<&'e str> {
     let mut names = Vec::new();
     for factors in effects.passes.iter().filter(|factors| factors.name == pass) {

@@ -1,7 +1,7 @@
-//! The answer to `dfsbench curve`: peak, overall response time and knee of each curve.
+//! Answers `dfsbench curve`: peak, overall response time and knee of each curve.
 //!
-//! A curve is made of the rows that differ in the offered load alone. What was not sustained is
-//! described and drawn, and is never a peak. The results are not SPEC SFS results.
+//! A curve consists of the rows that differ only in the offered load. Loads that were not sustained
+//! are described and drawn, but are never a peak. The results are not SPEC SFS results.
 
 mod picture;
 mod sentences;
@@ -20,16 +20,16 @@ use crate::table::{Row, Sheet};
 
 pub(crate) use picture::{pictures, pictures_of_two};
 
-/// A curve and what it is called.
+/// Curve with its name.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedCurve {
-    /// Target and workload, and settings that tell it from the others.
+    /// Target, workload, and the settings that distinguish it from other curves.
     pub name: String,
-    /// Its load points.
     pub curve: Curve,
 }
 
-/// The curves of some rows of a campaign, in order of appearance; their names omit some settings.
+/// Curves among the rows of a campaign, in order of appearance. `omitted` settings are not part of
+/// their names.
 pub(crate) fn curves<'a>(
     sheet: &Sheet<'_>,
     rows: impl Iterator<Item = &'a Row<'a>>,
@@ -38,7 +38,7 @@ pub(crate) fn curves<'a>(
 ) -> Vec<NamedCurve> {
     let mut named: Vec<(String, Vec<LoadPoint>)> = Vec::new();
     for row in rows {
-        // A closed loop offers no load, so it is no point of a curve.
+        // A closed loop offers no load, so it is not a point of a curve.
         if row.run.spec.load.rate_per_s == 0 {
             continue;
         }
@@ -125,7 +125,7 @@ fn curve_table(named: &NamedCurve, bound: Option<&ResponseBound>) -> Table {
     }
 }
 
-/// A curve for programs.
+/// Returns a curve as JSON.
 fn curve_json(named: &NamedCurve, bound: Option<&ResponseBound>) -> Value {
     let curve = &named.curve;
     let mut load_points = Vec::new();
@@ -147,8 +147,8 @@ fn curve_json(named: &NamedCurve, bound: Option<&ResponseBound>) -> Value {
             "missing": point.missing,
         }));
     }
-    // A knee has an interval in any case: where the curve ends in a cliff, its ends are the last
-    // load that was sustained and the first that was not.
+    // A knee always has an interval. If the curve ends in a cliff, it is between the last load that
+    // was sustained and the first that was not.
     let knee = match curve.knee() {
         Knee::Bend { at_per_s, interval_per_s: (low, high) } => json!({
             "kind": "bend", "ops_per_s": at_per_s,
@@ -161,7 +161,7 @@ fn curve_json(named: &NamedCurve, bound: Option<&ResponseBound>) -> Value {
         Knee::Straight => json!({ "kind": "none" }),
         Knee::TooFew(points) => json!({ "kind": "unknown", "load_points": points }),
     };
-    // No bound, or no load point that keeps it: both are `null`.
+    // `null` if there is no bound or no load point meets it.
     let mut under_bound = None;
     if let Some(bound) = bound
         && let Some(point) = curve.under(|point| point.keeps(bound))

@@ -1,11 +1,11 @@
-//! Writes the findings of `dfsbench durability`: text, Markdown, CSV and JSON.
+//! Writes the results of `dfsbench durability` as text, Markdown, CSV and JSON.
 //!
-//! [`render_durability`] is the way in; reports and pages of stored campaigns share its
-//! [`sentences`] and [`tables`], and a page has a chart of each event beside them.
+//! [`render_durability`] is the entry point. Reports and pages of stored campaigns share its
+//! [`sentences`] and [`tables`], and a page adds a chart of each event.
 //!
-//! The first table is the ladder of promises with the tier of each, a second one has a row for
-//! each event and promise, and a third one says of what was lost which kind of work it was. CSV and
-//! JSON have every kind in every row.
+//! The first table is the ladder of durability levels with the tier of each. The second has a row
+//! for each event and level, and the third breaks down losses by kind of work. CSV and JSON break
+//! down every row by kind of work.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +28,17 @@ const CSV_COLUMNS: &str = "target,event,how,promise,tier,work,is_promised,outcom
     acked_bytes,lost_ops,lost_bytes,window_ms,missing,unreadable,wrong_size,torn,zeros,\
     old_data,reordered,torn_in_flight,back_ms,unverified,crashes,last_write_crashes\n";
 
-/// Explains the column `window`.
+/// Explanation of the column `window`.
 pub(crate) const WINDOW: &str = "window: age of the oldest acknowledged write that was lost.";
 
 impl Format {
-    /// Forms of the findings of `dfsbench durability`.
+    /// Formats of the results of `dfsbench durability`.
     pub const DURABILITY: [Self; 5] =
         [Self::Table, Self::Markdown, Self::Csv, Self::Json, Self::Html];
 }
 
-/// Writes the findings of durability measurements, one after the other. JSON is the findings of
-/// one, or a list of those of several.
+/// Renders one or more durability measurements. JSON is a single object for one, and a list for
+/// several.
 pub fn render_durability(reports: &[DurabilityReport], format: Format, screen: Screen) -> String {
     if format == Format::Json {
         let text = match reports {
@@ -77,7 +77,7 @@ fn document(report: &DurabilityReport) -> Document {
     document
 }
 
-/// Writes the measurements that a campaign has as CSV.
+/// Renders the durability measurements of a campaign as CSV.
 pub(crate) fn stored_csv(campaign: &Campaign) -> String {
     let mut text = CSV_COLUMNS.to_owned();
     for stored in &campaign.durability {
@@ -86,7 +86,7 @@ pub(crate) fn stored_csv(campaign: &Campaign) -> String {
     text
 }
 
-/// All tables of a measurement, the one that answers it first.
+/// All tables of a measurement, starting with the one that answers it.
 pub(crate) fn tables(report: &DurabilityReport) -> Vec<Table> {
     let mut tables = vec![ladder_table(report), events_table(report)];
     let lost = lost_table(report);
@@ -96,7 +96,7 @@ pub(crate) fn tables(report: &DurabilityReport) -> Vec<Table> {
     tables
 }
 
-/// Sums up the tiers: promises of one tier in one sentence, the strongest tier first.
+/// Summarizes the tiers, strongest first, with one sentence for the durability levels of each tier.
 pub(crate) fn sentences(report: &DurabilityReport) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut broken = Vec::new();
@@ -118,7 +118,8 @@ pub(crate) fn sentences(report: &DurabilityReport) -> Vec<String> {
         }
     }
     for tier in Tier::STRONGEST_FIRST {
-        // Promises of a tier, by the stronger promise that lost data if that is why it is open.
+        // Levels of a tier, grouped by the stronger level that lost data if that is why the tier is
+        // undecided.
         let mut groups: BTreeMap<Option<Durability>, Vec<String>> = BTreeMap::new();
         for one in report.tiers.iter().filter(|one| one.tier == tier) {
             let stronger = stronger_loser(one.promise, &report.events);
@@ -142,7 +143,7 @@ pub(crate) fn sentences(report: &DurabilityReport) -> Vec<String> {
     sentences
 }
 
-/// A row for each promise, the strongest first, with what each event left of it.
+/// Builds a row for each durability level, strongest first, with the outcome of each event.
 fn ladder_table(report: &DurabilityReport) -> Table {
     let mut columns = Column::all(&[("promise", Role::Factor), ("tier", Role::Words)]);
     let events: Vec<&MeasuredEvent> =
@@ -177,12 +178,12 @@ fn ladder_table(report: &DurabilityReport) -> Table {
     Table { caption, has_page_caption: true, columns, rows, reading, ..Table::default() }
 }
 
-/// Explains how well repeated crashes show a loss.
+/// Explains how reliably repeated crashes reveal a loss.
 const MISSED: &str = "last write: crashes before which the last acknowledged write was one under \
     this promise, with nothing in flight. missed: probability of missing a server that loses its \
     last write in every second crash; one that loses it in every crash is caught by the first.";
 
-/// What an event left of the ops under a promise, in the ladder.
+/// Outcome of an event for the ops under a durability level, in the ladder.
 fn ladder_cell(event: &MeasuredEvent, promise: Durability) -> Cell {
     let rows = sum_by_promise(event);
     let Some(row) = rows.iter().find(|row| row.promise == promise) else {
@@ -206,11 +207,11 @@ fn ladder_cell(event: &MeasuredEvent, promise: Durability) -> Cell {
     Cell::two_lines(outcome_in(event, row).to_owned(), last)
 }
 
-/// Adds up the kinds of work of each promise.
+/// Adds up the kinds of work for each durability level.
 pub(crate) fn sum_by_promise(event: &MeasuredEvent) -> Vec<DurabilityRow> {
     let mut sums: BTreeMap<Durability, DurabilityRow> = BTreeMap::new();
     for row in &event.rows {
-        // Only what is lost of the promised kinds breaks a promise.
+        // A promise is broken only by losses in the kinds of work it covers.
         let mut row = *row;
         row.is_promised = row.breaks_promise();
         match sums.get_mut(&row.promise) {
@@ -221,7 +222,7 @@ pub(crate) fn sum_by_promise(event: &MeasuredEvent) -> Vec<DurabilityRow> {
     sums.into_values().collect()
 }
 
-/// A row for each event and promise.
+/// Builds a row for each event and durability level.
 fn events_table(report: &DurabilityReport) -> Table {
     let mut rows = Vec::new();
     for event in &report.events {
@@ -282,7 +283,7 @@ fn head_cells(row: &DurabilityRow) -> Vec<Cell> {
     ]
 }
 
-/// Names the outcome of an event for a promise, or one kind of work of it.
+/// Names the outcome of an event for a durability level, or for one kind of work.
 const fn outcome(row: &DurabilityRow) -> &'static str {
     match (row.acked_ops, row.lost_ops, row.is_promised) {
         (0, ..) => "nothing acknowledged",
@@ -292,7 +293,8 @@ const fn outcome(row: &DurabilityRow) -> &'static str {
     }
 }
 
-/// Names the outcome of an event for a promise; what was kept without a risk proves nothing.
+/// Names the outcome of an event for a durability level. Data that was never at risk proves
+/// nothing.
 pub(crate) fn outcome_in(event: &MeasuredEvent, row: &DurabilityRow) -> &'static str {
     match outcome(row) {
         "kept" if event.harmless().is_some() => "kept, not at risk",
@@ -314,7 +316,7 @@ pub(crate) fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
     ]
 }
 
-/// Says what stood in the place of what was lost.
+/// Lists what was found in place of lost data.
 fn found_instead(row: &DurabilityRow) -> String {
     let mut parts = Vec::new();
     for (count, what) in [
@@ -408,13 +410,13 @@ fn write_csv(text: &mut String, report: &DurabilityReport) {
     }
 }
 
-/// Writes a time as a number of milliseconds, to the microsecond.
+/// Formats a time in milliseconds with microsecond digits.
 fn format_ms(ns: u64) -> String {
     let us = ns / 1_000;
     format!("{}.{:03}", us / 1_000, us % 1_000)
 }
 
-/// The answer of a campaign that measured durability.
+/// Answers a campaign that measured durability.
 pub(super) fn answer(campaign: &Campaign) -> QuestionAnswer {
     let mut found = QuestionAnswer { title: "What survives", ..QuestionAnswer::default() };
     if campaign.durability.is_empty() {
@@ -449,7 +451,7 @@ pub(super) fn answer(campaign: &Campaign) -> QuestionAnswer {
     found
 }
 
-/// Draws the share of the acknowledged ops that an event destroyed under each promise.
+/// Draws the share of acknowledged ops that an event destroyed under each durability level.
 fn loss_picture(report: &DurabilityReport, event: &MeasuredEvent, number: usize) -> Picture {
     let mut strips = Vec::new();
     for row in sum_by_promise(event).iter().rev() {

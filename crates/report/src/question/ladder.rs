@@ -1,7 +1,8 @@
-//! Answers a layer-by-layer bottleneck analysis: the limiting layer, the next one, the confidence.
+//! Answers a layer-by-layer bottleneck analysis: the limiting layer, the next one, and the
+//! confidence.
 //!
-//! Rows of the campaign become layers by the names of their targets; `stats::ladder` does the rest.
-//! Names of layers and sentences are in `sentences`, the waterfall is in `picture`.
+//! Rows of the campaign are mapped to layers by target name; `stats::ladder` does the analysis.
+//! Layer names and sentences are in `sentences`, the waterfall chart in `picture`.
 
 mod picture;
 mod sentences;
@@ -18,17 +19,16 @@ use crate::humanize;
 use crate::table::{Row, Sheet};
 use sentences::LayerNames;
 
-/// The layers of one pass that have figures.
+/// Layers of one pass that have results.
 struct PassLayers<'s, 'a> {
     pass: Pass,
-    /// The name of the pass.
     name: String,
     rows: Vec<(Layer, &'s Row<'a>)>,
     measured: Vec<Measured>,
     analysis: Option<LayerAnalysis>,
 }
 
-/// The answer of a ladder.
+/// Answers a ladder campaign.
 pub(super) fn answer(sheet: &Sheet<'_>, request: &Ladder) -> QuestionAnswer {
     let words = LayerNames::new(sheet, request);
     let passes = analyze_passes(sheet, request);
@@ -50,11 +50,11 @@ pub(super) fn answer(sheet: &Sheet<'_>, request: &Ladder) -> QuestionAnswer {
     found
 }
 
-/// The passes that the way in question has, those with bytes first, each with its layers.
+/// Analyzes the passes of the data path in question, those with bytes first.
 fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, request: &Ladder) -> Vec<PassLayers<'s, 'a>> {
     let mut passes: Vec<PassLayers<'s, 'a>> = Vec::new();
     for (name, pass, group) in sheet.groups() {
-        // The layers stand in the order of the ladder, whatever the order of their runs was.
+        // Sort the layers in ladder order, whatever the order of their runs.
         let mut rows: Vec<(Layer, &'s Row<'a>)> = Vec::new();
         let mut measured: Vec<Measured> = Vec::new();
         for placed in &request.layers {
@@ -65,12 +65,12 @@ fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, request: &Ladder) -> Vec<PassLay
                 }
             }
         }
-        // A pass that the last layer does not make has no whole data path to explain.
+        // If the last layer does not have the pass, there is no complete data path to explain.
         let (Some((top, _)), Some(wanted)) = (rows.last(), request.layers.last()) else { continue };
         if *top != wanted.layer {
             continue;
         }
-        // Without a figure of the last layer there is nothing that the others could be parts of.
+        // Without a result for the last layer, there is nothing that the others could be parts of.
         let analysis = match measured.last() {
             Some(last) if last.layer == *top => analyze_layers(&measured),
             _ => None,
@@ -81,13 +81,13 @@ fn analyze_passes<'s, 'a>(sheet: &'s Sheet<'a>, request: &Ladder) -> Vec<PassLay
     passes
 }
 
-/// The trials of a row as the ladder wants them; `None` where none counts.
+/// Converts the trials of a row for the analysis; `None` if none is usable.
 fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
     let judged = &row.judged;
     if judged.verdict == Verdict::Invalid {
         return None;
     }
-    // Of an empty call, each worker makes one after the other.
+    // For empty calls, each worker makes one after the other.
     let at_once = if judged.pass.is_byte_rate() { 1.0 } else { f64::from(row.run.spec.workers) };
     let load = &row.run.spec.load;
     let is_paced = load.rate_per_s > 0 || load.think_time_ns > 0 || load.bytes_per_s > 0;
@@ -115,20 +115,20 @@ fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
     if measured.times_ns.is_empty() { None } else { Some(measured) }
 }
 
-/// The resource that idle work waits for.
+/// What idle work waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
-    /// For a processor: it only computes.
+    /// Only a CPU, because it only computes.
     ForProcessor,
-    /// For a server, a disk or an instant, too.
+    /// Also a server, disk or scheduled time.
     ForOthersToo,
 }
 
-/// The share of its time in which a pass was ready and waited for a processor.
+/// Share of its time that a pass was runnable but waiting for a CPU.
 ///
-/// Work that only computes waits for nothing else: for all but its processor time. Of a pass no
-/// longer than a few periods of a quota the kernel reports too little, since it counts a pause when
-/// that is over.
+/// Pure computation waits for nothing else, so all of its time except CPU time is waiting. For
+/// passes not longer than a few quota periods, the kernel reports too little, because it counts a
+/// pause only when it is over.
 fn waiting_share(waits: Waits, mut wait: ProcessorWait, cpu_ns: u64) -> f64 {
     if waits == Waits::ForProcessor {
         wait.waited_ns = wait.waited_ns.max(wait.of_ns.saturating_sub(cpu_ns));
@@ -184,12 +184,12 @@ fn layer_table(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Table {
     }
 }
 
-/// The cells of one layer; of one without a figure only its name and the short reason.
+/// Cells of one layer. If it has no result, only its name and the short reason.
 fn layer_cells(name: String, row: &Row<'_>, share: Option<f64>) -> Vec<Cell> {
     const NONE: &str = "–";
     let judged = &row.judged;
     let Some(rate) = &judged.rate else {
-        // The sentences above the table have the whole reason.
+        // The sentences above the table have the full reason.
         let missing = row.missing();
         return vec![Cell::text(name), Cell::text(missing.split(':').next().unwrap_or_default())];
     };
@@ -215,11 +215,11 @@ fn layer_cells(name: String, row: &Row<'_>, share: Option<f64>) -> Vec<Cell> {
     ]
 }
 
-/// All of one pass for programs.
+/// Returns everything about one pass as JSON.
 fn pass_json(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Value {
     let mut layers = Vec::new();
     for (layer, row) in &ladder.rows {
-        // A layer without a figure that counts has no times: null, not an empty list.
+        // A layer without a usable result has no times: null rather than an empty list.
         let (mut times_ns, mut waits) = (None, None);
         for measured in &ladder.measured {
             if measured.layer == *layer {
@@ -242,7 +242,7 @@ fn pass_json(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Value {
             "share": share_of(ladder, *layer),
         }));
     }
-    // A consumer finds every key, also of a pass that can't be analyzed.
+    // Keep all keys, even if a pass cannot be analyzed.
     let Some(analysis) = &ladder.analysis else {
         return json!({
             "pass": ladder.pass, "layers": layers, "limit": null, "limit_is": null,
@@ -280,7 +280,7 @@ mod tests {
         let share = |waits, cpu_ns| (waiting_share(waits, wait, cpu_ns) * 100.0).round();
         let (alone, others) = (Waits::ForProcessor, Waits::ForOthersToo);
         assert_eq!((share(others, 20), share(alone, 20)), (10.0, 80.0));
-        // Other threads of the program have worked, too.
+        // Other threads of the program were running, too.
         assert_eq!((share(alone, 95), share(alone, 300)), (10.0, 10.0));
     }
 }

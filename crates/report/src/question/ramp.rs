@@ -1,6 +1,6 @@
-//! The answer to `dfsbench ramp`: the load at which a server breaks, how, and whether it recovers.
+//! Answers `dfsbench ramp`: the load at which a server breaks, how, and whether it recovers.
 //!
-//! The search is replayed from the trials; [`stats::breaking`] has its rules.
+//! The search is replayed from the trials; [`stats::breaking`] has the rules.
 
 mod picture;
 
@@ -19,10 +19,9 @@ use crate::document::{Column, Role, Table, TableRow};
 use crate::humanize::listed;
 use crate::table::Sheet;
 
-/// Longer outcomes take several lines in a terminal.
+/// Width at which outcomes are wrapped in a terminal.
 const OUTCOME_WIDTH_MAX: usize = 40;
 
-/// Answers a ramp campaign.
 pub(super) fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer {
     let mut found =
         QuestionAnswer { title: "Load at which it breaks", ..QuestionAnswer::default() };
@@ -68,10 +67,10 @@ fn has_setting(tried: &Tried<'_>, name: &str, value: &str) -> bool {
     settings.iter().any(|(known, other)| *known == name && other == value)
 }
 
-/// Says what a search found, in a sentence without its full stop.
+/// Describes the result of a search in a sentence without a full stop.
 fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
     // The load at which it breaks comes first, then what it supports, how it recovers, and what
-    // makes these results less certain.
+    // makes the results less certain.
     let found = searched.search.found();
     let mut parts = vec![describe_break(searched, request)];
     if let (Some(borne), Some((load, _))) = (found.borne, found.gave_in) {
@@ -96,7 +95,7 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
             listed(&describe_loads(&found.unclear, request))
         ));
     }
-    // Where nothing broke, this stands with it.
+    // If nothing broke, the first part already says this.
     if let (Some(from), Some(_)) = (found.unsure_from, found.gave_in) {
         parts.push(format!(
             "from {} on this host was short of CPU time (client-saturated or processor-contention), \
@@ -122,7 +121,7 @@ fn describe_loads(loads: &[u32], request: &RampRequest) -> Vec<String> {
     described
 }
 
-/// Says under which load the server gave in, and how.
+/// Describes the load at which the server gave in, and how.
 fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
     let found = searched.search.found();
     match found.gave_in {
@@ -185,7 +184,6 @@ fn searched_pass(searched: &Searched<'_>, number: usize) -> Option<Pass> {
     searched.tried.first()?.run.spec.passes().get(number).copied()
 }
 
-/// Names a pass by its number.
 fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
     match searched_pass(searched, number) {
         Some(pass) => pass.name(),
@@ -193,7 +191,7 @@ fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
     }
 }
 
-/// Writes the rate of a pass under a load, with its unit.
+/// Formats the rate of a pass under a load.
 fn format_rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
     let Some(pass) = searched_pass(searched, number) else { return String::new() };
     match searched.search.figure(load, number) {
@@ -202,7 +200,7 @@ fn format_rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
     }
 }
 
-/// Describes the server's recovery after the load went away.
+/// Describes how the server recovered after the load was removed.
 fn describe_recovery(recovery: Recovery, request: &RampRequest) -> String {
     let first = format!("the lightest load ({})", request.describe_load(request.first));
     match recovery {
@@ -265,7 +263,7 @@ fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> T
     }
 }
 
-/// Returns the rate, the 99th percentile and the outcome of a trial.
+/// Cells for the rate, 99th percentile and outcome of a trial.
 fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
     let figures = match &tried.outcome {
         TrialOutcome::Broken(trouble) if trouble.hangs => {
@@ -274,7 +272,8 @@ fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
         TrialOutcome::Broken(_) => return outcome_without_figures("failed"),
         TrialOutcome::Figures(figures) => figures,
     };
-    // The slowest pass decides whether a load is supported; of equally slow ones the last is shown.
+    // The slowest pass decides whether a load is supported. Among equally slow ones, the last is
+    // shown.
     let mut slowest: Option<(Pass, f64, u64)> = None;
     for (pass, figure) in tried.run.spec.passes().iter().zip(figures) {
         let Some(figure) = figure else { continue };
@@ -297,7 +296,7 @@ fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
     }
 }
 
-/// Returns the least share of an offered load that was done in any pass; `None` in closed loops.
+/// Returns the smallest share of an offered load that was done in any pass; `None` in closed loops.
 fn least_share(figures: &[Option<Figure>]) -> Option<f64> {
     let mut least: Option<f64> = None;
     for figure in figures.iter().flatten() {
@@ -312,7 +311,7 @@ fn outcome_without_figures(outcome: &str) -> [String; 3] {
     ["–".to_owned(), "–".to_owned(), outcome.to_owned()]
 }
 
-/// A search for programs.
+/// Returns a search as JSON.
 fn search_json(name: &str, searched: &Searched<'_>) -> Value {
     let found = searched.search.found();
     // The names of these members are those of the first release.

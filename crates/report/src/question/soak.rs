@@ -1,6 +1,7 @@
-//! Answers a soak: whether the server survives, what each fault did, what was lost.
+//! Answers a soak: whether the server survives, the effect of each fault, and what was lost.
 //!
-//! Every number comes from [`stats::soak`]; here they become sentences, tables and a timeline.
+//! All numbers come from [`stats::soak`]; this module turns them into sentences, tables and a
+//! timeline.
 
 mod timeline;
 
@@ -16,10 +17,9 @@ use super::QuestionAnswer;
 use crate::document::{Column, Role, Table, TableRow};
 use crate::humanize::counted;
 
-/// Shown where a value is not known.
+/// Shown for an unknown value.
 const UNKNOWN: &str = "–";
 
-/// The answer of a soak.
 pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
     let (mut trials, mut leases): (&[Trial], _) = (&[], 0);
     if let Some(run) = campaign.runs.first() {
@@ -92,7 +92,7 @@ fn describe_verdict(soaked: &Soaked) -> String {
     }
 }
 
-/// Returns the first block that is gone, with its segment.
+/// Returns the first lost block, with its segment.
 fn first_lost_block(soaked: &Soaked) -> Option<&SegmentFinding> {
     soaked.findings.iter().find(|found| found.finding.state == BlockState::Lost)
 }
@@ -148,9 +148,9 @@ fn describe_finding(segment: u64, finding: &Finding) -> String {
     )
 }
 
-/// Leases that an agent of a run holds at a server of version 4, one of each client.
+/// Number of leases that one agent of a run holds at an NFSv4 server, one per client.
 fn leases_of(run: &RunSpec) -> u32 {
-    // A killed client can't return its leases (RFC 7530, 9.5): the server holds them until they
+    // A killed client cannot return its leases (RFC 7530, 9.5), so the server keeps them until they
     // expire. Versions 2 and 3 have none.
     let is_v4 = run.backend.can(Ability::SpeakNfs) && run.nfs().version >= NfsVersion::V4_0;
     let clients = if run.clients == 0 { run.all_workers() } else { run.clients };
@@ -186,7 +186,8 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
         let interval = Nanos(effect.interval_ns);
         return format!("{what}: no visible effect in intervals of {interval}; {unsafe_then}.");
     };
-    // Stalls are counted in whole intervals without a completion, so the true one may be longer.
+    // Stalls are counted in whole intervals without a completion, so the actual stall may be
+    // longer.
     let stood = match effect.stall_ns {
         0 => "ops continued to complete".to_owned(),
         ns => format!("no op completed for {} or more", Nanos(ns)),
@@ -257,7 +258,7 @@ fn describe_errors(soaked: &Soaked) -> String {
         return format!("{} returned the wrong bytes; {repairs}.", count_of(wrong, "op", "ops"));
     }
     if soaked.failed() == 0 && seen > 0 {
-        // The segment ended without a result of its own; the intervals were seen all the same.
+        // The segment ended without a result, but its intervals were recorded.
         return format!("{} failed; {repairs}.", count_of(seen, "op", "ops"));
     }
     if soaked.failed() == 0 {
@@ -301,7 +302,7 @@ fn fault_table(soaked: &Soaked) -> Option<Table> {
     let mut rows = Vec::new();
     for effect in &soaked.effects {
         let event = &effect.event;
-        // A restart has no duration: it begins and ends at one instant.
+        // A restart has no duration: it starts and ends at the same time.
         let lasted = match event.ended_ns {
             Some(ended_ns) if ended_ns > event.begun_ns => Some(ended_ns - event.begun_ns),
             _ => None,

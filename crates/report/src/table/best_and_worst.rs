@@ -1,8 +1,8 @@
-//! Marks the best and the worst figures of a kind of pass.
+//! Marks the best and worst results of a kind of pass.
 //!
-//! [`of`] is the way in. A figure is marked only where it may be used, rests on enough trials, and
-//! the intervals of the highest and the lowest are apart. Figures that overlap the
-//! highest are marked like it: which of them is the best is unknown.
+//! [`mark_rows`] is the entry point. A result is marked only if it is usable and has enough trials,
+//! and if the intervals of the highest and lowest do not overlap. Results that overlap the highest
+//! are marked, too, because it is unknown which of them is best.
 
 use std::collections::HashMap;
 
@@ -14,18 +14,18 @@ use super::rate_metric::RateMetric;
 use super::row::{Mark, Row};
 use crate::document::Extreme;
 
-/// How the marks are to be read.
+/// Explanation of the marks.
 pub(crate) const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass (of \
      commands: the same command), whatever else differs, and those whose 95 % intervals overlap \
      theirs. Only figures that may be used and have three trials are marked, and only where best \
      and worst are apart; mixes of several I/O sizes go by bytes.";
 
-/// The mark of each row, in their order.
+/// Returns the mark of each row, in row order.
 pub(crate) fn mark_rows(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
     let mut marks = vec![None; rows.len()];
     let mut kinds: HashMap<String, Vec<usize>> = HashMap::new();
     for (number, row) in rows.iter().enumerate() {
-        // What the tool alone does is no figure of a file system.
+        // The null target measures only the tool, not a file system.
         if row.counts() && row.run.spec.target != Target::Null {
             kinds.entry(row.comparison_name()).or_default().push(number);
         }
@@ -47,7 +47,7 @@ pub(crate) fn mark_rows(rows: &[Row<'_>]) -> Vec<Option<Mark>> {
     marks
 }
 
-/// Ranks figures that stand at either end; what overlaps both ends stands at none.
+/// Returns the results that are level with either end, but not those that overlap both.
 pub(crate) fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Extreme)> {
     let order = |a: &&(usize, Summary), b: &&(usize, Summary)| a.1.median.total_cmp(&b.1.median);
     let (Some((_, highest)), Some((_, lowest))) =
@@ -55,7 +55,7 @@ pub(crate) fn rank_figures(figures: &[(usize, Summary)]) -> Vec<(usize, Extreme)
     else {
         return Vec::new();
     };
-    // Where the ends overlap each other, every order of the figures may be chance.
+    // If the ends overlap each other, any order of the results may be chance.
     if highest.overlaps(lowest) {
         return Vec::new();
     }

@@ -1,11 +1,11 @@
-//! The columns of a report, in one list: what a run and pass have, for people and for programs.
+//! List of all report columns: the results of a run and pass, for people and programs.
 //!
-//! [`COLUMNS`] is that list. An entry names a figure for programs (CSV, the figures of JSON), with
-//! its unit in the name, or for people (the tables of text, Markdown and pages), or for both, and
-//! says how a row fills it. A new column is one new entry: add it at the end of the figures of its
-//! kind, since programs may count columns of CSV from the left.
+//! [`COLUMNS`] is that list. An entry defines a result for programs (CSV, the figures in JSON),
+//! with its unit in the name, or for people (tables in text, Markdown and pages), or both, and how
+//! to fill it from a row. To add a column, add one entry at the end of the results of its kind,
+//! since programs may count CSV columns from the left.
 //!
-//! Settings are no entries: they come from `model::setting`.
+//! Settings are not entries; they come from `model::setting`.
 
 mod entries;
 mod value;
@@ -18,68 +18,65 @@ use crate::document::{Cell, Role};
 pub(crate) use entries::{COLUMNS, IDENTITY, REPETITION};
 pub(crate) use value::{Value, ValueType};
 
-/// A column of a report.
+/// Column of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
-    /// Its name for programs, with the unit of its numbers; empty where it is for people alone.
+    /// Name for programs, including the unit; empty if the column is only for people.
     pub name: &'static str,
-    /// The value in machine-readable formats.
+    /// Value in machine-readable formats.
     value: fn(&Row<'_>) -> Value,
-    /// Whether, and under which name, it is a member of a figure in JSON.
+    /// Whether it is a member of a figure in JSON, and under which name.
     json: JsonMember,
-    /// How people see it.
+    /// How it is shown to people.
     pub shown: Option<ShownColumn>,
 }
 
 /// How a column becomes a member of a figure in JSON.
 #[derive(Clone, Copy, Debug)]
 enum JsonMember {
-    /// Under its own name; each row has a value.
+    /// Under its own name, with a value in every row.
     Known(ValueType),
-    /// Under its own name; `null` where nothing is known.
+    /// Under its own name; `null` if unknown.
     Nullable(ValueType),
-    /// Under this name, where anything is known.
+    /// Under this name; left out if unknown.
     WhereKnown(&'static str, ValueType),
-    /// It is a part of a member that holds more, such as `rate`.
+    /// Part of another member, such as `rate`.
     Within,
 }
 
-/// The schema of a column's member in JSON.
+/// Schema of a column's member in JSON.
 #[derive(Debug)]
 pub(crate) struct MemberSchema {
-    /// The name of the member.
     pub name: &'static str,
-    /// The JSON Schema of its value.
+    /// JSON Schema of the value.
     pub schema: serde_json::Value,
-    /// Whether each figure has the member.
+    /// True if every figure has the member.
     pub is_required: bool,
 }
 
-/// How people see a column.
+/// How a column is shown to people.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShownColumn {
-    /// Stands above it.
     pub heading: &'static str,
-    /// The role of its cells.
     pub role: Role,
-    /// The table that has it.
+    /// Table that contains it.
     table: TableKind,
-    /// How it is to be read; empty where another column says it too.
+    /// Explanation; empty if another column has it.
     reading: &'static str,
-    /// Its cell; cells of figures are made where a row has a rate.
+    /// Function for its cell.
     cell: ShownCell,
 }
 
-/// How the cell of a column for people is made.
+/// How the cell of a column is created.
 #[derive(Clone, Copy, Debug)]
 enum ShownCell {
-    /// From the row and its rate; a row without one says there why.
+    /// From the row and its rate; a row without a rate shows the reason instead.
     Figure(fn(&Row<'_>, &Summary) -> Cell),
     /// From any row.
     Always(fn(&Row<'_>) -> Cell),
 }
 
-/// The tables of figures that a report has.
+/// Tables of results in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableKind {
     /// Rates of a file system.
@@ -89,12 +86,12 @@ pub(crate) enum TableKind {
 }
 
 impl Column {
-    /// The value for programs.
+    /// Value for programs.
     pub(crate) fn value(&self, row: &Row<'_>) -> Value {
         (self.value)(row)
     }
 
-    /// The name and value of its member in JSON, where it has one for a row.
+    /// Name and value of its member in JSON, if the row has one.
     pub(crate) fn member(&self, row: &Row<'_>) -> Option<(&'static str, Value)> {
         match self.json {
             JsonMember::Known(_) | JsonMember::Nullable(_) => Some((self.name, self.value(row))),
@@ -106,7 +103,7 @@ impl Column {
         }
     }
 
-    /// The schema of its member in JSON, where it is one.
+    /// Schema of its member in JSON, if it has one.
     pub(crate) fn member_schema(&self) -> Option<MemberSchema> {
         let (name, schema, is_required) = match self.json {
             JsonMember::Known(kind) => (self.name, kind.schema(), true),
@@ -118,12 +115,12 @@ impl Column {
     }
 }
 
-/// The columns that people see in a table of figures.
+/// Columns in a table for people.
 pub(crate) fn shown(kind: TableKind) -> impl Iterator<Item = &'static ShownColumn> {
     COLUMNS.iter().filter_map(move |column| column.shown.as_ref().filter(|s| s.table == kind))
 }
 
-/// How the columns of a table are to be read.
+/// Explanations of the columns of a table.
 pub(crate) fn reading(kind: TableKind) -> Vec<String> {
     let mut lines = Vec::new();
     for shown in shown(kind) {
@@ -134,11 +131,10 @@ pub(crate) fn reading(kind: TableKind) -> Vec<String> {
     lines
 }
 
-/// The cells of a row, from the rate on. Of a row without a rate, the reason stands in place of
-/// its figures.
+/// Cells of a row, starting with the rate. If the row has no rate, the reason replaces its results.
 pub(crate) fn cells(kind: TableKind, row: &Row<'_>) -> Vec<Cell> {
-    // The reason of a missing figure spans the columns of all figures; n, verdict and caveats stand
-    // behind it in their own columns.
+    // The reason spans the columns of all results; n, verdict and caveats follow in their own
+    // columns.
     let mut cells = Vec::new();
     let mut missing = 0;
     for shown in shown(kind) {

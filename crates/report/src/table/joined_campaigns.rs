@@ -1,9 +1,9 @@
 //! Several campaigns as one set of runs, with what differs between them as factors.
 //!
-//! [`JoinedCampaigns`] is the principal type: a campaign of all runs, and a [`Property`] for each
-//! fact of a host, label, tag or name that differs between the campaigns, so that swapped hardware
-//! is a factor like any setting. What changes without a cause, such as the load, is none; neither
-//! are two numbers that are the same but for a fiftieth.
+//! [`JoinedCampaigns`] is the principal type: a campaign with all runs, and a [`Property`] for each
+//! host fact, label, tag or name that differs between the campaigns, so that swapped hardware is a
+//! factor like any setting. Facts that change on their own, such as the load, are not properties,
+//! and neither are numbers that differ by less than 2 %.
 
 mod properties;
 
@@ -17,41 +17,40 @@ use crate::humanize::listed;
 
 pub(crate) use properties::{LEADING, are_nearly_equal, is_noise};
 
-/// A campaign that is to be joined with others.
+/// Campaign to join with others.
 pub struct CampaignSource {
-    /// The campaign itself.
     pub campaign: Campaign,
-    /// The words that its user put on it.
+    /// Tags that the user added to it.
     pub tags: Vec<String>,
-    /// How the user named it: `3`, `old.db:3`.
+    /// How the user refers to it: `3`, `old.db:3`.
     pub label: String,
 }
 
-/// Something that each run has because of the campaign that it belongs to.
+/// Property that a run has because of its campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Property {
-    /// Its name: `fact.kernel`, `label.dram`, `tags`, `campaign`.
+    /// Name, such as `fact.kernel`, `label.dram`, `tags` or `campaign`.
     pub name: String,
-    /// Its value in each run, in their order; `None` where it is not known.
+    /// Value in each run, in run order; `None` if unknown.
     pub values: Vec<Option<String>>,
 }
 
-/// A campaign that is part of a set.
+/// Campaign that is part of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinedMember {
     /// Key in its results file.
     pub id: i64,
     /// Name of its plan.
     pub name: String,
-    /// How the user named it.
+    /// How the user refers to it.
     pub label: String,
-    /// A line that describes it.
+    /// Line that describes it.
     pub title: String,
-    /// How many runs it has; they follow those of the campaigns before it.
+    /// Number of its runs, which follow those of the campaigns before it.
     pub runs: usize,
 }
 
-/// The runs of one or more campaigns.
+/// Runs of one or more campaigns.
 pub struct JoinedCampaigns {
     campaign: Campaign,
     members: Vec<JoinedMember>,
@@ -60,26 +59,27 @@ pub struct JoinedCampaigns {
     conclusions: Vec<Conclusion>,
 }
 
-/// Why campaigns can't be joined as requested.
+/// Requested property that cannot be a factor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownProperty {
-    /// The name that was requested.
     pub name: String,
-    /// The value that it has in all runs, where it has one.
+    /// Value that it has in all runs, if any.
     pub only_value: Option<String>,
-    /// The names that there are.
+    /// Names of the available properties.
     pub known: Vec<String>,
 }
 
 impl JoinedCampaigns {
-    /// Joins campaigns, of which there is at least one; `by` names the properties that are factors
-    /// in place of those that are found.
+    /// Joins at least one campaign. If `by` is not empty, it names the properties to use as factors
+    /// instead of those found automatically.
     ///
     /// # Errors
-    /// When a name in `by` is that of nothing that differs.
+    ///
+    /// If no property with a name in `by` differs.
     ///
     /// # Panics
-    /// When there is no campaign.
+    ///
+    /// If there is no campaign.
     pub fn new(sources: Vec<CampaignSource>, by: &[String]) -> Result<Self, UnknownProperty> {
         assert!(!sources.is_empty(), "at least one campaign");
         let chosen = properties::choose(&sources, by)?;
@@ -110,22 +110,21 @@ impl JoinedCampaigns {
         })
     }
 
-    /// All runs as those of one campaign, numbered in a row.
+    /// All runs as one campaign, numbered consecutively.
     pub const fn campaign(&self) -> &Campaign {
         &self.campaign
     }
 
-    /// The campaigns in their order.
     pub fn members(&self) -> &[JoinedMember] {
         &self.members
     }
 
-    /// The campaign that a run belongs to.
+    /// Campaign that a run belongs to.
     pub(crate) fn member_of(&self, run: usize) -> Option<&JoinedMember> {
         self.members.get(self.number_of_member(run)?)
     }
 
-    /// The number of the campaign that a run belongs to, from 0.
+    /// Index of the campaign that a run belongs to.
     pub(crate) fn number_of_member(&self, run: usize) -> Option<usize> {
         let mut end = 0;
         for (number, member) in self.members.iter().enumerate() {
@@ -137,12 +136,12 @@ impl JoinedCampaigns {
         None
     }
 
-    /// The properties that are factors, those with few values first.
+    /// Properties that are factors, those with few values first.
     pub(crate) fn properties(&self) -> &[Property] {
         &self.properties
     }
 
-    /// The properties that differ, too, and are no factors because others were requested.
+    /// Properties that differ but are not factors, because others were requested.
     pub(crate) fn hidden(&self) -> &[Property] {
         &self.hidden
     }
@@ -152,13 +151,14 @@ impl JoinedCampaigns {
         self.properties.iter().chain(&self.hidden)
     }
 
-    /// The sentences that the plans of the campaigns declare.
+    /// Conclusions declared in the campaigns' plans.
     pub(crate) fn conclusions(&self) -> &[Conclusion] {
         &self.conclusions
     }
 }
 
-/// Numbers the runs of all campaigns in a row, and states in the header what holds for all.
+/// Numbers the runs of all campaigns consecutively, and keeps in the header what they have in
+/// common.
 fn join_campaigns(sources: Vec<CampaignSource>, members: &[JoinedMember]) -> Campaign {
     let facts = if members.len() > 1 { join_facts(&sources) } else { Vec::new() };
     let mut names: Vec<String> = Vec::new();
@@ -189,7 +189,7 @@ fn join_campaigns(sources: Vec<CampaignSource>, members: &[JoinedMember]) -> Cam
     let mut joined = joined.expect("at least one campaign");
     if members.len() > 1 {
         joined.name = format!("{} (campaigns {})", names.join(" + "), listed(&labels));
-        // An answer to a question is that of one campaign; the figures are those of all.
+        // Only a single campaign can answer its question; the results belong to all of them.
         joined.question = Question::Figures;
         joined.facts = facts;
     }
@@ -208,7 +208,7 @@ fn append(joined: &mut Campaign, campaign: Campaign) {
     if campaign.state != CampaignState::Complete {
         joined.state = campaign.state;
     }
-    // A figure near the tool's ceiling is one of the tool: the lowest of all is the safe one.
+    // A result near the tool's ceiling measures the tool, so the lowest ceiling is the safe one.
     joined.ceiling = match (joined.ceiling, campaign.ceiling) {
         (Some(one), Some(other)) if other.ops_per_s < one.ops_per_s => Some(other),
         (Some(one), Some(_)) => Some(one),
@@ -217,9 +217,9 @@ fn append(joined: &mut Campaign, campaign: Campaign) {
     joined.runs.extend(campaign.runs);
 }
 
-/// The facts of this host in all campaigns; where they differ, each value with its campaign.
+/// Facts of this host in all campaigns. If they differ, each value is listed with its campaign.
 fn join_facts(sources: &[CampaignSource]) -> Vec<Fact> {
-    // The first fact of each scope and name, and all values with their campaigns.
+    // First fact of each scope and name, and all values with their campaigns.
     let mut firsts: Vec<&Fact> = Vec::new();
     let mut values: Vec<Vec<(&str, &str)>> = Vec::new();
     let mut known: HashMap<(&str, &str), usize> = HashMap::new();
@@ -248,22 +248,22 @@ fn join_facts(sources: &[CampaignSource]) -> Vec<Fact> {
     joined
 }
 
-/// The part of a plan that the sentences stand in.
+/// Part of a plan that contains the conclusions.
 #[derive(Deserialize)]
 struct PlanText {
     #[serde(default)]
     conclusion: Vec<Conclusion>,
 }
 
-/// Reads the sentences that a campaign's plan declares.
+/// Reads the conclusions declared in a campaign's plan.
 pub(crate) fn declared_conclusions(campaign: &Campaign) -> Vec<Conclusion> {
-    // Plans of many runs are long, and few declare sentences.
+    // Plans with many runs are long, and few declare conclusions.
     if !campaign.plan_toml.contains("[[conclusion]]") {
         return Vec::new();
     }
     match toml::from_str::<PlanText>(&campaign.plan_toml) {
         Ok(plan) => plan.conclusion,
-        // Results files hold what was written into them: a plan that can't be read declares none.
+        // Results files may contain anything, so a plan that cannot be parsed has no conclusions.
         Err(_) => Vec::new(),
     }
 }

@@ -1,9 +1,9 @@
-//! A small table of rates for each kind of pass: some factors down, the others across.
+//! Compact table of rates for each kind of pass, with some factors in rows and others in columns.
 //!
-//! Where the settings of a run don't fit beside its figures, the long table shows each run with a
-//! line of settings above it, and comparing becomes turning pages. [`tables`] then puts the
-//! medians side by side, as reports of such experiments do: two factors across, the last ones that
-//! fit, and one row for each combination of the others.
+//! If the settings of a run do not fit next to its results, the long table shows them on a line
+//! above, which makes runs hard to compare. In that case, [`tables`] puts the medians side by side,
+//! as experiment reports do: two factors in columns, the last ones that fit, and one row for each
+//! combination of the others.
 
 use std::collections::HashMap;
 
@@ -13,16 +13,16 @@ use super::{NOT_APPLICABLE, Row, Sheet};
 use crate::document::text::fits;
 use crate::document::{Column, Role, Table, TableRow};
 
-/// Factors whose levels stand side by side.
+/// Number of factors in columns.
 const ACROSS: usize = 2;
 
-/// Stands between two levels above one column.
+/// Separator between two levels above a column.
 const BETWEEN: &str = " / ";
 
-/// Columns of figures that fit beside the factors.
+/// Maximum number of result columns next to the factors.
 const ACROSS_MAX: usize = 8;
 
-/// The tables of all kinds of pass; none where they would say nothing new.
+/// Builds the tables of all kinds of pass; empty if they would not add anything.
 pub(crate) fn tables(sheet: &Sheet<'_>, width_max: usize) -> Vec<Table> {
     if sheet.columns.len() <= ACROSS {
         return Vec::new();
@@ -30,7 +30,7 @@ pub(crate) fn tables(sheet: &Sheet<'_>, width_max: usize) -> Vec<Table> {
     let mut tables = Vec::new();
     for (name, pass, mut rows) in sheet.groups() {
         rows.retain(|row| row.judged.rate.is_some());
-        // The first pair of factors whose table is narrow enough.
+        // Use the first pair of factors whose table is narrow enough.
         for (down, across) in factor_pairs(&varying_factors(sheet, &rows)) {
             let Some(mut table) = pivot_table(sheet, &rows, &down, &across) else { continue };
             if !fits(&table, width_max) {
@@ -46,7 +46,7 @@ pub(crate) fn tables(sheet: &Sheet<'_>, width_max: usize) -> Vec<Table> {
     tables
 }
 
-/// Every way to put two factors across and the others down, the last two first.
+/// All ways to put two factors in columns and the others in rows, last two first.
 fn factor_pairs(varying: &[usize]) -> Vec<(Vec<usize>, [usize; ACROSS])> {
     let mut pairs = Vec::new();
     for (second, &right) in varying.iter().enumerate().rev() {
@@ -59,10 +59,10 @@ fn factor_pairs(varying: &[usize]) -> Vec<(Vec<usize>, [usize; ACROSS])> {
     pairs
 }
 
-/// The levels that lead a row of the table, or stand above a column of it.
+/// Levels at the start of a row or above a column.
 type Levels<'s> = Vec<&'s str>;
 
-/// One table; `None` where it would have one row or one column, or too many.
+/// Builds one table; `None` if it would have only one row or column, or too many.
 fn pivot_table(
     sheet: &Sheet<'_>,
     rows: &[&Row<'_>],
@@ -72,8 +72,8 @@ fn pivot_table(
     let (mut leads, mut heads) = (Places::default(), Places::default());
     let mut cells: HashMap<(usize, usize), &Row<'_>> = HashMap::new();
     for row in rows {
-        // Rows of the table are combinations of target and the factors that go down, columns those
-        // of the two that go across; both in their order of appearance.
+        // Rows of the table are combinations of the target and the factors in rows, columns those
+        // of the other two factors, both in order of appearance.
         let mut lead = vec![row.run.spec.target_name.as_str()];
         for column in down {
             lead.push(&row.values[*column]);
@@ -102,7 +102,7 @@ fn pivot_table(
             line.push((*level).to_owned());
         }
         for head in 0..heads.all.len() {
-            // A matrix with impossible or missing runs has no row for some pairs of levels.
+            // A matrix with impossible or missing runs lacks some pairs of levels.
             line.push(match cells.get(&(number, head)) {
                 Some(row) => median_cell(row),
                 None => NOT_APPLICABLE.to_owned(),
@@ -113,7 +113,7 @@ fn pivot_table(
     Some(Table { columns, rows: TableRow::all(rows.into_iter()), ..Table::default() })
 }
 
-/// Levels in their order of appearance, each with its place.
+/// Levels in order of appearance, each with its index.
 #[derive(Default)]
 struct Places<'s> {
     all: Vec<Levels<'s>>,
@@ -129,11 +129,11 @@ impl<'s> Places<'s> {
     }
 }
 
-/// The factors that differ among some rows.
+/// Factors that differ among the rows.
 fn varying_factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<usize> {
     let mut varying = Vec::new();
     for column in 0..sheet.columns.len() {
-        // Values differ somewhere if and only if some neighbours do.
+        // Values differ somewhere exactly if two neighbors differ.
         if rows.windows(2).any(|pair| pair[0].values[column] != pair[1].values[column]) {
             varying.push(column);
         }
@@ -141,14 +141,14 @@ fn varying_factors(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<usize> {
     varying
 }
 
-/// The median, marked where it must not be used.
+/// Formats the median, marked if it must not be used.
 fn median_cell(row: &Row<'_>) -> String {
     let Some(rate) = &row.judged.rate else { return NOT_APPLICABLE.to_owned() };
     let shown = row.judged.shown(rate.median).to_string();
     if row.counts() { shown } else { format!("x {shown}") }
 }
 
-/// Describes the figures of a table: the median of so many trials.
+/// Describes the results of a table, including the number of trials.
 fn describe_unit(pass: Pass, rows: &[&Row<'_>]) -> String {
     let mut trials = 0;
     for row in rows {

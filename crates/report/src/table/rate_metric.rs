@@ -1,7 +1,7 @@
 //! Chooses the rate by which the rows of a kind of pass are compared.
 //!
-//! A mix is reported in ops per second. Where its rows move ops of different sizes, more ops per
-//! second are not better: such rows are compared, ranked and drawn by the bytes that they move.
+//! A mix is reported in ops per second. If its rows have ops of different sizes, more ops per
+//! second are not better, so such rows are compared, ranked and drawn by bytes per second.
 
 use model::Pass;
 use stats::{Judged, Rate, Summary};
@@ -9,7 +9,7 @@ use stats::{Judged, Rate, Summary};
 use super::row::Row;
 use crate::chart::RateUnit;
 
-/// The quantity compared among the rows of one kind of pass.
+/// Quantity by which the rows of one kind of pass are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RateMetric {
     pass: Pass,
@@ -17,10 +17,10 @@ pub(crate) struct RateMetric {
 }
 
 impl RateMetric {
-    /// Chooses the metric for some rows of a kind of pass.
+    /// Chooses the metric for the rows of a kind of pass.
     ///
-    /// Only a mix is ever compared by bytes, and only where all of its rows move some: a rate of 0
-    /// for a row without data would rank it below rows that it can't be compared with.
+    /// Only a mix is ever compared by bytes, and only if all of its rows transfer some. Otherwise a
+    /// rate of 0 for a row without data would rank it below rows it cannot be compared with.
     pub(crate) fn for_rows<'r, 'a: 'r>(
         pass: Pass,
         rows: impl Iterator<Item = &'r Row<'a>>,
@@ -39,27 +39,26 @@ impl RateMetric {
         Self { pass, by_bytes: pass == Pass::Mix && sizes_differ && all_move_bytes }
     }
 
-    /// Reports whether the table shows another metric than this one.
+    /// Returns true if tables show a different metric than this one.
     pub(crate) const fn is_other(self) -> bool {
         self.by_bytes
     }
 
-    /// Returns the unit that its rates count.
+    /// Returns the unit of its rates.
     pub(crate) const fn counted(self) -> RateUnit {
         if self.by_bytes { RateUnit::Bytes } else { RateUnit::from_pass(self.pass) }
     }
 
-    /// Returns the figure of a row.
     pub(crate) const fn figure(self, judged: &Judged) -> Option<&Summary> {
         if self.by_bytes { judged.bytes_per_s.as_ref() } else { judged.rate.as_ref() }
     }
 
-    /// Returns the median of a row; 0 where it has no figure.
+    /// Returns the median of a row; 0 if it has no result.
     pub(crate) fn median(self, judged: &Judged) -> f64 {
         self.figure(judged).map_or(0.0, |figure| figure.median)
     }
 
-    /// Converts the rate of a trial from the unit of the pass: all ops of a row are as large.
+    /// Converts the rate of a trial from the unit of the pass. All ops of a row have the same size.
     pub(crate) fn point(self, judged: &Judged, per_s: f64) -> f64 {
         match (&judged.bytes_per_s, &judged.rate) {
             (Some(bytes), Some(rate)) if self.by_bytes && rate.median > 0.0 => {
@@ -69,7 +68,7 @@ impl RateMetric {
         }
     }
 
-    /// Gives a number per second its unit.
+    /// Adds the unit to a number per second.
     pub(crate) const fn rate(self, per_s: f64) -> Rate {
         if self.by_bytes { Rate::Bytes(per_s) } else { Rate::of_pass(self.pass, per_s) }
     }

@@ -1,8 +1,7 @@
-//! One pass of one run as reports show it: its settings, its judged figures, its mark.
+//! One pass of one run as reports show it: settings, judged results, mark.
 //!
-//! [`Row`] is the principal type; a [`Mark`] says where its figure stands among those of the same
-//! pass. A row knows nothing of the other rows: what it takes to compare them is in `table` and
-//! `best_and_worst`.
+//! [`Row`] is the principal type; a [`Mark`] ranks its result among those of the same pass. A row
+//! does not depend on other rows; comparing them is up to `table` and `best_and_worst`.
 
 use model::{Pass, Run, Verdict};
 use stats::{Extent, Judged};
@@ -11,27 +10,27 @@ use crate::document::Extreme;
 
 /// One pass of one run.
 pub(crate) struct Row<'a> {
-    /// The run of the row.
     pub run: &'a Run,
     /// Values of [`Sheet::columns`].
     pub values: Vec<String>,
-    /// Figures, caveats and verdict.
+    /// Results, caveats and verdict.
     pub judged: Judged,
-    /// The mark of its figure among those of the same pass, where they can be distinguished.
+    /// Rank of its result among those of the same pass, if they can be distinguished.
     pub mark: Option<Mark>,
 }
 
-/// The mark of a row.
+/// Mark of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// The rank of the figure.
+    /// Rank of the result.
     pub extreme: Extreme,
-    /// It goes by bytes, although the rate of the pass is one of ops.
+    /// True if the rank is by bytes although the rate of the pass is in ops.
     pub by_bytes: bool,
 }
 
 impl Row<'_> {
-    /// Workload and pass: `stream write`; the workload alone where it has but one kind of pass.
+    /// Workload and pass, such as `stream write`; only the workload if it has just one kind of
+    /// pass.
     pub(crate) fn pass_name(&self) -> String {
         if matches!(self.judged.pass, Pass::Mix | Pass::OpMix | Pass::App) {
             return self.run.spec.workload.name().to_owned();
@@ -39,10 +38,10 @@ impl Row<'_> {
         format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
     }
 
-    /// Name shared by the rows that are compared and ranked with each other.
+    /// Name shared by rows that are compared and ranked with each other.
     ///
     /// It is the pass name, except for commands of the user: two different commands do different
-    /// work, so each is a group of its own.
+    /// work, so each forms its own group.
     pub(crate) fn comparison_name(&self) -> String {
         if self.is_program() {
             let command = self.run.spec.command.run.join(" ");
@@ -51,13 +50,12 @@ impl Row<'_> {
         self.pass_name()
     }
 
-    /// Whether it is a command of the user's, whose figure is a time.
+    /// Returns true for a command of the user, whose result is a time.
     pub(crate) fn is_program(&self) -> bool {
         self.judged.pass == Pass::App
     }
 
-    /// Returns the rank of its rate, unless rows of the pass are ranked by the bytes that they
-    /// move.
+    /// Returns the rank of its rate, unless rows of the pass are ranked by bytes.
     pub(crate) fn extreme_of_rate(&self) -> Option<Extreme> {
         match self.mark {
             Some(Mark { extreme, by_bytes: false }) => Some(extreme),
@@ -65,7 +63,7 @@ impl Row<'_> {
         }
     }
 
-    /// Returns the rank of its byte rate, which ranks mixes of several I/O sizes.
+    /// Returns the rank of its byte rate, by which mixes with several I/O sizes are ranked.
     pub(crate) fn extreme_of_byte_rate(&self) -> Option<Extreme> {
         match self.mark {
             Some(Mark { extreme, by_bytes: true }) => Some(extreme),
@@ -73,7 +71,7 @@ impl Row<'_> {
         }
     }
 
-    /// Why there is no figure, in a cell's words: `failed: ...`, `not possible: ...`.
+    /// Describes why there is no result, for a cell: `failed: ...`, `not possible: ...`.
     pub(crate) fn missing(&self) -> String {
         let lead = match &self.judged {
             judged if !judged.failures.is_empty() => "failed",
@@ -83,8 +81,7 @@ impl Row<'_> {
         format!("{lead}: {}", self.judged.reason().unwrap_or("no figure"))
     }
 
-    /// The code of a caveat, with the number of trials where it is not all of them:
-    /// `cached (3 of 5)`.
+    /// Code of a caveat, with the number of trials unless all have it: `cached (3 of 5)`.
     pub(crate) fn code(caveat: &stats::JudgedCaveat) -> String {
         match caveat.extent {
             Extent::Trials { seen, made } if seen < made => {
@@ -94,8 +91,8 @@ impl Row<'_> {
         }
     }
 
-    /// The caveats that mark the row. What follows from its arrangement is a note of the campaign,
-    /// and what can't move the figure does not mark it.
+    /// Caveats that mark the row, without those that follow from the arrangement of the campaign
+    /// and those too small to affect the result.
     pub(crate) fn marks(&self) -> Vec<&stats::JudgedCaveat> {
         let mut marks = Vec::with_capacity(self.judged.caveats.len());
         for caveat in &self.judged.caveats {
@@ -106,7 +103,8 @@ impl Row<'_> {
         marks
     }
 
-    /// The codes of the caveats that mark it: `cached (3 of 5), not-durable`; empty without any.
+    /// Codes of the caveats that mark the row: `cached (3 of 5), not-durable`; empty if there are
+    /// none.
     pub(crate) fn codes(&self) -> String {
         let mut codes = Vec::new();
         for caveat in self.marks() {
@@ -115,7 +113,7 @@ impl Row<'_> {
         codes.join(", ")
     }
 
-    /// Whether the row's figure may be compared with others.
+    /// Returns true if the row's result may be compared with others.
     pub(crate) fn counts(&self) -> bool {
         self.judged.verdict != Verdict::Invalid && self.judged.rate.is_some()
     }

@@ -1,11 +1,11 @@
-//! The number behind a setting as it is shown: what trends, axes and the order of a table go by.
+//! Numeric value of a displayed setting, used for trends, axes and the order of tables.
 //!
-//! [`quantity`] reads the value itself, so a setting that is new is a number without being listed
-//! anywhere. Versions of a protocol look like numbers and are names.
+//! [`quantity`] parses the displayed value, so a new numeric setting need not be listed anywhere.
+//! Protocol versions look like numbers but are names.
 
 use model::setting::Setting;
 
-/// The factor from each unit to the smallest of its kind; kinds are never mixed in one setting.
+/// Factor from each unit to the smallest of its kind. A setting never mixes kinds.
 const UNITS: [(&str, f64); 22] = [
     ("", 1.0),
     ("B", 1.0),
@@ -31,21 +31,21 @@ const UNITS: [(&str, f64); 22] = [
     ("kop/s", 1e3),
 ];
 
-/// Settings whose values look like numbers and are not: there is nothing between 3 and 4.
+/// Settings whose values look like numbers but are names: there is nothing between 3 and 4.
 const NAMES: [&str; 2] = ["nfsvers", "xprtsec"];
 
-/// Reads the value of a setting: `64 KiB`, `4`, `2.5 Gbit/s`, `256 KiB (granted 64 KiB)`; `None`
-/// where it is no number.
+/// Parses the value of a setting: `64 KiB`, `4`, `2.5 Gbit/s`, `256 KiB (granted 64 KiB)`. `None`
+/// if it is not a number.
 pub(crate) fn quantity(name: &str, shown: &str) -> Option<f64> {
     if NAMES.contains(&name) {
         return None;
     }
-    // Where the server decides, a transfer is the largest that it offers.
+    // If the server decides, a transfer is as large as it allows.
     let is_server_s_choice = Setting::TransferSize.open() == Some(shown);
     if name == Setting::TransferSize.key() && is_server_s_choice {
         return Some(f64::INFINITY);
     }
-    // `256 KiB (granted 64 KiB)`: rows are ordered by what was requested, as in the plan.
+    // For `256 KiB (granted 64 KiB)`, rows are sorted by what was requested, as in the plan.
     let value = shown.split(" (").next().unwrap_or(shown);
     let end = value.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(value.len());
     let (number, unit) = value.split_at(end);

@@ -1,18 +1,18 @@
-//! The line that describes a campaign, and the titles of pages.
+//! Line that describes a campaign, and titles of pages.
 //!
-//! It needs only the header of a campaign, so that lists, pages and joined campaigns share it.
+//! Only the header of a campaign is needed, so lists, pages and joined campaigns can all use it.
 
 use model::{Campaign, CampaignState};
 
 use crate::chart::cut;
 use crate::humanize::{counted, listed, utc};
 
-/// Maximum number of targets to name in a title, and length of each.
+/// Maximum number of targets to name in a title, and maximum length of each.
 const TARGETS_MAX: usize = 2;
 const TARGET_MAX: usize = 48;
 
-/// Returns the title of a page with its targets, each once, and its date:
-/// `quick: nfs://server/export and /srv, 2025-11-21 19:17 UTC`.
+/// Returns the title of a page with its distinct targets and its date: `quick: nfs://server/export
+/// and /srv, 2025-11-21 19:17 UTC`.
 pub(crate) fn page_title(name: &str, targets: &[&str], date: &str) -> String {
     let mut names: Vec<String> = Vec::new();
     for target in targets {
@@ -37,16 +37,15 @@ pub(crate) fn describe(campaign: &Campaign) -> String {
     describe_in_state(campaign, describe_state(campaign.state, CampaignProcess::Unknown))
 }
 
-/// Whether a process makes a campaign now.
+/// Whether a process is running a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CampaignProcess {
-    /// A process does.
+    /// A process is running it.
     Running,
-    /// It is unknown, or none does: what is not finished was killed.
+    /// Unknown, or no process is: if the campaign is not finished, it was killed.
     Unknown,
 }
 
-/// Names the state of a campaign.
 pub(crate) const fn describe_state(state: CampaignState, maker: CampaignProcess) -> &'static str {
     match (state, maker) {
         (CampaignState::Running, CampaignProcess::Running) => "running",
@@ -56,7 +55,7 @@ pub(crate) const fn describe_state(state: CampaignState, maker: CampaignProcess)
     }
 }
 
-/// Returns a one-line description of the campaign in a state, without its name.
+/// Returns a one-line description of the campaign in a given state, without its name.
 pub(crate) fn describe_in_state(campaign: &Campaign, state: &str) -> String {
     format!(
         "{state}, started {}, dfsbench {}, campaign {}",

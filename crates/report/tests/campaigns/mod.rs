@@ -48,11 +48,11 @@ pub fn programs() -> Campaign {
     campaign
 }
 
-/// A name that is markup, and that a page must show as it is.
+/// Name that is markup and that a page must show literally.
 pub const HOSTILE: &str = "<script>alert(1)</script>";
 
-/// Three targets, three workloads, five trials; one target fails, one read is cached, one trial
-/// is invalid.
+/// Returns three targets, three workloads and five trials each. One target fails, one read is
+/// cached, and one trial is invalid.
 pub fn quick() -> Campaign {
     let mut campaign = header("quick");
     for (target, backend, speed) in [
@@ -120,7 +120,7 @@ pub fn bonnie() -> Campaign {
     campaign
 }
 
-/// One target and one workload, with the number of workers and the I/O size varied.
+/// Returns one target and one workload with varying workers and I/O size.
 pub fn sweep() -> Campaign {
     let mut campaign = header("sweep");
     for workers in [1, 4] {
@@ -158,7 +158,7 @@ pub fn wide() -> Campaign {
     campaign
 }
 
-/// Versions, transports and transfer sizes of NFS as factors; v4.1 has no UDP, and the server
+/// Returns NFS versions, transports and transfer sizes as factors. v4.1 has no UDP, and the server
 /// grants 64 KiB.
 pub fn transports() -> Campaign {
     let mut campaign = header("transports");
@@ -194,7 +194,7 @@ pub fn transports() -> Campaign {
     campaign
 }
 
-/// Nothing but failures.
+/// Returns a campaign that only has failures.
 pub fn failed() -> Campaign {
     let mut campaign = header("failed");
     let spec = spec("nfs", BackendKind::Nfs, Workload::Metadata);
@@ -242,8 +242,9 @@ pub fn many(runs: u32, workload: Workload, trials: u32) -> Campaign {
     campaign
 }
 
-/// A matrix of 240 runs: two targets by I/O size, workers, queue depth and durability, two passes
-/// each. I/O size and durability matter most, in this order; one pass of the first run stalls.
+/// Returns a matrix of 240 runs: two targets by I/O size, workers, queue depth and durability, with
+/// two passes each. I/O size matters most, followed by durability; one pass of the first run
+/// stalls.
 pub fn matrix() -> Campaign {
     let mut runs = Vec::new();
     for (target, backend, base) in
@@ -273,7 +274,7 @@ pub fn matrix() -> Campaign {
     campaign
 }
 
-/// Gives a pass twenty intervals, two of them in a stall.
+/// Splits a pass into twenty intervals, two of them in a stall.
 fn share_out(pass: &mut PassResult) {
     let (window_ns, all) = (pass.window_ns, pass.samples[0]);
     pass.samples.clear();
@@ -352,7 +353,7 @@ fn failures(index: u32, spec: RunSpec, reason: &str) -> Run {
     Run { index, spec, trials: (0..5).map(trial).collect() }
 }
 
-/// Trials differ by up to 4 %, in an order that is not sorted.
+/// Returns a trial. Trials differ by up to 4 %, in unsorted order.
 fn trial(spec: &RunSpec, run: u32, index: u32, speed: u64) -> Trial {
     let jitter = [100, 98, 101, 103, 99][index as usize % 5];
     let pass = |pass: &Pass| result(spec, *pass, speed, jitter);
@@ -425,7 +426,7 @@ fn result(spec: &RunSpec, pass: Pass, speed: u64, jitter: u64) -> PassResult {
     }
 }
 
-/// Times around a mean: most at it, a few at four times, one at fifty times.
+/// Returns times around a mean: most equal to it, a few four times as long, one fifty times.
 fn kind(kind: OpKind, ops: u64, bytes_each: u64, mean_ns: u64) -> KindResult {
     let mut times = Histogram::sparse();
     times.record_n(mean_ns, ops - ops / 50 - 1);

@@ -1,6 +1,6 @@
-//! Readers of what programs read: JSON held to a schema, and OpenMetrics text.
+//! Parsers for machine-readable output: JSON validated by a schema, and OpenMetrics text.
 //!
-//! Both are strict: what they don't know is an error, so that a test can't pass by being blind.
+//! Both are strict and reject anything unknown, so that no test can pass by ignoring something.
 
 #![allow(dead_code)] // each test binary uses its share
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 ///
 /// Knows the keywords of JSON Schema 2020-12 that our schema uses, and rejects others.
 pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
-    // `true` is the schema of anything.
+    // `true` accepts any value.
     if *schema == Value::Bool(true) {
         return Ok(());
     }
@@ -54,7 +54,7 @@ pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<()
             "minimum" if value.as_f64().is_some_and(|n| n < rule.as_f64().unwrap_or(0.0)) => {
                 return wrong("is too small");
             }
-            // Texts for people, and the second halves of words that were looked at.
+            // Texts for people, and keywords evaluated together with others.
             "$schema" | "$id" | "$defs" | "title" | "description" | "required" | "const"
             | "enum" | "minimum" => {}
             "pattern" if *rule == "^[0-9]+$" => {
@@ -119,7 +119,7 @@ fn is(name: &str, value: &Value) -> bool {
     }
 }
 
-/// A family of OpenMetrics text.
+/// Metric family in OpenMetrics text.
 #[derive(Debug, Default)]
 pub struct Family {
     pub kind: String,
@@ -129,8 +129,8 @@ pub struct Family {
     pub samples: Vec<(String, BTreeMap<String, String>, f64)>,
 }
 
-/// Reads OpenMetrics text, as strictly as its specification is written: metadata before samples,
-/// families in one piece, no sample twice, units at the end of names, and the mark of the end.
+/// Parses OpenMetrics text as strictly as the specification: metadata before samples, contiguous
+/// families, no duplicate samples, units as suffixes of names, and the end marker.
 pub fn open_metrics(text: &str) -> Result<BTreeMap<String, Family>, String> {
     let body = text.strip_suffix("# EOF\n").ok_or("the text does not end with # EOF")?;
     let mut families: BTreeMap<String, Family> = BTreeMap::new();

@@ -71,7 +71,7 @@ pub struct Found {
     pub gave_in: Option<(u32, How)>,
     /// Whether the server recovered; `None` if there was no lighter load or no trial to check with.
     pub recovery: Option<Recovery>,
-    /// For each pass, the load from which on more load gained nothing.
+    /// For each pass, the load beyond which more load gained nothing.
     pub saturated_from: Vec<Option<u32>>,
     /// The lightest load whose results don't describe the server.
     pub unsure_from: Option<u32>,

@@ -30,7 +30,7 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
     let mut caveats = from_trials(sorted);
     caveats.extend(check_steady(spec, sorted));
     caveats.extend(check_interference(spec, sorted));
-    // Of trials that were all set aside the verdict is invalid, whatever their spread.
+    // If all trials were set aside, the verdict is invalid whatever their spread.
     if let (Some(rate), false) = (&judged.rate, sorted.sound.is_empty()) {
         caveats.extend(check_count(rate));
         caveats.extend(check_width(rate, sorted, judged));
@@ -180,8 +180,8 @@ fn check_width(rate: &Summary, sorted: &Sorted<'_>, judged: &Judged) -> Option<J
     Some(of_run(CaveatCode::WideInterval, evidence, data))
 }
 
-/// Names what the rates of the sound trials follow, or says that they follow nothing that was
-/// recorded; `None` if there are too few trials or no records.
+/// Describes what the rates of the valid trials correlate with, or that they correlate with nothing
+/// that was recorded; `None` if there are too few trials or no records.
 fn explain_width(sorted: &Sorted<'_>, judged: &Judged) -> Option<String> {
     let rate_of = comparable_rate(judged.pass);
     let mut trials = Vec::new();
@@ -202,8 +202,8 @@ fn explain_width(sorted: &Sorted<'_>, judged: &Judged) -> Option<String> {
     }
 }
 
-/// Notes that most trials were disturbed from outside, with the worst of the source that disturbed
-/// most trials: none was set aside then.
+/// Notes that most trials were disturbed from outside, so that none was set aside, with the worst
+/// value of the most frequent source.
 fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
     if spec.repetition.interference != InterferenceRule::Repeat || !sorted.disturbed.is_empty() {
         return None;
@@ -212,7 +212,7 @@ fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCavea
     for pass_trial in &sorted.sound {
         found.extend(pass_trial.disturbance());
     }
-    // A single trial is no sample of what this machine is like.
+    // A single trial does not show what is normal for this machine.
     if sorted.sound.len() < TRIALS_MIN {
         return None;
     }
@@ -226,7 +226,7 @@ fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCavea
     Some(JudgedCaveat::new(CaveatCode::Interference, extent, evidence, Some(worst.evidence())))
 }
 
-/// Names the medians of cached and of other trials, where there are both.
+/// Compares the medians of cached and other trials, if there are both.
 fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     let rate = pass_rate(judged.pass);
     let (mut cached, mut others) = (Vec::new(), Vec::new());

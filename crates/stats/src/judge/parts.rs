@@ -16,7 +16,7 @@ pub enum CpuUnit {
     SecondsPerGib,
     /// Microseconds per op.
     MicrosPerOp,
-    /// Milliseconds per command, for passes whose figure is the time of one.
+    /// Milliseconds per command, for passes whose result is the time of one.
     MillisPerCommand,
 }
 
@@ -41,7 +41,7 @@ impl CpuUnit {
         }
     }
 
-    /// Shows an amount in this unit for people: `0.52 s/GiB`, `30.3 ms/command`, `2.10 s/command`.
+    /// Formats an amount in this unit: `0.52 s/GiB`, `30.3 ms/command`, `2.10 s/command`.
     pub fn shown(self, amount: f64) -> String {
         match self {
             Self::MillisPerCommand => format!("{}/command", Nanos((amount * 1e6) as u64)),
@@ -49,7 +49,7 @@ impl CpuUnit {
         }
     }
 
-    /// Divides processor time by the work that was done in it; `None` if there was none.
+    /// Divides CPU time by the work done; `None` if there was none.
     pub fn per_work(self, cpu_ns: u64, ops: u64, bytes: u64) -> Option<f64> {
         const GIB: f64 = (1_u64 << 30) as f64;
         let (amount, divisor_ns) = match self {

@@ -97,8 +97,8 @@ pub(super) fn common_op_rate(result: &PassResult) -> Option<f64> {
     per_second(result.scope.common?.ops, result.common_window_ns)
 }
 
-/// Returns the function that reads the work of a pass for each second of processor time that client
-/// and server used. It is less than a rate the affair of others who use the processors.
+/// Returns the function that reads the work of a pass per second of CPU time of client and server.
+/// Unlike a rate, it hardly depends on other programs that use the CPUs.
 pub(super) fn rate_per_cpu(pass: Pass) -> RateOf {
     if pass.is_byte_rate() { bytes_per_cpu } else { ops_per_cpu }
 }
@@ -111,7 +111,7 @@ fn ops_per_cpu(result: &PassResult) -> Option<f64> {
     per_second(result.ops(), cpu_ns(result))
 }
 
-/// Returns the processor time of the client, and of the server where that is known.
+/// Returns the CPU time of the client plus, if known, that of the server.
 fn cpu_ns(result: &PassResult) -> u64 {
     result.client_cpu_ns.saturating_add(result.server_cpu_ns.unwrap_or(0))
 }

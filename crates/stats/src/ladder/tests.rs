@@ -142,8 +142,8 @@ fn does_not_blame_inherent_waiting() {
 
 #[test]
 fn shares_agree_with_the_rates() {
-    // 7642, 4444 and 3786 MB/s. Over loopback our server has the processor half of the time, so
-    // that the client waits for it: without that wait, TCP would seem as fast as memory.
+    // 7642, 4444 and 3786 MB/s. Over loopback, our server uses the CPU half of the time while the
+    // client waits for it. Without that waiting, TCP would seem as fast as memory.
     let ladder = [
         layer(Layer::Null, 0.008),
         layer(Layer::Memory, 1e3 / 7642.0),
@@ -156,10 +156,11 @@ fn shares_agree_with_the_rates() {
         [Layer::Null, Layer::Memory, Layer::Tcp, Layer::Own].map(percent),
         [3.0, 47.0, 36.0, 15.0]
     );
-    // Waiting is the largest part, and without it the rate would be 1 / (1 - 0.48) times as high.
+    // Waiting is the largest part. Without it, the rate would be 1 / (1 - 0.48) times as high.
     assert_eq!(analysis.limit, Limit::Processor);
     assert!((analysis.gain - 1.0 / 0.52).abs() < 1e-9, "{}", analysis.gain);
-    // With less of it memory limits, and the gain is bounded by what TCP and the server take.
+    // With less waiting, memory is the limit, and the gain is bounded by the time of TCP and the
+    // server.
     let mut quieter = ladder;
     for layer in &mut quieter {
         layer.waits = vec![0.2; 5];

@@ -1,7 +1,7 @@
-//! Counts the results without caveats, and names the caveats of the others, in a sentence or two.
+//! Counts the results without caveats and names the caveats of the others, in one or two sentences.
 //!
-//! Verdicts and caveats come from `stats`; notes, which leave a figure valid, are not counted. Rows
-//! are counted, not trials.
+//! Verdicts and caveats come from `stats`. Notes, which leave a result valid, are not counted. The
+//! counts are rows, not trials.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use model::{CampaignState, CaveatCode, Severity, Verdict};
 use crate::humanize::{counted, percent};
 use crate::table::{Row, Sheet};
 
-/// Maximum number of caveats to name; the table has the others.
+/// Maximum number of caveats to name; the table lists all of them.
 const NAMED_MAX: usize = 4;
 
 /// Counts the results that are valid, degraded, invalid and missing.
@@ -24,7 +24,7 @@ pub(super) fn remark(sheet: &Sheet<'_>) -> Option<String> {
             (Verdict::Degraded, true) => degraded.push(row),
             (Verdict::Invalid, true) => invalid.push(row),
             (Verdict::Invalid, false) => missing.push(row),
-            // A row without a figure is invalid.
+            // Cannot happen: a row without a rate is always invalid.
             (Verdict::Valid | Verdict::Degraded, false) => {}
         }
     }
@@ -47,8 +47,8 @@ pub(super) fn remark(sheet: &Sheet<'_>) -> Option<String> {
     if !missing.is_empty() {
         parts.push(describe_missing(&missing, total));
     }
-    // The order of the parts is that of their weight for a reader who reads one line: how many
-    // results are clean, why others are not, which must not be used, and which are missing.
+    // The most important part comes first, for people who read only one line: how many results are
+    // clean, why others are degraded, which are invalid, and which are missing.
     let mut sentences = Vec::new();
     if !parts.is_empty() {
         sentences.push(parts.join("; ") + ".");
@@ -70,7 +70,7 @@ fn describe_degraded(rows: &[&Row<'_>], total: usize) -> String {
     format!("{which} {have}{lead} {}", name_codes(&codes))
 }
 
-/// Says how exact the figures are if most of them have a wide interval; `None` otherwise.
+/// States the precision of the results if most of them have a wide interval; `None` otherwise.
 fn describe_accuracy(rows: &[&Row<'_>], total: usize) -> Option<String> {
     let mut half_widths = Vec::new();
     for row in rows {
@@ -90,7 +90,7 @@ fn describe_accuracy(rows: &[&Row<'_>], total: usize) -> Option<String> {
     ))
 }
 
-/// The caveats of some rows with the number of rows that have them, most frequent first.
+/// Caveats of the rows with the number of rows that have each, most frequent first.
 pub(crate) fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
@@ -99,7 +99,7 @@ pub(crate) fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, us
                 *counts.entry(caveat.code.to_string()).or_default() += 1;
             }
         }
-        // Failed trials have no code of their own, but they, too, are why a row is degraded.
+        // Failed trials also degrade a row, but have no caveat code of their own.
         if !row.judged.failures.is_empty() {
             *counts.entry("failed trials".to_owned()).or_default() += 1;
         }
@@ -117,7 +117,7 @@ fn name_codes(codes: &[(String, usize)]) -> String {
     shown.join(", ")
 }
 
-/// How many figures are missing, and why where one reason does for all.
+/// Counts the missing results, and gives the reason if all of them share it.
 fn describe_missing(rows: &[&Row<'_>], total: usize) -> String {
     let mut reasons: Vec<&str> = rows.iter().filter_map(|row| row.judged.reason()).collect();
     reasons.sort_unstable();

@@ -1,7 +1,7 @@
-//! Finds figures of a pass that differ: targets with targets, values of a setting with each other.
+//! Finds differences within a pass, between targets and between the values of a setting.
 //!
-//! [`finding`] is the principal function. Two figures are compared where they differ in nothing
-//! but what is compared; targets of different kinds may also differ in their backend.
+//! [`finding`] is the entry point. Two results are compared only if everything else is equal,
+//! except that targets of different kinds may also differ in their backend.
 
 use model::{Pass, RunSpec, Workload};
 use stats::effects::LevelEffect;
@@ -14,16 +14,17 @@ use crate::factor_effects::PassFactors;
 use crate::humanize::listed;
 use crate::table::NOT_APPLICABLE;
 
-/// So many pairs that are apart are named where others of the same two sides are not.
+/// Maximum number of differing pairs to name when other pairs of the same two sides do not differ.
 const PAIRS_NAMED_MAX: usize = 2;
 
-/// So many pairs are compared for two targets: beyond that a sentence says nothing any more.
+/// Maximum number of pairs to compare for two targets. A sentence about more would not say anything
+/// useful.
 const PAIRS_COMPARED_MAX: usize = 250_000;
 
-/// Says what differs among the figures of a pass; `None` where one stands alone.
+/// Describes what differs among the results of a pass; `None` if there is only one.
 ///
-/// Where one target is measured under several settings, the ratios are the effects of the pass's
-/// factors, which the whole report states.
+/// If a single target was measured under several settings, the ratios are the factor effects that
+/// the rest of the report shows, too.
 pub(super) fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Option<Finding> {
     if group.measured().len() < 2 {
         return None;
@@ -39,7 +40,8 @@ pub(super) fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Optio
     }
     let one_factor = targets.len() == 1 && group.varying(&group.figures).len() == 1;
     let is_whole = group.is_short() || one_factor;
-    // The effects are means over all targets, so they hold for a single one only.
+    // The effects are averages over all targets, so they describe a target only if it is the only
+    // one.
     let factors = if targets.len() == 1 { factors } else { None };
     if is_whole {
         for target in &targets {
@@ -58,7 +60,7 @@ pub(super) fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Optio
     }
 }
 
-/// Compares each figure of one target with those of another that have the same settings.
+/// Compares the results of two targets that have the same settings.
 fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findings) {
     let mut pairs = Vec::new();
     let (of_one, of_other) = (group.figures_of(one), group.figures_of(other));
@@ -75,16 +77,16 @@ fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findi
     Sides { one, other, effect: None }.compare(group, &pairs, findings);
 }
 
-/// Whether two figures of different targets may be compared: neither is that of the tool alone,
-/// every column that both have is the same, but for the backend where the kinds differ, and so is
-/// every setting of the work itself.
+/// Returns true if two results of different targets may be compared. Neither may measure only the
+/// tool, and all settings of the work and all columns that both have must be equal. Targets of
+/// different kinds may differ in `backend` and `direct`.
 fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
     let (one, other) = (&a.row.run.spec, &b.row.run.spec);
     if one.target.keeps_nothing() || other.target.keeps_nothing() {
         return false;
     }
     let same_kind = std::mem::discriminant(&one.target) == std::mem::discriminant(&other.target);
-    // The user-space client has no page cache to bypass.
+    // The NFS client in user space has no page cache to bypass, so `direct` means nothing there.
     for ((name, value), (_, other)) in group.settings(a).zip(group.settings(b)) {
         let either_lacks_it = value == NOT_APPLICABLE || other == NOT_APPLICABLE;
         let is_of_kind = matches!(name, "backend" | "direct") && !same_kind;
@@ -103,7 +105,7 @@ fn work_identity(spec: &RunSpec) -> [u64; 5] {
     [workers, files, spec.file_size_bytes, io_size.into(), reads.into()]
 }
 
-/// Compares the figures of a target that differ in one setting only.
+/// Compares the results of a target that differ in exactly one setting.
 fn factors_apart(
     group: &Group<'_>,
     factors: Option<&PassFactors>,
@@ -141,7 +143,8 @@ fn factors_apart(
                 if group.targets().len() > 1 {
                     sides = sides.map(|value| format!("{target} ({value})"));
                 }
-                // A difference that several settings make together is none of this setting.
+                // If several settings change together, the difference cannot be attributed to this
+                // one.
                 let also = differing_settings(name, &pairs);
                 if also.is_empty() {
                     let sides = Sides { one: &sides[0], other: &sides[1], effect };
@@ -159,8 +162,8 @@ fn factors_apart(
     }
 }
 
-/// Names the settings other than `name` that both figures of some pair have with different values,
-/// whether the report has a column for them or not.
+/// Names the settings other than `name` that differ within some pair, including settings without a
+/// column in the report.
 fn differing_settings(name: &str, pairs: &[(Figure<'_>, Figure<'_>)]) -> Vec<String> {
     let mut differing: Vec<String> = Vec::new();
     for (a, b) in pairs {
@@ -175,7 +178,7 @@ fn differing_settings(name: &str, pairs: &[(Figure<'_>, Figure<'_>)]) -> Vec<Str
     differing
 }
 
-/// Pairs the figures that have one value of a setting with those that have the other one.
+/// Pairs the results that have one value of a setting with those that have the other.
 fn pair_values<'a>(
     group: &Group<'a>,
     name: &str,
@@ -193,7 +196,7 @@ fn pair_values<'a>(
     pairs
 }
 
-/// Figures that differ in one setting only, together.
+/// Groups the results so that those in one group differ only in the setting `name`.
 fn split_by_other_settings<'a>(
     group: &Group<'a>,
     figures: &[Figure<'a>],
@@ -213,16 +216,17 @@ fn split_by_other_settings<'a>(
     parts
 }
 
-/// Two sides that are compared by pairs of figures.
+/// Two sides to compare, by pairs of results.
 struct Sides<'s> {
     one: &'s str,
     other: &'s str,
-    /// The effect of the one against the other, or of the other against the one, all else alike.
+    /// Effect of one side relative to the other, in either direction, with all other settings
+    /// equal.
     effect: Option<LevelEffect>,
 }
 
 impl Sides<'_> {
-    /// Reports how two sides differ: as a whole where all pairs agree, else by the pairs.
+    /// Reports how the two sides differ: as a whole if all pairs agree, otherwise pair by pair.
     fn compare<'a>(
         &self,
         group: &Group<'a>,
@@ -247,7 +251,8 @@ impl Sides<'_> {
         for (fast, slow, apart) in [(one, other, &above), (other, one, &below)] {
             let ratios = Ratios::from_all(apart.iter().map(|(.., ratio)| *ratio));
             if apart.len() == pairs.len() && !apart.is_empty() {
-                // The effect of the analysis has an interval, which the single ratios have not.
+                // Prefer the effect from the analysis: unlike the individual ratios, it has an
+                // interval.
                 let ratios = match &self.effect {
                     Some(effect) => Ratios::from_effect(effect),
                     None => ratios,
@@ -268,8 +273,9 @@ impl Sides<'_> {
     }
 }
 
-/// Reports how far the ends lie apart and how many are level with the highest, where more would be
-/// too much to read. The ends of different targets are not compared: their settings may differ.
+/// Reports the ratio of the highest and lowest result, and how many results are level with the
+/// highest, for groups that are too large to compare in full. The two are not compared if they
+/// belong to different targets, because their settings may differ as well.
 fn ends_apart(group: &Group<'_>) -> Finding {
     let (lowest, highest) = group.extremes();
     let figures = group.measured();
@@ -279,7 +285,7 @@ fn ends_apart(group: &Group<'_>) -> Finding {
         "Not compared: no two results have the same settings".clone_into(&mut finding.sentence);
         return finding;
     }
-    // The highest is level with itself.
+    // Subtract one because the highest is level with itself.
     let (others, level) = (figures.len() - 1, level_with(group, &highest).len().saturating_sub(1));
     let count = format!("{level} of the other {others} results are level with the highest");
     let ends = relation(&highest, &lowest);

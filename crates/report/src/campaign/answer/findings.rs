@@ -1,57 +1,57 @@
-//! Differences found in a pass, and the sentence they make.
+//! Collects the differences found in a pass and puts them into a sentence.
 //!
-//! [`Findings`] is gathered while figures are compared, [`Finding`] is the result.
+//! [`Findings`] collects them during the comparison; [`Finding`] is the result.
 
 use stats::effects::LevelEffect;
 
 use crate::humanize::listed;
 
-/// So many differences are reported; more are counted.
+/// Maximum number of differences to report; the rest are only counted.
 const CLAUSES_MAX: usize = 4;
 
-/// A difference within a pass.
+/// Difference within a pass.
 pub(super) struct Finding {
-    /// The sentence to print, without a full stop.
+    /// Sentence to print, without a full stop.
     pub sentence: String,
-    /// Whether intervals were compared for it; else there were too few trials.
+    /// True if intervals were compared, false if there were too few trials.
     pub by_intervals: bool,
-    /// The largest ratio that it reports; 1 without any.
+    /// Largest ratio in the sentence; 1 if there is none.
     pub apart: f64,
 }
 
-/// A difference to be reported.
+/// Part of the sentence about a pass.
 enum Clause {
-    /// These are so many times that one.
+    /// The results in `fast` are `ratios` times as high as `slow`.
     Ahead { fast: Vec<String>, slow: String, ratios: Ratios },
-    /// A setting without a number.
+    /// Statement without a ratio.
     Text(String),
 }
 
-/// The findings collected so far in one pass.
+/// Findings collected so far in one pass.
 #[derive(Default)]
 pub(super) struct Findings {
-    /// The figures are times of commands: more is slower.
+    /// Results are command times, so higher is slower.
     are_times: bool,
     clauses: Vec<Clause>,
     level: usize,
-    /// The sides of which some pair is level.
+    /// Sides with at least one pair that is level.
     level_sides: Vec<[String; 2]>,
     unknown: usize,
     apart: Option<f64>,
 }
 
 impl Findings {
-    /// Starts without findings; `are_times` if the figures are times of commands.
+    /// `are_times` is set if the results are command times.
     pub(super) fn new(are_times: bool) -> Self {
         Self { are_times, ..Self::default() }
     }
 
-    /// Adds in words what is no difference, or none of a known size.
+    /// Adds a statement that is not a difference, or not one of known size.
     pub(super) fn text(&mut self, text: String) {
         self.clauses.push(Clause::Text(text));
     }
 
-    /// Adds in words a difference that is so large at most.
+    /// Adds a difference in words, with its largest ratio.
     pub(super) fn difference(&mut self, text: String, apart: f64) {
         self.text(text);
         self.widen(apart);
@@ -61,18 +61,19 @@ impl Findings {
         self.apart = Some(apart.max(self.apart.unwrap_or(apart)));
     }
 
-    /// Counts pairs whose intervals overlap, and pairs of too few trials.
+    /// Counts pairs whose intervals overlap, and pairs with too few trials.
     pub(super) fn count(&mut self, level: usize, unknown: usize) {
         self.level += level;
         self.unknown += unknown;
     }
 
-    /// Names two sides of which some pair is level.
+    /// Records two sides with at least one pair that is level.
     pub(super) fn level(&mut self, one: &str, other: &str) {
         self.level_sides.push([one.to_owned(), other.to_owned()]);
     }
 
-    /// Adds that one side is ahead; other sides that are ahead of the same one join it.
+    /// Records that one side is ahead. Sides that are ahead of the same one are merged into one
+    /// clause.
     pub(super) fn ahead(&mut self, fast_side: String, slow_side: String, ratios: Ratios) {
         self.widen(ratios.largest);
         for clause in &mut self.clauses {
@@ -90,7 +91,7 @@ impl Findings {
         self.clauses.push(Clause::Ahead { fast: vec![fast_side], slow: slow_side, ratios });
     }
 
-    /// Puts it into a sentence about so many figures; `None` when nothing was compared.
+    /// Builds the sentence about a pass with `figures` results; `None` if nothing was compared.
     pub(super) fn into_finding(self, figures: usize) -> Option<Finding> {
         let compared = self.level > 0 || !self.clauses.is_empty();
         if !compared && self.unknown == 0 {
@@ -108,7 +109,7 @@ impl Findings {
         } else if let Some([one, other]) = only_pair {
             parts.push(format!("no measurable difference between {one} and {other}"));
         } else if self.level > 0 {
-            // Rows that no other row is compared with may still differ from all of them.
+            // Results that were compared with none of the others may still differ from all of them.
             parts.push(match self.level {
                 _ if alone => "No measurable difference".to_owned(),
                 1 => "no measurable difference in one other pair".to_owned(),
@@ -127,7 +128,7 @@ impl Findings {
         Some(Finding { sentence, by_intervals: compared, apart: self.apart.unwrap_or(1.0) })
     }
 
-    /// The only two of more figures that were compared, where they are level.
+    /// The only pair that was compared among more than two results, if it is level.
     fn only_level_pair(&self, figures: usize) -> Option<&[String; 2]> {
         let [pair] = self.level_sides.as_slice() else { return None };
         if figures > 2 && self.level == 1 && self.unknown == 0 { Some(pair) } else { None }
@@ -151,19 +152,17 @@ impl Clause {
     }
 }
 
-/// The smallest and the largest of some ratios, or one with its interval.
+/// Range of some ratios, or a single ratio with its interval.
 #[derive(Clone, Copy)]
 pub(super) struct Ratios {
-    /// The smallest ratio.
     pub smallest: f64,
-    /// The largest ratio.
     pub largest: f64,
-    /// The 95 % confidence interval, where the ratio is the effect of a factor.
+    /// The 95 % confidence interval, if the ratio is a factor's effect.
     pub interval: Option<(f64, f64)>,
 }
 
 impl Ratios {
-    /// Takes the smallest and the largest of several.
+    /// Takes the smallest and largest of several ratios.
     pub(super) fn from_all(ratios: impl Iterator<Item = f64>) -> Self {
         let mut found = Self { smallest: f64::INFINITY, largest: 0.0, interval: None };
         for ratio in ratios {
@@ -173,12 +172,11 @@ impl Ratios {
         found
     }
 
-    /// Takes a single one.
     pub(super) const fn from_one(ratio: f64) -> Self {
         Self { smallest: ratio, largest: ratio, interval: None }
     }
 
-    /// Takes the effect of a factor's level, or its inverse where that is above 1.
+    /// Takes the effect of a factor's level, or its inverse if the level is slower.
     pub(super) fn from_effect(effect: &LevelEffect) -> Self {
         let (mut ratio, (mut lo, mut hi)) = (effect.ratio, effect.interval);
         if ratio < 1.0 {
@@ -187,21 +185,20 @@ impl Ratios {
         Self { smallest: ratio, largest: ratio, interval: Some((lo, hi)) }
     }
 
-    /// Writes how many times: `3.2x`, or `3.2x to 3.6x`.
+    /// Formats the ratio or range: `3.2x`, or `3.2x to 3.6x`.
     pub(super) fn as_times(self) -> String {
         let (smallest, largest) = (format_times(self.smallest), format_times(self.largest));
         if smallest == largest { smallest } else { format!("{smallest} to {largest}") }
     }
 
-    /// Writes the interval as it stands behind a clause: ` (2.9x to 3.6x)`; empty where none is
-    /// known.
+    /// Formats the interval to follow a clause: ` (2.9x to 3.6x)`; empty if there is none.
     pub(super) fn as_interval(self) -> String {
         let Some((lo, hi)) = self.interval else { return String::new() };
         format!(" ({} to {})", format_times(lo), format_times(hi))
     }
 }
 
-/// Writes a ratio with two digits, and three near 1.
+/// Formats a ratio with two digits, or three near 1.
 fn format_times(ratio: f64) -> String {
     match ratio {
         r if r < 1.095 => format!("{r:.2}x"),

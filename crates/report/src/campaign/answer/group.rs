@@ -1,7 +1,7 @@
-//! The usable figures of one kind of pass, and how they are named and listed.
+//! Usable results of one kind of pass, with functions that name and list them.
 //!
-//! Up to a handful of figures are listed one by one, each with the settings that tell it apart
-//! from the others of its target; of more only the lowest and the highest are named.
+//! A few results are listed one by one, each with the settings that distinguish it from the others
+//! of its target. If there are more, only the lowest and highest are named.
 
 use model::Pass;
 use stats::Summary;
@@ -9,49 +9,46 @@ use stats::Summary;
 use crate::table::rate_metric::RateMetric;
 use crate::table::{NOT_APPLICABLE, Row, Sheet};
 
-/// So many figures of a pass are listed one by one.
+/// Maximum number of results of a pass to list one by one.
 const LISTED_MAX: usize = 8;
-/// So many targets are compared two by two.
+/// Maximum number of targets to compare with each other.
 pub(super) const TARGETS_MAX: usize = 3;
-/// So many settings may tell the listed figures of a target apart.
+/// Maximum number of settings to tell the listed results of a target apart.
 const FACTORS_MAX: usize = 2;
 
-/// A row that may be used, with its figure.
+/// Row with a usable result.
 #[derive(Clone, Copy)]
 pub(super) struct Figure<'a> {
-    /// The row compared.
     pub row: &'a Row<'a>,
-    /// The summary of its rates.
+    /// Summary of its rates.
     pub rate: Summary,
 }
 
 impl<'a> Figure<'a> {
-    /// Name of its target.
     pub(super) fn target(&self) -> &'a str {
         &self.row.run.spec.target_name
     }
 }
 
-/// The usable figures of one kind of pass; never empty.
+/// Usable results of one kind of pass; never empty.
 pub(super) struct Group<'a> {
-    /// Workload and pass: `stream read`.
+    /// Workload and pass, such as `stream read`.
     pub name: String,
-    /// The kind of pass.
     pub pass: Pass,
-    /// By which rate its figures are compared.
+    /// The rate by which results are compared.
     metric: RateMetric,
-    /// The figures, in order of appearance.
+    /// Results in order of appearance.
     pub figures: Vec<Figure<'a>>,
     columns: &'a [&'a str],
 }
 
 impl<'a> Group<'a> {
-    /// Every kind of pass that has a usable figure.
+    /// Returns every kind of pass with a usable result.
     pub(super) fn all(sheet: &'a Sheet<'a>) -> Vec<Self> {
         let mut groups = Vec::new();
         for (name, pass, mut rows) in sheet.groups() {
             rows.retain(|row| row.counts());
-            // The metric depends on all usable rows, so it is chosen before the figures are taken.
+            // The metric depends on all usable rows, so it is chosen before reading any result.
             let metric = RateMetric::for_rows(pass, rows.iter().copied());
             let mut figures = Vec::new();
             for row in rows {
@@ -66,7 +63,7 @@ impl<'a> Group<'a> {
         groups
     }
 
-    /// Names of the targets, in order of appearance.
+    /// Target names, in order of appearance.
     pub(super) fn targets(&self) -> Vec<&'a str> {
         let mut targets = Vec::new();
         for figure in &self.figures {
@@ -77,14 +74,13 @@ impl<'a> Group<'a> {
         targets
     }
 
-    /// The figures of one target.
     pub(super) fn figures_of(&self, target: &str) -> Vec<Figure<'a>> {
         let mut figures = self.figures.clone();
         figures.retain(|figure| figure.target() == target);
         figures
     }
 
-    /// Name and value of every column for a figure.
+    /// Name and value of every column for a result.
     pub(super) fn settings(
         &self,
         figure: &Figure<'a>,
@@ -92,17 +88,17 @@ impl<'a> Group<'a> {
         self.columns.iter().copied().zip(figure.row.values.iter().map(String::as_str))
     }
 
-    /// The value of a column; `None` where the setting does not apply.
+    /// Value of a column; `None` if the setting does not apply.
     pub(super) fn value(&self, figure: &Figure<'a>, name: &str) -> Option<&'a str> {
         let (_, value) = self.settings(figure).find(|(known, _)| *known == name)?;
         if value == NOT_APPLICABLE { None } else { Some(value) }
     }
 
-    /// The columns in which some of these figures differ.
+    /// Columns in which the given results differ.
     pub(super) fn varying(&self, figures: &[Figure<'a>]) -> Vec<&'a str> {
         let mut varying = Vec::new();
         for (column, name) in self.columns.iter().enumerate() {
-            // Values differ somewhere if and only if some neighbours do.
+            // Values differ somewhere exactly if two neighbors differ.
             if figures.windows(2).any(|w| w[0].row.values[column] != w[1].row.values[column]) {
                 varying.push(*name);
             }
@@ -110,13 +106,13 @@ impl<'a> Group<'a> {
         varying
     }
 
-    /// These settings of a figure: `posix`, or `workers 4, io_size 64 KiB`.
+    /// Formats the given settings of a result: `posix`, or `workers 4, io_size 64 KiB`.
     pub(super) fn label(&self, figure: &Figure<'a>, columns: &[&str]) -> String {
         let mut parts = Vec::new();
         for (name, value) in self.settings(figure) {
             match name {
                 _ if value == NOT_APPLICABLE || !columns.contains(&name) => {}
-                // Names of backends explain themselves.
+                // Backend names are self-explanatory.
                 "backend" => parts.push(value.to_owned()),
                 _ => parts.push(format!("{name} {value}")),
             }
@@ -124,7 +120,8 @@ impl<'a> Group<'a> {
         parts.join(", ")
     }
 
-    /// A figure's target, with what tells it apart from others of it: `dir (posix)`.
+    /// Target of a result, with the settings that distinguish it from others of that target: `dir
+    /// (posix)`.
     pub(super) fn place(&self, figure: &Figure<'a>) -> String {
         let label = self.label(figure, &self.varying(&self.figures_of(figure.target())));
         if label.is_empty() {
@@ -134,8 +131,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Returns the place of a figure as far as all the figures that are level with it share it: a
-    /// setting in which they differ makes no difference.
+    /// Like [`Self::place`], but only with the settings shared by all results that are level with
+    /// this one. A setting in which they differ makes no measurable difference.
     pub(super) fn shared_place(&self, figure: &Figure<'a>, level: &[Figure<'a>]) -> String {
         let mut targets: Vec<String> = Vec::new();
         for other in level.iter().chain([figure]) {
@@ -155,7 +152,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Whether the figures can be listed one by one.
+    /// Returns true if there are few enough results to list one by one.
     pub(super) fn is_short(&self) -> bool {
         let targets = self.targets();
         self.figures.len() <= LISTED_MAX
@@ -165,7 +162,7 @@ impl<'a> Group<'a> {
                 .all(|target| self.varying(&self.figures_of(target)).len() <= FACTORS_MAX)
     }
 
-    /// The figures in a line.
+    /// Lists the results on one line.
     pub(super) fn figures(&self) -> String {
         if self.is_short() {
             let mut lists = Vec::new();
@@ -174,11 +171,11 @@ impl<'a> Group<'a> {
             }
             return lists.join("; ");
         }
-        // Of many figures the ends are named, by the settings in which these two differ.
+        // If there are many, name the extremes with the settings in which they differ.
         let (lowest, highest) = self.extremes();
         let differ = self.varying(&[lowest, highest]);
         let mut ends = Vec::new();
-        // Of commands times are shown, and the shortest one comes first.
+        // For commands, times are shown, shortest first.
         let is_time = self.metric.rate(lowest.rate.median).is_time();
         for figure in if is_time { [highest, lowest] } else { [lowest, highest] } {
             let label = self.label(&figure, &differ);
@@ -188,14 +185,14 @@ impl<'a> Group<'a> {
         format!("{} results from {}", self.measured().len(), ends.join(" to "))
     }
 
-    /// The figures that are not of the tool alone, unless there are no others.
+    /// Results that measure more than the tool itself; all results if there are no such ones.
     pub(super) fn measured(&self) -> Vec<Figure<'a>> {
         let mut measured = self.figures.clone();
         measured.retain(|figure| !figure.row.run.spec.target.keeps_nothing());
         if measured.is_empty() { self.figures.clone() } else { measured }
     }
 
-    /// The lowest and the highest of what was measured; the first of equals.
+    /// Lowest and highest result; the first one among equals.
     pub(super) fn extremes(&self) -> (Figure<'a>, Figure<'a>) {
         let figures = self.measured();
         let (mut lowest, mut highest) = (figures[0], figures[0]);
@@ -210,13 +207,12 @@ impl<'a> Group<'a> {
         (lowest, highest)
     }
 
-    /// A figure with its unit.
     pub(super) fn shown(&self, figure: &Figure<'_>) -> String {
         self.metric.rate(figure.rate.median).to_string()
     }
 
-    /// Returns both extremes with their units, the smaller number first: of commands, the shortest
-    /// time.
+    /// Formats both extremes with their units, smaller number first. For commands, that is the
+    /// shortest time.
     pub(super) fn shown_range(&self, lowest: &Figure<'_>, highest: &Figure<'_>) -> String {
         let (low, high) = (self.shown(lowest), self.shown(highest));
         match self.metric.rate(highest.rate.median).is_time() {
@@ -226,7 +222,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The figures of a target; a unit that they share is written once, at the last of them.
+    /// Lists the results of a target. If they share a unit, only the last one has it.
     fn list_target(&self, target: &str) -> String {
         let figures = self.figures_of(target);
         let varying = self.varying(&figures);
@@ -238,7 +234,7 @@ impl<'a> Group<'a> {
             };
             items.push((self.shown(figure), label));
         }
-        // `752 (posix), 752 MB/s (uring)`: one unit at the end reads better than two.
+        // `752 (posix), 752 MB/s (uring)`: a unit at the end reads better than one per result.
         let is_shared = items.windows(2).all(|w| unit_of(&w[0].0) == unit_of(&w[1].0));
         let mut list = format!("{target} ");
         for (number, (rate, label)) in items.iter().enumerate() {
@@ -250,7 +246,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The unit of a rate with the space before it: ` MB/s`; empty without one.
+/// Unit of a formatted rate, including the space before it: ` MB/s`. Empty if there is none.
 fn unit_of(rate: &str) -> &str {
     match rate.find(' ') {
         Some(start) => &rate[start..],

@@ -1,9 +1,10 @@
-//! The answer in three sentences: the best figures, what makes the difference, how far to trust it.
+//! The answer in three sentences: the highest results, what makes the difference, how far to trust
+//! it.
 //!
 //! [`lead`] is the entry point. If settings vary, the difference is the one with the largest
-//! effect, other settings equal; else the largest difference between targets, preferring those
-//! that compare like with like. If a conclusion of the plan asks for a ranking of all factors,
-//! that comes first.
+//! effect, other settings equal. Otherwise, it is the largest difference between targets,
+//! preferring comparisons of like with like. If a conclusion of the plan asks for a ranking of all
+//! factors, that comes first.
 
 use model::{CaveatCode, Expectation};
 use stats::effects::FactorEffect;
@@ -17,18 +18,18 @@ use crate::factor_effects::{Factor, FactorEffects, PassFactors};
 use crate::humanize::{counted, percent};
 use crate::table::Sheet;
 
-/// Maximum number of passes whose best figure is named.
+/// Maximum number of passes to name with their highest result.
 const PASSES_MAX: usize = 3;
 
 /// Maximum number of factors in a ranking.
 const RANKED_MAX: usize = 8;
 
-/// Settings that are never announced as the largest effect: targets and backends are compared in
-/// sentences of their own, and offered load and the number of clients are the input of a test.
+/// Settings that are never reported as the largest effect. Targets and backends are compared in
+/// sentences of their own; offered load and client counts are inputs of a test.
 const NOT_EFFECTS: [&str; 6] =
     ["target", "backend", "rate", "clients", "client_hosts", "agents_per_host"];
 
-/// The sentences, at most three; with a ranking it stands for what makes the difference.
+/// Builds at most three sentences. A ranking replaces the sentence about the difference.
 pub(super) fn lead(
     sheet: &Sheet<'_>,
     effects: &FactorEffects,
@@ -47,13 +48,13 @@ pub(super) fn lead(
     sentences
 }
 
-/// Says whether a sentence of the plan is the question which factors matter.
+/// Returns true if the plan asks which factors matter.
 fn asks_for_ranking(sheet: &Sheet<'_>) -> bool {
     sheet.conclusions().iter().any(|one| one.expect == Expectation::Ranking)
 }
 
-/// Ranks the factors of the first kinds of pass by the variance that they explain, each with its
-/// largest effect; `None` where no pass tells.
+/// Ranks the factors of the first few kinds of pass by explained variance, each with its largest
+/// effect; `None` if no pass has effects.
 fn rank_factors(effects: &FactorEffects) -> Option<String> {
     let mut ranked = Vec::new();
     for pass in &effects.passes {
@@ -62,7 +63,7 @@ fn rank_factors(effects: &FactorEffects) -> Option<String> {
             continue;
         }
         let (mut certain, mut noise) = (Vec::new(), Vec::new());
-        // They are in the order of their shares.
+        // Already sorted by share.
         for effect in found.factors.iter().take(RANKED_MAX) {
             let list = if effect.is_certain() { &mut certain } else { &mut noise };
             list.push(rank_one(&pass.factors[effect.factor], effect));
@@ -78,7 +79,8 @@ fn rank_factors(effects: &FactorEffects) -> Option<String> {
     Some(format!("How much each factor matters (share of the variance), i{}", ranked.join(" I")))
 }
 
-/// Names a factor with its share and its largest effect; of one within the noise the effect alone.
+/// Names a factor with its share and largest effect; without the share if the effect is within the
+/// noise.
 fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
     let mut farthest: Option<(usize, f64)> = None;
     for (number, level) in effect.levels.iter().enumerate() {
@@ -99,7 +101,7 @@ fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
     format!("{} {share} ({high} is {ratio} {low})", factor.name)
 }
 
-/// The highest figure of the first kinds of pass.
+/// Names the highest result of the first few kinds of pass.
 fn highest_figures(groups: &[Group<'_>]) -> String {
     if groups.is_empty() {
         return "No result may be used.".to_owned();
@@ -118,8 +120,8 @@ fn highest_figures(groups: &[Group<'_>]) -> String {
     format!("{lead}: {}{more}.", named.join("; "))
 }
 
-/// Returns the highest figure of a group with the settings that it needs; if no figure differs
-/// measurably from another one, their range.
+/// Names the highest result of a group with the settings it needs, or the range if all results are
+/// level.
 fn highest_figure(group: &Group<'_>) -> String {
     let (lowest, highest) = group.extremes();
     let level = level_with(group, &highest);
@@ -131,11 +133,11 @@ fn highest_figure(group: &Group<'_>) -> String {
     format!("{} ({place}){}", group.shown(&highest), qualify_figure(&highest))
 }
 
-/// Returns the qualification without which a figure must not be reported.
+/// Caveats without which a result must not be quoted.
 fn qualify_figure(figure: &Figure<'_>) -> String {
     let mut text = String::new();
     for caveat in &figure.row.judged.caveats {
-        // With these two, the figure may be that of memory instead of the storage.
+        // With either of these, the result may be the speed of memory rather than storage.
         if matches!(caveat.code, CaveatCode::Cached | CaveatCode::NotDurable) {
             text.extend([", ", caveat.code.code()]);
         }
@@ -143,7 +145,7 @@ fn qualify_figure(figure: &Figure<'_>) -> String {
     text
 }
 
-/// Returns the setting with the largest effect; `None` where every pass has one figure only.
+/// Describes the setting with the largest effect; `None` if every pass has only one result.
 fn largest_difference(
     sheet: &Sheet<'_>,
     effects: &FactorEffects,
@@ -161,7 +163,7 @@ fn largest_difference(
     let mut heaviest: Option<((bool, bool, i64), &Group<'_>, &Finding)> = None;
     for (group, finding) in groups.iter().zip(findings) {
         let Some(finding) = finding else { continue };
-        // Of ratios within a tenth of each other the first is as good.
+        // Ratios within 10 % of each other count as equal; the first one wins.
         let tenths = (finding.apart.ln() * 10.0).round() as i64;
         let weight = (finding.by_intervals, !qualifiers::is_qualified(group), tenths);
         if heaviest.as_ref().is_none_or(|(known, ..)| weight > *known) {
@@ -173,15 +175,16 @@ fn largest_difference(
     Some(qualifiers::with_notes(group, &sentence))
 }
 
-/// The setting that explains most of its kind of pass, where the effect of it is largest: first the
-/// kind of pass, then the sentence.
+/// Finds the pass in which its dominant setting has the largest effect. Returns the pass and the
+/// sentence.
 fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let mut largest: Option<(&PassFactors, &FactorEffect, usize, f64)> = None;
     for pass in &effects.passes {
-        // A setting with a larger ratio may explain less: its levels lie closer on average.
+        // A setting with a larger ratio may explain less of the variance, if most of its levels are
+        // close together.
         let Some(effect) = largest_share(pass) else { continue };
         for (number, level) in effect.levels.iter().enumerate() {
-            // The logarithm makes twice as fast and half as fast equally large.
+            // The logarithm gives twice and half as fast the same size.
             let size = level.ratio.ln().abs();
             let is_larger = largest.is_none_or(|(.., known)| size > known);
             if level.is_apart() && is_larger {
@@ -213,8 +216,8 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     Some((pass.name.clone(), sentence))
 }
 
-/// The setting that explains most of the variance of a kind of pass, of those with a level that is
-/// apart from another.
+/// The setting that explains most of the variance of a kind of pass, among those with a level that
+/// differs measurably from another.
 fn largest_share(pass: &PassFactors) -> Option<&FactorEffect> {
     let effects = pass.found.as_ref().ok()?;
     let mut largest: Option<&FactorEffect> = None;
@@ -230,7 +233,7 @@ fn largest_share(pass: &PassFactors) -> Option<&FactorEffect> {
     largest
 }
 
-/// Qualifies "other settings equal" if something else changes together with the factor.
+/// Qualifies "other settings equal" if another setting changes together with the factor.
 fn name_together(factor: &Factor) -> String {
     if factor.together.is_empty() {
         return String::new();
@@ -238,7 +241,8 @@ fn name_together(factor: &Factor) -> String {
     format!(" but {}, which changes together with it", factor.list_together())
 }
 
-/// A sentence that goes on behind a colon; names keep their first letter.
+/// Lowercases the first letter so that the sentence can follow a colon, unless it starts with a
+/// name.
 fn lower_first_letter(sentence: &str) -> String {
     let begins = ["No ", "Too ", "Not ", "The "];
     let mut text = sentence.to_owned();

@@ -1,22 +1,21 @@
-//! Qualifies a comparison whose intervals are apart but whose sides are not alike: one side read
-//! from memory, one did not wait for stable storage, or one shared its host with the server.
+//! Qualifies a comparison whose intervals do not overlap but whose sides are not alike: one side
+//! read from memory, did not wait for stable storage, or shared its host with the server.
 //!
-//! What concerns one pass stands beside it; what concerns a target as such stands once.
+//! Qualifications of one pass follow its comparison; those of a whole target are stated once.
 
 use model::{CaveatCode, Pass};
 
 use super::group::{Figure, Group};
 use crate::humanize::listed;
 
-/// So many figures of a target are named; more are counted.
+/// Maximum number of results of a target to name; more are only counted.
 const NAMED_MAX: usize = 2;
 
-/// Reports whether anything qualifies a finding.
 pub(super) fn is_qualified(group: &Group<'_>) -> bool {
     !qualify_group(group).is_empty()
 }
 
-/// Adds the qualifications to a finding, and ends the sentence.
+/// Adds the qualifications to a finding and ends the sentence.
 pub(super) fn with_notes(group: &Group<'_>, finding: &str) -> String {
     let notes = qualify_group(group);
     if notes.is_empty() {
@@ -50,7 +49,7 @@ fn qualify_group(group: &Group<'_>) -> Vec<String> {
     notes
 }
 
-/// Files are created with different promises on NFS and in a directory.
+/// NFS and local directories create files with different durability.
 fn created_differently(group: &Group<'_>) -> Option<String> {
     let (mut nfs, mut directories) = (Vec::new(), Vec::new());
     for figure in &group.figures {
@@ -65,14 +64,13 @@ fn created_differently(group: &Group<'_>) -> Option<String> {
     if group.pass != Pass::Create || nfs.is_empty() || directories.is_empty() {
         return None;
     }
-    // Figures of one target stand together, so neighbours are all the duplicates there are.
+    // Results are grouped by target, so duplicates are always adjacent.
     nfs.dedup();
     directories.dedup();
     let (nfs, directories) = (listed(&nfs), listed(&directories));
     Some(format!("{nfs} wrote with FILE_SYNC, on {directories} files were only closed"))
 }
 
-/// The figures that have a caveat.
 fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<Figure<'a>> {
     let mut figures = group.figures.clone();
     figures.retain(|figure| has_caveat(figure, code));
@@ -83,7 +81,7 @@ fn shares_host(figure: &Figure<'_>) -> bool {
     has_caveat(figure, CaveatCode::SharedHost)
 }
 
-/// Says whether several agents made a figure.
+/// Returns true if several agents produced the result.
 fn is_of_many(figure: &Figure<'_>) -> bool {
     figure.row.run.spec.agents() > 1
 }
@@ -92,7 +90,7 @@ fn has_caveat(figure: &Figure<'_>, code: CaveatCode) -> bool {
     figure.row.judged.caveats.iter().any(|caveat| caveat.code == code)
 }
 
-/// Names figures: by their target where they are all of it, else one by one or by their number.
+/// Names results: by target if all of its results are included, otherwise one by one or by count.
 fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
     let mut names = Vec::new();
     for target in group.targets() {
@@ -107,7 +105,7 @@ fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
     listed(&names)
 }
 
-/// Describes what makes the compared targets different in every pass.
+/// Describes what distinguishes the compared targets in every pass.
 pub(super) fn remark(groups: &[Group<'_>]) -> Option<String> {
     let mut figures = Vec::new();
     for group in groups {
@@ -134,8 +132,8 @@ pub(super) fn remark(groups: &[Group<'_>]) -> Option<String> {
     Some(format!("Not directly comparable: {}.", parts.join("; ")))
 }
 
-/// Names the targets of the figures that have a property, with their verb (`is`, `are`); `None`
-/// where all figures have it or none has, since it then sets no target apart.
+/// Names the targets of the results that have a property, with the verb (`is` or `are`). `None` if
+/// all or none of the results have it, because it then distinguishes no target.
 fn names_apart(
     figures: &[&Figure<'_>],
     has_property: fn(&Figure<'_>) -> bool,

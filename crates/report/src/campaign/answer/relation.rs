@@ -1,37 +1,36 @@
-//! How one figure lies to another: above, below, level with it, or not known.
+//! Relation of two results: above, below, level or unknown.
 //!
-//! [`relation`] decides it by the intervals of the two medians. Figures of fewer trials than an
-//! interval needs are not compared.
+//! [`relation`] decides by the intervals of the two medians. Results with too few trials for an
+//! interval are not compared.
 
 use stats::criteria::TRIALS_MIN;
 
 use super::group::{Figure, Group};
 
-/// How one figure lies to another.
+/// How one result relates to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Relation {
-    /// The intervals are apart, and it is so many times the other.
+    /// Intervals do not overlap, and the result is this many times the other.
     Above(f64),
-    /// The intervals are apart, and the other is so many times it.
+    /// Intervals do not overlap, and the other is this many times the result.
     Below(f64),
-    /// The intervals overlap.
+    /// Intervals overlap.
     Level,
-    /// Too few trials to know.
+    /// Too few trials to tell.
     Unknown,
 }
 
-/// Returns the figures of a group that do not differ measurably from one of them, which is
-/// included.
+/// Returns the results of a group that do not differ measurably from the given one, including
+/// itself.
 pub(super) fn level_with<'a>(group: &Group<'a>, figure: &Figure<'a>) -> Vec<Figure<'a>> {
     let mut level = group.measured();
     level.retain(|other| relation(other, figure) == Relation::Level);
     level
 }
 
-/// Compares two figures.
 pub(super) fn relation(one: &Figure<'_>, other: &Figure<'_>) -> Relation {
-    // Two 95 % intervals of medians that don't overlap are a stricter test than the 5 % level of
-    // a rank test: what is called a difference here is one there, too.
+    // Requiring that two 95 % intervals of medians do not overlap is stricter than a rank test at
+    // the 5 % level, so every difference reported here would be one there, too.
     let (a, b) = (&one.rate, &other.rate);
     if a.n < TRIALS_MIN || b.n < TRIALS_MIN {
         Relation::Unknown

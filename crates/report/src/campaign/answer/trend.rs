@@ -1,8 +1,7 @@
-//! How a figure goes with a setting that is a number: it rises, falls, is flat, or has a best
-//! value.
+//! How a result changes with a numeric setting: it rises, falls, stays flat, or has a best value.
 //!
-//! It rises when the last value is above the first with intervals apart and no value is above
-//! a later one; it falls when it is the other way round.
+//! It rises if the last value is above the first and no value is above a later one, each with
+//! intervals that do not overlap. Falling is the reverse.
 
 use model::Pass;
 
@@ -15,21 +14,21 @@ use crate::table::setting_number::quantity;
 use stats::Rate;
 use stats::curve::SUSTAINED_SHARE_MIN;
 
-/// How the figures go with a number.
 enum Trend<'a> {
-    /// Up, by so many times from the first to the last.
+    /// Rises by this factor from first to last.
     Rises(f64),
-    /// Down, by so many times.
+    /// Falls by this factor.
     Falls(f64),
     /// All intervals overlap.
     Flat,
-    /// Up and down: the two that lie farthest apart, the higher one first.
+    /// Goes both up and down: the two results that are farthest apart, higher one first, and their
+    /// ratio.
     Varies(Figure<'a>, Figure<'a>, f64),
     /// Too few trials.
     Unknown,
 }
 
-/// Whether a setting is a number under all of these figures to which it applies.
+/// Returns true if a setting is a number in all of these results to which it applies.
 pub(super) fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -> bool {
     let mut is_number = false;
     for figure in figures {
@@ -42,7 +41,7 @@ pub(super) fn is_number(group: &Group<'_>, figures: &[Figure<'_>], name: &str) -
     is_number
 }
 
-/// The number behind a setting; what it does not apply to comes last.
+/// Numeric value of a setting. Results to which it does not apply sort last.
 fn setting_number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
     match group.value(figure, name) {
         Some(value) => quantity(name, value).unwrap_or(f64::INFINITY),
@@ -50,8 +49,9 @@ fn setting_number(group: &Group<'_>, figure: &Figure<'_>, name: &str) -> f64 {
     }
 }
 
-/// Describes how the figures of one target go with a number; `alike` has those together that differ
-/// in no other column. Settings that go along with the number (`files` with `workers`) are named.
+/// Describes how the results of one target change with a numeric setting. Each group in `alike` has
+/// results that differ in no other column. Settings that change along with it (`files` with
+/// `workers`) are named.
 pub(super) fn along<'a>(
     group: &Group<'a>,
     factors: Option<&PassFactors>,
@@ -97,7 +97,8 @@ pub(super) fn along<'a>(
         if group.pass == Pass::App { ["gets faster", "gets slower"] } else { ["rises", "falls"] };
     for (verb, ratios) in verbs.into_iter().zip([&rises, &falls]) {
         if !ratios.is_empty() {
-            // Where all settings go the same way, their mean effect from end to end holds for all.
+            // If all groups have the same trend, the average effect from end to end describes them
+            // all.
             let mut effect = None;
             if ratios.len() == trends.len()
                 && let (Some(factors), Some(first), Some(last)) =
@@ -125,8 +126,8 @@ pub(super) fn along<'a>(
     findings.count(0, unknown);
 }
 
-/// The setting with its first and its last value, and what goes along with it:
-/// `workers 1 to 16 (and files)`; `None` without a pair.
+/// The setting with its first and last value, and the settings that change with it: `workers 1 to
+/// 16 (and files)`. `None` if there is no pair.
 fn name_extremes<'a>(group: &Group<'a>, name: &str, parts: &[Vec<Figure<'a>>]) -> Option<String> {
     let all = parts.iter().flatten();
     let order = |a: &&Figure<'a>, b: &&Figure<'a>| {
@@ -140,7 +141,7 @@ fn name_extremes<'a>(group: &Group<'a>, name: &str, parts: &[Vec<Figure<'a>>]) -
     Some(format!("{} to{last}{along}", group.label(first, &[name])))
 }
 
-/// Describes how far a target kept up with the loads that it was offered.
+/// Describes how far a target kept up with the offered loads.
 pub(super) fn offered(target: &str, figures: &[Figure<'_>], findings: &mut Findings) {
     let mut loads = Vec::new();
     for figure in figures {
@@ -162,7 +163,7 @@ pub(super) fn offered(target: &str, figures: &[Figure<'_>], findings: &mut Findi
     });
 }
 
-/// Settings that are not the same within some part, although they are no column.
+/// Settings that vary within some group although they have no column.
 fn along_with(name: &str, parts: &[Vec<Figure<'_>>]) -> Vec<&'static str> {
     let mut along = Vec::new();
     for part in parts {
@@ -178,7 +179,7 @@ fn along_with(name: &str, parts: &[Vec<Figure<'_>>]) -> Vec<&'static str> {
     along
 }
 
-/// How figures go, in the order of their numbers.
+/// Determines the trend of results that are sorted by the setting.
 fn follow_trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
     let (mut up, mut down) = (false, false);
     let mut widest: Option<(Figure<'a>, Figure<'a>, f64)> = None;

@@ -1,9 +1,9 @@
-//! The memory of the hosts beside the size of a cache that the data show.
+//! Compares the cache size that the data show with the memory of the hosts.
 //!
-//! A page cache is as large as the memory that programs leave it: from a quarter to nearly all,
-//! and for writes as little as the kernel allows to be unwritten (`vm.dirty_ratio`: 20 %). A
-//! client's holds its share of the files, a server's all of them. Where ops bypass it, and in the
-//! client of dfsbench, there is none.
+//! A page cache can use the memory that programs leave free, from a quarter to nearly all of it.
+//! Dirty pages are limited by the kernel (`vm.dirty_ratio`, 20 % by default). A client caches only
+//! its share of the files, a server all of them. Direct I/O and the dfsbench NFS client use no page
+//! cache.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +15,28 @@ use crate::humanize::listed;
 use crate::table::setting_number::quantity;
 use crate::table::{Row, Sheet};
 
-/// The name of the fact.
+/// Name of the fact.
 const MEMORY: &str = "memory";
 
-/// The scope of facts of the host that the controller runs on.
+/// Scope of the facts about the controller's own host.
 const OWN_HOST: &str = "host";
 
-/// The smallest and the largest share of the memory that a cache of read data takes.
+/// Smallest and largest share of the memory that may cache reads.
 const READ_SHARES: [f64; 2] = [0.25, 1.02];
 
-/// The same for written data, which is limited by what may lie unwritten.
+/// Same for writes, which are limited by the amount of dirty data that the kernel allows.
 const WRITE_SHARES: [f64; 2] = [0.05, 1.02];
 
-/// A host whose memory is known.
+/// Host with known memory.
 struct HostMemory {
     name: String,
     bytes: f64,
-    /// How many hosts share the files: each holds its part of them.
+    /// Number of hosts that share the files, each caching its own part.
     parts: f64,
 }
 
-/// Says in a clause whose memory explains a fall, or that none does; ends the sentence.
+/// Ends the sentence with a clause on the host whose memory explains the drop, or says that none
+/// does.
 pub(super) fn explain(sheet: &Sheet<'_>, swept: &SizeSweepRows<'_, '_>, fall: &Fall) -> String {
     let hosts = list_hosts(sheet, &swept.rows);
     if hosts.is_empty() {
@@ -60,7 +61,7 @@ pub(super) fn explain(sheet: &Sheet<'_>, swept: &SizeSweepRows<'_, '_>, fall: &F
     }
 }
 
-/// The hosts of a sweep that have a page cache in the way of the data, and whose memory is known.
+/// Hosts of a sweep with known memory whose page cache is on the data path.
 fn list_hosts(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<HostMemory> {
     let mut hosts: Vec<HostMemory> = Vec::new();
     let Some(first) = rows.first() else { return hosts };
@@ -70,13 +71,13 @@ fn list_hosts(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<HostMemory> {
     let clients: Vec<&str> =
         spec.client_hosts().iter().map(|host| host.name_and_slot().0).collect();
     let is_own = spec.lab.is_none() && clients.is_empty();
-    // Direct I/O bypasses the cache of the host that works, not that of a server.
+    // Direct I/O bypasses the client's page cache, but not that of a server.
     if is_by_kernel && !spec.direct {
         let names = if is_own { vec![OWN_HOST] } else { clients.clone() };
         let mut distinct: Vec<(f64, &str)> = Vec::new();
         for name in names {
             let Some(bytes) = memory.get(name) else { continue };
-            // Clients that are alike are named once.
+            // Clients with equal memory are named once.
             if !distinct.iter().any(|(known, _)| known.total_cmp(bytes).is_eq()) {
                 distinct.push((*bytes, name));
             }
@@ -104,13 +105,14 @@ fn list_hosts(sheet: &Sheet<'_>, rows: &[&Row<'_>]) -> Vec<HostMemory> {
     hosts
 }
 
-/// Returns the hosts whose memory may hold files: those that keep them, or the one that serves.
+/// Returns the hosts whose memory may cache the files: the storage hosts or, if there are none, the
+/// server.
 fn file_hosts(lab: &LabSpec) -> Vec<&Host> {
     let hosts = lab.storage_hosts();
     if hosts.is_empty() { vec![&lab.server] } else { hosts }
 }
 
-/// The memory of each host by the scope of its facts.
+/// Memory of each host, by the scope of its facts.
 fn memory_by_host<'r>(sheet: &'r Sheet<'_>, rows: &[&'r Row<'_>]) -> BTreeMap<&'r str, f64> {
     let mut memory = BTreeMap::new();
     let of_trials = rows.iter().flat_map(|row| &row.run.trials).flat_map(|trial| &trial.facts);

@@ -1,4 +1,4 @@
-//! One comparison behind a sentence: two levels of a factor in one kind of pass.
+//! Comparison of two levels of a factor in one kind of pass, as evidence for a conclusion.
 
 use model::{Conclusion, Expectation};
 use stats::Effects;
@@ -9,50 +9,47 @@ use crate::factor_effects::PassFactors;
 use crate::humanize::{listed, percent};
 use crate::table::{Row, Sheet};
 
-/// So many times as many trials are advised at most.
+/// Maximum multiple of the trials to recommend.
 const TIMES_MAX: f64 = 20.0;
 
-/// The outcome of a comparison for its sentence.
+/// What a comparison means for the conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It bears the sentence out.
     BorneOut,
-    /// It contradicts the sentence.
     Contradicted,
-    /// It doesn't tell.
+    /// The data cannot decide.
     Undecided,
-    /// It answers the question that the sentence is.
+    /// The conclusion is a question, and this answers it.
     Answered,
 }
 
 /// Two levels of a factor, compared in one kind of pass.
 pub(crate) struct Comparison {
-    /// Workload and pass: `stream read`.
+    /// Workload and pass, such as `stream read`.
     pub pass: String,
-    /// The level that is compared with, and the level compared, as tables show them.
+    /// Baseline level and compared level, as displayed in tables.
     pub levels: [String; 2],
-    /// The ratio of the rates, the second level's over the first one's, where it is known.
+    /// Rate under the second level divided by that under the first, if known.
     pub ratio: Option<f64>,
     /// The 95 % interval of the ratio.
     pub interval: Option<(f64, f64)>,
-    /// Share of the variance that the factor explains, 0 to 1, where the sentence is about that.
+    /// Share of the variance explained by the factor (0 to 1), if the conclusion is about that.
     pub share: Option<f64>,
-    /// How many trials are behind it.
+    /// Number of trials compared.
     pub trials: usize,
-    /// The outcome for the sentence.
     pub outcome: Outcome,
-    /// Plain clauses that qualify the ratio, or take its place.
+    /// Clauses that qualify the ratio or explain its absence.
     pub notes: Vec<String>,
 }
 
 impl Comparison {
-    /// Ranks all factors of a kind of pass by the variance that they explain.
+    /// Ranks all factors of a kind of pass by the variance they explain.
     pub(super) fn rank_all(pass: &PassFactors) -> Self {
         let mut one = Self::undecided(pass, ["", ""]);
         match &pass.found {
             Ok(effects) => {
                 let mut ranked = Vec::new();
-                // They are in the order of their shares.
+                // Already sorted by share.
                 for effect in &effects.factors {
                     let name = &pass.factors[effect.factor].name;
                     ranked.push(format!("{name} {}", percent(effect.share)));
@@ -78,7 +75,7 @@ impl Comparison {
         }
     }
 
-    /// Judges a sentence by the factor effects in a kind of pass, of which its factor is the first.
+    /// Judges a conclusion by the factor effects in one kind of pass.
     pub(super) fn new(pass: &PassFactors, conclusion: &Conclusion, levels: [&str; 2]) -> Self {
         let mut one = Self::undecided(pass, levels);
         let effects = match &pass.found {
@@ -123,7 +120,7 @@ impl Comparison {
     /// Judges whether a factor explains more of the variance than any other.
     fn rank(&mut self, pass: &PassFactors, effects: &Effects, effect: &FactorEffect) {
         self.share = Some(effect.share);
-        // The factors are in the order of their shares. Targets are compared elsewhere.
+        // Sorted by share. Targets are excluded, because they are compared elsewhere.
         let is_factor = |other: &&FactorEffect| pass.factors[other.factor].name != "target";
         let Some(first) = effects.factors.iter().find(is_factor) else { return };
         if first.factor == effect.factor {
@@ -139,7 +136,7 @@ impl Comparison {
         self.notes.push(format!("{name} explains {}", percent(first.share)));
     }
 
-    /// Notes what the ratio depends on, and what can't be separated from the factor.
+    /// Notes what the ratio depends on, and which settings cannot be separated from the factor.
     fn note_company(&mut self, pass: &PassFactors, effects: &Effects, effect: &FactorEffect) {
         let mut inseparable = pass.factors[effect.factor].together.clone();
         for other in &effects.factors {
@@ -164,7 +161,7 @@ impl Comparison {
         }
     }
 
-    /// Notes why a level has no result, where no row of it has one.
+    /// If no row of a level has a result, notes the reason.
     pub(super) fn add_missing(&mut self, sheet: &Sheet<'_>, rows: &[&Row<'_>], factor: &str) {
         if self.ratio.is_some() || self.share.is_some() {
             return;
@@ -175,7 +172,7 @@ impl Comparison {
             let mut any = false;
             for row in of_level {
                 any |= row.counts();
-                // Of a level that some settings don't allow, the other rows say more.
+                // Prefer the reason of other rows to a combination of settings that is impossible.
                 let is_first = why.is_none() || row.judged.impossible.is_none();
                 if is_first && row.judged.rate.is_none() {
                     why = Some(row.missing());
@@ -191,7 +188,7 @@ impl Comparison {
     }
 }
 
-/// The effect of the second level against the first one.
+/// Effect of the second level relative to the first.
 fn level_effect(
     pass: &PassFactors,
     effect: &FactorEffect,
@@ -202,7 +199,7 @@ fn level_effect(
     let (from, to) = (place(from)?, place(to)?);
     let mut found = effect.levels[to];
     if found.against != from {
-        // The other way round, where the first row has the second level.
+        // Inverted, if the analysis used the second level as the baseline.
         found = effect.levels[from];
         if found.against != to {
             return None;
@@ -215,10 +212,10 @@ fn level_effect(
     if lo > 0.0 && hi.is_finite() { Some(found) } else { None }
 }
 
-/// Judges a ratio with its interval by what is expected of it.
+/// Judges a ratio and its interval against the expectation.
 fn judge_ratio(expect: Expectation, effect: &LevelEffect) -> Outcome {
     let (ratio, (lo, hi)) = (effect.ratio, effect.interval);
-    // The smallest effect is a factor: 5 % up is 1.05, and as much down 1 / 1.05.
+    // The smallest effect is a factor: 5 % faster is 1.05, and equally much slower is 1 / 1.05.
     let (least, most) = (1.0 / (1.0 + EFFECT_MIN), 1.0 + EFFECT_MIN);
     let is_higher = lo > 1.0 && ratio >= most;
     let is_lower = hi < 1.0 && ratio <= least;
@@ -236,14 +233,14 @@ fn judge_ratio(expect: Expectation, effect: &LevelEffect) -> Outcome {
     }
 }
 
-/// How many times as many trials would decide, if they scatter as these do; `None` where that is
-/// more than people would make.
+/// How many times as many trials would decide, if they vary like these; `None` if that is more than
+/// anyone would run.
 ///
-/// An interval narrows with the square root of the number of trials, on the logarithm of the ratio.
+/// On the logarithm of the ratio, an interval narrows with the square root of the number of trials.
 fn trials_to_decide(expect: Expectation, effect: &LevelEffect) -> Option<f64> {
     let (ratio, (lo, hi)) = (effect.ratio.ln(), effect.interval);
     let limit = (1.0 + EFFECT_MIN).ln();
-    // The interval must leave out the limit at which the outcome changes.
+    // The interval must exclude the limit at which the outcome changes.
     let is_beyond = match expect {
         Expectation::Faster => ratio >= limit,
         Expectation::Slower => ratio <= -limit,
@@ -270,7 +267,7 @@ mod tests {
         use Outcome::{BorneOut, Contradicted, Undecided};
         for (expect, ratio, interval, outcome) in [
             (Faster, 1.8, (1.7, 1.9), BorneOut),
-            // Surely faster, and by less than matters.
+            // Certainly faster, but by less than matters.
             (Faster, 1.02, (1.01, 1.03), Contradicted),
             (Faster, 0.5, (0.4, 0.6), Contradicted),
             (Faster, 1.2, (0.9, 1.6), Undecided),
@@ -290,9 +287,9 @@ mod tests {
     #[test]
     fn estimates_trials_needed() {
         use Expectation::{Faster, NoDifference, Slower};
-        // Half of the interval is 0.2 in logarithms; 5 % is 0.0488.
+        // Half the interval is 0.2 on the logarithmic scale; 5 % is 0.0488.
         for (expect, log, times) in [
-            // Half as wide, it shows that the ratio is above 1.
+            // An interval half as wide would show that the ratio is above 1.
             (Faster, 0.1_f64, Some(4.0)),
             (Slower, -0.1, Some(4.0)),
             (NoDifference, 0.1, Some(4.0)),

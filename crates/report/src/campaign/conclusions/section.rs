@@ -1,4 +1,4 @@
-//! Sentences that were judged, as a section of the report, and as JSON.
+//! Formats the judged conclusions as a section of the report, and as JSON.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,12 +8,12 @@ use crate::document::{Block, Cell, Column, Form, Role, Section, Table, TableRow}
 use crate::humanize::{counted, percent};
 use crate::table::Sheet;
 
-/// How the section is to be read.
+/// Explanation below the section.
 const READING: &str = "Each sentence stands in the plan with the comparison that it rests on. \
                        Borne out, contradicted: by the 95 % interval of the ratio of the two \
                        levels, all else alike, and a smallest effect of 5 %.";
 
-/// The section with the sentences of the plan; `None` where it declares none.
+/// Builds the section with the plan's conclusions; `None` if it declares none.
 pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
     let judgements = judge(sheet);
     if judgements.is_empty() {
@@ -52,7 +52,7 @@ fn table(judgements: &[Judgement]) -> Table {
     Table { columns, rows, reading: vec![READING.to_owned()], ..Table::default() }
 }
 
-/// The clauses on what the data show, one for each kind of pass.
+/// Describes what the data show, one clause for each kind of pass.
 fn shows(judgement: &Judgement) -> String {
     if !judgement.why.is_empty() {
         return judgement.why.clone();
@@ -79,7 +79,7 @@ fn clause(one: &Comparison, judgement: &Judgement) -> String {
     if one.ratio.is_some() || one.share.is_some() || one.outcome == Outcome::Answered {
         parts.push(counted(one.trials, "trial"));
     }
-    // Where the passes don't agree, each says how it stands.
+    // If the passes disagree, state the outcome of each.
     let is_mixed = judgement.comparisons.iter().any(|other| other.outcome != one.outcome);
     let stands = match one.outcome {
         _ if !is_mixed => "",
@@ -129,7 +129,6 @@ struct ComparisonPart {
 }
 
 impl ConclusionPart {
-    /// The judged sentences of a sheet.
     pub(crate) fn all(sheet: &Sheet<'_>) -> Vec<Self> {
         let mut parts = Vec::new();
         for judgement in judge(sheet) {

@@ -1,7 +1,8 @@
-//! How the client hosts of a figure fared beside each other.
+//! Compares the client hosts of a result.
 //!
-//! A sentence for each figure that several hosts made together: the slowest and the fastest, how
-//! even it was, how far apart they started, and the slow ones by name. Plain text, as in `notes`.
+//! Each result that several hosts produced together gets a sentence: the slowest and fastest host,
+//! how even they were, how far apart they started, and which ones lagged behind. Plain text, as in
+//! `notes`.
 
 use model::units::Nanos;
 use stats::{HostShare, HostsCompared, WorstTimes};
@@ -10,13 +11,13 @@ use super::load;
 use crate::humanize::counted;
 use crate::table::Sheet;
 
-/// The heading of the lines of [`lines`].
+/// Heading of the lines of [`lines`].
 pub(crate) const TITLE: &str = "Client hosts beside each other (rates over each one's own time)";
 
-/// Stragglers that are named in one line.
+/// Maximum number of stragglers to name on one line.
 const NAMED_MAX: usize = 8;
 
-/// A line for each figure that several hosts made together.
+/// Returns a line for each result that several hosts produced together.
 pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
@@ -28,7 +29,8 @@ pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
 }
 
 fn balance_line(compared: &HostsCompared) -> String {
-    // Jain's index is (sum x)^2 / (n sum x^2): 1 where all are equal, 1/n where one has it all.
+    // Jain's index is (sum x)^2 / (n sum x^2): 1 if all hosts are equal, 1/n if one host does
+    // everything.
     let mut parts = vec![counted(compared.hosts.len(), "host")];
     if let (Some(slowest), Some(fastest)) = (compared.slowest(), compared.fastest()) {
         parts.push(format!("slowest {}", describe_host(slowest)));
@@ -45,7 +47,7 @@ fn balance_line(compared: &HostsCompared) -> String {
 
 fn describe_host(host: &HostShare) -> String {
     let service = describe_times(&host.service_time);
-    // A host that completed no op has none.
+    // A host that completed no op has no response times.
     let times = if host.response_time == WorstTimes::default() {
         format!("service time {service}")
     } else {
@@ -59,7 +61,7 @@ fn describe_times(times: &WorstTimes) -> String {
     format!("p50 {p50}, p99 {p99}, max {max}")
 }
 
-/// Names the hosts that completed nothing in some trials though they had time.
+/// Names the hosts that completed nothing in some trials although they had time to.
 fn name_still(compared: &HostsCompared) -> Option<String> {
     let mut names = Vec::new();
     for host in &compared.hosts {
@@ -72,7 +74,7 @@ fn name_still(compared: &HostsCompared) -> Option<String> {
     if names.is_empty() { None } else { Some(name_some(&names)) }
 }
 
-/// Names the slow ones, each with its share of the median rate.
+/// Names the stragglers, each with its share of the median rate.
 fn name_stragglers(compared: &HostsCompared) -> Option<String> {
     let slow = compared.describe_stragglers();
     if slow.is_empty() {
@@ -82,7 +84,7 @@ fn name_stragglers(compared: &HostsCompared) -> Option<String> {
     Some(format!("{noun} {}", name_some(&slow)))
 }
 
-/// Joins the first of some sentences, and counts the others.
+/// Joins the first few sentences and counts the others.
 fn name_some(sentences: &[String]) -> String {
     let named = sentences[..sentences.len().min(NAMED_MAX)].join(", ");
     match sentences.len().saturating_sub(NAMED_MAX) {

@@ -1,4 +1,4 @@
-//! Which trials were set aside because something outside of the run disturbed them.
+//! Lists the trials that were set aside because something outside of the run disturbed them.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use stats::SetAside;
 use super::load;
 use crate::table::{Row, Sheet};
 
-/// The heading of the lines of [`lines`].
+/// Heading of the lines of [`lines`].
 pub(crate) const TITLE: &str = "Trials set aside (disturbed from outside)";
 
-/// States the rule and what it did; `None` if nothing was recorded, as in earlier releases.
+/// Describes the rule and its effect; `None` if nothing was recorded, as in earlier releases.
 pub(crate) fn rule(sheet: &Sheet<'_>) -> Option<String> {
     let recorded = sheet.rows.iter().filter(|row| is_recorded(row));
     let mut rules = recorded.map(|row| row.run.spec.repetition.interference);
@@ -24,10 +24,10 @@ pub(crate) fn rule(sheet: &Sheet<'_>) -> Option<String> {
     Some(format!("{rule}. {}", summary(sheet).unwrap_or_else(|| "None was set aside.".into())))
 }
 
-/// Counts what was set aside and says what disturbed it; `None` if nothing was.
+/// Counts the trials set aside and names what disturbed them; `None` if there are none.
 pub(crate) fn summary(sheet: &Sheet<'_>) -> Option<String> {
     let (mut made, mut count) = (0, 0);
-    // Of each source the trials that it disturbed most, and the least and the most that it took.
+    // Number of trials that each source disturbed most, with the smallest and largest disturbance.
     let mut sources: BTreeMap<InterferenceSource, (u32, u64, u64)> = BTreeMap::new();
     for row in &sheet.rows {
         made += row.judged.trials_made;
@@ -57,7 +57,7 @@ pub(crate) fn summary(sheet: &Sheet<'_>) -> Option<String> {
     Some(format!("{count} of {made} trials {were} set aside: {}.", parts.join("; ")))
 }
 
-/// A line for each result with trials that were set aside.
+/// Returns a line for each result with trials that were set aside.
 pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {

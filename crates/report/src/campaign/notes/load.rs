@@ -1,7 +1,8 @@
-//! Notes that accompany the figures of loads: the offered load, its op mix, the data that it
-//! touched, and how busy the client was.
+//! Notes on the load behind the results: offered load, op mix, data touched, and how busy the
+//! client was.
 //!
-//! Sentences without markup, as in `notes`; of large campaigns the first figures are described.
+//! Sentences without markup, as in `notes`. In large campaigns, only the first few results are
+//! described.
 
 use model::units::{Size, three_digits};
 use model::{CaveatCode, Pass};
@@ -10,19 +11,19 @@ use stats::Rate;
 use crate::humanize::{counted, spread, times};
 use crate::table::{Row, Sheet};
 
-/// The heading of the lines of [`lines`].
+/// Heading of the lines of [`lines`].
 pub(crate) const LOADS: &str = "Loads";
 
-/// Shares below this many hundredths of a percent are not named.
+/// Smallest share to name, in percent.
 const NAMED_MIN_PERCENT: f64 = 0.005;
 
-/// Runs whose processor time is described in words.
+/// Maximum number of runs whose CPU time is described in words.
 const PLACES_MAX: usize = 4;
 
-/// Figures whose loads are described in words.
+/// Maximum number of results whose loads are described in words.
 const FIGURES_MAX: usize = 12;
 
-/// A line for each figure that was offered at a rate or is made of several kinds of op.
+/// Returns a line for each result with an offered rate or several kinds of op.
 pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
@@ -40,7 +41,7 @@ pub(crate) fn lines(sheet: &Sheet<'_>) -> Vec<String> {
     first(lines)
 }
 
-/// The first of many lines about figures, and how many more there are.
+/// Keeps the first few lines and counts the rest.
 pub(crate) fn first(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(FIGURES_MAX);
     if more > 0 {
@@ -50,17 +51,17 @@ pub(crate) fn first(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Offered and achieved load, and response time beside service time.
+/// Describes the offered and achieved load, and response time next to service time.
 fn describe_offered(row: &Row<'_>) -> Option<String> {
     let rate = row.run.spec.load.rate_per_s;
-    // The pass in which a soak reads its data back goes as fast as it can.
+    // The pass in which a soak reads its data back runs at full speed.
     let is_read_back = row.run.spec.soak.is_some() && !row.judged.pass.is_timed();
     if rate == 0 || is_read_back {
         return None;
     }
     let achieved = row.judged.ops_per_s.as_ref()?.median;
-    // Response times of an open loop count from the scheduled start: what an op waited for its
-    // turn shows in them, and not in the service times.
+    // Response times of an open loop start at the scheduled time, so they include the time an op
+    // waited for its turn; service times do not.
     let [response_p50, response_p99, _] = times(&row.judged.response_time);
     let [service_p50, service_p99, _] = times(&row.judged.service_time);
     let offered = row.judged.offered_per_s.unwrap_or(rate as f64);
@@ -74,7 +75,7 @@ fn describe_offered(row: &Row<'_>) -> Option<String> {
     ))
 }
 
-/// Lists the kinds of op with their shares, the most frequent first.
+/// Lists the kinds of op with their shares, most frequent first.
 fn list_shares(row: &Row<'_>) -> Option<String> {
     let mut kinds = row.judged.kinds.clone();
     kinds.retain(|kind| kind.percent >= NAMED_MIN_PERCENT);
@@ -90,7 +91,7 @@ fn list_shares(row: &Row<'_>) -> Option<String> {
     if parts.is_empty() { None } else { Some(parts.join(", ")) }
 }
 
-/// How much of the file set was touched, where not every pass touches all of it.
+/// Describes how much of the file set was touched, for passes that do not touch all of it.
 fn describe_touched(row: &Row<'_>) -> Option<String> {
     let draws =
         matches!(row.judged.pass, Pass::Mix | Pass::OpMix | Pass::Seeks | Pass::Transactions);
@@ -106,12 +107,12 @@ fn describe_touched(row: &Row<'_>) -> Option<String> {
     Some(format!("touched {files}, {}{unit}", Size(set.bytes)))
 }
 
-/// The heading of the lines of [`per_cpu`].
+/// Heading of the lines of [`per_cpu`].
 pub(crate) const PER_CPU: &str =
     "Rate for each second of processor time, where processors are the limit";
 
-/// A line for each figure that processors limit: its work for each second of processor time, which
-/// varies less than its rate, with the rate beside it.
+/// Returns a line for each result that is limited by CPUs: work per second of CPU time, which
+/// varies less than the rate, with the rate next to it.
 pub(crate) fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &sheet.rows {
@@ -120,12 +121,13 @@ pub(crate) fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
         let (Some(rate), Some(per_cpu)) = (&row.judged.rate, &row.judged.rate_per_cpu) else {
             continue;
         };
-        // Where something else is the limit, such as a disk, it varies more than the rate.
+        // If something else is the limit, such as a disk, work per CPU second varies more than the
+        // rate.
         let varies_more = match (per_cpu.half_width_share(), rate.half_width_share()) {
             (Some(per_cpu), Some(rate)) => per_cpu > rate * 1.01,
             _ => false,
         };
-        // A command has a wall time and no rate.
+        // A command has a wall time instead of a rate.
         if !is_limited || varies_more || row.judged.pass == Pass::App {
             continue;
         }
@@ -145,8 +147,8 @@ pub(crate) fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
     first(lines)
 }
 
-/// How busy the client was in each pass: `dir: stream write 97 %; nfs: ...`; `None` where that
-/// would be too much to read, and CSV and JSON have it.
+/// Describes how busy the client was in each pass: `dir: stream write 97 %; nfs: ...`. `None` if
+/// that would be too long; CSV and JSON have it.
 pub(crate) fn processor(sheet: &Sheet<'_>) -> Option<String> {
     let mut lines: Vec<(String, Vec<String>)> = Vec::new();
     for row in &sheet.rows {

@@ -1,8 +1,8 @@
-//! Makes the JSON Schema of the report from the types that are written.
+//! Generates the JSON Schema of the report from the serialized types.
 //!
-//! [`schema`] is the way in; its text is kept as `docs/results.schema.json`, and a test compares
-//! both. Descriptions are the doc comments of the types and their fields. Two members stay open,
-//! because each release adds to them: the settings of a run and the question of a campaign.
+//! [`schema`] is the entry point. Its text is stored as `docs/results.schema.json`, and a test
+//! compares them. Descriptions are the doc comments of the types and their fields. Two members stay
+//! open because each release adds to them: the settings of a run and the question of a campaign.
 //!
 //! **Source:** JSON Schema, draft 2020-12.
 
@@ -16,10 +16,10 @@ use serde_json::{Map, Value};
 use super::{Export, Members};
 use crate::table::columns::{COLUMNS, IDENTITY};
 
-/// Writes the JSON Schema of [`crate::Format::Json`]; the text ends with a newline.
+/// Returns the JSON Schema of [`crate::Format::Json`]. The text ends with a newline.
 pub fn schema() -> String {
-    // The contract of writing: a member is required unless the writer may leave it out. That of
-    // reading would make each member optional that has a default.
+    // Use the contract for serialization, in which a member is required unless the writer may leave
+    // it out. That for deserialization would make every member with a default optional.
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
         .with_transform(RecursiveTransform(close_object));
@@ -27,13 +27,13 @@ pub fn schema() -> String {
     format!("{:#}\n", schema.to_value())
 }
 
-/// Refuses members that an object does not name, joins the lines of descriptions, and drops
-/// defaults and formats such as `uint64`, which the standard does not know.
+/// Rejects unnamed members, joins the lines of descriptions, and drops defaults and formats such as
+/// `uint64` that the standard does not define.
 fn close_object(schema: &mut Schema) {
     schema.remove("format");
-    // A default matters to a reader of partial objects, and whole ones are written.
+    // Defaults only matter when reading partial objects, and these are always complete.
     schema.remove("default");
-    // The lines of a doc comment are one paragraph.
+    // The lines of a doc comment form one paragraph.
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ");
     }
@@ -67,7 +67,7 @@ pub(super) struct AnyQuestion {
     question: String,
 }
 
-/// The columns are members of the object around them, so theirs is the only schema made by hand.
+/// The columns are members of the enclosing object, so this is the only handwritten schema.
 impl JsonSchema for Members {
     fn schema_name() -> Cow<'static, str> {
         "Columns".into()

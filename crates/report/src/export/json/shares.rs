@@ -1,6 +1,7 @@
-//! Writes the share of each emulated client and each host in a pass as JSON.
+//! Share of each emulated client and each host in a pass, as JSON.
 //!
-//! Times of single clients and hosts are kept as few buckets, so they have quantiles only.
+//! Times of individual clients and hosts are stored in few buckets, so only quantiles are
+//! available.
 
 use model::{ClientResult, ClientTimes, HostResult};
 use schemars::JsonSchema;
@@ -94,7 +95,6 @@ impl ServiceTimes {
 }
 
 impl<'a> HostsPart<'a> {
-    /// Writes the comparison of the client hosts of a row.
     pub(super) fn from_hosts(compared: &'a HostsCompared) -> Self {
         let mut stragglers = Vec::new();
         for host in compared.stragglers() {
@@ -117,7 +117,7 @@ impl<'a> HostSharePart<'a> {
             host: &host.host,
             rate: host.rate.per_s(),
             failed: host.failed,
-            // How far apart hosts started is known no better than their clocks agree: `error_ns`.
+            // The difference between start times is only as accurate as the clocks (`error_ns`).
             start_ns: host.start_ns,
             error_ns: host.error_ns,
             service_time_p50_ns: host.service_time.p50_ns,
@@ -132,7 +132,6 @@ impl<'a> HostSharePart<'a> {
 }
 
 impl ClientPart {
-    /// Writes the result of a client.
     pub(super) fn from_client(client: &ClientResult) -> Self {
         Self {
             client: client.client,
@@ -145,7 +144,6 @@ impl ClientPart {
 }
 
 impl<'a> HostPart<'a> {
-    /// Writes the result of a host.
     pub(super) fn from_host(host: &'a HostResult) -> Self {
         Self {
             host: &host.host,

@@ -1,4 +1,4 @@
-//! Trials in JSON: their passes, and the ops of each kind.
+//! Trials as JSON, with their passes and the ops of each kind.
 
 use model::{
     Caveat, CrossCheck, Fact, Interference, IntervalSample, KindResult, PassResult, Telemetry,

@@ -1,8 +1,8 @@
-//! The best figure of each column among the runs on files of one size.
+//! Finds the best result of each column among runs with the same file size.
 //!
-//! Files of one size are compared, because a small one is fast wherever it fits into memory; what
-//! was read from this host's memory is never the best. Figures whose intervals overlap the highest
-//! are marked like it, and none is where the highest and the lowest overlap.
+//! Only files of the same size are compared, because small files are fast on any system whose
+//! memory holds them, and results read from this host's memory never count. Results whose interval
+//! overlaps that of the best are marked, too. If highest and lowest overlap, nothing is marked.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,25 +14,25 @@ use super::OneRun;
 use crate::document::Extreme;
 use crate::table::best_and_worst::rank_figures;
 
-/// How the mark is to be read.
+/// Explanation of the mark.
 pub(super) const READING: &str = "*: the best of its column among files of one size, and mixes of \
                                   one kind, or level with it by the 95 % intervals.";
 
-/// The column that a figure stands in, and what it shares with those that it is compared with.
+/// Column of a result, and everything it must share with results it is compared with.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Column<'r> {
     workload: &'r str,
     pass: Pass,
     file_bytes: u64,
-    /// The mix of a run of mixed work: order, share of reads, threads and size of an op.
+    /// Mix of a run with mixed work: order, share of reads, threads and I/O size.
     mix: Option<[u32; 4]>,
 }
 
-/// The cells that are marked, by the index of the run and the pass.
+/// Marked cells, by run index and pass.
 pub(super) struct Best(HashSet<(u32, Pass)>);
 
 impl Best {
-    /// Finds the best figures of some runs.
+    /// Finds the best results of some runs.
     pub(super) fn new(runs: &[OneRun<'_>]) -> Self {
         let mut columns: BTreeMap<Column<'_>, Vec<(usize, Summary)>> = BTreeMap::new();
         for run in runs {
@@ -61,18 +61,18 @@ impl Best {
         Self(marked)
     }
 
-    /// The mark of a cell, or what stands in its place.
+    /// Returns the mark of a cell, or `otherwise` if it has none.
     pub(super) fn mark<'m>(&self, run: &OneRun<'_>, pass: Pass, otherwise: &'m str) -> &'m str {
         if self.0.contains(&(run.first().run.index, pass)) { "*" } else { otherwise }
     }
 
-    /// Says whether no cell is marked.
+    /// Returns true if no cell is marked.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The settings that make one mix of another, where the work is one.
+/// Settings that distinguish mixes; `None` for other workloads.
 fn mix_of(spec: &RunSpec) -> Option<[u32; 4]> {
     if spec.workload != Workload::Mixed {
         return None;
@@ -80,7 +80,7 @@ fn mix_of(spec: &RunSpec) -> Option<[u32; 4]> {
     Some([spec.layout.random_percent, spec.read_percent, spec.workers, spec.io_size_bytes])
 }
 
-/// The best of some figures, and those that are level with it.
+/// Finds the best result and those level with it.
 fn find_best(figures: &[(usize, Summary)]) -> Vec<usize> {
     let mut best = Vec::new();
     if figures.len() < 2 {
@@ -94,7 +94,7 @@ fn find_best(figures: &[(usize, Summary)]) -> Vec<usize> {
         }
         return best;
     }
-    // Without intervals the highest is the best by its figure alone, as in tables made by hand.
+    // Without intervals, the highest result is the best, as in handwritten tables.
     let mut sorted = figures.to_vec();
     sorted.sort_by(|a, b| b.1.median.total_cmp(&a.1.median));
     if sorted[0].1.median > sorted[1].1.median {

@@ -1,15 +1,16 @@
-//! The tables that people wrote by hand before there was this program, so that old figures and new
-//! ones stand side by side: output and input by machine and size, rates by options of NFS, mixes
-//! by the size of an op, and times of commands.
+//! Tables in the layout of handwritten reports, so that old and new results can be compared side by
+//! side: output and input by machine and size, rates by NFS options, mixes by I/O size, and command
+//! times.
 //!
-//! [`render`] writes all. K/sec are KiB per second, MB is MiB and MB/s are MiB per second, as
-//! those reports counted (4294967296 bytes in 446.05 s were 9.18 MB/s). A machine is named by what
-//! varies: `10 clients`, `16 nfsd`, else the target. Larger files come first, as they did there.
+//! [`render`] writes all of them. K/sec are KiB per second, MB is MiB and MB/s are MiB per second,
+//! as in those reports (4294967296 bytes in 446.05 s were 9.18 MB/s). A machine is named after what
+//! varies, such as `10 clients` or `16 nfsd`, or else after the target. Larger files come first, as
+//! in the reports.
 //!
 //! **Source:** Chan, "Distributed File System Benchmarking" (2001); Uzilov, "Benchmarks of the
 //! ClusterNFS" (2007); St.Laurent, "Some thoughts on NFS" (2003), for the times; Pawlowski of
-//! NetApp (1996), "the search for the perfect client", for the table by versions and transports;
-//! "A Comparison of Various NFS Configurations" (2009), for mixes.
+//! NetApp (1996), "the search for the perfect client", for the table by versions and transports; "A
+//! Comparison of Various NFS Configurations" (2009), for mixes.
 
 mod matrix;
 mod mixed;
@@ -27,10 +28,10 @@ use crate::humanize;
 use crate::table::{NOT_APPLICABLE, Sheet, effective_value};
 use crate::text_grid::{Align, Grid, clean, width};
 
-/// Columns of the widest of those reports.
+/// Width of the widest of those reports.
 const WIDTH_MAX: usize = 100;
 
-/// Characters of the first column, at least: its head.
+/// Minimum width of the first column, which is that of its heading.
 const MACHINE_LENGTH: usize = 7;
 
 const SIZES_HEAD: [&str; 3] = [
@@ -39,18 +40,18 @@ const SIZES_HEAD: [&str; 3] = [
     "Machine   MB    K/sec      K/sec",
 ];
 
-/// The places in the head at which the columns of output and input may grow.
+/// Positions in the heading at which the output and input columns can be widened.
 const OUTPUT_AT: usize = 12;
 const INPUT_AT: usize = 23;
 
-/// Settings that the table of sizes shows in columns of its own.
+/// Settings with their own column in the table of sizes.
 const SIZES_SHOWN: [&str; 2] = ["file_size", "files"];
 
-/// Settings that the table of options shows in columns of their own.
+/// Settings with their own column in the table of options.
 const OPTIONS_SHOWN: [&str; 6] =
     ["nfsvers", "proto", "transfer_size", "timeo", "tunnel_compression", "mount_options"];
 
-/// Writes all tables that the campaign has something for.
+/// Renders all tables for which the campaign has results.
 pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut runs = OneRun::all(sheet, |_| true);
     let times = times::render(sheet, &runs);
@@ -74,7 +75,7 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     out
 }
 
-/// Output and input by machine and size.
+/// Renders output and input by machine and size.
 fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
     let mut lines: Vec<(u64, String, [String; 2])> = Vec::new();
     let mut name_width = MACHINE_LENGTH;
@@ -93,14 +94,14 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
         }
         lines.push((run.file_bytes(), name, rates));
     }
-    // The order is stable: machines of one size stay in the order of the matrix.
+    // The sort is stable: machines with the same size stay in matrix order.
     lines.sort_by_key(|line| Reverse(line.0));
     let [output_width, input_width] = widths;
     let more = [name_width - MACHINE_LENGTH, output_width - 8, input_width - 10];
     let [more_name, more_output, more_input] = more.map(|count| " ".repeat(count));
     let mut out = String::new();
     for head in SIZES_HEAD {
-        // Wider cells push the heads of their columns to the right.
+        // Wider cells push the headings of their columns to the right.
         let (name, figures) = head.split_at(MACHINE_LENGTH);
         let (mib, rates) = figures.split_at(OUTPUT_AT - MACHINE_LENGTH);
         let (output, input) = rates.split_at(INPUT_AT - OUTPUT_AT);
@@ -119,18 +120,18 @@ fn render_sizes(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
     out
 }
 
-/// The unit of a table's rates.
+/// Unit of a table's rates.
 #[derive(Clone, Copy)]
 enum Unit {
     Kib,
     Mib,
-    /// MiB per second of ops of so many bytes, whose rate is one of ops.
+    /// MiB per second, for ops of this many bytes whose rate is in ops.
     MibOfOps(u32),
 }
 
-/// Returns what a cell shows: a figure, with a mark where it is the best of its column; one read
-/// from this host's memory is `silly (244534)`, and what the settings don't allow, or what no
-/// trial could make, says so.
+/// Formats a cell: a result, marked if it is the best of its column. A result read from this host's
+/// memory is shown as `silly (244534)`. Combinations that are not possible, and those in which no
+/// trial succeeded, are labeled as such.
 fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
     let spec = &run.first().run.spec;
     if !spec.passes().contains(&pass) {
@@ -156,8 +157,10 @@ fn rate_cell(run: &OneRun<'_>, pass: Pass, unit: Unit, best: &Best) -> String {
     }
 }
 
-/// Says whether a trial failed because a host has no such version or transport of NFS; the footer
-/// has its sentence. **Source:** nfs-utils 1.3 and 2.6, mount.nfs and rpc.nfsd; strerror(3).
+/// Returns true if a trial failed because a host does not support the NFS version or transport. The
+/// footer has the message.
+///
+/// **Source:** nfs-utils 1.3 and 2.6, mount.nfs and rpc.nfsd; strerror(3).
 fn says_not_supported(reason: &str) -> bool {
     let sentences = ["is not supported", "Protocol not supported", "Unsupported version"];
     sentences.iter().any(|sentence| reason.contains(sentence))
@@ -177,7 +180,7 @@ pub(super) fn name_machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     for (name, value) in sheet.columns.iter().zip(&run.first().values) {
         match *name {
             _ if value == NOT_APPLICABLE || SIZES_SHOWN.contains(name) => {}
-            // Stated above as the number of clients.
+            // Already covered by the number of clients.
             "client_hosts" => {}
             "nfsd_threads" => parts.push(format!("{value} nfsd")),
             "nfsvers" => parts.push(format!("NFSv{value}")),
@@ -191,7 +194,7 @@ pub(super) fn name_machine(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     clean(&parts.join(" ")).replace('\n', " ")
 }
 
-/// Rates by the options of NFS; empty where no run has any.
+/// Renders rates by NFS options; empty if no run has any.
 fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
     let mut grid = Grid::new(&[
         ("read (MB/s)", Align::Right),
@@ -208,7 +211,7 @@ fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String
     for run in runs {
         let settings: BTreeMap<_, _> = run.first().run.spec.settings().into_iter().collect();
         any |= settings.contains_key("nfsvers");
-        // The granted sizes decide the rates; the requested one stands in where they are unknown.
+        // Rates depend on the granted sizes; use the requested one if they are unknown.
         let transfer_size = setting(&settings, "transfer_size", "-");
         let [read_size, write_size] = ["rsize", "wsize"]
             .map(|name| effective_value(run.first().run, name).unwrap_or(transfer_size).to_owned());
@@ -227,7 +230,7 @@ fn render_options(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String
     if any { grid.render(WIDTH_MAX) } else { String::new() }
 }
 
-/// A setting of a run, or a stand-in where it does not apply.
+/// Setting of a run, or a placeholder if it does not apply.
 fn setting<'a>(
     settings: &'a BTreeMap<&'static str, String>,
     name: &str,

@@ -1,8 +1,8 @@
-//! The pictures of load curves, as the field draws them: response time over throughput.
+//! Pictures of load curves, drawn as usual in the field: response time over throughput.
 //!
-//! Lines are quantiles, on a logarithmic axis: a queue that forms raises the 99th percentile long
-//! before the median. Points that are not sustained, and points at which the client was at its own
-//! limit, have marks of their own: their times say little about the server.
+//! Lines are quantiles on a logarithmic axis, because a growing queue raises the 99th percentile
+//! long before the median. Points that were not sustained, and points at which the client was at
+//! its limit, have special marks, because their times say little about the server.
 
 use model::units::Nanos;
 use stats::Rate;
@@ -14,15 +14,15 @@ use crate::chart::{
 };
 use crate::humanize::counted;
 
-/// A quantile with its name.
+/// Quantile with its name.
 type Quantile = (&'static str, f64);
 
-/// The lines of a curve that stands alone.
+/// Lines for a single curve.
 const QUANTILES: [Quantile; 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
-/// The lines of each of two curves in one picture.
+/// Lines for each of two curves in one picture.
 const OUTER_QUANTILES: [Quantile; 2] = [("p50", 0.5), ("p99", 0.99)];
 
-/// A picture for each curve, all with the same axes; none where no load point has a figure.
+/// Draws a picture for each curve, all with the same axes; empty if no load point has a result.
 pub(crate) fn pictures(curves: &[NamedCurve]) -> Vec<Picture> {
     let Some(axes) = Axes::new(curves.iter()) else { return Vec::new() };
     let mut drawn = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn pictures(curves: &[NamedCurve]) -> Vec<Picture> {
     drawn
 }
 
-/// Two curves in one picture, each with the name of its side.
+/// Draws two curves in one picture, labeled by their sides.
 pub(crate) fn pictures_of_two(name: &str, sides: &[(&str, NamedCurve); 2]) -> Vec<Picture> {
     let Some(axes) = Axes::new(sides.iter().map(|(_, named)| named)) else { return Vec::new() };
     let mut series = Vec::new();
@@ -43,7 +43,7 @@ pub(crate) fn pictures_of_two(name: &str, sides: &[(&str, NamedCurve); 2]) -> Ve
     vec![axes.draw(0, name, series, &[&sides[0].1, &sides[1].1])]
 }
 
-/// The axes of pictures that are compared by eye.
+/// Common axes of pictures that are compared by eye.
 struct Axes {
     times: TimeAxis,
     loads: RateAxis,
@@ -102,7 +102,8 @@ impl Axes {
     }
 }
 
-/// A line for each quantile; the points that are not sustained follow the line, and are not on it.
+/// One line per quantile. Points that were not sustained come after the others and are not
+/// connected.
 fn quantile_lines(
     side: &str,
     named: &NamedCurve,
@@ -119,7 +120,7 @@ fn quantile_lines(
                 _ => others.push(draw_dot(point, *q, axes)),
             }
         }
-        // More may be offered and less be done: the line goes by what was done.
+        // More may be offered and less done, so sort by what was done.
         sustained.sort_by(|one, other| one.x.total_cmp(&other.x));
         sustained.append(&mut others);
         let name = if side.is_empty() { (*name).to_owned() } else { format!("{name}, {side}") };
@@ -157,7 +158,7 @@ fn knee_note(named: &NamedCurve) -> Option<String> {
     Some(format!("Knee of {}: {} to {}.", named.name, Rate::Ops(low), Rate::Ops(high)))
 }
 
-/// Counts the load points that can't be drawn.
+/// Counts the load points that cannot be drawn.
 fn missing_note(named: &NamedCurve) -> Option<String> {
     let mut missing = 0;
     for point in named.curve.points() {

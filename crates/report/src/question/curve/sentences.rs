@@ -1,6 +1,6 @@
 //! Describes a load-response curve in sentences.
 //!
-//! Nothing here is computed but what [`stats::curve`] computes; what is not known is named as such.
+//! All numbers come from [`stats::curve`]; unknown results are named as such.
 
 use model::question::{CurveRequest, ResponseBound};
 use model::units::Nanos;
@@ -11,15 +11,14 @@ use super::NamedCurve;
 use crate::humanize::counted;
 use crate::table::Sheet;
 
-/// Warm-up and run of a load point in SPEC SFS, in milliseconds.
+/// Warm-up and duration of a load point in SPEC SFS, in milliseconds.
 ///
 /// **Source:** SPEC SFS 3.0: 300 s each.
 const SPEC_SFS_MS: u64 = 300_000;
 
-/// So many load points are described one by one.
+/// Maximum number of load points to describe one by one.
 const DESCRIBED_MAX: usize = 4;
 
-/// Describes one curve.
 pub(super) fn describe(named: &NamedCurve, request: &CurveRequest) -> Vec<String> {
     let (name, curve) = (&named.name, &named.curve);
     let mut sentences = Vec::new();
@@ -79,7 +78,7 @@ fn describe_knee(curve: &Curve) -> Option<String> {
     })
 }
 
-/// The heaviest load under a bound.
+/// Describes the highest load that meets a bound.
 fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
     let limit = bound.describe();
     let heaviest = curve.under(|point| point.keeps(bound));
@@ -109,7 +108,7 @@ fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
     }
 }
 
-/// Says whether the client may be the reason that a load point exceeds a bound.
+/// Notes if the client may be the reason that a load point exceeds a bound.
 const fn explain_client_limit(point: &LoadPoint) -> &'static str {
     if point.client_saturated {
         " This host was short of CPU time there, so the limit may not be the server's."
@@ -118,7 +117,7 @@ const fn explain_client_limit(point: &LoadPoint) -> &'static str {
     }
 }
 
-/// Why a load point does not keep a bound.
+/// Explains why a load point does not meet a bound.
 fn explain_miss(point: &LoadPoint, bound: &ResponseBound) -> String {
     match point.standing() {
         Standing::Sustained => format!("{} {}", bound.name(), Nanos(point.time_ns(bound))),
@@ -126,7 +125,7 @@ fn explain_miss(point: &LoadPoint, bound: &ResponseBound) -> String {
     }
 }
 
-/// Load points that don't count.
+/// Describes load points that do not count.
 fn describe_uncounted(curve: &Curve) -> Vec<String> {
     let mut sentences = Vec::new();
     let mut further = 0;
@@ -165,7 +164,7 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
     sentences
 }
 
-/// Counts the valid load points whose response times the client may have limited.
+/// Counts the valid load points whose response times may have been limited by the client.
 fn describe_client_limited(curve: &Curve) -> Option<String> {
     let (mut all, mut limited) = (0, 0);
     for point in curve.points() {
@@ -198,7 +197,7 @@ fn describe_point(point: &LoadPoint) -> String {
     }
 }
 
-/// Rates a load point in one cell, with the names of the rules that it breaks.
+/// Formats the rating of a load point in one cell, with the names of the rules it breaks.
 pub(super) fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
     let name = match (point.standing(), bound) {
         (Standing::Sustained, Some(bound)) if !point.keeps(bound) => "too slow",
@@ -208,7 +207,7 @@ pub(super) fn cell(point: &LoadPoint, bound: Option<&ResponseBound>) -> String {
     if rules.is_empty() { name.to_owned() } else { format!("{name}: {}", rules.join(", ")) }
 }
 
-/// Rates a load point, with the reasons.
+/// Describes the rating of a load point with the reasons.
 fn describe_standing(point: &LoadPoint) -> String {
     let reasons: Vec<String> = match &point.missing {
         Some(why) => vec![why.lines().next().unwrap_or_default().to_owned()],
@@ -218,8 +217,8 @@ fn describe_standing(point: &LoadPoint) -> String {
     if reasons.is_empty() { name.to_owned() } else { format!("{name}: {}", reasons.join(", ")) }
 }
 
-/// Returns the conditions of all curves: the mix, where the heaviest load comes from, and
-/// deviations from the field's practice.
+/// Describes the conditions of all curves: the mix, how the highest load was determined, and
+/// deviations from common practice.
 pub(super) fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(found) = request.maximum.found {
@@ -264,8 +263,8 @@ pub(super) fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<Strin
 mod tests {
     use super::*;
 
-    /// Load points of 100, 200 ... op/s, sustained all of them, in some of which the client was at
-    /// its own limit.
+    /// Sustained load points of 100, 200, ... op/s; the client was at its limit in those marked as
+    /// `limited`.
     fn curve(limited: &[bool]) -> Curve {
         let point = |(number, client_saturated): (u64, &bool)| LoadPoint {
             offered_per_s: number as f64 * 100.0,

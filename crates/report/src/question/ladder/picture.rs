@@ -1,7 +1,7 @@
-//! The waterfall chart of a ladder: what each layer adds to the time of the whole data path.
+//! Waterfall chart of a ladder: how much each layer adds to the time of the whole data path.
 //!
-//! One bar for each layer, which begins where the bar of the layer before it ends. The layer that
-//! limits is marked by shape and label, never by colour alone.
+//! There is one bar per layer, starting at the end of the previous layer's bar. The limiting layer
+//! is marked by shape and label, never only by color.
 
 use maud::{Markup, html};
 use stats::ladder::Limit;
@@ -11,7 +11,7 @@ use super::sentences::LayerNames;
 use crate::chart::{ChartText, Picture, STRIP, Strip, Tick, panel, percent};
 use crate::humanize;
 
-/// Draws it; `None` where nothing could be analyzed.
+/// Draws the chart; `None` if there is no analysis.
 pub(super) fn waterfall(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Option<Picture> {
     let analysis = ladder.analysis.as_ref()?;
     let mut strips = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn waterfall(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> 
 }
 
 fn draw_mark(before: f64, share: f64, class: &str) -> Markup {
-    // A bar begins where the one above ends, as in a waterfall, so the sum of all is in view.
+    // Each bar starts where the one above ends, so that the total is visible.
     let half = STRIP / 2 - 3;
     html! {
         rect class=(class) x=(percent(before * 100.0)) width=(percent(share * 100.0))

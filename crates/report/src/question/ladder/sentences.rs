@@ -1,6 +1,6 @@
-//! The names of layers, and the sentences that say what a ladder found.
+//! Names of layers, and sentences on the result of a ladder.
 //!
-//! Plain text for every form of the report; figures and verdicts come from `stats`, and nothing is
+//! Plain text for all formats of the report. Numbers and verdicts come from `stats`; nothing is
 //! computed here.
 
 use model::Target;
@@ -12,18 +12,18 @@ use super::PassLayers;
 use crate::humanize;
 use crate::table::Sheet;
 
-/// How the layers of one campaign are called.
+/// Names of the layers in one campaign.
 pub(super) struct LayerNames<'s> {
     request: &'s Ladder,
     top: Option<Layer>,
     has_whole: bool,
-    /// The transfer size of the way in question, where one was requested.
+    /// Transfer size of the data path in question, if one was requested.
     transfer: Option<String>,
-    /// All that speaks TCP here does so on this host.
+    /// True if all TCP connections stay on this host.
     is_loopback: bool,
 }
 
-/// The name of a limit for programs.
+/// Name of a limit in JSON.
 pub(super) const fn code(limit: Limit) -> &'static str {
     match limit {
         Limit::Layer(layer) => layer.name(),
@@ -57,7 +57,7 @@ impl<'s> LayerNames<'s> {
         self.request.layers.iter().any(|placed| placed.layer == layer)
     }
 
-    /// Names a layer in a table.
+    /// Name of a layer in a table.
     pub(super) fn layer(&self, layer: Layer) -> String {
         let name = match layer {
             Layer::Null => "this program alone",
@@ -80,7 +80,7 @@ impl<'s> LayerNames<'s> {
         }
     }
 
-    /// Names the limiting resource in a sentence.
+    /// Name of the limiting resource in a sentence.
     pub(super) fn limit(&self, limit: Limit) -> String {
         let layer = match limit {
             Limit::Processor => return "the client's processors".to_owned(),
@@ -113,7 +113,7 @@ impl<'s> LayerNames<'s> {
     pub(super) fn answer(&self, ladder: &PassLayers<'_, '_>) -> String {
         let name = &ladder.name;
         let Some(analysis) = &ladder.analysis else {
-            // The reason of the outermost layer says most about the whole data path.
+            // The outermost layer's reason says most about the whole data path.
             let mut why = "fewer than two layers have a figure that counts";
             for (_, row) in &ladder.rows {
                 why = row.judged.reason().unwrap_or(why);
@@ -183,7 +183,7 @@ impl<'s> LayerNames<'s> {
         )
     }
 
-    /// Layers that contradict what they contain, and layers without a figure.
+    /// Describes layers that contradict the layers they contain, and layers without a result.
     pub(super) fn caveats(&self, sheet: &Sheet<'_>, passes: &[PassLayers<'_, '_>]) -> Vec<String> {
         let mut caveats = Vec::new();
         for ladder in passes {
@@ -221,7 +221,7 @@ impl<'s> LayerNames<'s> {
         caveats
     }
 
-    /// The questions that stay open.
+    /// Lists what was not measured.
     pub(super) fn open(&self) -> Vec<String> {
         let mut open = Vec::new();
         for missing in &self.request.missing {

@@ -1,8 +1,8 @@
-//! The pictures of a ramp: throughput and response times over the load, and where it broke.
+//! Pictures of a ramp: throughput and response times over the load, and where it broke.
 //!
-//! Loads double, so their axis is one of powers of two. Each point is the median of the trials with
-//! its load; what failed stands on the ground, and loads at which the client was at its own limit
-//! have an unfilled mark.
+//! Loads double, so the axis has powers of two. Each point is the median of the trials with its
+//! load. Failed loads are drawn at the bottom, and loads at which the client was at its limit have
+//! an unfilled mark.
 
 use std::collections::BTreeSet;
 
@@ -17,17 +17,17 @@ use crate::chart::{
     describe_series,
 };
 
-/// The quantiles of response times that are drawn.
+/// Quantiles of response times to draw.
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 
-/// So many passes of a run are drawn.
+/// Maximum number of passes of a run to draw.
 const PASSES_MAX: usize = 4;
 
-/// So many powers of two stand at the axis at most.
+/// Maximum number of powers of two on the axis.
 const TICKS_MAX: u32 = 6;
 
-/// The pictures of a search: the rates, and the response times of each pass; none where fewer than
-/// two loads have figures.
+/// Draws the pictures of a search: the rates, and the response times of each pass. Empty unless two
+/// loads have results.
 pub(super) fn pictures(
     number: usize,
     name: &str,
@@ -42,7 +42,7 @@ pub(super) fn pictures(
         quickest = quickest.min(point.times_ns[0]);
     }
     let rates = RateAxis::new(drawn.counted, most);
-    // One axis for all passes.
+    // All passes share one axis.
     let times = TimeAxis::new(quickest, slowest);
     let mut rate_lines = Vec::new();
     for (pass, points) in &drawn.passes {
@@ -75,25 +75,26 @@ pub(super) fn pictures(
     pictures
 }
 
-/// The medians of the trials with a load.
+/// Medians of the trials with a load.
 struct Point {
     load: u32,
     per_s: f64,
-    /// The quantiles of [`QUANTILES`].
+    /// At the quantiles in [`QUANTILES`].
     times_ns: [u64; 3],
-    /// The client was at its own limit in all of its trials.
+    /// True if the client was at its limit in all trials.
     is_limited: bool,
-    /// So much of the offered load was done as counts as sustained; always in closed loops.
+    /// True if enough of the offered load was done to count as sustained; always true in closed
+    /// loops.
     is_sustained: bool,
 }
 
 impl Point {
-    /// The trials of a load in a pass, by its place in the run: those that say something of the
-    /// server, or else those in which the client was at its own limit.
+    /// Summarizes the trials of a load in the pass at index `place`: those that tell something
+    /// about the server or, if there are none, those in which the client was at its limit.
     fn new(searched: &Searched<'_>, load: u32, place: usize) -> Option<Self> {
         let (mut clean, mut limited): (Vec<&PassResult>, Vec<&PassResult>) = (vec![], vec![]);
         for tried in &searched.tried {
-            // After a break, the lightest load is tried to see whether the server recovers.
+            // After a break, the lightest load is repeated to see whether the server recovers.
             if tried.load != load || tried.purpose == Purpose::Recovery {
                 continue;
             }
@@ -118,7 +119,7 @@ impl Point {
                 times[number].push(response_time.quantile(q) as f64);
             }
         }
-        // What the search went by is what is drawn, where there is a figure of the server.
+        // If the search used a result of the server, draw that one.
         let figure = searched.search.figure(load, place);
         let per_s = match figure {
             Some(figure) => figure.per_s,
@@ -130,16 +131,16 @@ impl Point {
     }
 }
 
-/// The data drawn of a search.
+/// Data of a search to draw.
 struct RampPlot<'a> {
     request: &'a RampRequest,
     counted: RateUnit,
-    /// Each pass with the loads that have figures.
+    /// Each pass with the loads that have results.
     passes: Vec<(Pass, Vec<Point>)>,
-    /// Loads with which trials failed or got no reply.
+    /// Loads under which trials failed or got no reply.
     failed: BTreeSet<u32>,
     gave_in: Option<u32>,
-    /// The lightest and the heaviest load that was tried.
+    /// Lightest and heaviest load tried.
     ends: (u32, u32),
 }
 
@@ -150,7 +151,7 @@ impl<'a> RampPlot<'a> {
         let (mut loads, mut failed) = (BTreeSet::new(), BTreeSet::new());
         for tried in &searched.tried {
             loads.insert(tried.load);
-            // What fails after a break says nothing of the load: the server was down already.
+            // Failures after a break say nothing about the load, since the server was already down.
             let is_broken = matches!(tried.outcome, TrialOutcome::Broken(_));
             if is_broken && tried.purpose != Purpose::Recovery {
                 failed.insert(tried.load);
@@ -159,7 +160,7 @@ impl<'a> RampPlot<'a> {
         let mut passes = Vec::new();
         let mut has_line = false;
         for (place, pass) in spec.passes().iter().enumerate() {
-            // All lines share an axis, so they are of one unit.
+            // All lines share an axis, so they need the same unit.
             if RateUnit::from_pass(*pass) != counted || passes.len() == PASSES_MAX {
                 continue;
             }
@@ -178,14 +179,14 @@ impl<'a> RampPlot<'a> {
         Some(Self { request, counted, passes, failed, gave_in, ends })
     }
 
-    /// Returns the position of a load on the axis, in percent.
+    /// Position of a load on the axis, in percent.
     fn x_of_load(&self, load: u32) -> f64 {
         let (first, last) = self.ends;
         let all = count_doublings(first, last).max(f64::MIN_POSITIVE);
         count_doublings(first, load) / all * 100.0
     }
 
-    /// The first load and its doubles, as many as there is room for.
+    /// Ticks at the first load and its doubles, as space allows.
     fn x_ticks(&self) -> Vec<Tick> {
         let (first, last) = self.ends;
         let doublings = (last / first.max(1)).max(1).ilog2();
@@ -210,7 +211,7 @@ impl<'a> RampPlot<'a> {
         }
     }
 
-    /// A load without a reply, on the ground.
+    /// Dot at the bottom for a load without a reply.
     fn failed_dot(&self, load: u32) -> Dot {
         Dot {
             x: self.x_of_load(load),
@@ -229,7 +230,7 @@ impl<'a> RampPlot<'a> {
         y_ticks: Vec<Tick>,
         mut series: Vec<Series>,
     ) -> Picture {
-        // They have no figure of the server, so they stand on the ground of every picture.
+        // Failed loads have no result of the server, so they are at the bottom of every picture.
         if let Some(first) = series.first_mut() {
             for load in &self.failed {
                 first.dots.push(self.failed_dot(*load));
@@ -247,8 +248,8 @@ impl<'a> RampPlot<'a> {
     }
 }
 
-/// Returns how often the first load has to be doubled to become this one.
+/// Returns the number of doublings from the first load to this one.
 fn count_doublings(first: u32, load: u32) -> f64 {
-    // A search doubles its loads, so on this axis they have equal distances.
+    // A search doubles its loads, so they are equally spaced on this axis.
     (f64::from(load) / f64::from(first.max(1))).log2()
 }

@@ -1,7 +1,7 @@
-//! The timeline of a soak: throughput, response times, failures and what is not safe yet.
+//! Timeline of a soak: throughput, response times, failures, and uncommitted data.
 //!
-//! The segments follow each other in measured time. Bands are faults, from their begin to
-//! their end; dots and lines are those of [`Track`].
+//! Segments follow each other in measured time. Bands are faults from start to end; dots and lines
+//! are those of [`Track`].
 
 use maud::html;
 use model::units::Nanos;
@@ -10,23 +10,23 @@ use model::{IntervalStats, Pass, Soak, Trial};
 use crate::chart::{Picture, TimeAxis, Track};
 use crate::humanize::counted;
 
-/// Intervals beyond which a line is no finer than a pixel.
+/// Maximum number of intervals; more would be finer than a pixel.
 const INTERVALS_MAX: usize = 2_000;
-/// The divisor of the timeline that gives the drawn width of a fault without a duration.
+/// Fraction of the timeline (1/n) drawn as the width of a fault without a duration.
 const BAND_SHARE: u64 = 250;
-/// Throughput beyond so many times its median is cut off.
+/// Multiple of the median above which throughput is cut off.
 const BURST_TIMES: f64 = 3.0;
-/// Pixels of a track.
+/// Heights of tracks in pixels.
 const HIGH: f64 = 80.0;
 const TIMES: f64 = 110.0;
 const LOW: f64 = 36.0;
 
-/// The picture, where there are intervals.
+/// Draws the timeline; `None` if there are no intervals.
 pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
     let (mut intervals, mut events) = (Vec::new(), Vec::new());
     for trial in trials {
         let Some(load) = trial.passes.iter().find(|pass| pass.pass == Pass::Mix) else { continue };
-        // A segment begins where the one before should have ended, even if that was cut short.
+        // A segment starts where the previous one should have ended, even if that was cut short.
         let start_ns = u64::from(trial.index) * soak.segment_ms.saturating_mul(1_000_000);
         for interval in without_rest(&load.intervals) {
             intervals.push(IntervalStats { at_ns: start_ns + interval.at_ns, ..*interval });
@@ -70,7 +70,7 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
     Some(Picture { id: "soak".to_owned(), caption, svg, notes })
 }
 
-/// Cuts off a burst of ops that had been held up: it would leave the other values no height.
+/// Cuts off a burst of delayed ops, which would flatten all other values.
 fn without_burst(mut track: Track) -> Track {
     let [line] = track.lines.as_mut_slice() else { return track };
     let values: Vec<f64> = line.iter().map(|(_, value)| *value).collect();
@@ -86,10 +86,10 @@ fn without_burst(mut track: Track) -> Track {
     track
 }
 
-/// A value at the end of each interval.
+/// Value at the end of each interval.
 type Line = Vec<(u64, f64)>;
 
-/// The tracks of a soak, each with the values of all intervals.
+/// Builds the tracks of a soak, each with the values of all intervals.
 fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)]) -> Vec<Track> {
     let mut lines: [Line; 8] = Default::default();
     for (lasts_ns, interval) in intervals {
@@ -118,13 +118,13 @@ fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)])
     ]
 }
 
-/// The response times of each interval, on a logarithmic axis.
+/// Builds the track of response times on a logarithmic axis.
 fn draw_times(named: Vec<(&'static str, Line)>, bands: &[(u64, u64, String)]) -> Track {
     let (mut quickest_ns, mut slowest_ns) = (u64::MAX, 0);
     let (mut names, mut lines) = (Vec::new(), Vec::new());
     for (name, line) in named {
         for (_, time_ns) in &line {
-            // In an interval without an op nothing was timed.
+            // Nothing was timed in an interval without an op.
             if *time_ns > 0.0 {
                 quickest_ns = quickest_ns.min(*time_ns as u64);
                 slowest_ns = slowest_ns.max(*time_ns as u64);
@@ -155,15 +155,15 @@ fn draw_track(
     for (_, value) in &line {
         most = most.max(*value);
     }
-    // Below ten a whole number would hide the difference between tracks.
+    // Below ten, a whole number would hide the difference between tracks.
     let digits = usize::from(most > 0.0 && most < 10.0);
     let label = format!("{name}, 0 to {most:.digits$} {unit}");
     let (lines, bands) = (vec![line], bands.to_vec());
     Track { label, lines, bands, most, height, ..Track::default() }
 }
 
-/// Leaves out the rest of an interval at the end of a segment, in which no op ended: the load was
-/// over, and a rate of 0 there would look like a stall.
+/// Drops a partial interval at the end of a segment in which no op completed: the load was over,
+/// and a rate of 0 would look like a stall.
 fn without_rest(intervals: &[IntervalStats]) -> &[IntervalStats] {
     let [whole @ .., rest] = intervals else { return intervals };
     let [.., earlier, before] = whole else { return intervals };
@@ -172,7 +172,7 @@ fn without_rest(intervals: &[IntervalStats]) -> &[IntervalStats] {
     if is_rest && rest.ops == 0 && rest.errors == 0 { whole } else { intervals }
 }
 
-/// Intervals with their lengths, several taken together where there are thousands.
+/// Intervals with their lengths. If there are thousands, several are merged.
 fn merge_intervals(intervals: &[IntervalStats]) -> Vec<(u64, IntervalStats)> {
     let together = intervals.len().div_ceil(INTERVALS_MAX).max(1);
     let mut begins_ns = 0;
@@ -182,7 +182,7 @@ fn merge_intervals(intervals: &[IntervalStats]) -> Vec<(u64, IntervalStats)> {
         for interval in &chunk[1..] {
             let (uncommitted, rss_bytes) = (sum.uncommitted, sum.rss_bytes);
             sum.add(interval);
-            // What holds at an instant does not add up.
+            // Values at a point in time cannot be summed, so take the maximum.
             sum.uncommitted = uncommitted.max(interval.uncommitted);
             sum.rss_bytes = rss_bytes.max(interval.rss_bytes);
         }

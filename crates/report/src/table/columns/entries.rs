@@ -1,8 +1,8 @@
-//! The list of columns itself, in the order of CSV and of the tables.
+//! The list of columns, in the order of CSV and of the tables.
 //!
-//! [`COLUMNS`] has what a run and pass have; beside it, [`IDENTITY`] tells rows apart and
-//! [`REPETITION`] says how they were repeated. The functions below the lists fill the cells that
-//! take more than a line.
+//! [`COLUMNS`] has the results of a run and pass, [`IDENTITY`] distinguishes rows, and
+//! [`REPETITION`] describes how they were repeated. The functions below the lists fill cells that
+//! take more than a line of code.
 
 use model::Histogram;
 use model::units::{Nanos, Size, three_digits};
@@ -15,12 +15,12 @@ use crate::document::{CaveatLink, Cell, Line, Role};
 use crate::humanize;
 use crate::table::row::Row;
 
-/// A column of programs that is a member of each figure in JSON, too.
+/// Column for programs that is a member of each figure in JSON.
 const fn plain_column(name: &'static str, kind: ValueType, value: fn(&Row<'_>) -> Value) -> Column {
     Column { name, value, json: JsonMember::Known(kind), shown: None }
 }
 
-/// A column of programs that is a member of each figure in JSON, and may be unknown there.
+/// Column for programs that is a member of each figure in JSON, or `null`.
 const fn nullable_column(
     name: &'static str,
     kind: ValueType,
@@ -29,12 +29,12 @@ const fn nullable_column(
     Column { name, value, json: JsonMember::Nullable(kind), shown: None }
 }
 
-/// A column of CSV that JSON has within another member.
+/// CSV column that is part of another member in JSON.
 const fn nested_column(name: &'static str, value: fn(&Row<'_>) -> Value) -> Column {
     Column { name, value, json: JsonMember::Within, shown: None }
 }
 
-/// A column for people alone.
+/// Column only for people.
 const fn people_column(
     heading: &'static str,
     table: TableKind,
@@ -44,7 +44,7 @@ const fn people_column(
 }
 
 impl Column {
-    /// Shows the column to people.
+    /// Also shows the column to people.
     const fn shown(
         mut self,
         heading: &'static str,
@@ -56,7 +56,7 @@ impl Column {
         self
     }
 
-    /// Shows the column to people, also where a row has no figure.
+    /// Also shows the column to people, even if a row has no result.
     const fn always_shown(
         mut self,
         heading: &'static str,
@@ -68,7 +68,7 @@ impl Column {
         self
     }
 
-    /// Says how the column is to be read.
+    /// Sets the explanation of the column.
     const fn read(mut self, reading: &'static str) -> Self {
         if let Some(shown) = &mut self.shown {
             shown.reading = reading;
@@ -76,7 +76,7 @@ impl Column {
         self
     }
 
-    /// Says what the cells for people are.
+    /// Sets the role of the cells for people.
     const fn role(mut self, role: Role) -> Self {
         if let Some(shown) = &mut self.shown {
             shown.role = role;
@@ -84,7 +84,7 @@ impl Column {
         self
     }
 
-    /// Names its member in JSON, which is left out where nothing is known.
+    /// Renames its member in JSON, which is left out if unknown.
     const fn member_where_known(mut self, name: &'static str) -> Self {
         if let JsonMember::Nullable(kind) = self.json {
             self.json = JsonMember::WhereKnown(name, kind);
@@ -93,7 +93,7 @@ impl Column {
     }
 }
 
-/// The columns that identify a row.
+/// Columns that identify a row.
 pub(crate) const IDENTITY: &[Column] = &[
     plain_column("run", Count, |r| Value::Count(r.run.index.into())),
     plain_column("target", Text, |r| Value::text(&r.run.spec.target_name)),
@@ -103,7 +103,7 @@ pub(crate) const IDENTITY: &[Column] = &[
     plain_column("pass", Text, |r| Value::text(r.judged.pass.name())),
 ];
 
-/// How the run was repeated, and what it executed: settings that stand in no table of the matrix.
+/// How the run was repeated and what it executed: settings that are in no table of the matrix.
 pub(crate) const REPETITION: &[Column] = &[
     nested_column("discard", |r| Value::text(r.run.spec.repetition.discard.to_string())),
     nested_column("until", |r| Value::text(r.run.spec.repetition.until())),
@@ -111,7 +111,7 @@ pub(crate) const REPETITION: &[Column] = &[
     nested_column("command", |r| Value::text(r.run.spec.command.run.join(" "))),
 ];
 
-/// The columns that hold results.
+/// Columns with results.
 pub(crate) const COLUMNS: &[Column] = &[
     plain_column("verdict", OneOf(&["valid", "degraded", "invalid"]), |r| {
         Value::text(r.judged.verdict.name())
@@ -249,7 +249,7 @@ pub(crate) const COLUMNS: &[Column] = &[
         .role(Role::Caveats),
 ];
 
-/// Everything that a row has against it.
+/// Cell with the caveats that mark a row.
 fn caveats_cell(row: &Row<'_>) -> Cell {
     let mut links = Vec::new();
     for caveat in row.marks() {
@@ -262,7 +262,7 @@ fn caveats_cell(row: &Row<'_>) -> Cell {
     Cell::Caveats(links)
 }
 
-/// The number behind each caveat that has a limit: `cached=12.5/90 % (/proc/self/io)`.
+/// Number behind each caveat that has a limit: `cached=12.5/90 % (/proc/self/io)`.
 fn caveat_data(row: &Row<'_>) -> String {
     let mut all = Vec::new();
     for caveat in &row.judged.caveats {
@@ -275,20 +275,20 @@ fn caveat_data(row: &Row<'_>) -> String {
     all.join("; ")
 }
 
-/// The number of trials, which each table has.
+/// Number of trials, part of every table.
 const fn trials_shown(table: TableKind) -> Column {
     nested_column("", |_| Value::Unknown)
         .always_shown("n", table, |row| Cell::text(humanize::trials(&row.judged)))
 }
 
-/// The verdict, which each table has.
+/// Verdict, part of every table.
 const fn verdict_shown(table: TableKind) -> Column {
     nested_column("", |_| Value::Unknown)
         .always_shown("verdict", table, |row| Cell::Verdict(row.judged.verdict))
         .role(Role::Verdict)
 }
 
-/// The rate with its mark, and for mixes the byte rate, which has the mark where it decides.
+/// Rate with its mark and, for mixes, the byte rate, which has the mark if rows are ranked by it.
 fn rate_cell(row: &Row<'_>, rate: &Summary) -> Cell {
     let mut lines =
         vec![Line { mark: row.extreme_of_rate(), text: row.judged.shown(rate.median).to_string() }];
@@ -298,7 +298,7 @@ fn rate_cell(row: &Row<'_>, rate: &Summary) -> Cell {
     Cell::Lines(lines)
 }
 
-/// A time in nanoseconds with a fitting unit.
+/// Formats a time in nanoseconds with a suitable unit.
 fn time_cell(ns: &Value) -> Cell {
     match ns {
         Value::Count(ns) => Cell::text(Nanos(*ns).to_string()),
@@ -306,7 +306,7 @@ fn time_cell(ns: &Value) -> Cell {
     }
 }
 
-/// An amount of memory with a fitting unit.
+/// Formats an amount of memory with a suitable unit.
 fn memory_cell(bytes: &Value) -> Cell {
     match bytes {
         Value::Count(bytes) => Cell::text(Size(*bytes).to_string()),
@@ -314,14 +314,14 @@ fn memory_cell(bytes: &Value) -> Cell {
     }
 }
 
-/// The wall time of a command.
+/// Wall time of a command.
 fn wall_ns(row: &Row<'_>) -> Option<u64> {
     let rate = row.judged.rate?;
-    // Commands are stored as a rate: one per so many seconds.
+    // Commands are stored as a rate, which is the inverse of their time.
     if row.is_program() && rate.median > 0.0 { Some((1e9 / rate.median) as u64) } else { None }
 }
 
-/// Returns the value of a part of a row's figures, which not every row has.
+/// Value of an optional part of a row's results.
 #[expect(clippy::ref_option, reason = "the columns name a field, and have a line each")]
 fn value_of<T>(part: &Option<T>, value: fn(&T) -> Value) -> Value {
     match part {
@@ -358,7 +358,7 @@ fn list_host_rates(hosts: &HostsCompared) -> Value {
     Value::text(rates.join(";"))
 }
 
-/// One end of the 95 % confidence interval, which fewer than three trials don't have.
+/// One end of the 95 % confidence interval, which requires three trials.
 fn interval_end(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
     match row.judged.rate.as_ref().and_then(Summary::confidence_interval) {
         Some(interval) => Value::rate(Some(end(interval))),
@@ -366,7 +366,7 @@ fn interval_end(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
     }
 }
 
-/// A quantile in nanoseconds; unknown where no op was recorded, which is not a time of 0.
+/// Quantile in nanoseconds; unknown if no op was recorded, which is not the same as 0.
 fn quantile_value(histogram: &Histogram, q: f64) -> Value {
     if histogram.count() > 0 { Value::Count(histogram.quantile(q)) } else { Value::Unknown }
 }

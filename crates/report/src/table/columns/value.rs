@@ -1,40 +1,40 @@
-//! A figure for programs: plain, without its unit.
+//! Result for programs: plain, without its unit.
 //!
-//! [`Value`] is the principal type. CSV writes so many digits as the figure was measured with; JSON
-//! has all of them.
+//! [`Value`] is the principal type. CSV has as many digits as are significant, JSON has all of
+//! them.
 
 use serde::{Serialize, Serializer};
 use serde_json::json;
 use stats::Summary;
 
-/// The value of a column in machine-readable formats.
+/// Value of a column in machine-readable formats.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// It is not known, or the run has no such thing.
+    /// Unknown, or not applicable to the run.
     Unknown,
-    /// A name or a sentence.
+    /// Name or sentence.
     Text(String),
-    /// A count, or an amount in whole units.
+    /// Count, or amount in whole units.
     Count(u64),
-    /// A number, and how many digits after the point say something.
+    /// Number, and how many of its decimals are significant.
     Number(f64, usize),
 }
 
-/// The type of a column's values in JSON.
+/// Type of a column's values in JSON.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ValueType {
-    /// A name or a sentence.
+    /// Name or sentence.
     Text,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// An integer from 0.
+    /// Non-negative integer.
     Count,
-    /// A number with a fraction.
+    /// Number with a fraction.
     Number,
 }
 
 impl ValueType {
-    /// Makes the JSON Schema of a value.
+    /// JSON Schema of a value.
     pub(crate) fn schema(self) -> serde_json::Value {
         match self {
             Self::Text => json!({ "type": "string" }),
@@ -44,19 +44,18 @@ impl ValueType {
         }
     }
 
-    /// Makes the JSON Schema of a value that is `null` where it is not known.
+    /// JSON Schema of a value that is `null` if unknown.
     pub(crate) fn nullable_schema(self) -> serde_json::Value {
         json!({ "anyOf": [self.schema(), { "type": "null" }] })
     }
 }
 
 impl Value {
-    /// Makes a text value.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// A text that may be unknown.
+    /// Text that may be unknown.
     pub(crate) fn known_text(text: Option<&str>) -> Self {
         match text {
             Some(text) => Self::text(text),
@@ -64,7 +63,7 @@ impl Value {
         }
     }
 
-    /// A count that may be unknown.
+    /// Count that may be unknown.
     pub(crate) fn count(count: Option<impl Into<u64>>) -> Self {
         match count {
             Some(count) => Self::Count(count.into()),
@@ -72,7 +71,7 @@ impl Value {
         }
     }
 
-    /// A number that may be unknown, with so many digits after the point in CSV.
+    /// Number that may be unknown, with the given number of decimals in CSV.
     pub(crate) const fn number(number: Option<f64>, digits: usize) -> Self {
         match number {
             Some(number) => Self::Number(number, digits),
@@ -80,17 +79,17 @@ impl Value {
         }
     }
 
-    /// A rate: a thousandth of a byte or op per second is far below what was measured.
+    /// Rate; a thousandth of a byte or op per second is far below the precision of a measurement.
     pub(crate) const fn rate(per_s: Option<f64>) -> Self {
         Self::number(per_s, 3)
     }
 
-    /// A share, or what is as small as one.
+    /// Share, or a similarly small number.
     pub(crate) const fn share(share: Option<f64>) -> Self {
         Self::number(share, 4)
     }
 
-    /// The median of a figure.
+    /// Median of a result.
     pub(crate) fn median(summary: Option<&Summary>) -> Self {
         match summary {
             Some(summary) => Self::rate(Some(summary.median)),
@@ -98,7 +97,7 @@ impl Value {
         }
     }
 
-    /// The text of a cell of CSV, without quotes.
+    /// Text of a CSV cell, without quotes.
     pub(crate) fn plain(&self) -> String {
         match self {
             Self::Unknown => String::new(),

@@ -1,8 +1,8 @@
-//! Finds what differs between campaigns: facts of hosts, labels, tags, names.
+//! Finds what differs between campaigns: host facts, labels, tags, names.
 //!
-//! A fact is a property of a campaign where all of its trials agree on it; one that differs from
-//! trial to trial is noise or follows from a setting. Facts of targets follow from settings, too,
-//! and are properties on request alone.
+//! A fact is a property of a campaign if all of its trials agree on it. A fact that varies between
+//! trials is noise or follows from a setting. Facts of targets follow from settings as well, and
+//! are properties only on request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use model::{Campaign, Fact};
 use super::{CampaignSource, Property, UnknownProperty};
 use crate::table::setting_number::quantity;
 
-/// Facts that differ from day to day on one and the same host, by the beginnings of their names.
+/// Prefixes of facts that vary from day to day on the same host.
 const NOISE: [&str; 10] = [
     "load",
     "uptime",
@@ -25,8 +25,8 @@ const NOISE: [&str; 10] = [
     "processor frequency",
 ];
 
-/// Facts by which people tell machines apart, in this order: of several that change together the
-/// first one stands for all.
+/// Facts by which people distinguish machines, in this order. If several change together, the first
+/// one represents all of them.
 pub(crate) const LEADING: [&str; 10] = [
     "kernel",
     "distribution",
@@ -40,25 +40,25 @@ pub(crate) const LEADING: [&str; 10] = [
     "file system",
 ];
 
-/// Scope of the facts of the host that the controller runs on.
+/// Scope of the facts about the controller's own host.
 const OWN_HOST: &str = "host";
 
 /// Scopes of facts that follow from the settings of a run.
 const FOLLOWING: [&str; 2] = ["target", "server"];
 
-/// How a label begins, as facts name it and as factors do.
+/// Prefix of labels, in facts and in factors.
 const LABEL: &str = "label.";
 
-/// Two numbers whose ratio is smaller are the same: memory less what the kernel keeps of it.
+/// Ratio below which two numbers count as equal, such as the memory minus what the kernel reserves.
 const RATIO_MIN: f64 = 1.02;
 
-/// The properties of a set of campaigns.
+/// Properties of a set of campaigns.
 pub(super) struct ChosenProperties {
     pub factors: Vec<Property>,
     pub others: Vec<Property>,
 }
 
-/// A fact before it has its name: `kernel` of host `server`.
+/// Fact that is not named yet: `kernel` of host `server`.
 struct Candidate {
     scope: String,
     base: String,
@@ -66,12 +66,13 @@ struct Candidate {
     is_found: bool,
 }
 
-/// Finds the properties that differ; those in `by` instead, where any is named.
+/// Chooses the properties in `by` or, if it is empty, those that differ.
 pub(super) fn choose(
     sources: &[CampaignSource],
     by: &[String],
 ) -> Result<ChosenProperties, UnknownProperty> {
-    // One campaign differs from no other; its facts may be those of a hundred thousand trials.
+    // A single campaign differs from no other, and its facts may be those of a hundred thousand
+    // trials.
     if sources.len() == 1 && by.is_empty() {
         return Ok(ChosenProperties { factors: Vec::new(), others: Vec::new() });
     }
@@ -105,7 +106,7 @@ pub(super) fn choose(
     Ok(chosen)
 }
 
-/// Refuses a name that no property with several values has.
+/// Rejects a name unless a property with several values has it.
 fn check_requested(name: &str, all: &[(Property, bool)]) -> Result<(), UnknownProperty> {
     let mut only_value = None;
     let mut known = Vec::new();
@@ -124,8 +125,8 @@ fn check_requested(name: &str, all: &[(Property, bool)]) -> Result<(), UnknownPr
     Err(UnknownProperty { name: name.to_owned(), only_value, known })
 }
 
-/// Says whether a name is that of a property, on whichever host: `fact.kernel` is meant by
-/// `kernel`, and stands for `fact.kernel@server`.
+/// Returns true if a name refers to a property, on any host: `kernel` refers to `fact.kernel` and
+/// to `fact.kernel@server`.
 fn is_meant(name: &str, property: &str) -> bool {
     let name = name.trim().replace(' ', "_");
     let (base, _) = property.split_once('@').unwrap_or((property, ""));
@@ -146,8 +147,8 @@ fn count_levels(property: &Property) -> usize {
     levels.len()
 }
 
-/// Puts those with few values first, since a finer one would hide them, then those by which people
-/// tell machines apart.
+/// Puts properties with few values first, since one with more values would hide them, then those by
+/// which people distinguish machines.
 fn sort_properties(properties: &mut [Property]) {
     properties.sort_by_key(|property| (count_levels(property), rank(&property.name)));
 }
@@ -160,11 +161,11 @@ fn rank(name: &str) -> usize {
         let place = LEADING.iter().position(|begin| fact.starts_with(&begin.replace(' ', "_")));
         return 1 + place.unwrap_or(LEADING.len());
     }
-    // Tags and names come last: they say that something differs, not what.
+    // Tags and names come last, because they do not say what differs.
     2 + LEADING.len() + usize::from(name == "campaign")
 }
 
-/// Tags and names of the campaigns, where there are several.
+/// Tags, versions and names of the campaigns, if there are several.
 fn identity(sources: &[CampaignSource]) -> Vec<(Property, bool)> {
     if sources.len() < 2 {
         return Vec::new();
@@ -207,7 +208,7 @@ fn list_candidates(sources: &[CampaignSource]) -> Vec<Candidate> {
                 candidates.push(Candidate { scope, base, values: Vec::new(), is_found });
             }
             let candidate = &mut candidates[number];
-            // A fact that differs within a campaign follows from its settings, or is noise.
+            // A fact that varies within a campaign follows from its settings or is noise.
             candidate.is_found &= found.fill_constant();
             candidate.values.resize(runs, None);
             candidate.values.extend(found.values);
@@ -224,10 +225,10 @@ fn list_candidates(sources: &[CampaignSource]) -> Vec<Candidate> {
 /// Scope and name of a fact.
 type FactKey = (String, String);
 
-/// The values of a fact in the runs of a campaign.
+/// Values of a fact in the runs of a campaign.
 struct FactValues {
     values: Vec<Option<String>>,
-    /// The trials of each run agree on it.
+    /// True if the trials of each run agree on it.
     is_steady: bool,
 }
 
@@ -236,8 +237,8 @@ impl FactValues {
         Self { values: vec![None; campaign.runs.len()], is_steady: true }
     }
 
-    /// Gives the runs that don't have it, such as those that failed, the value that all others
-    /// have; `false` where these differ.
+    /// If all runs with a value agree, gives the same value to those without one, such as runs that
+    /// failed. Returns false if they do not agree.
     fn fill_constant(&mut self) -> bool {
         let first = self.values.iter().flatten().next().cloned();
         let is_constant = self.values.iter().flatten().all(|value| Some(value) == first.as_ref());
@@ -248,8 +249,8 @@ impl FactValues {
     }
 }
 
-/// The facts of a campaign by scope and name, with their values in each run; a fact on which the
-/// trials of a run don't agree has none there.
+/// Facts of a campaign by scope and name, with their values in each run. If the trials of a run
+/// disagree on a fact, it has no value there.
 fn facts_by_run(campaign: &Campaign) -> BTreeMap<FactKey, FactValues> {
     let mut found: BTreeMap<FactKey, FactValues> = BTreeMap::new();
     let key = |fact: &Fact| (fact.scope.clone(), fact.name.clone());
@@ -278,7 +279,7 @@ pub(crate) fn is_noise(name: &str) -> bool {
     NOISE.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Says whether all values are numbers that differ by less than anything could matter.
+/// Returns true if all values are numbers so close that the difference cannot matter.
 pub(crate) fn are_nearly_equal(name: &str, values: &[Option<String>]) -> bool {
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
     for value in values.iter().flatten() {
@@ -289,7 +290,7 @@ pub(crate) fn are_nearly_equal(name: &str, values: &[Option<String>]) -> bool {
     most < least * RATIO_MIN
 }
 
-/// Names each fact: by its host, where hosts have different values of it.
+/// Names each fact, including its host if hosts have different values.
 fn name_candidates(candidates: &[Candidate]) -> Vec<(Property, bool)> {
     let mut by_base: BTreeMap<&str, Vec<&Candidate>> = BTreeMap::new();
     for candidate in candidates {
@@ -305,7 +306,7 @@ fn name_candidates(candidates: &[Candidate]) -> Vec<(Property, bool)> {
         let are_several = of_hosts.iter().any(|other| other.values != of_hosts[0].values);
         let mut known: BTreeSet<&[Option<String>]> = BTreeSet::new();
         for candidate in of_hosts {
-            // Hosts that agree in every run are one factor, which the first of them names.
+            // Hosts that agree in every run are one factor, named after the first of them.
             if !known.insert(&candidate.values) {
                 continue;
             }

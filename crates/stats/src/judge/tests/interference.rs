@@ -1,11 +1,11 @@
-//! Trials that something outside of the run disturbed.
+//! Tests of trials that were disturbed by something outside of the run.
 
 use model::random::SplitMix64;
 use model::{Interference, InterferenceRule, InterferenceSource};
 
 use super::*;
 
-/// Writes of so many megabytes per second, each with the steal in thousandths that it had.
+/// Returns writes with the given rates in megabytes per second and steal in thousandths.
 fn stolen(trials: &[(u64, u64)]) -> Run {
     let rates: Vec<u64> = trials.iter().map(|(rate, _)| *rate).collect();
     let mut run = writes(&rates);
@@ -30,7 +30,7 @@ fn disturbed_trials_are_set_aside() {
         judged.set_aside[0].disturbance.describe(),
         "the hypervisor took 39.0 % of the workers' time (limit 5.00 %)"
     );
-    // They stay among the points, and the caveats of what counts for nothing count for nothing.
+    // They are still listed as points, but their caveats don't count, either.
     let unused: Vec<u32> =
         judged.points.iter().filter(|it| !it.used).map(|it| it.trial_index).collect();
     assert_eq!((judged.points.len(), unused), (5, vec![1, 4]));
@@ -59,7 +59,7 @@ fn lets_plan_count_disturbed_trials() {
 
 #[test]
 fn two_speeds_are_not_hidden() {
-    // A target that is fast or slow, on a machine that is disturbed a little all the time.
+    // A target that is either fast or slow, on a machine with a little interference all the time.
     let both = [1_000, 500, 510, 990, 505, 1_010, 495, 1_000, 1_005, 500];
     let mut random = SplitMix64::new(44);
     let trials = both.map(|rate| (rate, random.next() % 50));
@@ -70,7 +70,7 @@ fn two_speeds_are_not_hidden() {
     assert_eq!(codes(&judged), ["wide-interval"]);
     let words = "; no interference that was recorded explains that";
     assert!(judged.caveats[0].evidence.ends_with(words), "{:?}", judged.caveats);
-    // Some of its trials are disturbed, fast and slow ones alike: both speeds are still there.
+    // Some trials are disturbed, fast and slow ones alike, so both speeds remain.
     let mut disturbed = trials;
     for at in [3, 4, 5, 6] {
         disturbed[at].1 = 200;
@@ -83,7 +83,7 @@ fn two_speeds_are_not_hidden() {
 
 #[test]
 fn wide_interval_names_what_rates_follow() {
-    // Most trials are disturbed, so that all count.
+    // Most trials are disturbed, so all of them count.
     let trials = [
         (1_000, 10),
         (610, 390),
@@ -102,7 +102,7 @@ fn wide_interval_names_what_rates_follow() {
     let words = "; rates follow the hypervisor's steal, r = -1.00; 5 of 10 trials had more than \
                  10.0 %";
     assert!(evidence.ends_with(words), "{evidence}");
-    // Four trials may follow anything by chance.
+    // With four trials, any correlation may be chance.
     let few = pass(&stolen(&trials[..4]), Pass::Write);
     assert!(!few.caveats[0].evidence.contains("rates follow"), "{few:?}");
 }

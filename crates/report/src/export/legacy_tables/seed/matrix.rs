@@ -1,7 +1,8 @@
-//! Throughput by version and transfer size down, and transport and other settings across.
+//! Throughput with NFS versions and transfer sizes in rows, and transports and other settings in
+//! columns.
 //!
-//! One table for each pass and size of files, in KiB per second: `Read Throughput of 20MB File in
-//! KB/s`. A cell is the mean of the samples behind the figure, as there.
+//! There is one table for each pass and file size, in KiB per second: `Read Throughput of 20MB File
+//! in KB/s`. A cell is the mean of the trials used, as in the original report.
 
 use model::Pass;
 
@@ -12,19 +13,20 @@ use crate::export::legacy_tables::in_mib;
 use crate::table::{NOT_APPLICABLE, Sheet};
 use crate::text_grid::{Align, Grid};
 
-/// Settings that stand down the table.
+/// Settings in rows.
 const DOWN: [&str; 2] = ["nfsvers", "transfer_size"];
 
-/// Settings that a table has in its title.
+/// Settings in the title.
 const TITLE: [&str; 2] = ["file_size", "files"];
 
-/// Columns beside the first.
+/// Maximum number of columns after the first.
 const ACROSS_MAX: usize = 8;
 
-/// Columns of a terminal.
+/// Width of the terminal.
 const WIDTH_MAX: usize = 140;
 
-/// The tables; empty where versions or transfer sizes don't vary together with a transport.
+/// Renders the tables; empty unless the transport varies together with the version or transfer
+/// size.
 pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
     let varies = |name: &str| sheet.columns.contains(&name);
     if !varies("proto") || !DOWN.iter().any(|name| varies(name)) {
@@ -35,7 +37,8 @@ pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Str
         let mut of_pass: Vec<&OneRun<'_>> = runs.iter().collect();
         of_pass.retain(|run| run.rows.iter().any(|row| row.judged.pass == pass));
         let across = choose_across(sheet, &of_pass);
-        // Runs of one size that differ in what has no room across have a table of their own.
+        // Runs of the same size get separate tables if they differ in settings without room for a
+        // column.
         let mut parts: Vec<(u64, String, Vec<&OneRun<'_>>)> = Vec::new();
         for run in of_pass {
             let (bytes, settings) = (run.file_bytes(), name_rest(sheet, run, &across));
@@ -54,7 +57,7 @@ pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Str
     tables.join("\n")
 }
 
-/// Chooses the settings that stand across: the transport, then others while there is room.
+/// Chooses the settings for the columns: the transport, then others as space allows.
 fn choose_across<'a>(sheet: &Sheet<'a>, runs: &[&OneRun<'_>]) -> Vec<&'a str> {
     let mut across = vec!["proto"];
     let mut columns = count_levels(sheet, runs, "proto");
@@ -82,7 +85,7 @@ fn count_levels(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], name: &str) -> usize {
     levels.len()
 }
 
-/// The settings of a run that stand neither down nor across.
+/// Settings of a run that are in neither rows nor columns.
 fn name_rest(sheet: &Sheet<'_>, run: &OneRun<'_>, across: &[&str]) -> String {
     let mut parts = Vec::new();
     for (name, value) in sheet.columns.iter().zip(&run.first().values) {
@@ -94,12 +97,12 @@ fn name_rest(sheet: &Sheet<'_>, run: &OneRun<'_>, across: &[&str]) -> String {
     parts.join(", ")
 }
 
-/// Says whether a setting is the size of an op that follows the transfer.
+/// Returns true if the setting is an I/O size equal to the transfer size.
 fn follows_transfer(sheet: &Sheet<'_>, run: &OneRun<'_>, name: &str) -> bool {
     name == "io_size" && sheet.value(run.first(), name) == sheet.value(run.first(), "transfer_size")
 }
 
-/// The runs of a table, and what tells its cells apart.
+/// Runs of a table, and the settings that distinguish its cells.
 struct Cells<'c> {
     pass: Pass,
     runs: Vec<&'c OneRun<'c>>,
@@ -107,7 +110,7 @@ struct Cells<'c> {
     best: &'c Best,
 }
 
-/// A table, where its columns have room and no two runs have one cell.
+/// Renders a table; `None` if its columns do not fit or two runs share a cell.
 fn table(sheet: &Sheet<'_>, title: &str, cells: &Cells<'_>) -> Option<String> {
     let (mut downs, mut across): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut placed: Vec<([String; 2], String)> = Vec::new();
@@ -143,7 +146,7 @@ fn table(sheet: &Sheet<'_>, title: &str, cells: &Cells<'_>) -> Option<String> {
     Some(format!("{title}\n{}", grid.render(WIDTH_MAX)))
 }
 
-/// Names the line of a run: `NFS V3 32KB`.
+/// Names the row of a run: `NFS V3 32KB`.
 fn name_down(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     let row = run.first();
     let version = sheet.value(row, "nfsvers");
@@ -160,7 +163,7 @@ fn name_down(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     name
 }
 
-/// Names the column of a run by its transport and the other settings across.
+/// Names the column of a run by its transport and the other settings in columns.
 fn name_across(sheet: &Sheet<'_>, run: &OneRun<'_>, across: &[&str]) -> String {
     let mut parts = Vec::new();
     for name in across {
@@ -174,7 +177,7 @@ fn name_across(sheet: &Sheet<'_>, run: &OneRun<'_>, across: &[&str]) -> String {
     parts.join(" ")
 }
 
-/// The mean of the samples, with the mark of the best.
+/// Mean of the trials, with the mark of the best.
 fn cell(run: &OneRun<'_>, pass: Pass, best: &Best) -> String {
     if run.is_impossible() {
         return NOT_SUPPORTED.to_owned();

@@ -1,7 +1,7 @@
-//! Mixes of reads and writes: sizes of ops across, and what else varies down.
+//! Mixes of reads and writes, with I/O sizes in columns and other settings in rows.
 //!
-//! One table for each order of the blocks and number of threads, as the report had its pictures:
-//! `Sequential Single Threaded Tests`. MB/s are MiB per second, reads and writes together.
+//! There is one table for each block order and number of threads, like the figures in the report:
+//! `Sequential Single Threaded Tests`. MB/s are MiB per second, reads and writes combined.
 //!
 //! **Source:** "A Comparison of Various NFS Configurations" (2009), for titles and settings.
 
@@ -14,16 +14,16 @@ use crate::export::legacy_tables::best_by_size::Best;
 use crate::table::{NOT_APPLICABLE, Sheet};
 use crate::text_grid::{Align, Grid, clean};
 
-/// Settings that stand in the title, in the first column, or across.
+/// Settings in the title, first column or other columns.
 const PLACED: [&str; 4] = ["random_percent", "workers", "read_percent", "io_size"];
 
-/// Sizes of ops in the order of the plan, which stand across.
+/// Maximum number of I/O sizes in the columns of one table.
 const ACROSS_MAX: usize = 9;
 
-/// Columns of the report's nine sizes of ops, with names of settings before them.
+/// Width of the nine I/O sizes in the report, with names of settings before them.
 const WIDTH_MAX: usize = 160;
 
-/// The tables; empty where no run is a mix.
+/// Renders the tables; empty if no run is a mix.
 pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> String {
     let mut titles: Vec<(String, Vec<&OneRun<'_>>)> = Vec::new();
     for run in runs {
@@ -69,7 +69,7 @@ fn title(run: &OneRun<'_>) -> String {
     }
 }
 
-/// One table: a line for each share of reads and each combination of the other settings.
+/// Renders one table, with a row for each share of reads and combination of other settings.
 fn table(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], sizes: &[(u32, String)], best: &Best) -> String {
     let mut columns = vec![("read %", Align::Right)];
     let has_settings = runs.iter().any(|run| !name_rest(sheet, run).is_empty());
@@ -79,7 +79,7 @@ fn table(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], sizes: &[(u32, String)], best:
     for (_, name) in sizes {
         columns.push((name, Align::Right));
     }
-    // By the share of reads and the other settings.
+    // Rows by share of reads and other settings.
     let mut lines: Vec<((u32, String), Vec<String>)> = Vec::new();
     for run in runs {
         let row = run.first();
@@ -94,7 +94,7 @@ fn table(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], sizes: &[(u32, String)], best:
         let unit = Unit::MibOfOps(row.run.spec.io_size_bytes);
         lines[line].1[at] = rate_cell(run, Pass::Mix, unit, best);
     }
-    // Lines whose figures are compared stand together; the order of the plan stays within them.
+    // Keep comparable rows together, in plan order within each group.
     lines.sort_by_key(|((read_percent, _), _)| Reverse(*read_percent));
     let mut grid = Grid::new(&columns);
     for ((read_percent, settings), line) in lines {
@@ -108,7 +108,7 @@ fn table(sheet: &Sheet<'_>, runs: &[&OneRun<'_>], sizes: &[(u32, String)], best:
     grid.render(WIDTH_MAX)
 }
 
-/// The settings of a run that have no place of their own.
+/// Settings of a run without a place of their own.
 fn name_rest(sheet: &Sheet<'_>, run: &OneRun<'_>) -> String {
     let row = run.first();
     let mut parts = Vec::new();

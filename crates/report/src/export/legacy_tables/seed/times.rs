@@ -1,9 +1,8 @@
-//! Times as time(1) and people with a stopwatch had them: elapsed, the extremes that were thrown
-//! out, user, sys, and the processor's share.
+//! Times as reported by time(1) or a stopwatch: elapsed, discarded extremes, user, sys and CPU
+//! share.
 //!
-//! MB and MB/s are MiB. Elapsed is the mean of the trials behind the figure, as those reports
-//! averaged; the highest and the lowest are those of all trials, in parentheses where the plan's
-//! rule left them out.
+//! MB and MB/s are MiB. Elapsed is the mean of the trials used, as in those reports. Highest and
+//! lowest are those of all trials, in parentheses if the plan's rule discarded them.
 
 use model::{Pass, Workload};
 
@@ -12,11 +11,11 @@ use crate::export::legacy_tables::{MIB, in_mib};
 use crate::table::{Row, Sheet};
 use crate::text_grid::{Align, Grid};
 
-/// Columns of the table, which is wider than those of the reports.
+/// Width of the table, which is wider than those of the reports.
 const WIDTH_MAX: usize = 140;
 
-/// The times of every command, and of every pass that writes or reads whole files; empty without
-/// any.
+/// Renders the times of every command and of every pass that writes or reads whole files; empty if
+/// there are none.
 pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     let mut grid = Grid::new(&[
         ("Machine", Align::Left),
@@ -42,11 +41,11 @@ pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>]) -> String {
     if any { grid.render(WIDTH_MAX) } else { String::new() }
 }
 
-/// Says whether the time of a whole pass means anything: it has an amount of work.
+/// Returns true if the duration of the pass is meaningful because its amount of work is fixed.
 fn is_timed(row: &Row<'_>) -> bool {
     match row.judged.pass {
         Pass::App => true,
-        // Bonnie has a table of its own.
+        // Bonnie has its own table.
         Pass::Write | Pass::Read => row.run.spec.workload != Workload::Bonnie,
         _ => row.judged.program.is_some(),
     }
@@ -54,7 +53,7 @@ fn is_timed(row: &Row<'_>) -> bool {
 
 fn time_cells(sheet: &Sheet<'_>, run: &OneRun<'_>, row: &Row<'_>) -> [String; 10] {
     let (judged, spec) = (&row.judged, &row.run.spec);
-    // A command that is timed as a whole has a rate of commands; passes have one of bytes.
+    // A command timed as a whole has a rate of commands, other passes have a byte rate.
     let (name, work) = match judged.pass {
         Pass::App => (spec.workload.name().to_owned(), 1.0),
         pass => (format!("{} {}", spec.workload.name(), pass.name()), spec.set_bytes() as f64),
@@ -86,7 +85,7 @@ fn time_cells(sheet: &Sheet<'_>, run: &OneRun<'_>, row: &Row<'_>) -> [String; 10
     cells
 }
 
-/// The mean time of the trials behind a figure that may be used.
+/// Mean duration of the trials used; `None` if the result must not be used.
 fn mean_elapsed_s(row: &Row<'_>, work: f64) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0);
     for point in &row.judged.points {
@@ -98,7 +97,7 @@ fn mean_elapsed_s(row: &Row<'_>, work: f64) -> Option<f64> {
     if count == 0 || !row.counts() { None } else { Some(sum / f64::from(count)) }
 }
 
-/// The longest and the shortest time of all trials, in parentheses where they don't count.
+/// Longest and shortest duration of all trials, in parentheses if the trial was not used.
 fn extreme_cells(row: &Row<'_>, work: f64) -> [String; 2] {
     let mut points = row.judged.points.clone();
     points.retain(|point| point.per_s > 0.0);
@@ -110,7 +109,7 @@ fn extreme_cells(row: &Row<'_>, work: f64) -> [String; 2] {
     })
 }
 
-/// Seconds with as many digits as people noted: `27.00`, `0.0535`.
+/// Formats seconds with as many digits as the reports had: `27.00`, `0.0535`.
 fn show_seconds(seconds: f64) -> String {
     if seconds < 1.0 { format!("{seconds:.4}") } else { format!("{seconds:.2}") }
 }
