@@ -4,10 +4,10 @@
 //! means the same in both. The names in planned faults are converted to numbers only here.
 
 use model::NfsVersion;
-use nfs_proto::mount3::MountStatus;
-use nfs_proto::nfs3::StableHow;
-use nfs_proto::nfs4::OpCode;
-use nfs_proto::{ProtocolVersion, Status, nfs2, nfs3};
+use nfs_server::proto::mount3::MountStatus;
+use nfs_server::proto::nfs3::StableHow;
+use nfs_server::proto::nfs4::OpCode;
+use nfs_server::proto::{ProtocolVersion, Status, nfs2, nfs3};
 use nfs_server::{
     BandwidthCap, CallServiceTime, DelayFault, Delegations, ErrorFault, FaultPlan, FaultedCalls,
     Permissions, ScheduledEvent, ServerConfig, ServerEvent, StoreMode, Versions,
