@@ -1,5 +1,5 @@
-//! The caveat `cached`, in a process of its own and one case after the other: the kernel's count of
-//! storage reads is that of the whole process.
+//! The caveat `cached`, in a separate process with one case after the other, since the kernel
+//! counts storage reads for the whole process.
 
 mod agent_thread;
 #[path = "caveats/driven_agent.rs"]
@@ -44,7 +44,7 @@ fn programs_are_judged_by_what_storage_read_for_them() {
 
 fn programs_that_make_all_passes_in_one_go_are_judged_as_a_whole() {
     let storage = on_storage();
-    // bonnie++ goes past the page cache in its first write alone, even with its -D.
+    // Even with -D, bonnie++ only bypasses the page cache in its first write.
     for (workload, direct_is_cached) in [(Workload::Iozone, false), (Workload::Bonniexx, true)] {
         for (direct, cached) in [(false, true), (true, direct_is_cached)] {
             let passes = vec![Pass::Write, Pass::Read];

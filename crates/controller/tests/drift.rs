@@ -1,4 +1,5 @@
-//! A machine that slows down while a campaign runs: who sees it, and whom the order blames for it.
+//! A machine that slows down during a campaign: who detects it, and which run gets the blame under
+//! each order.
 
 #[path = "../../agent/tests/agent_thread/mod.rs"]
 mod agent_thread;
@@ -18,7 +19,7 @@ use stats::{Outcome, compare, criteria, judge};
 /// Share of its speed that the machine loses from the first trial to the last.
 const DRIFT: f64 = 0.3;
 
-/// What a comparison says of two runs that differ in nothing but when they were made.
+/// Returns the verdict on two runs that only differ in when they were made.
 fn verdict(order: &str, seed: u64) -> Outcome {
     let plan = campaign::plan(&format!(
         "name = \"t\"\nseed = {seed}\ntrials = 15\norder = \"{order}\"\n[[target]]\nname = \"n\"\n\
@@ -46,14 +47,14 @@ fn a_drift_looks_like_an_effect_in_sequence_and_not_in_blocks() {
     }
 }
 
-/// A server on this port, or on any, that takes so long for each call.
+/// A server on this port (0 for any) whose calls take `time_ns`.
 fn server(port: u16, time_ns: u64) -> Server {
     let service_time = Some(ServiceTime::Fixed { time_ns });
     let faults = FaultPlan { service_time, ..FaultPlan::default() };
     Server::start(ServerConfig { port, faults, ..ServerConfig::default() }).unwrap()
 }
 
-/// What is stated of the drift of five trials, each on the server as it is then.
+/// Returns the evidence about drift in five trials, each on a server with the given service time.
 fn drift(times_ns: [u64; 5]) -> Option<String> {
     let mut times_ns = times_ns.into_iter();
     let first = server(0, times_ns.next()?);
@@ -64,7 +65,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
          kind = \"mixed\"\nread_percent = 100\nfile_size = \"64KiB\"\nops = 8\nqueue_depth = 1\n"
     ));
     let serving = RefCell::new(Some(first));
-    // Between two trials, as a server that ages.
+    // The server ages between two trials.
     let mut observe = |event: Event<'_>| {
         if matches!(event, Event::TrialEnded { .. })
             && let Some(time_ns) = times_ns.next()
@@ -94,8 +95,8 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
 
 #[test]
 fn a_server_that_ages_from_trial_to_trial_is_a_drift_and_a_steady_one_is_none() {
-    // A machine that is busy anyway may let a trial be slower than the one after it, or five trials
-    // fall in order: by chance, and not each time.
+    // On a busy machine, a trial may by chance be slower than the next one, or five trials may
+    // happen to be in order, but not every time.
     let aging = || drift([1, 6, 12, 24, 48].map(|ms| ms * 1_000_000));
     let stated = (0..10).find_map(|_| aging()).expect("drift");
     assert!(stated.starts_with("5 trials fall by "), "{stated}");

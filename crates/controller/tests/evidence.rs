@@ -1,7 +1,7 @@
-//! Every caveat that has a limit carries the number that decided: found, limit, unit and source.
+//! Every caveat with a limit contains the number that raised it: value, limit, unit and source.
 //!
-//! Each code is planted by the smallest figures that raise it. The match over all codes has no
-//! other arm, so that a new code needs its plant here.
+//! Each code is raised with minimal results. The match over all codes has no wildcard arm, so a new
+//! code needs a case here.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use stats::{host_balance, judge};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
-/// A second in which so many ops of a kind were done, of a megabyte each.
+/// One second with this many ops of a kind, 1 MB each.
 fn result(pass: Pass, kind: OpKind, ops: u64) -> PassResult {
     PassResult {
         window_ns: SECOND,
@@ -100,7 +100,7 @@ fn host(name: &str, ops: u64, start_ns: i64) -> HostResult {
     }
 }
 
-/// A run whose trials read so many megabytes in a second; those of `cached` from memory.
+/// A run whose trials read this many megabytes in a second; the ones in `cached` read from memory.
 fn run(rates: &[u64], cached: &[usize]) -> Run {
     let mut trials = Vec::new();
     for (index, ops) in rates.iter().enumerate() {
@@ -124,7 +124,7 @@ fn trial(index: usize, pass: PassResult) -> Trial {
     }
 }
 
-/// A mix whose rate rises from second to second.
+/// A mix whose rate increases every second.
 fn rising() -> Run {
     let mut pass = result(Pass::Mix, OpKind::Read, 5_000);
     for (number, ops) in [600, 800, 1_000, 1_200, 1_400].into_iter().enumerate() {
@@ -147,7 +147,7 @@ fn counters(named: &[(&str, u64)]) -> Telemetry {
     Telemetry { host: "server".to_owned(), times_ns: vec![0, 1], metrics }
 }
 
-/// Takes the data of the caveat with a code out of some.
+/// Returns the evidence of the caveat with this code.
 fn data_of(code: CaveatCode, caveats: impl IntoIterator<Item = model::Caveat>) -> Option<Evidence> {
     caveats.into_iter().find(|caveat| caveat.code == code).and_then(|caveat| caveat.data)
 }
@@ -157,7 +157,7 @@ fn judged(code: CaveatCode, run: &Run, pass: Pass) -> Option<Evidence> {
     judged.caveats.into_iter().find(|caveat| caveat.code == code).and_then(|caveat| caveat.data)
 }
 
-/// Plants a code, and returns the data of its evidence.
+/// Raises a caveat, and returns the data of its evidence.
 fn plant(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::Accounting
@@ -207,7 +207,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
     }
 }
 
-/// Plants what shows in the outcome of ops, and in what was sent again.
+/// Raises a caveat that shows in the outcome of ops or in retransmissions.
 fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::Accounting => {
@@ -260,7 +260,7 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
     }
 }
 
-/// Plants what shows in the figures of one pass.
+/// Raises a caveat that shows in the results of one pass.
 fn plant_figure(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::Unsynchronised => {
@@ -307,7 +307,7 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
     }
 }
 
-/// Plants what only several hosts, or a server, show.
+/// Raises a caveat that needs several hosts or a server.
 fn plant_host(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::Straggler => {
@@ -338,13 +338,13 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
             let results = Path::new("/srv/r.db");
             data_of(code, results_on_target::caveat(results, &mount("ext4"), 65_536, &reads()))
         }
-        // Only a server with sessions raises it: `agent/tests/caveats/causes.rs` looks at its data.
+        // Only raised by servers with sessions; `agent/tests/caveats/causes.rs` checks its data.
         CaveatCode::SlotsLimited => Some(Evidence::counts(4, 8, "slots", "CREATE_SESSION")),
         _ => None,
     }
 }
 
-/// Plants what only the trials of a run together show.
+/// Raises a caveat that needs several trials of a run.
 fn plant_run(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::NotSteady => judged(code, &rising(), Pass::Mix),

@@ -1,4 +1,4 @@
-//! The controller's walk over a scripted agent: order, failures, interruption, what is stored.
+//! The controller with a scripted agent: order of trials, failures, interruptions, stored results.
 
 mod campaign;
 
@@ -18,12 +18,12 @@ use model::{
 use plan::Plan;
 use results::Store;
 
-/// Answers each order by a function of (number of the trial, order).
+/// Answers each order with a function of (number of the trial, order).
 struct Scripted<F> {
     script: F,
     trials: usize,
     answers: VecDeque<Report>,
-    /// What is reported of the pass that was made last.
+    /// The report of the last pass.
     ran: Option<Report>,
     orders: Vec<String>,
 }
@@ -80,7 +80,7 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
 
 /// Returns the agent of this process, and no other hosts.
 fn only_here<'a>(agent: &'a mut dyn Transport, clock: &'a dyn LocalClock) -> Hosts<'a> {
-    // A closure that captures nothing takes no memory to leak.
+    // A closure without captures takes no memory to leak.
     let launch = Box::leak(Box::new(|hosts: &[&Host]| -> Vec<Launched> {
         hosts.iter().map(|_| Err(gone())).collect()
     }));
@@ -88,7 +88,7 @@ fn only_here<'a>(agent: &'a mut dyn Transport, clock: &'a dyn LocalClock) -> Hos
     Hosts::new(launch, clock, opening).with_local_agent(agent)
 }
 
-/// A clock that stands still.
+/// A clock that never advances.
 fn stopped_clock() -> ClockReading {
     ClockReading { mono_ns: 0, wall_ns: 7_000_000 }
 }
@@ -97,7 +97,7 @@ fn gone() -> Gone {
     Gone("the agent is gone".to_owned())
 }
 
-/// What an agent tells of a pass.
+/// Returns an agent's report about a pass.
 fn ran(result: PassResult, broken: Option<Broken>) -> Report {
     let (facts, span, timeline) = (Vec::new(), Span::default(), Vec::new());
     Report::Ran(Box::new(PassEnd { result, facts, broken, span, timeline }))
@@ -112,7 +112,7 @@ fn plan(text: &str) -> Plan {
     campaign::plan(&format!("{head}{text}"))
 }
 
-/// A runner of a plan's trials that nobody observes.
+/// A runner of a plan's trials without an observer.
 fn runner<'a>(
     plan: &'a Plan,
     agent: &'a mut dyn Transport,
@@ -123,7 +123,7 @@ fn runner<'a>(
     CampaignRunner { plan, hosts, stop, observe, inject_fault: None }
 }
 
-/// Walks the plan over an agent and returns what was stored, with the events that were received.
+/// Runs the plan with an agent and returns what was stored, with the events received.
 fn walked(
     plan: &Plan,
     agent: &mut dyn Transport,
@@ -133,7 +133,7 @@ fn walked(
     let mut events = Vec::new();
     let mut observe = |event: Event<'_>| {
         events.push(match event {
-            // The directory of each trial; that of the preflight has no other event.
+            // The directory of each trial; the preflight's has no other event.
             Event::DirectoryBegun { .. } | Event::DirectoryEnded { .. } => return,
             Event::TrialBegun { position, .. } => format!("trial {position}"),
             Event::PassBegun(pass) => pass.name().to_owned(),
@@ -150,8 +150,8 @@ fn walked(
     (campaign, events)
 }
 
-/// Goes on with a stored campaign over an agent that does what it is reported, and returns what is
-/// stored then, with the number of trials that were made.
+/// Resumes a stored campaign with an agent that follows orders, and returns what is then stored,
+/// with the number of new trials.
 fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
     let mut store = Store::open_or_create(&folder.join("r.db")).unwrap();
     let mut agent = Scripted::new(|_, _: &Order| None);
@@ -234,7 +234,7 @@ fn a_campaign_that_was_stopped_goes_on_with_what_is_missing_in_the_same_order() 
     let mut undisturbed = Scripted::new(|_, _: &Order| None);
     let never = AtomicBool::new(false);
     let (expected, _) = walked(&plan, &mut undisturbed, &never, whole.path());
-    // Wherever it is stopped, in whichever trial.
+    // At every possible point, in every trial.
     for stopped_in in 1..=8 {
         let stop = AtomicBool::new(false);
         let mut agent = Scripted::new(|trial, order: &Order| match order {
@@ -267,7 +267,7 @@ fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
             None
         }
         Order::Arm { pass, .. } => {
-            // Small ops take the same time always, large ones do not.
+            // Small ops always take the same time, large ones vary.
             let wide = if io_size > 65_536 { trial as u64 % 3 } else { 0 };
             let mut result = empty(*pass);
             result.window_ns = 1_000_000_000 + wide * 400_000_000;
@@ -282,7 +282,7 @@ fn a_run_ends_once_its_interval_is_narrow_and_the_others_go_on() {
     assert_eq!(campaign.state, CampaignState::Complete);
 }
 
-/// A second of writes, of which the hypervisor took some thousandths.
+/// A second of writes, of which the hypervisor stole some thousandths.
 fn stolen(pass: Pass, bytes: u64, steal: u64) -> PassResult {
     let mut result = PassResult { window_ns: 1_000_000_000, ..empty(pass) };
     result.kinds = vec![written(bytes)];
@@ -291,7 +291,7 @@ fn stolen(pass: Pass, bytes: u64, steal: u64) -> PassResult {
     result
 }
 
-/// Walks a run of ten planned trials, of which `steal` is taken in thousandths from each.
+/// Runs ten planned trials; `steal` is the stolen share of each, in thousandths.
 fn walked_with_steal(
     head: &str,
     mut pass: impl FnMut(usize) -> (u64, u64),
@@ -317,26 +317,26 @@ fn walked_with_steal(
 fn disturbed_trials_are_repeated() {
     for seed in 0..20 {
         let mut random = SplitMix64::new(seed);
-        // Four of the first ten trials, and one in eight of those in their place.
+        // Four of the first ten trials, and one in eight of their replacements.
         let mut disturbed = vec![false; 10];
         while disturbed.iter().filter(|it| **it).count() < 4 {
             disturbed[(random.next() % 10) as usize] = true;
         }
         disturbed.extend([(); 5].map(|()| random.next().is_multiple_of(8)));
         let (campaign, judged) = walked_with_steal("", |trial| {
-            // The rate of a disturbed trial suffers; the rule doesn't look at it.
+            // The rate of a disturbed trial suffers, but the rule ignores it.
             let steal = if disturbed[trial - 1] { 300 } else { random.next() % 50 };
             ((1 << 30) * (1_000 - steal) / 1_000, steal)
         });
         let made = campaign.runs[0].trials.len();
         let planted = disturbed[..made].iter().filter(|it| **it).count();
         assert_eq!(judged.set_aside.len(), planted, "seed {seed}");
-        // As many are repeated as were disturbed, and half of those planned at most.
+        // Each disturbed trial is repeated, up to half of the planned number.
         assert_eq!(made, 10 + planted.min(5), "seed {seed}");
         let rate = judged.rate.unwrap();
         assert_eq!(rate.n, made - planted);
         assert!(rate.min > 0.94 * f64::from(1 << 30), "seed {seed}: {rate:?}");
-        // All are kept in the file, with what was measured.
+        // The file keeps all of them with their results.
         let stored = campaign.runs[0].trials.iter().map(|trial| {
             let found = &trial.passes[0].scope.interference;
             found.get(InterferenceSource::Steal).unwrap() == 300
@@ -351,21 +351,21 @@ fn undisturbed_or_mostly_disturbed_trials_are_not_repeated() {
     let two_speeds = |trial: usize| ((1 + trial as u64 % 2) << 30, 10);
     let (campaign, judged) = walked_with_steal("", two_speeds);
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
-    // A machine from which time is taken always.
+    // A machine with permanent steal.
     let (campaign, judged) = walked_with_steal("", |_| (1 << 30, 300));
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
     let codes: Vec<_> = judged.caveats.iter().map(|caveat| caveat.code).collect();
     assert_eq!(codes, [CaveatCode::Interference]);
-    // A plan that lets all count.
+    // A plan that counts all trials.
     let some = |trial: usize| (1 << 30, if trial.is_multiple_of(3) { 300 } else { 0 });
     let (campaign, judged) = walked_with_steal("interference = \"keep\"\n", some);
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
-    // With `until` its number of trials is the limit.
+    // With `until`, its number of trials is the limit.
     let (campaign, judged) = walked_with_steal("until = \"50%\"\n", some);
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (7, 5));
 }
 
-/// Writes of so many bytes in all.
+/// Writes of `bytes` bytes in total.
 fn written(bytes: u64) -> KindResult {
     let time = Histogram::new();
     KindResult {
@@ -379,7 +379,7 @@ fn written(bytes: u64) -> KindResult {
     }
 }
 
-/// Returns the evidence of the note of each trial's pass, where the target is on a mount.
+/// Returns the evidence of the note of each trial's pass if the target is on a mount.
 fn notes_of_results(point: &str) -> Vec<Option<(String, f64)>> {
     let plan =
         plan("[[workload]]\nkind = \"stream\"\nfile_size = \"1MiB\"\npasses = [\"write\"]\n");
@@ -415,7 +415,7 @@ fn notes_results_on_the_measured_file_system() {
     let (evidence, bytes) = &notes[0];
     assert!(evidence.contains("r.db and its journal are on the same "), "{evidence}");
     assert!(evidence.ends_with(" % of the 1 MiB that the pass moved"), "{evidence}");
-    // The schema and the head of the campaign; later each trial that was stored before.
+    // The schema and the campaign's header; later, each previously stored trial.
     assert!(*bytes > 4096.0, "{evidence}");
     assert!(notes.is_sorted_by(|(_, one), (_, other)| one < other), "{notes:?}");
 }
@@ -509,7 +509,7 @@ fn an_agent_that_dies_ends_the_campaign_and_keeps_its_trials() {
     }
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n");
-    // One whole trial of two passes is ten orders.
+    // A complete trial with two passes takes ten orders.
     let mut agent = Mortal(Scripted::new(|_, _: &Order| None), 13);
     let hosts = only_here(&mut agent, &stopped_clock);
     let never = AtomicBool::new(false);
@@ -529,7 +529,7 @@ fn a_spent_budget_leaves_what_intervals_need() {
          path = \"/d\"\n[[workload]]\nkind = \"stream\"\n",
     );
     let mut agent = Scripted::new(|_, _: &Order| None);
-    // Each reading of the clock is a minute after the last one.
+    // Each reading of the clock is one minute after the previous one.
     let now_ns = AtomicU64::new(0);
     let clock = || ClockReading { mono_ns: 0, wall_ns: now_ns.fetch_add(60_000_000_000, Relaxed) };
     let never = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Caveats that are a rule over the figures of a pass, at both sides of their bound.
+//! Caveats that follow from the results of a pass, on both sides of their limit.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn workers_out_of_step_raise_a_caveat() {
     for (common_window_ns, expected) in [(890_000_000, true), (910_000_000, false)] {
         let result = PassResult { common_window_ns, ..result() };
         assert_eq!(raises_code(&spec, &result, CaveatCode::Unsynchronised), expected);
-        // Who has no file is not late.
+        // A worker without files can't be late.
         let idle = RunSpec { workers: 4, files: 1, ..spec.clone() };
         let sequential = PassResult { pass: Pass::Write, ..result.clone() };
         assert!(!raises_code(&idle, &sequential, CaveatCode::Unsynchronised));
@@ -76,7 +76,7 @@ fn a_server_on_this_host_is_noted() {
     assert!(!raises_code(&far, &result(), CaveatCode::SharedHost));
 }
 
-/// A second in which so many ops of each kind were done, of 4 KiB each.
+/// One second with this many ops of each kind, 4 KiB each.
 fn done(pass: Pass, kinds: &[(OpKind, u64)]) -> PassResult {
     let kind = |(kind, ops): &(OpKind, u64)| KindResult {
         kind: *kind,
@@ -103,7 +103,7 @@ fn a_load_that_was_not_met_raises_a_caveat() {
         let result = done(Pass::Mix, &[(OpKind::Read, ops)]);
         has(&caveats::about_load(spec, &result), CaveatCode::BelowOffered)
     };
-    // 95 % less three standard deviations of 100 ops.
+    // 95 % minus three standard deviations of 100 ops.
     assert!(below(&spec, 9_190) && !below(&spec, 9_210));
     spec.load.arrivals = Arrivals::Constant;
     assert!(below(&spec, 9_490) && !below(&spec, 9_500));
@@ -119,10 +119,10 @@ fn shares_that_are_off_raise_a_caveat() {
         let result = done(pass, &[(OpKind::Read, reads), (OpKind::Lookup, lookups)]);
         has(&caveats::about_load(spec, &result), CaveatCode::MixShares)
     };
-    // Of a million ops chance moves 0.15 points.
+    // With a million ops, chance accounts for 0.15 points.
     assert!(off(&spec, Pass::OpMix, 517_000, 483_000));
     assert!(!off(&spec, Pass::OpMix, 516_000, 484_000));
-    // Of a hundred 15, beside which 10 are nothing.
+    // With a hundred ops, for 15 points, so 10 are not significant.
     assert!(!off(&spec, Pass::OpMix, 60, 40));
     spec.read_percent = 70;
     assert!(off(&spec, Pass::Mix, 600_000, 400_000));

@@ -1,4 +1,4 @@
-//! Two campaigns in one target: each names the other, and leftovers name nobody.
+//! Two campaigns on one target: each reports the other, and leftovers are not reported.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use nfs_server::ServerConfig;
 
 use crate::driven_agent::{DrivenAgent, evidence, nfs, server, stream};
 
-/// Makes a pass and returns what it says of other campaigns.
+/// Runs a pass and returns the evidence about other campaigns.
 fn neighbors(agent: &mut DrivenAgent) -> Option<String> {
     let PassEnd { result, broken, .. } = agent.run(Pass::Write);
     assert_eq!(broken, None);
@@ -26,7 +26,7 @@ fn campaigns_on_one_directory_name_each_other() {
     let [mut one, mut other] = [DrivenAgent::new(), DrivenAgent::new()];
     one.begin_of("one", &spec);
     other.begin_of("other", &spec);
-    // Neither has made a pass since, and each has its working directory open.
+    // Neither has run a pass since, but both have their working directories open.
     let stated = neighbors(&mut one).expect("concurrent-campaign");
     assert!(stated.contains("/.dfsbench-other-") && stated.contains("(flock)"), "{stated}");
     let stated = neighbors(&mut other).expect("concurrent-campaign");
@@ -47,11 +47,11 @@ fn campaigns_on_one_export_name_each_other() {
     let stated = neighbors(&mut one).expect("concurrent-campaign");
     assert!(stated.contains("/.dfsbench-other-"), "{stated}");
     assert!(stated.ends_with("it was made meanwhile"), "{stated}");
-    // The first one has shown that it lives before and after its pass.
+    // The first one shows activity before and after its pass.
     let stated = neighbors(&mut other).expect("concurrent-campaign");
     assert!(stated.contains("/.dfsbench-one-"), "{stated}");
     assert!(stated.ends_with("it was changed meanwhile"), "{stated}");
-    // It stands still now.
+    // It is inactive now.
     assert_eq!(neighbors(&mut other), None);
 }
 

@@ -1,5 +1,5 @@
-//! Causes planted in what was offered and written: a server that is slower than the load, one that
-//! refuses a kind of op, data that shrinks.
+//! Causes planted in load and data: a server slower than the load, one that refuses a kind of op,
+//! and data that shrinks.
 
 use model::{Arrivals, Caveat, CaveatCode, Fill, Load, OpKind, Pass, RunSpec, Workload};
 use nfs_proto::nfs3::{Procedure, Status};
@@ -13,13 +13,13 @@ fn faulty(faults: FaultPlan) -> Server {
     server(ServerConfig { faults, ..ServerConfig::default() })
 }
 
-/// A server that answers each call so much later, as one that is far away or slow.
+/// A server whose calls take `time_ns`, like a remote or slow one.
 fn slow(time_ns: u64) -> Server {
     let service_time = Some(ServiceTime::Fixed { time_ns });
     faulty(FaultPlan { service_time, ..FaultPlan::default() })
 }
 
-/// What is stated of a pass with this code.
+/// Returns the evidence for this code after a pass.
 fn stated(spec: &RunSpec, pass: Pass, code: CaveatCode) -> Option<String> {
     let mut agent = DrivenAgent::new();
     agent.begin(spec);
@@ -48,13 +48,13 @@ fn a_server_slower_than_the_load_is_below_what_was_offered() {
         let spec = RunSpec { duration_ms: 300, ..mix(nfs(server), 100, load) };
         stated(&spec, Pass::Mix, CaveatCode::BelowOffered)
     };
-    // One call at a time, each of which takes 10 ms: a hundred a second at most.
+    // One call at a time, 10 ms each: at most a hundred per second.
     let below = offered(&slow(10_000_000)).expect("below-offered");
     assert!(below.contains(" op/s were answered of "), "{below}");
     let percent = below.split_once('(').unwrap().1.split_once(" %)").unwrap().0;
     assert!(percent.parse::<u32>().unwrap() <= 11, "{below}");
     assert!(below.contains(" not at all: they stand among the response times"), "{below}");
-    // A machine that is busy anyway may not let a fast server be fast, either.
+    // On a busy machine, even a fast server may not be fast each time.
     let fast = server(ServerConfig::default());
     assert!((0..20).any(|_| offered(&fast).is_none()), "{:?}", offered(&fast));
 }
@@ -99,7 +99,7 @@ fn ops_that_are_answered_with_an_error_are_not_below_what_was_offered() {
         let caveats = agent.run(Pass::Mix).result.caveats;
         caveats.into_iter().map(|caveat| caveat.code).collect::<Vec<_>>()
     };
-    // A machine that is busy anyway may not send all of them in time.
+    // On a busy machine, not all of them may be sent in time.
     let kept = (0..20).map(|_| codes()).find(|all| !all.contains(&CaveatCode::BelowOffered));
     assert!(kept.expect("answered in time").contains(&CaveatCode::Errors));
 }

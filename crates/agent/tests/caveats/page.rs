@@ -1,4 +1,5 @@
-//! The page on caveats says of each code what the code says; the design page lists its tests.
+//! Checks that the page on caveats matches the codes, and that the design page lists existing
+//! tests.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use model::{CaveatCode, Severity};
 const PAGE: &str = include_str!("../../../../docs/caveats.md");
 const TESTS: &str = include_str!("../../../../docs/design/caveats.md");
 
-/// Returns the cells of the line for a code, which must be as many as the page's table has.
+/// Returns the cells of a code's line, which must match the columns of the table.
 fn line<const CELLS: usize>(page: &'static str, code: CaveatCode) -> [&'static str; CELLS] {
     let start = format!("| `{code}` |");
     let line = page.lines().find(|line| line.starts_with(&start));
@@ -16,7 +17,7 @@ fn line<const CELLS: usize>(page: &'static str, code: CaveatCode) -> [&'static s
     cells.try_into().unwrap_or_else(|cells| panic!("{code}: {cells:?}"))
 }
 
-/// Says whether a cell names a test that there is, such as `agent/tests/cached.rs::name`.
+/// Returns true if a cell names an existing test, such as `agent/tests/cached.rs::name`.
 fn is_test(cell: &str) -> bool {
     let Some((file, test)) = cell.trim_matches('`').split_once("::") else { return false };
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);

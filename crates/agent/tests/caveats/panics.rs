@@ -1,5 +1,5 @@
-//! A panic in the midst of a trial: what was ordered fails with its message, the other workers
-//! stop, the target is removed, and the agent goes on with the next trial.
+//! A panic in the middle of a trial: the order fails with its message, the other workers stop, the
+//! target is cleaned up, and the agent continues with the next trial.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use model::{Pass, RunSpec, Workload};
 
 use crate::driven_agent::{DrivenAgent, stream};
 
-/// A clock that panics at the last of so many looks of a thread whose name begins so.
+/// A clock that panics at the nth reading by a thread whose name has this prefix.
 struct Trap {
     system: SystemClock,
     thread: &'static str,
@@ -44,7 +44,7 @@ impl Clock for Trap {
     }
 }
 
-/// Three workers that would go on for an hour.
+/// Three workers that would run for an hour.
 fn endless(directory: &std::path::Path) -> RunSpec {
     RunSpec {
         workload: Workload::Mixed,
@@ -67,7 +67,7 @@ fn fails_of_a_panic(report: &Report, sentence: &str) {
 #[test]
 fn a_worker_that_panics_fails_its_pass_stops_the_others_and_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    // At its start, and in the midst of its work.
+    // At its start, and in the middle of its work.
     for looks in [1, 200] {
         let mut agent = DrivenAgent::on(Trap::for_thread("worker-1", looks));
         let spec = endless(directory.path());
@@ -77,7 +77,7 @@ fn a_worker_that_panics_fails_its_pass_stops_the_others_and_leaves_nothing() {
         agent.end();
         let left = std::fs::read_dir(directory.path()).unwrap().count();
         assert_eq!(left, 0, "the working directory is removed");
-        // The next trial is as good as any.
+        // The next trial works as usual.
         let spec = RunSpec { duration_ms: 50, ..spec };
         agent.begin(&spec);
         assert_eq!(agent.run(Pass::Mix).broken, None);
@@ -88,7 +88,7 @@ fn a_worker_that_panics_fails_its_pass_stops_the_others_and_leaves_nothing() {
 #[test]
 fn an_order_that_panics_fails_and_the_agent_obeys_the_next_one() {
     let directory = tempfile::tempdir().unwrap();
-    // The thread that reads telemetry has no name of ours, and is joined by the agent's.
+    // The thread that reads telemetry has no name of ours; the agent's thread joins it.
     let mut agent = DrivenAgent::on(Trap::for_thread("agent-of-test", 40));
     let spec = RunSpec { duration_ms: 3_600_000, ..endless(directory.path()) };
     agent.begin(&spec);

@@ -1,4 +1,5 @@
-//! Data that changed behind the backend's back is found, named by file and byte, and invalid.
+//! Data that changed without the backend's knowledge is reported with file and offset, and is
+//! invalid.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
@@ -33,8 +34,7 @@ fn on_directory(backend: BackendKind, path: &Path) -> RunSpec {
     RunSpec { backend, queue_depth: 4, ..verified(stream(path)) }
 }
 
-/// Writes, has the data altered, reads, and returns what the caveat says; `None` where there is
-/// none.
+/// Writes, alters the data, reads, and returns the evidence of the caveat, if any.
 fn found(spec: &RunSpec, alter: impl FnOnce(&str)) -> Option<String> {
     let mut agent = DrivenAgent::new();
     let work_name = agent.begin(spec);
@@ -155,7 +155,7 @@ fn other_workloads_find_what_they_wrote() {
     }
 }
 
-/// A mix of reads and writes of few blocks, which many ops in flight share.
+/// A mix of reads and writes on a few blocks, shared by many ops in flight.
 fn contended(spec: RunSpec) -> RunSpec {
     let load = Load { ops_max: 6_000, ..Load::default() };
     RunSpec {
@@ -202,7 +202,7 @@ fn writes_that_overlap_are_no_mismatch() {
         [(BackendKind::Posix, false), (BackendKind::Uring, false), (BackendKind::Uring, true)]
     {
         let spec = contended(RunSpec { direct, ..on_directory(backend, folder.path()) });
-        // One block that all workers read and write at once.
+        // One block, read and written by all workers at once.
         let hot = RunSpec { files: 1, file_size_bytes: 8 << 10, ..spec.clone() };
         for spec in [spec, hot] {
             let mut agent = DrivenAgent::new();
@@ -233,7 +233,7 @@ fn writes_of_another_agent_are_no_mismatch() {
     }
 }
 
-/// Flips a bit in the memory of our server, as another client.
+/// Flips a bit in the memory of our server, acting as another client.
 fn flip_over_nfs(server: &Server, work: &str, at: u64) {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     let port = Some(server.address().port());

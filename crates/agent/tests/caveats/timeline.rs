@@ -1,5 +1,5 @@
-//! Causes planted during a pass: a server that stands still, processors that others
-//! take, a worker that lags, a clock that is set; and a clean pass, which is silent.
+//! Causes planted during a pass: a server that stalls, CPUs used by others, a worker that lags, a
+//! clock that is set; and a clean pass without caveats.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::figures::result;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A mix of small reads for a time; its pace is that of the load, on a server that could do more.
+/// A mix of small reads with a time limit; the load sets its pace, and the server could do more.
 fn mix(on: RunSpec, duration_ms: u64, load: Load) -> RunSpec {
     RunSpec {
         workload: Workload::Mixed,
@@ -33,7 +33,7 @@ fn mix(on: RunSpec, duration_ms: u64, load: Load) -> RunSpec {
     }
 }
 
-/// Waits until a pass reads: its preparations write.
+/// Waits until a pass reads, after its preparations have written.
 fn await_reads(server: &Server) {
     let reads = || server.counters().payload_read_bytes > 0;
     let waited = (0..12_000).any(|_| {
@@ -43,7 +43,7 @@ fn await_reads(server: &Server) {
     assert!(waited, "no reader");
 }
 
-/// A mix over NFS, in which the server stands still for a time, half a second after its start.
+/// A mix over NFS whose server stalls for a while, half a second after the start.
 fn mixed(spec: &RunSpec, server: &Server, stall: Option<Duration>) -> PassResult {
     let mut agent = DrivenAgent::new();
     agent.begin(spec);
@@ -87,7 +87,7 @@ fn a_server_that_stands_still_stalls_its_workers_and_is_not_steady() {
     let longest = found.scope.stalls.unwrap().longest;
     assert!((SECOND..5 * SECOND / 2).contains(&longest.lasts_ns), "{longest:?}");
     assert!(longest.at_ns < 4 * SECOND, "{longest:?}");
-    // What was done is in the samples, and nowhere twice.
+    // The samples contain all ops exactly once.
     assert_eq!(found.samples.iter().map(|sample| sample.ops).sum::<u64>(), found.ops());
     assert!(found.samples.len() >= 6, "{:?}", found.samples);
     let judged = judged(&spec, found);
@@ -100,7 +100,7 @@ fn a_pass_at_an_even_pace_is_steady_and_has_no_stalls() {
     let server = server(ServerConfig::default());
     let load = Load { bytes_per_s: 500 * 4096, ..Load::default() };
     let spec = RunSpec { workers: 2, ..mix(nfs(&server), 6_300, load) };
-    // A machine that stands still for a second stalls the workers, and one attempt proves nothing.
+    // If the machine itself stalls for a second, so do the workers, so one attempt proves nothing.
     let is_even = |_| {
         let found = mixed(&spec, &server, None);
         let has_stalls = evidence(&found.caveats, CaveatCode::Stalled).is_some();
@@ -111,8 +111,8 @@ fn a_pass_at_an_even_pace_is_steady_and_has_no_stalls() {
     assert!((0..10).any(is_even));
 }
 
-/// Says whether a stream of writes that are synced at the end is not steady; the server takes
-/// `burst_bytes` at any rate, and then 2 MB a second.
+/// Returns true if a stream of writes with a final sync is not steady; the server accepts
+/// `burst_bytes` at full speed, and then 2 MB per second.
 fn is_unsteady_beyond(burst_bytes: u64) -> bool {
     let cap = BandwidthCap { bytes_per_s: 2_000_000, counts: CappedBytes::Payload, burst_bytes };
     let faults = FaultPlan { bandwidth: Some(cap), ..FaultPlan::default() };
@@ -139,13 +139,13 @@ fn is_unsteady_beyond(burst_bytes: u64) -> bool {
 
 #[test]
 fn burst_credits_of_a_server_are_not_steady() {
-    // The credit is for three seconds of some nine.
+    // The credit lasts for three of about nine seconds.
     assert!(is_unsteady_beyond(12_000_000));
 }
 
 #[test]
 fn synced_writes_within_burst_credits_are_steady() {
-    // A machine that is busy anyway may not keep an even pace each time.
+    // On a busy machine, the pace may not be even each time.
     assert!((0..5).any(|_| !is_unsteady_beyond(1 << 30)));
 }
 
@@ -169,7 +169,7 @@ fn the_estimate_of_a_closed_loop_is_near_what_an_open_loop_measures() {
         ..FaultPlan::default()
     };
     let config = ServerConfig { faults, ..ServerConfig::default() };
-    // A machine that is busy anyway stalls both, at times of its own.
+    // A busy machine stalls both, at different times.
     assert!((0..5).any(|_| estimate_is_near_the_planted_value(&config)));
 }
 
@@ -188,17 +188,17 @@ fn estimate_is_near_the_planted_value(config: &ServerConfig) -> bool {
     let estimated = estimate.quantile(0.95) as f64;
     let served = closed.service_time.quantile(0.95) as f64;
     assert!(open.estimated_response_time.is_none());
-    // What is served hides the cross-check.
+    // The server's own time hides the cross-check.
     (0.6..1.5).contains(&(estimated / cross_check)) && served < cross_check / 3.0
 }
 
 #[test]
 fn a_worker_with_twice_the_work_lags_and_leaves_the_common_window() {
-    // In memory, where a sync takes no time.
+    // In memory, since a sync takes no time there.
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut spec = RunSpec { workers: 2, files: 3, ..stream(directory.path()) };
     spec.file_size_bytes = 4 << 20;
-    // Each worker may move 8 MiB a second: one is done after half a second, the other after one.
+    // Each worker may move 8 MiB per second: one finishes after half a second, the other after one.
     spec.load.bytes_per_s = 16 << 20;
     let mut agent = DrivenAgent::new();
     agent.begin(&spec);
@@ -255,7 +255,7 @@ fn processors_that_others_take_are_missed() {
         drop(hogs);
         agent.end();
         let target = &spec.target;
-        // Such a trial is set aside, if most others are not disturbed.
+        // Such a trial is set aside unless most others are disturbed, too.
         let disturbed = stats::interference::disturbance(&scope.interference);
         let source = disturbed.map(|disturbance| disturbance.source);
         let sources = [InterferenceSource::Programs, InterferenceSource::Steal];
@@ -266,13 +266,12 @@ fn processors_that_others_take_are_missed() {
             .unwrap_or_else(|| panic!("{target}: {caveats:?}"));
         let begins = "workers were runnable but not running ";
         assert!(stated.starts_with(begins), "{target}: {stated}");
-        // It names who had them; on a busy machine those are not our own.
+        // Names the other programs; on a busy machine those may not be ours.
         assert!(stated.contains(" other processes ") && stated.contains(" % ("), "{stated}");
         assert!(stated.contains("(/proc/stat)"), "{stated}");
         assert!(evidence(&caveats, CaveatCode::ClientSaturated).is_none(), "{caveats:?}");
     }
-    // A thread that pauses gets a processor when it asks for one; on a machine that is busy anyway
-    // not always.
+    // A thread that pauses usually gets a CPU when it wakes up, but not always on a busy machine.
     let load = Load { think_time_ns: 50_000_000, ..Load::default() };
     let quiet = mix(on_directory, 300, load);
     let is_silent = |_| {
@@ -294,7 +293,7 @@ fn waits_within_a_tenth_are_no_caveat() {
     assert!(caveated(101_000_000) && !caveated(100_000_000));
 }
 
-/// A system clock whose time of day is off.
+/// A system clock with a wrong time of day.
 struct Shifted {
     clock: SystemClock,
     ahead_ns: AtomicI64,
@@ -340,7 +339,7 @@ fn a_clock_that_is_slewed_is_not_noted() {
     assert_eq!(about_calendar(second + 128_000_000, SECOND), None);
     assert!(about_calendar(second + 130_000_000, SECOND).is_some());
     assert!(about_calendar(second - 130_000_000, SECOND).is_some());
-    // 500 millionths of an hour are 1.8 s.
+    // 500 ppm of an hour are 1.8 s.
     assert_eq!(about_calendar(3_601 * second + 900_000_000, 3_600 * SECOND), None);
     assert!(about_calendar(3_602 * second, 3_600 * SECOND).is_some());
     assert!(about_calendar(-second, 5).is_some());
@@ -351,7 +350,7 @@ fn a_clean_pass_raises_no_caveat() {
     let server = server(ServerConfig::default());
     let load = Load { bytes_per_s: 100 * 4096, ..Load::default() };
     let spec = RunSpec { workers: 2, ..mix(nfs(&server), 1_000, load) };
-    // A machine that is busy anyway may take its processors from it.
+    // On a busy machine, other programs may take its CPUs.
     let is_clean = |_| {
         let caveats = mixed(&spec, &server, None).caveats;
         caveats.iter().all(|caveat| caveat.code.severity() == Severity::Note)

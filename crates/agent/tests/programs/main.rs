@@ -1,6 +1,6 @@
-//! Programs that work in our place: their figures, their failures, and what they leave behind.
+//! External programs as workloads: their results, their failures, and what they leave behind.
 //!
-//! They keep the machine busy, so they have a test program of their own: others take times.
+//! They keep the machine busy, so they have a test binary of their own; other tests measure time.
 
 #[path = "../agent_thread/mod.rs"]
 mod agent_thread;
@@ -32,7 +32,7 @@ fn tool(path: &Path, workload: Workload, passes: &[Pass]) -> RunSpec {
     RunSpec { workload, passes, file_size_bytes: 8 << 20, timeout_ms, ..stream(path) }
 }
 
-/// The reason for which the trial of an app could not go on.
+/// Returns the reason why a trial of an app failed.
 fn reason(end: &PassEnd) -> &str {
     let Some(Broken::Failed(reason)) = &end.broken else { panic!("{:?}", end.broken) };
     reason
@@ -228,7 +228,7 @@ fn processors_that_others_take_are_missed_by_programs() {
     let mut fio = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
     (fio.read_percent, fio.duration_ms) = (50, 1_000);
     let mut dd = tool(folder.path(), Workload::Dd, &[Pass::Write]);
-    // Small blocks, so that it takes long enough to be counted.
+    // Small blocks, so that the run is long enough to be measured.
     (dd.file_size_bytes, dd.io_size_bytes) = (128 << 20, 512);
     let [mut iozone, mut bonnie] = [Workload::Iozone, Workload::Bonniexx]
         .map(|kind| tool(folder.path(), kind, &[Pass::Write]));
@@ -236,7 +236,7 @@ fn processors_that_others_take_are_missed_by_programs() {
     bonnie.file_size_bytes = 32 << 20;
     let _hogs = Hogs::start();
     for spec in [fio, dd, iozone, bonnie] {
-        // A program may end before the kernel has counted enough ticks, or be lucky.
+        // A program may exit before the kernel has counted enough ticks.
         let stated = (0..5).find_map(|_| {
             let mut agent = DrivenAgent::new();
             agent.begin(&spec);
@@ -250,7 +250,7 @@ fn processors_that_others_take_are_missed_by_programs() {
             stated.starts_with("the program's threads were runnable but not running"),
             "{stated}"
         );
-        // It names who had them; on a busy machine those are not our own.
+        // Names the other programs; on a busy machine those may not be ours.
         assert!(stated.contains(" other processes ") && stated.contains(" % ("), "{stated}");
     }
 }

@@ -1,4 +1,4 @@
-//! A campaign that several agents make together in one directory, however they are started.
+//! A campaign of several agents in one directory, independent of how they are started.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,7 @@ use plan::Plan;
 
 use crate::campaign;
 
-/// A plan on this directory whose runs are made by so many hosts.
+/// A plan for this directory whose runs use this many hosts.
 pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
     let head = format!(
         "name = \"t\"\nseed = 3\norder = \"sequential\"\ntrials = 1\n[[target]]\nname = \"d\"\n\
@@ -26,8 +26,8 @@ pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
     plan
 }
 
-/// Runs a campaign with agents that are started one by one. Returns what is stored, and how long
-/// each trial took.
+/// Runs a campaign with agents started one by one. Returns what is stored, and the duration of each
+/// trial.
 pub fn run(
     plan: &Plan,
     launch_one: &mut dyn FnMut(&Host) -> Launched,
@@ -53,7 +53,7 @@ pub fn run(
     (campaign, times)
 }
 
-/// Nothing is wrong with what was counted in a pass, and its hosts add up to it.
+/// Checks that the counts of a pass are right and that its hosts add up to them.
 pub fn assert_counted(pass: &PassResult, hosts: usize) {
     let bad = [CaveatCode::Accounting, CaveatCode::Errors, CaveatCode::Interrupted];
     let wrong = pass.caveats.iter().find(|caveat| bad.contains(&caveat.code));

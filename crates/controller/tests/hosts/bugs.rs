@@ -1,5 +1,5 @@
-//! What no agent should answer, and a controller that panics: a trial fails and says why, hosts are
-//! restored, and the campaign goes on.
+//! Wrong answers of agents, and panics of the controller: the trial fails with a reason, hosts are
+//! restored, and the campaign continues.
 
 use model::{CampaignState, Invalidation, LabSpec, TrialState};
 
@@ -32,7 +32,7 @@ fn an_answer_of_the_wrong_kind_fails_its_trial_and_loses_its_host() {
         };
         let sentence = format!("host {host} answered Disarmed to {order} (hint: ");
         assert!(why.contains(&sentence), "{order}: {why}");
-        // A host that is left with what was applied to it undoes that by itself.
+        // When its agent is disconnected, a host undoes what was applied to it.
         let log = hosts.log();
         for (of, action) in [("s", "nfsd"), ("s", "export"), ("c", "nfs-mount")] {
             let count = |sign: &str| {

@@ -1,5 +1,5 @@
-//! The controller's walk over hosts that are set up, each played by a script: what is applied and
-//! undone in which order, what is redone between runs, and what becomes of failures and losses.
+//! The controller's work on hosts that are set up, with scripted hosts: the order of applying and
+//! undoing, what is redone between runs, and the handling of failures and lost hosts.
 
 mod bugs;
 #[path = "../campaign/mod.rs"]
@@ -16,7 +16,7 @@ use model::{
 
 use scripted_hosts::{Script, ScriptedHosts, reported};
 
-/// A server with so many threads that a client mounts.
+/// A server with this many threads, mounted by a client.
 fn network(threads: u32) -> LabSpec {
     let address = |name: &str| Host { address: Some(name.to_owned()), ..Host::here(name) };
     let mut lab = LabSpec::new(address("s"), address("c"));
@@ -25,7 +25,7 @@ fn network(threads: u32) -> LabSpec {
     lab
 }
 
-/// The same with a file system of its own, which is mounted after the server has started.
+/// The same on a file system of its own, which is mounted after the server has started.
 fn on_a_device(threads: u32) -> LabSpec {
     let mut lab = network(threads);
     lab.storage.file_system = FileSystem::Ext4;
@@ -90,7 +90,7 @@ fn a_further_client_changes_exports_and_mounts_alone() {
     let lines = ["s + format", "s + nfsd", "s + mount", "s + export", "c + nfs-mount"];
     assert_eq!(lines.map(count), [1, 1, 1, 3, 3]);
     assert_eq!(["d + nfs-mount", "d - nfs-mount", "c - nfs-mount"].map(count), [1, 1, 3]);
-    // The server goes on until the clients have left.
+    // The server must keep running until the clients have left.
     let last = |line: &str| log.iter().rposition(|other| other == line).unwrap();
     assert!(last("c - nfs-mount") < last("s - export") && last("s - export") < last("s - nfsd"));
 }
@@ -123,7 +123,7 @@ fn what_is_not_effective_is_a_caveat_or_fails_a_strict_run() {
     assert!(campaign.runs[1].trials[0].passes.is_empty());
 }
 
-/// A server that served so much and read so much from its disk, which has a part.
+/// Telemetry of a server that served and read this many bytes; its disk has a partition.
 fn seen(served: u64, from_disk: u64) -> Telemetry {
     let counter = |name: &str, risen| Metric {
         name: name.to_owned(),
@@ -167,7 +167,7 @@ fn hosts_are_waited_for_before_a_trial_and_work_that_does_not_end_is_a_caveat() 
         let (campaign, _) = hosts.run(&[network(8)]);
         let steps = hosts.log();
         let begun = steps.iter().position(|step| step == "c trial").unwrap();
-        // All is set up by then.
+        // The setup is complete by then.
         assert_eq!(
             steps[begun - 3..begun],
             ["c + nfs-mount", "s rests within 2000", "c rests within 2000"]
@@ -188,7 +188,7 @@ fn hosts_are_waited_for_before_a_trial_and_work_that_does_not_end_is_a_caveat() 
             assert!(found.iter().all(|evidence| evidence.ends_with(expected)), "{found:?}");
         }
     }
-    // A plan that does not say so waits for none.
+    // By default, a plan waits for no host.
     let hosts = ScriptedHosts::new(Script::default());
     hosts.run(&[network(8)]);
     assert!(!hosts.log().iter().any(|step| step.contains("rests")));
@@ -229,7 +229,7 @@ fn a_host_that_was_silent_for_a_while_costs_one_trial_and_no_other() {
     let states: Vec<&TrialState> = campaign.runs.iter().map(|run| &run.trials[0].state).collect();
     let why = TrialState::Failed("write: host s: it died".to_owned());
     assert_eq!(states, [&why, &TrialState::Done, &TrialState::Done]);
-    // All is set up again, since its agent has undone what it had.
+    // Everything is set up again, since its agent has undone the setup.
     let log = hosts.log();
     let second = log.iter().position(|line| line == "c left").unwrap() + 1;
     let begin = ["s open", "c open", "s + nfsd", "s + export", "c + nfs-mount", "c trial"];
@@ -243,7 +243,7 @@ fn a_server_that_is_lost_while_it_is_measured_ends_the_trial() {
     assert_eq!(left, [""; 0]);
     let why = "write: host s: it died".to_owned();
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Failed(why));
-    // The client is left, so that its agent puts it back, and then serves again.
+    // The client is disconnected, so that its agent restores it, and then used again.
     assert_eq!(hosts.log()[5..], ["c trial", "c left", "c open", "c trial"]);
     assert_eq!(campaign.runs[1].trials[0].state, TrialState::Done);
 }
@@ -256,7 +256,7 @@ fn a_host_that_can_not_be_reached_is_tried_once() {
         let why = "host c: it can't be reached: No route to host".to_owned();
         assert_eq!(run.trials[0].state, TrialState::Failed(why));
     }
-    // Nor is the other one made ready for a change that can't be.
+    // The other one is not set up for an impossible change, either.
     assert_eq!(hosts.log(), [""; 0]);
 }
 
@@ -266,7 +266,7 @@ fn what_can_not_be_undone_is_reported_and_the_other_hosts_are_restored() {
     let (campaign, left) = hosts.run(&[network(8)]);
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Done);
     assert_eq!(left, ["host s: export is busy"]);
-    // Its agent tries again when it is left.
+    // Its agent tries again when it is disconnected.
     let end = ["c trial", "c - nfs-mount", "s ! export", "s undo all", "s left"];
     assert_eq!(hosts.log()[5..], end);
 }
@@ -323,7 +323,7 @@ fn a_remount_undoes_and_redoes_just_what_it_has_to() {
             "c + nfs-mount",
         ]
     );
-    // What is formatted keeps what was written.
+    // Formatting must not happen again, since it would destroy the written data.
     assert!(!log[begun..].contains(&"s + format".to_owned()));
 }
 

@@ -1,4 +1,4 @@
-//! Hosts that are played by a script, and a campaign over them.
+//! Scripted hosts, and campaigns that run on them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -18,32 +18,32 @@ use plan::Plan;
 
 use crate::campaign;
 
-/// What goes otherwise than it should; names of hosts and of actions.
+/// Deviations from normal behavior, by names of hosts and actions.
 #[derive(Default)]
 pub struct Script {
-    /// An action fails so many times.
+    /// An action fails this many times.
     pub refused: Vec<(&'static str, &'static str, u32)>,
-    /// An action ends with something else than was requested.
+    /// An action has a different effect than requested.
     pub differing: Option<(&'static str, &'static str)>,
-    /// A host is gone once a line is in the log.
+    /// A host is lost once a line is in the log.
     pub dies_at: Option<(&'static str, &'static str)>,
-    /// It is reached again once it was tried so many times; without it never.
+    /// The lost host can be reached again after this many attempts; `None` means never.
     pub returns_after: Option<u32>,
     /// A host has no agent.
     pub unreachable: Option<&'static str>,
     /// An action can't be undone.
     pub sticking: Option<(&'static str, &'static str)>,
-    /// A host's clock runs so many times as fast.
+    /// A host's clock runs this many times as fast.
     pub clock: Option<(&'static str, u64)>,
-    /// What a host does while it is watched.
+    /// Telemetry of a host while it is observed.
     pub seen: Telemetry,
     /// A host answers an order of this name with a report that does not belong to it.
     pub wrong: Option<(&'static str, &'static str)>,
-    /// The controller panics when a pass begins: of how many.
+    /// Number of passes at whose start the controller panics.
     pub panics: u32,
     /// Stops the campaign once a line is in the log.
     pub stops_at: Option<&'static str>,
-    /// How hosts are found when they are waited for, and how long the plan allows that.
+    /// Activity of hosts while the controller waits for them to be idle, and the plan's time limit.
     pub quiet: QuietWait,
     pub quiet_ms: u64,
 }
@@ -58,7 +58,7 @@ struct World {
     script: RefCell<Script>,
     log: RefCell<Vec<String>>,
     now_ns: Cell<u64>,
-    /// How often an agent was wanted of a host that had died.
+    /// Number of attempts to reach a lost host.
     tries: Cell<u32>,
     stop: Arc<AtomicBool>,
 }
@@ -81,14 +81,14 @@ impl World {
         self.log.borrow_mut().push(line);
     }
 
-    /// Time passes at each reading of a clock.
+    /// Each reading of a clock advances time.
     fn read_clock(&self, rate: u64) -> ClockReading {
         self.now_ns.set(self.now_ns.get() + 1_000);
         let now_ns = self.now_ns.get();
         ClockReading { mono_ns: now_ns * rate, wall_ns: now_ns }
     }
 
-    /// A try to reach a host that had died fails.
+    /// Returns true if an attempt to reach a lost host fails.
     fn tries_in_vain(&self, host: &str) -> bool {
         if !self.is_dead(host) {
             return false;
@@ -125,12 +125,12 @@ impl ScriptedHosts {
         self.world.log.borrow().clone()
     }
 
-    /// How often an agent was wanted of a host that had died.
+    /// Returns the number of attempts to reach a lost host.
     pub fn tries(&self) -> u32 {
         self.world.tries.get()
     }
 
-    /// Runs a plan of one trial for each lab. Returns what was stored, and what was left on hosts.
+    /// Runs a plan with one trial per lab. Returns the stored campaign, and leftovers on hosts.
     pub fn run(&self, labs: &[LabSpec]) -> (Campaign, Vec<String>) {
         let mut plan = plan_of(labs);
         plan.quiet_ms = self.world.script.borrow().quiet_ms;
@@ -169,7 +169,6 @@ impl ScriptedHosts {
     }
 }
 
-/// One host.
 struct Played {
     world: Rc<World>,
     host: String,
@@ -327,13 +326,13 @@ impl Drop for Played {
     }
 }
 
-/// What a trial was reported of a host.
+/// Returns a fact that a trial recorded about a host.
 pub fn reported<'a>(trial: &'a Trial, host: &str, name: &str) -> Option<&'a str> {
     let fact = trial.facts.iter().find(|fact| fact.scope == host && fact.name == name)?;
     Some(&fact.value)
 }
 
-/// The name of an action as it is stored.
+/// Returns the stored name of an action.
 fn name_of(action: &Action) -> String {
     let text = format!("{action:?}");
     let word = text.split('(').next().unwrap_or_default();

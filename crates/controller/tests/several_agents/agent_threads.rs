@@ -1,4 +1,4 @@
-//! Several agents in this process, each in a thread and with a clock of its own.
+//! Several agents in this process, each with a thread and a clock of its own.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use plan::Plan;
 
 use crate::{agent_thread, shared_directory};
 
-/// What becomes of an agent: its host, and the order with which it is gone.
+/// The death of an agent: its host, and the order that kills it.
 pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
 
-/// Runs a campaign. Returns what is stored, and how long each trial took.
+/// Runs a campaign. Returns what is stored, and the duration of each trial.
 pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     let threads: RefCell<Vec<JoinHandle<Vec<String>>>> = RefCell::default();
     let ran = shared_directory::run(plan, &mut |host: &Host| {
-        // Every agent's clock began at another instant.
+        // The agents' clocks start at different times.
         std::thread::park_timeout(Duration::from_millis(3));
         let clock = Arc::new(SystemClock::new());
         let (way, thread) = agent_thread::start(clock, Arc::default(), None);
@@ -34,7 +34,7 @@ pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     ran
 }
 
-/// A way to an agent that is gone with some order.
+/// A transport to an agent that dies at some order.
 struct Mortal {
     way: Option<InProcess>,
     host: String,
@@ -53,7 +53,7 @@ impl Transport for Mortal {
         let dies = self.dies.is_some_and(|dies| dies(&order));
         self.way()?.send(order)?;
         if dies {
-            // Its controller is gone for the agent, too, so it cleans up by itself.
+            // The agent has lost its controller as well, so it cleans up by itself.
             self.way()?.cancel();
             self.way = None;
         }

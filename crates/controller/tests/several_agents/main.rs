@@ -1,5 +1,5 @@
-//! Trials that several agents make at one moment, each a real one with a clock of its own: what
-//! they count together, when they start, and what becomes of one that is lost.
+//! Trials by several real agents with separate clocks: their combined counts, their start, and the
+//! loss of one of them.
 
 #[path = "../../../agent/tests/agent_thread/mod.rs"]
 mod agent_thread;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use fleet::Order;
 use model::{Pass, TrialState};
 
-/// Says at which order an agent dies.
+/// Decides at which order an agent dies.
 type Dies = fn(&Order) -> bool;
 
 use agent_threads::run;
@@ -43,11 +43,11 @@ fn every_byte_is_written_once_and_neighbours_read_it() {
         // Files 0 to 6 belong to workers 0 to 5 in turn: the first worker has two.
         let mut bytes: Vec<u64> = pass.hosts.iter().map(|host| host.bytes >> 20).collect();
         if pass.pass == Pass::Read {
-            // Each reads what the next one wrote.
+            // Each worker reads what the next one wrote.
             bytes.rotate_right(1);
         }
         assert_eq!((pass.bytes(), bytes), (7 << 20, vec![3, 2, 2]), "{}", pass.pass);
-        // None starts before its time, but for what its clock may be wrong by.
+        // None starts early, apart from its clock's error.
         for host in &pass.hosts {
             assert!(host.start_ns >= -(host.error_ns.cast_signed()), "{host:?}");
         }
@@ -76,7 +76,7 @@ fn shared_files_names_and_mixes_add_up_and_bounds_hold_over_all() {
             assert!(!pass.cross_checks.is_empty(), "{}", pass.pass);
         }
     }
-    // The bound is one of all hosts together.
+    // The limit applies to all hosts together.
     assert_eq!(only(&campaign, 3).passes[0].ops(), 101);
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
 }
@@ -100,7 +100,7 @@ fn an_agent_that_is_lost_at_any_step_is_named_and_the_others_are_cleaned() {
             if matches!(step, "account" | "end") {
                 plan.runs[0].duration_ms = 200;
             }
-            // What the others make without it goes on.
+            // Runs without the lost host continue.
             plan.runs[1].placement.hosts.retain(|host| host.name != lost);
             let (campaign, times) = run(&plan, Some((lost, dies)));
             let TrialState::Failed(why) = &only(&campaign, 0).state else {
@@ -121,7 +121,7 @@ fn clocks_that_are_read_while_workers_wait_are_fresh() {
     let target = tempfile::tempdir().unwrap();
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 2\n\
                 file_size = \"64KiB\"\nduration = \"100ms\"\n";
-    // By when all are armed, what was known of the clocks is too old.
+    // When all agents are armed, the clock comparison is already too old.
     let slow: Dies = |order| {
         if matches!(order, Order::Arm { .. }) {
             std::thread::park_timeout(Duration::from_millis(600));

@@ -1,8 +1,8 @@
-//! Thousands of agents that a seed makes up, and what a group of them is stated to have done held
-//! against what it did.
+//! Runs trials with thousands of agents generated from a seed, and compares the reported results
+//! with what the agents really did.
 //!
-//! Each has a clock of its own, ways of its own to the controller, and its own pace. No test waits:
-//! time passes when a message comes.
+//! Each agent has a clock, network delays and a pace of its own. No test waits: virtual time
+//! advances when a message arrives.
 #![allow(clippy::print_stdout, reason = "a world that failed is made again by its seed")]
 
 mod allocations;
@@ -21,14 +21,15 @@ use rustix::time::{ClockId, clock_gettime};
 use stats::HostsCompared;
 use world::{CrossCheck, Nature, OP_BYTES, Simulated, World};
 
-/// A campaign of one trial by all agents of a world: its pass, and what really was done.
+/// Runs one trial with all agents of a world; returns its pass and what the agents really did.
 fn made(nature: Nature) -> (PassResult, Vec<CrossCheck>) {
     let (mut trial, cross_checks) = trial(nature);
     assert_eq!(trial.state, TrialState::Done);
     (trial.passes.remove(0), cross_checks)
 }
 
-/// A campaign of one trial by all agents of a world: all that is stored, and what really was done.
+/// Runs one trial with all agents of a world; returns everything stored and what the agents really
+/// did.
 fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     println!("{nature:?}");
     let world = World::new(nature);
@@ -50,22 +51,22 @@ fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     (campaign.runs.remove(0).trials.remove(0), world.cross_checks())
 }
 
-/// Returns the processor time that this thread has taken so far.
+/// Returns the CPU time used by this thread so far.
 fn processor_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Between the smallest and the largest.
+/// Returns the difference between the largest and the smallest value.
 fn spread(all: impl Iterator<Item = u64> + Clone) -> u64 {
     all.clone().max().unwrap() - all.min().unwrap()
 }
 
-/// Holds what is reported of a pass against what was done; clocks may be wrong by their bounds and
-/// no more.
+/// Compares the reported result of a pass with what was done; clocks may be off by their error
+/// bounds.
 fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert_eq!(pass.hosts.len(), cross_checks.len());
-    // What counts adds up exactly.
+    // Counts must add up exactly.
     let ops: u64 = cross_checks.iter().map(|cross_check| cross_check.ops).sum();
     assert_eq!((pass.ops(), pass.bytes()), (ops, ops * OP_BYTES));
     let mut times = Histogram::sparse();
@@ -73,9 +74,8 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
         times.record_n(cross_check.op_ns, cross_check.ops);
     }
     assert_eq!(pass.service_time(), times);
-    // Instants are right to within what is stated of them. One clock gains on another by 200
-    // millionths at most between two samples that are some seconds apart, and along a straight
-    // line: what is left of it is rounding.
+    // Times must be right within their stated error. One clock drifts from another by at most 200
+    // ppm between two samples a few seconds apart, and linearly, so only rounding errors remain.
     let error_ns = pass.hosts.iter().map(|host| host.error_ns).max().unwrap();
     assert!(error_ns < 5_000_000, "{error_ns} ns");
     let (first, first_true) = (&pass.hosts[0], &cross_checks[0]);
@@ -96,7 +96,7 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert!(near(pass.window_ns, ends().max().unwrap() - starts().min().unwrap()));
     let (last_start_ns, first_end_ns) = (starts().max().unwrap(), ends().min().unwrap());
     assert!(near(pass.common_window_ns, first_end_ns.saturating_sub(last_start_ns)));
-    // What each had done at the first end, op by op: along a straight line one is lost at most.
+    // Work done when the first agent finished, op by op: interpolation loses at most one op.
     let done = |cross_check: &CrossCheck| {
         (first_end_ns.saturating_sub(cross_check.start_ns) / cross_check.op_ns).min(cross_check.ops)
     };
@@ -105,7 +105,7 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert!(pass.first_done_ops.abs_diff(at_first_end) <= unsure, "{}", pass.first_done_ops);
 }
 
-/// The caveats that say that hosts fell out of step.
+/// Returns the caveats about hosts that were out of step.
 fn skewed(pass: &PassResult) -> Vec<&str> {
     let skewed = pass.caveats.iter().filter(|caveat| caveat.code == CaveatCode::Skew);
     skewed.map(|caveat| caveat.evidence.as_str()).collect()
@@ -120,7 +120,7 @@ fn ten_thousand_agents_start_together_and_add_up_to_what_they_did() {
     let each_us = (processor_ns() - before_ns) / 1_000 / nature.agents as u64;
     println!("{each_us} µs of processor time for each agent, its simulation among them");
     assert_true(&pass, &cross_checks);
-    // A round trip takes 0.2 ms at least, and five of them are wanted at most.
+    // A round trip takes at least 0.2 ms, and at most five of them are made.
     let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
     assert!(skew_ns < 1_000_000, "{skew_ns} ns");
     assert_eq!(skewed(&pass), [""; 0]);
@@ -141,7 +141,7 @@ fn an_agent_more_costs_the_controller_the_same_however_many_there_are() {
         (allocations::count() - before) / agents as u64
     };
     let (few, many) = (allocations_each(250), allocations_each(2_000));
-    // A step that looks at all agents for each of them would take eight times as many.
+    // A step that examines all agents for each agent would need eight times as many.
     assert!(many < few * 3 / 2, "{few} allocations for each of 250, {many} for each of 2000");
 }
 
@@ -178,6 +178,6 @@ fn an_agent_that_never_removes_what_it_made_is_left_to_it_in_the_end() {
     let TrialState::Failed(why) = &trial.state else { panic!("{:?}", trial.state) };
     let stated = "clean-up: host c7: it still removes its files after 1800 s, and is left to it";
     assert_eq!(why, stated);
-    // What was measured is kept.
+    // Measured results are kept.
     assert_eq!(trial.passes[0].hosts.len(), 20);
 }
