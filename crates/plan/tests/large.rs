@@ -1,14 +1,14 @@
-//! Plans of many lines are read in a time that grows with their length, and not with its square.
+//! Parsing a long plan takes time proportional to its length, not to its square.
 
 use std::fmt::Write as _;
 
 use plan::RawPlan;
 
-/// Processor time that reading may take: it takes two seconds, and took several minutes where lines
-/// were counted from the top for each value.
+/// Maximum CPU time for parsing. It takes two seconds, and took several minutes when lines were
+/// counted from the top for each value.
 const CPU_MAX_NS: u64 = 60_000_000_000;
 
-/// Processor time of this thread so far, which does not depend on what else runs.
+/// Returns the CPU time of this thread so far, which is independent of other programs.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()

@@ -1,4 +1,4 @@
-//! Which runs a plan makes, in which order, and what each holds.
+//! The runs of a plan, their order and their settings.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn lists_multiply_and_the_last_setting_varies_fastest() {
     );
     let runs: Vec<_> = plan.runs.iter().map(|run| (run.workers, run.io_size_bytes)).collect();
     assert_eq!(runs, [(1, 4096), (1, 1 << 20), (4, 4096), (4, 1 << 20)]);
-    // One file per worker comes along by itself.
+    // The default of one file per worker follows.
     assert!(plan.runs.iter().all(|run| run.files == run.workers));
     assert_eq!(plan.varying(), ["workers", "files", "io_size"]);
 }
@@ -84,7 +84,7 @@ fn settings_that_do_not_matter_do_not_multiply() {
     assert_eq!(counts("stream"), [2 * 3, 2 * 16, 2 * 3 * 16, 2 * 3 * 3 * 4]);
     // The same, and read_percent.
     assert_eq!(counts("mixed"), [12, 64, 192, 144]);
-    // queue_depth alone, and not for posix.
+    // Only queue_depth, and not for posix.
     assert_eq!(counts("metadata"), [3, 1, 3, 3]);
 }
 
@@ -145,7 +145,7 @@ fn what_the_protocols_forbid_is_a_row_of_a_product() {
             "4.1 tcp",
         ]
     );
-    // They cost nothing.
+    // Impossible runs cost nothing.
     assert_eq!(estimate(&plan).trials, 3 * 5);
 }
 
@@ -188,14 +188,14 @@ fn a_target_says_how_it_is_spoken_to() {
         (NfsVersion::V4_1, XprtSec::Tls, 2)
     );
     assert_eq!(by_url, by_key);
-    // A workload wins over the target, and a flag over all.
+    // A workload takes precedence over the target, and a flag over both.
     let by_workload = nfs(&text("url = \"nfs://h/e?version=4.1\"", "nfsvers = 3\n"));
     assert_eq!(by_workload.version, NfsVersion::V3);
     let mut raw = RawPlan::parse(&text("url = \"nfs://h/e?version=4.1\"", ""), "p").unwrap();
     raw.apply(&Overrides::default().with(Setting::NfsVers, &["4.2"])).unwrap();
     let by_flag = Plan::resolve(&raw, &around()).unwrap();
     assert_eq!(by_flag.runs[0].nfs().version, NfsVersion::V4_2);
-    // v2 writes are always safe, and a stream repeats nothing: there is nothing to vary.
+    // v2 writes are always stable, and over TCP we retransmit nothing, so nothing can vary.
     let v2 = nfs_plan(
         "nfsvers = [2, 3]\nstable = [\"unstable\", \"file_sync\"]\ntimeo = [\"1s\", \"2s\"]",
     );
@@ -241,7 +241,7 @@ fn defaults_are_filled_in_by_workload_and_backend() {
         (metadata.files, metadata.file_size_bytes, metadata.io_size_bytes),
         (5000, 4096, 4096)
     );
-    // Transactions are made one after the other.
+    // Transactions run one after the other.
     let pool = wide_plan("", "kind = \"transactions\"").runs;
     assert!(pool.iter().any(|run| run.backend == BackendKind::Nfs));
     assert!(pool.iter().all(|run| run.queue_depth == 1));
@@ -335,7 +335,7 @@ fn the_estimate_counts_what_is_known() {
     assert_eq!((posix.bytes_written, posix.bytes_read, posix.ops), (2 << 20, 2 << 20, 4));
     // 2 x 2 MiB at 200 MB/s and 100 ms around it.
     assert_eq!(posix.duration_ms, 2 * 10 + 100);
-    // The null target takes part with its time alone.
+    // The null target only adds its time.
     assert_eq!(estimate.bytes_written, 3 * 5 * (2 << 20));
     assert_eq!(estimate.duration_ms, 5 * (100 + 3 * 120));
     let peaks: Vec<_> = estimate.targets.iter().map(|target| target.peak_bytes).collect();
@@ -362,7 +362,7 @@ fn the_estimate_of_a_timed_pass_keeps_both_assumed_rates() {
         let plan = wide_plan(&settings, "kind = \"mixed\"\nread_percent = 100");
         estimate(&plan).runs[1]
     };
-    // 10,000 ops of 4 KiB a second for 10 s are less than 200 MB/s; those of 4 MiB would be more.
+    // 10,000 ops of 4 KiB per second for 10 s are below 200 MB/s; those of 4 MiB would be above.
     assert_eq!(of_io_size("4KiB").bytes_read, 100_000 * 4096);
     let large = of_io_size("4MiB");
     assert!((1_900_000_000..=2_000_000_000).contains(&large.bytes_read), "{large:?}");
@@ -379,7 +379,7 @@ fn the_estimate_assumes_what_it_is_given_and_never_more_than_a_run_allows() {
         let plan = wide_plan(&format!("file_size = \"1MiB\"\n{factors}"), "kind = \"stream\"");
         estimate_at(&plan, &rates).runs[1].duration_ms
     };
-    // A MiB is written and read in a second each, with two seconds around.
+    // 1 MiB is written and read in a second each, plus two seconds per trial.
     assert_eq!(at(""), 2 * 1_000 + 2_000);
     assert_eq!(at("bandwidth = \"512KiB\""), 2 * 2_000 + 2_000);
     assert_eq!(at("bandwidth = \"2MiB\""), 2 * 1_000 + 2_000);
@@ -427,7 +427,7 @@ fn settings_multiply_only_where_they_count() {
         let target = "[[target]]\nname = \"d\"\npath = \"m\"\nbackend = [\"posix\", \"uring\"]\n";
         plan(&format!("name = \"t\"\n{target}[[workload]]\n{lines}")).unwrap().runs.len()
     };
-    // Each on two backends; block_size counts where a file is shared.
+    // Each on two backends; block_size matters if a file is shared.
     assert_eq!(
         runs(
             "kind = \"stream\"\nsharing = [\"own\", \"shared\"]\nblock_size = [\"1MiB\", \"2MiB\"]"
@@ -445,7 +445,7 @@ fn settings_multiply_only_where_they_count() {
     assert_eq!(runs("kind = \"mixed\"\nrate = [0, 100]\nthink_time = [\"0s\", \"1ms\"]"), 6);
     assert_eq!(runs("kind = \"metadata\"\ndepth = [0, 1]\nbranching = [2, 3]"), 6);
     assert_eq!(runs("kind = \"stream\"\ndata = [\"zeros\", \"random\"]\ncompress = [0, 50]"), 6);
-    // io_uring maps nothing.
+    // io_uring has no mmap.
     assert_eq!(runs("kind = \"stream\"\nmmap = [true, false]"), 3);
 }
 

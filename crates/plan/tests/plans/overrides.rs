@@ -1,4 +1,4 @@
-//! Flags win over the plan, and say their own name where they can't be used.
+//! Flags take precedence over the plan, and errors about them name the flag.
 
 use crate::common::around;
 use model::setting::{Setting, Value};
@@ -230,6 +230,6 @@ fn few_trials_win_over_the_interval_that_a_plan_aims_at() {
     assert_eq!((few.trials, few.repetition.until_permille, few.budget_ms), (3, 0, 70_000));
     let more = with("8", None).unwrap();
     assert_eq!((more.trials, more.repetition.until_permille), (8, 70));
-    // Both as flags contradict each other.
+    // Both flags at once contradict each other.
     assert!(with("3", Some("5%")).is_err());
 }

@@ -1,11 +1,12 @@
-//! Every bad plan is refused with one line that says where, what, the value and a hint.
+//! Every invalid plan is refused with one line that contains the place, the problem, the value and
+//! a hint.
 //!
-//! The cases stand in `refused.txt`; `{plain}` there are the targets without an address.
+//! The cases are in `refused.txt`; `{plain}` stands for the targets without an address.
 
 use crate::common::plan;
 use model::Target;
 
-/// Lists the targets without an address as the last of a list in a hint.
+/// Returns the targets without an address, formatted as the end of a list in a hint.
 fn plain_targets() -> String {
     let mut names = Vec::new();
     for target in Target::PLAIN {
@@ -15,30 +16,30 @@ fn plain_targets() -> String {
     format!("{} or {last}", names.join(", "))
 }
 
-/// Puts the lines of a case where its heading says, into a plan that is good without them.
+/// Inserts the lines of a case into an otherwise valid plan, in the section of its heading.
 fn whole_plan(heading: &str, lines: &str) -> String {
     let name = "name = \"t\"\n";
     let target = "[[target]]\nname = \"n\"\npath = \"m\"\nbackend = [\"posix\", \"uring\"]\n";
     match heading {
         "plan" => lines.to_owned(),
-        // The lines begin with the third.
+        // The case starts at line 3.
         "factors" => format!("{name}[factors]\n{lines}{target}[[workload]]\nkind = \"mixed\"\n"),
-        // The fourth.
+        // The case starts at line 4.
         "target" => {
             format!("{name}[[target]]\nname = \"n\"\n{lines}[[workload]]\nkind = \"stream\"\n")
         }
-        // The second.
+        // The case starts at line 2.
         "host" => format!(
             "{name}{lines}[[target]]\nname = \"n\"\nserver = \"s\"\n\
              [[workload]]\nkind = \"mixed\"\n"
         ),
-        // The eighth.
+        // The case starts at line 8.
         "lab" => format!(
             "{name}[[host]]\nname = \"s\"\nssh = \"root@s\"\n[[host]]\nname = \"c\"\naddress = \"c\"\n\
              {lines}\
              [[workload]]\nkind = \"mixed\"\n"
         ),
-        // The seventh.
+        // The case starts at line 7.
         "workload" => format!("{name}{target}[[workload]]\n{lines}"),
         other => panic!("no heading `{other}`"),
     }
@@ -102,9 +103,9 @@ fn a_set_that_the_server_can_not_hold_is_refused() {
              embedded = true\n[[workload]]\nkind = \"metadata\"\n{settings}"
         ))
     };
-    // 5000 B are held in 8 KiB, 1 B in 512 B, nothing in nothing; 640 B stand beside them.
+    // 5000 B take 8 KiB, 1 B takes 512 B, and an empty file nothing; each file takes 640 B more.
     for (size, held) in [(5_000, 8_192), (1, 512), (0, 0)] {
-        // Files get three quarters.
+        // Files have three quarters of the memory.
         let most = (6 << 20) / (held + 640);
         assert!(small(most, size).is_ok(), "{size}");
         let error = small(most + 1, size).unwrap_err().to_string();
