@@ -54,7 +54,7 @@ impl CampaignRunner<'_> {
         self.run_missing_or_end(store, id, standing)
     }
 
-    /// Makes what is missing of a campaign. One that ends with an error is interrupted.
+    /// Runs the missing trials of a campaign, and marks it as interrupted if that fails.
     fn run_missing_or_end(
         &mut self,
         store: &mut Store,
@@ -63,7 +63,7 @@ impl CampaignRunner<'_> {
     ) -> Result<CampaignState, ControllerError> {
         let made = self.run_missing(store, id, standing);
         if made.is_err() {
-            // Where this can't be stored, the lost lock says it.
+            // If this can't be stored, the released lock shows that the campaign was interrupted.
             let _ = store.finish(id, CampaignState::Interrupted);
         }
         made
@@ -93,10 +93,10 @@ impl CampaignRunner<'_> {
             }
             let (budget_ms, needed) = (self.plan.budget_ms, self.plan.trials_needed());
             let worked_ms = self.hosts.now_unix_ms().saturating_sub(begun_ms);
-            // With a budget that is spent, runs get what an interval needs and no more.
+            // Once the budget is spent, runs only get the trials needed for an interval.
             let is_spent = budget_ms > 0 && worked_ms >= budget_ms;
             let limit = if is_spent { needed.min(planned) } else { planned };
-            // Of those that an interval needs, as many are repeated as of those that are planned.
+            // At most half of them may be repeated, as for the planned trials.
             let repeats = judge::disturbed_trials(&so_far[run]).min(limit.div_ceil(2));
             if index >= limit + repeats {
                 continue;

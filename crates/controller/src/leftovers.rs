@@ -1,10 +1,10 @@
 //! Working directories that killed processes left behind, and the records by which they are found.
 //!
-//! Before anything is made at a target, a [`WorkRecord`] is written and synced beside the results
-//! file: the name of the campaign, its targets, and the hosts that work there. Its process keeps it
-//! locked and removes it at its end; kill -9 drops the lock and leaves the file. A record that
-//! no process holds therefore names what may still be there: `dfsbench clean` and `resume` remove
-//! it, and the next run on the same target says so.
+//! Before anything is created on a target, a [`WorkRecord`] is written and synced next to the
+//! results file. It contains the name of the campaign, its targets and the hosts that work there.
+//! The process keeps it locked and removes it when it ends; kill -9 releases the lock but leaves
+//! the file. So a record that no process has locked lists possible leftovers: `dfsbench clean` and
+//! `resume` remove them, and the next run on the same target warns about them.
 
 mod index;
 mod record_file;
@@ -21,10 +21,10 @@ use model::{RunSpec, Target};
 use index::IndexEntry;
 use record_file::{AbandonedRecord, RecordContent, Worked};
 
-/// A working directory could not be removed by this process.
+/// Whether this process failed to remove a working directory.
 static IS_ANY_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// Notes that a working directory could not be removed, so that the record is kept for `clean`.
+/// Records that a working directory could not be removed, so that the record is kept for `clean`.
 pub fn note_left() {
     IS_ANY_LEFT.store(true, Relaxed);
 }
@@ -39,24 +39,24 @@ pub struct UnwritableRecord {
     pub hint: &'static str,
 }
 
-/// The record of this process, until it is dropped.
+/// The record of this process, removed when it is dropped.
 #[derive(Debug)]
 pub struct WorkRecord {
     path: PathBuf,
     targets: Vec<Worked>,
     campaign: String,
-    /// Leads a later `clean` to the record.
+    /// Lets a later `clean` find the record.
     index: Option<IndexEntry>,
-    /// Locked; the lock ends when it is closed.
+    /// Locked until it is closed.
     _file: File,
 }
 
 impl WorkRecord {
-    /// Writes what a campaign is about to work on, and which stored one it resumes; `None` if it
-    /// leaves nothing behind.
+    /// Writes the targets that a campaign is about to work on, and which stored campaign it
+    /// resumes; `None` if it leaves nothing behind.
     ///
     /// # Errors
-    /// When no file can be made beside the results.
+    /// If no file can be created next to the results.
     pub fn begin(
         results: &Path,
         campaign: &str,
@@ -71,19 +71,19 @@ impl WorkRecord {
         Self::write(results, content_of(campaign, targets, resumes, now_unix_ms)).map(Some)
     }
 
-    /// Lets `dfsbench clean` find the record without the name of the results file, by an entry in
-    /// the folder for records of this user.
+    /// Adds an entry to this user's folder of records, so that `dfsbench clean` finds the record
+    /// without the name of the results file.
     #[must_use]
     pub fn with_index(mut self, results: &Path, records_dir: &Path) -> Self {
         self.index = IndexEntry::add(results, &self.campaign, records_dir);
         self
     }
 
-    /// Writes that a replay is about to make this directory at its target; the record is among
-    /// those of this user, since a replay keeps no results.
+    /// Records that a replay is about to create this directory on its target. The record is in this
+    /// user's folder, since a replay has no results file.
     ///
     /// # Errors
-    /// When no file can be made there.
+    /// If no file can be created there.
     pub fn of_replay(
         target: Target,
         directory: &str,
@@ -128,7 +128,7 @@ fn content_of(
     }
 }
 
-/// Advice where a replay can't keep its record.
+/// Advice if the record of a replay can't be written.
 const REPLAY_HINT: &str = "set XDG_STATE_HOME to a folder in which files can be made, or keep the \
                            tree: --tree";
 
@@ -136,15 +136,15 @@ fn unwritable(folder: &Path, error: &io::Error, hint: &'static str) -> Unwritabl
     UnwritableRecord { folder: folder.to_owned(), reason: error.to_string(), hint }
 }
 
-/// Returns where records of replays are kept, as beside a results file of that name.
+/// Returns the name of a results file next to which the records of replays are stored.
 fn replay_records(records_dir: &Path) -> PathBuf {
     records_dir.join("replay")
 }
 
 impl Drop for WorkRecord {
     fn drop(&mut self) {
-        // Directories that could not be removed are kept on record. Those of this host are looked
-        // for; of others it is known whether their removal failed.
+        // Directories that could not be removed stay on record. Local ones are checked for; for
+        // those on other hosts, we only know whether their removal failed.
         for worked in &self.targets {
             let is_left = match &worked.tree {
                 _ if !worked.is_here() => IS_ANY_LEFT.load(Relaxed),
@@ -162,14 +162,14 @@ impl Drop for WorkRecord {
     }
 }
 
-/// The outcome of a search for leftovers of killed processes.
+/// Outcome of a search for leftovers of killed processes.
 #[derive(Debug, Default)]
 pub struct Cleaned {
-    /// The removed leftovers, a line each.
+    /// Removed leftovers, one line each.
     pub removed: Vec<String>,
-    /// Records that still stand for something, or that are not acted on.
+    /// Records with leftovers that could not be removed, and records that were refused.
     pub unfinished: Vec<UnfinishedRecord>,
-    /// Records of other users, a line each.
+    /// Records of other users, one line each.
     pub foreign: Vec<String>,
 }
 
@@ -183,14 +183,14 @@ pub struct UnfinishedRecord {
 /// Why a record is kept.
 #[derive(Debug)]
 enum Unfinished {
-    /// It is not acted on, for this reason.
+    /// The record was not processed, for this reason.
     Refused(String),
-    /// These things are left.
+    /// These leftovers remain.
     Left(Vec<String>),
 }
 
 impl UnfinishedRecord {
-    /// Returns a line for each thing that is left.
+    /// Returns one line per leftover.
     pub fn lines(&self) -> Vec<String> {
         match &self.why {
             Unfinished::Refused(why) => vec![describe_refused(&self.path, why)],
@@ -198,10 +198,10 @@ impl UnfinishedRecord {
         }
     }
 
-    /// Removes the record, and returns a statement of what stays.
+    /// Removes the record, and returns a sentence about the leftovers that remain.
     ///
     /// # Errors
-    /// In a sentence.
+    /// If it can't be removed. The error is a complete sentence.
     pub fn forget(self) -> Result<String, String> {
         let shown = printable(&self.path.display().to_string());
         if let Err(error) = fs::remove_file(&self.path) {
@@ -220,8 +220,8 @@ fn describe_refused(path: &Path, why: &str) -> String {
     printable(&format!("{} is not followed: {why}", path.display()))
 }
 
-/// Removes what killed processes left that kept their results in one of these files, and what
-/// killed replays of this user left.
+/// Removes the leftovers of killed processes with one of these results files, and of this user's
+/// killed replays.
 pub fn clean(results_files: &[PathBuf], records_dir: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
     for results in results_files {
@@ -232,7 +232,7 @@ pub fn clean(results_files: &[PathBuf], records_dir: &Path) -> Cleaned {
     cleaned
 }
 
-/// Returns this results file and all others beside which campaigns of this user have records.
+/// Returns this results file and all others with records of this user's campaigns.
 pub fn results_files(named: &Path, records_dir: &Path) -> Vec<PathBuf> {
     let mut files = vec![std::path::absolute(named).unwrap_or_else(|_| named.to_owned())];
     files.extend(index::list(records_dir).into_iter().map(|entry| entry.results));
@@ -241,7 +241,7 @@ pub fn results_files(named: &Path, records_dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Removes what the records beside a file name.
+/// Removes the leftovers listed in the records next to a file.
 fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
     let found = record_file::find(results);
     for refused in found.refused {
@@ -257,7 +257,7 @@ fn clean_recorded(results: &Path, cleaned: &mut Cleaned) {
         for worked in &abandoned.content.targets {
             clean_target(worked, &abandoned, &mut cleaned.removed, &mut left);
         }
-        // It is kept for the next time if anything is left.
+        // If anything is left, the record is kept for the next attempt.
         if left.is_empty() {
             let _ = fs::remove_file(&abandoned.path);
         } else {
@@ -287,18 +287,18 @@ pub fn warnings(results: &Path, runs: &[RunSpec]) -> Vec<String> {
     warnings
 }
 
-/// Returns the targets of a campaign that was begun after this instant, killed, and never stored.
+/// Returns the targets of a campaign that started after this time, was killed and never stored.
 pub fn killed_unstored(results: &Path, since_unix_ms: u64) -> Option<String> {
     let mut contents: Vec<RecordContent> =
         record_file::find(results).abandoned.into_iter().map(|record| record.content).collect();
-    // A campaign that is stored begins after its record, and one that is resumed before.
+    // A stored campaign starts after its record was written, a resumed one before that.
     contents.retain(|record| record.resumes.is_none() && record.begun_unix_ms > since_unix_ms);
     let last = contents.iter().max_by_key(|record| record.begun_unix_ms)?;
     let names: Vec<String> = last.targets.iter().map(|worked| worked.target.to_string()).collect();
     Some(printable(&names.join(", ")))
 }
 
-/// Cleans one target; adds a line for what was removed, and for what is left.
+/// Cleans one target; adds a line for each thing removed or left.
 fn clean_target(
     worked: &Worked,
     record: &AbandonedRecord,
@@ -333,12 +333,12 @@ fn clean_target(
     }
 }
 
-/// Replaces control characters, which a forged record could send to a terminal.
+/// Replaces control characters, which a forged record could otherwise send to a terminal.
 fn printable(text: &str) -> String {
     text.replace(char::is_control, "\u{fffd}")
 }
 
-/// Lists the targets that outlive this process, each once. What hosts are set up with is in their
+/// Returns the targets that outlive this process, without duplicates. The setup of hosts has its
 /// own undo logs.
 fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
     let mut targets: Vec<Worked> = Vec::new();
@@ -358,7 +358,7 @@ fn targets_of(runs: &[RunSpec]) -> Vec<Worked> {
     targets
 }
 
-/// Says whether a directory of this host holds a working directory of a campaign.
+/// Returns true if a local directory contains a working directory of a campaign.
 fn holds_some(target: &Target, campaign: &str) -> bool {
     let begin = model::work::directory_name(campaign, "");
     for path in target.paths() {

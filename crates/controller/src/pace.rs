@@ -1,9 +1,9 @@
-//! The pace of a plan's runs: what a probe found, or an earlier campaign of the same targets.
+//! The pace of a plan's runs, from a probe or from an earlier campaign on the same targets.
 //!
-//! [`probe_plan`] makes small trials of the plan's own runs, as the campaign would make them, and
-//! keeps none of their results (`--probe`). Runs that do the same share a probe. [`of_campaign`]
-//! uses the trials of a campaign (`--assume-pace`), where a trial lasts until the next one begins,
-//! so that the set-up of hosts is part of it.
+//! [`probe_plan`] makes small trials of the plan's own runs, the way the campaign would, and
+//! discards their results (`--probe`). Runs that do the same share a probe. [`of_campaign`] uses
+//! the trials of a campaign (`--assume-pace`). There, a trial lasts until the next one begins, so
+//! that its time includes the setup of hosts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,36 +14,36 @@ use plan::{Pace, Plan, ProbeTrial, TimedRates, can_be_reduced, reduced, work_of}
 
 use crate::{CampaignRunner, ControllerError};
 
-/// The time for the probes of all runs together.
+/// Time for the probes of all runs together.
 const ALL_NS: u64 = 10_000_000_000;
 
-/// The most kinds of run that are probed; others share the probe of the run most like them.
+/// Maximum number of kinds of run to probe; the others use the probe of the most similar run.
 const PROBES_MAX: usize = 10;
 
-/// The work of the first trial of a probe: a MiB, or some hundred names.
+/// Work of the first trial of a probe: 1 MiB, or a few hundred files.
 const FIRST_WORK: u64 = 1 << 20;
 
-/// A trial that takes so long tells enough.
+/// A trial that takes this long is sufficient.
 const ENOUGH_NS: u64 = 1_000_000_000;
 
-/// How many times as much the next trial of a probe does, at least and at most.
+/// Minimum and maximum growth of the work from one trial of a probe to the next.
 const GROWTH: (u64, u64) = (2, 64);
 
-/// Findings of a probe or of an earlier campaign.
+/// The result of a probe, or of looking at an earlier campaign.
 pub struct Probed {
-    /// The pace of each run of the plan, where one was found.
+    /// The pace of each run of the plan, if known.
     pub paces: Vec<Option<Pace>>,
-    /// The figures of each kind of run, a line each.
+    /// Measured values of each kind of run, one line each.
     pub lines: Vec<String>,
-    /// Source of them, such as `probed for 9 s`.
+    /// Their source, such as `probed for 9 s`.
     pub basis: String,
 }
 
 /// Probes of the runs of a plan.
 pub struct PlanProbe {
-    /// The pace of each run of the plan, where one was found.
+    /// The pace of each run of the plan, if known.
     pub paces: Vec<Option<Pace>>,
-    /// A probe of each kind of run.
+    /// One probe per kind of run.
     pub probes: Vec<RunProbe>,
     pub took_ns: u64,
 }
@@ -58,7 +58,7 @@ pub struct RunProbe {
 }
 
 impl RunProbe {
-    /// Returns the pace by the trials that were done.
+    /// Returns the pace from the trials made so far.
     pub fn pace(&self) -> Option<Pace> {
         Pace::of(&self.trials)
     }
@@ -78,7 +78,7 @@ pub fn probe_plan(
     let kinds = kinds_of(&plan.runs);
     let mut probes = Vec::with_capacity(kinds.len());
     for (number, run) in kinds.iter().enumerate() {
-        // What a probe leaves of its time is for those that follow.
+        // Time that one probe does not use is available to the next ones.
         let left_ns = ALL_NS.saturating_sub(now_ns() - begun_ns) / (kinds.len() - number) as u64;
         probes.push(probe_run(runner, *run, left_ns, now_ns)?);
     }
@@ -97,7 +97,7 @@ pub fn probe_plan(
     Ok(PlanProbe { paces, probes, took_ns: now_ns() - begun_ns })
 }
 
-/// Makes trials of a run, each with more work, until one takes long enough to tell.
+/// Makes trials of a run with growing work until one takes long enough.
 fn probe_run(
     runner: &mut CampaignRunner<'_>,
     number: usize,
@@ -122,8 +122,8 @@ fn probe_run(
         let ProbeTrial { work: done, took_ns, .. } = found;
         trials.push(found);
         let left_ns = time_ns.saturating_sub(now_ns() - begun_ns);
-        // The next trial is to take a part of the time that is left; of twice the work at least,
-        // or it would tell little more.
+        // The next trial should use part of the remaining time, but have at least twice the work;
+        // otherwise it would add little information.
         let growth = (left_ns / 3 / took_ns.max(1)).min(GROWTH.1);
         let is_enough = done >= whole || took_ns >= ENOUGH_NS;
         if is_enough || growth < GROWTH.0 || runner.stop.load(Relaxed) {
@@ -133,11 +133,11 @@ fn probe_run(
     }
 }
 
-/// Finds the pace of a plan's runs in an earlier campaign: that of the run most like each. A trial
-/// lasts until the next one begins, the set-up of hosts between them included.
+/// Takes the pace of each run from the most similar run of an earlier campaign. A trial lasts until
+/// the next one begins, including the setup of hosts in between.
 ///
 /// # Errors
-/// When the campaign has no two trials, or none of a run like one of the plan.
+/// If the campaign has fewer than two trials, or none of a run similar to one of the plan.
 pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, ControllerError> {
     let took_ns = trial_times(earlier);
     let mut found: Vec<(&RunSpec, Pace)> = Vec::new();
@@ -181,8 +181,8 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Controller
     Ok(Probed { paces, lines: Vec::new(), basis })
 }
 
-/// Chooses runs of which each does something else: first those that differ in target, backend and
-/// workload, then those that differ in anything that counts.
+/// Selects runs that differ: first in target, backend and workload, then in any setting that
+/// counts.
 fn kinds_of(runs: &[RunSpec]) -> Vec<usize> {
     let mut kinds: Vec<usize> = Vec::new();
     for least in [likeness_of_kind(), likeness_of_kind() + MINOR] {
@@ -198,8 +198,8 @@ fn kinds_of(runs: &[RunSpec]) -> Vec<usize> {
     kinds
 }
 
-/// The time from the begin of each trial to that of the next one, in nanoseconds, by position; the
-/// last trial has none.
+/// Returns the time from the start of each trial to the start of the next one, in nanoseconds, by
+/// position; the last trial has none.
 fn trial_times(campaign: &Campaign) -> BTreeMap<u32, u64> {
     let mut begins: Vec<(u64, u32)> = Vec::new();
     for run in &campaign.runs {
@@ -216,7 +216,7 @@ fn trial_times(campaign: &Campaign) -> BTreeMap<u32, u64> {
     times
 }
 
-/// A trial of a campaign, or several as one: what they did and how long it took on average.
+/// Returns the mean of several trials as one trial.
 fn mean(trials: &[ProbeTrial]) -> Vec<ProbeTrial> {
     let Some(first) = trials.first() else { return Vec::new() };
     let count = trials.len() as u64;
@@ -234,7 +234,7 @@ fn mean(trials: &[ProbeTrial]) -> Vec<ProbeTrial> {
     vec![sum]
 }
 
-/// Says what a trial of a run did, and how long that took without the passes that end by time.
+/// Returns the work of a trial and its duration without passes that have a time limit.
 fn measured(run: &RunSpec, trial: &Trial, all_ns: u64) -> ProbeTrial {
     let (mut timed_ns, mut timed_ops, mut timed_bytes, mut passes_ns) = (0, 0, 0, 0);
     for pass in &trial.passes {
@@ -262,16 +262,17 @@ fn per_second(amount: u64, time_ns: u64) -> u64 {
     }
 }
 
-/// Settings of a run beside target, backend and workload by which runs are distinguished.
+/// Number of settings, apart from target, backend and workload, that distinguish runs.
 const MINOR: u32 = 6;
 
-/// How alike runs of one kind are, whatever else they do.
+/// The similarity of two runs of one kind, whatever else differs.
 const fn likeness_of_kind() -> u32 {
     3 * (MINOR + 1)
 }
 
-/// Counts what two runs have in common; target, workload and backend weigh more than all others.
-/// 0 where the targets or the workloads differ: a probe of one says nothing of the other.
+/// Counts what two runs have in common; target, workload and backend weigh more than all other
+/// settings. Returns 0 if target or workload differ, since the pace of one run then means nothing
+/// for the other.
 fn likeness(one: &RunSpec, other: &RunSpec) -> u32 {
     if one.target_name != other.target_name || one.workload != other.workload {
         return 0;
@@ -279,8 +280,8 @@ fn likeness(one: &RunSpec, other: &RunSpec) -> u32 {
     2 * (MINOR + 1) + settings_alike(one, other)
 }
 
-/// The same where another target of hosts that are set up counts, too, and less than the same one:
-/// what is around a trial is set up by like steps.
+/// Like [`likeness`], but also accepts a different target on hosts that are set up, with a lower
+/// weight: the steps around its trials are similar.
 fn likeness_of_hosts(one: &RunSpec, other: &RunSpec) -> u32 {
     match likeness(one, other) {
         0 if one.workload != other.workload || one.lab.is_none() || other.lab.is_none() => 0,

@@ -1,8 +1,8 @@
 //! A soak: a steady load for hours, every byte verified, with planned disturbances.
 //!
-//! A soak is an ordinary plan of one run whose trials are its segments, so that stopping, resuming,
-//! watching and storing are those of every campaign. What a soak adds to the run is put on by
-//! [`apply`], when it starts and when it is resumed.
+//! A soak is an ordinary plan of one run whose trials are its segments, so stopping, resuming,
+//! watching and storing work as for any campaign. [`apply`] adds the soak's properties to the run,
+//! both at the start and when it is resumed.
 
 mod disturbances;
 mod lease;
@@ -19,10 +19,10 @@ pub use disturbances::{PlannedDisturbances, take_timed_faults};
 pub use lease::fits_job;
 pub use settings::{SoakRequest, check, read_soak};
 
-/// Makes the runs of a plan those of a soak.
+/// Turns the runs of a plan into those of a soak.
 ///
 /// # Errors
-/// When the plan has not exactly one run, or one that can't be soaked.
+/// If the plan does not have exactly one run, or that run is not suitable for a soak.
 pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), ControllerError> {
     let [run] = plan.runs.as_mut_slice() else {
         let what = format!("a soak is one run, and this plan makes {}", plan.runs.len());
@@ -35,21 +35,21 @@ pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), ControllerError> {
     }
     run.passes = vec![Pass::Mix, Pass::Read];
     run.soak = Some(Box::new(soak.clone()));
-    // Where every write is safe there is nothing to commit.
+    // If every write is stable, there is nothing to commit.
     if run.answers_safe()
         && let Some(soak) = &mut run.soak
     {
         soak.commit_every_ops = 0;
     }
     plan.disturbances.clone_from(&soak.disturbances);
-    // Each segment is a trial, in the order of time: what one wrote the next ones find.
+    // Each segment is a trial. They run in order, since each one reads the data of earlier ones.
     plan.trials = soak.segments() as u32;
     plan.order = Order::Sequential;
     Ok(())
 }
 
-/// The defaults of a soak where neither plan nor flags say: small enough for a laptop, loaded
-/// enough to be seen, patient enough for a server that comes back.
+/// Defaults of a soak, unless the plan or flags say otherwise: small enough for a laptop, enough
+/// load to see effects, and timeouts that let a server come back.
 const DEFAULTS: [(Setting, &str); 9] = [
     (Setting::Rate, "500"),
     (Setting::Arrivals, "constant"),
@@ -62,7 +62,7 @@ const DEFAULTS: [(Setting, &str); 9] = [
     (Setting::Timeout, "1min"),
 ];
 
-/// Says whether the plan, or a flag, asks for as much load as the server takes.
+/// Returns true if the plan or a flag requests as much load as the server takes.
 fn is_closed_loop(raw: &RawPlan) -> bool {
     match raw.factors.get(Setting::Rate) {
         Some(levels) => levels.iter().all(|level| level.value == Value::Number(0)),
@@ -70,7 +70,8 @@ fn is_closed_loop(raw: &RawPlan) -> bool {
     }
 }
 
-/// Above this duration intervals are seconds, so that a day's timeline has 86,400 points.
+/// Above this duration, intervals are one second long, so that the timeline of a day has 86,400
+/// points.
 const FINE_MS_MAX: u64 = 600_000;
 
 /// Adds the defaults of a soak to a plan.
@@ -89,7 +90,7 @@ pub fn add_defaults(raw: &mut RawPlan, soak: &Soak) -> Result<(), PlanError> {
         if raw.factors.get(setting).is_some() || in_workloads {
             continue;
         }
-        // Who offers no rate has no arrivals.
+        // Without an offered rate there are no arrivals.
         if setting == Setting::Arrivals && is_closed_loop(raw) {
             continue;
         }
@@ -99,7 +100,7 @@ pub fn add_defaults(raw: &mut RawPlan, soak: &Soak) -> Result<(), PlanError> {
     raw.apply(&flags)
 }
 
-/// Writes a time as people read it.
+/// Formats a time for people.
 pub fn format_ms(ms: u64) -> String {
     Nanos(ms.saturating_mul(1_000_000)).to_string()
 }

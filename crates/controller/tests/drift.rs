@@ -1,4 +1,5 @@
-//! A machine that slows down while a campaign runs: who sees it, and whom the order blames for it.
+//! A machine that slows down during a campaign: who detects it, and which run gets the blame under
+//! each order.
 
 #[path = "../../agent/tests/agent_thread/mod.rs"]
 mod agent_thread;
@@ -64,7 +65,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
          kind = \"mixed\"\nread_percent = 100\nfile_size = \"64KiB\"\nops = 8\nqueue_depth = 1\n"
     ));
     let serving = RefCell::new(Some(first));
-    // Between two trials, as a server that ages.
+    // The server ages between two trials.
     let mut observe = |event: Event<'_>| {
         if matches!(event, Event::TrialEnded { .. })
             && let Some(time_ns) = times_ns.next()
@@ -94,8 +95,8 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
 
 #[test]
 fn detects_aging_server() {
-    // A machine that is busy anyway may let a trial be slower than the one after it, or five trials
-    // fall in order: by chance, and not each time.
+    // On a busy machine, a trial may by chance be slower than the next one, or five trials may
+    // happen to be in order, but not every time.
     let aging = || drift([1, 6, 12, 24, 48].map(|ms| ms * 1_000_000));
     let stated = (0..10).find_map(|_| aging()).expect("drift");
     assert!(stated.starts_with("5 trials fall by "), "{stated}");

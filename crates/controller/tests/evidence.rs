@@ -1,4 +1,4 @@
-//! Every caveat that has a limit carries the number that decided: found, limit, unit and source.
+//! Every caveat with a limit contains the number that raised it: value, limit, unit and source.
 //!
 //! Each code is planted with the smallest numbers that raise it. The match over all codes has no
 //! other arm, so that a new code needs its plant here.
@@ -125,7 +125,7 @@ fn trial(index: usize, pass: PassResult) -> Trial {
     }
 }
 
-/// A mix whose rate rises from second to second.
+/// A mix whose rate increases every second.
 fn rising() -> Run {
     let mut pass = result(Pass::Mix, OpKind::Read, 5_000);
     for (number, ops) in [600, 800, 1_000, 1_200, 1_400].into_iter().enumerate() {
@@ -158,7 +158,7 @@ fn judged(code: CaveatCode, run: &Run, pass: Pass) -> Option<Evidence> {
     judged.caveats.into_iter().find(|caveat| caveat.code == code).and_then(|caveat| caveat.data)
 }
 
-/// Plants a code, and returns the data of its evidence.
+/// Raises a caveat, and returns the data of its evidence.
 fn plant(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::Accounting
@@ -208,7 +208,7 @@ fn plant(code: CaveatCode) -> Option<Evidence> {
     }
 }
 
-/// Plants what shows in the outcome of ops, and in what was sent again.
+/// Raises a caveat that shows in the outcome of ops or in retransmissions.
 fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::Accounting => {
@@ -308,7 +308,7 @@ fn plant_figure(code: CaveatCode) -> Option<Evidence> {
     }
 }
 
-/// Plants what only several hosts, or a server, show.
+/// Raises a caveat that needs several hosts or a server.
 fn plant_host(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::Straggler => {
@@ -339,13 +339,13 @@ fn plant_host(code: CaveatCode) -> Option<Evidence> {
             let results = Path::new("/srv/r.db");
             data_of(code, results_on_target::caveat(results, &mount("ext4"), 65_536, &reads()))
         }
-        // Only a server with sessions raises it: `agent/tests/caveats/causes.rs` looks at its data.
+        // Only raised by servers with sessions; `agent/tests/caveats/causes.rs` checks its data.
         CaveatCode::SlotsLimited => Some(Evidence::counts(4, 8, "slots", "CREATE_SESSION")),
         _ => None,
     }
 }
 
-/// Plants what only the trials of a run together show.
+/// Raises a caveat that needs several trials of a run.
 fn plant_run(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::NotSteady => judged(code, &rising(), Pass::Mix),

@@ -1,4 +1,4 @@
-//! The controller's walk over a scripted agent: order, failures, interruption, what is stored.
+//! The controller with a scripted agent: order of trials, failures, interruptions, stored results.
 
 mod campaign;
 
@@ -18,7 +18,7 @@ use model::{
 use plan::Plan;
 use results::Store;
 
-/// Answers each order by a function of (number of the trial, order).
+/// Answers each order with a function of (number of the trial, order).
 struct Scripted<F> {
     script: F,
     trials: usize,
@@ -80,7 +80,7 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
 
 /// Returns the agent of this process, and no other hosts.
 fn only_here<'a>(agent: &'a mut dyn Transport, clock: &'a dyn LocalClock) -> Hosts<'a> {
-    // A closure that captures nothing takes no memory to leak.
+    // A closure without captures takes no memory to leak.
     let launch = Box::leak(Box::new(|hosts: &[&Host]| -> Vec<Launched> {
         hosts.iter().map(|_| Err(gone())).collect()
     }));
@@ -88,7 +88,7 @@ fn only_here<'a>(agent: &'a mut dyn Transport, clock: &'a dyn LocalClock) -> Hos
     Hosts::new(launch, clock, opening).with_local_agent(agent)
 }
 
-/// A clock that stands still.
+/// A clock that never advances.
 fn stopped_clock() -> ClockReading {
     ClockReading { mono_ns: 0, wall_ns: 7_000_000 }
 }
@@ -112,7 +112,7 @@ fn plan(text: &str) -> Plan {
     campaign::plan(&format!("{head}{text}"))
 }
 
-/// A runner of a plan's trials that nobody observes.
+/// A runner of a plan's trials without an observer.
 fn runner<'a>(
     plan: &'a Plan,
     agent: &'a mut dyn Transport,
@@ -133,7 +133,7 @@ fn walked(
     let mut events = Vec::new();
     let mut observe = |event: Event<'_>| {
         events.push(match event {
-            // The directory of each trial; that of the preflight has no other event.
+            // The directory of each trial; the preflight's has no other event.
             Event::DirectoryBegun { .. } | Event::DirectoryEnded { .. } => return,
             Event::TrialBegun { position, .. } => format!("trial {position}"),
             Event::PassBegun(pass) => pass.name().to_owned(),
@@ -150,8 +150,8 @@ fn walked(
     (campaign, events)
 }
 
-/// Goes on with a stored campaign over an agent that does what it is reported, and returns what is
-/// stored then, with the number of trials that were made.
+/// Resumes a stored campaign with an agent that follows orders, and returns what is then stored,
+/// with the number of new trials.
 fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
     let mut store = Store::open_or_create(&folder.join("r.db")).unwrap();
     let mut agent = Scripted::new(|_, _: &Order| None);
@@ -282,7 +282,7 @@ fn stops_run_with_narrow_interval() {
     assert_eq!(campaign.state, CampaignState::Complete);
 }
 
-/// A second of writes, of which the hypervisor took some thousandths.
+/// A second of writes, of which the hypervisor stole some thousandths.
 fn stolen(pass: Pass, bytes: u64, steal: u64) -> PassResult {
     let mut result = PassResult { window_ns: 1_000_000_000, ..empty(pass) };
     result.kinds = vec![written(bytes)];
@@ -291,7 +291,7 @@ fn stolen(pass: Pass, bytes: u64, steal: u64) -> PassResult {
     result
 }
 
-/// Walks a run of ten planned trials, of which `steal` is taken in thousandths from each.
+/// Runs ten planned trials; `steal` is the stolen share of each, in thousandths.
 fn walked_with_steal(
     head: &str,
     mut pass: impl FnMut(usize) -> (u64, u64),
@@ -317,26 +317,26 @@ fn walked_with_steal(
 fn disturbed_trials_are_repeated() {
     for seed in 0..20 {
         let mut random = SplitMix64::new(seed);
-        // Four of the first ten trials, and one in eight of those in their place.
+        // Four of the first ten trials, and one in eight of their replacements.
         let mut disturbed = vec![false; 10];
         while disturbed.iter().filter(|it| **it).count() < 4 {
             disturbed[(random.next() % 10) as usize] = true;
         }
         disturbed.extend([(); 5].map(|()| random.next().is_multiple_of(8)));
         let (campaign, judged) = walked_with_steal("", |trial| {
-            // The rate of a disturbed trial suffers; the rule doesn't look at it.
+            // The rate of a disturbed trial suffers, but the rule ignores it.
             let steal = if disturbed[trial - 1] { 300 } else { random.next() % 50 };
             ((1 << 30) * (1_000 - steal) / 1_000, steal)
         });
         let made = campaign.runs[0].trials.len();
         let planted = disturbed[..made].iter().filter(|it| **it).count();
         assert_eq!(judged.set_aside.len(), planted, "seed {seed}");
-        // As many are repeated as were disturbed, and half of those planned at most.
+        // Each disturbed trial is repeated, up to half of the planned number.
         assert_eq!(made, 10 + planted.min(5), "seed {seed}");
         let rate = judged.rate.unwrap();
         assert_eq!(rate.n, made - planted);
         assert!(rate.min > 0.94 * f64::from(1 << 30), "seed {seed}: {rate:?}");
-        // All are kept in the file, with what was measured.
+        // The file keeps all of them with their results.
         let stored = campaign.runs[0].trials.iter().map(|trial| {
             let found = &trial.passes[0].scope.interference;
             found.get(InterferenceSource::Steal).unwrap() == 300
@@ -356,11 +356,11 @@ fn repeats_only_rare_disturbances() {
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
     let codes: Vec<_> = judged.caveats.iter().map(|caveat| caveat.code).collect();
     assert_eq!(codes, [CaveatCode::Interference]);
-    // A plan that lets all count.
+    // A plan that counts all trials.
     let some = |trial: usize| (1 << 30, if trial.is_multiple_of(3) { 300 } else { 0 });
     let (campaign, judged) = walked_with_steal("interference = \"keep\"\n", some);
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (10, 10));
-    // With `until` its number of trials is the limit.
+    // With `until`, its number of trials is the limit.
     let (campaign, judged) = walked_with_steal("until = \"50%\"\n", some);
     assert_eq!((campaign.runs[0].trials.len(), judged.trials_used), (7, 5));
 }
@@ -415,7 +415,7 @@ fn notes_results_on_target() {
     let (evidence, bytes) = &notes[0];
     assert!(evidence.contains("r.db and its journal are on the same "), "{evidence}");
     assert!(evidence.ends_with(" % of the 1 MiB that the pass moved"), "{evidence}");
-    // The schema and the head of the campaign; later each trial that was stored before.
+    // The schema and the campaign's header; later, each previously stored trial.
     assert!(*bytes > 4096.0, "{evidence}");
     assert!(notes.is_sorted_by(|(_, one), (_, other)| one < other), "{notes:?}");
 }
@@ -509,7 +509,7 @@ fn keeps_trials_of_dead_agent() {
     }
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n");
-    // One whole trial of two passes is ten orders.
+    // A complete trial with two passes takes ten orders.
     let mut agent = Mortal(Scripted::new(|_, _: &Order| None), 13);
     let hosts = only_here(&mut agent, &stopped_clock);
     let never = AtomicBool::new(false);
@@ -529,7 +529,7 @@ fn keeps_minimum_trials_after_budget() {
          path = \"/d\"\n[[workload]]\nkind = \"stream\"\n",
     );
     let mut agent = Scripted::new(|_, _: &Order| None);
-    // Each reading of the clock is a minute after the last one.
+    // Each reading of the clock is one minute after the previous one.
     let now_ns = AtomicU64::new(0);
     let clock = || ClockReading { mono_ns: 0, wall_ns: now_ns.fetch_add(60_000_000_000, Relaxed) };
     let never = AtomicBool::new(false);

@@ -1,8 +1,8 @@
-//! Settings of a run: what each is called, holds and means, and which runs depend on it.
+//! Settings of a run: names, values, meanings, and which runs depend on them.
 //!
-//! [`Setting`] is the one list of them, made from the rows of `setting/table.rs`; plan reader,
-//! flags, help, tables, exports and `--where` ask it. `setting/shown.rs` lists the settings of a
-//! run for people and programs.
+//! [`Setting`] is the only list of settings, generated from the rows of `setting/table.rs`. The
+//! plan parser, flags, help, tables, exports and `--where` all use it. `setting/shown.rs` lists the
+//! settings of a run for people and programs.
 
 mod applies;
 mod field;
@@ -23,7 +23,7 @@ use row::Row;
 
 pub use table::Setting;
 
-/// The table as a static, so that a row is a reference into it.
+/// The table as a static, so that rows can be referenced.
 static ROWS: [Row; table::ROWS.len()] = table::ROWS;
 
 /// The type of a setting's value.
@@ -51,11 +51,11 @@ pub enum Kind {
     Flag,
     /// One of [`Setting::words`].
     Word,
-    /// The name of a mix of `workload::opmix`.
+    /// Name of a mix of `workload::opmix`.
     Mix,
-    /// Names of passes with `+` between them, or `usual`.
+    /// Names of passes joined by `+`, or `usual`.
     Passes,
-    /// A name that is known elsewhere.
+    /// A name with a meaning outside dfsbench, such as a cipher.
     Text,
     /// Several words, such as options; see [`Setting::separator`].
     Words,
@@ -64,52 +64,54 @@ pub enum Kind {
 /// The subject of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// The kind of work, its concurrency and its data files.
+    /// The workload, its concurrency and its data files.
     Work,
-    /// Files and directories by name.
+    /// Files and directories of metadata workloads.
     Names,
-    /// When ops are scheduled, and what bounds a pass.
+    /// When ops are scheduled, and when a pass ends.
     Load,
-    /// The written data, and its durability.
+    /// Contents of written data, and its durability.
     Data,
-    /// How NFS is spoken.
+    /// NFS version, transport and protocol options.
     Nfs,
-    /// How hosts are set up.
+    /// The setup of hosts.
     Lab,
 }
 
 /// One level of a setting, within its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// In bytes, pieces, percent or units of time, rate and frequency, as [`Setting::kind`] says.
+    /// A number of bytes, items or percent, or of the unit of time, rate or frequency of
+    /// [`Setting::kind`].
     Number(u64),
     /// Yes or no.
     Flag(bool),
     /// One of [`Setting::words`].
     Word(&'static str),
-    /// Passes in their order; empty for the usual ones.
+    /// Passes in their order; empty for the default passes.
     Passes(Vec<Pass>),
-    /// A name that is known elsewhere.
+    /// A name with a meaning outside dfsbench.
     Text(String),
-    /// Several words in their order; none where there are none.
+    /// Words in their order; may be empty.
     Words(Vec<String>),
-    /// Left to the server or the host: see [`Setting::open`].
+    /// The server or the host decides: see [`Setting::open`].
     Open,
 }
 
-/// Legal values of a number, both ends included.
+/// Legal values of a number, including both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The smallest value.
     pub min: u64,
     /// The largest value.
     pub max: u64,
-    /// Why it ends there; the hint for those who want more.
+    /// The reason for the limits, shown as a hint for values outside.
     pub reason: &'static str,
 }
 
 impl Setting {
-    /// Those that may also stand in an address or a `[[target]]`: how the server is spoken to.
+    /// Settings of how to speak to a server, which are also allowed in an address or a
+    /// `[[target]]`.
     pub const OF_TARGETS: [Self; 8] = [
         Self::NfsVers,
         Self::Proto,
@@ -125,17 +127,16 @@ impl Setting {
         &ROWS[self as usize]
     }
 
-    /// Returns the key in a plan.
     pub fn key(self) -> &'static str {
         self.row().key
     }
 
-    /// Finds a setting by its key.
+    /// Finds a setting by key.
     pub fn from_key(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|setting| setting.key() == key)
     }
 
-    /// Returns the flag of the command line: the key with dashes.
+    /// Returns the command-line flag: the key with dashes.
     pub fn flag(self) -> &'static str {
         static FLAGS: LazyLock<Vec<String>> = LazyLock::new(|| {
             ROWS.iter().map(|row| format!("--{}", row.key.replace('_', "-"))).collect()
@@ -143,22 +144,22 @@ impl Setting {
         &FLAGS[self as usize]
     }
 
-    /// Returns what it holds.
+    /// Returns the type of its values.
     pub fn kind(self) -> Kind {
         self.row().kind
     }
 
-    /// Returns what it is about.
+    /// Returns its subject.
     pub fn family(self) -> Family {
         self.row().family
     }
 
-    /// Returns the unit of its number; empty where it has none.
+    /// Returns the unit of its number; empty if it has none.
     pub fn unit(self) -> &'static str {
         self.row().unit
     }
 
-    /// Says what it does, for people.
+    /// Returns its description for people.
     pub fn meaning(self) -> &'static str {
         self.row().meaning.trim()
     }
@@ -168,25 +169,24 @@ impl Setting {
         self.row().range
     }
 
-    /// Returns the words that it may be; none where it holds no word.
+    /// Returns the legal words; empty if its values are not words.
     pub fn words(self) -> &'static [&'static str] {
         self.row().words
     }
 
-    /// Returns the word for a level that is left to the server, or as a host has it.
+    /// Returns the word for a value that the server or the host decides.
     pub fn open(self) -> Option<&'static str> {
         self.row().open
     }
 
-    /// Returns what stands between the words of one level of [`Kind::Words`].
+    /// Returns the separator of the words in a level of [`Kind::Words`].
     pub fn separator(self) -> char {
         self.row().separator
     }
 
-    /// Returns its default where that depends on no other setting.
+    /// Returns its default if that depends on no other setting.
     pub fn default_level(self) -> Option<Value> {
-        // A stated default wins; without one and without a rule it is what the field holds when
-        // nothing was put into it.
+        // Without a stated default and a rule, the default is the initial value of the field.
         match self.row().default {
             Some(stated) => Some(stated.value()),
             None if self.row().default_rule.is_empty() => Some(self.unset()),
@@ -199,18 +199,18 @@ impl Setting {
         Some(self.row().default_rule).filter(|rule| !rule.is_empty())
     }
 
-    /// Says whether it is one of [`Self::OF_TARGETS`].
+    /// Returns true if it is one of [`Self::OF_TARGETS`].
     pub fn is_of_targets(self) -> bool {
         self.row().of_targets
     }
 
-    /// Says whether some runs of this workload depend on it.
+    /// Returns true if some runs of this workload depend on it.
     pub fn has_workload(self, workload: Workload) -> bool {
         self.row().workloads.contains(&workload)
     }
 
-    /// Returns the setting that holds the same for other workloads: the number and the size of
-    /// files go by two names each.
+    /// Returns the equivalent setting for other workloads: the number and size of files have two
+    /// names each.
     pub fn counterpart(self) -> Option<Self> {
         match self {
             Self::Files => Some(Self::SmallFiles),
@@ -221,25 +221,25 @@ impl Setting {
         }
     }
 
-    /// Says whether a run depends on it; only the settings before it need be known. What does not
-    /// apply never multiplies runs, is not shown, and keeps its one value.
+    /// Returns true if a run depends on it, given the earlier settings. A setting that does not
+    /// apply never multiplies runs, is not shown, and keeps its fixed value.
     pub fn applies(self, run: &RunSpec) -> bool {
         let row = self.row();
         self.has_workload(run.workload) && self.suits_backend(run) && (row.when)(run)
     }
 
-    /// Says whether the way ops are executed leaves a choice to settings of this family.
+    /// Returns true if the run's backend has a use for settings of this family.
     fn suits_backend(self, run: &RunSpec) -> bool {
         match self.family() {
             Family::Work | Family::Names | Family::Load => true,
             Family::Data => run.backend.can(Ability::MoveData),
             Family::Lab => run.lab.is_some(),
-            // Our own client: all of them, where there is anything to speak with.
+            // Our own client supports all of them, as long as it speaks NFS.
             Family::Nfs if run.backend.can(Ability::SpeakNfs) => {
                 let is_served = run.lab.as_deref().is_none_or(LabSpec::is_served);
                 is_served && !run.workload.is_external()
             }
-            // The kernel mounts with those settings that mount options exist for.
+            // Kernel mounts support the settings that have a mount option.
             Family::Nfs => {
                 let mounts_nfs = run.lab.as_deref().is_some_and(LabSpec::mounts_nfs);
                 run.backend.can(Ability::MakeSystemCalls) && self.is_of_targets() && mounts_nfs
@@ -247,7 +247,7 @@ impl Setting {
         }
     }
 
-    /// Reads its level in a run.
+    /// Returns its level in a run.
     pub fn get(self, run: &RunSpec) -> Value {
         match self.row().place {
             Place::Run(get, _) => get(run).value(),
@@ -256,12 +256,12 @@ impl Setting {
         }
     }
 
-    /// Writes a level into a run; returns false, with the run unchanged or its old level lost,
-    /// where the level is of another kind or the run has no such part.
+    /// Sets a level in a run. Returns false if the level is of the wrong kind or the run has no
+    /// such part; the run may then have lost its old level.
     #[must_use]
     pub fn put(self, run: &mut RunSpec, value: Value) -> bool {
-        // What NFS is spoken by decides where its settings are: in the target where our client
-        // speaks it, in the mount where a kernel does.
+        // NFS settings are stored in the target if our client speaks NFS, and in the mount if the
+        // kernel does.
         let field: &mut dyn Field = match (self.row().place, &mut run.target, &mut run.lab) {
             (Place::Run(_, get), ..) => get(run),
             (Place::Lab(_, get), _, Some(lab)) => get(lab),
@@ -272,7 +272,7 @@ impl Setting {
         field.put(value)
     }
 
-    /// Writes a level into settings of NFS; returns false where it is none of them, or of another
+    /// Sets a level in NFS settings; returns false if it is not an NFS setting, or of the wrong
     /// kind.
     #[must_use]
     pub fn put_nfs(self, nfs: &mut NfsSettings, value: Value) -> bool {
@@ -280,17 +280,17 @@ impl Setting {
         get(nfs).put(value)
     }
 
-    /// Reads its level where it was never set.
+    /// Returns its level in a run where it was never set.
     pub fn unset(self) -> Value {
         self.get(&PLAIN_RUN)
     }
 }
 
-/// Hosts that nothing is done to.
+/// Hosts to which nothing is done.
 static PLAIN_LAB: LazyLock<LabSpec> =
     LazyLock::new(|| LabSpec::new(Host::here(""), Host::here("")));
 
-/// A run with every setting as plain as can be.
+/// A run in which every setting has its initial value.
 static PLAIN_RUN: LazyLock<RunSpec> = LazyLock::new(|| RunSpec {
     target: Target::Nfs(NfsTarget::new("", "")),
     ..RunSpec::null(Workload::Stream)

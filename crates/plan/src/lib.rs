@@ -1,13 +1,14 @@
 //! Plans: TOML -> [`RawPlan`] -> [`Plan`] -> matrix -> runs.
 //!
-//! Pure: the text, the flags, the seed and everything else that is not in the plan come in as
-//! arguments, and nothing here reads a clock, a file or the environment. Three layers, each using
-//! itself and those before it, without circles: `syntax` (what a plan says, with lines), `parse`
-//! (from text and flags to that, and back) and `resolve` ([`Plan`], with nothing left open). What
-//! can be wrong with a plan is one [`PlanError`].
+//! Pure: the text, the flags, the seed and everything else from outside the plan come in as
+//! arguments; nothing here reads a clock, a file or the environment. There are three layers, each
+//! using only itself and the ones before it: `syntax` (what was written, with its line), `parse`
+//! (from text and flags to syntax, and back) and `resolve` ([`Plan`], with every default filled
+//! in). All problems with a plan are reported as a [`PlanError`].
 //!
-//! The way: [`RawPlan::parse`] or [`RawPlan::for_target`], then [`RawPlan::apply`] for flags, then
-//! [`Plan::resolve`]; then [`Plan::order`], [`estimate`](estimate()) and [`Plan::to_toml`].
+//! The usual sequence of calls: [`RawPlan::parse`] or [`RawPlan::for_target`], [`RawPlan::apply`]
+//! for flags, [`Plan::resolve`], then [`Plan::order`], [`estimate`](estimate()) and
+//! [`Plan::to_toml`].
 
 #![warn(unreachable_pub)]
 
@@ -15,7 +16,7 @@ mod parse;
 mod resolve;
 mod syntax;
 
-/// Planned faults of the in-memory server: what they are, and how they are read.
+/// Faults that the in-memory server can be told to make: their kinds, and how they are parsed.
 pub mod fault {
     pub use crate::parse::fault::{check_faults, parse_fault};
     pub use crate::syntax::fault::*;

@@ -1,7 +1,7 @@
-//! The second layer: from a plan's text and the flags to what they say, and back to text.
+//! The second layer: parses a plan's text and flags into `syntax`, and writes syntax back as text.
 //!
-//! Every form that is read here is written here. It uses `syntax` and knows nothing of runs: a
-//! value alone is judged, how values go together is left to `resolve`.
+//! Every form that is read here is also written here. The layer depends on `syntax` only and has no
+//! notion of runs: it checks single values, and leaves their combinations to `resolve`.
 
 pub(crate) mod address;
 pub(crate) mod conclusion;

@@ -1,7 +1,8 @@
-//! The third layer: from what was written to what is meant, with nothing left open.
+//! The third layer: turns what was written into a complete plan.
 //!
-//! Fills in defaults and surroundings, multiplies the matrix, refuses what does not go together,
-//! and writes a whole plan. It uses `syntax` and `parse`, and neither of them uses it.
+//! Fills in defaults and surroundings, multiplies the matrix, refuses combinations that make no
+//! sense, and writes a complete plan as text. It uses `syntax` and `parse`; neither of them uses
+//! it.
 
 pub(crate) mod checks;
 pub(crate) mod defaults;
@@ -36,12 +37,12 @@ use surroundings::Surroundings;
 impl Plan {
     /// Fills in every default and makes the runs.
     ///
-    /// Everything that a plan leaves to its surroundings comes in as [`Surroundings`]; two calls
-    /// with the same arguments give equal plans.
+    /// Everything that a plan leaves to its surroundings comes from [`Surroundings`]; two calls
+    /// with the same arguments return equal plans.
     ///
     /// # Errors
-    /// When settings don't go together, or a workload names a target that isn't there; the error
-    /// names the line or the flag that must change.
+    /// If settings don't go together, or a workload names an unknown target. The error refers to
+    /// the line or flag that must change.
     pub fn resolve(raw: &RawPlan, around: &Surroundings) -> Result<Self, PlanError> {
         resolve_all(raw, around).map_err(|error| error.in_source(&raw.source_name))
     }
@@ -62,7 +63,7 @@ fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Plan, PlanError> 
     Ok(Plan { quiet_ms, runs, without_effect, thinned, ..plan })
 }
 
-/// Refuses a plan that names a file whose text is not known yet.
+/// Refuses a plan that refers to a file that has not been read yet.
 fn check_files_are_read(raw: &RawPlan) -> Result<(), PlanError> {
     for workload in &raw.workloads {
         if let Some(path) = &workload.mix_from {
@@ -85,7 +86,7 @@ fn check_files_are_read(raw: &RawPlan) -> Result<(), PlanError> {
 /// Refuses what leaves no usable trials: too few trials for the discard policy, or for the interval
 /// of `until`.
 fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
-    // The number of trials is the first to change.
+    // Blame the number of trials first.
     let place_of = |other: Place| raw.trials.map_or(other, |trials| trials.place);
     if let Some(Located { value: discard, place }) = raw.discard
         && discard != Discard::None
@@ -107,7 +108,7 @@ fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Refuses a plan that shall be fair to all contenders and isn't, with all that differs.
+/// Refuses a plan that must treat all contenders alike and doesn't, with a list of the differences.
 fn check_fairness(fair: Option<Located<Fairness>>, runs: &[RunSpec]) -> Result<(), PlanError> {
     let Some(Located { value: Fairness::Strict, place }) = fair else { return Ok(()) };
     let differences = differences(runs);
@@ -128,7 +129,7 @@ fn check_fairness(fair: Option<Located<Fairness>>, runs: &[RunSpec]) -> Result<(
     Err(Fault::new(what).hint(hint).of_key("fair", place))
 }
 
-/// Refuses directories that neither a plan nor a results file could name.
+/// Refuses directories whose path cannot be written in a plan or a results file.
 fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
     for run in runs {
         for path in run.target.paths() {

@@ -1,7 +1,7 @@
-//! The first layer: what a plan or a command line says, with nothing filled in.
+//! The first layer: the contents of a plan or a command line, without defaults.
 //!
-//! Types of what was written, each value with its place, and the small helpers that all layers
-//! use. Nothing here reads a text or knows what a default is; it uses no other layer.
+//! Contains the types for values as written, each with its place, and small helpers for all layers.
+//! Nothing here parses text or applies defaults, and it uses no other layer.
 
 pub(crate) mod address;
 pub(crate) mod error;

@@ -1,7 +1,7 @@
-//! Advice about a caveat is accepted by the plan reader for the run that the caveat is about.
+//! Plans accept the advice given with a caveat.
 //!
-//! Every flag that an advice names is set for a run of each workload, on each kind of target, and
-//! the plan is resolved again: it must be accepted, and the run must depend on it.
+//! Every flag mentioned by an advice is set for a run of each workload on each kind of target, and
+//! the plan is resolved again: it must be accepted, and the run must depend on the flag.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ fn around() -> Surroundings {
     Surroundings { temp_dir: PathBuf::from("/tmp"), uid: 0, gid: 0, seed: 1, job: None }
 }
 
-/// Resolves a workload as it is by default on a target, with some flags.
+/// Resolves a workload with its defaults and some flags on a target.
 fn resolve(target: &TargetArg, workload: Workload, flags: &Overrides) -> Result<Plan, PlanError> {
     let mut raw = RawPlan::for_target(target.clone());
     let named = Overrides { workload: vec![workload.name().to_owned()], ..flags.clone() };
@@ -22,7 +22,7 @@ fn resolve(target: &TargetArg, workload: Workload, flags: &Overrides) -> Result<
     Plan::resolve(&raw, &around())
 }
 
-/// Words of a text that are flags, each with the word behind it.
+/// Returns the flags in a text, each with the word after it.
 fn flags_of(text: &str) -> Vec<(String, String)> {
     let mut flags = Vec::new();
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -35,18 +35,18 @@ fn flags_of(text: &str) -> Vec<(String, String)> {
     flags
 }
 
-/// Flags of a campaign that any run takes.
+/// Flags of a campaign, which fit any run.
 const OF_CAMPAIGNS: [(&str, &str); 3] =
     [("trials", "5"), ("discard", "cached"), ("backend", "posix")];
 
 /// Returns true if a code can be raised in a run at all.
 fn can_be_raised(code: CaveatCode, run: &RunSpec) -> bool {
     match code {
-        // Our workers are watched; those of other programs are not.
+        // Only our own workers are watched, not those of external programs.
         CaveatCode::Stalled => !run.workload.is_external(),
         CaveatCode::BackendFallback => run.target.is_local() && !run.workload.is_external(),
         CaveatCode::SlotsLimited | CaveatCode::MayBeServerCached => run.target.nfs().is_some(),
-        // Only hosts that are set up show what a server's disk does.
+        // The disk of a server is only visible on hosts that we set up.
         CaveatCode::ServerCached => run.lab.is_some(),
         _ => true,
     }

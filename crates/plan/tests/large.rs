@@ -1,4 +1,4 @@
-//! Plans of many lines are read in a time that grows with their length, and not with its square.
+//! Parsing a long plan takes time proportional to its length, not to its square.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! The layers of this crate: `syntax`, then `parse`, then `resolve`.
 //!
-//! Reads the sources: a layer may name itself and those before it, and the modules within it must
-//! form no circle. Tests at the end of a file may use whatever they need.
+//! Checks the sources: a layer may only refer to itself and earlier layers, and the modules within
+//! a layer must not form a cycle. Tests at the end of a file may use anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,10 +9,10 @@ use std::path::Path;
 
 const LAYERS: [&str; 3] = ["syntax", "parse", "resolve"];
 
-/// For each module, as `layer::module`, the other modules that it names.
+/// For each module, as `layer::module`, the other modules that it refers to.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// Lists the modules that a source names by their path from the crate's root.
+/// Returns the modules that a source refers to by their path from the crate root.
 fn named_modules(source: &str) -> BTreeSet<String> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -59,7 +59,7 @@ fn read_edges() -> Edges {
     edges
 }
 
-/// Removes modules that name none of those left, until there is none such: circles remain.
+/// Removes modules that refer to none of the remaining ones, repeatedly: only cycles remain.
 fn keep_circles(mut edges: Edges) -> Edges {
     loop {
         let left: BTreeSet<String> = edges.keys().cloned().collect();

@@ -1,4 +1,4 @@
-//! The page of the reference is what the reader obeys.
+//! The reference page is up to date with the parser.
 
 #[test]
 fn keeps_reference_page_current() {

@@ -166,9 +166,9 @@ pub(crate) fn mean_size(settings: &Transactions) -> u64 {
     least.midpoint(u64::from(settings.size_max_bytes).max(least))
 }
 
-/// Returns about how many bytes so many ops read and write: half of them are reads and appends,
-/// half create and remove files. An append fills half of the room below the largest size, and files
-/// grow by that until they are removed.
+/// Estimates the bytes read and written by `ops` ops: half of them are reads and appends, half
+/// create and remove files. An append fills half of the room below the maximum size, and files grow
+/// by that until they are removed.
 pub(crate) fn mean_bytes(settings: &Transactions, ops: u64) -> MovedBytes {
     let size = mean_size(settings);
     let appended = u64::from(settings.size_max_bytes).saturating_sub(size) / 2;

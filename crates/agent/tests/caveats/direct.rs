@@ -1,4 +1,4 @@
-//! Caveats about `O_DIRECT` that a file system does not carry out, and about programs on mounts.
+//! Caveats about `O_DIRECT` that a file system ignores, and about programs on mounts.
 
 use agent::caveats::{RESIDENT_SHARE_MAX, RunCounts, about_direct, about_run};
 use engine::RunReads;
@@ -22,8 +22,8 @@ fn direct_spec(path: &std::path::Path) -> RunSpec {
     RunSpec { direct: true, file_size_bytes: 4 << 20, ..stream(path) }
 }
 
-/// Linux opens files of tmpfs with `O_DIRECT` from 6.6 on, and goes through the page cache; older
-/// kernels refuse to open them.
+/// From Linux 6.6 on, files on tmpfs can be opened with `O_DIRECT`, but go through the page cache;
+/// older kernels refuse to open them.
 #[test]
 fn reports_direct_io_on_tmpfs() {
     let memory = tempfile::tempdir_in("/dev/shm").unwrap();

@@ -47,7 +47,7 @@ fn raises_caveat_for_uneven_workers() {
     for (common_window_ns, expected) in [(890_000_000, true), (910_000_000, false)] {
         let result = PassResult { common_window_ns, ..result() };
         assert_eq!(raises_code(&spec, &result, CaveatCode::Unsynchronised), expected);
-        // Who has no file is not late.
+        // A worker without files can't be late.
         let idle = RunSpec { workers: 4, files: 1, ..spec.clone() };
         let sequential = PassResult { pass: Pass::Write, ..result.clone() };
         assert!(!raises_code(&idle, &sequential, CaveatCode::Unsynchronised));
@@ -103,7 +103,7 @@ fn raises_caveat_for_unmet_load() {
         let result = done(Pass::Mix, &[(OpKind::Read, ops)]);
         has(&caveats::about_load(spec, &result), CaveatCode::BelowOffered)
     };
-    // 95 % less three standard deviations of 100 ops.
+    // 95 % minus three standard deviations of 100 ops.
     assert!(below(&spec, 9_190) && !below(&spec, 9_210));
     spec.load.arrivals = Arrivals::Constant;
     assert!(below(&spec, 9_490) && !below(&spec, 9_500));
@@ -119,7 +119,7 @@ fn raises_caveat_for_wrong_shares() {
         let result = done(pass, &[(OpKind::Read, reads), (OpKind::Lookup, lookups)]);
         has(&caveats::about_load(spec, &result), CaveatCode::MixShares)
     };
-    // Of a million ops chance moves 0.15 points.
+    // With a million ops, chance accounts for 0.15 points.
     assert!(off(&spec, Pass::OpMix, 517_000, 483_000));
     assert!(!off(&spec, Pass::OpMix, 516_000, 484_000));
     // 15 of a hundred, compared with which 10 are nothing.

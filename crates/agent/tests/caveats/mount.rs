@@ -1,4 +1,4 @@
-//! Caveats about mounts of the kernel's NFS client, from counters as it keeps them.
+//! Caveats about mounts of the kernel's NFS client, raised by its counters.
 
 use agent::caveats::{
     IN_FLIGHT_MAX, SEGMENTS_AGAIN_MAX, about_mount, about_segments, about_server_cache,
@@ -12,7 +12,7 @@ use model::{
     Proto, RunSpec, Target, Telemetry, Workload,
 };
 
-/// Counters of the mount, and by how much they have risen.
+/// Counters of the mount, with their increases.
 pub fn telemetry(counters: &[(&str, u64)]) -> Telemetry {
     counted("nfs./mnt.", counters)
 }
@@ -146,7 +146,7 @@ fn segments_arrived(spec: &RunSpec, sent: u64, again: u64, twice: u64) -> Option
 #[test]
 fn reports_tcp_retransmits() {
     let [served, _] = served_and_local();
-    // What a shaped link did to a run that nothing was stated of.
+    // Counts of a run over a shaped link that had no caveat before.
     let reported = segments(&served, 1_200_000, 115_191).expect("tcp-retransmits");
     assert!(reported.starts_with("115191 of 1200000 segments "), "{reported}");
     assert!(
@@ -159,10 +159,10 @@ fn reports_tcp_retransmits() {
 #[test]
 fn ignores_foreign_tcp_retransmits() {
     let [served, local] = served_and_local();
-    // A few by chance, or a share that costs nothing.
+    // A few by chance, or a share without cost.
     assert_eq!(segments(&served, 10_000, SEGMENTS_AGAIN_MAX), None);
     assert_eq!(segments(&served, 1_200_000, 1_200), None);
-    // Tail probes on a loopback (66 of 4,264 were seen), all of which arrived twice.
+    // Tail loss probes on loopback (66 of 4,264 were observed), all of which arrived twice.
     assert!(segments_arrived(&served, 4_264, 66, 0).is_some());
     assert_eq!(segments_arrived(&served, 4_264, 66, 66), None);
     // A client that does not use TCP is not slowed down by it.
@@ -172,7 +172,7 @@ fn ignores_foreign_tcp_retransmits() {
     assert_eq!(segments(&over_udp, 1_200_000, 115_191), None);
 }
 
-/// Returns the evidence of a pass over connections of our own, while the host sent a lot again.
+/// Returns the evidence of a pass over our own connections while the host retransmitted a lot.
 fn own_segments(spec: &RunSpec, tcp: TcpCounters) -> Option<String> {
     let metric = |name: &str, risen: u64| Metric {
         name: name.to_owned(),
@@ -223,7 +223,7 @@ fn does_not_blame_own_connections() {
     let by_chance =
         TcpCounters { segments_sent: 10_000, segments_retransmitted: SEGMENTS_AGAIN_MAX, ..clean };
     assert_eq!(own_segments(&served, by_chance), None);
-    // Without a connection that was counted there are the host's counters only.
+    // Without counters of a connection, only those of the host are available.
     let uncounted = TcpCounters { connections: 0, uncounted: 1, ..clean };
     assert!(own_segments(&served, uncounted).unwrap().contains("all connections of this host"));
 }
@@ -287,7 +287,7 @@ fn notes_possible_server_cache() {
         read_back(&reported, 1).unwrap(),
         "64 MiB of files, and the server has 65 MiB of memory"
     );
-    // A server on this host has the memory of this host.
+    // A server on this host shares its memory.
     let mut here = reported;
     here.server_memory_bytes = 0;
     here.target = Target::Nfs(NfsTarget::new("127.0.0.1", "/export"));
@@ -302,7 +302,7 @@ fn trusts_server_with_small_memory() {
     let mut here = served.clone();
     here.target = Target::Nfs(NfsTarget::new("127.0.0.1", "/export"));
     assert_eq!(read_back(&here, 64), None);
-    // A directory is not on a server, and our own server keeps all in memory by design.
+    // A local directory has no server, and our own server keeps all data in memory by design.
     assert_eq!(read_back(&local, 1_000), None);
     let mut embedded = served;
     embedded.target.nfs_mut().unwrap().embedded = true;

@@ -1,4 +1,4 @@
-//! Two campaigns in one target: each names the other, and leftovers name nobody.
+//! Two campaigns on one target: each reports the other, and leftovers are not reported.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn detects_campaigns_in_same_directory() {
     let [mut one, mut other] = [DrivenAgent::new(), DrivenAgent::new()];
     one.begin_of("one", &spec);
     other.begin_of("other", &spec);
-    // Neither has made a pass since, and each has its working directory open.
+    // Neither has run a pass since, but both have their working directories open.
     let stated = neighbors(&mut one).expect("concurrent-campaign");
     assert!(stated.contains("/.dfsbench-other-") && stated.contains("(flock)"), "{stated}");
     let stated = neighbors(&mut other).expect("concurrent-campaign");
@@ -47,7 +47,7 @@ fn detects_campaigns_on_same_export() {
     let stated = neighbors(&mut one).expect("concurrent-campaign");
     assert!(stated.contains("/.dfsbench-other-"), "{stated}");
     assert!(stated.ends_with("it was made meanwhile"), "{stated}");
-    // The first one has shown that it lives before and after its pass.
+    // The first one shows activity before and after its pass.
     let stated = neighbors(&mut other).expect("concurrent-campaign");
     assert!(stated.contains("/.dfsbench-one-"), "{stated}");
     assert!(stated.ends_with("it was changed meanwhile"), "{stated}");

@@ -1,5 +1,5 @@
-//! Causes planted in what was offered and written: a server that is slower than the load, one that
-//! refuses a kind of op, data that shrinks.
+//! Causes planted in load and data: a server slower than the load, one that refuses a kind of op,
+//! and data that shrinks.
 
 use model::{Arrivals, Caveat, CaveatCode, Fill, Load, OpKind, Pass, RunSpec, Workload};
 use nfs_proto::nfs3::{Procedure, Status};
@@ -48,13 +48,13 @@ fn reports_server_slower_than_offered() {
         let spec = RunSpec { duration_ms: 300, ..mix(nfs(server), 100, load) };
         stated(&spec, Pass::Mix, CaveatCode::BelowOffered)
     };
-    // One call at a time, each of which takes 10 ms: a hundred a second at most.
+    // One call at a time, 10 ms each: at most a hundred per second.
     let below = offered(&slow(10_000_000)).expect("below-offered");
     assert!(below.contains(" op/s were answered of "), "{below}");
     let percent = below.split_once('(').unwrap().1.split_once(" %)").unwrap().0;
     assert!(percent.parse::<u32>().unwrap() <= 11, "{below}");
     assert!(below.contains(" not at all: they stand among the response times"), "{below}");
-    // A machine that is busy anyway may not let a fast server be fast, either.
+    // On a busy machine, even a fast server may not be fast each time.
     let fast = server(ServerConfig::default());
     assert!((0..20).any(|_| offered(&fast).is_none()), "{:?}", offered(&fast));
 }
@@ -99,7 +99,7 @@ fn counts_failed_ops_as_answered() {
         let caveats = agent.run(Pass::Mix).result.caveats;
         caveats.into_iter().map(|caveat| caveat.code).collect::<Vec<_>>()
     };
-    // A machine that is busy anyway may not send all of them in time.
+    // On a busy machine, not all of them may be sent in time.
     let kept = (0..20).map(|_| codes()).find(|all| !all.contains(&CaveatCode::BelowOffered));
     assert!(kept.expect("answered in time").contains(&CaveatCode::Errors));
 }

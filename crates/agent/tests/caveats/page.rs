@@ -1,4 +1,5 @@
-//! The page on caveats says of each code what the code says; the design page lists its tests.
+//! Checks that the page on caveats matches the codes, and that the design page lists existing
+//! tests.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use model::{CaveatCode, Severity};
 const PAGE: &str = include_str!("../../../../docs/caveats.md");
 const TESTS: &str = include_str!("../../../../docs/design/caveats.md");
 
-/// Returns the cells of the line for a code, which must be as many as the page's table has.
+/// Returns the cells of a code's line, which must match the columns of the table.
 fn line<const CELLS: usize>(page: &'static str, code: CaveatCode) -> [&'static str; CELLS] {
     let start = format!("| `{code}` |");
     let line = page.lines().find(|line| line.starts_with(&start));

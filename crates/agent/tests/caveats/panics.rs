@@ -11,7 +11,7 @@ use model::{Pass, RunSpec, Workload};
 
 use crate::driven_agent::{DrivenAgent, stream};
 
-/// A clock that panics at the last of so many looks of a thread whose name begins so.
+/// A clock that panics at the nth reading by a thread whose name has this prefix.
 struct Trap {
     system: SystemClock,
     thread: &'static str,
@@ -77,7 +77,7 @@ fn stops_pass_after_worker_panic() {
         agent.end();
         let left = std::fs::read_dir(directory.path()).unwrap().count();
         assert_eq!(left, 0, "the working directory is removed");
-        // The next trial is as good as any.
+        // The next trial works as usual.
         let spec = RunSpec { duration_ms: 50, ..spec };
         agent.begin(&spec);
         assert_eq!(agent.run(Pass::Mix).broken, None);
@@ -88,7 +88,7 @@ fn stops_pass_after_worker_panic() {
 #[test]
 fn survives_panicking_order() {
     let directory = tempfile::tempdir().unwrap();
-    // The thread that reads telemetry has no name of ours, and is joined by the agent's.
+    // The thread that reads telemetry has no name of ours; the agent's thread joins it.
     let mut agent = DrivenAgent::on(Trap::for_thread("agent-of-test", 40));
     let spec = RunSpec { duration_ms: 3_600_000, ..endless(directory.path()) };
     agent.begin(&spec);

@@ -1,7 +1,7 @@
-//! Lost segments that cost time although they are few, by counters on both sides of the bounds.
+//! A few lost segments that cost time, raised by counters on both sides of the limits.
 //!
-//! The counters and times are those of four seconds of reads and writes of 4 KiB at depth 1, over a
-//! network that drops 1 of 128 packets: 620 ops a second instead of 35,000.
+//! Counters and times are those of four seconds of 4 KiB reads and writes at depth 1, over a
+//! network that drops 1 of 128 packets: 620 ops per second instead of 35,000.
 
 use agent::caveats::{LOST_MIN, about_segments};
 use engine::backend::TcpCounters;
@@ -74,7 +74,7 @@ fn names_costly_rare_losses() {
 
 #[test]
 fn losses_of_the_server_are_named() {
-    // The end of an answer that is sent again arrives before the rest of it.
+    // The retransmitted end of an answer arrives before the rest of it.
     assert!(check(&timed_out(), own(0, 0, 18)).is_some());
     assert!(check(&timed_out(), own(0, 0, TIMEOUTS_MIN)).is_some());
     assert!(check(&timed_out(), own(0, 0, TIMEOUTS_MIN - 1)).is_none());
@@ -87,7 +87,7 @@ fn losses_of_the_server_are_named() {
 
 #[test]
 fn ignores_reordered_loopback_segments() {
-    // A stream of 64 MiB to a server on this host, as it was counted.
+    // A stream of 64 MiB to a server on this host, as measured.
     let stream = pass(40, &[(5 * MS, 25)]);
     let swapped = TcpCounters { segments_sent: 366, ..own(0, 0, 19) };
     assert!(check(&stream, swapped).is_none());
@@ -96,9 +96,9 @@ fn ignores_reordered_loopback_segments() {
 
 #[test]
 fn ignores_cheap_losses() {
-    // TCP made them good at once.
+    // TCP recovered immediately.
     assert!(check(&pass(100_000, &[(900 * US, 60)]), own(60, 0, 60)).is_none());
-    // Timeouts within a twentieth of the time.
+    // Timeouts take less than a twentieth of the time.
     let long = pass(1_000_000, &[(205 * MS, 6)]);
     assert!(check(&long, own(6, 0, 0)).is_none());
     assert!(check(&long, own(0, 6, 6)).is_none());
@@ -111,11 +111,11 @@ fn ignores_slow_ops_without_losses() {
     let stalled = pass(100_000, &[(30 * MS, 60), (1_800 * MS, 8)]);
     assert!(check(&stalled, own(0, 66, 0)).is_none());
     assert!(check(&stalled, own(0, 66, TIMEOUTS_MIN - 1)).is_none());
-    // A slow disk behind loopback, of which some ops take as long as a timeout.
+    // A slow disk behind loopback; some ops take as long as a timeout.
     let disk = pass(10_000, &[(80 * MS, 40), (120 * MS, 60), (205 * MS, 40), (400 * MS, 20)]);
     assert!(check(&disk, own(0, 227, 5)).is_none());
     assert!(check(&disk, own(20, 0, 0)).is_some());
-    // A server that takes that long for everything.
+    // A server that takes that long for every op.
     let slow = pass(0, &[(205 * MS, 20)]);
     assert!(check(&slow, own(20, 0, 0)).is_none());
 }
@@ -144,12 +144,12 @@ fn blames_foreign_losses_only_for_timeouts() {
 
 #[test]
 fn blames_loss_for_ops_in_flight() {
-    // Eight ops at a time, of which each loss holds all: four losses explain 32 ops.
+    // Eight ops in flight, all delayed by each loss: four losses explain 32 ops.
     let mut result = pass(100_000, &[(205 * MS, 32)]);
     result.window_ns /= 8;
     let caveat = check(&result, own(4, 0, 0)).unwrap();
     assert!(caveat.evidence.contains("; 32 ops waited 6."), "{}", caveat.evidence);
-    // Over eight connections, each of those has one.
+    // With eight connections, each loss only delays one op.
     let tcp = TcpCounters { connections: 8, ..own(4, 0, 0) };
     let caveat = check(&result, tcp).unwrap();
     assert!(caveat.evidence.contains("; 4 ops waited 8"), "{}", caveat.evidence);

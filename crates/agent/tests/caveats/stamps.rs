@@ -1,4 +1,5 @@
-//! Data that changed behind the backend's back is found, named by file and byte, and invalid.
+//! Data that changed without the backend's knowledge is reported with file and offset, and is
+//! invalid.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
@@ -154,7 +155,7 @@ fn other_workloads_find_what_they_wrote() {
     }
 }
 
-/// A mix of reads and writes of few blocks, which many ops in flight share.
+/// A mix of reads and writes on a few blocks, shared by many ops in flight.
 fn contended(spec: RunSpec) -> RunSpec {
     let load = Load { ops_max: 6_000, ..Load::default() };
     RunSpec {
@@ -232,7 +233,7 @@ fn accepts_writes_of_other_agent() {
     }
 }
 
-/// Flips a bit in the memory of our server, as another client.
+/// Flips a bit in the memory of our server, acting as another client.
 fn flip_over_nfs(server: &Server, work: &str, at: u64) {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     let port = Some(server.address().port());

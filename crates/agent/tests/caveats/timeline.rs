@@ -20,7 +20,7 @@ use crate::figures::result;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A mix of small reads for a time; its pace is that of the load, on a server that could do more.
+/// A mix of small reads with a time limit; the load sets its pace, and the server could do more.
 fn mix(on: RunSpec, duration_ms: u64, load: Load) -> RunSpec {
     RunSpec {
         workload: Workload::Mixed,
@@ -33,7 +33,7 @@ fn mix(on: RunSpec, duration_ms: u64, load: Load) -> RunSpec {
     }
 }
 
-/// Waits until a pass reads: its preparations write.
+/// Waits until a pass reads, after its preparations have written.
 fn await_reads(server: &Server) {
     let reads = || server.counters().payload_read_bytes > 0;
     let waited = (0..12_000).any(|_| {
@@ -88,7 +88,7 @@ fn reports_stalled_server() {
     let longest = found.scope.stalls.unwrap().longest;
     assert!((SECOND..5 * SECOND / 2).contains(&longest.lasts_ns), "{longest:?}");
     assert!(longest.at_ns < 4 * SECOND, "{longest:?}");
-    // What was done is in the samples, and nowhere twice.
+    // The samples contain all ops exactly once.
     assert_eq!(found.samples.iter().map(|sample| sample.ops).sum::<u64>(), found.ops());
     assert!(found.samples.len() >= 6, "{:?}", found.samples);
     let judged = judged(&spec, found);
@@ -140,13 +140,13 @@ fn is_unsteady_beyond(burst_bytes: u64) -> bool {
 
 #[test]
 fn reports_burst_credits_as_unsteady() {
-    // The credit is for three seconds of some nine.
+    // The credit lasts for three of about nine seconds.
     assert!(is_unsteady_beyond(12_000_000));
 }
 
 #[test]
 fn accepts_writes_within_burst_credits() {
-    // A machine that is busy anyway may not keep an even pace each time.
+    // On a busy machine, the pace may not be even each time.
     assert!((0..5).any(|_| !is_unsteady_beyond(1 << 30)));
 }
 
@@ -170,7 +170,7 @@ fn estimates_open_loop_from_closed() {
         ..FaultPlan::default()
     };
     let config = ServerConfig { faults, ..ServerConfig::default() };
-    // A machine that is busy anyway stalls both, at times of its own.
+    // A busy machine stalls both, at different times.
     assert!((0..5).any(|_| estimate_is_near_the_planted_value(&config)));
 }
 
@@ -189,17 +189,17 @@ fn estimate_is_near_the_planted_value(config: &ServerConfig) -> bool {
     let estimated = estimate.quantile(0.95) as f64;
     let served = closed.service_time.quantile(0.95) as f64;
     assert!(open.estimated_response_time.is_none());
-    // What is served hides the cross-check.
+    // The server's own time hides the cross-check.
     (0.6..1.5).contains(&(estimated / cross_check)) && served < cross_check / 3.0
 }
 
 #[test]
 fn excludes_lagging_worker_from_window() {
-    // In memory, where a sync takes no time.
+    // In memory, since a sync takes no time there.
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut spec = RunSpec { workers: 2, files: 3, ..stream(directory.path()) };
     spec.file_size_bytes = 4 << 20;
-    // Each worker may move 8 MiB a second: one is done after half a second, the other after one.
+    // Each worker may move 8 MiB per second: one finishes after half a second, the other after one.
     spec.load.bytes_per_s = 16 << 20;
     let mut agent = DrivenAgent::new();
     agent.begin(&spec);
@@ -267,7 +267,7 @@ fn processors_that_others_take_are_missed() {
             .unwrap_or_else(|| panic!("{target}: {caveats:?}"));
         let begins = "workers were runnable but not running ";
         assert!(stated.starts_with(begins), "{target}: {stated}");
-        // It names who had them; on a busy machine those are not our own.
+        // Names the other programs; on a busy machine those may not be ours.
         assert!(stated.contains(" other processes ") && stated.contains(" % ("), "{stated}");
         assert!(stated.contains("(/proc/stat)"), "{stated}");
         assert!(evidence(&caveats, CaveatCode::ClientSaturated).is_none(), "{caveats:?}");
@@ -341,7 +341,7 @@ fn ignores_slewed_clock() {
     assert_eq!(about_calendar(second + 128_000_000, SECOND), None);
     assert!(about_calendar(second + 130_000_000, SECOND).is_some());
     assert!(about_calendar(second - 130_000_000, SECOND).is_some());
-    // 500 millionths of an hour are 1.8 s.
+    // 500 ppm of an hour are 1.8 s.
     assert_eq!(about_calendar(3_601 * second + 900_000_000, 3_600 * SECOND), None);
     assert!(about_calendar(3_602 * second, 3_600 * SECOND).is_some());
     assert!(about_calendar(-second, 5).is_some());

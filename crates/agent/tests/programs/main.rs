@@ -228,7 +228,7 @@ fn reports_contention_beside_programs() {
     let mut fio = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
     (fio.read_percent, fio.duration_ms) = (50, 1_000);
     let mut dd = tool(folder.path(), Workload::Dd, &[Pass::Write]);
-    // Small blocks, so that it takes long enough to be counted.
+    // Small blocks, so that the run is long enough to be measured.
     (dd.file_size_bytes, dd.io_size_bytes) = (128 << 20, 512);
     let [mut iozone, mut bonnie] = [Workload::Iozone, Workload::Bonniexx]
         .map(|kind| tool(folder.path(), kind, &[Pass::Write]));
@@ -236,7 +236,7 @@ fn reports_contention_beside_programs() {
     bonnie.file_size_bytes = 32 << 20;
     let _hogs = Hogs::start();
     for spec in [fio, dd, iozone, bonnie] {
-        // A program may end before the kernel has counted enough ticks, or be lucky.
+        // A program may exit before the kernel has counted enough ticks.
         let stated = (0..5).find_map(|_| {
             let mut agent = DrivenAgent::new();
             agent.begin(&spec);
@@ -250,7 +250,7 @@ fn reports_contention_beside_programs() {
             stated.starts_with("the program's threads were runnable but not running"),
             "{stated}"
         );
-        // It names who had them; on a busy machine those are not our own.
+        // Names the other programs; on a busy machine those may not be ours.
         assert!(stated.contains(" other processes ") && stated.contains(" % ("), "{stated}");
     }
 }

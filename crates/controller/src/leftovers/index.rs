@@ -1,9 +1,9 @@
-//! The results files that have records beside them, so that `dfsbench clean` finds all of them.
+//! An index of results files with records, so that `dfsbench clean` finds all of them.
 //!
-//! Principal type: [`IndexEntry`]. Records lie beside results files, whose names a later `clean`
-//! need not know. So each record has an entry among the files of this user: it has the name of the
-//! campaign, and contains the path of the results file. An entry only says where to look; what is
-//! done there is up to the record. Without a folder for entries a record is found by `--results`.
+//! Records are stored next to results files, whose names a later `clean` may not know. So each
+//! record has an [`IndexEntry`] in this user's folder: a file with the name of the campaign that
+//! contains the path of the results file. An entry only tells `clean` where to look; the record
+//! determines what is done there. Without such a folder, a record can be found with `--results`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 
 use super::record_file;
 
-/// Beginning of an entry's name, before that of the campaign.
+/// Prefix of an entry's file name, followed by the campaign's name.
 const BEGIN: &str = "run-";
 
 /// The entry of one campaign.
 #[derive(Debug)]
 pub struct IndexEntry {
     path: PathBuf,
-    /// The results file beside which the record of the campaign is.
+    /// The results file next to which the record is stored.
     pub results: PathBuf,
 }
 
 impl IndexEntry {
-    /// Adds an entry; `None` if this user has no folder in which one can be made.
+    /// Adds an entry; `None` if this user has no writable folder for it.
     pub fn add(results: &Path, campaign: &str, records_dir: &Path) -> Option<Self> {
         let results = std::path::absolute(results).ok()?;
         fs::create_dir_all(records_dir).ok()?;
@@ -33,7 +33,7 @@ impl IndexEntry {
         Some(Self { path, results })
     }
 
-    /// Removes the entry, and its folder if that is empty now.
+    /// Removes the entry, and its folder if that is now empty.
     pub fn remove(&self) {
         let _ = fs::remove_file(&self.path);
         if let Some(folder) = self.path.parent() {

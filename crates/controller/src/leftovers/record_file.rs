@@ -1,9 +1,9 @@
-//! Record files of what a process works on: how they are named, written, found and verified.
+//! Record files: how they are named, written, found and verified.
 //!
-//! Principal type: [`RecordContent`]. A record is untrusted input: a folder of results may have
-//! been unpacked from an archive, and what a record names is removed. So [`find`] returns only
-//! records that this user or root wrote and that name what this program makes; it returns the
-//! others with the reason, and follows no link.
+//! A [`RecordContent`] is untrusted input: a folder of results may come from an archive, and
+//! everything that a record lists is removed. So [`find`] only accepts records that this user or
+//! root wrote and that list only things dfsbench creates. It returns the others with the reason,
+//! and follows no symbolic links.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// Middle of a record's name, after that of the results file, and its end.
+/// Middle and end of a record's file name, after the name of the results file.
 const MIDDLE: &str = "-work-";
 const END: &str = ".lock";
 
@@ -32,29 +32,30 @@ pub struct RecordContent {
     pub campaign: String,
     /// The process that made it.
     pub pid: u32,
-    /// When that process began, in milliseconds since 1970 UTC.
+    /// Start of that process, in milliseconds since 1970 UTC.
     #[serde(default)]
     pub begun_unix_ms: u64,
-    /// The stored campaign that it went on with.
+    /// The stored campaign that the process resumed.
     #[serde(default)]
     pub resumes: Option<i64>,
     pub targets: Vec<Worked>,
 }
 
-/// A target that is worked on.
+/// A target on which the process works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worked {
     pub target: Target,
-    /// The hosts that see it, by the words that ssh finds them by; none if it is this one.
+    /// SSH destinations of the hosts that see it; empty for the local host.
     pub hosts: Vec<String>,
-    /// The directory that a replay made there; `None` if directories have the name of the campaign.
+    /// The directory created by a replay; `None` if directories are named after the campaign.
     #[serde(default)]
     pub tree: Option<String>,
 }
 
 impl Worked {
     pub fn new(mut target: Target, hosts: Vec<String>, tree: Option<String>) -> Self {
-        // It is cleaned from any folder. On other hosts relative paths begin elsewhere.
+        // Made absolute, since `clean` may run in another folder. On other hosts, relative paths
+        // have another base.
         if hosts.is_empty() {
             let paths = match &mut target {
                 Target::Directory { path } => std::slice::from_mut(path),
@@ -75,7 +76,7 @@ impl Worked {
 }
 
 impl RecordContent {
-    /// Checks that a record of this campaign names nothing but what this program makes.
+    /// Checks that a record of this campaign lists only things that dfsbench creates.
     fn check(&self, campaign: &str) -> Result<(), String> {
         if self.campaign != campaign {
             return Err("it names another campaign than its file name does".to_owned());
@@ -100,16 +101,16 @@ impl RecordContent {
     }
 }
 
-/// What was found beside a results file.
+/// Records found next to a results file.
 #[derive(Debug, Default)]
 pub struct FoundRecords {
     /// Records whose processes are gone.
     pub abandoned: Vec<AbandonedRecord>,
-    /// Files that are not acted on.
+    /// Files that were refused.
     pub refused: Vec<RefusedRecord>,
 }
 
-/// A record that no process holds, which is locked while it is handled.
+/// A record that no process has locked; we hold the lock while handling it.
 #[derive(Debug)]
 pub struct AbandonedRecord {
     pub path: PathBuf,
@@ -117,16 +118,16 @@ pub struct AbandonedRecord {
     _file: File,
 }
 
-/// A file with the name of a record that is not acted on.
+/// A refused file with the name of a record.
 #[derive(Debug)]
 pub struct RefusedRecord {
     pub path: PathBuf,
     pub why: String,
-    /// Another user made it, whose business it is.
+    /// Whether it belongs to another user, who must deal with it.
     pub is_foreign: bool,
 }
 
-/// Finds the records beside a results file that no running process holds.
+/// Finds the records next to a results file that no running process has locked.
 pub fn find(results: &Path) -> FoundRecords {
     let mut found = FoundRecords::default();
     let shared = path_of(results, "");
@@ -159,7 +160,7 @@ fn is_foreign(path: &Path) -> bool {
 
 /// Reads and verifies a record; `None` if a process holds it or it is gone.
 fn read(path: &Path, campaign: &str) -> Result<Option<AbandonedRecord>, String> {
-    // Not blocking: a pipe in its place would hold us.
+    // Non-blocking, because opening a pipe would block us.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(flags.bits().cast_signed());
@@ -183,7 +184,7 @@ fn read(path: &Path, campaign: &str) -> Result<Option<AbandonedRecord>, String> 
     let mut text = String::new();
     (&file).take(BYTES_MAX).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.is_empty() {
-        // Its process was killed before it wrote the record, and so before it made anything.
+        // The process was killed before it wrote the record, and so before it created anything.
         let _ = fs::remove_file(path);
         return Ok(None);
     }
@@ -204,18 +205,18 @@ fn check_author(owner: u32, mode: u32, me: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes a record and syncs it, with its folder: it must outlive what is made next. The file that
-/// is returned holds the lock.
+/// Writes a record and syncs it together with its folder, since it must outlive everything that is
+/// created afterwards. The returned file holds the lock.
 ///
 /// # Errors
-/// When no file of that name can be made.
+/// If no file of that name can be created.
 pub fn write(path: &Path, content: &RecordContent) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let mut file = loop {
         let file = options.open(path)?;
         file.lock()?;
-        // A clean-up may have taken the empty file away before it was locked.
+        // A concurrent clean-up may have removed the empty file before it was locked.
         if file.metadata()?.nlink() > 0 {
             break file;
         }
@@ -234,7 +235,7 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Returns the path of a campaign's record: beside the results file, whatever name that goes by.
+/// Returns the path of a campaign's record, next to the results file.
 pub fn path_of(results: &Path, campaign: &str) -> PathBuf {
     let results = fs::canonicalize(results).unwrap_or_else(|_| results.to_owned());
     let mut path = results.into_os_string();

@@ -1,8 +1,8 @@
-//! The heaviest load of a curve, where it is not named: the rate of a short closed loop.
+//! Estimates the heaviest load of a curve, if none is given, from the rate of a short closed loop.
 //!
-//! Every client sends its next call when one has been answered, so that the server is never idle
-//! for want of work. That is all that so many clients can do with so many calls in flight each; an
-//! open loop with as much to do would wait for ever.
+//! Each client sends its next call as soon as one is answered, so the server always has work. No
+//! open loop with the same number of clients and calls in flight can sustain a higher rate; it
+//! would only queue ever more calls.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,16 +13,16 @@ use plan::Plan;
 
 use crate::{CampaignRunner, ControllerError};
 
-/// How long the loop runs at most: a thousand ops of a server that does five hundred a second.
+/// Maximum duration of the loop: a thousand ops on a server that does five hundred per second.
 const DURATION_MS: u64 = 2_000;
 
-/// How long before that it works without counting.
+/// Duration of the warm-up before that.
 const WARMUP_MS: u64 = 500;
 
-/// Data files of an op mix in the loop, whose set would else follow from the load: 27 MB.
+/// Number of data files of an op mix in the loop (27 MB); otherwise it would follow from the load.
 const FILES: u32 = 1_000;
 
-/// Returns how long the longest loop would take.
+/// Returns the duration of the longest loop.
 pub fn longest(light: &Plan) -> Nanos {
     let mut longest = 0;
     for run in &light.runs {
@@ -31,14 +31,14 @@ pub fn longest(light: &Plan) -> Nanos {
     Nanos(longest * 1_000_000)
 }
 
-/// Makes the closed loops of a plan's load points.
+/// Turns a plan's load points into closed loops.
 pub fn close_loops(plan: &mut Plan) {
     for run in &mut plan.runs {
         *run = closed_loop(run);
     }
 }
 
-/// Makes each closed loop of a plan once, and returns the one with the highest rate.
+/// Runs each closed loop of a plan once, and returns the one with the highest rate.
 ///
 /// # Errors
 /// If a loop fails or the agent is gone.
@@ -70,7 +70,7 @@ pub fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, Controll
     Ok(best)
 }
 
-/// The closed loop of a load point.
+/// Returns the closed loop for a load point.
 fn closed_loop(run: &RunSpec) -> RunSpec {
     let mut run = run.clone();
     (run.load.rate_per_s, run.load.ramp_ms) = (0, 0);

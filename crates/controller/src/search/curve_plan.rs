@@ -1,7 +1,7 @@
 //! The plan of a curve: its defaults and its load points.
 //!
-//! Defaults are as the rules of the field have it where a server is named, and quicker where
-//! the in-memory server is all there is. What a plan or a flag says goes before all that.
+//! For a named server, the defaults follow the rules of established benchmarks; for the in-memory
+//! server they are quicker. A plan and flags take precedence over both.
 
 use model::question::CurveRequest;
 use model::setting::Setting;
@@ -11,34 +11,34 @@ use workload::opmix;
 
 use crate::ControllerError;
 
-/// Which defaults a curve has.
+/// The set of defaults for a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveDefaults {
-    /// Those of the rules of the field, for a server that was named.
+    /// Defaults of established benchmarks, for a named server.
     Field,
     /// Quicker ones, for the in-memory server.
     Quick,
 }
 
-/// Warm-up and run at each load point, where a server is named.
+/// Warm-up and measured time per load point for a named server.
 ///
 /// **Source:** SPEC SFS 3.0: 300 s each.
 const TIMES: (&str, &str) = ("300s", "300s");
 
-/// The same where nothing is named: ten load points within a minute.
+/// The same for the in-memory server: ten load points within a minute.
 const TIMES_QUICK: (&str, &str) = ("500ms", "3s");
 
-/// Clients of the in-memory server, where nothing is named.
+/// Default number of clients for the in-memory server.
 const CLIENTS_QUICK: &str = "4";
 
-/// Part of the in-memory server's memory that the files of the heaviest load take, in percent:
-/// appends and what comes and goes take the rest.
+/// Share of the in-memory server's memory for the files of the heaviest load, in percent; appends
+/// and temporary files need the rest.
 const MEMORY_PERCENT: u64 = 25;
 
-/// Removes the workloads that can't be offered at a rate, and fills in what a curve wants.
+/// Removes the workloads that have no offered rate, and fills in the defaults of a curve.
 ///
 /// # Errors
-/// If the plan can't be used, or has no workload that can be offered.
+/// If the plan is invalid, or no workload is left.
 pub fn fill_in(
     raw: &mut RawPlan,
     around: &Surroundings,
@@ -80,7 +80,7 @@ pub fn plan_with_loads(
     Plan::resolve(&raw, around)
 }
 
-/// So many loads, evenly spaced up to the heaviest.
+/// Returns `points` loads, evenly spaced up to the heaviest one.
 pub fn spread_loads(max_per_s: u64, points: u32) -> Vec<u64> {
     let mut loads = Vec::new();
     for point in 1..=points {
@@ -90,21 +90,21 @@ pub fn spread_loads(max_per_s: u64, points: u32) -> Vec<u64> {
     loads
 }
 
-/// The mix of a plan's first run, for the rule of a curve: all runs have the same, or they could
-/// not be compared.
+/// Returns the mix of the plan's first run, which decides the rules for the curve. All runs have
+/// the same mix; otherwise they could not be compared.
 pub fn mix_of(plan: &Plan) -> CurveRequest {
     let Some(run) = plan.runs.first() else { return CurveRequest::default() };
     let (mix_name, mix) = if run.workload == Workload::OpMix {
         (run.op_mix.name.clone(), opmix::call_shares(&run.op_mix))
     } else {
-        // Shares count in hundredths of a percent.
+        // Shares are in hundredths of a percent.
         let reads = run.read_percent * 100;
         (String::new(), vec![(OpKind::Read, reads), (OpKind::Write, 10_000 - reads)])
     };
     CurveRequest { mix_name, mix, ..CurveRequest::default() }
 }
 
-/// Time ends it, and ops are scheduled whether or not those before them have ended.
+/// Returns true if passes end by time and ops are scheduled regardless of earlier completions.
 const fn can_be_offered(workload: Workload) -> bool {
     matches!(workload, Workload::OpMix | Workload::Mixed)
 }
@@ -128,7 +128,7 @@ fn default_overrides(defaults: CurveDefaults, raw: &RawPlan, runs: &[RunSpec]) -
             usual = usual.with(setting, &[level]);
         }
     }
-    // A load point is run once, and the loads ascend.
+    // Each load point runs once, in ascending order.
     if raw.repetition.trials.is_none() && raw.repetition.until_permille.is_none() {
         usual.trials = Some("1".to_owned());
     }
@@ -138,14 +138,14 @@ fn default_overrides(defaults: CurveDefaults, raw: &RawPlan, runs: &[RunSpec]) -
     usual
 }
 
-/// Says whether the plan or a flag chose a setting.
+/// Returns true if the plan or a flag sets a setting.
 fn is_set(raw: &RawPlan, setting: Setting) -> bool {
     let of_workloads = raw.workloads.iter().any(|known| known.settings.get(setting).is_some());
     of_workloads || raw.factors.get(setting).is_some()
 }
 
-/// Makes the file set of an op mix as large as the in-memory server can hold at the heaviest load,
-/// where no size was chosen: the usual one is that of servers with disks.
+/// Sizes the file set of an op mix to fit the in-memory server at the heaviest load, unless a size
+/// was set: the usual size is meant for servers with disks.
 fn fit_set(raw: &mut RawPlan, around: &Surroundings, heaviest: u64) -> Result<(), PlanError> {
     let mixes = raw.workloads.iter().any(|known| known.kind.value == Workload::OpMix);
     let embedded = raw.targets.iter().any(|known| matches!(known.what, TargetArg::Embedded(_)));

@@ -1,8 +1,8 @@
 //! The load that a ramp raises, and the plan for each load.
 //!
-//! The plan is resolved again for each load, so that every default follows it and every check
-//! holds. What is raised are the client hosts of a target that has some, else the clients that are
-//! emulated, or the offered load.
+//! The plan is resolved again for each load, so that defaults and checks take it into account. A
+//! ramp raises the number of client hosts if the target has any, and otherwise the number of
+//! emulated clients or the offered load.
 
 use model::question::RampRequest;
 use model::setting::Setting;
@@ -13,17 +13,17 @@ use stats::{LoadRange, LoadSearch};
 
 use crate::ControllerError;
 
-/// The heaviest load by default, by what is raised.
+/// Default maximum of the raised setting.
 const MAX: u32 = 1_000;
 const MAX_RATE: u32 = 1_000_000;
 
-/// The lightest offered load by default, in ops per second.
+/// Default minimum of the offered load, in ops per second.
 const FIRST_RATE: u32 = 100;
 
-/// The request of a ramp beside its plan.
+/// The parts of a ramp's request that are not in its plan.
 pub struct RaiseRequest {
     /// The setting to raise: clients, client hosts or the rate. `None` chooses client hosts if the
-    /// targets have some, and else clients.
+    /// targets have some, otherwise clients.
     pub setting: Option<Setting>,
     pub first: Option<u32>,
     pub max: Option<u32>,
@@ -31,7 +31,7 @@ pub struct RaiseRequest {
     pub slow_factor: u32,
 }
 
-/// The raised setting, with its first and last value.
+/// The raised setting with its first and last value.
 pub struct RaisedLoad<'a> {
     raw: &'a RawPlan,
     around: &'a Surroundings,
@@ -40,10 +40,10 @@ pub struct RaisedLoad<'a> {
 }
 
 impl<'a> RaisedLoad<'a> {
-    /// Finds what can be raised, and how far.
+    /// Determines the setting to raise and its range.
     ///
     /// # Errors
-    /// If the plan can't be used, or has nothing to raise.
+    /// If the plan is invalid, or has nothing to raise.
     pub fn new(
         raw: &'a RawPlan,
         around: &'a Surroundings,
@@ -75,7 +75,8 @@ impl<'a> RaisedLoad<'a> {
         &self.ramp
     }
 
-    /// The largest number up to `max` that the plan allows, such as for want of buffers.
+    /// Returns the largest number up to `max` that the plan allows; for example, buffers may limit
+    /// it.
     fn largest(&self, max: u32) -> u32 {
         if self.plan(max).is_ok() {
             return max;
@@ -97,7 +98,7 @@ impl<'a> RaisedLoad<'a> {
     /// Returns the plan with a load.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the plan is not valid with it.
     pub fn plan(&self, load: u32) -> Result<Plan, PlanError> {
         let mut raw = self.raw.clone();
         raw.apply(&Overrides::default().with(self.setting, &[&load.to_string()]))?;
@@ -107,7 +108,7 @@ impl<'a> RaisedLoad<'a> {
     /// Takes one run out of the plan with a load.
     ///
     /// # Errors
-    /// If there is none; contains a sentence.
+    /// If there is no such run. The error is a complete sentence.
     pub fn take_run(&self, plan: Plan, number: usize, load: u32) -> Result<RunSpec, String> {
         match plan.runs.into_iter().nth(number) {
             Some(run) => Ok(run),
@@ -116,7 +117,7 @@ impl<'a> RaisedLoad<'a> {
     }
 }
 
-/// Finds the setting of a plan that can be raised: the setting, its first and its last value.
+/// Finds the setting to raise, with its first and its last value.
 fn find_raised(
     raw: &RawPlan,
     around: &Surroundings,
@@ -135,7 +136,7 @@ fn find_raised(
     let most = request.max.unwrap_or(MAX);
     match request.setting {
         None | Some(Setting::ClientHosts) if all_have_hosts => {
-            // The target with the fewest hosts limits all.
+            // The target with the fewest hosts limits all of them.
             let mut fewest = most;
             for target in &raw.targets {
                 fewest = fewest.min(Host::count_distinct(target.agents(around)));

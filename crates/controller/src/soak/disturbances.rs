@@ -1,8 +1,8 @@
-//! Disturbances of a soak: which ones, whether they fit into it, and whether they can be made.
+//! The disturbances of a soak, and the checks whether they fit into it and can be made.
 //!
-//! They come from flags, which win, or from the plan; each keeps its place, so that whatever is
-//! wrong with it is reported with the line or the flag. Restarts and stalls that are planned as
-//! faults of the in-memory server are disturbances like any other.
+//! They come from flags or else from the plan. Each keeps its place, so that errors name the line
+//! or flag. Restarts and stalls that are planned as faults of the in-memory server are treated as
+//! disturbances as well.
 
 use model::soak::{Disturbance, FaultKind};
 use model::{Host, LabSpec, RunSpec, Target};
@@ -11,14 +11,13 @@ use plan::{Located, Place, PlanError, RawPlan};
 
 use super::format_ms;
 
-/// The disturbances of a soak, in the order of time.
+/// The disturbances of a soak, sorted by time.
 pub struct PlannedDisturbances {
     all: Vec<Located<Disturbance>>,
-    /// The name of the plan's text in messages.
     source_name: String,
 }
 
-/// How long a soak is, and each of its segments.
+/// Length of a soak and of each of its segments.
 #[derive(Clone, Copy)]
 pub struct Lengths {
     /// Length of a segment, in milliseconds.
@@ -27,14 +26,14 @@ pub struct Lengths {
     pub duration_ms: u64,
 }
 
-/// Why a disturbance can't be made, and what could be done.
+/// Why a disturbance can't be made, and a hint.
 type Refusal = (String, &'static str);
 
-/// Reads what `--fault` asks for: a fault joins those of the plan, and all that have an instant are
-/// taken out and returned as disturbances, so that the soak reports what they did.
+/// Parses the values of `--fault` and adds them to the faults of the plan. Faults at a fixed time
+/// are removed and returned as disturbances, so that the soak reports their effect.
 ///
 /// # Errors
-/// When one can't be read.
+/// If a fault is invalid.
 pub fn take_timed_faults(
     texts: &[String],
     raw: &mut RawPlan,
@@ -62,11 +61,11 @@ pub fn take_timed_faults(
 }
 
 impl PlannedDisturbances {
-    /// Reads what flags ask for, or else the plan, beside the faults that have an instant; if none
-    /// of them says anything, they are `default`.
+    /// Parses the disturbances of the flags, or else of the plan, and adds the faults at a fixed
+    /// time. Uses `default` if there are none.
     ///
     /// # Errors
-    /// When one can't be read, is not over within its segment, or before the next one begins.
+    /// If a disturbance is invalid, or is not over before its segment ends or the next one begins.
     pub fn read(
         texts: &[String],
         timed: Vec<Located<Disturbance>>,
@@ -94,7 +93,7 @@ impl PlannedDisturbances {
         Ok(planned)
     }
 
-    /// Returns the disturbances in the order of time.
+    /// Returns the disturbances sorted by time.
     pub fn disturbances(&self) -> Vec<Disturbance> {
         let mut all = Vec::new();
         for one in &self.all {
@@ -103,10 +102,10 @@ impl PlannedDisturbances {
         all
     }
 
-    /// Refuses disturbances that can't be made here.
+    /// Refuses disturbances that can't be made on this run.
     ///
     /// # Errors
-    /// When there is one.
+    /// If there is such a disturbance.
     pub fn check(&self, run: &RunSpec) -> Result<(), PlanError> {
         self.refuse_by(|_, one| can_be_made(run, one))
     }
@@ -126,7 +125,7 @@ impl PlannedDisturbances {
         Ok(())
     }
 
-    /// Says whether one is over within its segment, and before the next one begins.
+    /// Checks that a disturbance is over before its segment ends and the next disturbance begins.
     fn fits(&self, number: usize, one: &Disturbance, lengths: Lengths) -> Result<(), Refusal> {
         let Lengths { segment_ms, duration_ms } = lengths;
         if one.at_ms >= duration_ms {
@@ -139,7 +138,7 @@ impl PlannedDisturbances {
             return Err((what, "choose another instant, or a longer --segment"));
         }
         let ends_ms = one.at_ms.saturating_add(one.lasts_ms);
-        // They are in the order of time, so that the next one begins first of all later ones.
+        // They are sorted by time, so only the next one has to be checked.
         if self.all.get(number + 1).is_some_and(|next| next.value.at_ms <= ends_ms) {
             let what = "it does not end before the next one begins".to_owned();
             return Err((
@@ -151,8 +150,8 @@ impl PlannedDisturbances {
     }
 }
 
-/// The disturbances of the in-memory server by default: a third into the first segment
-/// it restarts, a third into the second it stalls.
+/// Returns the default disturbances of the in-memory server: a restart after a third of the first
+/// segment, and a stall after a third of the second.
 pub fn default_of_embedded(
     Lengths { segment_ms, duration_ms }: Lengths,
 ) -> Vec<Located<Disturbance>> {
@@ -173,7 +172,7 @@ pub fn default_of_embedded(
     disturbances
 }
 
-/// Says whether a run has whom it can be done to, and who may do it.
+/// Checks that the run has a suitable target for the disturbance, and a host that can make it.
 fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     match one.fault {
         FaultKind::ServerRestart | FaultKind::ServerStall => to_embedded(&run.target, one),
@@ -185,7 +184,7 @@ fn can_be_made(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     }
 }
 
-/// Checks a disturbance that only the in-memory server of this process can make.
+/// Checks a disturbance of the in-memory server in this process.
 fn to_embedded(target: &Target, one: &Disturbance) -> Result<(), Refusal> {
     let is_embedded = target.nfs().is_some_and(|nfs| nfs.embedded);
     match &one.host {
@@ -197,7 +196,7 @@ fn to_embedded(target: &Target, one: &Disturbance) -> Result<(), Refusal> {
     }
 }
 
-/// Checks a disturbance of the server that the plan sets up.
+/// Checks a disturbance of a server that the plan sets up.
 fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
     let Some(lab) = lab else {
         let whom = one.host.as_deref().unwrap_or("the server");
@@ -216,7 +215,7 @@ fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
     }
 }
 
-/// The host that is named, which has to be one of the run's.
+/// Returns the named host, which must belong to the run.
 fn find_named_host<'r>(
     hosts: &[&'r Host],
     one: &Disturbance,
@@ -238,7 +237,7 @@ fn find_named_host<'r>(
     Err((format!("`{name}` is none of its hosts ({})", names.join(", ")), hint))
 }
 
-/// Checks a disturbance of the agent of a client host, which another agent has to replace.
+/// Checks a disturbance of a client's agent, which needs another agent to replace it.
 fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     let hint = "`on` one of the client hosts: `hosts` of the [[target]]";
     if run.lab.is_some() {
@@ -253,7 +252,7 @@ fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks a disturbance of the wall clock of a host, which must not be this one's.
+/// Checks a disturbance of a host's wall clock, which must not be the local host.
 fn to_clock(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
     let mut hosts = Vec::new();
     if let Some(lab) = &run.lab {

@@ -1,7 +1,7 @@
-//! How long the job lasts that a soak is part of: no soak begins that its allocation would cut off.
+//! Refuses a soak that would be cut off by the end of its job.
 //!
-//! Slurm sets the end of a job in its environment; older ones report it by squeue. Where the end is
-//! not known nothing is refused.
+//! Slurm stores the end of a job in its environment; older versions report it through squeue. If
+//! the end is unknown, nothing is refused.
 //! **Source:** sbatch(1) (`SLURM_JOB_END_TIME`, `SLURM_JOB_ID`), squeue(1) (`%L`).
 
 use std::process::{Command, Stdio};
@@ -11,17 +11,17 @@ use model::Soak;
 use super::format_ms;
 use crate::ControllerError;
 
-/// The time of segments beyond their measurement, at most, in percent of it: preparing, reading
-/// back.
+/// Upper bound for the time of segments outside their measurement (preparing, reading back), in
+/// percent of the measured time.
 const BESIDES_PERCENT: u64 = 20;
 
 /// Reads an environment variable.
 type ReadVariable<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// Refuses a soak that lasts longer than the job that it is part of.
+/// Refuses a soak that would outlast its job.
 ///
 /// # Errors
-/// When it does.
+/// If it would.
 pub fn fits_job(
     soak: &Soak,
     now_unix_ms: u64,
@@ -41,7 +41,7 @@ pub fn fits_job(
     )))
 }
 
-/// How long the job still lasts, in milliseconds, and who says so.
+/// Returns the remaining time of the job in milliseconds, and the source of this number.
 fn left_ms(now_unix_ms: u64, read_variable: &ReadVariable<'_>) -> Option<(u64, &'static str)> {
     if let Some(text) = read_variable("SLURM_JOB_END_TIME") {
         let ends_s = text.trim().parse::<u64>().ok()?;
@@ -56,8 +56,8 @@ fn left_ms(now_unix_ms: u64, read_variable: &ReadVariable<'_>) -> Option<(u64, &
     Some((left_s.saturating_mul(1_000), "squeue"))
 }
 
-/// Reads a time that is left, in seconds: `days-hours:minutes:seconds`, from the left only as far
-/// as it is needed; `None` for words such as `UNLIMITED`.
+/// Parses the remaining time, `days-hours:minutes:seconds` with optional leading parts, into
+/// seconds; `None` for words such as `UNLIMITED`.
 fn read_left_s(text: &str) -> Option<u64> {
     let text = text.trim();
     let (days, clock) = text.split_once('-').unwrap_or(("0", text));

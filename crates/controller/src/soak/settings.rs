@@ -1,7 +1,7 @@
-//! The settings of a soak: read from its request and its plan, and checked before anything starts.
+//! The settings of a soak, from its request and its plan.
 //!
-//! [`read_soak`] reads them, [`check`] refuses what can't be journaled or done to the plan's
-//! hosts.
+//! [`read_soak`] parses them; [`check`] refuses a plan that can't be journaled, or whose hosts
+//! can't make the disturbances.
 
 use model::Soak;
 use model::setting::{Setting, Value};
@@ -14,33 +14,32 @@ use super::disturbances::{Lengths, PlannedDisturbances, default_of_embedded};
 use super::format_ms;
 use crate::ControllerError;
 
-/// How long a soak measures by default, in milliseconds.
+/// Default duration of a soak, in milliseconds.
 const DURATION_MS: u64 = 30_000;
 /// Minimum length of a segment, in milliseconds.
 const SEGMENT_MS_MIN: u64 = 1_000;
 
-/// The shortest and the longest segment that is chosen, in milliseconds.
+/// Minimum and maximum length of a segment chosen by default, in milliseconds.
 const SEGMENT_MS: (u64, u64) = (15_000, 600_000);
-/// Segments of a soak whose segment is chosen, about.
+/// Approximate number of segments if their length is chosen by default.
 const SEGMENTS: u64 = 120;
 
-/// The request of a soak beside its plan.
+/// The parts of a soak's request that are not in its plan.
 pub struct SoakRequest<'a> {
-    /// Length of a segment, as it was written.
+    /// Length of a segment, as written.
     pub segment: Option<&'a str>,
-    /// Disturbances as they were written, instead of those of the plan.
+    /// Disturbances as written, which replace those of the plan.
     pub disturb: &'a [String],
     /// Number of ops after which a worker commits.
     pub commit_every_ops: u32,
-    /// The target is the in-memory server, which has disturbances by default.
+    /// Whether the target is the in-memory server, which has default disturbances.
     pub is_embedded: bool,
 }
 
-/// Reads the soak from the request and the plan, with the targets of its disturbances and the
-/// disturbances that were given as faults.
+/// Parses the soak from the request and the plan, including disturbances that were given as faults.
 ///
 /// # Errors
-/// When a time or a disturbance can't be read, or doesn't fit.
+/// If a time or a disturbance is invalid or doesn't fit.
 pub fn read_soak(
     request: &SoakRequest<'_>,
     timed: Vec<Located<Disturbance>>,
@@ -64,7 +63,7 @@ pub fn read_soak(
             format_ms(segment_ms)
         )));
     }
-    // Segments are trials of one length, so that a part of one would last as long as a whole one.
+    // Segments are trials of equal length, so the last one can't be shorter.
     if request.segment.is_some() && !duration_ms.is_multiple_of(segment_ms) {
         let whole = duration_ms.div_ceil(segment_ms);
         return Err(ControllerError::Request(format!(
@@ -84,17 +83,17 @@ pub fn read_soak(
     Ok((Soak { duration_ms, segment_ms, commit_every_ops, disturbances }, planned))
 }
 
-/// Chooses the length of a segment so that whole segments make up the soak.
+/// Chooses the length of a segment so that the soak consists of whole segments.
 fn choose_segment_ms(duration_ms: u64) -> u64 {
     let wanted_ms = (duration_ms / SEGMENTS).clamp(SEGMENT_MS.0, SEGMENT_MS.1);
     let segments = (duration_ms / wanted_ms).max(1);
     duration_ms.div_ceil(segments)
 }
 
-/// Refuses what can't be journaled, and disturbances that the plan's hosts can't make.
+/// Refuses a plan that can't be journaled, and disturbances that its hosts can't make.
 ///
 /// # Errors
-/// When there is any.
+/// If there is a problem of either kind.
 pub fn check(plan: &Plan, planned: &PlannedDisturbances) -> Result<(), ControllerError> {
     let run = &plan.runs[0];
     let workers = run.all_workers();
@@ -117,7 +116,7 @@ pub fn check(plan: &Plan, planned: &PlannedDisturbances) -> Result<(), Controlle
     Ok(planned.check(run)?)
 }
 
-/// Reads a time into milliseconds.
+/// Parses a time into milliseconds.
 fn time_ms(text: &str, place: &str) -> Result<u64, ControllerError> {
     match parse_time_ns(text) {
         Ok(ns) => Ok(ns / 1_000_000),
@@ -125,7 +124,7 @@ fn time_ms(text: &str, place: &str) -> Result<u64, ControllerError> {
     }
 }
 
-/// The duration that the plan or its flags ask for.
+/// Returns the duration set by the plan or its flags.
 fn duration_ms(raw: &RawPlan) -> Result<Option<u64>, ControllerError> {
     let of_workloads = raw.workloads.iter().find_map(|w| w.settings.get(Setting::Duration));
     let Some(levels) = of_workloads.or_else(|| raw.factors.get(Setting::Duration)) else {

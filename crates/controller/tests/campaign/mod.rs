@@ -1,4 +1,4 @@
-//! Plans from a few lines of TOML, and campaigns that are run and stored.
+//! Makes plans from a few lines of TOML, runs them as campaigns and stores the results.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +14,7 @@ pub fn plan(text: &str) -> Plan {
     Plan::resolve(&raw, &around).unwrap()
 }
 
-/// Runs the campaign of a plan. Returns what is stored in `r.db` of the folder.
+/// Runs the campaign of a plan. Returns the contents of `r.db` in the folder.
 pub fn run<'a>(
     plan: &'a Plan,
     hosts: Hosts<'a>,

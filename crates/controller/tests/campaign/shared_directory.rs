@@ -1,4 +1,4 @@
-//! A campaign that several agents make together in one directory, however they are started.
+//! A campaign of several agents in one directory, independent of how they are started.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -26,8 +26,8 @@ pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
     plan
 }
 
-/// Runs a campaign with agents that are started one by one. Returns what is stored, and how long
-/// each trial took.
+/// Runs a campaign with agents started one by one. Returns what is stored, and the duration of each
+/// trial.
 pub fn run(
     plan: &Plan,
     launch_one: &mut dyn FnMut(&Host) -> Launched,

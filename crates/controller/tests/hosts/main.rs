@@ -123,7 +123,7 @@ fn reports_setting_not_effective() {
     assert!(campaign.runs[1].trials[0].passes.is_empty());
 }
 
-/// A server that served so much and read so much from its disk, which has a part.
+/// Telemetry of a server that served and read this many bytes; its disk has a partition.
 fn seen(served: u64, from_disk: u64) -> Telemetry {
     let counter = |name: &str, risen| Metric {
         name: name.to_owned(),
@@ -167,7 +167,7 @@ fn waits_for_quiet_hosts() {
         let (campaign, _) = hosts.run(&[network(8)]);
         let steps = hosts.log();
         let begun = steps.iter().position(|step| step == "c trial").unwrap();
-        // All is set up by then.
+        // The setup is complete by then.
         assert_eq!(
             steps[begun - 3..begun],
             ["c + nfs-mount", "s rests within 2000", "c rests within 2000"]
@@ -229,7 +229,7 @@ fn loses_one_trial_to_silent_host() {
     let states: Vec<&TrialState> = campaign.runs.iter().map(|run| &run.trials[0].state).collect();
     let why = TrialState::Failed("write: host s: it died".to_owned());
     assert_eq!(states, [&why, &TrialState::Done, &TrialState::Done]);
-    // All is set up again, since its agent has undone what it had.
+    // Everything is set up again, since its agent has undone the setup.
     let log = hosts.log();
     let second = log.iter().position(|line| line == "c left").unwrap() + 1;
     let begin = ["s open", "c open", "s + nfsd", "s + export", "c + nfs-mount", "c trial"];
@@ -256,7 +256,7 @@ fn tries_unreachable_host_once() {
         let why = "host c: it can't be reached: No route to host".to_owned();
         assert_eq!(run.trials[0].state, TrialState::Failed(why));
     }
-    // Nor is the other one made ready for a change that can't be.
+    // The other one is not set up for an impossible change, either.
     assert_eq!(hosts.log(), [""; 0]);
 }
 
@@ -323,7 +323,7 @@ fn redoes_only_what_remount_needs() {
             "c + nfs-mount",
         ]
     );
-    // What is formatted keeps what was written.
+    // Formatting must not happen again, since it would destroy the written data.
     assert!(!log[begun..].contains(&"s + format".to_owned()));
 }
 

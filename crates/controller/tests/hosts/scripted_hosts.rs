@@ -25,7 +25,7 @@ pub struct Script {
     pub refused: Vec<(&'static str, &'static str, u32)>,
     /// An action ends with a result other than the requested one.
     pub differing: Option<(&'static str, &'static str)>,
-    /// A host is gone once a line is in the log.
+    /// A host is lost once a line is in the log.
     pub dies_at: Option<(&'static str, &'static str)>,
     /// It is reached again after it was tried this many times; without a number, never.
     pub returns_after: Option<u32>,
@@ -35,15 +35,15 @@ pub struct Script {
     pub sticking: Option<(&'static str, &'static str)>,
     /// A host with a clock that runs this many times as fast.
     pub clock: Option<(&'static str, u64)>,
-    /// What a host does while it is watched.
+    /// Telemetry of a host while it is observed.
     pub seen: Telemetry,
     /// A host answers an order of this name with a report that does not belong to it.
     pub wrong: Option<(&'static str, &'static str)>,
-    /// The controller panics when a pass begins: of how many.
+    /// Number of passes at whose start the controller panics.
     pub panics: u32,
     /// Stops the campaign once a line is in the log.
     pub stops_at: Option<&'static str>,
-    /// How hosts are found when they are waited for, and how long the plan allows that.
+    /// Activity of hosts while the controller waits for them to be idle, and the plan's time limit.
     pub quiet: QuietWait,
     pub quiet_ms: u64,
 }
@@ -81,7 +81,7 @@ impl World {
         self.log.borrow_mut().push(line);
     }
 
-    /// Time passes at each reading of a clock.
+    /// Each reading of a clock advances time.
     fn read_clock(&self, rate: u64) -> ClockReading {
         self.now_ns.set(self.now_ns.get() + 1_000);
         let now_ns = self.now_ns.get();
@@ -130,7 +130,7 @@ impl ScriptedHosts {
         self.world.tries.get()
     }
 
-    /// Runs a plan of one trial for each lab. Returns what was stored, and what was left on hosts.
+    /// Runs a plan with one trial per lab. Returns the stored campaign, and leftovers on hosts.
     pub fn run(&self, labs: &[LabSpec]) -> (Campaign, Vec<String>) {
         let mut plan = plan_of(labs);
         plan.quiet_ms = self.world.script.borrow().quiet_ms;
@@ -169,7 +169,6 @@ impl ScriptedHosts {
     }
 }
 
-/// One host.
 struct Played {
     world: Rc<World>,
     host: String,
@@ -333,7 +332,7 @@ pub fn reported<'a>(trial: &'a Trial, host: &str, name: &str) -> Option<&'a str>
     Some(&fact.value)
 }
 
-/// The name of an action as it is stored.
+/// Returns the stored name of an action.
 fn name_of(action: &Action) -> String {
     let text = format!("{action:?}");
     let word = text.split('(').next().unwrap_or_default();

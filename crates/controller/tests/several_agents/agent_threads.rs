@@ -16,7 +16,7 @@ use crate::{agent_thread, shared_directory};
 /// How an agent dies: its host, and the order at which it is gone.
 pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
 
-/// Runs a campaign. Returns what is stored, and how long each trial took.
+/// Runs a campaign. Returns what is stored, and the duration of each trial.
 pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     let threads: RefCell<Vec<JoinHandle<Vec<String>>>> = RefCell::default();
     let ran = shared_directory::run(plan, &mut |host: &Host| {
@@ -34,7 +34,7 @@ pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     ran
 }
 
-/// A way to an agent that is gone with some order.
+/// A transport to an agent that dies at some order.
 struct Mortal {
     way: Option<InProcess>,
     host: String,
@@ -53,7 +53,7 @@ impl Transport for Mortal {
         let dies = self.dies.is_some_and(|dies| dies(&order));
         self.way()?.send(order)?;
         if dies {
-            // Its controller is gone for the agent, too, so it cleans up by itself.
+            // The agent has lost its controller as well, so it cleans up by itself.
             self.way()?.cancel();
             self.way = None;
         }

@@ -43,7 +43,7 @@ fn reads_neighbors_files() {
         // Files 0 to 6 are dealt to workers 0 to 5 in order: the first worker has two.
         let mut bytes: Vec<u64> = pass.hosts.iter().map(|host| host.bytes >> 20).collect();
         if pass.pass == Pass::Read {
-            // Each reads what the next one wrote.
+            // Each worker reads what the next one wrote.
             bytes.rotate_right(1);
         }
         assert_eq!((pass.bytes(), bytes), (7 << 20, vec![3, 2, 2]), "{}", pass.pass);
@@ -76,7 +76,7 @@ fn applies_shares_and_bounds_globally() {
             assert!(!pass.cross_checks.is_empty(), "{}", pass.pass);
         }
     }
-    // The bound is one of all hosts together.
+    // The limit applies to all hosts together.
     assert_eq!(only(&campaign, 3).passes[0].ops(), 101);
     assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
 }
@@ -121,7 +121,7 @@ fn reads_clocks_while_workers_wait() {
     let target = tempfile::tempdir().unwrap();
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 2\n\
                 file_size = \"64KiB\"\nduration = \"100ms\"\n";
-    // By when all are armed, what was known of the clocks is too old.
+    // When all agents are armed, the clock comparison is already too old.
     let slow: Dies = |order| {
         if matches!(order, Order::Arm { .. }) {
             std::thread::park_timeout(Duration::from_millis(600));

@@ -1,4 +1,4 @@
-//! Counts what a test allocates.
+//! Counts the allocations of a test.
 #![allow(unsafe_code, reason = "a counting allocator is an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -13,7 +13,7 @@ thread_local! {
 // SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that is ending has no thread-local any more, and no test asks for its count.
+        // A thread that is ending has no thread-locals left, and no test needs its count.
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
         // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
@@ -28,7 +28,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns how often this thread has allocated so far.
+/// Returns the number of allocations by this thread so far.
 pub fn count() -> u64 {
     ALLOCATIONS.get()
 }

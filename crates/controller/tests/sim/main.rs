@@ -1,8 +1,8 @@
-//! Thousands of agents that a seed makes up, and what a group of them is stated to have done held
-//! against what it did.
+//! Runs trials with thousands of agents generated from a seed, and compares the reported results
+//! with what the agents really did.
 //!
-//! Each has a clock of its own, ways of its own to the controller, and its own pace. No test waits:
-//! time passes when a message comes.
+//! Each agent has a clock, network delays and a pace of its own. No test waits: virtual time
+//! advances when a message arrives.
 #![allow(clippy::print_stdout, reason = "a world that failed is made again by its seed")]
 
 mod allocations;
@@ -67,7 +67,7 @@ fn spread(all: impl Iterator<Item = u64> + Clone) -> u64 {
 /// error bounds.
 fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert_eq!(pass.hosts.len(), cross_checks.len());
-    // What counts adds up exactly.
+    // Counts must add up exactly.
     let ops: u64 = cross_checks.iter().map(|cross_check| cross_check.ops).sum();
     assert_eq!((pass.ops(), pass.bytes()), (ops, ops * OP_BYTES));
     let mut times = Histogram::sparse();
@@ -75,9 +75,8 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
         times.record_n(cross_check.op_ns, cross_check.ops);
     }
     assert_eq!(pass.service_time(), times);
-    // Instants are right to within what is stated of them. One clock gains on another by 200
-    // millionths at most between two samples that are some seconds apart, and along a straight
-    // line: what is left of it is rounding.
+    // Times must be right within their stated error. One clock drifts from another by at most 200
+    // ppm between two samples a few seconds apart, and linearly, so only rounding errors remain.
     let error_ns = pass.hosts.iter().map(|host| host.error_ns).max().unwrap();
     assert!(error_ns < 5_000_000, "{error_ns} ns");
     let (first, first_true) = (&pass.hosts[0], &cross_checks[0]);
@@ -98,7 +97,7 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert!(near(pass.window_ns, ends().max().unwrap() - starts().min().unwrap()));
     let (last_start_ns, first_end_ns) = (starts().max().unwrap(), ends().min().unwrap());
     assert!(near(pass.common_window_ns, first_end_ns.saturating_sub(last_start_ns)));
-    // What each had done at the first end, op by op: along a straight line one is lost at most.
+    // Work done when the first agent finished, op by op: interpolation loses at most one op.
     let done = |cross_check: &CrossCheck| {
         (first_end_ns.saturating_sub(cross_check.start_ns) / cross_check.op_ns).min(cross_check.ops)
     };
@@ -122,7 +121,7 @@ fn adds_up_ten_thousand_agents() {
     let each_us = (processor_ns() - before_ns) / 1_000 / nature.agents as u64;
     println!("{each_us} µs of processor time for each agent, its simulation among them");
     assert_true(&pass, &cross_checks);
-    // A round trip takes 0.2 ms at least, and five of them are wanted at most.
+    // A round trip takes at least 0.2 ms, and at most five of them are made.
     let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
     assert!(skew_ns < 1_000_000, "{skew_ns} ns");
     assert_eq!(skewed(&pass), [""; 0]);
@@ -143,7 +142,7 @@ fn scales_controller_cost_linearly() {
         (allocations::count() - before) / agents as u64
     };
     let (few, many) = (allocations_each(250), allocations_each(2_000));
-    // A step that looks at all agents for each of them would take eight times as many.
+    // A step that examines all agents for each agent would need eight times as many.
     assert!(many < few * 3 / 2, "{few} allocations for each of 250, {many} for each of 2000");
 }
 
@@ -180,6 +179,6 @@ fn removes_directory_for_stuck_agent() {
     let TrialState::Failed(why) = &trial.state else { panic!("{:?}", trial.state) };
     let stated = "clean-up: host c7: it still removes its files after 1800 s, and is left to it";
     assert_eq!(why, stated);
-    // What was measured is kept.
+    // Measured results are kept.
     assert_eq!(trial.passes[0].hosts.len(), 20);
 }

@@ -1,10 +1,10 @@
-//! A network of agents under virtual time: nothing in it waits, and a seed decides everything.
+//! A network of agents in virtual time, fully determined by a seed.
 //!
-//! [`World`] holds the clock of the controller, and what is on its way to it. An order is worked
-//! out when it is sent: when it arrives, what the agent's own clock shows then, when the answer
-//! comes. Delays vary from message to message and differ between the two directions; a message that
-//! is lost comes later, as TCP has it, and none overtakes another. What really was done is kept in
-//! [`CrossCheck`], by the controller's clock.
+//! [`World`] contains the controller's clock and the messages on their way to it. An order is
+//! simulated when it is sent: when it arrives, what the agent's clock shows then, and when the
+//! answer arrives. Delays vary from message to message and differ between the two directions; as
+//! with TCP, a lost message arrives later, and none overtakes another. What really happened is
+//! recorded in [`CrossCheck`], by the controller's clock.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -22,7 +22,7 @@ const MS: u64 = 1_000_000;
 /// Bytes of each op.
 pub const OP_BYTES: u64 = 4_096;
 
-/// How a world is made.
+/// Properties of a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Nature {
     pub seed: u64,
@@ -49,23 +49,22 @@ pub struct World {
     nature: Nature,
     now_ns: Cell<u64>,
     random: RefCell<SplitMix64>,
-    /// What is in flight to the controller: when it comes, in which order it was sent, from whom.
+    /// Messages in flight to the controller: arrival time, sequence number, sender.
     in_flight: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
     sent: Cell<u64>,
     agents: RefCell<Vec<Agent>>,
 }
 
-/// One agent.
 struct Agent {
     /// What its clock showed when the controller's clock showed zero.
     offset_ns: u64,
-    /// How its clock runs, in millionths of the controller's beyond 1.
+    /// Rate of its clock relative to the controller's, in ppm above 1.
     rate_off: i64,
     /// What each direction takes at least: to the agent, and back.
     delay_ns: (u64, u64),
-    /// When the last message arrived at either end, which none overtakes.
+    /// Arrival of the last message at either end, which later ones can't overtake.
     arrived_ns: (u64, u64),
-    /// What will come, in its order, and what has.
+    /// Future reports in their order, and the arrived ones.
     coming: VecDeque<Report>,
     come: VecDeque<Report>,
     wakeup: Option<Wakeup>,
@@ -100,7 +99,7 @@ impl World {
         let mut below = |range: u64| below(random.next(), range);
         let agent = |index: usize| {
             let is_slow = index % nature.slow_one_in == nature.slow_one_in / 2;
-            // Some 200 ops of about 1 ms each; those of a slow agent take three times as long.
+            // About 200 ops of 1 ms each; those of a slow agent take three times as long.
             let op_ns = (900 * US + below(200 * US)) * if is_slow { 3 } else { 1 };
             Agent {
                 offset_ns: below(1 << 50),
@@ -129,7 +128,7 @@ impl World {
         })
     }
 
-    /// What really was done.
+    /// Returns what the agents really did.
     pub fn cross_checks(&self) -> Vec<CrossCheck> {
         self.agents.borrow().iter().map(|agent| agent.cross_check.clone()).collect()
     }
@@ -147,11 +146,12 @@ impl World {
         agent.wakeup.iter().for_each(Wakeup::notify);
     }
 
-    /// What a message takes beyond the least: most little, a few much, lost ones a timeout of TCP.
+    /// Returns the delay beyond the minimum: usually little, sometimes a lot, for lost messages a
+    /// TCP timeout.
     fn jitter_ns(&self) -> u64 {
         let mut random = self.random.borrow_mut();
         let mut below = |range: u64| below(random.next(), range);
-        // The least of three is small mostly; one in fifty waits in a queue.
+        // The minimum of three is usually small; one in fifty waits in a queue.
         let usual = (0..3).map(|_| below(600 * US)).min().unwrap_or(0);
         let queued = if below(50) == 0 { below(3 * MS) } else { 0 };
         let lost_one_in = self.nature.lost_one_in;
@@ -181,7 +181,7 @@ impl World {
     }
 }
 
-/// What an agent answers, and when that leaves it; its workers wake so much later than they should.
+/// Returns an agent's answer and when it is sent; its workers wake up `wakes_ns` late.
 fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (Report, u64) {
     let soon_ns = arrives_ns + 5 * US;
     let report = match order {
@@ -235,7 +235,7 @@ fn reported(agent: &Agent) -> PassEnd {
         last_end_ns: own(end_ns),
     };
     let work = |ops: u64| Work { ops, bytes: ops * OP_BYTES };
-    // Some twenty points, as many as the watch of an agent would see.
+    // About twenty points, as many as an agent's observer would record.
     let steps = (0..=20).map(|step| ops * step / 20);
     let point = |done: u64| TimelinePoint { at_ns: own(start_ns + done * op_ns), done: work(done) };
     let window_ns = span.last_end_ns - span.first_start_ns;
@@ -251,7 +251,7 @@ fn reported(agent: &Agent) -> PassEnd {
     PassEnd { result, facts: Vec::new(), broken: None, span, timeline: steps.map(point).collect() }
 }
 
-/// The way to one of the agents.
+/// The transport to one of the agents.
 pub struct Simulated {
     pub world: Rc<World>,
     pub index: usize,

@@ -1,7 +1,7 @@
-//! Conditions under which a run depends on a setting, by the settings before it.
+//! Conditions under which a run depends on a setting.
 //!
-//! The rows of the table name these functions, so each reads as a sentence there: a setting
-//! applies `when(leaves_server)`. They see a run whose earlier settings are known.
+//! The rows of the table refer to these functions by name: a setting applies `when(leaves_server)`.
+//! Each is called with a run whose earlier settings are known.
 
 use crate::runs::pass::Pass;
 use crate::runs::placement::Placement;
@@ -11,7 +11,7 @@ use crate::systems::lab::{DataPath, FileSystem, Host, LabSpec, Raid, ServerKind}
 use crate::targets::nfs::{NfsVersion, Proto};
 use crate::targets::target::{Ability, BackendKind};
 
-/// A synchronous system call is one op in flight, so there is no depth to choose.
+/// With a synchronous backend, a worker has one op in flight, so there is no depth to choose.
 pub(super) fn is_asynchronous(run: &RunSpec) -> bool {
     run.backend.can(Ability::QueueOps)
 }
@@ -24,22 +24,22 @@ pub(super) fn makes_system_calls(run: &RunSpec) -> bool {
     run.backend.can(Ability::MakeSystemCalls)
 }
 
-/// On hosts that are set up, `invalidation` says what is dropped before a pass reads.
+/// On hosts that we set up, `invalidation` determines what is dropped before a pass reads.
 pub(super) fn invalidates_itself(run: &RunSpec) -> bool {
     makes_system_calls(run) && run.lab.is_none()
 }
 
-/// A stream repeats by itself what is lost.
+/// TCP retransmits lost data by itself.
 pub(super) fn uses_udp(run: &RunSpec) -> bool {
     run.nfs().proto == Proto::Udp
 }
 
-/// A kernel's client has a window of its own that no mount option changes.
+/// The kernel's client has its own window, which no mount option changes.
 pub(super) fn uses_our_udp(run: &RunSpec) -> bool {
     uses_udp(run) && run.target.nfs().is_some()
 }
 
-/// Our own client, which can be called back.
+/// Our own client, which supports callbacks.
 pub(super) fn has_our_sessions(run: &RunSpec) -> bool {
     run.target.nfs().is_some() && matches!(run.nfs().version, NfsVersion::V4_1 | NfsVersion::V4_2)
 }
@@ -53,13 +53,13 @@ pub(super) fn has_client_hosts(run: &RunSpec) -> bool {
     !run.placement.hosts.is_empty()
 }
 
-/// Whether a host has several agents, or would have without a limit.
+/// Returns true if a host has several agents, or would have without a limit.
 pub(super) fn shares_hosts(run: &RunSpec) -> bool {
     let Placement { hosts, agents_per_host, .. } = &run.placement;
     agents_per_host.is_some() || Host::count_distinct(hosts) as usize != hosts.len()
 }
 
-/// Whether agents on hosts take part: where work is done, or where something is set up.
+/// Returns true if agents run on hosts, either to do the work or to set something up.
 pub(super) fn has_hosts(run: &RunSpec) -> bool {
     has_client_hosts(run) || run.lab.is_some()
 }
@@ -68,7 +68,7 @@ pub(super) fn has_several_agents(run: &RunSpec) -> bool {
     run.agents() > 1
 }
 
-/// Directories have the same path on every host, and may be different ones.
+/// A directory has the same path on every host, but may be a different one.
 pub(super) fn shares_a_directory(run: &RunSpec) -> bool {
     has_several_agents(run) && !run.target.paths().is_empty()
 }
@@ -81,7 +81,7 @@ pub(super) fn is_closed_loop(run: &RunSpec) -> bool {
     run.load.rate_per_s == 0
 }
 
-/// Shares that stand in the plan win over any name.
+/// Shares in the plan take precedence over a mix's name.
 pub(super) fn has_named_mix(run: &RunSpec) -> bool {
     run.op_mix.shares.is_empty()
 }
@@ -102,7 +102,7 @@ pub(super) fn writes_random_data(run: &RunSpec) -> bool {
     run.data.fill == Fill::Random
 }
 
-/// Says whether hosts are set up for a run, and so that `condition` holds.
+/// Returns true if hosts are set up for a run and satisfy `condition`.
 fn is_lab(run: &RunSpec, condition: impl Fn(&LabSpec) -> bool) -> bool {
     match &run.lab {
         Some(lab) => condition(lab),
@@ -126,7 +126,7 @@ pub(super) fn mounts_nfs(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::mounts_nfs)
 }
 
-/// Files lie on a file system of the server, and not in the memory of a server of ours.
+/// Returns true if files are on a file system of the server, rather than in the memory of our own.
 pub(super) fn has_storage(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::has_storage)
 }
@@ -152,7 +152,7 @@ pub(super) fn has_server_kind(run: &RunSpec) -> bool {
     is_lab(run, LabSpec::has_server_kind)
 }
 
-/// A recipe serves, which may have settings.
+/// The target is a system with a recipe, which may have settings.
 pub(super) fn is_system(run: &RunSpec) -> bool {
     is_lab(run, |lab| lab.is_served() && lab.system.is_some())
 }

@@ -1,40 +1,40 @@
-//! One row of the table of settings, and the short constructors that the table is written with.
+//! A row of the table of settings, and the constructors with which the table is written.
 //!
-//! Principal type: [`Row`]. The constructors are named after the kind of value; every further
-//! method states one fact that differs from the usual. All of it is evaluated at compile time.
+//! The constructors are named after the kind of value; each further method states one deviation
+//! from the default [`Row`]. Everything is evaluated at compile time.
 
 use super::field::Place;
 use super::{Family, Kind, Range, Value};
 use crate::runs::spec::RunSpec;
 use crate::runs::workload::{SettingGroup, Workload};
 
-/// Everything that is known about a setting.
+/// All properties of a setting.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub key: &'static str,
     pub kind: Kind,
     pub family: Family,
-    /// Unit of a number; empty where there is none.
+    /// Unit of a number; empty if it has none.
     pub unit: &'static str,
     pub place: Place,
     /// Legal values of a [`Kind::Word`].
     pub words: &'static [&'static str],
     /// Legal values of a number.
     pub range: Option<Range>,
-    /// The word for a value that is left to the server or the host.
+    /// The word for a value that the server or the host decides.
     pub open: Option<&'static str>,
     /// The separator between the items of a [`Kind::Words`].
     pub separator: char,
-    /// The default, where it is another than in a run without settings.
+    /// The default, if it differs from the initial value of the field.
     pub default: Option<Stated>,
     /// Describes a default that depends on other settings.
     pub default_rule: &'static str,
     pub workloads: &'static [Workload],
-    /// Whether a run with this workload and family depends on it.
+    /// Whether a run with this workload and family depends on the setting.
     pub when: fn(&RunSpec) -> bool,
-    /// It may stand in a target's address: it says how the server is spoken to.
+    /// Whether it is about how to speak to a server, and so allowed in a target's address.
     pub of_targets: bool,
-    /// Tables state it even at its default.
+    /// Whether tables show it even at its default.
     pub always_shown: bool,
     pub meaning: &'static str,
 }
@@ -75,21 +75,21 @@ macro_rules! workloads_with {
 }
 
 workloads_with! {
-    /// The workloads that this program executes itself.
+    /// Workloads that dfsbench executes itself.
     BUILT_IN Engine;
-    /// The workloads with a number of threads to choose.
+    /// Workloads with a choice of threads.
     WITH_WORKERS Workers;
-    /// The workloads whose passes can be chosen.
+    /// Workloads with a choice of passes.
     WITH_PASSES Passes;
-    /// The workloads with a number of data files.
+    /// Workloads with a number of data files.
     WITH_FILES Files;
-    /// The workloads on data files of one size.
+    /// Workloads on data files of a fixed size.
     WITH_FILE_SIZE FileSize;
-    /// The workloads that read and write, by this program or by a tool whose figures are read.
+    /// Workloads that read and write data, in dfsbench or in a tool whose results are parsed.
     OF_DATA Data;
-    /// The workloads with a size of one read or write.
+    /// Workloads with a size of each read or write.
     WITH_IO_SIZE IoSize;
-    /// All workloads but `metadata`, whose files are too small for more than one transfer.
+    /// All workloads except `metadata`, whose files are too small for more than one transfer.
     BUT_METADATA Transfers;
 }
 
@@ -98,7 +98,7 @@ impl Row {
         let (family, workloads) = match place {
             Place::Run(..) => (Family::Work, BUILT_IN),
             Place::Nfs(..) => (Family::Nfs, BUILT_IN),
-            // A host is set up for whatever runs on it.
+            // Hosts are set up regardless of the workload.
             Place::Lab(..) => (Family::Lab, ALL),
         };
         Self {
@@ -129,7 +129,7 @@ impl Row {
         Self { unit, ..self }
     }
 
-    /// Sets the legal values of a number; `reason` is the hint for those who want more.
+    /// Sets the legal values of a number; `reason` is the hint for values outside.
     pub(super) const fn range(self, min: u64, max: u64, reason: &'static str) -> Self {
         Self { range: Some(Range { min, max, reason }), ..self }
     }
@@ -142,12 +142,12 @@ impl Row {
         Self { separator, ..self }
     }
 
-    /// States the default.
+    /// Sets the default.
     pub(super) const fn default(self, level: Stated) -> Self {
         Self { default: Some(level), ..self }
     }
 
-    /// Describes a default that depends on the settings before it.
+    /// Describes a default that depends on earlier settings.
     pub(super) const fn default_rule(self, described: &'static str) -> Self {
         Self { default_rule: described, ..self }
     }
@@ -157,7 +157,7 @@ impl Row {
         Self { workloads, ..self }
     }
 
-    /// Restricts it to runs with certain settings before it.
+    /// Restricts it to runs in which earlier settings satisfy a condition.
     pub(super) const fn when(self, when: fn(&RunSpec) -> bool) -> Self {
         Self { when, ..self }
     }

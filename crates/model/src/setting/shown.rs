@@ -1,7 +1,7 @@
 //! The settings of a run, listed for people and for programs.
 //!
-//! [`RunSpec::settings`] lists what tells runs apart: rows of tables, `--where`, the dry run and
-//! the results file take it. Most runs leave most settings alone; tables keep silent about those,
+//! [`RunSpec::settings`] lists the values that distinguish runs, for rows of tables, `--where`, the
+//! dry run and the results file. Most runs use the defaults of most settings, which tables omit:
 //! see [`RunSpec::is_unset`].
 
 use std::sync::LazyLock;
@@ -12,21 +12,21 @@ use crate::runs::spec::RunSpec;
 use crate::runs::workload::Workload;
 use crate::text::units::{Nanos, Size};
 
-/// How a list without words is shown, such as options of a mount of which none was given.
+/// Shown for an empty list, such as mount options.
 const NO_WORDS: &str = "none";
 
 impl Setting {
-    /// Shows its level in a run for people: `64 KiB`, `1.5 s`, `write+read`.
+    /// Formats its level in a run for people: `64 KiB`, `1.5 s`, `write+read`.
     pub fn show(self, run: &RunSpec) -> String {
         self.show_level(self.get(run))
     }
 
-    /// Says whether it is a list that has no words in a run.
+    /// Returns true if it is an empty list in a run.
     pub(crate) fn has_no_words(self, run: &RunSpec) -> bool {
         matches!(self.get(run), Value::Words(words) if words.is_empty())
     }
 
-    /// Shows a level for people.
+    /// Formats a level for people.
     fn show_level(self, level: Value) -> String {
         match level {
             Value::Number(number) => match self.kind() {
@@ -45,8 +45,8 @@ impl Setting {
         }
     }
 
-    /// Writes its level in a run for programs: a plain number in [`Setting::unit`], `true`, or
-    /// words; empty where it is left to the server or the host.
+    /// Formats its level in a run for programs: a plain number in [`Setting::unit`], `true`, or
+    /// words; empty if the server or the host decides.
     pub fn plain(self, run: &RunSpec) -> String {
         match self.get(run) {
             Value::Number(number) => number.to_string(),
@@ -55,7 +55,7 @@ impl Setting {
         }
     }
 
-    /// Names its column for programs: the key with its unit, such as `io_size_bytes`.
+    /// Returns its column name for programs: the key with its unit, such as `io_size_bytes`.
     pub fn column(self) -> String {
         let unit = match self.unit() {
             unit if self.key().ends_with(unit) => "",
@@ -69,7 +69,7 @@ impl Setting {
             "ns" => "_ns",
             "percent" => "_percent",
             "hundredths" => "_hundredths",
-            // Pieces of what the key names.
+            // The key itself names the items that are counted.
             _ => "",
         };
         format!("{}{unit}", self.key())
@@ -87,12 +87,12 @@ impl Setting {
     }
 }
 
-/// A run of each workload with every setting as plain as can be.
+/// A run of each workload in which every setting has its initial value.
 static PLAIN: LazyLock<Vec<RunSpec>> =
     LazyLock::new(|| Workload::ALL.iter().map(|workload| RunSpec::null(*workload)).collect());
 
 impl RunSpec {
-    /// Lists every setting that this run depends on, as (name, shown value): target, backend and
+    /// Returns every setting that this run depends on with its shown value: target, backend and
     /// workload, then the settings in the order of the matrix, then how the run is repeated.
     ///
     /// The names are those of plans and of `--where`.
@@ -114,7 +114,7 @@ impl RunSpec {
         shown
     }
 
-    /// Lists how the run is repeated.
+    /// Returns how the run is repeated.
     fn repetition_settings(&self) -> [(&'static str, String); 3] {
         [
             ("discard", self.repetition.discard.to_string()),
@@ -123,12 +123,11 @@ impl RunSpec {
         ]
     }
 
-    /// Says whether a setting has the shown value that it has by default, and is
-    /// none that tables always state.
+    /// Returns true if the shown value of a setting is its default, unless tables always show it.
     pub fn is_unset(&self, name: &str, value: &str) -> bool {
         let plain = &PLAIN[self.workload as usize];
         if let Some(setting) = Setting::from_key(name) {
-            // A default by rule depends on the run: what the plain run has stands for it.
+            // A default by rule depends on the run; the plain run has the right value.
             let default = setting.default_level().unwrap_or_else(|| setting.get(plain));
             return !setting.row().always_shown && setting.show_level(default) == value;
         }
@@ -151,7 +150,7 @@ fn show_frequency(khz: u64) -> String {
     show_scaled(khz, &[("GHz", 1_000_000), ("MHz", 1_000)]).unwrap_or_else(|| format!("{khz} kHz"))
 }
 
-/// Shows a number in the first unit that it reaches, with no more digits than it has.
+/// Formats a number in the largest unit that it reaches.
 fn show_scaled(value: u64, units: &[(&str, u64)]) -> Option<String> {
     let (unit, factor) = units.iter().find(|(_, factor)| value >= *factor)?;
     Some(format!("{} {unit}", value as f64 / *factor as f64))
@@ -174,7 +173,7 @@ mod tests {
             .build()
     }
 
-    /// A run on hosts that are set up so.
+    /// A run on hosts with this setup.
     fn lab_run(change: impl Fn(&mut LabSpec)) -> RunSpec {
         let mut lab = LabSpec::new(Host::here("s"), Host::here("c"));
         change(&mut lab);
@@ -189,7 +188,7 @@ mod tests {
         run.settings().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The settings that a table of this run alone would state.
+    /// The settings that a table with only this run would show.
     fn stated(run: &RunSpec) -> Vec<(&'static str, String)> {
         let mut settings = run.settings();
         settings.retain(|(name, value)| !run.is_unset(name, value));

@@ -1,9 +1,9 @@
 //! Addresses of NFS servers: `nfs://host[:port]/path[?version=3&proto=tcp&uid=..&gid=..]`.
 //!
-//! Reads them into a [`NfsAddress`] and writes them. The query may hold the settings that say how
-//! a server is spoken to, under the names of the plan; they go through the plan's own readers.
-//! **Source:** RFC 2224 for the form of NFS URLs; `version`, `uid`, `gid` and `mountport` are
-//! libnfs's names.
+//! Parses them into an [`NfsAddress`] and writes them. The query may contain the settings that
+//! affect how the client speaks to a server, under their names in a plan; the plan's own parsers
+//! read them. **Source:** RFC 2224 for the form of NFS URLs; `version`, `uid`, `gid` and
+//! `mountport` are libnfs's names.
 
 use std::fmt::Write as _;
 
@@ -21,19 +21,21 @@ use crate::syntax::near::{known_word, unknown_word};
 
 const URL_FORM: &str = "nfs://host[:port]/path";
 
-/// Keys that an address may have after its `?`, beside the settings of targets and [`TLS_KEYS`].
+/// Keys allowed in the query of an address, in addition to the settings of targets and
+/// [`TLS_KEYS`].
 const QUERY_KEYS: [&str; 7] = ["uid", "gid", "groups", "sec", "resvport", "mountport", "family"];
 
-/// Keys that say who is trusted and shown under TLS, in an address and with a target.
+/// Keys for TLS certificates and names, both in an address and in a target.
 pub(crate) const TLS_KEYS: [&str; 4] = ["tls_ca", "tls_cert", "tls_key", "tls_server_name"];
 
-/// Characters that stay as they are in the path of a URL.
+/// Characters that are not percent-encoded in the path of a URL.
 ///
-/// **Source:** RFC 3986, section 3.3, `pchar` without what needs care, and `/`.
+/// **Source:** RFC 3986, section 3.3: `/`, and the characters of `pchar` that have no special
+/// meaning.
 const PATH_SAFE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Reads the address of an NFS server that stands at `place`.
+/// Parses the address of an NFS server that was written at `place`.
 pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {
     // The `url` crate would take `nfs:host` and `file:///path`, too.
     let url = if text.starts_with("nfs://") {
@@ -76,7 +78,7 @@ pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {
     Ok(address)
 }
 
-/// Returns the address that a text was most likely meant to be; `None` if it is one of another
+/// Guesses the address that a malformed one was meant to be; `None` if it belongs to another
 /// protocol.
 pub(crate) fn guess_address(text: &str) -> Option<String> {
     let place = match text.split_once("://") {
@@ -94,7 +96,7 @@ fn malformed(text: &str, what: &str) -> Fault {
     Fault::new(format!("`{text}`: {what}")).hint(format!("the form is {URL_FORM}"))
 }
 
-/// Decodes a part of the address `text`.
+/// Decodes a percent-encoded part of the address `text`.
 fn percent_decoded(text: &str, part: &str) -> Result<String, Fault> {
     match percent_decode_str(part).decode_utf8() {
         // No system call can name a path with a NUL.
@@ -114,7 +116,7 @@ fn without_last_slash(path: &str) -> String {
 fn read_query(url: &Url, address: &mut NfsAddress, place: Place) -> Result<(), Fault> {
     let mut seen: Vec<String> = Vec::new();
     for (key, value) in url.query_pairs() {
-        // Both names are one key, so that the two can't contradict each other.
+        // Both names refer to the same key, so that two contradicting values are found.
         let key = if key == Setting::NfsVers.key() { "version" } else { &key };
         if seen.iter().any(|before| before == key) {
             return Err(Fault::new(format!("`{key}` is in the address twice")));
@@ -179,7 +181,7 @@ fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> 
 
 /// Returns the key of a setting in an address.
 ///
-/// **Source:** libnfs calls the version so; a mount option and a plan call it nfsvers.
+/// **Source:** libnfs calls the NFS version `version`; mount options and plans call it `nfsvers`.
 fn query_key(setting: Setting) -> &'static str {
     match setting {
         Setting::NfsVers => "version",
@@ -187,7 +189,7 @@ fn query_key(setting: Setting) -> &'static str {
     }
 }
 
-/// Puts what one of [`TLS_KEYS`] says in its place.
+/// Sets the option of one of [`TLS_KEYS`].
 pub(crate) fn set_tls(tls: &mut TlsOptions, key: &str, value: &str) {
     match key {
         "tls_ca" => tls.ca = Some(value.into()),
@@ -197,7 +199,7 @@ pub(crate) fn set_tls(tls: &mut TlsOptions, key: &str, value: &str) {
     }
 }
 
-/// Refuses half of an identity.
+/// Refuses a certificate without its key, and the reverse.
 pub(crate) fn check_tls(tls: &TlsOptions) -> Result<(), Fault> {
     let (one, other) = match (&tls.cert, &tls.key) {
         (Some(_), None) => ("tls_cert", "tls_key"),
@@ -215,12 +217,12 @@ fn read_number(written: &str, text: &str, max: u64) -> Result<u64, Fault> {
     }
 }
 
-/// Reads the number of a user or a group: 32 bits in AUTH_SYS.
+/// Parses a user or group ID, which has 32 bits in AUTH_SYS.
 fn read_id(written: &str, text: &str) -> Result<u32, Fault> {
     Ok(read_number(written, text, u32::MAX.into())? as u32)
 }
 
-/// Finds a flavour of identity by its name.
+/// Finds a security flavor by name.
 pub(crate) fn sec_named(name: &str) -> Result<Sec, Fault> {
     if name.starts_with("krb5") {
         return Err(unknown_word("security flavor", name, Sec::NAMES)
@@ -229,7 +231,7 @@ pub(crate) fn sec_named(name: &str) -> Result<Sec, Fault> {
     known_word(Sec::from_name(name), "security flavor", name, Sec::NAMES)
 }
 
-/// Refuses more groups than can be sent.
+/// Refuses more groups than AUTH_SYS can carry.
 pub(crate) fn check_groups(groups: &[u32]) -> Result<(), Fault> {
     if groups.len() <= GROUPS_MAX {
         return Ok(());
@@ -238,7 +240,7 @@ pub(crate) fn check_groups(groups: &[u32]) -> Result<(), Fault> {
     Err(Fault::new(what).hint(format!("at most {GROUPS_MAX}, besides the gid")))
 }
 
-/// Writes where an export is and as whom it is used; settings are left to the runs.
+/// Writes the location of an export and its credentials; settings belong to the runs.
 pub(crate) fn write_url(nfs: &NfsTarget) -> String {
     let host = if nfs.host.contains(':') {
         format!("[{}]", nfs.host)

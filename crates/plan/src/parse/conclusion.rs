@@ -1,7 +1,7 @@
-//! Reads the sentences that a report is to judge: each `[[conclusion]]` of a plan.
+//! Parses the conclusions that the report tests against the data: each `[[conclusion]]` of a plan.
 //!
-//! Whether a factor and its levels are those of a setting is judged here; whether any run has them
-//! is not: flags may leave levels out, and the report says then that the data can't tell.
+//! Checks that the levels of a factor are valid for its setting, but not that any run has them:
+//! flags may leave levels out, and the report then says that the data can't tell.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::syntax::limits::SENTENCE_LENGTH_MAX;
 use crate::syntax::near::{known_word, unknown_word};
 use crate::syntax::text::{list_of, quoted};
 
-/// Reads every `[[conclusion]]`, in the order of the text.
+/// Parses every `[[conclusion]]`, in the order of the text.
 pub(crate) fn read_conclusions(root: &Table<'_>) -> Result<Vec<Conclusion>, PlanError> {
     let mut conclusions = Vec::new();
     if let Some(field) = root.field("conclusion") {
@@ -64,7 +64,7 @@ fn read_one(table: &Table<'_>) -> Result<Conclusion, PlanError> {
     })
 }
 
-/// Reads a question whose answer is the ranking of all factors.
+/// Parses a question that is answered by ranking all factors.
 fn read_ranking(table: &Table<'_>, text: String) -> Result<Conclusion, PlanError> {
     if let Some(field) = table.first_field(&["factor", "from", "to", "why"]) {
         let fault = Fault::new("a ranking has all factors").hint("leave it out");
@@ -79,7 +79,7 @@ fn read_ranking(table: &Table<'_>, text: String) -> Result<Conclusion, PlanError
     })
 }
 
-/// Refuses keys that say how a factor is compared where none is named.
+/// Refuses keys about a factor's comparison if no factor is named.
 fn refuse_without_factor(table: &Table<'_>) -> Result<(), PlanError> {
     match table.first_field(&["from", "to", "passes", "where", "expect"]) {
         Some(field) => Err(field.error(
@@ -125,7 +125,7 @@ fn setting_named(name: &str) -> Option<Setting> {
     Setting::ALL.into_iter().find(|setting| setting.key() == name)
 }
 
-/// Reads a level as it is written; that of a setting must be one that the setting can have.
+/// Parses a level as it is written; the level of a setting must be valid for it.
 fn read_level(factor: &str, field: &Field<'_>) -> Result<String, PlanError> {
     let text = match field.as_text() {
         Some(text) => text.to_owned(),
@@ -143,7 +143,7 @@ fn read_level(factor: &str, field: &Field<'_>) -> Result<String, PlanError> {
     Ok(text)
 }
 
-/// Reads the name of a pass, alone or behind that of its workload.
+/// Parses the name of a pass, with or without its workload in front.
 fn read_pass(field: &Field<'_>) -> Result<String, PlanError> {
     let text = field.text("\"read\"")?.value;
     let name = text.rsplit(' ').next().unwrap_or(text);
@@ -170,7 +170,7 @@ fn read_conditions(field: &Field<'_>) -> Result<BTreeMap<String, Vec<String>>, P
     Ok(conditions)
 }
 
-/// Writes them as a plan does; the report reads them back from this form.
+/// Writes conclusions in the form of a plan; the report parses them back from this form.
 pub(crate) fn write(out: &mut String, conclusions: &[Conclusion]) {
     for one in conclusions {
         // Writing to a String can't fail.

@@ -1,9 +1,9 @@
-//! Reads disturbances of a soak: `[[disturb]]` of a plan, `--disturb` and `--fault` of a command
-//! line.
+//! Parses the disturbances of a soak: `[[disturb]]` in a plan, `--disturb` and `--fault` on the
+//! command line.
 //!
-//! All are read to a [`Disturbance`] with its place and judged by the same rules ([`checked`]),
-//! and a plan writes what reads back to the same. Whether one fits into a soak, and whether any
-//! host of the plan can make it, is not known here.
+//! All become a [`Disturbance`] with its place, pass the same checks ([`checked`]), and are written
+//! in a form that parses back to the same value. Whether a disturbance fits into the soak, and
+//! whether a host of the plan can make it, is checked elsewhere.
 
 use std::fmt::Write as _;
 
@@ -23,21 +23,21 @@ use crate::syntax::text::{quoted, time};
 const FORM: &str = "write WHAT [on HOST] at TIME [for TIME] [by TIME], such as `server-stall at \
                     20s for 3s`";
 
-/// The names that planned faults of the in-memory server have for two disturbances of it.
+/// Short names of the in-memory server's faults that are also disturbances.
 const SHORT_NAMES: [(&str, FaultKind); 2] =
     [("restart", FaultKind::ServerRestart), ("stall", FaultKind::ServerStall)];
 
-/// Returns true if a text of the command line begins with the name of a disturbance.
+/// Returns true if a command-line argument begins with the name of a disturbance.
 pub fn names_disturbance(text: &str) -> bool {
     let name = text.split_whitespace().next().unwrap_or_default();
     find_kind(name).is_some()
 }
 
-/// Reads a disturbance from a flag: `WHAT [on HOST] at TIME [for TIME] [by TIME]`, or as faults of
-/// the in-memory server have it, `stall TIME at TIME`.
+/// Parses a disturbance from a flag: `WHAT [on HOST] at TIME [for TIME] [by TIME]`, or `stall TIME
+/// at TIME` in the form used for faults of the in-memory server.
 ///
 /// # Errors
-/// When it has neither form, or what it asks for can't be.
+/// If the text has neither form, or the disturbance is impossible.
 pub fn parse_disturbance(
     flag: &'static str,
     text: &str,
@@ -67,7 +67,7 @@ fn read_words(text: &str) -> Result<Disturbance, Fault> {
     }
     for pair in rest.chunks(2) {
         match *pair {
-            // A word that stands twice, or without a value, is none of these.
+            // Each word may appear only once; a word without a value ends up in the last arm.
             [word, _] if seen.contains(&word) => return Err(malformed()),
             ["on", host] => one.host = Some(host.to_owned()),
             ["at", time] => one.at_ms = read_ms(time)?,
@@ -84,7 +84,7 @@ fn malformed() -> Fault {
     Fault::new("its times can't be read").hint(FORM)
 }
 
-/// Reads every `[[disturb]]`, in the order of the text.
+/// Parses every `[[disturb]]`, in the order of the text.
 pub(crate) fn read_disturbances(
     root: &Table<'_>,
     hosts: &[PlannedHost],
@@ -114,7 +114,7 @@ fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Located<Disturba
     field.accept(checked(Disturbance { fault, host, at_ms, lasts_ms, by_ms }))
 }
 
-/// Refuses what contradicts itself.
+/// Refuses a disturbance that contradicts itself.
 fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
     let kind = one.fault;
     let (lasts, steps) = (one.lasts_ms > 0, one.by_ms != 0);
@@ -151,7 +151,7 @@ fn fault_named(name: &str) -> Result<FaultKind, Fault> {
     known_word(kind, "disturbance", name, FaultKind::NAMES)
 }
 
-/// Reads a time of at most a day, in milliseconds.
+/// Parses a time of at most a day, in milliseconds.
 fn read_ms(text: &str) -> Result<u64, Fault> {
     let ms = parse_time_ns(text)? / 1_000_000;
     if ms > limits::SOAK_MS_MAX {
@@ -162,7 +162,7 @@ fn read_ms(text: &str) -> Result<u64, Fault> {
     Ok(ms)
 }
 
-/// Reads a time that may be negative.
+/// Parses a time that may be negative.
 fn read_signed_ms(text: &str) -> Result<i64, Fault> {
     let (is_back, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -172,7 +172,7 @@ fn read_signed_ms(text: &str) -> Result<i64, Fault> {
     Ok(if is_back { -ms } else { ms })
 }
 
-/// Writes them as a plan does.
+/// Writes disturbances in the form of a plan.
 pub(crate) fn write(out: &mut String, disturbances: &[Disturbance]) {
     for one in disturbances {
         // Writing to a String can't fail.

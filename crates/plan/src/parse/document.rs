@@ -1,8 +1,8 @@
-//! A plan's text as tables and fields that know their line.
+//! A plan's text as tables and fields with line numbers.
 //!
 //! Wraps the spanned values of the `toml` crate: a [`Table`] refuses unknown keys when it is
-//! opened, and a [`Field`] hands out one type or an error that names key, line and value. Knows
-//! nothing of what the keys mean.
+//! opened, and a [`Field`] returns its value as one type or an error that names key, line and
+//! value. Nothing here depends on the meaning of keys.
 
 use std::ops::Range;
 
@@ -13,16 +13,16 @@ use crate::parse::keys;
 use crate::parse::section::Section;
 use crate::syntax::error::{Fault, Located, Place, PlanError};
 
-/// Characters of a value that an error repeats.
+/// Maximum number of characters of a value to repeat in an error.
 const SHOWN_LENGTH_MAX: usize = 40;
 
-/// A plan's text, and where its lines begin.
+/// A plan's text with the offsets of its lines.
 ///
-/// Every value that is read gets its line, so a plan of a hundred thousand lines must not be read
-/// again for each.
+/// The offsets are collected once: every value needs its line number, and scanning a plan of a
+/// hundred thousand lines for each of them would be quadratic.
 pub(crate) struct PlanText<'a> {
     text: &'a str,
-    /// Offsets of the first byte of each line.
+    /// Offset of the first byte of each line.
     line_starts: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> PlanText<'a> {
         Self { text, line_starts: std::iter::once(0).chain(behind_breaks).collect() }
     }
 
-    /// Returns the line and the column at which a span begins.
+    /// Returns the line and column where a span begins.
     pub(crate) fn place_of(&self, span: &Range<usize>) -> Place {
         let offset = char_start(self.text, span.start);
         let line = self.line_starts.partition_point(|start| *start <= offset);
@@ -42,7 +42,7 @@ impl<'a> PlanText<'a> {
     }
 }
 
-/// A table whose keys are all known.
+/// A table that contains only known keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<'a> {
     text: &'a PlanText<'a>,
@@ -60,7 +60,7 @@ pub(crate) struct Field<'a> {
     value: &'a Spanned<DeValue<'a>>,
 }
 
-/// Reads TOML; what it means is left to the caller.
+/// Parses TOML without interpreting it.
 pub(crate) fn parse<'a>(text: &PlanText<'a>) -> Result<Spanned<DeTable<'a>>, PlanError> {
     let error = match DeTable::parse(text.text) {
         Ok(root) => return Ok(root),
@@ -76,7 +76,7 @@ pub(crate) fn parse<'a>(text: &PlanText<'a>) -> Result<Spanned<DeTable<'a>>, Pla
     }
 }
 
-/// Repeats the line at fault, so that the error says the value too.
+/// Returns the offending line, so that the error shows the value as well.
 fn shown_line(text: &str, span: &Range<usize>) -> String {
     let begin = line_start(&text[..char_start(text, span.start)]);
     let line = text[begin..].lines().next().unwrap_or_default().trim();
@@ -91,10 +91,10 @@ fn line_start(before: &str) -> usize {
     }
 }
 
-/// Moves an offset back to the start of a character within the text.
+/// Moves an offset back to the nearest character boundary within the text.
 ///
-/// Spans of the `toml` crate count bytes, and the one of an error may end within a character or
-/// behind the text.
+/// The `toml` crate counts bytes, and the span of an error may end inside a character or after the
+/// end of the text.
 fn char_start(text: &str, offset: usize) -> usize {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -113,7 +113,7 @@ fn shortened(text: &str) -> String {
 }
 
 impl<'a> Table<'a> {
-    /// Opens the whole plan.
+    /// Opens the top-level table of a plan.
     pub(crate) fn root(
         text: &'a PlanText<'a>,
         root: &'a Spanned<DeTable<'a>>,
@@ -122,9 +122,9 @@ impl<'a> Table<'a> {
             .with_known_keys()
     }
 
-    /// Refuses the first key that isn't known here.
+    /// Refuses the first unknown key.
     fn with_known_keys(self) -> Result<Self, PlanError> {
-        // The table is sorted by key; the user reads from the top.
+        // The map is sorted by key, but people read a file from the top.
         let mut written: Vec<_> = self.entries.keys().collect();
         written.sort_by_key(|key| key.span().start);
         for key in written {
@@ -133,18 +133,18 @@ impl<'a> Table<'a> {
         Ok(self)
     }
 
-    /// Returns the field of a key, if it is written.
+    /// Returns the field of a key if it was written.
     pub(crate) fn field(&self, key: &'a str) -> Option<Field<'a>> {
         let value = self.entries.get(key)?;
         Some(Field { text: self.text, key, value })
     }
 
-    /// Finds the first of some keys that is written.
+    /// Returns the first of several keys that was written.
     pub(crate) fn first_field(&self, keys: &[&'a str]) -> Option<Field<'a>> {
         keys.iter().find_map(|key| self.field(key))
     }
 
-    /// Returns the field of a key that must be written.
+    /// Returns the field of a required key.
     pub(crate) fn required(&self, key: &'a str, hint: &str) -> Result<Field<'a>, PlanError> {
         if let Some(field) = self.field(key) {
             return Ok(field);
@@ -153,7 +153,7 @@ impl<'a> Table<'a> {
         Err(Fault::new(what).hint(hint).at(self.place))
     }
 
-    /// Reads the value of a key that may be left out.
+    /// Parses the value of an optional key.
     pub(crate) fn read<T>(
         &self,
         key: &'a str,
@@ -165,7 +165,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Reads each value of a list that may be left out.
+    /// Parses each item of an optional list.
     pub(crate) fn read_each<T>(
         &self,
         key: &'a str,
@@ -176,27 +176,25 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The key it stands under.
     pub(crate) fn key(&self) -> &'a str {
         self.key
     }
 
-    /// Returns the place of the value.
     pub(crate) fn place(&self) -> Place {
         self.text.place_of(&self.value.span())
     }
 
-    /// Makes a fault an error of this field.
+    /// Turns a fault into an error at this field.
     pub(crate) fn error(&self, fault: Fault) -> PlanError {
         fault.of_key(self.key, self.place())
     }
 
-    /// Locates a value at this field.
+    /// Attaches the place of this field to a value.
     pub(crate) fn located<T>(&self, value: T) -> Located<T> {
         Located { value, place: self.place() }
     }
 
-    /// Locates a value that was read from this field, or makes its fault an error of the field.
+    /// Attaches the place of this field to a parsed value, or to the fault.
     pub(crate) fn accept<T>(&self, read: Result<T, Fault>) -> Result<Located<T>, PlanError> {
         match read {
             Ok(value) => Ok(self.located(value)),
@@ -204,14 +202,14 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The value as it is written, shortened.
+    /// The value as it was written, shortened.
     pub(crate) fn shown(&self) -> String {
         let span = self.value.span();
         let text = self.text.text;
         shortened(&text[char_start(text, span.start)..char_start(text, span.end)])
     }
 
-    /// Refuses the value for its type.
+    /// Refuses the value because of its type.
     pub(crate) fn wrong_type(&self, wanted: &str, example: &str) -> PlanError {
         let is = match self.value.get_ref() {
             DeValue::String(_) => "a string",
@@ -226,43 +224,39 @@ impl<'a> Field<'a> {
         self.error(Fault::new(what).hint(format!("for example `{} = {example}`", self.key)))
     }
 
-    /// The value if it is text.
     pub(crate) fn as_text(&self) -> Option<&'a str> {
         self.value.get_ref().as_str()
     }
 
-    /// The value if it is a whole number of 64 bits without sign.
+    /// The value if it is an integer that fits 64 bits unsigned.
     pub(crate) fn as_number(&self) -> Option<u64> {
         let integer = self.value.get_ref().as_integer()?;
         u64::from_str_radix(integer.as_str(), integer.radix()).ok()
     }
 
-    /// Says whether the value is a whole number, of whatever size.
+    /// Returns true if the value is an integer, even one that does not fit 64 bits.
     pub(crate) fn is_integer(&self) -> bool {
         self.value.get_ref().is_integer()
     }
 
-    /// Says whether the value is a number of whatever kind.
+    /// Returns true if the value is an integer or a float.
     pub(crate) fn is_numeric(&self) -> bool {
         self.value.get_ref().is_integer() || self.value.get_ref().is_float()
     }
 
-    /// The value if it is true or false.
     pub(crate) fn as_flag(&self) -> Option<bool> {
         self.value.get_ref().as_bool()
     }
 
-    /// Says whether the value is a table.
     pub(crate) fn is_table(&self) -> bool {
         self.value.get_ref().is_table()
     }
 
-    /// Says whether the value is `true`.
     pub(crate) fn is_true(&self) -> bool {
         self.as_flag() == Some(true)
     }
 
-    /// Reads true or false.
+    /// Parses true or false.
     pub(crate) fn flag(&self) -> Result<Located<bool>, PlanError> {
         match self.as_flag() {
             Some(yes) => Ok(self.located(yes)),
@@ -270,7 +264,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Reads a text and what it stands for.
+    /// Parses a string value with `parse`.
     pub(crate) fn parse<T>(
         &self,
         example: &str,
@@ -279,7 +273,6 @@ impl<'a> Field<'a> {
         self.accept(parse(self.text(example)?.value))
     }
 
-    /// Reads a text.
     pub(crate) fn text(&self, example: &str) -> Result<Located<&'a str>, PlanError> {
         match self.as_text() {
             Some(text) => Ok(self.located(text)),
@@ -287,7 +280,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Reads a whole number; `legal` says the range, for those that 64 bits can't hold.
+    /// Parses an integer; `legal` describes the range for numbers that don't fit 64 bits.
     pub(crate) fn number(&self, legal: &str, example: &str) -> Result<Located<u64>, PlanError> {
         match self.as_number() {
             Some(number) => Ok(self.located(number)),
@@ -296,12 +289,12 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Refuses a number that 64 bits without sign can't hold.
+    /// Refuses a number that does not fit 64 bits unsigned.
     pub(crate) fn out_of_range(&self, legal: &str) -> PlanError {
         self.error(Fault::new(format!("must be {legal}, not `{}`", self.shown())))
     }
 
-    /// Reads the values of a list, or the one value that stands in its place.
+    /// Returns the items of a list; a single value counts as a list of one.
     pub(crate) fn items(&self) -> Result<Vec<Self>, PlanError> {
         let Some(array) = self.value.get_ref().as_array() else { return Ok(vec![*self]) };
         if array.is_empty() {
@@ -312,7 +305,7 @@ impl<'a> Field<'a> {
         Ok(array.iter().map(|value| Self { value, ..*self }).collect())
     }
 
-    /// Reads the fields of a table whose keys are not those of a plan, in the order of the text.
+    /// Returns the fields of a table with free keys, in the order of the text.
     pub(crate) fn entries(&self, hint: &str) -> Result<Vec<Self>, PlanError> {
         let mut fields = Vec::new();
         if let Some(table) = self.value.get_ref().as_table() {

@@ -1,6 +1,6 @@
-//! Reads planned faults: a kind, and the words of its value.
+//! Parses planned faults: a kind, and the words of its value.
 //!
-//! The same words serve the command line and `[server.faults]`, and are refused alike.
+//! The command line and `[server.faults]` share these parsers, and so their error messages.
 
 use model::units::{parse_size, parse_time_ns};
 
@@ -12,13 +12,13 @@ use crate::syntax::fault::{
 };
 use crate::syntax::near::{known_word, unknown_word};
 
-/// One is so many parts per million.
+/// Parts per million in a whole.
 const CERTAIN: u32 = 1_000_000;
 
-/// Reads a fault from the command line: `KIND VALUE`, such as `drop 1%`.
+/// Parses a fault from the command line: `KIND VALUE`, such as `drop 1%`.
 ///
 /// # Errors
-/// When the kind is not known or the value can't be read.
+/// If the kind is unknown or the value is invalid.
 pub fn parse_fault(text: &str) -> Result<PlannedFault, PlanError> {
     let text = text.trim();
     let (kind, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -29,7 +29,7 @@ pub fn parse_fault(text: &str) -> Result<PlannedFault, PlanError> {
 /// Refuses faults that contradict each other.
 ///
 /// # Errors
-/// When one of them says what an earlier one says already.
+/// If a fault repeats or contradicts an earlier one.
 pub fn check_faults(faults: &[PlannedFault]) -> Result<(), PlanError> {
     let Some(again) = PlannedFault::contradiction(faults) else { return Ok(()) };
     let what = format!("`{}` conflicts with an earlier one", again.text());
@@ -37,7 +37,7 @@ pub fn check_faults(faults: &[PlannedFault]) -> Result<(), PlanError> {
 }
 
 impl PlannedFault {
-    /// Reads the value of a kind.
+    /// Parses the value of a kind.
     pub(crate) fn read(kind: &str, value: &str) -> Result<Self, Fault> {
         let Some(known) = KINDS.iter().find(|known| known.name == kind) else {
             let names: Vec<&str> = KINDS.iter().map(|known| known.name).collect();
@@ -55,7 +55,7 @@ impl PlannedFault {
     }
 }
 
-/// Reads the words of a value; `None` where they don't have the kind's form.
+/// Parses the words of a value; `None` if they don't have the form of this kind.
 fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault> {
     use PlannedFault as F;
     Ok(Some(match (kind, words) {
@@ -97,7 +97,7 @@ fn read_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault>
     }))
 }
 
-/// Reads `SIZE/s [wire] [after SIZE]`, of which `rest` are the words behind the rate.
+/// Parses `SIZE/s [wire] [after SIZE]`; `rest` has the words after the rate.
 fn read_bandwidth(rate: &str, rest: &[&str]) -> Result<Option<PlannedFault>, Fault> {
     let (counts, rest) = match rest {
         ["wire", rest @ ..] => (CappedBytes::Wire, rest),
@@ -112,7 +112,7 @@ fn read_bandwidth(rate: &str, rest: &[&str]) -> Result<Option<PlannedFault>, Fau
     Ok(bytes_per_s(rate)?.map(cap))
 }
 
-/// Reads the faults that break the protocol, as [`read_words`] does the others.
+/// Like [`read_words`], for faults that violate the protocol.
 fn read_hostile_words(kind: &str, words: &[&str]) -> Result<Option<PlannedFault>, Fault> {
     use PlannedFault as F;
     Ok(Some(match (kind, words) {
@@ -164,7 +164,7 @@ fn time(text: &str) -> Result<u64, Fault> {
     Ok(ns)
 }
 
-/// Reads `100MB/s`; `None` where the words are no rate at all.
+/// Parses `100MB/s`; `None` if the text is not a rate at all.
 fn bytes_per_s(text: &str) -> Result<Option<u64>, Fault> {
     let Some(size) = text.strip_suffix("/s") else { return Ok(None) };
     match parse_size(size)? {
@@ -173,12 +173,12 @@ fn bytes_per_s(text: &str) -> Result<Option<u64>, Fault> {
     }
 }
 
-/// Reads `0.1%` into parts per million.
+/// Parses a percentage such as `0.1%` into parts per million.
 fn share(text: &str) -> Result<PartsPerMillion, Fault> {
     let number = text.strip_suffix('%').unwrap_or_default();
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    // A percent is ten thousand parts per million, so four digits behind the point make the
-    // number whole. What isn't made of digits alone, such as a sign, would parse, too.
+    // One percent is ten thousand parts per million, so padding the fraction to four digits makes
+    // the number an integer. `parse` would accept more than digits, for example a sign.
     let digits = format!("{whole}{fraction:0<4}");
     let is_plain = digits.len() <= 8 && digits.bytes().all(|digit| digit.is_ascii_digit());
     match digits.parse() {
@@ -197,7 +197,7 @@ fn at_least_one(text: &str) -> Result<u64, Fault> {
     }
 }
 
-/// Reads a number of writes that a server keeps undo data for.
+/// Parses a number of writes for which the server keeps undo data.
 fn few_writes(text: &str) -> Result<u32, Fault> {
     match at_least_one(text)? {
         number @ 1..=1_000_000 => Ok(number as u32),
@@ -205,7 +205,8 @@ fn few_writes(text: &str) -> Result<u32, Fault> {
     }
 }
 
-/// Reads a number of slots; a session has at least one, and the server grants 1024 at most anyway.
+/// Parses a number of slots. A session needs at least one, and the server never grants more than
+/// 1024.
 fn slots(text: &str) -> Result<u32, Fault> {
     let number = at_least_one(text)?;
     u32::try_from(number).map_err(|_| Fault::new(format!("`{text}` is too many slots")))
@@ -218,7 +219,7 @@ fn transfer(text: &str) -> Result<u32, Fault> {
     }
 }
 
-/// Reads `READ`, `v3.READ` or `all`; case and the version's prefix don't matter.
+/// Parses `READ`, `v3.READ` or `all`; case and the version's prefix don't matter.
 fn calls(text: &str) -> Result<Calls, Fault> {
     if text.eq_ignore_ascii_case("all") {
         return Ok(Calls::All);
@@ -237,7 +238,7 @@ fn calls(text: &str) -> Result<Calls, Fault> {
     Ok(Calls::Named { version, name })
 }
 
-/// Reads `IO`, `NFS3ERR_IO`, `nfs4err_delay`.
+/// Parses `IO`, `NFS3ERR_IO` or `nfs4err_delay`.
 fn error(text: &str) -> Result<&'static str, Fault> {
     let upper = text.to_ascii_uppercase();
     for prefix in ["NFSERR_", "NFS3ERR_", "NFS4ERR_"] {

@@ -1,6 +1,6 @@
-//! Writes planned faults as they are read.
+//! Writes planned faults as text.
 //!
-//! What is written here reads back as the same fault: the tests of plans hold it to that.
+//! The text parses back to the same fault, which the tests of plans verify.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::syntax::fault::{
 use crate::syntax::text::{size, time_ns};
 
 impl PlannedFault {
-    /// The value as it stands in a plan; empty where the kind says all.
+    /// The value as written in a plan; empty if the kind takes no value.
     pub fn value(self) -> String {
         match self {
             Self::ServiceTime { time, calls: Calls::All } => service_time(time),
@@ -68,7 +68,7 @@ impl PlannedFault {
         }
     }
 
-    /// The whole fault as the command line takes it.
+    /// The whole fault as written on the command line.
     pub fn text(self) -> String {
         let text = format!("{} {}", self.kind().replace('_', "-"), self.value());
         text.trim_end().to_owned()

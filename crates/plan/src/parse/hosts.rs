@@ -1,7 +1,7 @@
-//! The hosts of a plan's text, and the targets that are set up on them.
+//! Parses the hosts of a plan, and the targets that are set up on them.
 //!
-//! What is read here ends up in arguments of `ssh`, so that names and addresses may only have the
-//! characters that such names are made of.
+//! These values become arguments of `ssh`, so names and addresses are limited to the characters
+//! that such names consist of.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::syntax::lab::LabArg;
 use crate::syntax::limits;
 use crate::syntax::text::either;
 
-/// The keys of a `[[target]]` that is set up on hosts.
+/// Keys of a `[[target]]` that is set up on hosts.
 pub(crate) const LAB_KEYS: [&str; 11] = [
     "client",
     "clients",
@@ -36,13 +36,12 @@ pub(crate) const LAB_KEYS: [&str; 11] = [
     "mount",
 ];
 
-/// Names that hosts can't have, for facts use them for something else.
+/// Names that hosts can't have because facts use them for something else.
 const TAKEN: [&str; 2] = ["host", "target"];
 
-/// Example of a label.
 const LABEL_EXAMPLE: &str = "\"ECC DDR2\"";
 
-/// Reads every `[[host]]`.
+/// Parses every `[[host]]`.
 pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<PlannedHost>, PlanError> {
     let mut hosts: Vec<PlannedHost> = Vec::new();
     let Some(field) = root.field("host") else { return Ok(hosts) };
@@ -59,7 +58,7 @@ pub(crate) fn read_hosts(root: &Table<'_>) -> Result<Vec<PlannedHost>, PlanError
     Ok(hosts)
 }
 
-/// Reads the labels of this very host: `[host.labels]` in a plan without a `[[host]]`.
+/// Parses the labels of the local host: `[host.labels]` in a plan without a `[[host]]`.
 pub(crate) fn read_own_labels(root: &Table<'_>) -> Result<BTreeMap<String, String>, PlanError> {
     let Some(field) = root.field("host") else { return Ok(BTreeMap::new()) };
     if !field.is_table() {
@@ -76,7 +75,7 @@ pub(crate) fn read_own_labels(root: &Table<'_>) -> Result<BTreeMap<String, Strin
     read_labels(&field.table(Section::Host)?)
 }
 
-/// Reads the labels of a host.
+/// Parses the labels of a host.
 fn read_labels(table: &Table<'_>) -> Result<BTreeMap<String, String>, PlanError> {
     let mut labels = BTreeMap::new();
     let Some(field) = table.field("labels") else { return Ok(labels) };
@@ -94,7 +93,7 @@ fn read_labels(table: &Table<'_>) -> Result<BTreeMap<String, String>, PlanError>
     Ok(labels)
 }
 
-/// Refuses a host whose name, or whose way to it, an earlier host has already.
+/// Refuses a host that has the same name or SSH destination as an earlier one.
 fn check_differ(
     table: &Table<'_>,
     place: Place,
@@ -153,7 +152,7 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
     Ok((PlannedHost { host, slots }, name.place))
 }
 
-/// Reads a text that becomes an argument of another program: never empty, never an option.
+/// Parses a text that becomes an argument of another program: not empty, and not an option.
 fn read_argument(
     field: &Field<'_>,
     example: &str,
@@ -175,7 +174,7 @@ fn is_destination(text: &str) -> bool {
     check_ssh_destination(text).is_ok()
 }
 
-/// Reads a name that can be typed in filters.
+/// Parses a name that can be typed in filters.
 pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Located<String>, PlanError> {
     let name = field.text("\"nfs\"")?;
     check_name(field, of, name.value)?;
@@ -196,13 +195,13 @@ fn check_name(field: &Field<'_>, of: &str, name: &str) -> Result<(), PlanError> 
     Ok(())
 }
 
-/// An address is what ssh finds a host by, without a user.
+/// Returns true if a text is an address for ssh, without a user.
 fn is_address(text: &str) -> bool {
     !text.contains('@') && is_destination(text)
 }
 
-/// Reads a target that is set up on hosts, and from which of them it is used; `server` is the
-/// field that names its server.
+/// Parses a target that is set up on hosts, and the hosts that use it; `server` is the field that
+/// names its server.
 pub(crate) fn read_lab(
     table: &Table<'_>,
     server: &Field<'_>,
@@ -232,7 +231,7 @@ pub(crate) fn read_lab(
     Ok((lab, used_from))
 }
 
-/// Reads the one client of a target, or several.
+/// Parses the client or clients of a target.
 fn read_clients(
     table: &Table<'_>,
     server: &Host,
@@ -252,13 +251,13 @@ fn read_clients(
         let hint = "leave it out: a server mounts its own export on data_path loopback";
         return Err(field.error(fault.hint(hint)));
     }
-    // A list has at least one item.
+    // A list is never empty.
     let first = listed[0].host.clone();
     let several = field.key() == "clients";
     Ok((Some(first), if several { UsedFrom::slots_of(&listed) } else { UsedFrom::One }))
 }
 
-/// Reads one path on another host, or a list of them, none of which stands twice.
+/// Parses one path on another host, or a list of distinct paths.
 fn read_files(field: &Field<'_>, each: &str) -> Result<Located<Vec<PathBuf>>, PlanError> {
     let mut files = Vec::new();
     for item in field.items()? {
@@ -272,7 +271,7 @@ fn read_files(field: &Field<'_>, each: &str) -> Result<Located<Vec<PathBuf>>, Pl
     Ok(field.located(files))
 }
 
-/// Reads the directories of the server, by whichever of the two keys.
+/// Parses the directories of the server, from either of the two keys.
 fn read_directories(table: &Table<'_>) -> Result<Option<Located<Vec<PathBuf>>>, PlanError> {
     match (table.field("directory"), table.field("path")) {
         (None, None) => Ok(None),
@@ -284,7 +283,8 @@ fn read_directories(table: &Table<'_>) -> Result<Option<Located<Vec<PathBuf>>>, 
     }
 }
 
-/// Reads a path on another host: a whole one, since no working directory of this host is there.
+/// Parses a path on another host. It must be absolute, since that host has no working directory of
+/// ours.
 fn read_file(field: &Field<'_>) -> Result<Located<PathBuf>, PlanError> {
     field.parse("\"/srv/data\"", |text| {
         check_path(Path::new(text))?;
@@ -292,7 +292,7 @@ fn read_file(field: &Field<'_>) -> Result<Located<PathBuf>, PlanError> {
     })
 }
 
-/// Reads a size within its limits; 0 where it is left out.
+/// Parses a size within its limits; 0 if it was not written.
 fn read_size(table: &Table<'_>, key: &'static str, range: Range) -> Result<u64, PlanError> {
     match table.field(key) {
         Some(field) => Ok(bounded_size(&field, range)?.value),
@@ -300,7 +300,7 @@ fn read_size(table: &Table<'_>, key: &'static str, range: Range) -> Result<u64, 
     }
 }
 
-/// Refuses keys of hosts with a target that has none.
+/// Refuses keys about hosts in a target that is not set up on any.
 pub(crate) fn refuse_lab_keys(table: &Table<'_>) -> Result<(), PlanError> {
     match table.first_field(&LAB_KEYS) {
         Some(field) => {

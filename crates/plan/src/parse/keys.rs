@@ -1,7 +1,7 @@
-//! The one table of keys that a plan may hold.
+//! The table of all keys of a plan.
 //!
-//! The reader refuses what isn't in it, and the reference of the manual is printed from it, so
-//! that the two can't part. The rows of settings come from `model::setting`.
+//! The parser refuses keys that are not in it, and the plan reference is generated from it, so the
+//! two cannot diverge. The rows of settings come from `model::setting`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::syntax::error::Fault;
 use crate::syntax::limits::legal;
 use crate::syntax::near::nearest_word;
 
-/// Every key, in the order in which a plan is best written.
+/// Every key, in the order recommended for writing a plan.
 pub(crate) fn reference() -> &'static [KeyDoc] {
     static ALL: LazyLock<Vec<KeyDoc>> = LazyLock::new(|| {
         let mut keys = KEYS.to_vec();
@@ -31,7 +31,7 @@ pub(crate) fn reference() -> &'static [KeyDoc] {
 }
 
 impl KeyDoc {
-    /// Describes a setting, from its row.
+    /// Describes a setting from its row.
     pub fn of_setting(setting: Setting) -> Self {
         let kind = match setting.kind() {
             Kind::Size => "size",
@@ -54,7 +54,7 @@ impl KeyDoc {
     }
 }
 
-/// Describes the effect of a setting, and of passes which of them each workload knows.
+/// Describes the effect of a setting; for `passes`, also which passes each workload has.
 fn describe_meaning(setting: Setting) -> Cow<'static, str> {
     if setting.kind() != Kind::Passes {
         return Cow::Borrowed(setting.meaning());
@@ -80,7 +80,7 @@ fn describe_meaning(setting: Setting) -> Cow<'static, str> {
     Cow::Owned(text)
 }
 
-/// Says for people what a setting is where it is left out.
+/// Describes a setting's default for people.
 fn describe_default(setting: Setting) -> String {
     match (setting.default_rule(), setting.default_level()) {
         (Some(rule), _) => rule.to_owned(),
@@ -89,7 +89,7 @@ fn describe_default(setting: Setting) -> String {
     }
 }
 
-/// Names that other tools have for our keys.
+/// Names that other tools use for our keys.
 ///
 /// **Source:** fio(1), the options of IOR, mdtest and iozone, nfs(5).
 const ALIASES: &[(&str, &str)] = &[
@@ -139,16 +139,16 @@ const ALIASES: &[(&str, &str)] = &[
     ("read_ahead_kb", "bdi_read_ahead"),
 ];
 
-/// Finds our key for a name that other tools use for it.
+/// Returns our key for a name from another tool.
 pub fn key_elsewhere(name: &str) -> Option<&'static str> {
     let name = name.replace('-', "_");
     ALIASES.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
 }
 
-/// So many keys are listed in a hint.
+/// Maximum number of keys to list in a hint.
 const LISTED_MAX: usize = 20;
 
-/// Says whether `key` may stand in `section`; if not, what may.
+/// Checks that `section` may contain `key`; the error lists the keys that it may contain.
 pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
     let mut here = Vec::new();
     for doc in reference() {
@@ -170,7 +170,7 @@ fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
             return format!("it is called `{ours}` here");
         }
     }
-    // The settings stand last, and are what is meant most often.
+    // Searched from the end: settings come last in the table and are the most likely meaning.
     if let Some(doc) = reference().iter().rev().find(|doc| doc.key == key) {
         let other = match doc.section {
             Settings => "in [factors] or a [[workload]]".to_owned(),
@@ -188,7 +188,8 @@ fn hint_for(section: Section, key: &str, here: &[&str]) -> String {
     }
 }
 
-/// `[[workload]]` with `target` and the like: the key exists elsewhere, but one letter off here.
+/// Handles a key such as `target` in a `[[workload]]`: it exists in another section, but is also
+/// one letter away from a key of this one.
 fn or_nearest(section: Section, key: &str, here: &[&str]) -> String {
     match nearest_word(key, here) {
         Some(near) => format!("; {} you may mean `{near}`", section.within()),

@@ -1,7 +1,7 @@
-//! Levels of settings: from text, and as a plan writes them.
+//! Parses levels of settings from text, and writes them as a plan does.
 //!
-//! One level is one value of one factor; what a value means, and where it lives in a run, is its
-//! setting's to say (`model::setting`).
+//! A level is one value of one factor. What it means and where a run stores it is defined by its
+//! setting (`model::setting`).
 
 mod words;
 
@@ -18,7 +18,7 @@ use crate::syntax::limits;
 use crate::syntax::near::{known_word, nearest_word, unknown_word};
 use crate::syntax::text;
 
-/// Reads a level from text.
+/// Parses a level.
 pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
     let text = text.trim();
     if setting.open() == Some(text) {
@@ -45,16 +45,16 @@ pub(crate) fn read(setting: Setting, text: &str) -> Result<Value, Fault> {
     Ok(value)
 }
 
-/// Reads a number in the unit of its setting, whatever its limits; `None` where the setting's
-/// levels are no numbers.
+/// Parses a number in the unit of its setting, without checking its limits; `None` if the levels of
+/// the setting are not numbers.
 fn read_number(setting: Setting, text: &str) -> Result<Option<u64>, Fault> {
     Ok(Some(match setting.kind() {
-        // The unit says that it is per second; people write that, too.
+        // The unit already includes "per second", but people write it as well.
         Kind::Size if setting.unit().ends_with("/s") => {
             parse_size(text.strip_suffix("/s").unwrap_or(text))?
         }
         Kind::Size => parse_size(text)?,
-        // Skew counts hundredths; with a point it is the exponent itself.
+        // The skew is stored in hundredths; with a decimal point it is the exponent itself.
         Kind::Percent if setting == Setting::Skew && text.contains('.') => read_hundredths(text)?,
         Kind::Percent => read_integer(text.trim_end_matches('%').trim_end())?,
         Kind::Count | Kind::Kib => read_integer(text)?,
@@ -67,7 +67,7 @@ fn read_number(setting: Setting, text: &str) -> Result<Option<u64>, Fault> {
     }))
 }
 
-/// Reads one level, or all of a range of numbers: `1..8`, `1..64*2`, `0..100+25`.
+/// Parses one level or a range of numbers: `1..8`, `1..64*2`, `0..100+25`.
 pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fault> {
     let Some((first_text, rest)) = text.split_once("..") else {
         return match describe_dashes(setting, text) {
@@ -76,7 +76,7 @@ pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fa
         };
     };
     let Some(first) = read_number(setting, first_text.trim())? else {
-        // Two points may be part of a name.
+        // Names may contain two dots.
         return Ok(vec![read(setting, text)?]);
     };
     let (last_text, step) = match rest.find(['*', '+']) {
@@ -99,7 +99,7 @@ pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fa
     Ok(levels)
 }
 
-/// Refuses `1-4`, which may mean a range or its ends.
+/// Refuses `1-4`, which may mean a range or just its two ends.
 fn describe_dashes(setting: Setting, text: &str) -> Option<Fault> {
     let (first, last) = text.split_once('-')?;
     for end in [first, last] {
@@ -113,10 +113,10 @@ fn describe_dashes(setting: Setting, text: &str) -> Option<Fault> {
     Some(Fault::new(format!("`{text}` is no single value")).hint(hint))
 }
 
-/// Levels of a range, at most.
+/// Maximum number of levels in a range.
 const LEVELS_MAX: usize = 1_000;
 
-/// A range of numbers: each level is the one before it times `factor`, plus `step`.
+/// A range of numbers: each level is the previous one times `factor`, plus `step`.
 struct Range {
     first: u64,
     last: u64,
@@ -152,7 +152,7 @@ impl Range {
     }
 }
 
-/// Reads a number with at most two digits behind its point, in hundredths.
+/// Parses a number with at most two decimals into hundredths.
 fn read_hundredths(text: &str) -> Result<u64, Fault> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let hundredths = match part.len() {
@@ -166,7 +166,7 @@ fn read_hundredths(text: &str) -> Result<u64, Fault> {
     Ok(read_integer(whole)?.saturating_mul(100).saturating_add(hundredths))
 }
 
-/// Returns a level that is within its limits; `shown` is how it was written.
+/// Returns the level if it is within its limits; `shown` is the original text.
 pub(crate) fn check(setting: Setting, value: Value, shown: &str) -> Result<Value, Fault> {
     if let (Value::Number(number), Some(range)) = (&value, setting.range()) {
         in_range(*number, range, &limits::legal(setting), shown)?;
@@ -174,14 +174,14 @@ pub(crate) fn check(setting: Setting, value: Value, shown: &str) -> Result<Value
     Ok(value)
 }
 
-/// Refuses a text that is none of a setting's words.
+/// Refuses a text that is not one of the words of a setting.
 fn not_legal(setting: Setting, text: &str) -> Fault {
     let fault = Fault::new(format!("must be {}, not `{text}`", limits::legal(setting)));
     match (setting, text) {
         (Setting::NfsVers, "4") => {
             fault.hint("no minor version is negotiated: write 4.0, 4.1 or 4.2")
         }
-        // Of numbers none is nearer than another.
+        // Suggesting the nearest word makes no sense for a number.
         _ if text.parse::<f64>().is_ok() => fault,
         _ => match nearest_word(text, setting.words()) {
             Some(near) => fault.hint(format!("did you mean `{near}`?")),
@@ -190,7 +190,7 @@ fn not_legal(setting: Setting, text: &str) -> Fault {
     }
 }
 
-/// Writes a level as a plan does.
+/// Writes a level in the form of a plan.
 pub(crate) fn write(setting: Setting, value: &Value) -> String {
     match value {
         Value::Number(number) => match setting.kind() {
@@ -211,16 +211,16 @@ pub(crate) fn write(setting: Setting, value: &Value) -> String {
     }
 }
 
-/// Puts a level into settings of NFS.
+/// Sets a level in NFS settings.
 ///
 /// # Panics
-/// Where it is no level of such a setting: a bug of this crate.
+/// If the level does not belong to an NFS setting, which is a bug in this crate.
 pub(crate) fn put_nfs(setting: Setting, nfs: &mut NfsSettings, value: Value) {
     let done = setting.put_nfs(nfs, value);
     assert!(done, "{setting:?} is no setting of NFS, or of another kind");
 }
 
-/// Returns a number that is within its range; `legal` says the range for people.
+/// Returns the number if it is within its range; `legal` describes the range for people.
 pub(crate) fn in_range(number: u64, range: Limits, legal: &str, shown: &str) -> Result<u64, Fault> {
     if (range.min..=range.max).contains(&number) {
         return Ok(number);
@@ -229,12 +229,12 @@ pub(crate) fn in_range(number: u64, range: Limits, legal: &str, shown: &str) -> 
     Err(if number > range.max { fault.hint(range.reason) } else { fault })
 }
 
-/// Reads a whole number.
+/// Parses an integer.
 pub(crate) fn read_integer(text: &str) -> Result<u64, Fault> {
     if let Ok(number) = text.parse() {
         return Ok(number);
     }
-    // `1k` of a count is a thousand, whatever it is of bytes.
+    // `1k` means a thousand for counts, whatever it means for bytes.
     let example = match text.strip_suffix(['k', 'K']).map(str::parse::<u64>) {
         Some(Ok(thousands)) => thousands.saturating_mul(1_000),
         _ => 4,
@@ -243,7 +243,7 @@ pub(crate) fn read_integer(text: &str) -> Result<u64, Fault> {
         .hint(format!("write digits only, such as `{example}`")))
 }
 
-/// Reads a time in whole units of so many nanoseconds.
+/// Parses a time in whole units of `unit_ns`.
 fn read_time(text: &str, unit_ns: u64, unit: &str) -> Result<u64, Fault> {
     let ns = parse_time_ns(text)?;
     if !ns.is_multiple_of(unit_ns) {
@@ -252,7 +252,7 @@ fn read_time(text: &str, unit_ns: u64, unit: &str) -> Result<u64, Fault> {
     Ok(ns / unit_ns)
 }
 
-/// Finds a mix that is known by its name.
+/// Finds a mix by name.
 fn read_mix(text: &str) -> Result<Value, Fault> {
     let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
     if names.contains(&text) {
@@ -261,7 +261,7 @@ fn read_mix(text: &str) -> Result<Value, Fault> {
     Err(unknown_word("mix", text, &names))
 }
 
-/// Reads names of passes with `+` between them.
+/// Parses names of passes joined by `+`.
 fn read_passes(text: &str) -> Result<Value, Fault> {
     if text == text::USUAL {
         return Ok(Value::Passes(Vec::new()));

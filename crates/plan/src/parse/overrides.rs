@@ -1,7 +1,7 @@
-//! Flags of the command line, which win over the plan.
+//! Command-line flags, which take precedence over the plan.
 //!
-//! Values come as text, as they were typed, and go through the same readers as the plan's; an
-//! error names the flag. A flag replaces every place where the plan sets the same thing.
+//! Values are the text that was typed, and go through the same parsers as those of the plan; an
+//! error names the flag. A flag replaces the value in every place where the plan sets it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use crate::syntax::repetition::RawRepetition;
 use crate::syntax::target::TargetArg;
 use crate::syntax::text::either;
 
-/// Values of flags; empty and `None` leave the plan as it is.
+/// Values of flags; empty and `None` keep the plan's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// Value of `--name`.
     pub name: Option<String>,
-    /// Value of `--scale`: by how much the sizes, times and counts of the plan are multiplied;
-    /// those of flags are not.
+    /// Value of `--scale`: the factor for the sizes, times and counts of the plan, not for those of
+    /// flags.
     pub scale: Option<String>,
     /// Value of `--trials`.
     pub trials: Option<String>,
@@ -49,25 +49,25 @@ pub struct Overrides {
     pub server_memory: Option<String>,
     /// Value of `--server-threads`.
     pub server_threads: Option<String>,
-    /// `--workload`: only these; one that the plan has not is added as it is by default.
+    /// Values of `--workload`: use only these, and add a missing one with its defaults.
     pub workload: Vec<String>,
-    /// `--backend`: each target with those of them that fit it.
+    /// Values of `--backend`: restrict each target to those that fit it.
     pub backend: Vec<String>,
-    /// `--tls-ca`: for every server that is named by its address.
+    /// Value of `--tls-ca`, for every server given by its address.
     pub tls_ca: Option<PathBuf>,
-    /// Values of flags of settings: one or several levels each.
+    /// Values of the flags of settings, one or more levels each.
     pub settings: BTreeMap<Setting, Vec<String>>,
 }
 
 impl Overrides {
-    /// Adds what the flag of a setting says.
+    /// Adds the levels of a setting's flag.
     #[must_use]
     pub fn with(mut self, setting: Setting, levels: &[&str]) -> Self {
         self.settings.insert(setting, levels.iter().map(|level| (*level).to_owned()).collect());
         self
     }
 
-    /// Keeps the values whose key, such as `io_size` or `trials`, is wanted.
+    /// Keeps only the values whose key, such as `io_size` or `trials`, satisfies the predicate.
     pub fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
         let texts = [
             ("name", &mut self.name),
@@ -101,20 +101,20 @@ impl Overrides {
 }
 
 impl RawPlan {
-    /// Applies defaults of flags: only to what the plan leaves open, and where they fit its
+    /// Applies default flags: only if the plan does not set the value, and only if they fit its
     /// targets.
     ///
     /// # Errors
-    /// When a value can't be used.
+    /// If a value is invalid.
     pub fn apply_defaults(&mut self, mut defaults: Overrides) -> Result<(), PlanError> {
         defaults.retain(|key| !self.has_written(key));
         defaults.backend.retain(|name| match backend_named(name) {
             Ok(backend) => self.targets.iter().any(|it| it.what.backends().contains(&backend)),
-            // An unknown one is refused below.
+            // An unknown value is refused below.
             Err(_) => true,
         });
         self.apply(&defaults)?;
-        // They are for runs of all kinds: one that no run depends on is no mistake of this plan.
+        // Default flags are meant for runs of all kinds, so one without effect is not an error.
         for &setting in defaults.settings.keys() {
             let levels = self.factors.get(setting).unwrap_or_default().iter();
             let unwritten: Vec<_> =
@@ -126,11 +126,11 @@ impl RawPlan {
         Ok(())
     }
 
-    /// Says whether the plan has a value of its own for a key.
+    /// Returns true if the plan sets a key itself.
     fn has_written(&self, key: &str) -> bool {
         let repetition = &self.repetition;
         match key {
-            // A plan of text has all three; one that the command line makes has none.
+            // A plan from a file always has these three; one made from the command line has none.
             "name" | "workload" | "backend" => {
                 self.workloads.iter().any(|it| it.kind.place != Place::Whole)
             }
@@ -152,7 +152,7 @@ impl RawPlan {
         }
     }
 
-    /// Says whether a setting has levels anywhere in the plan.
+    /// Returns true if any part of the plan has levels of a setting.
     fn has_levels(&self, setting: Setting) -> bool {
         self.factors.get(setting).is_some()
             || self.workloads.iter().any(|it| it.settings.get(setting).is_some())
@@ -162,10 +162,10 @@ impl RawPlan {
             })
     }
 
-    /// Applies flags, which win over the plan.
+    /// Applies flags, which take precedence over the plan.
     ///
     /// # Errors
-    /// When a flag's value can't be used, or none of the backends fits any target.
+    /// If the value of a flag is invalid, or none of the backends fits any target.
     pub fn apply(&mut self, flags: &Overrides) -> Result<(), PlanError> {
         self.apply_all(flags).map_err(|error| error.in_source(&self.source_name))
     }
@@ -194,7 +194,7 @@ impl RawPlan {
             if read.is_empty() {
                 continue;
             }
-            // What the plan says in other places would win over the factors.
+            // Otherwise the plan's more specific values would win over the factors.
             for workload in &mut self.workloads {
                 workload.settings.remove(setting);
             }
@@ -216,7 +216,8 @@ impl RawPlan {
         if let Some(trials) = trials
             && trials.value <= limits::UNTIL_TRIALS_MIN
         {
-            // So few trials are all made: what the plan says of a narrow interval has no effect.
+            // A fixed number of trials is always completed, so the plan's `until` no longer
+            // applies.
             self.repetition.until_permille = None;
         }
         self.repetition.replace(RawRepetition {

@@ -1,14 +1,14 @@
-//! The reference of plans as a page of Markdown, printed from the table that the reader obeys.
+//! The plan reference as a page of Markdown, generated from the table that the parser uses.
 //!
-//! `cargo run -p dfsbench-plan --example reference > docs/plan.md` writes it; a test holds the page
-//! to it.
+//! `cargo run -p dfsbench-plan --example reference > docs/plan.md` writes it; a test checks that
+//! the page is up to date.
 
 use std::fmt::Write as _;
 
 use crate::parse::keys::reference;
 use crate::parse::section::{KeyDoc, Section};
 
-/// The page's text before the first table.
+/// Text before the first table.
 const BEGIN: &str = "\
 # Plans: every key
 
@@ -23,7 +23,7 @@ Sizes are bytes, or carry a unit in powers of 1024 (`64KiB`); times carry `us`, 
 This page is printed from the table by which plans are read.
 ";
 
-/// The sections in the order in which a plan is best written, with what they are.
+/// The sections in the order recommended for writing a plan, with their descriptions.
 const SECTIONS: [(Section, &str); 9] = [
     (Section::Plan, "Before any table."),
     (Section::Host, "Once for each host to set up or work on."),
@@ -49,7 +49,6 @@ const SECTIONS: [(Section, &str); 9] = [
     ),
 ];
 
-/// The whole page.
 pub fn reference_page() -> String {
     let mut page = BEGIN.to_owned();
     for (section, about) in SECTIONS {
@@ -78,7 +77,7 @@ fn key_row(doc: &KeyDoc) -> String {
     format!("| `{key}` | {about} |\n")
 }
 
-/// A text that can't end its cell.
+/// Escapes a text so that it can't end its table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

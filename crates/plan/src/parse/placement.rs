@@ -1,7 +1,7 @@
-//! Reads from which hosts a target is used.
+//! Parses the hosts from which a target is used.
 //!
-//! A host is known by the name in its `[[host]]`; the in-memory server, a temporary folder and a
-//! relative path are of this host only.
+//! Hosts are given by the name in their `[[host]]`. The in-memory server, a temporary folder and a
+//! relative path exist on the local host only.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::syntax::hosts::UsedFrom;
 use crate::syntax::near::unknown_word;
 use crate::syntax::target::TargetArg;
 
-/// Reads the hosts of a list, none of which stands twice.
+/// Parses a list of distinct hosts.
 pub(crate) fn read_list(
     field: &Field<'_>,
     hosts: &[PlannedHost],
@@ -34,7 +34,7 @@ pub(crate) fn read_list(
     Ok(listed)
 }
 
-/// Finds the host that a field names.
+/// Finds the host named by a field.
 pub(crate) fn known_host(
     field: &Field<'_>,
     hosts: &[PlannedHost],
@@ -54,7 +54,7 @@ pub(crate) fn known_host(
     Err(field.error(fault))
 }
 
-/// Reads the `hosts` of a target that is not set up.
+/// Parses the `hosts` of a target that is not set up by us.
 pub(crate) fn read_hosts(
     field: &Field<'_>,
     what: &TargetArg,
@@ -69,7 +69,7 @@ pub(crate) fn read_hosts(
     };
     let is_job = field.as_text() == Some(JOB);
     let listed = if is_job { Vec::new() } else { read_list(field, hosts)? };
-    // Hosts without `ssh` are this one, so that they reach its loopback.
+    // Hosts without `ssh` are local, so they can reach the server on loopback.
     if is_embedded && (is_job || listed.iter().any(|planned| planned.host.ssh.is_some())) {
         let fault = Fault::new("the in-memory server listens on this host's loopback only");
         return Err(field.error(fault.hint("`dfsbench serve` on one host, and its `url` here")));
@@ -77,7 +77,7 @@ pub(crate) fn read_hosts(
     Ok(if is_job { UsedFrom::Job } else { UsedFrom::slots_of(&listed) })
 }
 
-/// Says why a target exists on one host only, if it does.
+/// Returns why a target exists on one host only, if it does.
 fn one_host_only(what: &TargetArg) -> Option<Fault> {
     let (what, hint) = match what {
         TargetArg::Lab(_) => ("is for targets without `server`", "write `clients`"),

@@ -1,7 +1,7 @@
-//! From the text of a plan to a [`RawPlan`].
+//! Parses the text of a plan into a [`RawPlan`].
 //!
-//! Stops at the first fault, in the order of the text within a table. A value that passes is
-//! within its own limits; see `limits`.
+//! Stops at the first fault, in the order of the text within a table. Each value has been checked
+//! against its own limits; see `limits`.
 
 use model::Workload;
 use model::setting::Setting;
@@ -23,10 +23,10 @@ use crate::syntax::repetition::RawRepetition;
 use crate::syntax::settings::Settings;
 
 impl RawPlan {
-    /// Reads a plan; `source_name` is what errors call the text.
+    /// Parses a plan; errors refer to the text as `source_name`.
     ///
     /// # Errors
-    /// When the text is not TOML, or holds a key, type or value that a plan can't hold.
+    /// If the text is not TOML, or contains an invalid key, type or value.
     pub fn parse(text: &str, source_name: &str) -> Result<Self, PlanError> {
         read_plan(text, source_name).map_err(|error| error.in_source(source_name))
     }
@@ -72,7 +72,7 @@ fn read_plan_name(root: &Table<'_>) -> Result<String, PlanError> {
     }
 }
 
-/// Refuses a name that a plan can't have.
+/// Refuses an invalid plan name.
 pub(crate) fn check_plan_name(name: &str) -> Result<(), Fault> {
     let length = name.chars().count();
     let fits = (1..=limits::NAME_LENGTH_MAX).contains(&length);
@@ -116,7 +116,7 @@ fn read_name(item: &Field<'_>) -> Result<Located<String>, PlanError> {
     Ok(item.located(item.text("\"nfs\"")?.value.to_owned()))
 }
 
-/// Refuses settings that this kind of work has not.
+/// Refuses settings that this workload does not have.
 fn check_settings(table: &Table<'_>, kind: Workload) -> Result<(), PlanError> {
     for setting in Setting::ALL {
         let Some(field) = table.field(setting.key()) else { continue };

@@ -1,7 +1,7 @@
-//! Recipes of systems: those that are built in, and how one is read from text.
+//! Recipes of systems: the built-in ones, and parsing one from text.
 //!
-//! Their texts are those of `systems/`. Here a derived `Deserialize` reads them: a recipe has no
-//! settings of the program, no flags and no other spellings.
+//! The texts are in `systems/`. A derived `Deserialize` is enough for them: a recipe has no
+//! dfsbench settings, no flags and no alternative spellings.
 
 use std::path::Path;
 
@@ -11,10 +11,9 @@ use crate::parse::document::PlanText;
 use crate::syntax::error::{Fault, Place, PlanError};
 use crate::syntax::near::unknown_word;
 
-/// A recipe that is built in: its name and its text.
+/// Name and text of a built-in recipe.
 type BuiltIn = (&'static str, &'static str);
 
-/// Every recipe that is built in.
 pub const RECIPES: [BuiltIn; 12] = [
     ("afs", include_str!("../../systems/afs.toml")),
     ("cephfs", include_str!("../../systems/cephfs.toml")),
@@ -30,15 +29,15 @@ pub const RECIPES: [BuiltIn; 12] = [
     ("zerofs", include_str!("../../systems/zerofs.toml")),
 ];
 
-/// Says whether a text names a file with a recipe, and not one that is built in.
+/// Returns true if a text is the path of a recipe rather than the name of a built-in one.
 pub(crate) fn is_recipe_path(text: &str) -> bool {
     text.contains('/') || Path::new(text).extension().is_some_and(|end| end == "toml")
 }
 
-/// Returns the text of a recipe that is built in.
+/// Returns the text of a built-in recipe.
 ///
 /// # Errors
-/// When there is none of that name.
+/// If there is no recipe of that name.
 pub fn built_in_recipe(name: &str) -> Result<&'static str, PlanError> {
     for (known, text) in RECIPES {
         if known == name {
@@ -52,12 +51,11 @@ pub(crate) fn unknown_recipe(name: &str) -> Fault {
     unknown_word("system", name, &RECIPES.map(|(known, _)| known))
 }
 
-/// Reads a recipe and checks it as far as no host is needed; `source_name` is what errors call the
-/// text.
+/// Parses a recipe and checks everything that needs no host; errors refer to the text as
+/// `source_name`.
 ///
 /// # Errors
-/// When it is no TOML, has a key or a value that a recipe can't have, or names a variable that
-/// doesn't exist.
+/// If the text is not TOML, has an invalid key or value, or refers to an unknown variable.
 pub fn parse_recipe(text: &str, source_name: &str) -> Result<Recipe, PlanError> {
     read(text).map_err(|error| error.in_source(source_name))
 }

@@ -1,7 +1,7 @@
-//! Reads how runs are repeated, from the keys at the head of a plan.
+//! Parses how runs are repeated, from the top-level keys of a plan.
 //!
-//! `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order`, `interference`, `fair` and
-//! `quiet`; the words of each are read by the same functions for a flag.
+//! These are `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order`, `interference`,
+//! `fair` and `quiet`; flags use the same parsers.
 
 use model::contender::Fairness;
 use model::setting::Range;
@@ -15,7 +15,7 @@ use crate::syntax::limits;
 use crate::syntax::repetition::RawRepetition;
 use crate::syntax::text::{either, time};
 
-/// The keys of a plan that this file reads.
+/// Top-level keys that this file reads.
 pub(crate) const DISCARD: &str = "discard";
 pub(crate) const UNTIL: &str = "until";
 pub(crate) const BUDGET: &str = "budget";
@@ -24,7 +24,7 @@ pub(crate) const ORDER: &str = "order";
 pub(crate) const INTERFERENCE: &str = "interference";
 
 impl RawRepetition {
-    /// Reads the keys.
+    /// Parses the keys.
     pub(crate) fn read(root: &Table<'_>) -> Result<Self, PlanError> {
         Ok(Self {
             trials: root.read("trials", |field| bounded_u32(field, limits::TRIALS))?,
@@ -39,7 +39,7 @@ impl RawRepetition {
     }
 }
 
-/// Reads a key that is text.
+/// Parses a key whose value is a word.
 fn read_word<T>(
     root: &Table<'_>,
     key: &'static str,
@@ -48,29 +48,29 @@ fn read_word<T>(
     root.read(key, |field: &Field<'_>| field.parse("\"..\"", read))
 }
 
-/// Finds a discard policy by its name.
+/// Finds a discard policy by name.
 pub(crate) fn discard_named(name: &str) -> Result<Discard, Fault> {
     Discard::from_name(name).ok_or_else(|| not_one_of(Discard::NAMES, name))
 }
 
-/// Finds an order by its name.
+/// Finds an order by name.
 pub(crate) fn order_named(name: &str) -> Result<Order, Fault> {
     Order::from_name(name).ok_or_else(|| not_one_of(Order::NAMES, name))
 }
 
-/// Finds a rule for disturbed trials by its name.
+/// Finds a rule for disturbed trials by name.
 pub(crate) fn interference_named(name: &str) -> Result<InterferenceRule, Fault> {
     InterferenceRule::from_name(name).ok_or_else(|| not_one_of(InterferenceRule::NAMES, name))
 }
 
-/// Reads the rule for contenders that differ in more than the system.
+/// Parses the rule for contenders that differ in more than the system.
 pub(crate) fn read_fairness(root: &Table<'_>) -> Result<Option<Located<Fairness>>, PlanError> {
     read_word(root, "fair", |name| {
         Fairness::from_name(name).ok_or_else(|| not_one_of(Fairness::NAMES, name))
     })
 }
 
-/// Reads how long a trial waits at most until its hosts are quiet, such as `10s`.
+/// Parses the maximum time to wait for idle hosts before a trial, such as `10s`.
 pub(crate) fn read_quiet_ms(root: &Table<'_>) -> Result<Option<Located<u64>>, PlanError> {
     read_word(root, "quiet", |text| time_ms(text, limits::QUIET_MS))
 }
@@ -81,7 +81,7 @@ fn not_one_of(names: &[&str], name: &str) -> Fault {
     Fault::new(format!("must be {}, not `{name}`", either(&quoted)))
 }
 
-/// Reads a share of the median, such as `2%`, in thousandths.
+/// Parses a share of the median, such as `2%`, into thousandths.
 pub(crate) fn until_permille(text: &str) -> Result<u32, Fault> {
     let range = limits::UNTIL_PERMILLE;
     if let Some(number) = text.trim().strip_suffix('%')
@@ -95,12 +95,12 @@ pub(crate) fn until_permille(text: &str) -> Result<u32, Fault> {
         .hint("half the 95 % interval, as a share of the median"))
 }
 
-/// Reads the time that a campaign may take, such as `75s`, in milliseconds.
+/// Parses the time budget of a campaign, such as `75s`, into milliseconds.
 pub(crate) fn budget_ms(text: &str) -> Result<u64, Fault> {
     time_ms(text, limits::BUDGET_MS)
 }
 
-/// Reads a time in milliseconds that must be in a range.
+/// Parses a time within a range into milliseconds.
 fn time_ms(text: &str, range: Range) -> Result<u64, Fault> {
     let ms = parse_time_ns(text)? / 1_000_000;
     if (range.min..=range.max).contains(&ms) {

@@ -1,10 +1,10 @@
-//! Scales a plan for a smaller machine, or a larger one: `--scale`.
+//! Scales a plan down for a smaller machine, or up for a larger one: `--scale`.
 //!
-//! Principal type: [`Scale`]. What is scaled is what the plan writes: sizes of data files, times of
-//! passes, and numbers of ops, bytes, transactions and small files. What is left as it is decides
+//! [`Scale`] applies to numbers that the plan contains: sizes of data files, times of passes, and
+//! numbers of ops, bytes, transactions and small files. It does not touch anything that determines
 //! what a run measures: sizes of ops and transfers, threads, clients, rates, trials and devices.
-//! Ops that are larger than a scaled file are left out, and so are most runs of a large matrix,
-//! once it is known ([`Scale::runs_kept`]): else a hundredth of the bytes would take as long.
+//! Ops larger than a scaled file are dropped, and so are most runs of a large matrix once it is
+//! known ([`Scale::runs_kept`]); otherwise a hundredth of the bytes would take as long.
 
 use model::setting::{Setting, Value};
 use model::{Conclusion, Workload};
@@ -17,11 +17,11 @@ use crate::syntax::settings::Settings;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Times of passes, in milliseconds; the number is the shortest that is worth measuring.
+/// Times of passes, each with the shortest time worth measuring, in milliseconds.
 const TIMES: [(Setting, u64); 4] =
     [(Setting::Duration, 100), (Setting::Warmup, 10), (Setting::Ramp, 10), (Setting::TimeMax, 100)];
 
-/// Counts, with the smallest number; a count that is smaller already stays as it is.
+/// Counts, each with its minimum; a count that is already smaller is not changed.
 const COUNTS: [(Setting, u64); 5] = [
     (Setting::SmallFiles, 20),
     (Setting::Transactions, 20),
@@ -31,7 +31,7 @@ const COUNTS: [(Setting, u64); 5] = [
 ];
 
 impl Scale {
-    /// Reads a factor such as `0.01` or `1%`.
+    /// Parses a factor such as `0.01` or `1%`.
     pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
         let (number, unit) = match text.trim().strip_suffix('%') {
             Some(number) => (number.trim(), 0.01),
@@ -47,12 +47,12 @@ impl Scale {
 }
 
 impl RawPlan {
-    /// Scales what the plan writes; what is left out keeps its default.
+    /// Scales the numbers that the plan contains; omitted ones keep their default.
     pub(crate) fn scale(&mut self, scale: Scale) {
         self.scale = Some(scale);
         self.drop_large_ops(scale);
         let of_factors = largest(&self.factors, Setting::IoSize);
-        // Sizes of the factors must suit the ops of every workload.
+        // Sizes in the factors must suit the ops of every workload.
         let mut of_all = Scaling { scale, io_bytes: of_factors };
         let mut of_each: Vec<(Workload, Scaling)> = Vec::new();
         for workload in &mut self.workloads {
@@ -65,7 +65,7 @@ impl RawPlan {
             }
         }
         of_all.change(&mut self.factors);
-        // What a sentence compares, and where, must be levels that the plan has now.
+        // Conclusions must refer to the levels that the plan has after scaling.
         for conclusion in &mut self.conclusions {
             let mut of_workload = of_all;
             for (kind, scaling) in &of_each {
@@ -77,8 +77,8 @@ impl RawPlan {
         }
     }
 
-    /// Leaves out ops that are larger than the largest scaled file: rounded up to them, each file
-    /// would be as large as before. The smallest op is kept in any case.
+    /// Drops ops that are larger than the largest scaled file: rounding the file up to them would
+    /// make it as large as before. The smallest op is always kept.
     fn drop_large_ops(&mut self, scale: Scale) {
         let of_factors = largest(&self.factors, Setting::FileSize);
         let file_of = |workload: &RawWorkload| {
@@ -101,7 +101,7 @@ impl RawPlan {
     }
 }
 
-/// Keeps those levels of `io_size` that fit a file, and the smallest; returns the others.
+/// Keeps the levels of `io_size` that fit a file, and the smallest one; returns the others.
 fn keep_ops_within(settings: &mut Settings, file_bytes: u64) -> Vec<u64> {
     let Some(levels) = settings.get(Setting::IoSize) else { return Vec::new() };
     let mut smallest = u64::MAX;
@@ -121,7 +121,7 @@ fn keep_ops_within(settings: &mut Settings, file_bytes: u64) -> Vec<u64> {
     large
 }
 
-/// The largest number that is written for a setting.
+/// Returns the largest number written for a setting.
 fn largest(settings: &Settings, setting: Setting) -> Option<u64> {
     let mut largest = None;
     for level in settings.get(setting)? {
@@ -132,11 +132,11 @@ fn largest(settings: &Settings, setting: Setting) -> Option<u64> {
     largest
 }
 
-/// The scaling of the settings of a workload, or of all.
+/// Scaling of the settings of one workload, or of all.
 #[derive(Clone, Copy)]
 struct Scaling {
     scale: Scale,
-    /// The largest op, where one is written.
+    /// The largest op size, if one was written.
     io_bytes: Option<u64>,
 }
 
@@ -148,7 +148,7 @@ impl Scaling {
         }
     }
 
-    /// Changes the levels that a sentence names.
+    /// Scales the levels that a conclusion refers to.
     fn change_conclusion(self, conclusion: &mut Conclusion) {
         let Conclusion { factor, from, to, only, .. } = conclusion;
         for level in [from, to] {
@@ -172,7 +172,7 @@ impl Scaling {
         }
     }
 
-    /// Returns a number of a setting as it is scaled; most settings are left as they are.
+    /// Returns the scaled number; most settings are not scaled.
     fn scaled(self, setting: Setting, number: u64) -> u64 {
         for (scaled, least) in TIMES.into_iter().chain(COUNTS) {
             if scaled == setting {
@@ -183,7 +183,7 @@ impl Scaling {
             return number;
         }
         let bytes = self.scale.of(number).max(1);
-        // A file has a whole number of ops. Where none is written, usual ops have 1 MiB at most.
+        // A file consists of whole ops. Without a written op size, ops have at most 1 MiB.
         let step = match self.io_bytes {
             Some(io_bytes) => io_bytes.max(1),
             None if bytes >= MIB => MIB,
@@ -193,7 +193,7 @@ impl Scaling {
     }
 }
 
-/// Changes the numbers of a setting, each within its limits; of equal levels the first is kept.
+/// Applies a function to the numbers of a setting, within its limits, and removes duplicates.
 fn map_numbers(settings: &mut Settings, setting: Setting, change: impl Fn(u64) -> u64) {
     let Some(levels) = settings.get(setting) else { return };
     let mut changed: Vec<Located<Value>> = Vec::with_capacity(levels.len());
@@ -273,20 +273,20 @@ mod tests {
         let sizes = "file_size = [\"1GiB\", \"1023MiB\"]\nio_size = [\"4KiB\", \"8MiB\"]\n";
         let raw = scaled(sizes, "kind = \"mixed\"\n", "0.01");
         assert_eq!(numbers(&raw.factors, Setting::FileSize), [16 << 20]);
-        // Ops that are larger than a file of 10 MiB are left out.
+        // Ops larger than a file of 10 MiB are dropped.
         let sizes = "file_size = \"1GiB\"\nio_size = [\"4KiB\", \"8MiB\", \"64MiB\"]\n";
         let raw = scaled(sizes, "kind = \"mixed\"\n", "0.01");
         assert_eq!(numbers(&raw.factors, Setting::IoSize), [4 << 10, 8 << 20]);
         assert_eq!(numbers(&raw.factors, Setting::FileSize), [16 << 20]);
         assert_eq!(raw.large_ops, [64 << 20]);
-        // The smallest is kept, and those of a workload are judged by its own files.
+        // The smallest is kept, and a workload's ops are compared with its own files.
         let own = "kind = \"mixed\"\nfile_size = \"1MiB\"\nio_size = [\"8MiB\", \"64MiB\"]\n";
         let raw = scaled("file_size = \"64GiB\"\n", own, "0.01");
         assert_eq!(numbers(&raw.workloads[0].settings, Setting::IoSize), [8 << 20]);
-        // Without a written size of ops.
+        // Without a written op size.
         let raw = scaled("file_size = [\"250MiB\", \"1MiB\"]\n", "kind = \"stream\"\n", "0.01");
         assert_eq!(numbers(&raw.factors, Setting::FileSize), [3 << 20, 12 << 10]);
-        // As it is.
+        // A factor of 1 changes nothing.
         let raw = scaled("file_size = \"250MiB\"\n", "kind = \"stream\"\n", "1");
         assert_eq!(numbers(&raw.factors, Setting::FileSize), [250 << 20]);
     }

@@ -1,17 +1,17 @@
-//! The sections of a plan, and the documentation of one key.
+//! The sections of a plan, and the documentation of a key.
 //!
-//! [`Section`] is a table of a plan's text, or its top; [`KeyDoc`] is a row of the table of keys.
-//! The rows stand in `reference`, those of settings in `model::setting`.
+//! A [`Section`] is a table of a plan or its top level; a [`KeyDoc`] is a row of the table of keys.
+//! The rows are in `reference`, those of settings in `model::setting`.
 
 use std::borrow::Cow;
 
 use Section::{Conclusion, Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
 use model::setting::Setting;
 
-/// The section of a plan in which a key stands.
+/// The section of a plan that contains a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// Before any table.
+    /// The top level, before any table.
     Plan,
     /// Key of `[server]`.
     Server,
@@ -21,7 +21,7 @@ pub enum Section {
     Host,
     /// In a `[[target]]`.
     Target,
-    /// In `[factors]`, or in a `[[workload]]`, which wins.
+    /// In `[factors]` or in a `[[workload]]`; the workload takes precedence.
     Settings,
     /// In a `[[workload]]`.
     Workload,
@@ -32,7 +32,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// The heading that such keys stand under.
+    /// The heading of the section.
     pub const fn title(self) -> &'static str {
         match self {
             Plan => "top level",
@@ -47,13 +47,13 @@ impl Section {
         }
     }
 
-    /// Returns the section as a message says it.
+    /// Returns the section as named in messages.
     pub(crate) fn within(self) -> String {
         let preposition = if self == Plan { "at" } else { "in" };
         format!("{preposition} {}", self.title())
     }
 
-    /// Says whether `doc` is of a key that may stand here.
+    /// Returns true if the section may contain this key.
     pub(crate) fn holds(self, doc: &KeyDoc) -> bool {
         match self {
             _ if doc.section == self => true,
@@ -66,20 +66,18 @@ impl Section {
     }
 }
 
-/// One key: all that a reference page says of it.
+/// Documentation of one key, as shown in the plan reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDoc {
-    /// The key as plans write it.
     pub key: &'static str,
-    /// The section in which it stands.
     pub section: Section,
     /// The kind of its value: `size`, `integer`, `time`, `text`, `true or false`, `table` ...
     pub kind: &'static str,
-    /// Unit of the number; empty where there is none.
+    /// Unit of the number; empty if it has none.
     pub unit: &'static str,
     /// The legal values.
     pub legal: Cow<'static, str>,
-    /// The value where it is left out.
+    /// The default value.
     pub default: Cow<'static, str>,
     /// The effect of the key.
     pub meaning: Cow<'static, str>,

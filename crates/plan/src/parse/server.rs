@@ -1,7 +1,7 @@
-//! Reads the in-memory server of a plan: `[server]` and `[server.faults]`.
+//! Parses the in-memory server of a plan: `[server]` and `[server.faults]`.
 //!
-//! Values are read by the same functions as the flags of `dfsbench run` and `dfsbench serve`.
-//! What was left out is filled in by `resolve::defaults`.
+//! The flags of `dfsbench run` and `dfsbench serve` use the same parsers. Defaults are filled in by
+//! `resolve::defaults`.
 
 use model::setting::Setting;
 use model::{NfsSettings, NfsVersion};
@@ -15,7 +15,7 @@ use crate::syntax::fault::{KINDS, PlannedFault};
 use crate::syntax::limits;
 use crate::syntax::raw::{RawFaults, RawServer};
 
-/// Reads the section `[server]`.
+/// Parses the section `[server]`.
 pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
     let table = field.table(Section::Server)?;
     Ok(RawServer {
@@ -29,23 +29,24 @@ pub(crate) fn read_server(field: &Field<'_>) -> Result<RawServer, PlanError> {
     })
 }
 
-/// Reads the seed of random choices: any number of 64 bits.
+/// Parses the seed of random choices: any 64-bit number.
 pub(crate) fn read_seed(field: &Field<'_>) -> Result<Located<u64>, PlanError> {
     field.number(&format!("0 to {}", u64::MAX), "1")
 }
 
-/// Reads the memory of the in-memory server, as `flag` gives it, into bytes.
+/// Parses the memory of the in-memory server, given by `flag`, into bytes.
 ///
 /// # Errors
-/// When it is no size, or out of its limits.
+/// If it is not a size, or outside its limits.
 pub fn parse_server_memory(text: &str, flag: &'static str) -> Result<u64, PlanError> {
     Ok(Place::Flag(flag).accept(read_memory(text))?.value)
 }
 
-/// Reads the versions that the in-memory server offers, as `flag` gives them; all where it
-/// doesn't.
+/// Parses the NFS versions that the in-memory server offers, given by `flag`; without the flag, all
+/// of them.
 ///
 /// # Errors
+/// If a text is not an NFS version.
 /// When one of them is none.
 pub fn parse_versions(texts: &[String], flag: &'static str) -> Result<Vec<NfsVersion>, PlanError> {
     let mut versions = Vec::new();
@@ -55,13 +56,12 @@ pub fn parse_versions(texts: &[String], flag: &'static str) -> Result<Vec<NfsVer
     if versions.is_empty() {
         return Ok(NfsVersion::ALL.to_vec());
     }
-    // The order of the versions, not of the flags, and each once.
+    // Sorted by version rather than in the order of the flags, without duplicates.
     versions.sort_unstable();
     versions.dedup();
     Ok(versions)
 }
 
-/// Reads the memory of the in-memory server.
 pub(crate) fn read_memory(text: &str) -> Result<u64, Fault> {
     let legal = limits::span(limits::SERVER_MEMORY, &limits::show_size);
     size_in_range(text, limits::SERVER_MEMORY, &legal)
@@ -83,7 +83,6 @@ fn read_versions(field: &Field<'_>) -> Result<Vec<NfsVersion>, PlanError> {
     Ok(versions)
 }
 
-/// Reads a version of NFS.
 fn read_version(text: &str) -> Result<NfsVersion, Fault> {
     let mut nfs = NfsSettings::default();
     level::put_nfs(Setting::NfsVers, &mut nfs, level::read(Setting::NfsVers, text)?);

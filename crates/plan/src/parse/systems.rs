@@ -1,8 +1,8 @@
-//! The systems of a plan's text: `system`, `access`, `roles`, `settings` and `mount` of a
+//! Parses the systems of a plan: `system`, `access`, `roles`, `settings` and `mount` of a
 //! `[[target]]`.
 //!
-//! Settings and their values are those of the recipe: the run's checks compare them, since a recipe
-//! may be read from a file later.
+//! Settings and their values are checked against the recipe when the runs are checked, since the
+//! recipe may only be read from a file later.
 
 use model::SiteMount;
 use model::options::{check_remote_options, check_remote_source, check_remote_type};
@@ -20,10 +20,10 @@ use crate::syntax::raw::RawPlan;
 use crate::syntax::settings::Settings;
 use crate::syntax::target::TargetArg;
 
-/// Most combinations of the settings of one system.
+/// Maximum number of combinations of a system's settings.
 const COMBINATIONS_MAX: usize = 1_000;
 
-/// Reads which system a target is, by which way it is used, and which hosts its roles are on.
+/// Parses the system of a target, the way of access to it, and the hosts of its roles.
 pub(crate) fn read_system(
     table: &Table<'_>,
     hosts: &[PlannedHost],
@@ -57,7 +57,7 @@ fn read_access(field: &Field<'_>) -> Result<Located<AccessWay>, PlanError> {
     })
 }
 
-/// Reads the hosts of each role: `roles = { data = ["node1", "node2"] }`.
+/// Parses the hosts of each role: `roles = { data = ["node1", "node2"] }`.
 fn read_roles(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Vec<RoleArg>, PlanError> {
     let mut roles = Vec::new();
     let Some(field) = table.field("roles") else { return Ok(roles) };
@@ -71,7 +71,7 @@ fn read_roles(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Vec<RoleArg>, 
     Ok(roles)
 }
 
-/// Reads the settings of a system: every combination of their values is a level of the setting
+/// Parses the settings of a system. Each combination of their values is one level of the setting
 /// `system_settings`.
 pub(crate) fn read_settings(table: &Table<'_>) -> Result<Settings, PlanError> {
     let mut settings = Settings::default();
@@ -104,7 +104,7 @@ pub(crate) fn read_settings(table: &Table<'_>) -> Result<Settings, PlanError> {
     Ok(settings)
 }
 
-/// Reads one value of a setting as text.
+/// Parses one value of a setting as text.
 fn read_value(item: &Field<'_>) -> Result<String, PlanError> {
     let text = match (item.as_text(), item.as_number(), item.as_flag()) {
         (Some(text), ..) => text.to_owned(),
@@ -119,7 +119,8 @@ fn read_value(item: &Field<'_>) -> Result<String, PlanError> {
     Ok(text)
 }
 
-/// Reads what the site has set up: `mount = { type = .., source = .., options = [..] }`.
+/// Parses a file system that the site has set up: `mount = { type = .., source = .., options = [..]
+/// }`.
 pub(crate) fn read_site_mount(table: &Table<'_>) -> Result<Option<SiteMount>, PlanError> {
     const HINT: &str = "such as `mount = { type = \"ceph\", source = \"10.0.0.1:/\" }`";
     let Some(field) = table.field("mount") else { return Ok(None) };
@@ -160,10 +161,10 @@ pub(crate) fn read_site_mount(table: &Table<'_>) -> Result<Option<SiteMount>, Pl
 }
 
 impl RawPlan {
-    /// Reads the recipes of systems that are named by paths; `read` returns the text of a file.
+    /// Reads the recipes that are given by path; `read` returns the text of a file.
     ///
     /// # Errors
-    /// When `read` can't, with its message, or a recipe is wrong.
+    /// If `read` fails, with its message, or a recipe is invalid.
     pub fn read_systems(
         &mut self,
         mut read: impl FnMut(&str) -> Result<String, String>,

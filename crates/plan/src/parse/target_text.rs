@@ -1,7 +1,7 @@
-//! Reads what is measured from one text: a directory, `null`, an NFS address, `host:port`.
+//! Parses a target from text: a directory, `null`, an NFS address, `host:port`.
 //!
-//! What comes out is a [`TargetArg`], with what only the surroundings know left open. Addresses
-//! are read by `address`.
+//! The result is a [`TargetArg`], which leaves anything open that only the surroundings can fill
+//! in. `address` parses NFS addresses.
 
 use std::path::PathBuf;
 
@@ -12,11 +12,12 @@ use crate::syntax::address::User;
 use crate::syntax::error::{Fault, Place, PlanError};
 use crate::syntax::target::TargetArg;
 
-/// Reads a target from the command line: `null`, `memory`, `embedded`, `nfs://...` or a directory.
+/// Parses a target from the command line: `null`, `memory`, `embedded`, `nfs://...` or a directory.
 ///
-/// A directory with one of those names is written `./null`.
+/// A directory with one of those names is written as `./null`.
 ///
 /// # Errors
+/// If the text is an invalid address; the error explains what is wrong with it.
 /// When it is an address that can't be used; the error says what is wrong with it.
 pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
     let place = Place::Flag("TARGET");
@@ -30,12 +31,12 @@ pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
     })
 }
 
-/// Reads where a server of ours is spoken to without RPC: `host:port`, or `embedded`.
+/// Parses the address of a dfsbench server that is used without RPC: `host:port`, or `embedded`.
 pub(crate) fn parse_tcp(text: &str) -> Result<TargetArg, Fault> {
     if text == "embedded" {
         return Ok(TargetArg::tcp_embedded());
     }
-    // The last colon ends the host: an IPv6 address has colons of its own, within brackets.
+    // The host ends at the last colon, since an IPv6 address in brackets contains colons itself.
     let (host, port) = text.rsplit_once(':').unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match port.parse() {
@@ -47,7 +48,7 @@ pub(crate) fn parse_tcp(text: &str) -> Result<TargetArg, Fault> {
     }
 }
 
-/// Reads a directory; refuses what looks like something else.
+/// Parses a directory; refuses a text that looks like something else.
 pub(crate) fn parse_directory(text: &str) -> Result<PathBuf, Fault> {
     if text.trim().is_empty() {
         return Err(Fault::new("the path is empty").hint("write `.` for this directory"));
@@ -63,7 +64,7 @@ pub(crate) fn parse_directory(text: &str) -> Result<PathBuf, Fault> {
     if let Some((host, path)) = text.split_once(":/")
         && !host.contains('/')
     {
-        // NFS has no user names in its addresses.
+        // NFS addresses have no user names.
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         return Err(Fault::new(format!("`{text}` is an address, not a directory"))
             .hint(format!("write `nfs://{host}/{path}`, or `./{text}` for a directory")));

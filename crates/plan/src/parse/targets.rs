@@ -1,7 +1,7 @@
-//! The targets of a plan's text.
+//! Parses the targets of a plan.
 //!
-//! Each `[[target]]` has a name of its own, exactly one key that says what it is, and backends
-//! that can execute ops on it.
+//! Each `[[target]]` has a unique name, exactly one key that identifies the kind of target, and
+//! backends that can execute ops on it.
 
 use std::collections::HashSet;
 
@@ -24,10 +24,10 @@ use crate::syntax::raw::RawTarget;
 use crate::syntax::target::TargetArg;
 use crate::syntax::text::either;
 
-/// The keys that say what a target is, beside those of [`Target::PLAIN`].
+/// Keys that identify the kind of a target, besides those of [`Target::PLAIN`].
 const TARGET_KEYS: [&str; 6] = ["url", "path", "temporary", "embedded", "server", "tcp"];
 
-/// The keys of the in-memory server: as whom it is used, and which of the two it is.
+/// Keys of the in-memory server: the credentials, and whether to use the server without faults.
 const EMBEDDED_KEYS: [&str; 6] = ["uid", "gid", "groups", "sec", "resvport", "faultless"];
 
 pub(crate) fn read_targets(
@@ -54,8 +54,8 @@ pub(crate) fn read_targets(
     Ok(targets)
 }
 
-/// Makes of a target with several directories or devices one with all of them, one with each, or
-/// both.
+/// Splits a target with several directories or devices into one target with all of them, one for
+/// each of them, or both.
 fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanError> {
     const WORDS: [&str; 3] = ["together", "alone", "both"];
     let Some(field) = table.field("spread") else { return Ok(vec![target]) };
@@ -91,7 +91,7 @@ fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanEr
     }
 }
 
-/// Each device, or each directory of a server, as all that a target has.
+/// Makes a target of each device, or of each directory of a server.
 fn each_alone(lab: &LabArg) -> Vec<TargetArg> {
     let mut parts = Vec::new();
     if let Some(devices) = &lab.devices {
@@ -110,13 +110,13 @@ fn each_alone(lab: &LabArg) -> Vec<TargetArg> {
     parts
 }
 
-/// All of them, each device with a file system of its own.
+/// Makes a target of all of them, with a separate file system on each device.
 fn all_together(lab: &LabArg) -> TargetArg {
     let is_spread = lab.devices.is_some();
     TargetArg::Lab(Box::new(LabArg { is_spread, ..lab.clone() }))
 }
 
-/// Reads one directory, or a list of them, none of which stands twice.
+/// Parses one directory, or a list of distinct ones.
 fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
     let mut paths = Vec::new();
     let mut seen = HashSet::new();
@@ -146,7 +146,7 @@ fn read_target(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<RawTarget, Pl
     Ok(target)
 }
 
-/// Reads which backends a target is used with; one that is named twice is meant once.
+/// Parses the backends of a target, without duplicates.
 fn read_backends(field: &Field<'_>, what: &TargetArg) -> Result<Vec<BackendKind>, PlanError> {
     let mut backends = Vec::new();
     for item in field.items()? {
@@ -198,14 +198,14 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
     }
 }
 
-/// Finds the one field that says what a target is.
+/// Finds the one field that identifies the kind of a target.
 fn what_field<'a>(table: &Table<'a>) -> Result<Field<'a>, PlanError> {
     let mut keys = TARGET_KEYS.to_vec();
     keys.extend(Target::PLAIN.iter().map(|target| target.row().usual_name));
     let mut written = Vec::new();
     for key in &keys {
-        // A key that is `false` counts as left out, and the paths of a server's target are its
-        // directories.
+        // A key that is `false` counts as omitted. In a target with a server, `path` has the
+        // server's directories.
         let is_of_server = *key == "path" && table.field("server").is_some();
         if let Some(field) = table.field(key)
             && field.as_flag() != Some(false)
@@ -242,13 +242,13 @@ fn read_user(table: &Table<'_>) -> Result<User, PlanError> {
     Ok(user)
 }
 
-/// Reads the number of a user or a group.
+/// Parses a user or group ID.
 fn read_id(field: &Field<'_>) -> Result<u32, PlanError> {
     let range = Range { min: 0, max: u32::MAX.into(), reason: "ids have 32 bits" };
     Ok(bounded_u32(field, range)?.value)
 }
 
-/// Reads how a server is spoken to: settings that hold for this target alone.
+/// Parses how to speak to a server: settings for this target only.
 fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
     let settings = settings_among(&Setting::OF_TARGETS, table)?;
     let Some(known) = what.settings_mut() else {
@@ -270,7 +270,7 @@ fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
         set_tls(&mut address.tls, key, field.text("\"/etc/ssl/ca.pem\"")?.value);
         last = Some(field);
     }
-    // Half of an identity may stand in the `url`.
+    // The other half of the certificate and key may be in the `url`.
     match last {
         Some(field) => field.accept(check_tls(&address.tls))?.value,
         None => table.place.accept(check_tls(&address.tls))?.value,
@@ -278,7 +278,7 @@ fn read_how(table: &Table<'_>, what: &mut TargetArg) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Refuses keys of NFS with a target that speaks none.
+/// Refuses NFS keys in a target that does not speak NFS.
 fn refuse_nfs_keys(table: &Table<'_>, keys: &[&'static str]) -> Result<(), PlanError> {
     let Some(field) = table.first_field(keys) else { return Ok(()) };
     let fault = Fault::new("is only for an NFS server");

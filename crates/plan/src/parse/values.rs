@@ -1,7 +1,8 @@
-//! Reads single values of a plan's text, each within its own limits.
+//! Parses single values of a plan: numbers, sizes, names of backends and workloads, and levels of
+//! settings.
 //!
-//! Numbers, sizes, names of backends and workloads, and the levels of settings: what several
-//! sections hold. A value that passes is within its limits; how values go together is not judged.
+//! Several sections share these parsers. They check each value against its limits, but not how
+//! values combine.
 
 use model::setting::{Kind, Range, Setting, Value};
 use model::units::parse_size;
@@ -14,19 +15,19 @@ use crate::syntax::limits;
 use crate::syntax::near::{known_word, unknown_word};
 use crate::syntax::settings::Settings;
 
-/// Reads a whole number within its limits.
+/// Parses an integer within its limits.
 pub(crate) fn bounded(field: &Field<'_>, range: Range) -> Result<Located<u64>, PlanError> {
     let legal = limits::span(range, &|number| number.to_string());
     let number = field.number(&legal, &range.min.to_string())?.value;
     field.accept(in_range(number, range, &legal, &field.shown()))
 }
 
-/// Reads a whole number within limits of 32 bits.
+/// Parses an integer within limits of 32 bits.
 pub(crate) fn bounded_u32(field: &Field<'_>, range: Range) -> Result<Located<u32>, PlanError> {
     Ok(field.located(bounded(field, range)?.value as u32))
 }
 
-/// Reads a size within its limits.
+/// Parses a size within its limits.
 pub(crate) fn bounded_size(field: &Field<'_>, range: Range) -> Result<Located<u64>, PlanError> {
     let legal = limits::span(range, &limits::show_size);
     match (field.as_text(), field.as_number()) {
@@ -36,17 +37,16 @@ pub(crate) fn bounded_size(field: &Field<'_>, range: Range) -> Result<Located<u6
     }
 }
 
-/// Reads a size from text; `legal` says the range for people.
+/// Parses a size from text; `legal` describes the range for people.
 pub(crate) fn size_in_range(text: &str, range: Range, legal: &str) -> Result<u64, Fault> {
     in_range(parse_size(text)?, range, legal, text)
 }
 
-/// Reads a backend.
 pub(crate) fn backend(field: &Field<'_>) -> Result<Located<BackendKind>, PlanError> {
     field.parse("\"posix\"", backend_named)
 }
 
-/// Names of fio's engines for our backends.
+/// fio's names of engines, with the equivalent backends.
 ///
 /// **Source:** fio(1), `ioengine`.
 const ENGINES: [(&str, BackendKind); 7] = [
@@ -59,7 +59,7 @@ const ENGINES: [(&str, BackendKind); 7] = [
     ("libnfs", BackendKind::Nfs),
 ];
 
-/// Patterns of fio and names of other tools, with what does the same here.
+/// fio's patterns and names from other tools, with our equivalents.
 ///
 /// **Source:** fio(1), `readwrite`.
 const ELSEWHERE: [(&str, &str); 13] = [
@@ -78,7 +78,7 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("postmark", "PostMark's operations are `transactions`"),
 ];
 
-/// Finds a backend by its name.
+/// Finds a backend by name.
 pub(crate) fn backend_named(name: &str) -> Result<BackendKind, Fault> {
     if let Some((_, backend)) = ENGINES.iter().find(|(engine, _)| *engine == name) {
         return Err(unknown_word("backend", name, BackendKind::NAMES)
@@ -87,7 +87,7 @@ pub(crate) fn backend_named(name: &str) -> Result<BackendKind, Fault> {
     known_word(BackendKind::from_name(name), "backend", name, BackendKind::NAMES)
 }
 
-/// Finds a workload by its name.
+/// Finds a workload by name.
 pub(crate) fn workload_named(name: &str) -> Result<Workload, Fault> {
     if let Some((_, ours)) = ELSEWHERE.iter().find(|(theirs, _)| *theirs == name) {
         return Err(Fault::new(format!("unknown workload `{name}`")).hint(*ours));
@@ -95,7 +95,7 @@ pub(crate) fn workload_named(name: &str) -> Result<Workload, Fault> {
     known_word(Workload::from_name(name), "workload", name, Workload::NAMES)
 }
 
-/// Reads those of some settings that a table holds.
+/// Parses those of the given settings that a table contains.
 pub(crate) fn settings_among(known: &[Setting], table: &Table<'_>) -> Result<Settings, PlanError> {
     let mut settings = Settings::default();
     for &setting in known {
@@ -106,7 +106,7 @@ pub(crate) fn settings_among(known: &[Setting], table: &Table<'_>) -> Result<Set
     Ok(settings)
 }
 
-/// Reads one level of a setting, as TOML text, number or flag.
+/// Parses one level of a setting from a TOML string, number or boolean.
 fn read_level(setting: Setting, item: &Field<'_>) -> Result<Located<Value>, PlanError> {
     let kind = setting.kind();
     let is_number = matches!(kind, Kind::Count | Kind::Kib | Kind::Percent);
@@ -118,8 +118,8 @@ fn read_level(setting: Setting, item: &Field<'_>) -> Result<Located<Value>, Plan
             level::check(setting, Value::Number(number), &item.shown())
         }
         (_, _, Some(yes)) if kind == Kind::Flag => Ok(Value::Flag(yes)),
-        // Versions look like numbers: 3 and 4.1 are as good as "3" and "4.1".
-        // So does an exponent with a point: `skew = 1.1`.
+        // Versions look like numbers, so accept 3 and 4.1 as well as "3" and "4.1", and likewise a
+        // fractional exponent: `skew = 1.1`.
         _ if is_read_as_text(setting) && item.is_numeric() => level::read(setting, &item.shown()),
         _ if by_number && item.is_integer() => {
             return Err(item.out_of_range(&limits::legal(setting)));
@@ -129,7 +129,7 @@ fn read_level(setting: Setting, item: &Field<'_>) -> Result<Located<Value>, Plan
     item.accept(read)
 }
 
-/// Refuses a level of another type, with an example of the right one.
+/// Refuses a level of the wrong type, with an example of the right one.
 fn wrong_level_type(setting: Setting, item: &Field<'_>) -> PlanError {
     let (wanted, example) = match setting.kind() {
         Kind::Size => ("a size", "\"64KiB\""),
@@ -153,12 +153,12 @@ fn wrong_level_type(setting: Setting, item: &Field<'_>) -> PlanError {
     }
 }
 
-/// Says whether its levels are read as text though they look like numbers: `nfsvers = 4.1`.
+/// Returns true if levels that look like numbers are parsed as text: `nfsvers = 4.1`.
 fn is_read_as_text(setting: Setting) -> bool {
     setting == Setting::Skew || setting.words().iter().any(|word| word.parse::<f64>().is_ok())
 }
 
-/// Returns an example of the words of a setting, for people.
+/// Returns an example of the words of a setting.
 const fn words_example(setting: Setting) -> &'static str {
     match setting {
         Setting::FormatOptions => "\"-b 4096\"",

@@ -1,4 +1,4 @@
-//! Reads a `[[workload]]` beside its settings: a command, and shares of ops.
+//! Parses the command and the op shares of a `[[workload]]`.
 //!
 //! A command is a list of arguments and never a line for a shell. Shares are percent with at most
 //! two decimals, and are kept as whole hundredths.
@@ -16,13 +16,13 @@ use crate::syntax::near::unknown_word;
 use crate::syntax::raw::RawPlan;
 use crate::syntax::text::{list_of, quoted, with_article};
 
-/// Name of a mix whose shares stand in the plan.
+/// Name of a mix whose shares are given in the plan.
 pub(crate) const OWN_MIX: &str = "custom";
 
 /// Hundredths of a percent in a whole.
 const WHOLE: u32 = 10_000;
 
-/// Reads the command of a workload.
+/// Parses the command of a workload.
 pub(crate) fn read_command(table: &Table<'_>, kind: Workload) -> Result<Command, PlanError> {
     let mut command = Command::default();
     let parts = [
@@ -45,7 +45,7 @@ pub(crate) fn read_command(table: &Table<'_>, kind: Workload) -> Result<Command,
     Ok(command)
 }
 
-/// The fault of a key that says nothing to this kind of work.
+/// The fault of a key that has no meaning for this workload.
 pub(crate) fn without_meaning(kind: Workload) -> Fault {
     Fault::new(format!("doesn't apply to {} workload", with_article(kind.name())))
 }
@@ -62,7 +62,7 @@ fn read_words(field: &Field<'_>) -> Result<Vec<String>, PlanError> {
     let mut words = Vec::new();
     for item in field.items()? {
         let word = item.text("[\"tar\", \"cf\", \"all.tar\", \"tree\"]")?.value;
-        // No argument of a program can hold a NUL, and the first one is its name.
+        // Arguments can't contain NUL, and the first one is the program's name.
         if word.contains('\0') || (words.is_empty() && word.is_empty()) {
             return Err(field.error(Fault::new("a program without a name can't be run")));
         }
@@ -71,7 +71,7 @@ fn read_words(field: &Field<'_>) -> Result<Vec<String>, PlanError> {
     Ok(words)
 }
 
-/// Reads the shares of a mix of the user's own.
+/// Parses the shares of a custom mix.
 pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanError> {
     let mut mix = OpMix::default();
     let Some(field) = table.field("shares") else { return Ok(mix) };
@@ -89,7 +89,7 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
         sum += hundredths;
         mix.shares.push((op_named(&share)?, hundredths));
     }
-    // The message says how much is missing; the other rules are those of the mix itself.
+    // Checked here because the message gives the missing share; `OpMix` checks everything else.
     if sum != WHOLE {
         let what = format!("the shares add up to {} %, not to 100 %", percent(sum));
         let hint = if sum < WHOLE {
@@ -118,7 +118,7 @@ fn op_named(share: &Field<'_>) -> Result<OpKind, PlanError> {
     }
 }
 
-/// Reads the name of the file that the shares of a mix come from.
+/// Parses the name of the file that provides the shares of a mix.
 pub(crate) fn read_mix_from(
     table: &Table<'_>,
     kind: Workload,
@@ -135,7 +135,7 @@ pub(crate) fn read_mix_from(
     Ok(Some(field.located(path)))
 }
 
-/// Reads the name of the file with the counters from before those of `mix_from`.
+/// Parses the name of the file with the counters taken before those of `mix_from`.
 pub(crate) fn read_mix_since(table: &Table<'_>) -> Result<Option<Located<String>>, PlanError> {
     let Some(field) = table.field("mix_since") else { return Ok(None) };
     if table.field("mix_from").is_none() {
@@ -148,11 +148,11 @@ pub(crate) fn read_mix_since(table: &Table<'_>) -> Result<Option<Located<String>
 }
 
 impl RawPlan {
-    /// Reads the files that mixes come from: outputs of `nfsstat` and `mountstats`. A pure crate
-    /// opens none itself.
+    /// Reads the files that mixes come from, which are outputs of `nfsstat` or `mountstats`. The
+    /// caller opens them, since this crate does no I/O.
     ///
     /// # Errors
-    /// When `read` can't, with its message, or the text has no counts of calls.
+    /// If `read` fails, with its message, or if a text has no counts of calls.
     pub fn read_mixes(
         &mut self,
         mut read: impl FnMut(&str) -> Result<String, String>,
@@ -173,7 +173,7 @@ impl RawPlan {
                 Some(since) => {
                     let before =
                         read(&since.value).map_err(|why| error("mix_since", since, &why))?;
-                    // The error names the one of the two that has no counts.
+                    // Checked first so that the error names the right file.
                     if let Err(why @ NfsstatError::NoCounts) = opmix::nfsstat::shares(&before) {
                         return Err(error("mix_since", since, &why.to_string()));
                     }
@@ -187,9 +187,9 @@ impl RawPlan {
     }
 }
 
-/// Reads percent as whole hundredths: `2.5` is 250.
+/// Parses a percentage into hundredths: `2.5` is 250.
 fn hundredths(text: &str) -> Option<u32> {
-    // Digit by digit, since a float can't hold most of the fractions exactly.
+    // Digit by digit, since most fractions have no exact float.
     let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
     if !is_digits(whole) || !is_digits(rest) || rest.len() > 2 {
         return None;
@@ -203,7 +203,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Writes hundredths as percent: 250 is `2.5`.
+/// Formats hundredths as a percentage: 250 is `2.5`.
 fn percent(hundredths: u32) -> String {
     match (hundredths / 100, hundredths % 100) {
         (whole, 0) => whole.to_string(),
@@ -212,7 +212,7 @@ fn percent(hundredths: u32) -> String {
     }
 }
 
-/// Writes a command and shares as a plan does.
+/// Writes a command and shares in the form of a plan.
 pub(crate) fn write(out: &mut String, command: &Command, mix: &OpMix) {
     let parts = [("run", &command.run), ("setup", &command.setup), ("cleanup", &command.cleanup)];
     for (key, words) in parts {

@@ -1,7 +1,7 @@
-//! Settings that don't go together.
+//! Checks of settings that don't go together.
 //!
-//! Each check sees one run and names the setting that is best changed, with the line or flag
-//! where its level was written. Single values were judged when they were read.
+//! Each check looks at one run and reports the setting that is best changed, with the line or flag
+//! where its level was written. Single values were checked when they were parsed.
 
 pub(crate) mod lab;
 mod work;
@@ -19,13 +19,12 @@ use crate::syntax::limits::{self, show_size};
 use crate::syntax::settings::Settings;
 use crate::syntax::text;
 
-/// Settings written for a run: by its workload, which wins, with its target, or as a factor.
+/// Settings written for a run: in its workload, which takes precedence, its target, or the factors.
 pub(crate) struct Written<'a> {
     pub workload: &'a Settings,
-    /// The target's own settings, which win over the factors.
+    /// The target's own settings, which take precedence over the factors.
     pub target: Option<&'a Settings>,
     pub factors: &'a Settings,
-    /// The in-memory server.
     pub server: &'a ServerPlan,
 }
 
@@ -38,9 +37,9 @@ impl Written<'_> {
         }
     }
 
-    /// The levels of a setting, where any were written.
+    /// The levels of a setting, if any were written.
     pub(crate) fn written(&self, setting: Setting) -> Option<&[Located<Value>]> {
-        // A workload wins over a target, and both over the factors.
+        // The workload takes precedence over the target, and both over the factors.
         [Some(self.workload), self.target, Some(self.factors)]
             .into_iter()
             .find_map(|settings| settings?.get(setting))
@@ -69,7 +68,7 @@ impl Written<'_> {
     }
 }
 
-/// Says what is wrong with a run that contradicts the protocols.
+/// Returns an error if a run contradicts the protocols.
 pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<PlanError> {
     let why = run.impossible()?;
     let (settings, hint): (&[Setting], &str) = match why {
@@ -160,7 +159,7 @@ pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
     check_server(run, written)
 }
 
-/// Refuses a neighbour that is the host itself.
+/// Refuses a neighbor that is the host itself.
 fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let (places, agents) = (run.placement.neighbour, run.agents());
     if agents == 1 || places == 0 || !places.is_multiple_of(agents) {
@@ -171,7 +170,7 @@ fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError
     Err(written.fault(run, &[Setting::Neighbour], fault))
 }
 
-/// The settings that say how many files the run has, and how large they are.
+/// The settings for the number and the size of a run's files.
 fn file_settings(workload: Workload) -> [Setting; 2] {
     if workload.row().is_about_names {
         [Setting::SmallFiles, Setting::SmallFileSize]
@@ -188,8 +187,8 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
         let fault = Fault::new(what).hint(format!("at least {directories}"));
         return Err(written.fault(run, &[files], fault));
     }
-    // Workers of a mix share all files, and so do bonnie's; elsewhere each works on files of its
-    // own, unless the plan shares them.
+    // Workers share all files of an op mix and of bonnie; otherwise each has its own files, unless
+    // the plan shares them.
     let shared = run.workload.row().shares_files || run.layout.sharing == Sharing::Shared;
     if shared || run.workload.is_external() || run.files >= run.all_workers() {
         return Ok(());
@@ -224,12 +223,12 @@ fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Suggests the binary unit for a size that was written in a decimal one, such as `4kb`.
+/// Suggests the binary unit for a size that was written with a decimal one, such as `4kb`.
 fn describe_decimal(key: &str, bytes: u64) -> Option<String> {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "GiB"), (1_000_000, "MiB"), (1_000, "KiB")];
     let (factor, binary) = UNITS.iter().find(|(factor, _)| bytes.is_multiple_of(*factor))?;
     let count = bytes / factor;
-    // What is a short number of binary units, such as 500KiB, was meant so.
+    // A size that is short in binary units, such as 500KiB, was probably meant that way.
     let exact = text::size(bytes);
     let is_binary = exact.ends_with("iB") && exact.len() <= "1023KiB".len();
     if is_binary || count >= 1 << 10 {
@@ -253,7 +252,7 @@ fn check_direct(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 }
 
 fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    // Each client of a worker has that many in flight.
+    // Each client of a worker has that many ops in flight.
     let clients = run.clients().div_ceil(run.agents());
     let in_flight = u64::from(clients.max(run.workers)) * u64::from(run.queue_depth);
     let bytes = in_flight * u64::from(run.io_size_bytes);
@@ -274,7 +273,7 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
 
-/// Refuses a file set that the in-memory server could not hold.
+/// Refuses a file set that does not fit into the in-memory server.
 fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     if !matches!(&run.target, Target::Nfs(nfs) if nfs.embedded) {
         return Ok(());
@@ -296,10 +295,10 @@ fn check_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
 }
 
-/// The file set of an op mix follows from its rate.
+/// Like [`check_server`] for an op mix, whose file set follows from its rate.
 fn check_mix_on_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let set = OpMixSet::of(run);
-    // Sizes are powers of two; what is appended may double a file's last block.
+    // Sizes are powers of two; appends may double a file's last block.
     let (files, bytes) = set.totals();
     let inodes = files + u64::from(set.directories()) + u64::from(set.links());
     let appended = set.appended_bytes(run).saturating_mul(2);
@@ -315,18 +314,18 @@ fn check_mix_on_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanE
     fits(run, written, &MemoryNeed { bytes: needed, shown, settings, lower })
 }
 
-/// The memory of the in-memory server that a run needs.
+/// Memory of the in-memory server that a run needs.
 struct MemoryNeed {
     bytes: u64,
-    /// The files that need it, for people.
+    /// The files that need it, for messages.
     shown: String,
-    /// The settings that it follows from; the first one that was written is to blame.
+    /// The settings that determine it; the first one that was written gets the blame.
     settings: [Setting; 3],
     /// The settings to lower.
     lower: [Setting; 2],
 }
 
-/// Refuses what needs more memory than the in-memory server has.
+/// Refuses a run that needs more memory than the in-memory server has.
 fn fits(run: &RunSpec, written: &Written<'_>, need: &MemoryNeed) -> Result<(), PlanError> {
     let MemoryNeed { bytes, shown, settings, lower } = need;
     let memory = written.server.memory_bytes;
@@ -348,7 +347,7 @@ fn fits(run: &RunSpec, written: &Written<'_>, need: &MemoryNeed) -> Result<(), P
     Err(written.fault(run, settings, Fault::new(what).hint(hint)))
 }
 
-/// Memory that the data of one file takes in the in-memory server.
+/// Memory that the in-memory server uses for the data of one file.
 fn server_bytes(file_size_bytes: u64) -> u64 {
     let rest = file_size_bytes % limits::SERVER_BLOCK;
     let last = match rest {

@@ -1,9 +1,9 @@
-//! The values of everything that a plan leaves open, and their reasons.
+//! Default values of a plan, and the reasons for them.
 //!
-//! [`fill_in`] is called once, and applies what does not depend on the runs. Settings do: [`level`]
-//! is asked while a run is put together, when those that come earlier in [`Setting::ALL`] are
-//! already in it, so that a default may look at them. Defaults of settings that depend on nothing
-//! stand in the rows of `model::setting`.
+//! [`fill_in`] is called once and applies the defaults that don't depend on runs. Those of settings
+//! do: [`level`] is called while a run is being assembled. By then the run contains the settings
+//! that come earlier in [`Setting::ALL`], so a default may look at them. Unconditional defaults are
+//! in the rows of `model::setting`.
 
 use model::contender::{Fairness, compares_systems};
 use model::setting::{Family, Setting, Value};
@@ -17,31 +17,31 @@ use crate::syntax::limits;
 use crate::syntax::raw::{RawPlan, RawServer};
 use crate::syntax::repetition::RawRepetition;
 
-/// Enough trials for a median and a first idea of the spread, in a time that one waits.
+/// Enough trials for a median and a rough idea of the spread, without a long wait.
 pub(crate) const TRIALS: u32 = 5;
 
-/// The most trials where an interval is to become narrow: beyond, the machine is not quiet enough.
+/// Maximum number of trials to reach a narrow interval; beyond that, the machine is too noisy.
 pub(crate) const TRIALS_UNTIL: u32 = 30;
 
-/// The in-memory server's memory, in bytes: room for the default file sets of a few workers,
-/// within what a small machine has to spare.
+/// Memory of the in-memory server, in bytes: enough for the default file sets of a few workers, and
+/// affordable on a small machine.
 pub(crate) const SERVER_MEMORY_BYTES: u64 = 256 << 20;
 
-/// One thread: on a small machine the client needs the other core.
+/// One thread, because the client needs the other core of a small machine.
 pub(crate) const SERVER_THREADS: u32 = 1;
 
-/// Enough to fill half a second where a server does ten thousand ops per second.
+/// Lasts half a second on a server that does ten thousand ops per second.
 pub(crate) const SMALL_FILES: u64 = 5_000;
 
-/// Ops per second of an op mix: what any server can do, with a file set of 1 GB.
+/// Ops per second of an op mix: any server can sustain them, and the file set is 1 GB.
 pub(crate) const MIX_RATE: u64 = 100;
 
-/// Files of the pool of transactions.
+/// Number of files in the pool of transactions.
 ///
 /// **Source:** `PostMark` 1.51, `show`: 500 files, read and write blocks of 512 bytes.
 pub(crate) const POOL_FILES: u64 = 500;
 
-/// Makes a plan without runs, in which everything else has its written value or its default.
+/// Makes a plan without runs and fills in all values that don't depend on them.
 pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {
     let RawRepetition {
         trials,
@@ -66,7 +66,7 @@ pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {
             interference: value_or(interference, usual.interference),
         },
         budget_ms: value_or(budget_ms, 0),
-        // Setting up hosts again for each trial would take longer than the trials.
+        // Setting up the hosts again for each trial would take longer than the trials themselves.
         order: value_or(order, if on_lab { Order::Grouped } else { Order::Blocks }),
         fair: value_or(raw.fair, Fairness::Named),
         seed,
@@ -75,7 +75,7 @@ pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {
         disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
         conclusions: raw.conclusions.clone(),
         labels: raw.labels.clone(),
-        // These come with the runs.
+        // Filled in together with the runs.
         quiet_ms: 0,
         runs: Vec::new(),
         without_effect: Vec::new(),
@@ -83,7 +83,7 @@ pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {
     }
 }
 
-/// Faults follow the plan's seed where they have none.
+/// Fills in the in-memory server; its faults use the plan's seed unless they have their own.
 fn fill_in_server(raw: &RawServer, seed: u64) -> ServerPlan {
     ServerPlan {
         memory_bytes: value_or(raw.memory_bytes, SERVER_MEMORY_BYTES),
@@ -97,26 +97,26 @@ fn fill_in_server(raw: &RawServer, seed: u64) -> ServerPlan {
     }
 }
 
-/// Returns how long a trial waits until its hosts are quiet, where the plan does not say.
+/// Returns how long trials wait for idle hosts if the plan does not set it.
 pub(crate) fn quiet_ms(runs: &[RunSpec]) -> u64 {
     if compares_systems(runs) { limits::QUIET_MS_OF_CONTENDERS } else { 0 }
 }
 
-/// Finds the default of a setting in a run whose earlier settings are known: by a rule, as its row
-/// says, or the value of a program that does not know the setting.
+/// Returns the default of a setting in a run whose earlier settings are known: from a rule here,
+/// from its row, or else the value that means "not set".
 pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
     match setting {
         Setting::Files => Value::Number(files(run)),
         Setting::SmallFiles if run.workload == Workload::Transactions => {
             Value::Number(POOL_FILES.max(run.all_workers().into()))
         }
-        // However many workers there are, none stands idle.
+        // At least one file per worker, so that none is idle.
         Setting::SmallFiles => Value::Number(SMALL_FILES.max(run.all_workers().into())),
         Setting::IoSize => io_size(run),
-        // A transaction needs what those before it made, so a worker has one in flight.
+        // A transaction depends on the previous ones, so each worker has only one in flight.
         Setting::QueueDepth if run.workload == Workload::Transactions => Value::Number(1),
         Setting::QueueDepth => Value::Number(run.backend.row().default_queue_depth.into()),
-        // What the target says, where it says anything.
+        // The target's own value, if it has one.
         _ if setting.family() == Family::Lab || setting == Setting::ClientHosts => setting.get(run),
         Setting::Rate if run.workload == Workload::OpMix => Value::Number(MIX_RATE),
         Setting::Timeout => Value::Number(run.workload.default_timeout_ms()),
@@ -124,24 +124,24 @@ pub(crate) fn level(setting: Setting, run: &RunSpec) -> Value {
     }
 }
 
-/// One file per worker, so that none waits for another; bonnie has one in all.
+/// One file per worker, so that they don't wait for each other; bonnie uses one file in all.
 fn files(run: &RunSpec) -> u64 {
     match run.target {
         _ if run.workload == Workload::Bonnie => 1,
-        // No directory stands idle.
+        // At least one file per directory, so that none is idle.
         Target::Directories { .. } => directories(&run.target).max(run.all_workers().into()),
         _ => run.all_workers().into(),
     }
 }
 
-/// Directories that the files of a run are dealt out to.
+/// Number of directories over which the files of a run are distributed.
 pub(crate) fn directories(target: &Target) -> u64 {
     target.paths().len().max(1) as u64
 }
 
 fn io_size(spec: &RunSpec) -> Value {
     let usual = spec.workload.row().io_size_bytes;
-    // A smaller file is then moved in one op; pools and mixes have files of many sizes.
+    // A smaller file is transferred in one op. Pools and mixes have files of many sizes.
     let sized = !matches!(spec.workload, Workload::Transactions | Workload::OpMix);
     Value::Number(if sized { usual.min(spec.file_size_bytes.max(1)) } else { usual })
 }

@@ -1,7 +1,7 @@
-//! The hosts that a plan uses, and what would be lost on them.
+//! The hosts that a plan uses, and the data that it would destroy on them.
 //!
-//! A device that is formatted must be repeated by the user who starts the plan; nothing here acts
-//! on a host.
+//! Users must name each device to be formatted again when they start the plan. Nothing here
+//! accesses a host.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,12 @@ use model::Host;
 use crate::resolve::plan::Plan;
 use crate::syntax::error::{Fault, Place, PlanError};
 
-/// The flag that repeats a device.
+/// The flag with which the user confirms a device.
 const FLAG: &str = "--allow-destroy";
 
 impl Plan {
-    /// The hosts that the plan names and uses, each once, in the order of their first use.
+    /// Returns the hosts that the plan names and uses, without duplicates, in the order of their
+    /// first use.
     pub fn hosts(&self) -> Vec<&Host> {
         let mut seen = HashSet::new();
         let mut hosts = Vec::new();
@@ -25,12 +26,12 @@ impl Plan {
                 used.extend(lab.servers());
                 used.push(&lab.client);
             }
-            // The plan does not know the hosts of a job.
+            // The hosts of a job are not part of the plan.
             if !run.placement.of_job {
                 used.extend(&run.placement.hosts);
             }
             for host in used {
-                // Further agents of a host are no hosts of their own.
+                // Additional agents on a host don't count as hosts.
                 if host.name_and_slot().1 == 1 && seen.insert(&host.name) {
                     hosts.push(host);
                 }
@@ -39,12 +40,12 @@ impl Plan {
         hosts
     }
 
-    /// The devices that are formatted, with the names of their hosts; what is on them is lost.
+    /// Returns the devices that will be formatted, with the names of their hosts.
     pub fn destroys(&self) -> Vec<(&str, &Path)> {
         let mut devices = Vec::new();
         for run in &self.runs {
             let Some(lab) = &run.lab else { continue };
-            // A loop device's file must not exist before, so that nothing is lost with it.
+            // The backing file of a loop device must not exist yet, so no data is lost with it.
             if run.impossible().is_some() || !lab.has_storage() || lab.storage.loop_bytes > 0 {
                 continue;
             }
@@ -60,10 +61,11 @@ impl Plan {
         devices
     }
 
-    /// Checks that `allowed` repeats every device that is formatted, and no other.
+    /// Checks that `allowed` contains exactly the devices that will be formatted.
     ///
     /// # Errors
-    /// When one is missing there, or is not in the plan; the error shows the flag.
+    /// If a device is missing from it, or one of its devices is not in the plan; the error shows
+    /// the right flag.
     pub fn check_destroy(&self, allowed: &[PathBuf]) -> Result<(), PlanError> {
         let devices = self.destroys();
         for path in allowed {
@@ -86,7 +88,7 @@ impl Plan {
     }
 }
 
-/// Writes the flags that allow devices to be formatted.
+/// Writes the flags that allow the devices to be formatted.
 fn flags(devices: &[(&str, &Path)]) -> String {
     let mut flags: Vec<String> = Vec::new();
     for (_, path) in devices {

@@ -1,9 +1,9 @@
-//! How much a plan will move and about how long it takes, before it is started.
+//! Estimates how much data a plan will move and how long it will take.
 //!
-//! Bytes and ops of sequential and metadata passes are exact; everything that depends on speed
-//! rests on assumed [`Rates`]: by default those of a laptop's disk and of NFS over a fast network,
-//! which separate a minute from an hour and no more. No pass is assumed to be faster than what its
-//! run allows: a cap of the load, or of the link between hosts.
+//! Bytes and ops of sequential and metadata passes are exact. Times are based on assumed [`Rates`],
+//! by default those of a laptop's disk and of NFS over a fast network; they can tell a minute from
+//! an hour, not more. No pass is assumed to be faster than its run allows, with a limited load or a
+//! limited link between hosts.
 
 use std::collections::HashMap;
 
@@ -25,30 +25,30 @@ pub(crate) const METADATA_OPS_PER_S: u64 = 5_000;
 
 pub(super) const NS_PER_MS: u64 = 1_000_000;
 
-/// Assumed time around each trial for connecting, dropping caches and cleaning up.
+/// Assumed time per trial for connecting, dropping caches and cleaning up.
 pub(crate) const TRIAL_OVERHEAD_MS: u64 = 100;
 
-/// Assumed time of one step by which a host is set up or restored, in milliseconds.
+/// Assumed time to set up or restore one thing on a host, in milliseconds.
 pub(crate) const STEP_MS: u64 = 100;
 
-/// Assumed time for file systems, exports and mounts that are made again, in milliseconds.
+/// Assumed time to make file systems, exports and mounts again, in milliseconds.
 pub(crate) const FRESH_MS: u64 = 2_000;
 
-/// The same where they are mounted again only.
+/// Assumed time to only mount them again, in milliseconds.
 pub(crate) const REMOUNT_MS: u64 = 500;
 
-/// The speeds that an estimate assumes.
+/// The rates that an estimate assumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Reads and writes of large blocks, in bytes per second.
+    /// Large reads and writes, in bytes per second.
     pub bytes_per_s: u64,
     /// Random ops per second, all workers together.
     pub random_ops_per_s: u64,
     /// Creates, stats or removes per second, all workers together.
     pub metadata_ops_per_s: u64,
-    /// Time around the passes of a trial, in milliseconds.
+    /// Time per trial outside its passes, in milliseconds.
     pub trial_ms: u64,
-    /// Time of one step by which a host is set up or restored, such as a mount, in milliseconds.
+    /// Time to set up or restore one thing on a host, such as a mount, in milliseconds.
     pub step_ms: u64,
 }
 
@@ -65,11 +65,11 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Reads rates such as `bytes=500MiB,random=20000,metadata=8000,trial=2s,step=1s`; what is left
-    /// out is as by default.
+    /// Parses rates such as `bytes=500MiB,random=20000,metadata=8000,trial=2s,step=1s`; omitted
+    /// ones keep their default.
     ///
     /// # Errors
-    /// When a word is not known, or a rate is 0 or no number; in a sentence.
+    /// If a word is unknown, or a rate is 0 or not a number. The error is a complete sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut rates = Self::default();
         for part in text.split(',') {
@@ -104,7 +104,7 @@ impl Rates {
         Ok(rates)
     }
 
-    /// Returns the same for a run, none faster than its load or the link between its hosts allows.
+    /// Returns these rates, limited by the load of a run and the link between its hosts.
     pub(super) fn within(&self, run: &RunSpec) -> Self {
         let mut rates = *self;
         if run.load.bytes_per_s > 0 {
@@ -135,39 +135,35 @@ impl std::fmt::Display for Rates {
 /// The cost of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// One for each of the plan's runs.
+    /// One estimate for each of the plan's runs.
     pub runs: Vec<RunEstimate>,
-    /// The space that each target must have, in the order of their first use.
+    /// The space that each target needs, in the order of their first use.
     pub targets: Vec<TargetEstimate>,
-    /// Trials of all runs.
+    /// Number of trials of all runs.
     pub trials: u64,
-    /// Written by all trials, in bytes.
+    /// Bytes written by all trials.
     pub bytes_written: u64,
-    /// Read by all trials, in bytes.
+    /// Bytes read by all trials.
     pub bytes_read: u64,
     /// Duration of all trials, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// The cost of one trial of a run, its preparation included.
+/// The cost of one trial of a run, including its preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunEstimate {
-    /// Written, in bytes.
     pub bytes_written: u64,
-    /// Read, in bytes.
     pub bytes_read: u64,
-    /// Ops that are measured, syncs not counted.
+    /// Number of measured ops, not counting syncs.
     pub ops: u64,
-    /// Duration, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// The space that a target must have.
+/// The space that a target needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetEstimate {
-    /// Name of the target.
     pub name: String,
-    /// The largest set of files that is there at one time, in bytes.
+    /// Size of the largest set of files that exists at one time, in bytes.
     pub peak_bytes: u64,
 }
 
@@ -178,12 +174,12 @@ impl Estimate {
     }
 }
 
-/// Estimates what a plan will cost at the default rates.
+/// Estimates the cost of a plan at the default rates.
 pub fn estimate(plan: &Plan) -> Estimate {
     estimate_at(plan, &Rates::default())
 }
 
-/// Estimates what a plan will cost.
+/// Estimates the cost of a plan at the given rates.
 pub fn estimate_at(plan: &Plan, rates: &Rates) -> Estimate {
     let mut runs = Vec::with_capacity(plan.runs.len());
     for run in &plan.runs {
@@ -192,7 +188,7 @@ pub fn estimate_at(plan: &Plan, rates: &Rates) -> Estimate {
     sum_up(plan, runs)
 }
 
-/// Adds up the runs of a plan.
+/// Adds up the estimates of a plan's runs.
 pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
     let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);
     let mut targets: Vec<TargetEstimate> = Vec::new();
@@ -205,8 +201,8 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
             targets.len() - 1
         });
         let peak = &mut targets[index].peak_bytes;
-        // Each trial removes its files before the next one begins, so targets need room for the
-        // largest set alone, unless what is removed stays.
+        // Each trial removes its files before the next one begins, so a target only needs room for
+        // the largest set, unless removed files keep their space.
         *peak = if keeps_removed(run) {
             peak.saturating_add(bytes.saturating_mul(made_each))
         } else {
@@ -228,7 +224,7 @@ pub(super) fn sum_up(plan: &Plan, runs: Vec<RunEstimate>) -> Estimate {
     }
 }
 
-/// Returns the largest size of a run's files together, in bytes.
+/// Returns the maximum total size of a run's files, in bytes.
 fn set_bytes(run: &RunSpec) -> u64 {
     match run.workload {
         Workload::OpMix => {
@@ -237,7 +233,7 @@ fn set_bytes(run: &RunSpec) -> u64 {
         }
         Workload::Transactions => {
             let Transactions { count, size_max_bytes, create_percent, .. } = run.transactions;
-            // More files are left if more are created than removed.
+            // The number of files grows if more are created than removed.
             let more = u64::from(create_percent).saturating_mul(2).saturating_sub(100);
             let files = u64::from(run.files).saturating_add(count.saturating_mul(more) / 100);
             files.saturating_mul(size_max_bytes.into())
@@ -246,14 +242,14 @@ fn set_bytes(run: &RunSpec) -> u64 {
     }
 }
 
-/// Returns true if files that a trial has removed keep their space during the next trials.
+/// Returns true if removed files keep their space during later trials.
 fn keeps_removed(run: &RunSpec) -> bool {
     let Some(lab) = &run.lab else { return false };
     lab.fresh < Fresh::Trial
         && lab.system.as_ref().is_some_and(|system| system.recipe.keeps_removed)
 }
 
-/// Returns the duration of all trials; a budget ends it once each run has what it needs.
+/// Returns the duration of all trials; a budget ends the campaign once each run has its minimum.
 fn bounded_duration_ms(plan: &Plan, each_ms: u64, made_each: u64) -> u64 {
     let all_ms = each_ms.saturating_mul(made_each);
     if plan.budget_ms == 0 {
@@ -273,7 +269,7 @@ pub(super) fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
         estimate.add(&estimate_pass(run, *pass, rates));
     }
     if run.target == Target::Null {
-        // Nothing is moved there, and only a time bound takes time.
+        // The null target moves no data, so only passes with a time limit take time.
         let mut duration_ns = 0;
         for pass in passes {
             duration_ns += run.time_max_ns(*pass).unwrap_or(0);
@@ -281,7 +277,7 @@ pub(super) fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
         let duration_ms = duration_ns / NS_PER_MS;
         estimate = RunEstimate { bytes_written: 0, bytes_read: 0, duration_ms, ..estimate };
     }
-    // What is left at the end of a trial is removed.
+    // Files that are left at the end of a trial must be removed.
     let mut removed_ms = 0;
     if !run.target.keeps_nothing() && !passes.contains(&Pass::Remove) {
         removed_ms = per_second_ms(run.files.into(), rates.metadata_ops_per_s);
@@ -292,7 +288,7 @@ pub(super) fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
     RunEstimate { duration_ms: estimate.duration_ms.saturating_add(overhead), ..estimate }
 }
 
-/// The time of a trial in which hosts make again what they had.
+/// Time per trial in which hosts make file systems or mounts again.
 fn making_again_ms(run: &RunSpec) -> u64 {
     let Some(lab) = &run.lab else { return 0 };
     let mut all_ms = if lab.fresh >= Fresh::Trial { FRESH_MS } else { 0 };
@@ -316,7 +312,7 @@ impl RunEstimate {
     }
 }
 
-/// Estimates the files that must be there before the first pass.
+/// Estimates the files that must exist before the first pass.
 pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEstimate {
     let bytes_written = match run.workload {
         Workload::OpMix => OpMixSet::of(run).totals().1,
@@ -325,7 +321,8 @@ pub(super) fn estimate_files(run: &RunSpec, first: Pass, rates: &Rates) -> RunEs
     };
     let mut duration_ms = per_second_ms(bytes_written, rates.bytes_per_s);
     if run.workload == Workload::OpMix {
-        // However small the set is, names that come and go are there beforehand.
+        // Files, directories and links that the mix uses up are created in advance even for a small
+        // set.
         let set = OpMixSet::of(run);
         let names = u64::from(set.files()) + u64::from(set.directories()) + u64::from(set.links());
         duration_ms = duration_ms.saturating_add(per_second_ms(names, rates.metadata_ops_per_s));
@@ -353,11 +350,11 @@ pub(super) fn estimate_pass(run: &RunSpec, pass: Pass, rates: &Rates) -> RunEsti
     RunEstimate { bytes_written: written, bytes_read: read, ops, duration_ms }
 }
 
-/// Ops and bytes of a pass; where time is its bound, as many as are done at the assumed rates.
+/// Returns the ops and bytes of a pass; with a time limit, as many as the assumed rates allow.
 fn ops_and_bytes(run: &RunSpec, pass: Pass, rates: &Rates) -> (u64, MovedBytes) {
     let size = pass_size(run, pass);
     let io_size = u64::from(run.io_size_bytes.max(1));
-    // Small ops are bounded by their number, large ones by their bytes.
+    // Small ops are limited by their number, large ones by their bytes.
     let rate = match run.load.rate_per_s {
         0 => {
             let thousand =
@@ -373,7 +370,7 @@ fn ops_and_bytes(run: &RunSpec, pass: Pass, rates: &Rates) -> (u64, MovedBytes) 
     if let Some(moved) = mean_bytes(run, pass, ops) {
         return (ops, moved);
     }
-    // A pass that neither reads nor writes data has no bytes, however long it takes.
+    // A pass without data has no bytes, however long it takes.
     let has_data = pass.kinds().iter().any(|kind| kind.moves_data());
     let bytes = match size.bytes {
         Some(bytes) => bytes,
@@ -445,7 +442,7 @@ mod tests {
         (seeks.io_size_bytes, seeks.load.ops_max) = (4_096, 1_000);
         let seeks = estimate_pass(&seeks, Pass::Seeks, &rates);
         assert_eq!((seeks.bytes_read, seeks.bytes_written), (4_096_000, 409_600));
-        // Names that time ends have no data.
+        // A metadata pass with a time limit has no data.
         let mut names = RunBuilder::new(Workload::Metadata).on_directory(Path::new("/srv")).build();
         names.load.time_max_ms = 1_000;
         let names = estimate_pass(&names, Pass::Stat, &rates);

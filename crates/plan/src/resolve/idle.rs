@@ -1,7 +1,7 @@
-//! Why a setting that was written changes nothing: what it applies to, and what the plan has.
+//! Explains why a setting has no effect: what it applies to, and what the plan has instead.
 //!
-//! The help text of a setting ends with a sentence about what it applies to; [`describe_idle`]
-//! makes it the message, so that the two can't part.
+//! The help text of a setting ends with a sentence about its scope. [`describe_idle`] builds the
+//! message from that sentence, so the two cannot diverge.
 
 use model::Workload;
 use model::setting::Setting;
@@ -10,7 +10,7 @@ use crate::syntax::error::Fault;
 use crate::syntax::raw::{RawPlan, RawTarget};
 use crate::syntax::target::TargetArg;
 
-/// What is said where a help text names nothing that the setting applies to.
+/// The message if the help text does not mention a scope.
 const IDLE: &str = "no run of this plan depends on it";
 
 /// Describes why a setting has no effect on any run.
@@ -24,7 +24,8 @@ pub(crate) fn describe_idle(setting: Setting, raw: &RawPlan) -> Fault {
     }
 }
 
-/// Returns true unless the plan has what the setting applies to, and something else is the reason.
+/// Returns true if the scope explains why the setting has no effect; false if the plan has what the
+/// setting applies to, so that there must be another reason.
 fn is_reason(scope: &str, raw: &RawPlan) -> bool {
     let is_named = |name: &str| words(scope).any(|word| word == name);
     if !Workload::NAMES.iter().any(|name| is_named(name)) {
@@ -38,12 +39,13 @@ fn words(scope: &str) -> impl Iterator<Item = &str> {
     scope.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
 }
 
-/// Describes a setting whose every run takes another value than this one.
+/// Describes a setting that is overridden in every run.
 pub(crate) fn describe_overridden() -> Fault {
     Fault::new(IDLE).hint("the workloads or targets that it applies to set it themselves")
 }
 
-/// Returns what a setting applies to, by the sentence of its help text that begins so.
+/// Returns the scope of a setting, from the sentence of its help text that starts with "Only",
+/// "For" or "Not for".
 fn scope_of(meaning: &str) -> Option<String> {
     const BEGINNINGS: [(&str, &str); 4] = [
         ("Only for ", "applies only to "),
@@ -54,7 +56,7 @@ fn scope_of(meaning: &str) -> Option<String> {
     for sentence in meaning.trim_end_matches('.').split(". ") {
         for (begin, verb) in BEGINNINGS {
             if let Some(rest) = sentence.trim_start().strip_prefix(begin) {
-                // Behind a semicolon is what else to know.
+                // The part after a semicolon is additional information.
                 let rest = rest.split("; ").next().unwrap_or_default();
                 return Some(format!("{verb}{}", rest.replace(" nor for ", " nor to ")));
             }
@@ -63,7 +65,7 @@ fn scope_of(meaning: &str) -> Option<String> {
     None
 }
 
-/// Names what the plan has of the kind that a scope is about; `None` if that is another setting.
+/// Describes the part of the plan that a scope refers to; `None` if it refers to another setting.
 fn describe_subject(scope: &str, raw: &RawPlan) -> Option<String> {
     const OF_TARGETS: [&str; 6] = ["nfs", "server", "director", "posix", "system", "host"];
     if words(scope).any(|word| Workload::from_name(word).is_some()) {

@@ -1,7 +1,7 @@
-//! The set-up of hosts that a run wants for its target.
+//! The setup of hosts for the target of a run.
 //!
-//! `spec` begins with what the target says; `aim` keeps a run's target and its lab spec in step
-//! while settings are put into it. Nothing here acts on a host.
+//! `spec` starts from the target, and `aim` keeps a run's target and its lab spec consistent while
+//! settings are put into it. Nothing here accesses a host.
 
 use model::lab::TUNNEL_SERVER;
 use model::setting::{Family, Setting, Value};
@@ -15,7 +15,7 @@ use crate::syntax::error::value_or;
 use crate::syntax::lab::{LabArg, SystemArg};
 
 impl LabArg {
-    /// The hosts with the default of every setting.
+    /// The setup of the hosts with the default of every setting.
     pub(crate) fn spec(&self, backend: BackendKind) -> LabSpec {
         let client = self.client.as_ref().unwrap_or(&self.server);
         let mut spec = LabSpec::new(self.server.clone(), client.clone());
@@ -25,7 +25,7 @@ impl LabArg {
         spec.invalidation = Invalidation::Caches;
         if let Some(SystemArg { source, recipe: Some(recipe), access, roles }) = &self.system {
             spec.invalidation = spec.invalidation.max(recipe.caches.cold);
-            // A new system has the space that the files of the last trial had.
+            // Otherwise files removed by earlier trials would still take up space.
             if recipe.keeps_removed {
                 spec.fresh = Fresh::Trial;
             }
@@ -61,14 +61,14 @@ impl LabArg {
     }
 }
 
-/// Brings in step what follows from a run's settings: where its files are, by which address, and
-/// whether the server must speak UDP.
+/// Updates everything that follows from a run's settings: the location of its files, the server's
+/// address, and whether the server must support UDP.
 pub(crate) fn aim(run: &mut RunSpec) {
     placement::aim(run);
     let proto = run.nfs().proto;
     let Some(lab) = run.lab.as_deref_mut() else { return };
     lab.serving.udp = lab.is_served() && proto == Proto::Udp;
-    // A mount takes it as an option; our own client asks for it by itself.
+    // A mount takes the transfer size as an option; our own client requests it itself.
     lab.mounting.transfer_size_bytes =
         if lab.is_mounted() { run.transfer_size_bytes } else { None };
     run.invalidate = lab.invalidation >= Invalidation::Files;
@@ -99,10 +99,11 @@ pub(crate) fn aim(run: &mut RunSpec) {
     }
 }
 
-/// Puts a level into a run, and aims the run's target where it changed.
+/// Puts a level into a run, and updates the run's target if necessary.
 ///
 /// # Panics
-/// Where the level is of another setting's kind, or the run has no such part: a bug of this crate.
+/// If the level has the wrong type for the setting, or the run has no such part; both are bugs in
+/// this crate.
 pub(crate) fn put(setting: Setting, run: &mut RunSpec, value: Value) {
     let done = setting.put(run, value);
     assert!(done, "{setting:?} has no place in {run:?}, or is of another kind");

@@ -1,9 +1,9 @@
-//! From a plan with one target to one with a target for each layer below it.
+//! Extends a plan with one target by a target for each layer below it.
 //!
-//! [`RawPlan::into_ladder`] keeps the work and repeats it on other targets: the plan's own target
-//! last, and before it every layer that it contains, as far as it can be measured from here. What
-//! can't is named with its reason. The ladder is an ordinary plan then, whose trials are made block
-//! by block: a machine that is slow for a while is so on every layer.
+//! [`RawPlan::into_ladder`] repeats the workload on other targets: first on every layer below the
+//! plan's own target that can be measured from here, then on that target. Layers that can't be
+//! measured are listed with the reason. The result is an ordinary plan whose trials run in blocks,
+//! so that a temporary slowdown of the machine affects all layers alike.
 
 use std::path::PathBuf;
 
@@ -22,10 +22,10 @@ use crate::syntax::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::syntax::settings::Settings;
 use crate::syntax::target::TargetArg;
 
-/// How long empty calls are made, in milliseconds: thousands of them.
+/// Duration of the pass of empty calls, in milliseconds: enough for thousands of calls.
 const EMPTY_CALLS_MS: u64 = 300;
 
-/// The settings that belong to the plan's own target and not to the work.
+/// Settings that belong to the plan's own target rather than to the work.
 const OF_TARGET: [Setting; 2] = [Setting::TransferSize, Setting::DataPath];
 
 /// Why TCP to the server's host can't be measured.
@@ -41,17 +41,17 @@ const NO_DISK: &str = "the server's disk can't be separated from the server: --s
 const NO_MOUNT: &str = "the kernel's client is not compared: a plan with [[host]]s, and root there, \
                         would do that";
 
-/// Facts about the server's host that the plan does not have.
+/// Facts about the server's host that the plan does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BesideServer {
-    /// A server of ours there, without faults.
+    /// A dfsbench server on that host, without faults.
     pub own_server: Option<NfsAddress>,
-    /// The directory that it serves, where it is a directory of this host.
+    /// The directory that it serves, if that is a directory of the local host.
     pub disk: Option<PathBuf>,
 }
 
 impl BesideServer {
-    /// Refuses facts about a server where there is none.
+    /// Refuses facts about a server if there is none.
     fn check_none(&self) -> Result<(), PlanError> {
         let flag = match self {
             Self { own_server: Some(_), .. } => "--own-server",
@@ -64,7 +64,7 @@ impl BesideServer {
     }
 }
 
-/// The layers of a ladder, and the target of each.
+/// The layers of a ladder, each with its target.
 #[derive(Default)]
 struct Layers {
     ladder: Ladder,
@@ -72,10 +72,10 @@ struct Layers {
 }
 
 impl RawPlan {
-    /// Makes a ladder of a plan with one target.
+    /// Turns a plan with one target into a ladder.
     ///
     /// # Errors
-    /// When it has several targets, levels of a setting, or nothing below its one layer.
+    /// If it has several targets, several levels of a setting, or no layers below its own.
     pub fn into_ladder(self, beside: BesideServer) -> Result<(Self, Ladder), PlanError> {
         let source = self.source_name.clone();
         self.make_ladder(beside).map_err(|error| error.in_source(&source))
@@ -87,12 +87,12 @@ impl RawPlan {
             let what = format!("a ladder leads to one target, and not to {}", names.join(", "));
             return Err(Fault::new(what).hint("keep one [[target]]").at(Place::Whole));
         };
-        // `own` is what the layers below are made like; `top` has those of its settings, too, that
-        // they must not have.
+        // `own` is the template for the layers below. `top` keeps the settings that those must not
+        // have.
         let mut own = own.clone();
         self.check_levels()?;
         if own.what.lab().is_some() {
-            // Our server stands in for the plan's on some layers, and has settings of its own.
+            // On some layers our server stands in for the plan's, with settings of its own.
             self.move_to(&mut own, &[Setting::ServerKind, Setting::XprtSec]);
         }
         let mut top = own.clone();
@@ -107,7 +107,7 @@ impl RawPlan {
         Ok((self, layers.ladder))
     }
 
-    /// Refuses settings with several levels: a ladder has one run for each layer.
+    /// Refuses settings with several levels, since a ladder has one run per layer.
     fn check_levels(&self) -> Result<(), PlanError> {
         let mut all = Vec::new();
         for workload in &self.workloads {
@@ -129,7 +129,7 @@ impl RawPlan {
         Ok(())
     }
 
-    /// Moves settings from the work to a target, whose own win.
+    /// Moves settings from the workload to a target, whose own settings take precedence.
     fn move_to(&mut self, target: &mut RawTarget, moved: &[Setting]) {
         for setting in moved.iter().copied() {
             let mut found = None;
@@ -145,7 +145,7 @@ impl RawPlan {
         }
     }
 
-    /// The one workload with bytes.
+    /// Returns the one workload that moves data.
     fn stream(&self) -> RawWorkload {
         let mut stream = RawWorkload::usual(Workload::Stream, Place::Whole);
         for workload in &self.workloads {
@@ -192,7 +192,7 @@ impl RawPlan {
         Ok(layers)
     }
 
-    /// Adds the layers below a server that our client speaks with.
+    /// Adds the layers below an NFS server that our client speaks to.
     fn add_nfs(
         &self,
         layers: &mut Layers,
@@ -231,7 +231,7 @@ impl RawPlan {
     }
 }
 
-/// Removes a setting; its levels are kept where they are the first that were found.
+/// Removes a setting; keeps its levels in `found` if that is still empty.
 fn move_level(from: &mut Settings, setting: Setting, found: &mut Option<Vec<Located<Value>>>) {
     if found.is_none() {
         *found = from.get(setting).map(<[_]>::to_vec);
@@ -279,7 +279,7 @@ impl Layers {
         self.ladder.missing.push(Missing { layer, why: why.to_owned() });
     }
 
-    /// Adds the plan's own target; a layer that has its name already is renamed.
+    /// Adds the plan's own target; a layer that already has its name is renamed.
     fn add_top(&mut self, layer: Layer, target: RawTarget) {
         for (placed, other) in self.ladder.layers.iter_mut().zip(&mut self.targets) {
             if placed.target == target.name.value {
@@ -323,7 +323,7 @@ impl Layers {
             self.add_own(&server.clone(), Some(server), false);
         } else if path != DataPath::Disk && !is_tcp {
             self.add_like(Layer::Tcp, "tcp", served_by_us(own, near, BackendKind::Tcp));
-            // Unless that is the plan's own target.
+            // Skipped if it is the plan's own target.
             if !(serves_itself && is_ours && path != DataPath::Tunnel) {
                 self.add_like(Layer::Own, "own", served_by_us(own, near, BackendKind::Nfs));
             }
@@ -362,7 +362,7 @@ impl Layers {
         self.add_like(layer, layer.name(), target);
     }
 
-    /// Moves the layers without a server to the host that works.
+    /// Moves the layers without a server to the host that runs the workload.
     fn work_on_client(&mut self, used_from: &UsedFrom, lab: &LabArg) {
         let from = match used_from {
             UsedFrom::One => {
@@ -378,7 +378,7 @@ impl Layers {
     }
 }
 
-/// Returns the first level that a target has of a setting, where that is a word.
+/// Returns the first level of a target's setting, if it is a word.
 fn first_word(target: &RawTarget, setting: Setting) -> Option<&'static str> {
     match target.what.settings()?.get(setting)?.first()?.value {
         Value::Word(word) => Some(word),
@@ -386,12 +386,12 @@ fn first_word(target: &RawTarget, setting: Setting) -> Option<&'static str> {
     }
 }
 
-/// Makes the one level of a setting that the plan does not contain.
+/// Makes a level that was not written in the plan.
 fn word_level(word: &'static str) -> Vec<Located<Value>> {
     vec![Located::unwritten(Value::Word(word))]
 }
 
-/// Puts our server in place of the plan's, on its host: without anything that files lie on.
+/// Replaces the plan's server by ours on the same host, without its devices and directories.
 fn served_by_us(own: &RawTarget, path: DataPath, backend: BackendKind) -> RawTarget {
     let mut target = RawTarget { backends: vec![backend], ..own.clone() };
     if let TargetArg::Lab(lab) = &mut target.what {
@@ -399,13 +399,13 @@ fn served_by_us(own: &RawTarget, path: DataPath, backend: BackendKind) -> RawTar
         lab.is_spread = false;
         lab.settings.insert(Setting::DataPath, word_level(path.name()));
         lab.settings.insert(Setting::ServerKind, word_level(ServerKind::Own.name()));
-        // A server of ours has no certificate there; a layer above it shows what TLS takes.
+        // Our server has no certificate on that host; the cost of TLS shows in the layer above.
         lab.settings.insert(Setting::XprtSec, word_level(XprtSec::None.name()));
     }
     target
 }
 
-/// Plans calls that do nothing, wherever there are calls: they show what a round trip takes.
+/// Plans empty calls on all layers that have calls, to measure the round trip.
 fn empty_calls(layers: &Layers) -> RawWorkload {
     let mut calls = RawWorkload::usual(Workload::OpMix, Place::Whole);
     OWN_MIX.clone_into(&mut calls.mix.name);
@@ -429,7 +429,7 @@ fn empty_calls(layers: &Layers) -> RawWorkload {
     calls
 }
 
-/// Says whether ops on a target are calls of our client, or frames over TCP.
+/// Returns true if ops on a target are calls of our client, or frames over TCP.
 fn has_calls(target: &RawTarget) -> bool {
     let calls = [BackendKind::Tcp, BackendKind::Nfs];
     calls.iter().any(|backend| fits(&target.what, *backend).is_ok())
@@ -441,10 +441,10 @@ fn is_loopback(host: &str) -> bool {
 }
 
 impl Plan {
-    /// Refuses a ladder whose layers have more than one run for each kind of work.
+    /// Refuses a ladder with more than one run per layer and workload.
     ///
     /// # Errors
-    /// When settings multiply a layer.
+    /// If settings multiply a layer.
     pub fn check_ladder(&self) -> Result<(), PlanError> {
         let mut seen = Vec::new();
         for run in &self.runs {

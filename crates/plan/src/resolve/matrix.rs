@@ -1,9 +1,8 @@
 //! The product of all factors.
 //!
-//! For each workload, target and backend, the levels of every setting that matters there are
-//! multiplied, in the order of [`Setting::ALL`], the last varying fastest. A setting that doesn't
-//! matter has one fixed value, so runs that would do the same are equal, and only the first of
-//! equal runs is kept.
+//! For each workload, target and backend, the levels of every relevant setting are multiplied in
+//! the order of [`Setting::ALL`], the last one varying fastest. Irrelevant settings have a fixed
+//! value, so runs that would do the same are equal, and duplicates are dropped.
 
 use std::collections::HashSet;
 
@@ -24,12 +23,12 @@ use crate::syntax::near::unknown_word;
 use crate::syntax::raw::{RawPlan, RawTarget, RawWorkload};
 use crate::syntax::settings::Settings;
 
-/// The runs of a plan, and what was written for none of them.
+/// The runs of a plan, and the settings that no run depends on.
 pub(crate) struct Matrix {
     pub runs: Vec<RunSpec>,
-    /// A warning for each setting that was written and that no run depends on.
+    /// A warning for each setting that was written and has no effect on any run.
     pub without_effect: Vec<PlanError>,
-    /// Runs that a scaled plan leaves out.
+    /// Number of runs that a scaled plan leaves out.
     pub thinned: usize,
 }
 
@@ -40,7 +39,7 @@ pub(crate) fn multiply(
     server: &ServerPlan,
 ) -> Result<Matrix, PlanError> {
     let mut runs = Vec::new();
-    // The number of the first run of each workload.
+    // Index of the first run of each workload.
     let mut starts = Vec::new();
     let mut seen = HashSet::new();
     let mut refused = Vec::new();
@@ -63,7 +62,7 @@ pub(crate) fn multiply(
                     run.command.limit_ms = run.timeout_ms;
                 }
                 match checks::contradiction(&run, &written) {
-                    // A row that says why, if others of its kind can be made.
+                    // Becomes a row with the reason if other runs of its group are possible.
                     Some(error) => refused.push((group(&run), error)),
                     None => checks::check(&run, &written)?,
                 }
@@ -84,7 +83,8 @@ pub(crate) fn multiply(
     check_possible(&runs, refused)?;
     checks::lab::check_used(raw, &runs)?;
     let without_effect = used.list_unused(raw);
-    // A plan may serve many runs, but a flag is typed for this one and must change something.
+    // A plan may be reused for other runs, but a flag is typed for this one and must have an
+    // effect.
     for unused in &without_effect {
         if let Place::Flag(_) = unused.place {
             return Err(unused.clone());
@@ -98,27 +98,27 @@ pub(crate) fn multiply(
     Ok(Matrix { runs, without_effect, thinned })
 }
 
-/// The place where a setting was written, for the question whether it had any effect there.
+/// Where a setting was written, to find out if it had an effect there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Factors,
     Target(String),
-    /// The workload of this number.
+    /// The workload with this index.
     Workload(usize),
 }
 
-/// The settings that some run depends on, each with the place where that run's level was written.
+/// The settings that some run depends on, each with the source of that run's level.
 #[derive(Default)]
 struct UsedSettings(HashSet<(Setting, Source)>);
 
 impl UsedSettings {
-    /// Adds what a run of the workload of this number depends on.
+    /// Adds the settings that a run of the workload with this index depends on.
     fn add(&mut self, number: usize, run: &RunSpec, written: &Written<'_>) {
         for setting in Setting::ALL {
             if !setting.applies(run) {
                 continue;
             }
-            // In the order in which one place wins over the other.
+            // In order of precedence.
             let source = if written.workload.get(setting).is_some() {
                 Source::Workload(number)
             } else if let Some(own) = written.target
@@ -134,7 +134,7 @@ impl UsedSettings {
         }
     }
 
-    /// Lists a warning for each setting that was written and that no run depends on.
+    /// Returns a warning for each setting that was written and has no effect on any run.
     fn list_unused(&self, raw: &RawPlan) -> Vec<PlanError> {
         let mut unused = self.unused_of(raw, &raw.factors, &Source::Factors);
         for target in &raw.targets {
@@ -157,7 +157,7 @@ impl UsedSettings {
         for setting in Setting::ALL {
             let Some([first, ..]) = settings.get(setting) else { continue };
             let is_used = self.0.contains(&(setting, source.clone()));
-            // A ladder sets some for its layers that the plan does not contain.
+            // A ladder adds settings for its layers that were not written in the plan.
             if !is_used && first.place != Place::Whole {
                 let is_set_elsewhere = self.0.iter().any(|(used, _)| *used == setting);
                 let fault = if is_set_elsewhere {
@@ -172,13 +172,13 @@ impl UsedSettings {
     }
 }
 
-/// Runs that belong together: those of one workload on one target.
+/// Key of runs that belong together: those of one workload on one target.
 fn group(run: &RunSpec) -> (String, Workload) {
     (run.target_name.clone(), run.workload)
 }
 
-/// Refuses what contradicts the protocols, unless it is part of a product with runs that don't:
-/// there it becomes a row that says why; on its own it can only be a mistake.
+/// Refuses a run that contradicts the protocols, unless other runs of its product are possible;
+/// then it becomes a row with the reason. If none is possible, it can only be a mistake.
 fn check_possible(
     runs: &[RunSpec],
     refused: Vec<((String, Workload), PlanError)>,
@@ -203,7 +203,7 @@ fn too_many() -> PlanError {
         .at(Place::Whole)
 }
 
-/// Refuses targets and backends that a workload names but the plan doesn't have.
+/// Refuses targets and backends that a workload names and the plan does not have.
 fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
     let known: Vec<&str> = raw.targets.iter().map(|target| target.name.value.as_str()).collect();
     let known_names: HashSet<&str> = known.iter().copied().collect();
@@ -222,7 +222,7 @@ fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Makes a run in which every setting has the value it has where it doesn't matter.
+/// Makes a run in which every setting has the value that it has when it is irrelevant.
 fn base_run(
     target: &RawTarget,
     around: &Surroundings,
@@ -249,7 +249,8 @@ fn base_run(
     run
 }
 
-/// Multiplies the levels of the settings that matter; `levels` sees the settings before its own.
+/// Multiplies the levels of the relevant settings; `levels` is called with the earlier settings
+/// already in the run.
 pub(crate) fn product(
     base: RunSpec,
     levels: impl Fn(Setting, &RunSpec) -> Vec<Value>,
@@ -259,7 +260,7 @@ pub(crate) fn product(
     for setting in Setting::ALL {
         let mut longer = Vec::with_capacity(runs.len());
         for run in runs {
-            // Whether a setting matters depends on those before it in the order of the table.
+            // Whether a setting is relevant depends on those before it in the table.
             if !setting.applies(&run) {
                 longer.push(run);
                 continue;
@@ -281,10 +282,10 @@ pub(crate) fn product(
     Ok(runs)
 }
 
-/// Sets what is no choice once all settings of a run are known.
+/// Sets values that are determined once all settings of a run are known.
 fn settle(run: &mut RunSpec, written_storage: Option<&Storage>) {
-    // Only the kind of the server, which comes late, says whether files lie on a file system.
-    // Where they don't, runs that differ in storage alone must become equal.
+    // Only the kind of server, which comes late, decides whether files are on a file system. If
+    // not, runs that differ only in storage must become equal.
     if let (Some(lab), Some(storage)) = (&mut run.lab, written_storage)
         && !lab.has_storage()
     {
@@ -294,7 +295,7 @@ fn settle(run: &mut RunSpec, written_storage: Option<&Storage>) {
     if !Setting::IoSize.applies(run) {
         run.io_size_bytes = run.file_size_bytes.max(1) as u32;
     }
-    // A WRITE of v2 is safe when it is answered.
+    // In v2, a WRITE is stable when it is answered.
     if let Target::Nfs(nfs) = &mut run.target
         && nfs.settings.version == NfsVersion::V2
     {

@@ -1,15 +1,15 @@
-//! The order in which trials are made.
+//! The order of trials.
 //!
-//! Unless another order is requested, trials of one run never stand together: trial `t` of all
-//! runs is one block, in an order of its own, so that a slow drift of the machine falls on all
-//! runs alike (a randomised complete block design). The order of block `t` depends on the seed,
-//! `t` and the number of runs only; more trials leave earlier blocks as they are. It is part of
-//! the results' meaning and never changes.
+//! By default, trials of one run are never adjacent: trial `t` of all runs forms a block with an
+//! order of its own, so that a slow drift of the machine affects all runs alike (a randomized
+//! complete block design). The order of block `t` depends only on the seed, `t` and the number of
+//! runs, so adding trials does not change earlier blocks. The order is part of the meaning of
+//! results and must never change.
 //!
-//! Where hosts are set up, that would make and unmake file systems, servers and mounts for every
-//! trial. Such a plan's default is to group: runs whose hosts are set up alike stand together, as
-//! blocks among themselves, and the groups follow each other so that those share most that stand
-//! side by side. What drifts then falls on groups, not on runs.
+//! With hosts to set up, this would make and remove file systems, servers and mounts for every
+//! trial, so such a plan groups its trials by default: runs with the same setup of hosts are
+//! adjacent, with blocks of their own, and groups that share most of their setup are neighbors.
+//! Drift then affects groups rather than runs.
 //!
 //! **Source:** Knuth, TAOCP 2, 3.4.2, algorithm P, for the shuffle.
 
@@ -28,9 +28,9 @@ pub struct Step {
 }
 
 impl Plan {
-    /// Every trial of every run that the plan allows, in the requested order.
+    /// Returns every trial of every run, in the requested order.
     ///
-    /// Trials of one run keep their order among themselves: those that warm up come first.
+    /// Trials of one run keep their relative order: warm-up trials come first.
     pub fn order(&self) -> Vec<Step> {
         let trials = self.trials + self.repetition.warmup_trials;
         let all: Vec<usize> = (0..self.runs.len()).collect();
@@ -55,8 +55,8 @@ impl Plan {
         steps
     }
 
-    /// The same trials in the same order, and those that may be made in place of disturbed ones:
-    /// last of all, or of their group or run where those stand apart.
+    /// Returns the same trials in the same order, followed by those that may replace disturbed
+    /// ones: at the end, or at the end of their group or run if the order keeps those apart.
     pub fn order_with_repeats(&self) -> Vec<Step> {
         let planned = self.trials + self.repetition.warmup_trials;
         let repeats = planned..planned + self.repeats_max();
@@ -78,14 +78,14 @@ impl Plan {
         steps
     }
 
-    /// The runs by how hosts are set up for them, as indices into [`Plan::runs`], groups that
-    /// share most side by side.
+    /// Groups runs by the setup of their hosts, as indices into [`Plan::runs`]; groups that share
+    /// most of their setup are neighbors.
     ///
-    /// Within a group nothing has to be set up again. Runs that leave hosts alone are one, too.
+    /// Nothing has to be set up again within a group. Runs without hosts to set up form one group.
     pub fn groups(&self) -> Vec<Vec<usize>> {
         let mut groups = vec![(0..self.runs.len()).collect::<Vec<_>>()];
-        // Splitting by the outermost layer first leaves those side by side that share most:
-        // groups that differ in the last layer only come from one group of the layer before.
+        // Splitting by the outermost layer first makes such groups neighbors: groups that differ
+        // only in the last layer come from the same group of the layer before.
         for layers in 0..=LabSpec::LAYERS {
             let mut split = Vec::new();
             for group in &groups {
@@ -96,7 +96,7 @@ impl Plan {
         groups
     }
 
-    /// Splits runs by whether their hosts agree up to so many layers, in the order of the runs.
+    /// Splits runs by the first `layers` layers of their hosts' setup, in the order of the runs.
     fn split_group(&self, group: &[usize], layers: usize) -> Vec<Vec<usize>> {
         let mut parts: Vec<Vec<usize>> = Vec::new();
         for &run in group {
@@ -108,7 +108,7 @@ impl Plan {
         parts
     }
 
-    /// Says whether the hosts of two runs agree up to so many layers.
+    /// Returns true if two runs agree in the first `layers` layers of their hosts' setup.
     fn agree(&self, one: usize, other: usize, layers: usize) -> bool {
         match (&self.runs[one].lab, &self.runs[other].lab) {
             (Some(one), Some(other)) => one.agrees(other, layers),
@@ -132,7 +132,7 @@ impl Plan {
     }
 }
 
-/// Shuffles all steps, and numbers the trials of each run again in their new order.
+/// Shuffles all steps, and then renumbers the trials of each run in their new order.
 fn shuffle_all(seed: u64, steps: &mut [Step], runs: usize) {
     shuffle(&mut SplitMix64::new(mix(seed)), steps);
     let mut made = vec![0; runs];
@@ -142,7 +142,7 @@ fn shuffle_all(seed: u64, steps: &mut [Step], runs: usize) {
     }
 }
 
-/// Shuffles the runs of one trial index.
+/// Returns one trial of each run in random order.
 fn block(seed: u64, trial: u32, runs: usize) -> Vec<Step> {
     let mut random = SplitMix64::new(seed ^ mix(u64::from(trial) + 1));
     let mut steps: Vec<Step> = (0..runs).map(|run| Step { run, trial }).collect();
@@ -150,18 +150,18 @@ fn block(seed: u64, trial: u32, runs: usize) -> Vec<Step> {
     steps
 }
 
-/// Shuffles steps, each order equally likely.
+/// Shuffles steps so that each order is equally likely.
 fn shuffle(random: &mut SplitMix64, steps: &mut [Step]) {
-    // From the end, each place gets one of the steps that have none yet, itself included.
+    // Fill the positions from the end, each with a random one of the remaining steps.
     for last in (1..steps.len()).rev() {
         let chosen = draw_below(random, last as u64 + 1) as usize;
         steps.swap(last, chosen);
     }
 }
 
-/// Draws from `0..bound` without bias: draws that would favour small numbers are repeated.
+/// Draws from `0..bound` without bias, by repeating draws that would favor small numbers.
 fn draw_below(random: &mut SplitMix64, bound: u64) -> u64 {
-    // The largest multiple of `bound`: what lies beyond it would hit small remainders more often.
+    // Numbers beyond the largest multiple of `bound` would make small remainders more likely.
     let fair_end = u64::MAX - u64::MAX % bound;
     loop {
         let drawn = random.next();
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// How far the mean position of a run lies from that of all runs, at worst.
+    /// Maximum distance between the mean position of a run and that of all runs.
     fn unevenness(steps: &[Step], runs: usize) -> f64 {
         let middle = (steps.len() - 1) as f64 / 2.0;
         let mean = |run| {
@@ -246,10 +246,10 @@ mod tests {
 
     #[test]
     fn balances_positions_in_blocks() {
-        // Six runs, twenty trials each, 300 seeds. A place within a block has a deviation of
-        // sqrt((6^2 - 1) / 12) = 1.71, its mean over twenty blocks 0.38; five of those are 1.9.
-        // A drift over 120 places then shifts no run by more than 1.6 % of itself against the mean;
-        // in sequence it shifts the first and the last by 42 %.
+        // Six runs, twenty trials each, 300 seeds. A position within a block has a standard
+        // deviation of sqrt((6^2 - 1) / 12) = 1.71, its mean over twenty blocks 0.38; five of those
+        // are 1.9. A drift over 120 positions then shifts no run by more than 1.6 % of the drift
+        // against the mean; in sequence it shifts the first and the last by 42 %.
         let text = "name = \"t\"\nseed = SEED\ntrials = 20\norder = \"ORDER\"\n[[target]]\n\
                     name = \"n\"\nnull = true\n[[workload]]\nkind = \"mixed\"\n\
                     queue_depth = [1, 2, 3, 4, 5, 6]\n";

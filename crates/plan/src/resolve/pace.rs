@@ -1,10 +1,10 @@
-//! Estimates from a short probe of the targets themselves, instead of assumed rates.
+//! Estimates based on a short probe of the targets instead of assumed rates.
 //!
-//! A trial costs a part that is always the same (set-up, connecting, settling, removal) and a part
-//! that grows with its work. Two trials of different work tell both, so a probe makes small trials
-//! of a run ([`reduced`]), and [`Pace`], the principal type, draws a straight line through the
-//! first and the last. Passes that end by time last as long as their run says. Pure: the trials
-//! are made elsewhere.
+//! The time of a trial has a constant part (setup, connecting, settling, removal) and a part that
+//! grows with its work. Two trials with different amounts of work are enough to separate them, so a
+//! probe runs reduced trials ([`reduced`]), and [`Pace`] fits a straight line through the first and
+//! the last. Passes with a time limit last as long as their run specifies. This module only
+//! computes; the trials are made elsewhere.
 
 use model::{RunSpec, Workload};
 
@@ -13,63 +13,63 @@ use crate::resolve::estimate::{
 };
 use crate::resolve::plan::Plan;
 
-/// The work of an op beside its bytes: as that of a page, since names move no bytes at all.
+/// Work of an op in addition to its bytes: that of a page, since metadata ops move no bytes.
 const OP_WORK: u64 = 4_096;
 
-/// Passes that end by time last so long in a probe.
+/// Maximum duration of a pass with a time limit in a probe.
 const TIMED_MS_MAX: u64 = 300;
 
-/// A file set of an op mix is not made smaller than this.
+/// Minimum size of the file set of an op mix in a probe.
 const MIX_SET_BYTES_MIN: u64 = 1 << 20;
 
 /// One trial of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeTrial {
-    /// The amount of its work, from [`work_of`].
+    /// Amount of work, from [`work_of`].
     pub work: u64,
-    /// Duration of all of it, without the passes that end by time, in nanoseconds.
+    /// Duration of the trial without passes that have a time limit, in nanoseconds.
     pub took_ns: u64,
     /// Duration of the passes that end with their work, in nanoseconds.
     pub passes_ns: u64,
-    /// Ops and bytes per second of the passes that end by time; 0 without one.
+    /// Rates of the passes with a time limit; 0 if there are none.
     pub timed: TimedRates,
 }
 
-/// The rates of passes that end by time.
+/// Rates of passes with a time limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimedRates {
-    /// The ops per second, all workers together.
+    /// Ops per second of all workers together.
     pub ops_per_s: u64,
-    /// The bytes per second, all workers together.
+    /// Bytes per second of all workers together.
     pub bytes_per_s: u64,
 }
 
-/// The cost of trials of a run, as a probe found it.
+/// Cost of the trials of a run, measured by a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// The part that does not depend on the work, in nanoseconds.
     pub base_ns: u64,
-    /// An amount of work, and how long it takes, in nanoseconds.
+    /// An amount of work, and its duration in nanoseconds.
     work: u64,
     work_ns: u64,
     timed: TimedRates,
 }
 
 impl Pace {
-    /// Computes it from trials of growing work; `None` without any.
+    /// Computes the pace from trials of growing work; `None` if there are none.
     pub fn of(trials: &[ProbeTrial]) -> Option<Self> {
         let (first, last) = (trials.first()?, trials.last()?);
         let (work, work_ns) = match last.work.saturating_sub(first.work) {
-            // One amount of work alone tells no two parts apart: what the passes took grows.
+            // With a single amount of work, assume that the time of the passes grows with it.
             0 => (last.work.max(1), last.passes_ns.min(last.took_ns)),
-            // More work that took less time is noise: then the work costs nothing that counts.
+            // If more work took less time, that is noise, and the work counts as free.
             more => (more, last.took_ns.saturating_sub(first.took_ns)),
         };
         let base_ns = last.took_ns.saturating_sub(scale(last.work, work_ns, work));
         Some(Self { base_ns, work, work_ns, timed: last.timed })
     }
 
-    /// Returns how long a trial of a run takes, in milliseconds.
+    /// Returns the duration of a trial of a run, in milliseconds.
     fn trial_ms(&self, run: &RunSpec) -> u64 {
         let mut timed_ns = 0_u64;
         for pass in run.passes() {
@@ -82,7 +82,7 @@ impl Pace {
     }
 }
 
-/// Estimates what a plan will cost by the pace of its runs; at assumed rates where a run has none.
+/// Estimates the cost of a plan from the pace of its runs, or from assumed rates for runs without.
 pub fn estimate_by(plan: &Plan, paces: &[Option<Pace>], rates: &Rates) -> Estimate {
     let mut runs = Vec::with_capacity(plan.runs.len());
     for (number, run) in plan.runs.iter().enumerate() {
@@ -91,7 +91,7 @@ pub fn estimate_by(plan: &Plan, paces: &[Option<Pace>], rates: &Rates) -> Estima
             runs.push(estimate_run(run, &assumed));
             continue;
         };
-        // What a pass moves until its time is over depends on the rate that was measured.
+        // The data moved by a pass with a time limit depends on the measured rate.
         let measured = match pace.timed.ops_per_s {
             0 => assumed,
             ops => Rates {
@@ -110,8 +110,8 @@ pub fn estimate_by(plan: &Plan, paces: &[Option<Pace>], rates: &Rates) -> Estima
     sum_up(plan, runs)
 }
 
-/// Returns the amount of work of a run that no time ends, its preparation included, in units that
-/// are the same for all runs alike: bytes, and as many as of a page for each op.
+/// Returns the amount of work in a run that has no time limit, including its preparation. The unit
+/// is bytes, with a page added for each op, so that runs can be compared.
 pub fn work_of(run: &RunSpec) -> u64 {
     let rates = Rates::default();
     let passes = run.passes();
@@ -128,14 +128,14 @@ pub fn work_of(run: &RunSpec) -> u64 {
     work
 }
 
-/// Says whether a smaller trial of a run tells what a whole one takes: a command of the user's
-/// takes as long as it takes, and nothing is waited for where there is no target.
+/// Returns true if a reduced trial of a run is representative. A command of the user can't be
+/// reduced, and trials of the null target take no time.
 pub fn can_be_reduced(run: &RunSpec) -> bool {
     run.impossible().is_none() && run.workload != Workload::App && run.target != model::Target::Null
 }
 
-/// Makes a run smaller, so that its work is about `work_max`; what is smaller already is kept.
-/// Passes that end by time are short, and nothing is warmed up.
+/// Reduces a run to about `work_max`, unless it has less work already. Passes with a time limit
+/// become short, and nothing is warmed up.
 pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     let all = work_of(run).max(1);
     let part = work_max.min(all);
@@ -149,7 +149,7 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     small.files =
         u32::try_from(wanted).unwrap_or(run.files).clamp(files_min, run.files.max(files_min));
     if !matches!(run.workload, Workload::Metadata | Workload::Transactions | Workload::OpMix) {
-        // What fewer files don't save, smaller files do.
+        // If there are not fewer files, make them smaller.
         let set_bytes = scale(run.set_bytes(), part, all);
         let block = u64::from(run.io_size_bytes).max(run.layout.block_size_bytes).max(1);
         let least = block * u64::from(run.all_workers().max(1));
@@ -169,7 +169,7 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     small
 }
 
-/// Returns `amount * by / of` without an overflow on the way.
+/// Returns `amount * by / of` without intermediate overflow.
 fn scale(amount: u64, by: u64, of: u64) -> u64 {
     let scaled = u128::from(amount) * u128::from(by) / u128::from(of.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
@@ -187,7 +187,7 @@ mod tests {
         run
     }
 
-    /// A trial of a target that takes 200 ms around the passes and 1 ns for each unit of work.
+    /// A trial of a target that takes 200 ms around the passes and 1 ns per unit of work.
     fn trial(run: &RunSpec) -> ProbeTrial {
         let work = work_of(run);
         let took_ns = 200_000_000 + work;
@@ -204,7 +204,7 @@ mod tests {
             (pace.base_ns, pace.trial_ms(&whole)),
             (200_000_000, trial(&whole).took_ns / 1_000_000)
         );
-        // One trial alone tells it by the time of its passes.
+        // A single trial is enough if the time of its passes is known.
         let pace = Pace::of(&trials[..1]).unwrap();
         assert_eq!(
             (pace.base_ns, pace.trial_ms(&whole)),

@@ -1,7 +1,7 @@
-//! From which hosts a run is made.
+//! The hosts from which a run is made.
 //!
-//! The hosts of a job are known from the surroundings alone. A target must have as many agents as
-//! `client_hosts` asks for, and what a run wants of its hosts is kept in step with them.
+//! The hosts of a job are only known from the surroundings. A target must have at least as many
+//! agents as `client_hosts` requests, and the setup of a run's hosts must match them.
 
 use model::setting::{Setting, Value};
 use model::{Host, RunSpec};
@@ -13,7 +13,7 @@ use crate::syntax::hosts::UsedFrom;
 use crate::syntax::raw::RawTarget;
 
 impl UsedFrom {
-    /// The hosts, each agent apart; none where this process works.
+    /// The hosts, one entry per agent; empty if this process does the work.
     pub(crate) fn agents<'a>(&'a self, around: &'a Surroundings) -> &'a [Host] {
         match self {
             Self::One => &[],
@@ -24,14 +24,14 @@ impl UsedFrom {
 }
 
 impl RawTarget {
-    /// The agents that may work on it at most, each as a host; none where this process works.
+    /// All agents that may use the target, each as a host; empty if this process does the work.
     pub fn agents<'a>(&'a self, around: &'a Surroundings) -> &'a [Host] {
         self.used_from.agents(around)
     }
 }
 
-/// Refuses a target whose hosts are unknown, and levels of `client_hosts` and `agents_per_host`
-/// beyond what it has.
+/// Refuses a target with unknown hosts, and levels of `client_hosts` and `agents_per_host` beyond
+/// what it has.
 pub(crate) fn check(
     target: &RawTarget,
     around: &Surroundings,
@@ -80,14 +80,14 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Brings in step what follows from where data travels, and from how many hosts work.
+/// Updates everything that follows from the path of the data and the number of client hosts.
 pub(crate) fn aim(run: &mut RunSpec) {
     if let Some(most) = run.placement.agents_per_host {
         run.placement.hosts.retain(|host| host.name_and_slot().1 <= most);
     }
     let Some(lab) = run.lab.as_deref_mut() else { return };
     if !lab.leaves_server() {
-        // The server works alone.
+        // The server runs the workload itself.
         run.placement.hosts.clear();
     }
     let hosts = &run.placement.hosts;

@@ -1,7 +1,7 @@
-//! A plan with nothing left open, and its runs.
+//! A complete plan and its runs.
 //!
-//! Two plans that were made with the same arguments are equal. Once an in-memory server listens,
-//! the runs on it get its port.
+//! Two plans made with the same arguments are equal. Once an in-memory server listens, its port is
+//! entered in the runs that use it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,56 +14,56 @@ use crate::resolve::server::ServerPlan;
 use crate::syntax::error::PlanError;
 use crate::syntax::limits;
 
-/// A plan with nothing left open.
+/// A plan with every default filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Name of the campaign.
     pub name: String,
-    /// How often each run is repeated, trials that warm up not counted; at most so often where
-    /// `until` is set.
+    /// Number of trials of each run, not counting warm-up trials; the maximum if `until` is set.
     pub trials: u32,
-    /// How each run is repeated; the runs hold the same.
+    /// How each run is repeated; the runs contain the same value.
     pub repetition: Repetition,
-    /// After how long, in milliseconds, no run is given more than the trials that it needs
-    /// ([`Plan::trials_needed`]); 0 where time is no bound.
+    /// Time in milliseconds after which runs only get the trials that they need
+    /// ([`Plan::trials_needed`]); 0 means no limit.
     pub budget_ms: u64,
-    /// In which order trials are made.
+    /// Order of the trials.
     pub order: Order,
     /// The rule for contenders that differ in more than the system.
     pub fair: Fairness,
-    /// How long a trial waits at most until its hosts are quiet, in milliseconds.
+    /// Maximum time to wait for idle hosts before a trial, in milliseconds.
     pub quiet_ms: u64,
     /// Seed of every random choice.
     pub seed: u64,
     /// The in-memory server.
     pub server: ServerPlan,
-    /// The points of the matrix, none twice, in the order of tables.
+    /// The points of the matrix without duplicates, in the order of tables.
     pub runs: Vec<RunSpec>,
-    /// A warning for each setting that was written and that no run depends on; those of flags are
-    /// errors.
+    /// A warning for each setting that was written and has no effect on any run; for flags, these
+    /// are errors.
     pub without_effect: Vec<PlanError>,
-    /// Runs of the matrix that a scaled plan leaves out; each pair of levels is in those it has.
+    /// Number of runs that a scaled plan leaves out; the remaining ones still contain every pair of
+    /// levels.
     pub thinned: usize,
-    /// Sizes of ops, in bytes, that a scaled plan leaves out: its files are smaller.
+    /// Sizes of ops, in bytes, that a scaled plan drops because its files are smaller.
     pub large_ops: Vec<u64>,
-    /// Disturbances of hosts meanwhile, where the campaign is a soak.
+    /// Disturbances of hosts, if the campaign is a soak.
     pub disturbances: Vec<Disturbance>,
-    /// The sentences that the report judges.
+    /// The conclusions that the report tests.
     pub conclusions: Vec<Conclusion>,
-    /// Labels of this very host, where the plan names no host.
+    /// Labels of the local host, if the plan names no host.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Plan {
-    /// Returns the trials that each run is given however long they take: those that warm up, and
-    /// as many more as an interval needs.
+    /// Returns the number of trials that each run gets however long they take: the warm-up trials,
+    /// and the minimum for an interval.
     pub fn trials_needed(&self) -> u32 {
         self.repetition.warmup_trials + self.trials.min(limits::UNTIL_TRIALS_MIN)
     }
 
-    /// Returns the most trials that each run is given in place of disturbed ones: half of those
-    /// that are planned, since none is set aside if most are disturbed. None where `trials` is a
-    /// limit already.
+    /// Returns the maximum number of trials that replace disturbed ones of a run: half of the
+    /// planned trials, since none is set aside if most are disturbed. Zero if `trials` is a limit
+    /// already.
     pub fn repeats_max(&self) -> u32 {
         let repeats = self.repetition.interference == InterferenceRule::Repeat
             && self.repetition.until_permille == 0
@@ -71,14 +71,14 @@ impl Plan {
         if repeats { self.trials.div_ceil(2) } else { 0 }
     }
 
-    /// Sets in every run on the in-memory server the port where it now listens, for NFS and MOUNT,
-    /// and the certificate to trust where it speaks TLS.
+    /// Enters the port of the in-memory server in every run that uses it, for NFS and MOUNT, and
+    /// the certificate to trust if it uses TLS.
     pub fn set_embedded(&mut self, port: u16, tls_ca: Option<&Path>) {
         self.set_server(false, port, tls_ca);
     }
 
-    /// Sets the same for the in-memory server without faults, in runs that speak NFS or plain TCP
-    /// with it.
+    /// Does the same for the in-memory server without faults, in runs that use it through NFS or
+    /// plain TCP.
     pub fn set_faultless(&mut self, port: u16, tls_ca: Option<&Path>) {
         self.set_server(true, port, tls_ca);
     }
@@ -97,7 +97,7 @@ impl Plan {
         }
     }
 
-    /// The runs that need the in-memory server.
+    /// Returns the runs that need the in-memory server.
     pub fn on_server(&self) -> impl Iterator<Item = &RunSpec> {
         self.runs.iter().filter(|run| match &run.target {
             Target::Nfs(nfs) => nfs.embedded && !nfs.faultless,
@@ -105,7 +105,7 @@ impl Plan {
         })
     }
 
-    /// The runs that need the one without faults.
+    /// Returns the runs that need the in-memory server without faults.
     pub fn on_faultless(&self) -> impl Iterator<Item = &RunSpec> {
         self.runs.iter().filter(|run| match &run.target {
             Target::Nfs(nfs) => nfs.embedded && nfs.faultless,
@@ -114,9 +114,9 @@ impl Plan {
         })
     }
 
-    /// Names the settings that differ between runs, in the order of [`RunSpec::settings`].
+    /// Returns the settings that differ between runs, in the order of [`RunSpec::settings`].
     ///
-    /// A setting that some runs don't have differs only if it does among those that have it.
+    /// If some runs don't have a setting, only the others are compared.
     pub fn varying(&self) -> Vec<&'static str> {
         let mut seen: Vec<(&'static str, String, bool)> = Vec::new();
         for run in &self.runs {

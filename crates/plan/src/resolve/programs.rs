@@ -1,7 +1,7 @@
-//! The programs that the author of a plan chose, and that run if the plan does.
+//! The programs that the author of a plan chose and that run as part of it.
 //!
-//! A plan that came with a results file may be anybody's, so these are shown before one of them is
-//! started. Programs that this program chooses by itself, such as `fio` or `mkfs`, are not listed.
+//! A plan that came with a results file may be from anybody, so these are shown before one of them
+//! is started. Programs chosen by dfsbench itself, such as `fio` or `mkfs`, are not listed.
 
 use model::Workload;
 
@@ -9,7 +9,7 @@ use crate::parse::recipe::is_recipe_path;
 use crate::syntax::raw::RawPlan;
 use crate::syntax::target::TargetArg;
 
-/// Lists the commands and the files with commands that a plan names, each once.
+/// Returns the commands and the command files that a plan names, without duplicates.
 pub fn chosen_programs(raw: &RawPlan) -> Vec<String> {
     let mut programs = Vec::new();
     for workload in &raw.workloads {
@@ -20,7 +20,8 @@ pub fn chosen_programs(raw: &RawPlan) -> Vec<String> {
             }
             let mut words = Vec::new();
             if workload.kind.value != Workload::App {
-                // The command of an adapter is further arguments, which may start programs.
+                // The command of an adapter consists of additional arguments, which may start
+                // programs.
                 words.push(workload.kind.value.name().to_owned());
             }
             words.extend(argv.iter().map(|word| shown(word)));
@@ -48,7 +49,7 @@ pub fn chosen_programs(raw: &RawPlan) -> Vec<String> {
     programs
 }
 
-/// Quotes a word that would not be seen as one, or that would change a terminal.
+/// Quotes a word that is empty or contains whitespace or control characters.
 fn shown(word: &str) -> String {
     let is_plain =
         !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c.is_control());

@@ -1,7 +1,7 @@
-//! The in-memory server of a plan: its memory, its versions of NFS, and its faults.
+//! The in-memory server of a plan: its memory, its NFS versions and its faults.
 //!
-//! [`ServerPlan`] is `[server]` with every default filled in, and writes what reads back to the
-//! same.
+//! [`ServerPlan`] is `[server]` with every default filled in; its text parses back to an equal
+//! value.
 
 use std::fmt::Write as _;
 
@@ -18,11 +18,11 @@ pub struct ServerPlan {
     pub memory_bytes: u64,
     /// Threads it runs.
     pub threads: u32,
-    /// Written data is thrown away, and zeros are read.
+    /// Whether to discard written data and return zeros.
     pub discard: bool,
-    /// Mode bits and owners decide what a caller may do.
+    /// Whether to enforce mode bits and owners.
     pub permissions: bool,
-    /// Clients of v4.1 and later get delegations to read.
+    /// Whether to grant read delegations to clients of v4.1 and later.
     pub delegations: bool,
     /// Versions of NFS that it offers.
     pub versions: Vec<NfsVersion>,
@@ -33,7 +33,7 @@ pub struct ServerPlan {
 }
 
 impl ServerPlan {
-    /// Writes it as a plan does.
+    /// Writes the section in the form of a plan.
     pub(crate) fn write(&self, out: &mut String) {
         let versions: Vec<&str> = self.versions.iter().map(|version| version.name()).collect();
         // Writing to a String can't fail.

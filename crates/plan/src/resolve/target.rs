@@ -1,7 +1,7 @@
-//! From what was written of a target to the target of a run.
+//! Turns a target as written into the target of a run.
 //!
-//! What an address leaves open is the caller's, and comes from the surroundings. The settings of a
-//! target are put in by the matrix, all but those of an address, which are put in here.
+//! Parts that an address omits come from the surroundings. The matrix fills in the settings of a
+//! target, except for those in an address, which are filled in here.
 
 use std::path::PathBuf;
 
@@ -14,8 +14,8 @@ use crate::syntax::address::NfsAddress;
 use crate::syntax::target::TargetArg;
 
 impl NfsAddress {
-    /// Fills in what only the surroundings know, and the settings of the address, each at
-    /// its first level.
+    /// Fills in values from the surroundings and the settings of the address, each at its first
+    /// level.
     pub fn resolve(&self, around: &Surroundings) -> NfsTarget {
         let mut target = NfsTarget {
             port: self.port,
@@ -33,7 +33,7 @@ impl NfsAddress {
             ..NfsTarget::new(&self.host, &self.path)
         };
         for setting in Setting::OF_TARGETS {
-            // A run has its own transfer size, which mounts obey, too.
+            // The transfer size belongs to the run and also applies to mounts.
             if setting != Setting::TransferSize
                 && let Some(levels) = self.settings.get(setting)
             {
@@ -45,13 +45,13 @@ impl NfsAddress {
 }
 
 impl TargetArg {
-    /// Fills in what only the surroundings know.
+    /// Fills in values from the surroundings.
     ///
-    /// Of hosts that are set up, the target is what the backend works on; its place follows from
+    /// For hosts that we set up, the target is what the backend works on; its location follows from
     /// the run's settings.
     pub(crate) fn resolve(&self, around: &Surroundings, backend: BackendKind) -> Target {
         match self {
-            // What we make there belongs to root.
+            // Files on hosts that we set up belong to root.
             Self::Lab(_) if backend == BackendKind::Nfs => Target::Nfs(NfsTarget::new("", "")),
             Self::Lab(_) if backend == BackendKind::Tcp => {
                 Target::Tcp(TcpTarget { host: String::new(), port: None, embedded: false })

@@ -1,8 +1,8 @@
-//! Chooses some runs of a matrix, so that each pair of levels of two settings is in one of them.
+//! Selects runs of a matrix so that each pair of levels of two settings is still covered.
 //!
-//! A matrix of many factors has a thousand runs where a hundred tell the same of each factor and
-//! of each two together. The principal function is [`thin`]. Runs are only left out, never changed
-//! or reordered, and the choice is the same for the same runs.
+//! A matrix of many factors may have a thousand runs when a hundred give the same information about
+//! each factor and each pair of factors. [`thin`] only drops runs, without changing or reordering
+//! them, and always makes the same choice for the same runs.
 //!
 //! **Source:** the greedy choice is that of AETG, without its random part: Cohen, Dalal, Fredman,
 //! Patton, "The AETG System", IEEE Transactions on Software Engineering 23 (1997), section 4.
@@ -11,9 +11,9 @@ use std::collections::HashMap;
 
 use model::RunSpec;
 
-/// Keeps about this many runs: as many of each workload as its part of all, more where its pairs
-/// of levels need them. `starts` has the number of the first run of each workload. Rows without a
-/// trial, since their settings contradict each other, are all kept: they cost nothing.
+/// Keeps about `wanted` runs: of each workload its share of them, or more if its pairs of levels
+/// need more. `starts` has the index of the first run of each workload. Rows without trials, whose
+/// settings contradict each other, are all kept because they cost nothing.
 pub(crate) fn thin(runs: Vec<RunSpec>, starts: &[usize], wanted: usize) -> Vec<RunSpec> {
     let all = runs.len();
     if wanted >= all {
@@ -38,8 +38,8 @@ pub(crate) fn thin(runs: Vec<RunSpec>, starts: &[usize], wanted: usize) -> Vec<R
     kept
 }
 
-/// Returns the levels of each run, as numbers: one for each setting that differs between the runs.
-/// A setting that a run doesn't have is a level of its own.
+/// Returns the levels of each run as numbers, one for each setting that differs between runs. A
+/// missing setting counts as a level of its own.
 fn list_levels(runs: &[RunSpec], chosen: &[usize]) -> Vec<Vec<u32>> {
     let mut names: Vec<&'static str> = Vec::new();
     let mut shown: Vec<HashMap<&'static str, String>> = Vec::with_capacity(chosen.len());
@@ -69,8 +69,7 @@ fn list_levels(runs: &[RunSpec], chosen: &[usize]) -> Vec<Vec<u32>> {
     levels
 }
 
-/// Chooses runs until each pair of levels that any run has is in one of them, and there are as many
-/// as wanted.
+/// Chooses at least `wanted` runs that together contain each pair of levels of any run.
 fn choose(levels: &[Vec<u32>], wanted: usize) -> Vec<usize> {
     let (pairs, pair_count) = list_pairs(levels);
     let mut uses = vec![0_u32; pair_count];
@@ -78,8 +77,8 @@ fn choose(levels: &[Vec<u32>], wanted: usize) -> Vec<usize> {
     let mut uncovered = pair_count;
     let mut chosen = Vec::new();
     while !left.is_empty() && (uncovered > 0 || chosen.len() < wanted) {
-        // The run with the most pairs that none has yet; of several, the one whose pairs are the
-        // rarest so far, so that levels are used alike often.
+        // The run with the most uncovered pairs; among equals, the one whose pairs are rarest so
+        // far, so that all levels are used about equally often.
         let mut best = (0, 0, u32::MAX);
         for (place, run) in left.iter().enumerate() {
             let mut fresh = 0;
@@ -102,8 +101,8 @@ fn choose(levels: &[Vec<u32>], wanted: usize) -> Vec<usize> {
     chosen
 }
 
-/// Returns the pairs of levels in each run, as numbers, and how many there are. A single setting
-/// pairs with itself, so that its levels are covered.
+/// Returns the pairs of levels in each run as numbers, and the number of different pairs. A single
+/// setting is paired with itself, so that its levels are covered.
 fn list_pairs(levels: &[Vec<u32>]) -> (Vec<Vec<usize>>, usize) {
     let mut numbers: HashMap<(usize, u32, usize, u32), usize> = HashMap::new();
     let mut pairs = Vec::with_capacity(levels.len());
@@ -125,7 +124,7 @@ fn list_pairs(levels: &[Vec<u32>]) -> (Vec<Vec<usize>>, usize) {
 mod tests {
     use super::*;
 
-    /// Every combination of so many levels.
+    /// Returns every combination of levels; `sizes` has the number of levels of each setting.
     fn product(sizes: &[u32]) -> Vec<Vec<u32>> {
         let mut runs = vec![Vec::new()];
         for size in sizes {
@@ -145,7 +144,7 @@ mod tests {
         // Targets, shares of reads and of random ops, threads, sizes of ops.
         let all = product(&[6, 3, 2, 2, 9]);
         let chosen = choose(&all, 0);
-        // No fewer could do: each target with each size.
+        // 54 is the minimum: each target with each size.
         assert!((54..=70).contains(&chosen.len()), "{}", chosen.len());
         let (pairs, count) = list_pairs(&all);
         let mut covered = vec![false; count];

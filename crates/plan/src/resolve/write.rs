@@ -1,7 +1,7 @@
-//! A plan as text with every default written out; it reads back to an equal plan.
+//! Writes a plan with all its defaults as text, which parses back to an equal plan.
 //!
-//! Works from the runs alone: consecutive runs that are a whole product of levels share one
-//! `[[workload]]`; where they are none, they are split at the setting that varies slowest.
+//! Only the runs are needed for it. Consecutive runs that form a complete product of levels share
+//! one `[[workload]]`; if they don't, they are split at the setting that varies slowest.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -26,10 +26,10 @@ use crate::syntax::hosts::JOB;
 use crate::syntax::text::{self, list_of, quoted, time};
 
 impl Plan {
-    /// Writes the plan as TOML, every default written out.
+    /// Writes the plan as TOML with every default.
     ///
-    /// [`crate::RawPlan::parse`] and [`Plan::resolve`] give an equal plan again, in whatever
-    /// surroundings. The port of a running in-memory server is not part of it.
+    /// [`crate::RawPlan::parse`] and [`Plan::resolve`] return an equal plan in any surroundings.
+    /// The port of a running in-memory server is not included.
     pub fn to_toml(&self) -> String {
         let mut out = String::from("# Written by dfsbench: every default stands here.\n");
         // Writing to a String can't fail.
@@ -87,7 +87,7 @@ impl Plan {
         }
     }
 
-    /// Returns the most agents on each host, in any run.
+    /// Returns the maximum number of agents on each host in any run.
     fn slots_by_host(&self) -> BTreeMap<&str, u32> {
         let (mut slots, mut slots_of_any, mut is_limited) = (BTreeMap::new(), 1, false);
         for host in self.hosts() {
@@ -103,7 +103,7 @@ impl Plan {
                 }
             }
         }
-        // One agent a host is a limit only where there would be more of them.
+        // A limit of one agent per host only matters if there could be more.
         if is_limited && slots_of_any == 1 {
             for most in slots.values_mut() {
                 *most = 2;
@@ -112,7 +112,7 @@ impl Plan {
         slots
     }
 
-    /// Writes a target, from its first run: its hosts and backends are those of all its runs.
+    /// Writes a target, based on its first run; its hosts and backends are those of all its runs.
     fn write_target(&self, out: &mut String, first: &RunSpec) {
         let mut placement = &first.placement;
         let mut backends: Vec<&str> = Vec::new();
@@ -123,7 +123,8 @@ impl Plan {
             if !backends.contains(&run.backend.name()) {
                 backends.push(run.backend.name());
             }
-            // Levels of `client_hosts` take the first of the hosts, so the longest list has all.
+            // Levels of `client_hosts` use a prefix of the hosts, so the longest list contains all
+            // of them.
             if run.placement.hosts.len() >= placement.hosts.len() {
                 placement = &run.placement;
             }
@@ -144,7 +145,7 @@ impl Plan {
     }
 }
 
-/// The client hosts of a target, as a plan names them; `None` where this process works.
+/// Returns the client hosts of a target as a plan names them; `None` if this process does the work.
 fn client_hosts(placement: &Placement) -> Option<String> {
     if placement.of_job {
         return Some(quoted(JOB));
@@ -158,7 +159,7 @@ fn client_hosts(placement: &Placement) -> Option<String> {
     if names.is_empty() { None } else { Some(list_of(&names)) }
 }
 
-/// Says whether two runs may stand in one `[[workload]]`, but for the levels of their settings.
+/// Returns true if two runs may share a `[[workload]]`, disregarding the levels of their settings.
 fn are_of_one_workload(a: &RunSpec, b: &RunSpec) -> bool {
     (&a.target_name, a.backend, a.workload) == (&b.target_name, b.backend, b.workload)
         && a.command == b.command
@@ -169,7 +170,7 @@ fn write_key(out: &mut String, key: &str, value: &str) {
     let _ = writeln!(out, "{key} = {value}");
 }
 
-/// Writes a text, where there is one.
+/// Writes a text if there is one.
 fn write_text(out: &mut String, key: &str, text: Option<&str>) {
     if let Some(text) = text {
         write_key(out, key, &quoted(text));
@@ -207,19 +208,19 @@ fn write_host(out: &mut String, host: &Host, slots: u32) {
     write_labels(out, &host.labels);
 }
 
-/// Writes the labels of the host before, or of this very one; after all its other keys.
+/// Writes the labels of the preceding host, or of the local host; after all its other keys.
 fn write_labels(out: &mut String, labels: &BTreeMap<String, String>) {
     if labels.is_empty() {
         return;
     }
     out.push_str("\n[host.labels]\n");
     for (name, text) in labels {
-        // A bare key has no point in it.
+        // The name is quoted because a bare key can't contain a dot.
         write_key(out, &quoted(name), &quoted(text));
     }
 }
 
-/// Writes the keys that say where a target is which no host is set up for.
+/// Writes the location keys of a target that is not set up on hosts.
 fn write_place(out: &mut String, target: &Target) {
     match target {
         Target::Tcp(tcp) => write_key(out, "tcp", &quoted(&write_tcp(tcp))),
@@ -227,7 +228,7 @@ fn write_place(out: &mut String, target: &Target) {
         Target::Directories { paths } => write_key(out, "path", &list_of_paths(paths)),
         Target::Nfs(nfs) if nfs.embedded => write_embedded(out, nfs),
         Target::Nfs(nfs) => write_key(out, "url", &quoted(&write_url(nfs))),
-        // Those of `Target::PLAIN`, which have no address.
+        // Only those of `Target::PLAIN`, which have no address.
         plain => write_key(out, plain.row().usual_name, "true"),
     }
 }
@@ -237,7 +238,7 @@ fn write_lab(out: &mut String, lab: &LabSpec, clients: Option<&str>) {
     write_key(out, "server", &quoted(&server.name));
     match clients {
         Some(clients) => write_key(out, "clients", clients),
-        // A server that works alone is its own client.
+        // A server without clients is its own client.
         None if client.name == server.name => {}
         None => write_key(out, "client", &quoted(&client.name)),
     }
@@ -305,14 +306,14 @@ fn write_embedded(out: &mut String, nfs: &NfsTarget) {
     }
 }
 
-/// Writes runs of one target, backend and workload as one table, or as several.
+/// Writes runs of one target, backend and workload as one or more tables.
 fn write_workloads(out: &mut String, runs: &[RunSpec]) {
     let levels = Setting::ALL.map(|setting| (setting, levels_of(setting, runs)));
     if runs.len() == 1 || is_product(runs, &levels) {
         return write_workload(out, runs, &levels);
     }
-    // The first setting with several levels varies slowest, so its levels part the runs into
-    // stretches; each of those is a smaller problem of the same kind.
+    // The first setting with several levels varies slowest. Splitting the runs by its levels leaves
+    // smaller problems of the same kind.
     let slowest = levels.iter().find(|(_, levels)| levels.len() > 1);
     let setting = slowest.expect("runs are all different").0;
     for part in runs.chunk_by(|a, b| setting.get(a) == setting.get(b)) {
@@ -320,13 +321,14 @@ fn write_workloads(out: &mut String, runs: &[RunSpec]) {
     }
 }
 
-/// Says whether runs are the product of these levels, in its order, as reading them back makes it.
+/// Returns true if runs are the product of these levels, in the order in which they are parsed
+/// back.
 fn is_product(runs: &[RunSpec], levels: &[(Setting, Vec<Value>)]) -> bool {
     let mut count = 1_usize;
     for (_, levels) in levels {
         count = count.saturating_mul(levels.len());
     }
-    // Most sets of runs are refused by their number, before the product is made.
+    // Comparing the counts rejects most cases before the product is computed.
     if count != runs.len() {
         return false;
     }
@@ -342,7 +344,7 @@ fn is_product(runs: &[RunSpec], levels: &[(Setting, Vec<Value>)]) -> bool {
     }
 }
 
-/// The levels that runs have, in the order of their first use; one where it doesn't matter.
+/// Returns the levels of a setting in the order of their first use; one level if it is irrelevant.
 fn levels_of(setting: Setting, runs: &[RunSpec]) -> Vec<Value> {
     let mut levels = vec![setting.get(&runs[0])];
     if runs.iter().any(|run| setting.applies(run)) {

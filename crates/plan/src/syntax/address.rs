@@ -1,13 +1,13 @@
-//! The address of an NFS server's export, and the user that it is used as.
+//! The address of an NFS export, and the credentials to use.
 //!
-//! [`NfsAddress`] is what was written, before the surroundings are known: what is `None` was left
-//! open. `parse::address` reads it from a URL.
+//! An [`NfsAddress`] is an address as written; fields that are `None` are filled in later from the
+//! surroundings. `parse::address` parses it from a URL.
 
 use model::{Family, Sec, TlsOptions};
 
 use crate::syntax::settings::Settings;
 
-/// The address of an export, its user, and how it is used.
+/// The address of an export, the credentials, and the settings in its query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NfsAddress {
     /// Host name or address, an IPv6 one without brackets.
@@ -16,31 +16,31 @@ pub struct NfsAddress {
     pub port: Option<u16>,
     /// Port of the MOUNT program; `None` asks the portmapper.
     pub mount_port: Option<u16>,
-    /// Family of the host's addresses that are used; `None` takes any.
+    /// Address family to use; `None` allows any.
     pub family: Option<Family>,
     /// Absolute path on the server.
     pub path: String,
-    /// User of the calls.
+    /// Credentials of the calls.
     pub user: User,
-    /// Who is trusted and shown under TLS.
+    /// Certificates and names for TLS.
     pub tls: TlsOptions,
-    /// Whether it is the server without faults, of the in-memory servers of this process.
+    /// Whether to use the in-memory server without faults.
     pub faultless: bool,
-    /// How the server is spoken to, as far as the address contains it.
+    /// Settings that are part of the address.
     pub settings: Settings,
 }
 
-/// Who the client says it is; what is left open, the caller is.
+/// Credentials of the client; parts left open are those of the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
-    /// How it says so; `None` is AUTH_SYS.
+    /// Security flavor; `None` means AUTH_SYS.
     pub sec: Option<Sec>,
-    /// Number of the user.
+    /// User ID.
     pub uid: Option<u32>,
-    /// Number of the group.
+    /// Group ID.
     pub gid: Option<u32>,
-    /// Numbers of further groups.
+    /// Supplementary group IDs.
     pub groups: Vec<u32>,
-    /// Send from a port below 1024.
+    /// Whether to send from a port below 1024.
     pub resvport: bool,
 }

@@ -1,9 +1,8 @@
-//! The one error of this crate: where, what, and how to put it right.
+//! The error type of this crate: where, what, and how to fix it.
 //!
-//! A [`PlanError`] prints on one line, as compilers do: `plan.toml:7:1: unknown key ... (hint:
-//! ...)`, or `--io-size: ...` where a flag of the command line is at fault. Every value that was
-//! written carries its [`Place`], so that a contradiction that is found late still names the
-//! line.
+//! A [`PlanError`] prints on one line like a compiler's: `plan.toml:7:1: unknown key ... (hint:
+//! ...)`, or `--io-size: ...` for a command-line flag. Every written value has its [`Place`], so
+//! that a contradiction found late can still report the line.
 
 use std::fmt;
 
@@ -19,7 +18,7 @@ pub enum Place {
     },
     /// On the command line, under this flag or argument.
     Flag(&'static str),
-    /// Nowhere: it was left to a default, or it concerns the plan as a whole.
+    /// Nowhere: the value is a default, or the error concerns the plan as a whole.
     Whole,
 }
 
@@ -33,14 +32,14 @@ pub struct Located<T> {
 }
 
 impl<T> Located<T> {
-    /// Holds a value that the plan does not contain: a default, or what another value implies.
+    /// Wraps a value that the plan does not contain: a default, or one implied by another value.
     pub const fn unwritten(value: T) -> Self {
         Self { value, place: Place::Whole }
     }
 }
 
 impl Place {
-    /// Locates a value that was read here, or makes its fault an error of this place.
+    /// Attaches this place to a parsed value, or to the fault.
     pub(crate) fn accept<T>(self, read: Result<T, Fault>) -> Result<Located<T>, PlanError> {
         match read {
             Ok(value) => Ok(Located { value, place: self }),
@@ -49,7 +48,7 @@ impl Place {
     }
 }
 
-/// Returns the value that was written, or the default where none was.
+/// Returns the written value, or else the default.
 pub(crate) fn value_or<T>(written: Option<Located<T>>, default: T) -> T {
     match written {
         Some(written) => written.value,
@@ -57,16 +56,16 @@ pub(crate) fn value_or<T>(written: Option<Located<T>>, default: T) -> T {
     }
 }
 
-/// Why a plan can't be carried out as it was written; the user must change it.
+/// Why a plan can't be executed as written; the user must change it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct PlanError {
     /// Name of the text: a file name, or the name of a preset.
     pub source_name: String,
     /// The place of the fault.
     pub place: Place,
-    /// The reason why it is wrong, with the value.
+    /// What is wrong, including the value.
     pub message: String,
-    /// Advice on what to write instead.
+    /// What to write instead.
     pub hint: Option<String>,
 }
 
@@ -85,7 +84,7 @@ impl fmt::Display for PlanError {
     }
 }
 
-/// A wrong value and how to write it, before it is known where the value stands.
+/// A wrong value and how to write it, before its place is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub message: String,
@@ -102,7 +101,7 @@ impl Fault {
         self
     }
 
-    /// Makes it an error of `key`; a flag names itself, so the key is left out there.
+    /// Makes it an error of `key`; a flag already names the setting, so the key is omitted there.
     pub(crate) fn of_key(mut self, key: &str, place: Place) -> PlanError {
         if !matches!(place, Place::Flag(_)) {
             self.message = format!("{key}: {}", self.message);
@@ -110,7 +109,7 @@ impl Fault {
         self.at(place)
     }
 
-    /// Makes it an error whose message says all.
+    /// Makes it an error whose message needs no key.
     pub(crate) fn at(self, place: Place) -> PlanError {
         PlanError { source_name: String::new(), place, message: self.message, hint: self.hint }
     }
@@ -134,7 +133,7 @@ impl From<model::units::UnitError> for Fault {
 }
 
 impl PlanError {
-    /// Says in which text the fault is; done once, where the crate is left.
+    /// Records the text that contains the fault; done once, on the way out of the crate.
     pub(crate) fn in_source(mut self, source_name: &str) -> Self {
         source_name.clone_into(&mut self.source_name);
         self

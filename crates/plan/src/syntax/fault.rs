@@ -1,9 +1,9 @@
 //! Planned faults of the in-memory server, as people write them.
 //!
-//! A [`PlannedFault`] is one fault. On the command line it is `--fault 'KIND VALUE'`, in a plan a
-//! key of `[server.faults]` with the same kind and value; both come to `PlannedFault::read`,
-//! and [`PlannedFault::value`] writes what reads back to the same. Numbers of procedures and
-//! errors are the server's business: here they are words, `words` lists them.
+//! A [`PlannedFault`] is one fault, written as `--fault 'KIND VALUE'` on the command line, or as a
+//! key of `[server.faults]` with the same kind and value. `PlannedFault::read` parses both, and
+//! [`PlannedFault::value`] writes text that parses back to the same fault. Calls and errors are
+//! plain words here, listed in `words`; the server maps them to numbers.
 
 mod words;
 
@@ -12,96 +12,81 @@ pub use model::server_fault::{
 };
 pub use words::{CALLS, ERRORS};
 
-/// The calls that a fault affects.
+/// The calls affected by a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Calls {
-    /// Every one but NULL.
+    /// Every call except NULL.
     All,
-    /// Those of one procedure or operation: one of [`CALLS`].
+    /// Calls of one procedure or operation, which is one of [`CALLS`].
     Named {
-        /// In this major version (2, 3 or 4) only; `None` in all that have it.
+        /// Only in this major version (2, 3 or 4); `None` means all versions that have it.
         version: Option<u32>,
         /// Name of the procedure or operation.
         name: &'static str,
     },
 }
 
-/// The stability that WRITE replies claim, whatever was requested.
+/// The stability that WRITE replies claim, regardless of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimedStability {
-    /// UNSTABLE, also where more was requested: no server that obeys its RFC does.
+    /// UNSTABLE, even if more was requested; this violates the RFC.
     Unstable,
-    /// FILE_SYNC: a server that needs no COMMIT.
+    /// FILE_SYNC, like a server that needs no COMMIT.
     FileSync,
 }
 
 /// A planned fault of the in-memory server. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlannedFault {
-    /// Answers are held back.
-    ServiceTime {
-        /// For how long.
-        time: ServiceTime,
-        /// The calls that are affected.
-        calls: Calls,
-    },
-    /// A rate that all clients share.
+    /// Replies are delayed by a service time.
+    ServiceTime { time: ServiceTime, calls: Calls },
+    /// All clients share a limited rate.
     Bandwidth {
-        /// Bytes per second.
         bytes_per_s: u64,
-        /// The bytes that are counted.
+        /// Which bytes count toward the limit.
         counts: CappedBytes,
-        /// Bytes that pass freely before the rate applies.
+        /// Number of bytes that pass before the limit applies.
         burst_bytes: u64,
     },
-    /// A call is carried out and not answered.
+    /// A call is executed but not answered.
     Drop(PartsPerMillion),
-    /// An answer is late.
-    Delay {
-        /// Share of the calls that are affected.
-        share: PartsPerMillion,
-        /// Delay of the reply.
-        time_ns: u64,
-    },
-    /// An answer is sent twice.
+    /// A reply is late.
+    Delay { share: PartsPerMillion, time_ns: u64 },
+    /// A reply is sent twice.
     Duplicate(PartsPerMillion),
     /// A READ returns only the first half of the requested data.
     ShortReads(PartsPerMillion),
     /// A WRITE stores only the first half of its data.
     ShortWrites(PartsPerMillion),
-    /// The data of a WRITE over data that is there is dropped, and the reply says that it was
-    /// stored.
+    /// A WRITE over existing data is acknowledged, but its data is dropped.
     LoseWrites(PartsPerMillion),
-    /// WRITE replies claim a stability whatever was requested.
+    /// WRITE replies claim a stability regardless of the request.
     WriteStability(ClaimedStability),
     /// A call is answered with an error.
     Error {
-        /// The calls that are affected.
         calls: Calls,
         /// The error: one of [`ERRORS`].
         error: &'static str,
-        /// Share of the calls that are affected.
         share: PartsPerMillion,
     },
-    /// Nothing is read or answered for a time.
+    /// For some time, the server neither reads nor answers.
     Stall {
-        /// For how long.
         lasts_ns: u64,
-        /// When, after the start.
+        /// Time since the start.
         at_ns: u64,
     },
     /// Connections, clients and sessions are forgotten, and the write verifier changes.
     Restart {
-        /// When, after the start.
+        /// Time since the start.
         at_ns: u64,
     },
     /// A restart reverts what was written UNSTABLE and not committed.
     LoseUnstable,
-    /// It reverts what was acknowledged as safe last, too.
+    /// A restart also reverts the most recent writes that were acknowledged as stable.
     LoseCommitted,
-    /// It reverts so many of the last WRITEs, whatever was promised of them.
+    /// A restart reverts this many of the last WRITEs, regardless of their stability.
     LoseLast(u32),
-    /// For so long after a restart clients of v4 reclaim what they had open, and others wait.
+    /// Grace period after a restart, in which v4 clients reclaim their open files and others wait.
     Grace(u64),
     /// Connections beyond this number are never answered.
     HangFromClients(u64),
@@ -113,45 +98,44 @@ pub enum PlannedFault {
     IdleClose(u64),
     /// Every mount is refused.
     RefuseMount,
-    /// Mounts that come from a port of 1024 or above are refused.
+    /// Mounts from a port of 1024 or above are refused.
     ReservedPorts,
-    /// The largest READ that is granted, in bytes.
+    /// Maximum size of a READ, in bytes.
     ReadSize(u32),
-    /// The largest WRITE that is granted, in bytes.
+    /// Maximum size of a WRITE, in bytes.
     WriteSize(u32),
-    /// READDIR never comes to the end of a directory.
+    /// READDIR never reaches the end of a directory.
     EndlessReaddir(EndlessListing),
-    /// Replies of a stream leave at so many bytes per second and connection.
+    /// Replies are sent at this many bytes per second and connection.
     Trickle(u64),
-    /// The write verifier is another one after each of some calls.
+    /// The write verifier changes after some calls.
     ChangingVerifier(ChangingVerifier),
-    /// Slots that a session of v4.1 and later is granted at most.
+    /// Maximum number of slots in a session of v4.1 and later.
     SessionSlots(u32),
-    /// A reply bears the xid of no call.
+    /// A reply has an xid that belongs to no call.
     WrongXid(PartsPerMillion),
     /// The second half of a reply is missing.
     CutReplies {
-        /// Share of the calls that are affected.
         share: PartsPerMillion,
-        /// Closes the connection in the middle of the reply; else the reply is a whole record that
-        /// is too short.
+        /// Closes the connection in the middle of the reply; otherwise the reply is a complete
+        /// record that is too short.
         close: bool,
     },
-    /// The mark of a reply announces a record of 2 GiB.
+    /// The record mark of a reply announces 2 GiB.
     OversizedRecords(PartsPerMillion),
-    /// LOOKUP of a directory below an export leads back to where it was looked up.
+    /// LOOKUP of a directory below an export returns the directory in which it was looked up.
     DirectoryLoops,
     /// LOOKUP of a directory below an export leads to a symbolic link to itself.
     SymlinkLoops,
-    /// A file handle goes stale after so many calls, up to twice as many.
+    /// A file handle becomes stale after this many calls, or up to twice as many.
     ChangingHandles(u64),
 }
 
 /// A kind of fault: its word and how its value is written.
 pub struct FaultKind {
-    /// The word, as a plan's key has it; on the command line `-` stands for `_`.
+    /// The kind's key in a plan; the command line also accepts `-` for `_`.
     pub name: &'static str,
-    /// The form of its value; empty where it has none.
+    /// The form of its value; empty if it takes none.
     pub form: &'static str,
     /// The effect of the fault.
     pub meaning: &'static str,
@@ -161,7 +145,7 @@ const fn kind(name: &'static str, form: &'static str, meaning: &'static str) -> 
     FaultKind { name, form, meaning }
 }
 
-/// Every kind, in the order in which they are best read.
+/// Every kind, in the order in which they are listed for people.
 pub const KINDS: [FaultKind; 34] = [
     kind(
         "service_time",
@@ -229,7 +213,7 @@ pub const KINDS: [FaultKind; 34] = [
 ];
 
 impl PlannedFault {
-    /// Its kind, as a plan's key has it.
+    /// The fault's kind, as a key of a plan.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::ServiceTime { .. } => "service_time",
@@ -269,7 +253,7 @@ impl PlannedFault {
         }
     }
 
-    /// Says whether several of its kind go together: others would contradict each other.
+    /// Returns true if several faults of this kind can be combined.
     const fn repeats(self) -> bool {
         matches!(
             self,
@@ -280,7 +264,7 @@ impl PlannedFault {
         )
     }
 
-    /// Says whether the server can't have both faults.
+    /// Returns true if the server can't have both faults.
     fn contradicts(self, earlier: Self) -> bool {
         match (self, earlier) {
             (Self::ServiceTime { calls, .. }, Self::ServiceTime { calls: other, .. }) => {
@@ -290,7 +274,7 @@ impl PlannedFault {
         }
     }
 
-    /// Finds a fault that says what an earlier one says already.
+    /// Finds a fault that repeats or contradicts an earlier one.
     pub(crate) fn contradiction(faults: &[Self]) -> Option<Self> {
         for (index, fault) in faults.iter().enumerate() {
             if faults[..index].iter().any(|earlier| fault.contradicts(*earlier)) {

@@ -1,7 +1,7 @@
-//! A target whose hosts are set up by us, as it was written.
+//! A target on hosts that we set up, as written.
 //!
-//! [`LabArg`] names the hosts and what the server's files lie on; what a run wants of them follows
-//! from its settings, later.
+//! [`LabArg`] names the hosts and the storage of the server's files; the setup for each run follows
+//! later from its settings.
 
 use std::path::PathBuf;
 
@@ -11,49 +11,49 @@ use model::{Host, SiteMount};
 use crate::syntax::error::Located;
 use crate::syntax::settings::Settings;
 
-/// A directory of a server that is reached by whichever way a setting says.
+/// A directory of a server; a setting selects the path over which it is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabArg {
     /// The host that serves.
     pub server: Host,
-    /// The host that mounts, the first of several; `None` where the server alone takes part.
+    /// The host that mounts, the first one of several; `None` if only the server takes part.
     pub client: Option<Host>,
-    /// Devices of the server, or files that loop devices are made of.
+    /// Devices of the server, or backing files for loop devices.
     pub devices: Option<Located<Vec<PathBuf>>>,
-    /// Make the devices as files of so many bytes; 0 takes them as they are.
+    /// Size in bytes of backing files to create; 0 uses the devices as they are.
     pub loop_bytes: u64,
-    /// Directories of the server that exist already; several are exported each on its own.
+    /// Existing directories of the server; each is exported separately.
     pub directories: Option<Located<Vec<PathBuf>>>,
-    /// Each device has a file system of its own, and all are used at once.
+    /// Whether each device has a file system of its own and all are used at once.
     pub is_spread: bool,
-    /// Most bytes of a tmpfs; 0 leaves it to the kernel.
+    /// Maximum size of a tmpfs in bytes; 0 uses the kernel's default.
     pub tmpfs_bytes: u64,
-    /// The system that serves, in the place of an NFS server.
+    /// The system that serves the files instead of an NFS server.
     pub system: Option<SystemArg>,
-    /// A file system that the site has set up, and clients mount.
+    /// A file system set up by the site, which clients mount.
     pub site_mount: Option<SiteMount>,
-    /// How NFS is spoken, as far as the target contains it.
+    /// NFS settings that are part of the target.
     pub settings: Settings,
 }
 
-/// A system that a target names.
+/// A system named by a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemArg {
     /// Its name, or the path of its recipe.
     pub source: Located<String>,
     /// The recipe; `None` until the file is read: see [`crate::RawPlan::read_systems`].
     pub recipe: Option<Recipe>,
-    /// The way that clients shall take.
+    /// The access way that clients must use.
     pub access: Option<Located<AccessWay>>,
-    /// Roles that have hosts of their own.
+    /// Roles with hosts of their own.
     pub roles: Vec<RoleArg>,
 }
 
-/// A role of a system, and the hosts that it is on.
+/// A role of a system and its hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleArg {
     /// Name of the role.
     pub name: Located<String>,
-    /// The hosts, each once.
+    /// The hosts, without duplicates.
     pub hosts: Vec<Host>,
 }

@@ -1,8 +1,8 @@
 //! Limits of settings and of a plan, and their reasons.
 //!
-//! The limits of settings stand in their rows (`model::setting`); every other limit of a plan
-//! stands here, with its reason, which is also the hint a user gets. A test holds the relations
-//! between limits, so that products of settings fit the integers that hold them.
+//! The limits of settings are in their rows (`model::setting`); all other limits are here, each
+//! with its reason, which is also the hint that users see. A test checks the relations between
+//! limits, so that products of settings fit their integer types.
 
 use model::setting::{Kind, Range, Setting};
 use model::units::Size;
@@ -14,28 +14,28 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
-/// No soak lasts longer, in milliseconds: a day, as the `duration` of its mix.
+/// Maximum duration of a soak in milliseconds: a day, like the `duration` of its mix.
 pub(crate) const SOAK_MS_MAX: u64 = 24 * 3_600_000;
-/// Trials that never count.
+/// Number of warm-up trials.
 pub(crate) const WARMUP_TRIALS: Range =
     Range { min: 0, max: 100, reason: "a warm machine is warm after a few" };
-/// How wide half an interval may be, in thousandths of the median.
+/// Maximum half-width of the interval, in thousandths of the median.
 pub(crate) const UNTIL_PERMILLE: Range =
     Range { min: 1, max: 500, reason: "an interval as wide as the figure says nothing" };
-/// Trials that are always made before `until` is judged: up to so many, the interval is their
+/// Minimum number of trials before `until` is evaluated; up to this number, the interval is their
 /// range.
 pub(crate) const UNTIL_TRIALS_MIN: u32 = 5;
-/// How long a campaign may take, in milliseconds.
+/// Time budget of a campaign, in milliseconds.
 pub(crate) const BUDGET_MS: Range =
     Range { min: 1_000, max: 7 * 24 * 3_600_000, reason: "each run has five trials in any case" };
-/// How long a trial waits at most until its hosts are quiet, in milliseconds.
+/// Maximum time to wait for idle hosts before a trial, in milliseconds.
 pub(crate) const QUIET_MS: Range =
     Range { min: 0, max: 3_600_000, reason: "a host busy for an hour stays busy; 0s: no wait" };
-/// The same where nothing is written and systems are compared.
+/// Default of the same in a plan that compares systems.
 pub(crate) const QUIET_MS_OF_CONTENDERS: u64 = 10_000;
-/// Without the highest and the lowest there must be one left.
+/// Discarding the highest and the lowest must leave one.
 pub(crate) const DISCARD_TRIALS_MIN: u32 = 3;
-/// Repetitions of one run.
+/// Trials of one run.
 pub(crate) const TRIALS: Range =
     Range { min: 1, max: 1_000, reason: "a few trials show the spread; 5 to 30 are usual" };
 
@@ -51,20 +51,20 @@ pub(crate) const SERVER_THREADS: Range =
 pub(crate) const SLOTS_OF_HOST: Range =
     Range { min: 1, max: 4_096, reason: "each is a process, and hosts limit their number" };
 
-/// Bytes of the file of a loop device: the smallest that every file system fits in.
+/// Size of the backing file of a loop device; the minimum fits every file system.
 ///
 /// **Source:** mkfs.xfs(8): 300 MiB since 5.19.
 pub(crate) const LOOP_SIZE: Range =
     Range { min: 16 * MIB, max: TIB, reason: "the server's disk must hold it" };
 
-/// Most bytes of a tmpfs.
+/// Maximum size of a tmpfs, in bytes.
 pub(crate) const TMPFS_SIZE: Range =
     Range { min: MIB, max: TIB, reason: "it is the server's memory" };
 
-/// Runs of one plan: a list of them is still readable, and so is the time they take.
+/// Runs of one plan: the list is still readable and the duration still bearable.
 pub(crate) const RUNS_MAX: usize = 10_000;
 
-/// Memory of all buffers of a run, in bytes: more would measure swapping.
+/// Memory for all buffers of a run, in bytes; with more, the run would measure swapping.
 pub(crate) const BUFFERS_MAX: u64 = 4 * GIB;
 
 /// Alignment that `O_DIRECT` requires, in bytes: the smallest logical block of a disk.
@@ -72,14 +72,14 @@ pub(crate) const BUFFERS_MAX: u64 = 4 * GIB;
 /// **Source:** open(2), NOTES, O_DIRECT.
 pub(crate) const DIRECT_ALIGNMENT: u64 = 512;
 
-/// Memory of the in-memory server for a file beside its data, in bytes: 384 for the inode, 128
-/// for the entry and 9 for the name, rounded up, which pays for the directories too.
+/// Memory of the in-memory server for each file in addition to its data, in bytes: 384 for the
+/// inode, 128 for the entry and 9 for the name, rounded up to cover directories as well.
 ///
 /// **Source:** `nfs-server`, `fs/inode.rs` and `fs/directory.rs`.
 pub(crate) const SERVER_FILE_OVERHEAD: u64 = 640;
 
-/// The in-memory server holds data in blocks of this size, in bytes; the last of a file is a
-/// smaller power of two, but not below [`SERVER_BLOCK_MIN`].
+/// Block size of the in-memory server, in bytes; the last block of a file is a smaller power of
+/// two, but at least [`SERVER_BLOCK_MIN`].
 ///
 /// **Source:** `nfs-server`, `fs/block.rs`.
 pub(crate) const SERVER_BLOCK: u64 = 256 * KIB;
@@ -90,16 +90,16 @@ pub(crate) const SERVER_BLOCK_MIN: u64 = 512;
 /// Directories of one tree.
 pub(crate) const DIRECTORIES_MAX: u64 = 1_000_000;
 
-/// Characters of a name: it must fit the first column of a table.
+/// Maximum length of a name, which must fit the first column of a table.
 pub(crate) const NAME_LENGTH_MAX: usize = 64;
 
-/// Characters of a sentence of a plan.
+/// Maximum length of the text of a conclusion.
 pub(crate) const SENTENCE_LENGTH_MAX: usize = 400;
 
-/// Characters of a label: a few words.
+/// Maximum length of a label, enough for a few words.
 pub(crate) const LABEL_LENGTH_MAX: usize = 200;
 
-/// Says what a setting may be, for people: `1 B to 64 MiB`, `true or false`.
+/// Describes the legal values of a setting: `1 B to 64 MiB`, `true or false`.
 pub(crate) fn legal(setting: Setting) -> String {
     let legal = match setting.kind() {
         Kind::Size => numbers(setting, &show_size),
@@ -128,7 +128,7 @@ pub(crate) fn legal(setting: Setting) -> String {
     }
 }
 
-/// Says the range of a setting; empty where its values have no limits.
+/// Describes the range of a setting; empty if its values have no limits.
 fn numbers(setting: Setting, shown: &dyn Fn(u64) -> String) -> String {
     match setting.range() {
         Some(range) => span(range, shown),
@@ -141,19 +141,19 @@ pub(crate) fn example(setting: Setting) -> String {
     words(setting).swap_remove(0)
 }
 
-/// The words of a setting as a plan writes them; versions look better bare.
+/// The words of a setting as a plan writes them; versions look better without quotes.
 fn words(setting: Setting) -> Vec<String> {
     let bare = setting == Setting::NfsVers;
     let words = setting.words().iter();
     words.map(|word| if bare { (*word).to_owned() } else { format!("\"{word}\"") }).collect()
 }
 
-/// Prints both ends of a range.
+/// Formats both ends of a range.
 pub(crate) fn span(range: Range, shown: &dyn Fn(u64) -> String) -> String {
     format!("{} to {}", shown(range.min), shown(range.max))
 }
 
-/// Prints bytes for people.
+/// Formats bytes for people.
 pub(crate) fn show_size(bytes: u64) -> String {
     Size(bytes).to_string()
 }
@@ -166,18 +166,18 @@ mod tests {
     fn fits_products_into_integers() {
         let max = |setting: Setting| setting.range().unwrap().max;
         let fits_32_bits = |product: Option<u64>| product.is_some_and(|n| u32::try_from(n).is_ok());
-        // A file set has a size in 64 bits, also in whole blocks of the in-memory server.
+        // The size of a file set fits 64 bits, even in whole blocks of the in-memory server.
         assert!(max(Setting::FileSize).checked_mul(max(Setting::Files)).is_some());
         assert!(max(Setting::FileSize).is_multiple_of(SERVER_BLOCK));
         // A small file is written with one op, whose size has 32 bits.
         assert!(max(Setting::SmallFileSize) <= max(Setting::IoSize));
         assert!(fits_32_bits(Some(max(Setting::IoSize))));
-        // What a run has in flight is multiplied before it is compared with a limit.
+        // The number of ops in flight is multiplied before it is compared with a limit.
         let in_flight = max(Setting::Clients).checked_mul(max(Setting::QueueDepth)).unwrap();
         assert!(in_flight.checked_mul(max(Setting::IoSize)).is_some());
         assert!(max(Setting::Workers) <= max(Setting::Clients));
         assert!(max(Setting::ClientUids) <= max(Setting::Clients));
-        // All workers of all hosts can be counted, and so can a file for each.
+        // The workers of all hosts can be counted, and so can one file for each of them.
         assert!(fits_32_bits(max(Setting::ClientHosts).checked_mul(max(Setting::Workers))));
         assert!(fits_32_bits(Some(max(Setting::Files))));
     }

@@ -1,7 +1,7 @@
-//! The plan as it was written: nothing filled in, every value with its line.
+//! The plan as written: no defaults, every value with its line.
 //!
-//! [`RawPlan`] stands between the text (`parse`), the flags (`overrides`) and the meaning
-//! (`resolve`). Each value alone is within its limits; how values go together is judged later.
+//! [`RawPlan`] connects the text (`parse`), the flags (`overrides`) and the meaning (`resolve`).
+//! Each value has been checked against its own limits; combinations are checked later.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -29,34 +29,34 @@ pub struct RawPlan {
     pub seed: Option<Located<u64>>,
     /// The rule for contenders that differ in more than the system.
     pub fair: Option<Located<Fairness>>,
-    /// How long a trial waits at most until its hosts are quiet, in milliseconds.
+    /// Maximum time to wait for idle hosts before a trial, in milliseconds.
     pub quiet_ms: Option<Located<u64>>,
     /// The in-memory server.
     pub server: RawServer,
-    /// Hosts that take part beside this one.
+    /// Hosts that take part in addition to the local one.
     pub hosts: Vec<Host>,
-    /// Labels of this very host, where no host is named.
+    /// Labels of the local host, if no host is named.
     pub labels: BTreeMap<String, String>,
     /// The targets that are measured.
     pub targets: Vec<RawTarget>,
-    /// Settings of all workloads.
+    /// Settings for all workloads.
     pub factors: Settings,
-    /// The workloads that the targets get.
+    /// The workloads to run on the targets.
     pub workloads: Vec<RawWorkload>,
-    /// Disturbances of hosts meanwhile, each with the place of its kind.
+    /// Disturbances of hosts, each with the place of its kind.
     pub disturbances: Vec<Located<Disturbance>>,
-    /// The sentences that the report judges.
+    /// The conclusions that the report tests.
     pub conclusions: Vec<Conclusion>,
-    /// The factor of `--scale`, once its sizes, times and counts are scaled.
+    /// The factor of `--scale`, set once the plan's sizes, times and counts are scaled.
     pub scale: Option<Scale>,
-    /// Sizes of ops, in bytes, that are larger than the scaled files, and are left out.
+    /// Sizes of ops, in bytes, that were dropped because they exceed the scaled files.
     pub large_ops: Vec<u64>,
 }
 
 /// The factor by which a plan is scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// In millionths, so that all is computed in integers.
+    /// In millionths, so that all arithmetic uses integers.
     millionths: u64,
 }
 
@@ -64,10 +64,9 @@ impl Scale {
     /// One in millionths.
     const ONE: u64 = 1_000_000;
 
-    /// A matrix with so many runs is kept whole.
+    /// Maximum number of runs of a matrix that is never thinned.
     const RUNS_WHOLE: usize = 100;
 
-    /// Makes it of a number of millionths.
     pub(crate) fn of_millionths(millionths: u64) -> Self {
         Self { millionths }
     }
@@ -77,8 +76,8 @@ impl Scale {
         (u128::from(number) * u128::from(self.millionths) / u128::from(Self::ONE)) as u64
     }
 
-    /// Returns how many runs of a matrix are made, beside those that each pair of levels needs:
-    /// all of a small one or of a larger scale, the scaled share of a large one.
+    /// Returns how many runs of a matrix to keep, apart from those needed to cover each pair of
+    /// levels: all runs of a small matrix or at a scale of 1 and above, otherwise the scaled share.
     pub(crate) fn runs_kept(self, runs: usize) -> usize {
         let share = self.of(runs as u64) as usize;
         share.max(Self::RUNS_WHOLE).min(runs)
@@ -92,11 +91,11 @@ pub struct RawServer {
     pub memory_bytes: Option<Located<u64>>,
     /// Number of its threads.
     pub threads: Option<Located<u32>>,
-    /// Whether written data is thrown away.
+    /// Whether to discard written data.
     pub discard: Option<Located<bool>>,
-    /// Whether mode bits and owners decide what a caller may do.
+    /// Whether to enforce mode bits and owners.
     pub permissions: Option<Located<bool>>,
-    /// Whether clients of v4.1 and later get delegations to read.
+    /// Whether to grant read delegations to clients of v4.1 and later.
     pub delegations: Option<Located<bool>>,
     /// Versions of NFS that it offers.
     pub versions: Option<Vec<NfsVersion>>,
@@ -113,43 +112,41 @@ pub struct RawFaults {
     pub planned: Vec<PlannedFault>,
 }
 
-/// A target and the backends it is to be used with.
+/// A target and its backends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawTarget {
     /// Name of the target in tables.
     pub name: Located<String>,
     /// The target itself.
     pub what: TargetArg,
-    /// From which hosts.
+    /// The hosts from which it is used.
     pub used_from: UsedFrom,
-    /// How ops are executed; empty where flags ask for backends that don't fit.
+    /// How to execute ops; empty if flags request only backends that don't fit.
     pub backends: Vec<BackendKind>,
 }
 
-/// A workload, its own settings, and what it is restricted to.
+/// A workload with its own settings and restrictions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawWorkload {
-    /// The kind of its work.
     pub kind: Located<Workload>,
-    /// Names of targets; `None` is all.
+    /// Names of targets; `None` means all.
     pub targets: Option<Vec<Located<String>>>,
-    /// Backends; `None` is all that the targets name.
+    /// Backends; `None` means all those of the targets.
     pub backends: Option<Vec<Located<BackendKind>>>,
-    /// Settings that win over the plan's factors.
+    /// Settings that take precedence over the plan's factors.
     pub settings: Settings,
-    /// The command that is run, for external tools.
+    /// The command to run, for external tools.
     pub command: Command,
-    /// Shares of a mix of the user's own; otherwise its default.
+    /// Shares of a custom mix; otherwise the default one.
     pub mix: OpMix,
-    /// The file that the shares of the mix come from, until it is read: see
-    /// [`RawPlan::read_mixes`].
+    /// The file with the shares of the mix, until it is read: see [`RawPlan::read_mixes`].
     pub mix_from: Option<Located<String>>,
-    /// The file with the counters from before it.
+    /// The file with the counters taken before those of `mix_from`.
     pub mix_since: Option<Located<String>>,
 }
 
 impl RawTarget {
-    /// Takes a target with its usual name and backend.
+    /// Makes a target with its usual name and backend.
     pub fn usual(what: TargetArg) -> Self {
         let name = Located::unwritten(what.row().usual_name.to_owned());
         let backends = what.backends()[..1].to_vec();
@@ -158,7 +155,7 @@ impl RawTarget {
 }
 
 impl RawWorkload {
-    /// Takes a workload as it is by default, on every target.
+    /// Makes a workload with its defaults on every target.
     pub fn usual(kind: Workload, place: Place) -> Self {
         Self {
             kind: Located { value: kind, place },
@@ -174,7 +171,7 @@ impl RawWorkload {
 }
 
 impl RawPlan {
-    /// Pairs each target of a workload with each backend.
+    /// Returns each pair of a target and a backend for a workload.
     pub(crate) fn places(&self, workload: &RawWorkload) -> Vec<(&RawTarget, BackendKind)> {
         let mut places = Vec::new();
         let names: Option<HashSet<&str>> = workload
@@ -182,7 +179,7 @@ impl RawPlan {
             .as_ref()
             .map(|names| names.iter().map(|name| name.value.as_str()).collect());
         for target in &self.targets {
-            // A list that is left out names all.
+            // An omitted list means all.
             if names.as_ref().is_some_and(|names| !names.contains(target.name.value.as_str())) {
                 continue;
             }
@@ -195,8 +192,8 @@ impl RawPlan {
         places
     }
 
-    /// Plans every workload, as it is by default, on one target: what the command line starts
-    /// from where no plan is named.
+    /// Makes a plan of every workload with its defaults on one target: the starting point for a
+    /// command line without a plan.
     pub fn for_target(what: TargetArg) -> Self {
         let kinds = [Workload::Stream, Workload::Mixed, Workload::Metadata];
         Self {
@@ -220,7 +217,7 @@ impl RawPlan {
     }
 }
 
-/// Says whether a list names a backend; a list that is left out names all.
+/// Returns true if a list contains a backend; an omitted list contains all.
 fn is_named(one: BackendKind, list: Option<&[Located<BackendKind>]>) -> bool {
     let Some(list) = list else { return true };
     list.iter().any(|named| named.value == one)

@@ -1,7 +1,7 @@
-//! How runs are repeated, as it was written.
+//! How runs are repeated, as written.
 //!
-//! `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order` and `interference` stand at the
-//! head of a plan and are the same for all its runs.
+//! `trials`, `discard`, `until`, `budget`, `warmup_trials`, `order` and `interference` are
+//! top-level keys of a plan and apply to all its runs.
 
 use model::{Discard, InterferenceRule, Order};
 
@@ -10,15 +10,16 @@ use crate::syntax::error::Located;
 /// Repetition as it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawRepetition {
-    /// How often each run is repeated, at most.
+    /// Number of trials of each run, or its maximum.
     pub trials: Option<Located<u32>>,
-    /// The trials that are left out.
+    /// The trials to leave out.
     pub discard: Option<Located<Discard>>,
-    /// When the interval is narrow enough, in thousandths of the median.
+    /// Half-width of the interval at which a run needs no more trials, in thousandths of the
+    /// median.
     pub until_permille: Option<Located<u32>>,
-    /// After how long a campaign makes only the trials that each run needs, in milliseconds.
+    /// Time after which runs only get the trials that they need, in milliseconds.
     pub budget_ms: Option<Located<u64>>,
-    /// Trials that never count.
+    /// Number of warm-up trials.
     pub warmup_trials: Option<Located<u32>>,
     /// The order of the trials.
     pub order: Option<Located<Order>>,
@@ -27,7 +28,7 @@ pub struct RawRepetition {
 }
 
 impl RawRepetition {
-    /// Lets what was given elsewhere win.
+    /// Overrides values with those given elsewhere.
     pub(crate) fn replace(&mut self, with: Self) {
         self.trials = with.trials.or(self.trials);
         self.discard = with.discard.or(self.discard);

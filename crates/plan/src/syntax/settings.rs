@@ -1,7 +1,7 @@
-//! The settings that were written, in one place of a plan.
+//! The settings written in one place of a plan.
 //!
-//! [`Settings`] holds the levels of each, with the place of every level; a setting that
-//! was left out is not in it. Each level alone is within its limits.
+//! [`Settings`] contains the levels of each setting with their places; omitted settings are not in
+//! it. Each level has been checked against its own limits.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use model::setting::{Setting, Value};
 
 use crate::syntax::error::Located;
 
-/// The levels of those settings that were written.
+/// The levels of the settings that were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     levels: BTreeMap<Setting, Vec<Located<Value>>>,
 }
 
 impl Settings {
-    /// The levels of a setting, at least one; `None` where it was not written.
+    /// Returns the levels of a setting, at least one; `None` if it was not written.
     pub fn get(&self, setting: Setting) -> Option<&[Located<Value>]> {
         self.levels.get(&setting).map(Vec::as_slice)
     }
@@ -26,7 +26,7 @@ impl Settings {
         self.levels.insert(setting, levels);
     }
 
-    /// Takes the levels of a setting away, as if it had not been written.
+    /// Removes the levels of a setting, as if it had not been written.
     pub fn remove(&mut self, setting: Setting) {
         self.levels.remove(&setting);
     }

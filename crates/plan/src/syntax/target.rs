@@ -1,7 +1,6 @@
-//! Targets as people write them: a directory, `null`, an NFS address, hosts of ours.
+//! Targets as people write them: a directory, `null`, an NFS address, hosts that we set up.
 //!
-//! [`TargetArg`] is a target before the surroundings are known: uid, gid and the temporary folder
-//! may still be open.
+//! A [`TargetArg`] may still lack values from the surroundings: uid, gid and the temporary folder.
 
 use std::path::PathBuf;
 
@@ -12,13 +11,12 @@ use crate::syntax::address::{NfsAddress, User};
 use crate::syntax::lab::LabArg;
 use crate::syntax::settings::Settings;
 
-/// Path of the in-memory server's files.
 const EMBEDDED_PATH: &str = "/export";
 
-/// A target, as it was written.
+/// A target as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetArg {
-    /// A target that leaves nothing to its surroundings.
+    /// A target that needs nothing from its surroundings.
     Ready(Target),
     /// A directory of our own under the temporary folder.
     Temporary,
@@ -26,11 +24,11 @@ pub enum TargetArg {
     Nfs(NfsAddress),
     /// The in-memory server of this process; its address has no port yet.
     Embedded(NfsAddress),
-    /// Hosts that are set up for it.
+    /// Hosts that we set up for it.
     Lab(Box<LabArg>),
 }
 
-/// The row of hosts that are set up: what they serve is used through a mount or by our clients.
+/// The row for hosts that we set up: backends use them through a mount or through our client.
 pub(crate) const OF_LAB: TargetRow = TargetRow {
     noun: "a directory of a server",
     backends: &[BackendKind::Posix, BackendKind::Uring, BackendKind::Nfs, BackendKind::Tcp],
@@ -41,7 +39,7 @@ impl TargetArg {
     /// The null target.
     pub const NULL: Self = Self::Ready(Target::Null);
 
-    /// Returns the usual name of such a target, its backends, and what it is called in messages.
+    /// Returns the properties of such a target: usual name, backends, and its name in messages.
     pub const fn row(&self) -> &'static TargetRow {
         match self {
             Self::Ready(target) => target.row(),
@@ -51,17 +49,17 @@ impl TargetArg {
         }
     }
 
-    /// The backends that can execute ops on it; the first is the default.
+    /// Returns the backends that can execute ops on it; the first one is the default.
     pub const fn backends(&self) -> &'static [BackendKind] {
         self.row().backends
     }
 
-    /// Takes a directory of this host.
+    /// Makes a target of a directory on the local host.
     pub const fn directory(path: PathBuf) -> Self {
         Self::Ready(Target::Directory { path })
     }
 
-    /// Takes the in-memory server, used as this user.
+    /// Makes a target of the in-memory server with these credentials.
     pub fn embedded(user: User) -> Self {
         Self::Embedded(NfsAddress {
             host: "127.0.0.1".to_owned(),
@@ -71,8 +69,7 @@ impl TargetArg {
         })
     }
 
-    /// Takes the in-memory server of this process that does nothing wrong, as root of its own
-    /// files.
+    /// Makes a target of the in-memory server without faults.
     pub fn faultless(user: User) -> Self {
         match Self::embedded(user) {
             Self::Embedded(address) => Self::Embedded(NfsAddress { faultless: true, ..address }),
@@ -80,18 +77,19 @@ impl TargetArg {
         }
     }
 
-    /// Takes a server of ours, over TCP without RPC; the one of this process has no port yet.
+    /// Makes a target of a dfsbench server over TCP without RPC; the one in this process has no
+    /// port yet.
     pub(crate) const fn tcp(host: String, port: Option<u16>) -> Self {
         let embedded = port.is_none();
         Self::Ready(Target::Tcp(TcpTarget { host, port, embedded }))
     }
 
-    /// Takes the same server, over TCP without RPC.
+    /// Makes a target of the in-memory server over TCP without RPC.
     pub(crate) fn tcp_embedded() -> Self {
         Self::tcp("127.0.0.1".to_owned(), None)
     }
 
-    /// Returns the address of the export, if NFS is spoken.
+    /// Returns the address of the export if the target is used through NFS.
     pub const fn address(&self) -> Option<&NfsAddress> {
         match self {
             Self::Nfs(address) | Self::Embedded(address) => Some(address),
@@ -106,7 +104,7 @@ impl TargetArg {
         }
     }
 
-    /// The settings that were written with it.
+    /// Returns the settings written as part of the target.
     pub(crate) fn settings(&self) -> Option<&Settings> {
         match self {
             Self::Lab(lab) => Some(&lab.settings),
@@ -121,7 +119,7 @@ impl TargetArg {
         }
     }
 
-    /// The hosts that are set up for it, if any are.
+    /// Returns the hosts to set up, if any.
     pub(crate) const fn lab(&self) -> Option<&LabArg> {
         match self {
             Self::Lab(lab) => Some(lab),

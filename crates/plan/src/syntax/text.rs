@@ -1,19 +1,19 @@
-//! Values as a plan writes them: exact, and read back to the same number.
+//! Formats values for a plan: exactly, so that they parse back to the same number.
 //!
-//! `model::units` prints for people and may round; what is printed here parses back to the same
-//! bytes and milliseconds.
+//! `model::units` formats for people and may round.
 
 use model::Pass;
 
-/// Puts the article before a word.
+/// Adds the article to a word.
 pub(crate) fn with_article(word: &str) -> String {
     let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {word}")
 }
 
-/// Writes a number with the largest unit that divides it, so that it reads back exactly.
+/// Formats a number with the largest unit that divides it, so that it parses back exactly.
 ///
-/// `units` names units with their factors, the largest first; `base` is the unit of the number.
+/// `units` has the units with their factors, largest first; `base` is the unit of the number
+/// itself.
 fn in_largest_unit(number: u64, units: &[(&str, u64)], base: &str) -> String {
     for (name, factor) in units {
         // Zero is a multiple of everything, and `0B` reads better than `0TiB`.
@@ -51,7 +51,7 @@ pub(crate) fn frequency(khz: u64) -> String {
     in_largest_unit(khz, &[("GHz", 1_000_000), ("MHz", 1_000)], "kHz")
 }
 
-/// Stands for the passes that a workload makes where none are named.
+/// The word for a workload's default passes.
 pub(crate) const USUAL: &str = "usual";
 
 /// Writes passes as a plan does: `write+read`.

@@ -1,4 +1,4 @@
-//! Targets that are used from several hosts: who works in a run, and what a plan may ask for.
+//! Targets used from several hosts: which hosts a run uses, and what a plan may request.
 
 use crate::common::{around, plan};
 use crate::round_trip::reads_back;
@@ -50,7 +50,7 @@ fn uses_first_agent_of_each_client() {
     let plan = made(MOUNTED, "client_hosts = [1, 3]\nworkers = 2\nneighbour = 1");
     let all: Vec<_> = plan.runs.iter().map(working).collect();
     assert_eq!(all, [vec!["c1", "c1:2"], vec!["c1", "c2", "c3", "c1:2"]]);
-    // A host that plays two clients mounts once.
+    // A host with two clients mounts only once.
     let mounting = |run: &RunSpec| run.lab.as_ref().unwrap().clients().count();
     assert_eq!(plan.runs.iter().map(mounting).collect::<Vec<_>>(), [1, 3]);
     // One file for each worker of each agent.
@@ -95,7 +95,7 @@ fn uses_shared_directory_from_each_host() {
     assert!(plan.runs[0].lab.is_none());
     assert_eq!(names(&plan.hosts().into_iter().cloned().collect::<Vec<_>>()), ["c3", "c1"]);
     reads_back(&plan);
-    // A server is spoken to from each, by clients that are dealt out to them.
+    // Each host speaks to the server, and the clients are distributed over the hosts.
     let nfs = made("url = \"nfs://h/e\"\nhosts = [\"c2\", \"c3\"]", "clients = [2, 40]");
     assert_eq!(nfs.runs.iter().map(RunSpec::clients).collect::<Vec<_>>(), [2, 40]);
     reads_back(&nfs);
@@ -160,6 +160,6 @@ fn rejects_impossible_hosts() {
     has(refused(MOUNTED, "files = 3"), "3 files are too few for 4 workers");
     let own = format!("{MOUNTED}\nbackend = \"nfs\"");
     has(refused(&own, "clients = 3"), "fewer clients than workers");
-    // Some link is without a name.
+    // One of the interfaces has no name.
     has(refused(MOUNTED, "mtu = 9000"), "the interface of host `s` is not known");
 }

@@ -127,7 +127,7 @@ fn every_setting_of_hosts_reads_back() {
     let always = [Setting::DataPath, Setting::FileSystem, Setting::Invalidation];
     let quiet = on_hosts("", "");
     for setting in of_hosts {
-        // Only a system has them, whose test is below.
+        // Only systems have them; they are tested below.
         if setting == Setting::SystemSettings {
             continue;
         }
@@ -269,7 +269,7 @@ fn requires_devices_twice() {
     );
     assert!(refused(&raid, &["/dev/vdb"]).unwrap().contains("add --allow-destroy /dev/vdc)"));
     assert_eq!(refused(&raid, &["/dev/vdb", "/dev/vdc"]), None);
-    // A device that isn't formatted, and files that don't exist yet, lose nothing.
+    // No data is lost on a device that isn't formatted, nor with files that don't exist yet.
     let first = on_hosts(target, "");
     assert_eq!(refused(&first, &["/dev/vdb"]), None);
     assert_eq!(
@@ -288,7 +288,7 @@ fn flags_of_hosts_are_levels_too() {
         .with(Setting::MountOptions, &["noac,nocto", ""])
         .with(Setting::TunnelCipher, &["aes128-ctr"]);
     raw.apply(&flags).unwrap();
-    // A flag that changes nothing is refused: no data goes through a tunnel here.
+    // A flag without effect is refused: no data goes through a tunnel here.
     let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
     assert!(error.starts_with("--tunnel-cipher: applies only to data_path tunnel"), "{error}");
     let mut raw = RawPlan::parse(&text("", "data_path = \"tunnel\""), "p.toml").unwrap();
@@ -330,7 +330,7 @@ fn bounds_estimate_by_link_rate() {
     assert_eq!(duration_ms("rate_limit = \"80mbit\"") - duration_ms(""), 2_000 - 100);
 }
 
-/// Why a plan is refused.
+/// Returns the reason why a plan is refused.
 fn refused(target: &str, factors: &str) -> String {
     plan(&text(target, factors)).unwrap_err().to_string()
 }
@@ -343,9 +343,9 @@ fn counts_files_that_systems_keep() {
         (lab(&plan.runs[0]).fresh, estimate(&plan).targets[0].peak_bytes)
     };
     let set_bytes = 64 << 20;
-    // Each trial begins on a new system, which has room for its files again.
+    // Each trial starts with a new system, which has space for its files again.
     assert_eq!(planned("moosefs", ""), (Fresh::Trial, set_bytes));
-    // Two trials on one system need room for the files of both.
+    // Two trials on one system need space for the files of both.
     let kept = planned("moosefs", "fresh = \"campaign\"");
     assert_eq!(kept, (Fresh::Campaign, 2 * set_bytes));
     assert_eq!(planned("glusterfs", ""), (Fresh::Campaign, set_bytes));
@@ -364,10 +364,10 @@ fn treats_system_settings_as_factor() {
     assert_eq!(plan.varying(), ["system_settings"]);
     let lab = lab(&plan.runs[0]);
     assert_eq!(lab.system.as_ref().unwrap().recipe.name, "glusterfs");
-    // What the recipe says empties its caches, on a file system of ours.
+    // The way in which the recipe drops caches, on a file system of ours.
     assert_eq!((lab.invalidation, lab.storage.file_system), (Remount, Tmpfs));
     assert_eq!(plan.runs[0].target, Target::Directory { path: MOUNT_POINT.into() });
-    // A program of its own mounts it, and speaks no NFS.
+    // A FUSE client mounts it, and does not speak NFS.
     for setting in [Setting::NfsVers, Setting::Proto, Setting::TransferSize, Setting::Slots] {
         assert!(!setting.applies(&plan.runs[0]), "{setting:?}");
     }
@@ -445,7 +445,7 @@ fn rejects_what_system_lacks() {
         let message = refused(target, factors);
         assert!(message.contains(words), "{target}: {message}");
     }
-    // A recipe of a file is read by its path, and is checked.
+    // A recipe in a file is read by its path and checked.
     let mut raw = RawPlan::parse(&text("system = \"a/b.toml\"", ""), "p.toml").unwrap();
     let wrong = raw.read_systems(|_| Ok("name = 1".to_owned())).unwrap_err().to_string();
     assert!(wrong.starts_with("a/b.toml:1:8: "), "{wrong}");
@@ -510,10 +510,10 @@ fn rejects_unfair_plan_with_differences() {
     assert!(error.starts_with("p.toml:1:8: fair: the contenders differ in more than"), "{error}");
     assert!(error.contains("nfsvers: 4.1 (ganesha), 4.2 (dfsbench)"), "{error}");
     assert!(error.contains("file_system: tmpfs (ganesha), – (dfsbench)"), "{error}");
-    // Named is the default, and refuses nothing; both are kept with the campaign.
+    // `named` is the default and refuses nothing; both are stored with the campaign.
     let named = contenders("named", "nfsvers = 4.2").unwrap();
     assert!(!named.to_toml().contains("fair"));
-    // Contenders wait for quiet hosts, other runs don't; another time is kept, too.
+    // Contenders wait for idle hosts, other runs don't; another time is stored as well.
     assert_eq!(named.quiet_ms, 10_000);
     assert!(!named.to_toml().contains("quiet"));
     let hasty = contenders("named\"\nquiet = \"0s", "nfsvers = 4.2").unwrap();

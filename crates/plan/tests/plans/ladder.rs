@@ -1,4 +1,4 @@
-//! Ladders: from a plan with one target to one with a target for each layer.
+//! Ladders: a plan with one target becomes one with a target for each layer.
 
 use crate::common::around;
 use model::question::ladder::{Ladder, Layer};
@@ -10,7 +10,7 @@ fn ladder(raw: RawPlan, beside: BesideServer) -> Result<(Plan, Ladder), PlanErro
     let (raw, ladder) = raw.into_ladder(beside)?;
     let plan = Plan::resolve(&raw, &around())?;
     plan.check_ladder()?;
-    // What is stored is read again when a ladder is resumed.
+    // The stored plan is parsed again when a ladder is resumed.
     let again = RawPlan::parse(&plan.to_toml(), "again").unwrap();
     assert_eq!(Plan::resolve(&again, &around()).unwrap().runs, plan.runs);
     Ok((plan, ladder))
@@ -97,7 +97,7 @@ fn includes_every_data_path() {
     assert_eq!(path("loopback"), (DataPath::Loopback, BackendKind::Posix));
     assert_eq!(path("nfs"), (DataPath::Tunnel, BackendKind::Posix));
     assert_eq!(path("own"), (DataPath::Network, BackendKind::Nfs));
-    // Our server answers both of its layers, on its own port of the server's host.
+    // Our server serves both layers, on its own port of the server's host.
     for target in ["tcp", "own"] {
         let run = plan.runs.iter().find(|run| run.target_name == target).unwrap();
         let at = match &run.target {
@@ -138,7 +138,7 @@ fn applies_server_settings_to_layers() {
     let (_, disk) = of("posix", "data_path = \"disk\"");
     assert_eq!(layers(&disk), [Null, Memory, Disk]);
 
-    // Servers of ours have no certificate there, and stand below the others without one.
+    // Our own servers have no certificate there, and are used without TLS below the others.
     let (tls, _) = of("posix", "xprtsec = \"tls\"");
     let secured = |target: &str| {
         let run = tls.runs.iter().find(|run| run.target_name == target).unwrap();

@@ -1,4 +1,4 @@
-//! Plans from the text to the runs, as the rest of the program sees them.
+//! Tests from the text of a plan to its runs, through the public interface.
 
 mod common;
 mod fleet;

@@ -41,7 +41,7 @@ fn varies_last_setting_fastest() {
     );
     let runs: Vec<_> = plan.runs.iter().map(|run| (run.workers, run.io_size_bytes)).collect();
     assert_eq!(runs, [(1, 4096), (1, 1 << 20), (4, 4096), (4, 1 << 20)]);
-    // One file per worker comes along by itself.
+    // The default of one file per worker follows.
     assert!(plan.runs.iter().all(|run| run.files == run.workers));
     assert_eq!(plan.varying(), ["workers", "files", "io_size"]);
 }
@@ -145,7 +145,7 @@ fn lists_forbidden_combination_as_row() {
             "4.1 tcp",
         ]
     );
-    // They cost nothing.
+    // Impossible runs cost nothing.
     assert_eq!(estimate(&plan).trials, 3 * 5);
 }
 
@@ -188,14 +188,14 @@ fn reads_protocol_from_target() {
         (NfsVersion::V4_1, XprtSec::Tls, 2)
     );
     assert_eq!(by_url, by_key);
-    // A workload wins over the target, and a flag over all.
+    // A workload takes precedence over the target, and a flag over both.
     let by_workload = nfs(&text("url = \"nfs://h/e?version=4.1\"", "nfsvers = 3\n"));
     assert_eq!(by_workload.version, NfsVersion::V3);
     let mut raw = RawPlan::parse(&text("url = \"nfs://h/e?version=4.1\"", ""), "p").unwrap();
     raw.apply(&Overrides::default().with(Setting::NfsVers, &["4.2"])).unwrap();
     let by_flag = Plan::resolve(&raw, &around()).unwrap();
     assert_eq!(by_flag.runs[0].nfs().version, NfsVersion::V4_2);
-    // v2 writes are always safe, and a stream repeats nothing: there is nothing to vary.
+    // v2 writes are always stable, and over TCP we retransmit nothing, so nothing can vary.
     let v2 = nfs_plan(
         "nfsvers = [2, 3]\nstable = [\"unstable\", \"file_sync\"]\ntimeo = [\"1s\", \"2s\"]",
     );
@@ -241,7 +241,7 @@ fn applies_defaults_by_workload_and_backend() {
         (metadata.files, metadata.file_size_bytes, metadata.io_size_bytes),
         (5000, 4096, 4096)
     );
-    // Transactions are made one after the other.
+    // Transactions run one after the other.
     let pool = wide_plan("", "kind = \"transactions\"").runs;
     assert!(pool.iter().any(|run| run.backend == BackendKind::Nfs));
     assert!(pool.iter().all(|run| run.queue_depth == 1));
@@ -362,7 +362,7 @@ fn assumes_both_rates_for_timed_pass() {
         let plan = wide_plan(&settings, "kind = \"mixed\"\nread_percent = 100");
         estimate(&plan).runs[1]
     };
-    // 10,000 ops of 4 KiB a second for 10 s are less than 200 MB/s; those of 4 MiB would be more.
+    // 10,000 ops of 4 KiB per second for 10 s are below 200 MB/s; those of 4 MiB would be above.
     assert_eq!(of_io_size("4KiB").bytes_read, 100_000 * 4096);
     let large = of_io_size("4MiB");
     assert!((1_900_000_000..=2_000_000_000).contains(&large.bytes_read), "{large:?}");
@@ -379,7 +379,7 @@ fn limits_estimate_to_run() {
         let plan = wide_plan(&format!("file_size = \"1MiB\"\n{factors}"), "kind = \"stream\"");
         estimate_at(&plan, &rates).runs[1].duration_ms
     };
-    // A MiB is written and read in a second each, with two seconds around.
+    // 1 MiB is written and read in a second each, plus two seconds per trial.
     assert_eq!(at(""), 2 * 1_000 + 2_000);
     assert_eq!(at("bandwidth = \"512KiB\""), 2 * 2_000 + 2_000);
     assert_eq!(at("bandwidth = \"2MiB\""), 2 * 1_000 + 2_000);
@@ -445,7 +445,7 @@ fn settings_multiply_only_where_they_count() {
     assert_eq!(runs("kind = \"mixed\"\nrate = [0, 100]\nthink_time = [\"0s\", \"1ms\"]"), 6);
     assert_eq!(runs("kind = \"metadata\"\ndepth = [0, 1]\nbranching = [2, 3]"), 6);
     assert_eq!(runs("kind = \"stream\"\ndata = [\"zeros\", \"random\"]\ncompress = [0, 50]"), 6);
-    // io_uring maps nothing.
+    // io_uring has no mmap.
     assert_eq!(runs("kind = \"stream\"\nmmap = [true, false]"), 3);
 }
 

@@ -230,6 +230,6 @@ fn prefers_few_trials_over_until() {
     assert_eq!((few.trials, few.repetition.until_permille, few.budget_ms), (3, 0, 70_000));
     let more = with("8", None).unwrap();
     assert_eq!((more.trials, more.repetition.until_permille), (8, 70));
-    // Both as flags contradict each other.
+    // Both flags at once contradict each other.
     assert!(with("3", Some("5%")).is_err());
 }

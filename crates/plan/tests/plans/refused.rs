@@ -1,11 +1,12 @@
-//! Every bad plan is refused with one line that says where, what, the value and a hint.
+//! Every invalid plan is refused with one line that contains the place, the problem, the value and
+//! a hint.
 //!
-//! The cases stand in `refused.txt`; `{plain}` there are the targets without an address.
+//! The cases are in `refused.txt`; `{plain}` stands for the targets without an address.
 
 use crate::common::plan;
 use model::Target;
 
-/// Lists the targets without an address as the last of a list in a hint.
+/// Returns the targets without an address, formatted as the end of a list in a hint.
 fn plain_targets() -> String {
     let mut names = Vec::new();
     for target in Target::PLAIN {
@@ -22,24 +23,24 @@ fn whole_plan(heading: &str, lines: &str) -> String {
     let target = "[[target]]\nname = \"n\"\npath = \"m\"\nbackend = [\"posix\", \"uring\"]\n";
     match heading {
         "plan" => lines.to_owned(),
-        // The lines begin with the third.
+        // The case starts at line 3.
         "factors" => format!("{name}[factors]\n{lines}{target}[[workload]]\nkind = \"mixed\"\n"),
-        // The fourth.
+        // The case starts at line 4.
         "target" => {
             format!("{name}[[target]]\nname = \"n\"\n{lines}[[workload]]\nkind = \"stream\"\n")
         }
-        // The second.
+        // The case starts at line 2.
         "host" => format!(
             "{name}{lines}[[target]]\nname = \"n\"\nserver = \"s\"\n\
              [[workload]]\nkind = \"mixed\"\n"
         ),
-        // The eighth.
+        // The case starts at line 8.
         "lab" => format!(
             "{name}[[host]]\nname = \"s\"\nssh = \"root@s\"\n[[host]]\nname = \"c\"\naddress = \"c\"\n\
              {lines}\
              [[workload]]\nkind = \"mixed\"\n"
         ),
-        // The seventh.
+        // The case starts at line 7.
         "workload" => format!("{name}{target}[[workload]]\n{lines}"),
         other => panic!("no heading `{other}`"),
     }
@@ -105,7 +106,7 @@ fn rejects_set_beyond_server_memory() {
     };
     // 5000 B take 8 KiB, 1 B takes 512 B, nothing takes nothing; 640 B are added to them.
     for (size, held) in [(5_000, 8_192), (1, 512), (0, 0)] {
-        // Files get three quarters.
+        // Files have three quarters of the memory.
         let most = (6 << 20) / (held + 640);
         assert!(small(most, size).is_ok(), "{size}");
         let error = small(most + 1, size).unwrap_err().to_string();

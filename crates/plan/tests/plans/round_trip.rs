@@ -1,4 +1,4 @@
-//! A plan that is written out reads back to the same plan, in whatever surroundings.
+//! A plan written as text parses back to the same plan, in any surroundings.
 
 use crate::common::{around, plan};
 use model::{NfsVersion, OpKind, Workload};
@@ -12,11 +12,11 @@ pub fn reads_back(first: &Plan) {
     let elsewhere = Surroundings { temp_dir: "/other".into(), uid: 1, gid: 2, seed: 3, job: None };
     let again = RawPlan::parse(&text, "again").and_then(|raw| Plan::resolve(&raw, &elsewhere));
     let again_runs = again.as_ref().map_or_else(|error| panic!("{error}\n{text}"), |p| &p.runs);
-    // The first run that differs says more than two plans.
+    // The first run that differs is a better message than two whole plans.
     for (run, read) in first.runs.iter().zip(again_runs) {
         assert_eq!(read, run, "{text}");
     }
-    // What no run depends on is not written, and neither are runs that are not made.
+    // Settings without effect and impossible runs are not written.
     let written =
         Plan { without_effect: Vec::new(), thinned: 0, large_ops: Vec::new(), ..first.clone() };
     assert_eq!(again.as_ref(), Ok(&written), "{text}");
@@ -215,7 +215,7 @@ fn round_trips_preset() {
     reads_back(&quick);
 }
 
-/// One line of settings, sometimes, with one to three levels.
+/// At most one line for a setting, with one to three levels.
 fn levels(key: &'static str, values: &'static [&'static str]) -> impl Strategy<Value = String> {
     let some = prop::collection::vec(prop::sample::select(values), 1..3);
     prop_oneof![
@@ -224,7 +224,7 @@ fn levels(key: &'static str, values: &'static [&'static str]) -> impl Strategy<V
     ]
 }
 
-/// The settings that every workload may have.
+/// Settings of all workloads.
 fn settings() -> impl Strategy<Value = String> {
     (
         levels("workers", &["1", "2", "7"]),
@@ -234,7 +234,7 @@ fn settings() -> impl Strategy<Value = String> {
         .prop_map(|(a, b, c)| [a, b, c].concat())
 }
 
-/// How many files there are and how large, by the names that a workload has for it.
+/// Number and size of files, under the workload's names for them.
 fn file_set(kind: &str) -> impl Strategy<Value = String> + use<> {
     let (files, sizes) = match kind {
         "metadata" => (
@@ -249,7 +249,7 @@ fn file_set(kind: &str) -> impl Strategy<Value = String> + use<> {
     (files, sizes).prop_map(|(files, sizes)| files + &sizes)
 }
 
-/// The settings that only some workloads have.
+/// Settings of some workloads.
 fn factors() -> impl Strategy<Value = String> {
     (
         settings(),
@@ -265,7 +265,7 @@ fn factors() -> impl Strategy<Value = String> {
         .prop_map(|(a, b, c, d, e, f, g, h, (i, j))| [a, b, c, d, e, f, g, h, i, j].concat())
 }
 
-/// The settings that only runs on hosts have.
+/// Settings of runs on hosts.
 fn of_hosts() -> impl Strategy<Value = String> {
     let one = |key: &'static str, values: &'static [&'static str]| {
         prop::sample::select(values).prop_map(move |level| format!("{key} = {level}\n"))
@@ -283,8 +283,7 @@ fn of_hosts() -> impl Strategy<Value = String> {
         .prop_map(|(a, b, c, d, e, f, g, h)| [a, b, c, d, e, f, g, h].concat())
 }
 
-/// The settings that only runs over NFS have; v3 over TCP is always among them, so that some run
-/// is possible.
+/// Settings of runs over NFS; v3 over TCP is always included, so that some run is possible.
 fn over_nfs() -> impl Strategy<Value = String> {
     let some = |text: &'static str| prop_oneof![Just(String::new()), Just(text.to_owned())];
     (
@@ -300,7 +299,7 @@ fn over_nfs() -> impl Strategy<Value = String> {
         .prop_map(|(a, b, c, d, e, f, g, h)| [a, b, c, d, e, f, g, h].concat())
 }
 
-/// The whole text of a plan that can be resolved.
+/// The text of a plan that can be resolved.
 fn plans() -> impl Strategy<Value = String> {
     let targets = [
         "null = true",
@@ -369,7 +368,7 @@ proptest! {
             prop_assert!(seen.iter().copied().eq(0..runs as usize));
             prop_assert!(block.iter().all(|step| step.trial == trial as u32));
         }
-        // More trials leave the earlier blocks as they are.
+        // Adding trials does not change the earlier blocks.
         let longer = Plan { trials: trials + 1, ..plan };
         prop_assert_eq!(&longer.order()[..order.len()], &order[..]);
     }
@@ -418,7 +417,7 @@ fn converts_mix_file_to_shares() {
     }
 }
 
-/// A plan with a mix out of what was counted before and after.
+/// A plan with a mix from the difference of two files of counters.
 fn mix_between(before: &str, after: &str) -> Result<Plan, PlanError> {
     let text = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\n\
         kind = \"op_mix\"\nrate = 10\nmix_from = \"a.txt\"\nmix_since = \"b.txt\"\n";

@@ -131,7 +131,7 @@ impl OpMixSet {
         u64::try_from(bytes).unwrap_or(u64::MAX).min(most)
     }
 
-    /// Returns the bytes that so many calls read and write on average.
+    /// Returns the mean number of bytes read and written by this many calls.
     pub fn mean_bytes(&self, spec: &RunSpec, calls: u64) -> MovedBytes {
         let (counts, calls_of_block) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
         let appends = u64::from(spec.op_mix.append_percent).min(100);
@@ -172,8 +172,8 @@ impl OpMixSet {
         all
     }
 
-    /// Returns the end of all writes to a file, in bytes: what is appended lies behind its size. 0
-    /// where it is not in use.
+    /// Returns the end of all writes to a file, in bytes, including data appended beyond its
+    /// initial size; 0 if the file is not in use.
     pub fn written_end(&self, file: u32) -> u64 {
         let rank = u64::from(file) * self.step_back % u64::from(self.data_files);
         if file >= self.data_files || rank >= u64::from(self.used_files) {

@@ -51,8 +51,8 @@ pub fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
     PassSize { ops: if ops == u64::MAX { None } else { Some(ops) }, bytes }
 }
 
-/// Returns the bytes that so many ops of a pass read and write on average, for passes whose ops
-/// are drawn at random; `None` for all others.
+/// Returns the mean number of bytes read and written by `ops` ops of a pass whose ops are drawn at
+/// random; `None` for other passes.
 pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
     let io_size = u64::from(spec.io_size_bytes);
     let share = |percent: u64| (u128::from(ops) * u128::from(percent) / 100) as u64;
@@ -85,7 +85,7 @@ pub fn mean_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<MovedBytes> {
     }
 }
 
-/// Returns the bytes of so many ops, where all are equal.
+/// Returns the bytes of `ops` ops of equal size.
 fn equal_bytes(spec: &RunSpec, pass: Pass, ops: u64) -> Option<u64> {
     let io_size = u64::from(spec.io_size_bytes);
     let whole = spec.file_size_bytes.is_multiple_of(io_size);

@@ -1,7 +1,7 @@
 //! Names and options that become arguments of other programs.
 //!
-//! No shell ever reads them: each is a single argument. What is refused here is what isn't in
-//! the lists of `model::options`, or what another setting says already.
+//! No shell is involved: each word is one argument. A word is refused if it is not in the lists of
+//! `model::options`, or if it duplicates another setting.
 
 use model::options;
 
@@ -9,7 +9,7 @@ use model::setting::Setting;
 
 use crate::syntax::error::Fault;
 
-/// Options of nfs(5) that are settings of their own, with those settings.
+/// Options of nfs(5) that have a setting of their own.
 ///
 /// **Source:** nfs(5).
 const OWN_SETTINGS: &[(&str, Setting)] = &[
@@ -25,9 +25,9 @@ const OWN_SETTINGS: &[(&str, Setting)] = &[
     ("wsize", Setting::TransferSize),
 ];
 
-/// Reads a name that another program knows, such as that of a cipher.
+/// Parses a name that is passed to another program, such as the name of a cipher.
 pub(super) fn read_name(setting: Setting, text: &str) -> Result<String, Fault> {
-    // A leading `-` would make it an option of the program that gets it.
+    // A leading `-` would turn the name into an option of that program.
     let others = if setting == Setting::CryptCipher { "@._-:" } else { "@._-" };
     if text.is_empty() || text.starts_with('-') || !is_made_of(text, others) {
         return Err(Fault::new(format!("`{text}` is no name"))
@@ -41,18 +41,18 @@ pub(super) fn read_name(setting: Setting, text: &str) -> Result<String, Fault> {
     Ok(text.to_owned())
 }
 
-/// Says whether a text is made of ASCII letters, digits and these characters alone.
+/// Returns true if a text contains only ASCII letters, digits and these characters.
 fn is_made_of(text: &str, others: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
-/// Reads the words of one level; none of an empty text.
+/// Parses the words of one level; an empty text has no words.
 pub(super) fn read(setting: Setting, text: &str) -> Result<Vec<String>, Fault> {
     let separator = setting.separator();
     let mut words = Vec::new();
     for word in text.split(separator) {
         let word = word.trim();
-        // Any number of spaces stands between arguments; an empty text has no words at all.
+        // Arguments may be separated by any number of spaces.
         if word.is_empty() && (separator == ' ' || text.is_empty()) {
             continue;
         }
@@ -62,8 +62,8 @@ pub(super) fn read(setting: Setting, text: &str) -> Result<Vec<String>, Fault> {
     Ok(words)
 }
 
-/// Checks one word as far as its setting alone decides; what depends on the file system is
-/// checked with the run (`checks::lab`).
+/// Checks one word as far as its setting determines; checks that depend on the file system are made
+/// for the run (`checks::lab`).
 fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
     if word.contains(char::is_control) {
         return Err(Fault::new(format!("`{}` holds a control character", word.escape_debug())));
@@ -96,10 +96,11 @@ fn check_mount_option(word: &str) -> Result<(), Fault> {
     Ok(options::check_nfs_options(&[word.to_owned()])?)
 }
 
-/// Checks `name=value`: the name is of a sysctl that a plan may change, and has a value.
+/// Checks `name=value`: the name must be a sysctl that a plan may change, and the value must not be
+/// empty.
 fn check_sysctl(word: &str) -> Result<(), Fault> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
-    // An empty part, as of `..`, could lead out of /proc/sys.
+    // An empty component, as in `..`, could escape from /proc/sys.
     let is_whole = name.split(['.', '/']).all(|part| !part.is_empty());
     if !is_whole || !is_made_of(name, "._-/") || value.trim().is_empty() {
         return Err(Fault::new(format!("`{word}` sets no sysctl"))

@@ -1,6 +1,7 @@
-//! Settings of hosts that don't go together, with each other or with what a target says.
+//! Checks of settings of hosts that don't go together, or that contradict the target.
 //!
-//! What a kernel can't do is found out where it is tried; what no hosts could do is refused here.
+//! Combinations that no host could set up are refused here; missing features of a kernel only show
+//! up when they are tried.
 
 use model::options::{check_mount_options, check_quotable_path, parse_mkfs_options};
 use model::setting::Setting;
@@ -14,7 +15,7 @@ use crate::syntax::error::{Fault, Place, PlanError};
 use crate::syntax::raw::{RawPlan, RawTarget};
 use crate::syntax::text::either;
 
-/// Refuses what can't be set up for a run.
+/// Refuses a run whose hosts cannot be set up.
 pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let Some(lab) = run.lab.as_deref() else { return Ok(()) };
     check_storage_options(run, lab, written)?;
@@ -33,9 +34,9 @@ pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
     }
 }
 
-/// Settings of hosts that can't be carried out together.
+/// Settings of hosts that cannot be combined.
 struct Problem {
-    /// The settings to change; the first one that was written is named.
+    /// The settings to change; the error is placed at the first one that was written.
     settings: Vec<Setting>,
     what: String,
     hint: String,
@@ -47,7 +48,7 @@ impl Problem {
     }
 }
 
-/// Finds what a system, or a mount of the site's, can't do.
+/// Finds settings that a system, or a mount provided by the site, does not support.
 fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
     if lab.has_server_kind() {
         return None;
@@ -100,14 +101,14 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
     None
 }
 
-/// Finds what the kind of the server can't do.
+/// Finds settings that this kind of server does not support.
 fn server_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
     if !lab.has_server_kind() && lab.is_served() {
         return None;
     }
     let (kind, storage) = (lab.serving.kind, &lab.storage);
     let directory = storage.place();
-    // These have it between quotes in a file of their own.
+    // These servers write the path between quotes in their configuration file.
     if lab.is_served()
         && matches!(kind, ServerKind::Ganesha | ServerKind::Unfs3)
         && !directory.as_os_str().is_empty()
@@ -143,7 +144,7 @@ fn server_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
     None
 }
 
-/// Finds a setting of network interfaces where one of those is not known.
+/// Finds a setting of network interfaces for hosts whose interfaces are not known.
 fn link_problem(lab: &LabSpec) -> Option<Problem> {
     let tuning = &lab.tuning;
     let setting = if tuning.mtu_bytes.is_some() {
@@ -185,7 +186,7 @@ fn check_storage_options(
     Ok(())
 }
 
-/// Devices that an array needs at least.
+/// Minimum number of devices of an array.
 ///
 /// **Source:** md(4).
 const fn devices_min(raid: Raid) -> usize {
@@ -229,7 +230,7 @@ fn storage_problem(lab: &LabSpec) -> Option<Problem> {
     Some(Problem::new(&settings, what, hint))
 }
 
-/// Finds why data can't take the path between client and server.
+/// Finds the reason why data can't take the requested path between client and server.
 fn path_problem(lab: &LabSpec) -> Option<Problem> {
     if !lab.leaves_server() {
         return None;
@@ -239,7 +240,7 @@ fn path_problem(lab: &LabSpec) -> Option<Problem> {
         let what = format!("data_path {path} needs a client besides `{}`", lab.server.name);
         return Some(Problem::new(&[Setting::DataPath], what, "write `client` in the [[target]]"));
     }
-    // An export is for the client that mounts it.
+    // An export names the clients that may mount it, so their addresses must be known.
     let exported = !matches!(lab.serving.kind, ServerKind::Ganesha | ServerKind::Running);
     let seen = if path == DataPath::Network && exported { lab.hosts().count() } else { 1 };
     let lost = lab.hosts().take(seen).find(|host| host.reached_at().is_none())?;
@@ -248,7 +249,7 @@ fn path_problem(lab: &LabSpec) -> Option<Problem> {
     Some(Problem::new(&[Setting::DataPath], what, "write `address` in its [[host]]"))
 }
 
-/// Refuses a way or a role that the system of a target doesn't have.
+/// Refuses an access way or a role that the target's system does not have.
 pub(crate) fn check_systems(raw: &RawPlan) -> Result<(), PlanError> {
     for target in &raw.targets {
         let Some(system) = target.what.lab().and_then(|lab| lab.system.as_ref()) else { continue };
@@ -272,7 +273,7 @@ pub(crate) fn check_systems(raw: &RawPlan) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Refuses what a target names and no run uses: it was meant to be used.
+/// Refuses directories and devices of a target that no run uses; the user expects them to be used.
 pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanError> {
     for target in &raw.targets {
         let Some(lab) = target.what.lab() else { continue };
@@ -287,7 +288,7 @@ pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanErro
                 uses_devices |= lab.has_storage() && lab.storage.is_formatted();
             }
         }
-        // Flags may have left no run of the target.
+        // Flags may have removed all runs of the target.
         if !has_runs {
             continue;
         }

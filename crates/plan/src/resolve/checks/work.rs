@@ -1,7 +1,8 @@
-//! Settings of one kind of work that don't go together.
+//! Checks of settings of one workload that don't go together.
 //!
-//! Each check sees one run, as in `checks`: passes that its workload has not, blocks too few for
-//! the workers, places that nothing can be drawn from, trees and pools of impossible sizes.
+//! Each check looks at one run, as in `checks`: passes that the workload does not have, fewer
+//! blocks than workers, nothing to choose random offsets from, and directory trees and file pools
+//! of impossible sizes.
 
 use model::setting::Setting;
 use model::{OpKind, Pass, RunSpec, Sharing, Workload};
@@ -11,7 +12,7 @@ use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::limits::{self, show_size};
 use crate::syntax::text;
 
-/// Refuses what this kind of work can't be.
+/// Refuses a run that its workload cannot execute.
 pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     check_passes(run, written)?;
     match run.workload {
@@ -32,7 +33,7 @@ fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
             .hint(format!("its passes are {}", text::either(&names)));
         return Err(written.fault(run, &[Setting::Passes], fault));
     }
-    // What was removed can't be worked on; what was never made is made before the clock starts.
+    // Removed files are gone for later passes. Files that no pass creates are prepared in advance.
     for (index, removed) in run.passes.iter().enumerate() {
         let (makes, needs): (Pass, &[Pass]) = match removed {
             Pass::Remove => {
@@ -63,7 +64,7 @@ fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     check_xattr_passes(run, written)
 }
 
-/// Attributes that are read must have been set: by a pass before, on the same files, and on all.
+/// Attributes can only be read if an earlier pass has set them, on the same files and all of them.
 fn check_xattr_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let mut are_set = false;
     for pass in &run.passes {
@@ -91,7 +92,7 @@ fn check_xattr_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanEr
     Ok(())
 }
 
-/// Each worker needs a block of a shared file.
+/// Each worker needs at least one block of a shared file.
 fn check_shared(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     if run.layout.sharing != Sharing::Shared {
         return Ok(());
@@ -123,10 +124,10 @@ fn check_shared(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     Err(written.fault(run, &settings, Fault::new(what).hint(hint)))
 }
 
-/// A random place needs a choice of places.
+/// Random offsets need at least two blocks to choose from.
 fn check_random(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let single = run.file_size_bytes <= u64::from(run.io_size_bytes);
-    // All ops at random places of many such files are at random files.
+    // In this case, all random ops go to random files.
     let random = run.layout.random_percent;
     if random == 0 || !single || (random == 100 && run.files > 1) {
         return Ok(());
@@ -173,9 +174,8 @@ fn check_pool(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     Err(written.fault(run, &settings, Fault::new(what).hint("file sizes are in between")))
 }
 
-/// The file set of an op mix follows from its load.
+/// Checks an op mix, whose file set follows from its load.
 fn check_offered(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    // Empty calls need no files.
     let is_empty = !run.op_mix.shares.is_empty()
         && run.op_mix.shares.iter().all(|(kind, _)| *kind == OpKind::Null);
     if run.load.rate_per_s > 0 || is_empty {

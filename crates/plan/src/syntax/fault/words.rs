@@ -1,7 +1,7 @@
-//! Names of calls and errors that a planned fault may have.
+//! Names of calls and errors for planned faults.
 //!
-//! What number each has in which version is known where the wire is known; a test of the binary
-//! holds every word of these lists against it.
+//! Their numbers in each version are defined by the protocol crates; a test of the binary checks
+//! every word of these lists against them.
 //!
 //! **Source:** RFC 1094, 2.2 and 2.3.1; RFC 1813, 3.3 and 2.6; RFC 7530, 16 and 13; RFC 8881, 18
 //! and 15; RFC 7862, 15 and 11.
