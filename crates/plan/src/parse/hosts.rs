@@ -247,7 +247,7 @@ fn read_clients(
         (None, Some(field)) => (field, placement::read_list(&field, hosts)?),
     };
     if listed.iter().any(|planned| planned.host.name == server.name) {
-        let fault = Fault::new(format!("`{}` is the server, too", server.name));
+        let fault = Fault::new(format!("`{}` is also the server", server.name));
         let hint = "leave it out: a server mounts its own export on data_path loopback";
         return Err(field.error(fault.hint(hint)));
     }
