@@ -205,6 +205,9 @@ mod tests {
         assert!(["think_time", "depth", "small_files", "nfsvers"].iter().all(|n| !all.contains(n)));
         run.backend = BackendKind::Posix;
         assert!(!names(&run).contains(&"queue_depth"));
+        // An external tool is not confined, so the setting must not appear to have an effect.
+        let has_cpus = |workload| Setting::Cpus.applies(&RunSpec::null(workload));
+        assert!(has_cpus(Workload::Stream) && !has_cpus(Workload::Fio));
         let metadata = names(&RunSpec::null(Workload::Metadata));
         assert!(metadata.contains(&"small_files") && !metadata.contains(&"files"));
     }

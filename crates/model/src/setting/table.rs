@@ -201,9 +201,9 @@ settings! {
         .range(1, 1_024, "each worker is a thread").only(WITH_WORKERS).always_shown();
     /// CPUs used by the workers of an agent, and by the embedded server: the last ones that the
     /// agent may use. With 1, client and server take turns on one CPU, so neither waits until the
-    /// other's CPU wakes up, and other programs can use the rest.
+    /// other's CPU wakes up, and other programs can use the rest. Not for external tools.
     Cpus => count("cpus", run!(cpus)).unit("processors")
-        .range(1, 8_192, "kernels support no more CPUs").open("all").only(WITH_WORKERS);
+        .range(1, 8_192, "kernels support no more CPUs").open("all");
     /// Emulated NFS clients over all client hosts, each with its own connections and name; at least
     /// as many as workers, or 0 for one per worker. Only for nfs.
     Clients => count("clients", run!(clients)).family(Family::Nfs).unit("clients")
