@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::work::mark_of;
-use model::{Durability, Op, OpKind, Outcome, RunSpec, Target, Workload};
+use model::{Durability, Op, OpKind, Outcome, RunSpec, Stable, Target, Workload};
 use nfs_client::proto::client::{File as Handle, OpenAccess};
 use nfs_client::proto::nfs3::StableHow;
 use nfs_client::proto::status::Status;
@@ -29,6 +29,7 @@ use workload::{Pattern, Places};
 
 use super::directory::sync_flags;
 use super::mount_options::mount_options;
+use super::nfs::stable_how;
 use crate::backend::files::{Files, Handles};
 use crate::backend::nfs::{Nfs, NfsFiles, PlusListing};
 use crate::backend::posix::Posix;
@@ -189,7 +190,7 @@ impl NamedFiles {
             Directory::Nfs(nfs) => {
                 let made = nfs.mount.create(nfs.directory, name);
                 let file = made.map_err(|error| format!("{name}: {error}"))?;
-                OpenFile::Nfs(file, stable_how(durability))
+                OpenFile::Nfs(file, stable_how(durability, Stable::Unstable))
             }
             Directory::Local(path) => {
                 let flags = OFlags::CREATE | OFlags::TRUNC | sync_flags(durability);
@@ -219,7 +220,7 @@ impl NamedFiles {
                     nfs.mount.lookup(nfs.directory, name)
                 };
                 let file = found.map_err(|error| format!("{name}: {error}"))?;
-                OpenFile::Nfs(file, stable_how(durability))
+                OpenFile::Nfs(file, stable_how(durability, Stable::Unstable))
             }
             Directory::Local(path) => {
                 let opened = self.content.open_local(&path.join(name), sync_flags(durability));
@@ -432,14 +433,6 @@ fn execute(backend: &mut dyn Backend, op: &Op) -> Result<(), String> {
 /// Returns the places of files that are all in the working directory itself.
 fn flat_places() -> Arc<Places> {
     Arc::new(Places::of(&RunSpec::null(Workload::Stream)))
-}
-
-const fn stable_how(durability: Durability) -> StableHow {
-    match durability {
-        Durability::None | Durability::Close | Durability::Sync => StableHow::Unstable,
-        Durability::Dsync => StableHow::DataSync,
-        Durability::Osync => StableHow::FileSync,
-    }
 }
 
 /// Makes the names in a directory safe. Some file systems can't: with kAFS each name is on the

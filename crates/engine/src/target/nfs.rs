@@ -29,6 +29,8 @@ use crate::backend::nfs::PlusListing;
 use crate::limits::{LISTED_SPARE, LISTED_SPARE_UNBOUNDED};
 use filling::make_or_join;
 use walking::ByCall;
+
+pub(super) use opening::stable_how;
 pub(super) use walking::{WalkFailure, empty_leftover, remove_emptied};
 
 /// Permissions of a mark. Setting them again only changes its time.

@@ -106,7 +106,7 @@ impl NfsAccess {
             stride,
             is_written: pass.opens() != Opens::Nothing && pass.writes(),
             grid,
-            stable: stable_how(spec),
+            stable: stable_how(spec.durability, spec.nfs().stable),
             // Files opened by name are transferred in pieces of at most `io_size`.
             rsize: mount.rsize().min(largest_op(spec).max(1)),
             wsize: mount.wsize().min(largest_op(spec).max(1)),
@@ -352,9 +352,9 @@ pub(super) fn session_plan(spec: &RunSpec) -> SessionPlan {
     }
 }
 
-/// Returns how durable WRITEs must be, according to the plan and its durability.
-fn stable_how(spec: &RunSpec) -> StableHow {
-    match (spec.durability, spec.nfs().stable) {
+/// Returns how durable WRITEs must be: as durable as either of the two requires.
+pub(in crate::target) const fn stable_how(durability: Durability, stable: Stable) -> StableHow {
+    match (durability, stable) {
         (Durability::Osync, _) | (_, Stable::FileSync) => StableHow::FileSync,
         (Durability::Dsync, _) | (_, Stable::DataSync) => StableHow::DataSync,
         (_, Stable::Unstable) => StableHow::Unstable,
