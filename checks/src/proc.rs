@@ -118,7 +118,7 @@ pub fn through_shell(line: &str, word: &Path, program: &Command) -> Command {
     command
 }
 
-/// Returns the same command in its own session, where the kernel schedules it separately from
+/// Returns the same command in its own session, which the kernel schedules separately from
 /// everything else its user runs. fio does that by itself, and would otherwise get a larger share
 /// of a busy machine than the programs it is compared with.
 ///

@@ -52,7 +52,7 @@ pub fn command(lab: &Lab, name: &str, work: &str, flags: &[&str]) -> Result<Comm
     Ok(command)
 }
 
-/// Checks the exit code, and returns what was found.
+/// Checks the exit code and returns the findings.
 fn found(command: &mut Command, code: i32) -> Result<Value> {
     let output = proc::capture_output(command)?;
     let stderr = || String::from_utf8_lossy(&output.stderr).into_owned();

@@ -17,7 +17,7 @@ use crate::sources::difference;
 /// Maximum number of other processes to name.
 const NAMED_MAX: usize = 3;
 
-/// Usage of the CPUs that this process may use, or of those that the run is confined to.
+/// CPU time used on the CPUs available to this process, or on those that the run is confined to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessorUse {
     /// Totals of these CPUs.

@@ -54,7 +54,7 @@ fn server(port: u16, time_ns: u64) -> Server {
     Server::start(ServerConfig { port, faults, ..ServerConfig::default() }).unwrap()
 }
 
-/// What is stated about the drift of five trials, each on the server as it is then.
+/// Evidence of `drift` after five trials on a server that changes between them.
 fn drift(times_ns: [u64; 5]) -> Option<String> {
     let mut times_ns = times_ns.into_iter();
     let first = server(0, times_ns.next()?);

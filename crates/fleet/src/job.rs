@@ -32,13 +32,13 @@ pub const MEET: &str = "DFSBENCH_MEET";
 /// The secret that it shares with it.
 pub const TOKEN: &str = "DFSBENCH_TOKEN";
 
-/// The agents that a job is to bring, as the user requests them.
+/// The agents of a job, as requested by the user.
 #[derive(Clone, Debug)]
 pub struct JobRequest {
     pub launcher: Launcher,
-    /// Number of agents; `None` where the scheduler knows it.
+    /// Number of agents; `None` if the scheduler knows it.
     pub agents: Option<u32>,
-    /// Number of agents on each host; `None` where that is left to the launcher.
+    /// Number of agents on each host; `None` leaves it to the launcher.
     pub agents_per_node: Option<u32>,
     /// Address of this host that agents connect to.
     pub listen: Option<String>,
@@ -56,11 +56,11 @@ pub enum Launcher {
     Flux,
     Pbs,
     Lsf,
-    /// Nothing is started here: the agents come by themselves.
+    /// Starts nothing, and waits for agents that were started elsewhere.
     Wait,
 }
 
-/// What schedulers leave for the processes of a job.
+/// Access to what a scheduler provides to the processes of a job.
 #[derive(Clone, Copy)]
 pub struct Scheduler<'a> {
     /// Returns the value of an environment variable.
@@ -229,7 +229,7 @@ impl JobRequest {
     }
 }
 
-/// Makes so many agents, so many of them on each host, that stand for those of a job.
+/// Returns placeholders for the agents of a job, with up to `per_node` of them on each host.
 pub fn unnamed_hosts(agents: u32, per_node: u32) -> Vec<Host> {
     let nodes = agents.div_ceil(per_node.max(1));
     let mut hosts = Vec::new();

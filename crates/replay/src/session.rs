@@ -1,4 +1,4 @@
-//! The replays of a trace on one target: at several speeds, in rounds, each on a new tree.
+//! Replays a trace on one target: at several speeds, in rounds, each on a new tree.
 //!
 //! [`ReplaySession`] builds the tree, replays on this host or on those that share it, and removes
 //! the tree.
@@ -34,9 +34,9 @@ pub struct ReplaySession<'a, 't> {
 /// How often a trace is replayed at each speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounds {
-    /// So many times.
+    /// Number of replays.
     Count(u64),
-    /// Until so much time has passed, in nanoseconds; the last round is finished.
+    /// Time in nanoseconds after which no further round begins.
     Time(u64),
 }
 
@@ -78,7 +78,7 @@ pub enum ReplaySessionError {
 }
 
 impl Rounds {
-    /// Says whether there is a further round.
+    /// Returns true if there is another round.
     const fn has_next(self, made: u64, took_ns: u64) -> bool {
         match self {
             Self::Count(count) => made < count,
@@ -88,7 +88,7 @@ impl Rounds {
 }
 
 impl ReplaySession<'_, '_> {
-    /// Says whether the user wants to stop.
+    /// Returns true if a stop was requested.
     fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }
@@ -125,8 +125,8 @@ impl ReplaySession<'_, '_> {
         })
     }
 
-    /// Replays as often as requested, each round on a new tree; none where there is nothing to
-    /// replay, or the user wants to stop.
+    /// Replays as often as requested, each round on a new tree. Returns `None` if there is nothing
+    /// to replay or a stop was requested.
     fn replay_rounds(&mut self, pace: Pace) -> Result<Option<Outcome>, ReplaySessionError> {
         let mut all: Option<Record> = None;
         let (mut made, mut took_ns) = (0, 0);

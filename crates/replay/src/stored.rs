@@ -1,4 +1,4 @@
-//! Replays as they are stored.
+//! Format of stored replays.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
 
-/// A replay as it is stored: with `--format json`, for `dfsbench compare`.
+/// A stored replay, from `--format json`, for `dfsbench compare`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StoredReplay {
-    /// Says that this is a replay, and in which format.
+    /// Identifies a replay, and the version of this format.
     pub dfsbench_replay: u32,
     /// Name and version of the program that made it.
     pub made_by: String,
@@ -20,7 +20,7 @@ pub struct StoredReplay {
     pub trace: String,
     /// Target as it was named.
     pub target: String,
-    /// Version of NFS that was spoken; `directory` where it is one.
+    /// NFS version used, or `directory`.
     pub version: String,
     /// Files and directories that were made before.
     pub tree_objects: usize,

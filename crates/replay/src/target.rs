@@ -32,7 +32,7 @@ pub enum NamedTargetError {
     Server(#[from] ServerError),
 }
 
-/// A target as it was named, with the server where it is that of this process.
+/// A target as named by the user, with the server if this process runs it.
 pub enum NamedTarget {
     /// An NFS server.
     Server(Box<MountOptions>, Option<Box<Server>>),
@@ -41,10 +41,10 @@ pub enum NamedTarget {
 }
 
 impl NamedTarget {
-    /// Finds a target; starts the server of this process where it is the target.
+    /// Finds a target, and starts the in-memory server if that is the target.
     ///
     /// # Errors
-    /// When the text names nothing that a trace can be replayed on, or the version is none.
+    /// If a trace cannot be replayed on what the text names, or the version is unknown.
     pub fn find(
         text: &str,
         nfsvers: Option<&str>,
@@ -93,7 +93,7 @@ impl NamedTarget {
         Ok(Self::Server(Box::new(options), server.map(Box::new)))
     }
 
-    /// Ends the server of this process, where there is one.
+    /// Stops the in-memory server, if there is one.
     pub fn end(self) {
         if let Self::Server(_, Some(server)) = self {
             server.shutdown();

@@ -262,7 +262,7 @@ pub fn settable_name(arg: &Arg) -> Option<&str> {
     if is_help { None } else { Some(long) }
 }
 
-/// Says whether a flag takes no value: it is there, or it isn't.
+/// Returns true if a flag takes no value: it is there, or it isn't.
 pub fn is_switch(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
 }
@@ -313,7 +313,7 @@ fn check_values(
     Err((what, hint))
 }
 
-/// Says whether an entry sets its flag: `quick = false` sets nothing.
+/// Returns true if an entry sets its flag: `quick = false` sets nothing.
 fn is_set(entry: &Entry, command: &Command) -> bool {
     let is_off = entry.values == ["false"];
     !(is_off && find_flag(command, &entry.flag).is_some_and(is_switch))
@@ -324,7 +324,7 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
         && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Says whether a given flag excludes another one.
+/// Returns true if a given flag excludes another one.
 fn is_excluded(command: &Command, id: &str, given: Option<&ArgMatches>) -> bool {
     let Some(given) = given else { return false };
     for arg in command.get_arguments() {
@@ -353,7 +353,7 @@ fn check_conflicts(command: &Command, found: &BTreeMap<String, &Entry>) -> Resul
     Ok(())
 }
 
-/// Says whether two flags can't be given together: by clap's rules, or as `--udp` and `--no-udp`.
+/// Returns true if two flags exclude each other: by clap's rules, or as `--udp` and `--no-udp`.
 fn exclude_each_other(command: &Command, one: &str, other: &str) -> bool {
     for (id, excluded) in [(one, other), (other, one)] {
         if id.strip_prefix("no_") == Some(excluded) {

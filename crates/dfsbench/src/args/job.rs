@@ -62,7 +62,7 @@ pub enum Launcher {
 }
 
 impl JobArgs {
-    /// Returns what is requested of a job; `None` where none is.
+    /// Returns the request for a job, or `None` if there is none.
     pub fn request(&self) -> Option<JobRequest> {
         Some(JobRequest {
             launcher: self.launcher?.into(),
@@ -76,7 +76,7 @@ impl JobArgs {
 }
 
 impl Launcher {
-    /// Says whether its agents connect by themselves, once; others are started over ssh.
+    /// Returns true if its agents connect by themselves, once; others are started over ssh.
     pub fn brings_agents(self) -> bool {
         !matches!(self, Self::Pbs | Self::Lsf)
     }

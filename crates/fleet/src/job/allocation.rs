@@ -40,10 +40,11 @@ const LSF: [Source; 2] = [
 ];
 
 /// Reads the hosts of the allocation, one for each agent: the first agent of each host, then the
-/// second ones, and so on. `None` where the launcher starts agents by itself.
+/// second ones, and so on. `None` if the launcher starts agents by itself.
 ///
 /// # Errors
-/// When this is no such job, its list can't be used, or has fewer hosts than agents are requested.
+/// If this isn't such a job, its list can't be used, or the list has fewer hosts than requested
+/// agents.
 pub(super) fn read_hosts(
     request: &JobRequest,
     scheduler: &Scheduler<'_>,

@@ -21,11 +21,10 @@ enum Mpi {
     Mpich,
 }
 
-/// Makes the command for so many agents, so many of them on each host, still without their
-/// environment.
+/// Returns the command that starts the requested agents, without their environment.
 ///
 /// # Errors
-/// When its command line can't be read, or names no launcher that is known.
+/// If its command line can't be parsed, or names an unknown launcher.
 pub(super) fn launch_command(
     request: &JobRequest,
     agent: &Path,
