@@ -271,6 +271,10 @@ pub struct ReportArgs {
     /// Write to a file instead of stdout
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// A limit that results must keep: `read.p99 < 20ms`, `write.rate >= 2GB/s`, `errors == 0`. Exit
+    /// code 1 if one is missed, 4 if undecided
+    #[arg(long, value_name = "LIMIT")]
+    pub require: Vec<String>,
     /// Show all rows of a table, with evidence, explanations and conditions
     #[arg(long)]
     pub all: bool,

@@ -3,7 +3,7 @@
 //! | code | meaning |
 //! |---|---|
 //! | 0 | ok |
-//! | 1 | a comparison failed |
+//! | 1 | a comparison failed, or a required limit is missed |
 //! | 2 | usage, plan, or a results file that can't be used |
 //! | 3 | a server, host or output can't be used, or has no room; or a bug outside of trials |
 //! | 4 | measured, but something is invalid, failed or was interrupted |
@@ -17,6 +17,7 @@ use durability::DurabilityError;
 use fleet::job::JobError;
 use model::{Panicked, panicked};
 use plan::PlanError;
+use report::RequirementOutcome;
 use results::{ExportError, StoreError};
 
 use crate::output::{self, StdoutError};
@@ -25,13 +26,24 @@ use crate::output::{self, StdoutError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Ok,
-    /// A comparison found a loss beyond its bound.
+    /// A comparison found a loss beyond its bound, or a required limit is missed.
     Lost,
     /// A result is invalid or incomplete.
     Invalid,
 }
 
 impl End {
+    /// Judges by the requirements on results, and by whether all of them were measured and are
+    /// valid. A missed limit is a certain loss; everything else only leaves something open.
+    pub fn of_requirements(outcome: Option<RequirementOutcome>, is_complete: bool) -> Self {
+        match outcome {
+            Some(RequirementOutcome::Missed) => Self::Lost,
+            Some(RequirementOutcome::Undecided) => Self::Invalid,
+            Some(RequirementOutcome::Met) | None if is_complete => Self::Ok,
+            _ => Self::Invalid,
+        }
+    }
+
     pub const fn code(self) -> u8 {
         match self {
             Self::Ok => 0,

@@ -26,7 +26,9 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         output_file::check(path, Some(&args.results))?;
     }
-    let joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
+    let required = plan::parse_requirements(&args.require, "--require")?;
+    let mut joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
+    joined.require(required.into_iter().map(|limit| limit.value));
     let text = if args.format == Format::Table {
         let extent = if args.all { Extent::Whole } else { Extent::Main };
         let report = ::report::render_joined_screen(&joined, output::screen(extent));
@@ -45,7 +47,8 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
             output_file::write(path, text.as_bytes(), Some(&args.results))?;
         }
     }
-    Ok(End::Ok.into())
+    // A report of what was measured succeeds; only limits can fail.
+    Ok(End::of_requirements(::report::joined_requirement_outcome(&joined), true).into())
 }
 
 /// Writes the plots of a campaign to a directory, which is created if necessary.

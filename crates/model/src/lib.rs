@@ -26,6 +26,7 @@ pub use faults::{server_fault, soak};
 pub use judgments::caveat::{Caveat, CaveatCode, Evidence, Severity, Verdict};
 pub use judgments::conclusion::{Conclusion, Expectation};
 pub use judgments::contender;
+pub use judgments::requirement::{Limit, LimitError, LimitMetric, LimitRelation, Requirement};
 pub use panicked::Panicked;
 pub use question::Question;
 pub use results::campaign::{

@@ -27,6 +27,7 @@ pub use parse::keys::key_elsewhere;
 pub use parse::overrides::Overrides;
 pub use parse::page::reference_page;
 pub use parse::recipe::{RECIPES, built_in_recipe, parse_recipe};
+pub use parse::requirement::parse_requirements;
 pub use parse::section::KeyDoc;
 pub use parse::server::{parse_server_memory, parse_versions};
 pub use parse::target_text::parse_target;

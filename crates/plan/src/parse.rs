@@ -19,6 +19,7 @@ pub(crate) mod plan;
 pub(crate) mod recipe;
 pub(crate) mod reference;
 pub(crate) mod repetition;
+pub(crate) mod requirement;
 pub(crate) mod scale;
 pub(crate) mod section;
 pub(crate) mod server;

@@ -23,8 +23,10 @@ pub(crate) mod target;
 pub(crate) mod thin;
 pub(crate) mod write;
 
+use std::collections::BTreeSet;
+
 use model::contender::{Fairness, contenders, differences};
-use model::{Discard, RunSpec};
+use model::{Discard, Limit, LimitMetric, Pass, Requirement, RunSpec};
 
 use crate::syntax::error::{Fault, Located, Place, PlanError, value_or};
 use crate::syntax::limits;
@@ -58,6 +60,7 @@ fn resolve_all(raw: &RawPlan, around: &Surroundings) -> Result<Plan, PlanError> 
         run.repetition = plan.repetition;
     }
     check_paths(&runs)?;
+    check_requirements(&raw.requirements, &runs)?;
     check_fairness(raw.fair, &runs)?;
     let quiet_ms = value_or(raw.quiet_ms, defaults::quiet_ms(&runs));
     Ok(Plan { quiet_ms, runs, without_effect, thinned, ..plan })
@@ -104,6 +107,43 @@ fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
         let what = format!("until has no effect on {trials} trials: {least} are always made");
         let hint = "trials is then the maximum";
         return Err(Fault::new(what).hint(hint).at(place_of(until.place)));
+    }
+    Ok(())
+}
+
+/// Refuses a requirement on a pass that no run has, or on a metric that its pass doesn't have.
+fn check_requirements(
+    requirements: &[Located<Requirement>],
+    runs: &[RunSpec],
+) -> Result<(), PlanError> {
+    for Located { value: requirement, place } in requirements {
+        // The text was checked when it was parsed.
+        let Ok(limit) = Limit::parse(&requirement.limit) else { continue };
+        let passes =
+            || runs.iter().flat_map(|run| run.passes().iter().map(|pass| (run.workload, *pass)));
+        let covered: Vec<Pass> = passes()
+            .filter(|(workload, pass)| limit.covers(*workload, *pass))
+            .map(|(_, pass)| pass)
+            .collect();
+        let fault = if covered.is_empty() {
+            let names: BTreeSet<String> =
+                passes().map(|(workload, pass)| workload.pass_name(pass)).collect();
+            let names: Vec<String> = names.into_iter().collect();
+            Fault::new(format!("`{}`: no run has the pass `{}`", requirement.limit, limit.pass))
+                .hint(format!("the plan has {}", names.join(", ")))
+        } else if let Some(pass) = covered.iter().find(|pass| !limit.metric.applies_to(**pass)) {
+            let hint = match limit.metric {
+                LimitMetric::ByteRate => {
+                    "give the rate in op/s, or name the pass: `read.rate > 1GB/s`"
+                }
+                LimitMetric::WallTime => "time is for app workloads; use p99 or max",
+                _ => "a command has no ops: limit its time",
+            };
+            Fault::new(format!("`{}` doesn't apply to {pass}", requirement.limit)).hint(hint)
+        } else {
+            continue;
+        };
+        return Err(fault.at(*place));
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ pub(crate) mod host_activity;
 pub(crate) mod host_settings;
 pub(crate) mod next_step;
 pub(crate) mod notes;
+pub(crate) mod requirements;
 pub(crate) mod row_excerpt;
 pub(crate) mod trials;
 
@@ -104,6 +105,7 @@ pub(crate) fn document(sheet: &Sheet<'_>, form: Form, screen: Screen) -> Documen
         push_surroundings(&mut document, sheet, form);
         return document;
     }
+    document.parts.extend(requirements::section(sheet, form).map(DocumentPart::Section));
     document.parts.extend(conclusions::section::section(sheet, form).map(DocumentPart::Section));
     for section in contenders::report_sections(sheet) {
         document.push(section);
@@ -159,7 +161,7 @@ fn page_title(campaign: &Campaign) -> String {
 fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
     let Some(found) = question::answer(sheet) else { return false };
     let mut blocks = Vec::new();
-    for sentence in found.sentences {
+    for sentence in requirements::sentence(sheet).into_iter().chain(found.sentences) {
         blocks.push(Block::Paragraph(sentence));
     }
     // As with the sentences about results, say right here how far to trust the answer.

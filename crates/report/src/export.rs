@@ -4,6 +4,7 @@
 pub(crate) mod csv;
 pub(crate) mod influx;
 pub(crate) mod json;
+pub(crate) mod junit;
 pub(crate) mod legacy_tables;
 pub(crate) mod openmetrics;
 pub(crate) mod prometheus_text;

@@ -24,15 +24,16 @@ pub mod view_pages;
 
 use model::{Campaign, Question};
 
-use crate::campaign::trials;
+use crate::campaign::{requirements, trials};
 use crate::document::Form;
-use crate::export::{csv, influx, json, legacy_tables, openmetrics, sar};
+use crate::export::{csv, influx, json, junit, legacy_tables, openmetrics, sar};
 use crate::question::durability;
 use crate::table::Sheet;
 
 pub use campaign::catalog::{ListedCampaign, Remark, Verdicts, about, about_json, list};
 pub use campaign::host_activity::busy_percent;
 pub use campaign::next_step::NextStep;
+pub use campaign::requirements::RequirementOutcome;
 pub use chart::{Picture, over_time};
 pub use comparison::{
     Bound, CampaignComparison, ComparedFigure, ComparisonRules, ComparisonSide, CurvePair,
@@ -81,7 +82,7 @@ pub enum Format {
 
 impl Format {
     /// Formats of a campaign's report.
-    pub const REPORT: [Self; 12] = [
+    pub const REPORT: [Self; 13] = [
         Self::Table,
         Self::Markdown,
         Self::Csv,
@@ -94,6 +95,7 @@ impl Format {
         Self::Influx,
         Self::Sar,
         Self::Trials,
+        Self::Junit,
     ];
 
     /// Formats of a comparison.
@@ -149,7 +151,7 @@ impl Format {
 
     /// Finds the format with the given name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::REPORT.into_iter().chain([Self::Junit]).find(|format| format.name() == name)
+        Self::REPORT.into_iter().find(|format| format.name() == name)
     }
 
     const fn form(self) -> Form {
@@ -192,7 +194,8 @@ fn render_sheet(sheet: &Sheet<'_>, format: Format) -> String {
         Format::Influx => influx::render(sheet),
         Format::Sar => sar::render(sheet),
         Format::Trials => trials::render(sheet),
-        Format::Table | Format::Junit => campaign::text(sheet, Screen::default()),
+        Format::Junit => junit::render(sheet),
+        Format::Table => campaign::text(sheet, Screen::default()),
         Format::Markdown | Format::Html => {
             campaign::document(sheet, format.form(), Screen::default()).render(format.form())
         }
@@ -207,4 +210,14 @@ pub fn render_screen(campaign: &Campaign, screen: Screen) -> String {
 /// Renders the report of several campaigns for a terminal. The text ends with a newline.
 pub fn render_joined_screen(joined: &JoinedCampaigns, screen: Screen) -> String {
     campaign::text(&Sheet::from_joined(joined), screen)
+}
+
+/// Returns the worst outcome of a campaign's requirements; `None` if it has none.
+pub fn requirement_outcome(campaign: &Campaign) -> Option<RequirementOutcome> {
+    requirements::worst_outcome(&Sheet::from_campaign(campaign))
+}
+
+/// Returns the worst outcome of the requirements of several campaigns; `None` if they have none.
+pub fn joined_requirement_outcome(joined: &JoinedCampaigns) -> Option<RequirementOutcome> {
+    requirements::worst_outcome(&Sheet::from_joined(joined))
 }

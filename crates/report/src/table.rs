@@ -19,10 +19,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use model::units::Size;
-use model::{Campaign, CaveatCode, Conclusion, Pass, Run, Severity};
+use model::{Campaign, CaveatCode, Conclusion, Pass, Requirement, Run, Severity};
 use stats::{Extent, Judged, judge};
 
-use joined_campaigns::{JoinedCampaigns, Property, declared_conclusions};
+use joined_campaigns::{JoinedCampaigns, Property, declared_conclusions, declared_requirements};
 
 pub(crate) use row::Row;
 
@@ -40,6 +40,8 @@ pub(crate) struct Sheet<'a> {
     pub joined: Option<&'a JoinedCampaigns>,
     /// One row for each run and pass.
     pub rows: Vec<Row<'a>>,
+    /// Limits that results must keep, declared in plans or given in addition.
+    pub requirements: Vec<Requirement>,
     /// Caveats of all rows, worst first. A caveat is listed twice if it is only a note in some
     /// rows.
     pub caveats: Vec<CaveatSummary>,
@@ -77,7 +79,10 @@ impl<'a> Sheet<'a> {
     pub(crate) fn from_joined(joined: &'a JoinedCampaigns) -> Self {
         // A single campaign without properties is reported like one that was not joined.
         let is_plain = joined.members().len() == 1 && joined.properties().is_empty();
-        Self::arrange(joined.campaign(), if is_plain { None } else { Some(joined) })
+        let mut sheet =
+            Self::arrange(joined.campaign(), if is_plain { None } else { Some(joined) });
+        sheet.requirements = joined.requirements().to_vec();
+        sheet
     }
 
     fn arrange(campaign: &'a Campaign, joined: Option<&'a JoinedCampaigns>) -> Self {
@@ -96,7 +101,9 @@ impl<'a> Sheet<'a> {
         for (number, mark) in best_and_worst::mark_rows(&rows).into_iter().enumerate() {
             rows[number].mark = mark;
         }
-        let mut sheet = Self { campaign, columns, stated, joined, rows, caveats: Vec::new() };
+        let requirements = declared_requirements(campaign);
+        let caveats = Vec::new();
+        let mut sheet = Self { campaign, columns, stated, joined, rows, requirements, caveats };
         sheet.caveats = sheet.explain_caveats();
         sheet
     }

@@ -110,6 +110,10 @@ pub struct RunArgs {
         default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..=20_000),
         help_heading = "Trials")]
     pub until_broken: Option<u32>,
+    /// A limit that results must keep, in addition to those of the plan: `read.p99 < 20ms`,
+    /// `write.rate >= 2GB/s`, `errors == 0`. Exit code 1 if one is missed, 4 if undecided
+    #[arg(long, value_name = "LIMIT", help_heading = "Output")]
+    require: Vec<String>,
     /// Name of the campaign in lists and tables [default: the plan's]
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     name: Option<String>,
@@ -236,6 +240,7 @@ impl RunArgs {
             order: self.order.clone(),
             interference: self.interference.clone(),
             seed: self.seed.clone(),
+            require: self.require.clone(),
             server_memory: self.server_memory.clone(),
             server_threads: self.server_threads.clone(),
             workload: self.workload.clone(),

@@ -42,7 +42,7 @@ impl Session<'_> {
         } else if self.visibility() == Visibility::Shown {
             output::message(&summary);
         }
-        Ok(if is_complete(campaign) { End::Ok } else { End::Invalid })
+        Ok(End::of_requirements(report::requirement_outcome(campaign), is_complete(campaign)))
     }
 
     /// Returns the path of a campaign's page: next to the results file, or under a separate name if

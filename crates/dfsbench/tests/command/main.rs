@@ -28,6 +28,7 @@ mod printing;
 mod progress;
 mod ramp;
 mod records;
+mod requirements;
 mod results_file;
 mod resuming;
 mod servers;

@@ -284,6 +284,21 @@ const _: () = {
 };
 
 impl Workload {
+    /// Returns the name of one of its passes, such as `stream write`; only the name of the workload
+    /// if it has just one kind of pass.
+    pub fn pass_name(self, pass: Pass) -> String {
+        match pass {
+            Pass::Mix | Pass::OpMix | Pass::App => self.name().to_owned(),
+            _ => format!("{} {}", self.name(), pass.name()),
+        }
+    }
+
+    /// Returns true if `name` is that of the pass, with or without this workload, or of this
+    /// workload.
+    pub fn has_pass_named(self, name: &str, pass: Pass) -> bool {
+        name == pass.name() || name == self.name() || name == self.pass_name(pass)
+    }
+
     /// Returns the workload's properties.
     pub const fn row(self) -> &'static WorkloadRow {
         &ROWS[self as usize]

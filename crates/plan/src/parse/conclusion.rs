@@ -145,17 +145,23 @@ fn read_level(factor: &str, field: &Field<'_>) -> Result<String, PlanError> {
 
 /// Parses the name of a pass, with or without its workload in front.
 fn read_pass(field: &Field<'_>) -> Result<String, PlanError> {
-    let text = field.text("\"read\"")?.value;
-    let name = text.rsplit(' ').next().unwrap_or(text);
-    let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
-    let workloads = model::Workload::NAMES;
-    if names.contains(&name) || workloads.contains(&text) {
-        return Ok(text.to_owned());
-    }
-    Err(field.error(unknown_word("pass", name, &names)))
+    let text = field.text("\"read\"")?;
+    Ok(field.accept(check_pass(text.value))?.value.to_owned())
 }
 
-fn read_conditions(field: &Field<'_>) -> Result<BTreeMap<String, Vec<String>>, PlanError> {
+/// Returns the name if it is that of a pass, with or without its workload, or of a workload.
+pub(crate) fn check_pass(text: &str) -> Result<&str, Fault> {
+    let name = text.rsplit(' ').next().unwrap_or(text);
+    let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
+    if names.contains(&name) || model::Workload::NAMES.contains(&text) {
+        return Ok(text);
+    }
+    Err(unknown_word("pass", name, &names))
+}
+
+pub(crate) fn read_conditions(
+    field: &Field<'_>,
+) -> Result<BTreeMap<String, Vec<String>>, PlanError> {
     let mut conditions = BTreeMap::new();
     for entry in field.entries("such as `where = { workers = 1 }`")? {
         if let Err(fault) = check_factor(entry.key()) {
@@ -183,18 +189,23 @@ pub(crate) fn write(out: &mut String, conclusions: &[Conclusion]) {
         if !one.passes.is_empty() {
             let _ = writeln!(out, "passes = {}", list_of(&one.passes));
         }
-        if !one.only.is_empty() {
-            let mut conditions = Vec::new();
-            for (name, levels) in &one.only {
-                conditions.push(format!("{} = {}", quoted(name), list_of(levels)));
-            }
-            let _ = writeln!(out, "where = {{ {} }}", conditions.join(", "));
-        }
+        write_conditions(out, &one.only);
         if !one.factor.is_empty() || one.expect == Expectation::Ranking {
             let _ = writeln!(out, "expect = {}", quoted(one.expect.name()));
         }
         if !one.why.is_empty() {
             let _ = writeln!(out, "why = {}", quoted(&one.why));
         }
+    }
+}
+
+/// Writes the conditions that runs must meet.
+pub(crate) fn write_conditions(out: &mut String, only: &BTreeMap<String, Vec<String>>) {
+    if !only.is_empty() {
+        let written = |(name, levels): (&String, &Vec<String>)| {
+            format!("{} = {}", quoted(name), list_of(levels))
+        };
+        let conditions: Vec<String> = only.iter().map(written).collect();
+        let _ = writeln!(out, "where = {{ {} }}", conditions.join(", "));
     }
 }

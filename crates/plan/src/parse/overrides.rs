@@ -12,6 +12,7 @@ use model::{BackendKind, Workload};
 use crate::parse::level::{self, in_range, read_integer};
 use crate::parse::plan::check_plan_name;
 use crate::parse::repetition;
+use crate::parse::requirement::parse_requirements;
 use crate::parse::server::read_memory;
 use crate::parse::values::{backend_named, workload_named};
 use crate::syntax::error::{Fault, Located, Place, PlanError};
@@ -45,6 +46,8 @@ pub struct Overrides {
     pub interference: Option<String>,
     /// Value of `--seed`.
     pub seed: Option<String>,
+    /// Values of `--require`: limits in addition to those of the plan.
+    pub require: Vec<String>,
     /// Value of `--server-memory`.
     pub server_memory: Option<String>,
     /// Value of `--server-threads`.
@@ -88,7 +91,12 @@ impl Overrides {
                 *text = None;
             }
         }
-        for (key, words) in [("workload", &mut self.workload), ("backend", &mut self.backend)] {
+        let lists = [
+            ("workload", &mut self.workload),
+            ("backend", &mut self.backend),
+            ("require", &mut self.require),
+        ];
+        for (key, words) in lists {
             if !is_wanted(key) {
                 words.clear();
             }
@@ -142,6 +150,7 @@ impl RawPlan {
             "order" => repetition.order.is_some(),
             "interference" => repetition.interference.is_some(),
             "seed" => self.seed.is_some(),
+            "require" => !self.requirements.is_empty(),
             "server_memory" => self.server.memory_bytes.is_some(),
             "server_threads" => self.server.threads.is_some(),
             "tls_ca" => !self.targets.iter().any(|it| match &it.what {
@@ -183,6 +192,7 @@ impl RawPlan {
         self.apply_workloads(&flags.workload)?;
         self.apply_backends(&flags.backend)?;
         self.apply_tls_ca(flags.tls_ca.as_deref())?;
+        self.requirements.extend(parse_requirements(&flags.require, "--require")?);
         for (&setting, levels) in &flags.settings {
             let place = Place::Flag(setting.flag());
             let mut read = Vec::with_capacity(levels.len());

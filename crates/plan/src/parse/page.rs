@@ -24,7 +24,7 @@ This page is printed from the table by which plans are read.
 ";
 
 /// The sections in the order recommended for writing a plan, with their descriptions.
-const SECTIONS: [(Section, &str); 9] = [
+const SECTIONS: [(Section, &str); 10] = [
     (Section::Plan, "Before any table."),
     (Section::Host, "Once for each host to set up or work on."),
     (
@@ -46,6 +46,11 @@ const SECTIONS: [(Section, &str); 9] = [
         Section::Conclusion,
         "Once for each sentence that the report checks against the data: borne out, contradicted, \
          or undecided; see docs/statistics.md.",
+    ),
+    (
+        Section::Require,
+        "Once for each limit that results must keep; see docs/requirements.md. Also a flag of \
+         `dfsbench run` and `dfsbench report`.",
     ),
 ];
 

@@ -11,6 +11,7 @@ use crate::parse::disturb::read_disturbances;
 use crate::parse::document::{self, Field, PlanText, Table};
 use crate::parse::hosts;
 use crate::parse::repetition::{read_fairness, read_quiet_ms};
+use crate::parse::requirement::read_requirements;
 use crate::parse::section::Section;
 use crate::parse::server::{read_seed, read_server};
 use crate::parse::targets;
@@ -54,6 +55,7 @@ fn read_plan(text: &str, source_name: &str) -> Result<RawPlan, PlanError> {
         targets: targets::read_targets(&root, &hosts)?,
         disturbances: read_disturbances(&root, &hosts)?,
         conclusions: read_conclusions(&root)?,
+        requirements: read_requirements(&root)?,
         labels,
         hosts: hosts.into_iter().map(|planned| planned.host).collect(),
         factors,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use model::target::{OF_DIRECTORIES, OF_NFS, TargetRow};
 
 use crate::parse::section::Section::{
-    Conclusion, Disturb, Faults, Host, Plan, Server, Target, Workload,
+    Conclusion, Disturb, Faults, Host, Plan, Require, Server, Target, Workload,
 };
 use crate::parse::section::{KeyDoc, Section};
 use crate::syntax::fault::{FaultKind, KINDS};
@@ -115,6 +115,8 @@ pub(crate) static KEYS: &[KeyDoc] = &[
     key(Plan, "conclusion", ["tables", ""], "", "none",
         "Claims for the report to check against the data, such as those of a paper being \
          reproduced."),
+    key(Plan, "require", ["tables", ""], "", "none",
+        "Limits that results must keep: the report checks them, and the exit code tells."),
 
     key(Server, "memory", ["size", "bytes"], "1 MiB to 1 TiB", "256MiB",
         "Maximum memory of the in-memory server: three quarters for files, the rest for \
@@ -306,4 +308,10 @@ pub(crate) static KEYS: &[KeyDoc] = &[
          factor: the sentence is a question, and all factors are ranked by explained variance."),
     key(Conclusion, "why", ["text", ""], "1 to 400 characters", "none",
         "Why no comparison can confirm it; only without `factor`."),
+    key(Require, "limit", ["text", ""], "[PASS.]METRIC < VALUE", "required",
+        "A limit on rate, time, p50, p99, p99.9, max or errors of a pass, a workload, or all of \
+         them, with <, <=, >, >= or, for errors, ==. It is met or missed only if the whole 95 % \
+         interval is on one side; otherwise it is undecided."),
+    key(Require, "where", ["table", ""], "factors with a level or a list of them", "all runs",
+        "Only runs with these settings."),
 ];

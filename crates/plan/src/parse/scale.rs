@@ -6,8 +6,10 @@
 //! Ops larger than a scaled file are dropped, and so are most runs of a large matrix once it is
 //! known ([`Scale::runs_kept`]); otherwise a hundredth of the bytes would take as long.
 
+use std::collections::BTreeMap;
+
 use model::setting::{Setting, Value};
-use model::{Conclusion, Workload};
+use model::{Conclusion, Limit, Workload};
 
 use crate::parse::level;
 use crate::syntax::error::{Fault, Located};
@@ -65,15 +67,18 @@ impl RawPlan {
             }
         }
         of_all.change(&mut self.factors);
-        // Conclusions must refer to the levels that the plan has after scaling.
+        // Conclusions and requirements must refer to the levels that the plan has after scaling.
+        let scaling_of = |passes: &[String]| {
+            let is_of = |kind: &Workload| passes.iter().any(|pass| pass.starts_with(kind.name()));
+            of_each.iter().rfind(|(kind, _)| is_of(kind)).map_or(of_all, |(_, scaling)| *scaling)
+        };
         for conclusion in &mut self.conclusions {
-            let mut of_workload = of_all;
-            for (kind, scaling) in &of_each {
-                if conclusion.passes.iter().any(|pass| pass.starts_with(kind.name())) {
-                    of_workload = *scaling;
-                }
-            }
-            of_workload.change_conclusion(conclusion);
+            scaling_of(&conclusion.passes).change_conclusion(conclusion);
+        }
+        for requirement in &mut self.requirements {
+            let requirement = &mut requirement.value;
+            let pass = Limit::parse(&requirement.limit).map(|limit| limit.pass).ok();
+            scaling_of(pass.as_slice()).change_conditions(&mut requirement.only);
         }
     }
 
@@ -154,6 +159,10 @@ impl Scaling {
         for level in [from, to] {
             self.change_level(factor, level);
         }
+        self.change_conditions(only);
+    }
+
+    fn change_conditions(self, only: &mut BTreeMap<String, Vec<String>>) {
         for (name, levels) in only {
             for level in levels {
                 self.change_level(name, level);

@@ -5,7 +5,9 @@
 
 use std::borrow::Cow;
 
-use Section::{Conclusion, Disturb, Faults, Host, Plan, Server, Settings, Target, Workload};
+use Section::{
+    Conclusion, Disturb, Faults, Host, Plan, Require, Server, Settings, Target, Workload,
+};
 use model::setting::Setting;
 
 /// The section of a plan that contains a key.
@@ -29,6 +31,8 @@ pub enum Section {
     Disturb,
     /// In a `[[conclusion]]`.
     Conclusion,
+    /// In a `[[require]]`.
+    Require,
 }
 
 impl Section {
@@ -44,6 +48,7 @@ impl Section {
             Workload => "[[workload]]",
             Disturb => "[[disturb]]",
             Conclusion => "[[conclusion]]",
+            Require => "[[require]]",
         }
     }
 

@@ -74,6 +74,7 @@ pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {
         large_ops: raw.large_ops.clone(),
         disturbances: raw.disturbances.iter().map(|one| one.value.clone()).collect(),
         conclusions: raw.conclusions.clone(),
+        requirements: raw.requirements.iter().map(|one| one.value.clone()).collect(),
         labels: raw.labels.clone(),
         // Filled in together with the runs.
         quiet_ms: 0,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use model::contender::Fairness;
 use model::soak::Disturbance;
-use model::{Conclusion, InterferenceRule, Order, Repetition, RunSpec, Target};
+use model::{Conclusion, InterferenceRule, Order, Repetition, Requirement, RunSpec, Target};
 
 use crate::resolve::server::ServerPlan;
 use crate::syntax::error::PlanError;
@@ -50,6 +50,8 @@ pub struct Plan {
     pub disturbances: Vec<Disturbance>,
     /// The conclusions that the report tests.
     pub conclusions: Vec<Conclusion>,
+    /// The limits that results must keep.
+    pub requirements: Vec<Requirement>,
     /// Labels of the local host, if the plan names no host.
     pub labels: BTreeMap<String, String>,
 }

@@ -18,6 +18,7 @@ use crate::parse::address::write_url;
 use crate::parse::conclusion;
 use crate::parse::disturb;
 use crate::parse::level;
+use crate::parse::requirement;
 use crate::parse::work;
 use crate::resolve::defaults;
 use crate::resolve::matrix::product;
@@ -62,6 +63,7 @@ impl Plan {
         }
         disturb::write(&mut out, &self.disturbances);
         conclusion::write(&mut out, &self.conclusions);
+        requirement::write(&mut out, &self.requirements);
         out
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use model::contender::Fairness;
 use model::soak::Disturbance;
-use model::{BackendKind, Command, Conclusion, Host, NfsVersion, OpMix, Workload};
+use model::{BackendKind, Command, Conclusion, Host, NfsVersion, OpMix, Requirement, Workload};
 
 use crate::syntax::error::{Located, Place};
 use crate::syntax::fault::PlannedFault;
@@ -47,6 +47,8 @@ pub struct RawPlan {
     pub disturbances: Vec<Located<Disturbance>>,
     /// The conclusions that the report tests.
     pub conclusions: Vec<Conclusion>,
+    /// The limits that results must keep.
+    pub requirements: Vec<Located<Requirement>>,
     /// The factor of `--scale`, set once the plan's sizes, times and counts are scaled.
     pub scale: Option<Scale>,
     /// Sizes of ops, in bytes, that were dropped because they exceed the scaled files.
@@ -209,6 +211,7 @@ impl RawPlan {
             workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),
             disturbances: Vec::new(),
             conclusions: Vec::new(),
+            requirements: Vec::new(),
             fair: None,
             quiet_ms: None,
             scale: None,

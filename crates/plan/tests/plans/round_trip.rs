@@ -480,3 +480,18 @@ fn round_trips_conclusions() {
     assert_eq!((second.factor.as_str(), second.why.as_str()), ("", "no figure says so"));
     reads_back(&plan);
 }
+
+#[test]
+fn round_trips_requirements() {
+    let plan = plan(
+        "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n\
+         [[workload]]\nkind = \"stream\"\nworkers = [1, 4]\n\
+         [[require]]\nlimit = \"stream read.p99.9 <= 20ms\"\nwhere = { workers = 4 }\n\
+         [[require]]\nlimit = \"errors == 0\"\n",
+    )
+    .unwrap();
+    let limits: Vec<&str> = plan.requirements.iter().map(|one| one.limit.as_str()).collect();
+    assert_eq!(limits, ["stream read.p99.9 <= 20ms", "errors == 0"]);
+    assert_eq!(plan.requirements[0].only["workers"], ["4"]);
+    reads_back(&plan);
+}

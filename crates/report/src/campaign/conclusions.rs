@@ -10,6 +10,8 @@
 mod comparison;
 pub(crate) mod section;
 
+use std::collections::BTreeMap;
+
 use model::{Conclusion, Expectation, Pass};
 
 use crate::factor_effects::PassFactors;
@@ -105,7 +107,7 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
     }
     let mut chosen: Vec<&Row<'_>> = Vec::new();
     for row in &sheet.rows {
-        if is_about(conclusion, row) && has_conditions(sheet, row, conclusion) {
+        if is_about(conclusion, row) && has_conditions(sheet, row, &conclusion.only) {
             chosen.push(row);
         }
     }
@@ -141,15 +143,18 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
 
 /// Returns true if a conclusion covers the pass of a row.
 fn is_about(conclusion: &Conclusion, row: &Row<'_>) -> bool {
-    let (name, whole) = (row.judged.pass.name(), row.pass_name());
-    let workload = row.run.spec.workload.name();
-    let mut passes = conclusion.passes.iter();
+    let workload = row.run.spec.workload;
     conclusion.passes.is_empty()
-        || passes.any(|pass| pass == name || *pass == whole || pass == workload)
+        || conclusion.passes.iter().any(|name| workload.has_pass_named(name, row.judged.pass))
 }
 
-fn has_conditions(sheet: &Sheet<'_>, row: &Row<'_>, conclusion: &Conclusion) -> bool {
-    conclusion.only.iter().all(|(name, levels)| {
+/// Returns true if a row has one of the levels of each setting.
+pub(crate) fn has_conditions(
+    sheet: &Sheet<'_>,
+    row: &Row<'_>,
+    only: &BTreeMap<String, Vec<String>>,
+) -> bool {
+    only.iter().all(|(name, levels)| {
         let value = sheet.value(row, name);
         levels.iter().any(|level| is_level(name, &value, level))
     })

@@ -1,10 +1,7 @@
-//! Comparison as JUnit XML: each measure is a test case, so CI servers show which one failed.
+//! Comparison as JUnit XML: each measure is a test case, so build servers show which one failed.
 //!
 //! A measure beyond its bound is a failure, and one that could not be checked is an error, so a
 //! suite is green exactly if the program exits with 0. Without bounds nothing can fail.
-//!
-//! **Source:** the schema of Apache Maven Surefire, `surefire-test-report-3.0.xsd`, which Jenkins,
-//! GitLab and GitHub's actions read; Extensible Markup Language 1.0, 2.2 and 2.4 (characters).
 
 use std::fmt::Write as _;
 
@@ -12,72 +9,13 @@ use super::curves::Check;
 use super::{
     CampaignComparison, ComparedFigure, ComparisonRules, CurvePair, LeftOut, Measure, RowPair,
 };
-
-/// Outcome of a test case, with the text that CI servers show.
-enum End {
-    Passed,
-    Failed(String),
-    /// Undecided.
-    Broken(String),
-    Skipped(String),
-}
-
-struct Case {
-    class: String,
-    name: &'static str,
-    end: End,
-    /// Text with the numbers.
-    out: String,
-}
+use crate::export::junit::{self, Case, End};
 
 /// Renders the document.
 pub(super) fn render(compared: &CampaignComparison) -> String {
-    let cases = test_cases(compared);
-    let (mut failures, mut errors, mut skipped) = (0, 0, 0);
-    for case in &cases {
-        match case.end {
-            End::Passed => {}
-            End::Failed(_) => failures += 1,
-            End::Broken(_) => errors += 1,
-            End::Skipped(_) => skipped += 1,
-        }
-    }
-    let counts = format!(
-        "tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\" \
-         time=\"0\"",
-        cases.len()
-    );
     let [before, after] = &compared.sides;
-    let suite = escape_xml(&format!("{before} against {after}"));
-    let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
-    // Writing to a string cannot fail.
-    let _ = writeln!(out, "<testsuites name=\"dfsbench compare\" {counts}>");
-    let _ = writeln!(out, "  <testsuite name=\"{suite}\" {counts}>");
-    for case in &cases {
-        write_case(&mut out, case);
-    }
-    out + "  </testsuite>\n</testsuites>\n"
-}
-
-fn write_case(out: &mut String, case: &Case) {
-    let class = escape_xml(&case.class);
-    let _ = writeln!(out, "    <testcase classname=\"{class}\" name=\"{}\" time=\"0\">", case.name);
-    let _ = match &case.end {
-        End::Passed => Ok(()),
-        End::Failed(why) => {
-            let why = escape_xml(why);
-            writeln!(out, "      <failure type=\"regression\" message=\"{why}\">{why}</failure>")
-        }
-        End::Broken(why) => {
-            let why = escape_xml(why);
-            writeln!(out, "      <error type=\"undecided\" message=\"{why}\">{why}</error>")
-        }
-        End::Skipped(why) => writeln!(out, "      <skipped message=\"{}\"/>", escape_xml(why)),
-    };
-    if !case.out.is_empty() {
-        let _ = writeln!(out, "      <system-out>{}</system-out>", escape_xml(&case.out));
-    }
-    out.push_str("    </testcase>\n");
+    let suite = format!("{before} against {after}");
+    junit::write("dfsbench compare", &suite, "regression", &test_cases(compared))
 }
 
 fn test_cases(compared: &CampaignComparison) -> Vec<Case> {
@@ -94,7 +32,7 @@ fn test_cases(compared: &CampaignComparison) -> Vec<Case> {
         for measure in compared.missing_measures(pair) {
             cases.push(Case {
                 class: pair.name.clone(),
-                name: measure.name(),
+                name: measure.name().to_owned(),
                 end: End::Broken(format!("{} was not timed on both sides", measure.name())),
                 out: String::new(),
             });
@@ -114,7 +52,7 @@ fn curve_case(curve: &CurvePair, check: Check) -> Case {
     } else {
         End::Passed
     };
-    Case { class: curve.name.clone(), name: check.name, end, out: curve.sentence() }
+    Case { class: curve.name.clone(), name: check.name.to_owned(), end, out: curve.sentence() }
 }
 
 fn figure_case(pair: &RowPair, figure: &ComparedFigure) -> Case {
@@ -145,7 +83,7 @@ fn figure_case(pair: &RowPair, figure: &ComparedFigure) -> Case {
         }
         let _ = write!(out, "; caveats: {}", codes.join(", "));
     }
-    Case { class: pair.name.clone(), name: figure.measure.name(), end, out }
+    Case { class: pair.name.clone(), name: figure.measure.name().to_owned(), end, out }
 }
 
 /// Test case of a row that was not compared. If there are bounds, it is an error, because nothing
@@ -154,22 +92,5 @@ fn left_out_case(row: &LeftOut, rules: &ComparisonRules) -> Case {
     let why = format!("not compared: {}", row.why);
     let end =
         if row.matters && !rules.bounds.is_empty() { End::Broken(why) } else { End::Skipped(why) };
-    Case { class: row.name.clone(), name: Measure::Rate.name(), end, out: String::new() }
-}
-
-/// Escapes markup, and replaces characters that XML does not allow.
-fn escape_xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => out.push(' '),
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ => out.push(c),
-        }
-    }
-    out
+    Case { class: row.name.clone(), name: Measure::Rate.name().to_owned(), end, out: String::new() }
 }

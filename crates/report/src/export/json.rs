@@ -22,6 +22,7 @@ use self::shares::HostsPart;
 use self::trials::TrialPart;
 use crate::campaign::cache_sizes::SweepPart;
 use crate::campaign::conclusions::section::ConclusionPart;
+use crate::campaign::requirements::RequirementPart;
 use crate::question::{self, QuestionAnswer};
 use crate::table::columns::{COLUMNS, IDENTITY, Value};
 use crate::table::joined_campaigns::JoinedCampaigns;
@@ -56,6 +57,9 @@ struct Export<'a> {
     /// The sentences that the plan declares, judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conclusions: Vec<ConclusionPart>,
+    /// The limits that results must keep, checked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    requirements: Vec<RequirementPart>,
     /// How rates depend on the file size, if runs differ in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     size_sweeps: Vec<SweepPart>,
@@ -281,6 +285,7 @@ impl<'a> Export<'a> {
             campaign: Header::from_campaign(campaign),
             campaigns: sheet.joined.map_or_else(Vec::new, MemberPart::all),
             conclusions: ConclusionPart::all(sheet),
+            requirements: RequirementPart::all(sheet),
             size_sweeps: SweepPart::all(sheet),
             found: question::answer(sheet).map(|found| FoundPart::new(found, &campaign.question)),
             figures: sheet.rows.iter().map(Figure::from_row).collect(),

@@ -9,7 +9,7 @@ mod properties;
 
 use std::collections::HashMap;
 
-use model::{Campaign, CampaignState, Conclusion, Fact, Question};
+use model::{Campaign, CampaignState, Conclusion, Fact, Question, Requirement};
 use serde::Deserialize;
 
 use super::title;
@@ -57,6 +57,7 @@ pub struct JoinedCampaigns {
     properties: Vec<Property>,
     hidden: Vec<Property>,
     conclusions: Vec<Conclusion>,
+    requirements: Vec<Requirement>,
 }
 
 /// Requested property that cannot be a factor.
@@ -85,6 +86,7 @@ impl JoinedCampaigns {
         let chosen = properties::choose(&sources, by)?;
         let mut members = Vec::new();
         let mut conclusions: Vec<Conclusion> = Vec::new();
+        let mut requirements: Vec<Requirement> = Vec::new();
         for source in &sources {
             let Campaign { id, name, runs, .. } = &source.campaign;
             members.push(JoinedMember {
@@ -99,6 +101,11 @@ impl JoinedCampaigns {
                     conclusions.push(conclusion);
                 }
             }
+            for requirement in declared_requirements(&source.campaign) {
+                if !requirements.contains(&requirement) {
+                    requirements.push(requirement);
+                }
+            }
         }
         let campaign = join_campaigns(sources, &members);
         Ok(Self {
@@ -107,6 +114,7 @@ impl JoinedCampaigns {
             properties: chosen.factors,
             hidden: chosen.others,
             conclusions,
+            requirements,
         })
     }
 
@@ -149,6 +157,16 @@ impl JoinedCampaigns {
     /// All properties that differ.
     pub(crate) fn all_properties(&self) -> impl Iterator<Item = &Property> {
         self.properties.iter().chain(&self.hidden)
+    }
+
+    /// Adds limits that results must keep.
+    pub fn require(&mut self, requirements: impl IntoIterator<Item = Requirement>) {
+        self.requirements.extend(requirements);
+    }
+
+    /// Limits declared in the campaigns' plans or added.
+    pub(crate) fn requirements(&self) -> &[Requirement] {
+        &self.requirements
     }
 
     /// Conclusions declared in the campaigns' plans.
@@ -248,22 +266,34 @@ fn join_facts(sources: &[CampaignSource]) -> Vec<Fact> {
     joined
 }
 
-/// Part of a plan that contains the conclusions.
-#[derive(Deserialize)]
+/// Parts of a plan that only the report uses.
+#[derive(Default, Deserialize)]
 struct PlanText {
     #[serde(default)]
     conclusion: Vec<Conclusion>,
+    #[serde(default)]
+    require: Vec<Requirement>,
+}
+
+impl PlanText {
+    /// Parses a campaign's plan if it contains one of these tables: plans with many runs are long.
+    /// Results files may contain anything, so a plan that cannot be parsed declares nothing.
+    fn parse(campaign: &Campaign, title: &str) -> Self {
+        let text = &campaign.plan_toml;
+        if text.contains(title) {
+            toml::from_str(text).unwrap_or_default()
+        } else {
+            Self::default()
+        }
+    }
 }
 
 /// Reads the conclusions declared in a campaign's plan.
 pub(crate) fn declared_conclusions(campaign: &Campaign) -> Vec<Conclusion> {
-    // Plans with many runs are long, and few declare conclusions.
-    if !campaign.plan_toml.contains("[[conclusion]]") {
-        return Vec::new();
-    }
-    match toml::from_str::<PlanText>(&campaign.plan_toml) {
-        Ok(plan) => plan.conclusion,
-        // Results files may contain anything, so a plan that cannot be parsed has no conclusions.
-        Err(_) => Vec::new(),
-    }
+    PlanText::parse(campaign, "[[conclusion]]").conclusion
+}
+
+/// Reads the requirements declared in a campaign's plan.
+pub(crate) fn declared_requirements(campaign: &Campaign) -> Vec<Requirement> {
+    PlanText::parse(campaign, "[[require]]").require
 }

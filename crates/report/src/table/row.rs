@@ -32,10 +32,7 @@ impl Row<'_> {
     /// Workload and pass, such as `stream write`; only the workload if it has just one kind of
     /// pass.
     pub(crate) fn pass_name(&self) -> String {
-        if matches!(self.judged.pass, Pass::Mix | Pass::OpMix | Pass::App) {
-            return self.run.spec.workload.name().to_owned();
-        }
-        format!("{} {}", self.run.spec.workload.name(), self.judged.pass.name())
+        self.run.spec.workload.pass_name(self.judged.pass)
     }
 
     /// Name shared by rows that are compared and ranked with each other.
