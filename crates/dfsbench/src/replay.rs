@@ -157,7 +157,7 @@ fn store(
     StoredReplay {
         dfsbench_replay: StoredReplay::FORMAT,
         made_by: format!("dfsbench {}", env!("CARGO_PKG_VERSION")),
-        made_unix_ms: Some(calendar::now_unix_ms()),
+        made_unix_ms: calendar::now_unix_ms(),
         trace: args.trace.display().to_string(),
         target: args.target.clone(),
         version: match target {
