@@ -44,18 +44,32 @@ pub enum StoreError {
          (hint: name another file)", .0.display()
     )]
     Foreign(PathBuf),
-    /// A newer dfsbench wrote the file.
+    /// The file has a schema version that this dfsbench cannot read.
     #[error(
         "`{}` has schema version {found}, and this dfsbench knows version {known} \
-         (hint: use the dfsbench that wrote it, or a newer one)", path.display()
+         (hint: use the dfsbench that wrote it{})",
+        path.display(), if found > known { ", or a newer one" } else { "" }
     )]
-    Newer {
+    OtherVersion {
         /// The results file.
         path: PathBuf,
         /// Its schema version.
         found: i64,
         /// The newest supported schema version.
         known: i64,
+    },
+    /// The file has a known schema version, but another schema.
+    #[error(
+        "`{}` has schema version {version}, but not the tables of this dfsbench: {missing} \
+         (hint: use the dfsbench that wrote it)", path.display()
+    )]
+    OtherSchema {
+        /// The results file.
+        path: PathBuf,
+        /// Its schema version.
+        version: i64,
+        /// What the file lacks.
+        missing: String,
     },
     /// Another process holds a lock on the file.
     #[error(

@@ -74,21 +74,13 @@ pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
     })
 }
 
-/// Describes the first of our tables that is missing, or is not an ordinary table: a view, a
-/// virtual table, or a table with a computed column.
+/// Describes the first of our tables that is not an ordinary table: a view, a virtual table, or a
+/// table with a computed column.
 pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let ours: Vec<&Made> =
-        all_made().iter().filter(|made| made.sql.starts_with("CREATE TABLE")).collect();
-    let all_found = made(connection)?;
-    for table in &ours {
-        if !all_found.iter().any(|found| found.name.eq_ignore_ascii_case(&table.name)) {
-            return Ok(Some(format!("the table `{}` is missing", table.name)));
-        }
-    }
-    for found in all_found {
+    for found in made(connection)? {
         // Names in SQLite are case-insensitive.
-        let is_ours = |table: &&&Made| table.name.eq_ignore_ascii_case(&found.name);
-        let Some(table) = ours.iter().find(is_ours) else { continue };
+        let is_ours = |table: &&Made| table.name.eq_ignore_ascii_case(&found.name);
+        let Some(table) = our_tables().find(is_ours) else { continue };
         let name = &table.name;
         if found.is_view {
             return Ok(Some(format!("`{name}` is a view in place of a table")));
@@ -103,6 +95,29 @@ pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Opti
         }
     }
     Ok(None)
+}
+
+/// Describes the first of our tables that is missing, or that lacks one of our columns.
+pub(crate) fn find_missing(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let all_found = made(connection)?;
+    for Made { name, .. } in our_tables() {
+        if !all_found.iter().any(|found| found.name.eq_ignore_ascii_case(name)) {
+            return Ok(Some(format!("the table `{name}` is missing")));
+        }
+    }
+    for table in &Tree::known().tables {
+        let found = read_columns(connection, &table.name)?;
+        for Column { name, .. } in &table.columns {
+            if !found.iter().any(|column| column.name.eq_ignore_ascii_case(name)) {
+                return Ok(Some(format!("the table `{}` has no column `{name}`", table.name)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn our_tables() -> impl Iterator<Item = &'static Made> {
+    all_made().iter().filter(|made| made.sql.starts_with("CREATE TABLE"))
 }
 
 /// Returns the objects created by this program's schema.
