@@ -40,7 +40,7 @@ pub use compare::{Adjust, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
 pub use contenders::ContendersArgs;
 pub use curve::CurveArgs;
 pub use durability::DurabilityArgs;
-pub use job::{JobArgs, Launcher};
+pub use job::JobArgs;
 pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
 pub use ladder::LadderArgs;
 pub use layout::{command, command_with_words, config_file, parse};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use controller::search::curve_plan::{self, CurveDefaults, mix_of, plan_with_loads, spread_loads};
 use controller::search::{LoadsUnderBound, closed_loop, find_loads_under_bound};
+use fleet::job::Launcher;
 use model::question::{CurveRequest, LoadMaximum, Question, ResponseBound};
 use model::setting::Setting;
 use model::units::parse_time_ns;
@@ -17,7 +18,7 @@ use plan::{Overrides, Plan, RawPlan, Surroundings, TargetArg, User};
 use results::Store;
 use stats::Rate;
 
-use crate::args::{CurveArgs, Launcher};
+use crate::args::CurveArgs;
 use crate::campaign::{self, Session};
 use crate::embedded;
 use crate::exit::{End, Failure};
