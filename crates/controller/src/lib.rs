@@ -7,6 +7,8 @@
 //! the plan's order. Runs that contradict the protocols are stored but never tried. A failed run
 //! becomes a row in the results and doesn't end the campaign.
 
+#![warn(unreachable_pub)]
+
 mod agent_group;
 mod applied_steps;
 mod campaign;

@@ -12,7 +12,7 @@ use crate::hosts::Hosts;
 
 /// Minimum share of the bytes served that must have been read from disk. Below it, memory served
 /// some.
-pub const DISK_SHARE_MIN: f64 = 0.9;
+const DISK_SHARE_MIN: f64 = 0.9;
 
 /// Starts collecting on servers that run no workers.
 ///
@@ -91,7 +91,7 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
 ///
 /// The counters cover all connections of the server, so only ops that took exactly one timeout
 /// longer count.
-pub fn about_lost_answers(result: &PassResult, server: &Telemetry) -> Option<Caveat> {
+fn about_lost_answers(result: &PassResult, server: &Telemetry) -> Option<Caveat> {
     let sent = server.risen("tcp.segments_sent");
     let again = server.risen("tcp.segments_retransmitted");
     let lost = again.saturating_sub(server.risen("tcp.segments_arrived_twice"));

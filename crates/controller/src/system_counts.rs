@@ -22,7 +22,7 @@ use crate::hosts::Hosts;
 const SENT_SHARE_MIN: f64 = 0.9;
 
 /// Counts by name, summed over all servers.
-pub type Counts = BTreeMap<String, u64>;
+pub(crate) type Counts = BTreeMap<String, u64>;
 
 /// Reads the counters of a run's system. Empty if its recipe has none.
 ///
@@ -57,7 +57,7 @@ pub(crate) fn read(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<Counts, Strin
 }
 
 /// Compares the increase of the counters during a pass with what was recorded.
-pub fn compare(spec: &RunSpec, before: &Counts, after: &Counts, result: &mut PassResult) {
+pub(crate) fn compare(spec: &RunSpec, before: &Counts, after: &Counts, result: &mut PassResult) {
     let system = spec.lab.as_ref().and_then(|lab| lab.system.as_ref());
     let Some(system) = system.map(|system| system.recipe.name.as_str()) else { return };
     let risen = |name: &str| {

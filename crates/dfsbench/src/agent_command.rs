@@ -47,7 +47,7 @@ fn remove_pushed() {
 ///
 /// # Errors
 /// If the system refuses something that every agent needs.
-pub fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
     let leave = signals::leave_flag()?;
     embedded::raise_descriptor_limit();
     let stop = Arc::new(AtomicBool::new(false));

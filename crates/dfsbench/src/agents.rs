@@ -30,7 +30,7 @@ use crate::{input_file, own_program, user_dirs};
 static REACHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Returns the names of the hosts whose agents are still running.
-pub fn reached_hosts() -> Vec<String> {
+pub(crate) fn reached_hosts() -> Vec<String> {
     lock_always(&REACHED).clone()
 }
 
@@ -43,12 +43,12 @@ fn note_reached(host: &str) {
 }
 
 /// Records that no host has an agent any more.
-pub fn note_left() {
+pub(crate) fn note_left() {
     lock_always(&REACHED).clear();
 }
 
 /// Access to the variables and files that job schedulers leave for this process.
-pub const SCHEDULER: Scheduler<'static> = Scheduler {
+pub(crate) const SCHEDULER: Scheduler<'static> = Scheduler {
     variable: &|name| std::env::var(name).ok(),
     read_file: &input_file::read_host_list,
 };
@@ -57,7 +57,7 @@ pub const SCHEDULER: Scheduler<'static> = Scheduler {
 ///
 /// # Errors
 /// If the request is invalid or not all agents connect.
-pub fn gather_job(request: &JobRequest, stop: &Arc<AtomicBool>) -> Result<Job, Failure> {
+pub(crate) fn gather_job(request: &JobRequest, stop: &Arc<AtomicBool>) -> Result<Job, Failure> {
     let program = match std::env::var_os("DFSBENCH_AGENT_BINARY") {
         Some(named) => named.into(),
         None => own_program::installed()?,
@@ -66,7 +66,7 @@ pub fn gather_job(request: &JobRequest, stop: &Arc<AtomicBool>) -> Result<Job, F
 }
 
 /// Starts agents, here or on other hosts.
-pub struct Agents {
+pub(crate) struct Agents {
     stop: Arc<AtomicBool>,
     /// Created when the first host is reached over ssh.
     launcher: Option<Arc<Launcher>>,
@@ -77,11 +77,11 @@ pub struct Agents {
 
 impl Agents {
     /// Creates an empty set of agents. `stop` is the stop flag, which is passed on to them.
-    pub fn new(stop: Arc<AtomicBool>, visibility: Visibility) -> Self {
+    pub(crate) fn new(stop: Arc<AtomicBool>, visibility: Visibility) -> Self {
         Self { stop, launcher: None, copies: Copies::new(visibility), job: None }
     }
 
-    pub fn with_job(self, job: Option<Job>) -> Self {
+    pub(crate) fn with_job(self, job: Option<Job>) -> Self {
         Self { job, ..self }
     }
 
@@ -89,7 +89,7 @@ impl Agents {
     ///
     /// Returns an agent for each host, or a sentence that explains why the host can't be reached or
     /// can't run this program.
-    pub fn launch(&mut self, hosts: &[&Host]) -> Vec<Launched> {
+    pub(crate) fn launch(&mut self, hosts: &[&Host]) -> Vec<Launched> {
         // Keyed by the index of the host, because agents don't start in the order of `hosts`.
         let mut launched: BTreeMap<usize, Result<Remote, Gone>> = BTreeMap::new();
         let mut missing = Vec::new();
@@ -129,13 +129,13 @@ impl Agents {
     ///
     /// # Errors
     /// If the host can't be reached or can't run this program; the message is a full sentence.
-    pub fn launch_one(&mut self, host: &Host) -> Launched {
+    pub(crate) fn launch_one(&mut self, host: &Host) -> Launched {
         self.launch(&[host]).swap_remove(0)
     }
 
     /// Starts this program on other hosts in parallel, with arguments that make it speak a
     /// different protocol from that of agents.
-    pub fn launch_as<In, Out>(
+    pub(crate) fn launch_as<In, Out>(
         &mut self,
         hosts: &[Host],
         words: &str,
@@ -173,7 +173,7 @@ impl Agents {
     ///
     /// # Errors
     /// If the host can't be reached or can't run this program; the message is a full sentence.
-    pub fn program_on(&mut self, host: &Host) -> Result<HostProgram, Gone> {
+    pub(crate) fn program_on(&mut self, host: &Host) -> Result<HostProgram, Gone> {
         if host.ssh.is_none() {
             return Ok(HostProgram::Here);
         }
@@ -198,7 +198,7 @@ impl Agents {
 }
 
 /// This program on a host.
-pub enum HostProgram {
+pub(crate) enum HostProgram {
     /// Runs on this host. Its file may be replaced by an upgrade in the meantime.
     Here,
     /// Runs on another host.
@@ -216,7 +216,7 @@ impl HostProgram {
     ///
     /// # Errors
     /// If the file of this program can't be found.
-    pub fn command(&self, word: &str) -> std::io::Result<Command> {
+    pub(crate) fn command(&self, word: &str) -> std::io::Result<Command> {
         match self {
             Self::Here => {
                 let mut command = Command::new(own_program::find()?);
@@ -229,7 +229,7 @@ impl HostProgram {
         }
     }
 
-    pub const fn is_remote(&self) -> bool {
+    pub(crate) const fn is_remote(&self) -> bool {
         matches!(self, Self::There { .. })
     }
 }

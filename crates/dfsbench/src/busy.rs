@@ -17,7 +17,7 @@ const COUNTED_NS_MIN: u64 = 200_000_000;
 
 /// CPU time up to some moment.
 #[derive(Clone, Copy)]
-pub struct ProcessorTimes {
+pub(crate) struct ProcessorTimes {
     host: HostTime,
     /// CPU time of this process.
     own_ns: u64,
@@ -25,12 +25,12 @@ pub struct ProcessorTimes {
 
 impl ProcessorTimes {
     /// Reads the current counters; `None` if the kernel doesn't provide them.
-    pub fn read() -> Option<Self> {
+    pub(crate) fn read() -> Option<Self> {
         Some(Self { host: HostTime::read()?, own_ns: process_cpu_ns() })
     }
 
     /// Describes the work of other processes between two moments, if there was enough to matter.
-    pub fn describe_others(self, after: Self) -> Option<String> {
+    pub(crate) fn describe_others(self, after: Self) -> Option<String> {
         let all_ns = after.host.all_ns.saturating_sub(self.host.all_ns);
         if all_ns < COUNTED_NS_MIN {
             return None;

@@ -24,16 +24,16 @@ use crate::exit::{End, Failure};
 use crate::progress::Progress;
 use crate::{contenders, dry_run, output, plan_source};
 
-pub use measure::{command_line, header};
-pub use observer::without_progress;
-pub use reporting::write_page;
-pub use session::{Session, check_outputs, page_path};
+pub(crate) use measure::{command_line, header};
+pub(crate) use observer::without_progress;
+pub(crate) use reporting::write_page;
+pub(crate) use session::{Session, check_outputs, page_path};
 
 /// Runs the campaign that the arguments describe.
 ///
 /// # Errors
 /// If it can't be started. Results measured before a later error are in the results file.
-pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
     let mut around = plan_source::surroundings_of_job(&args.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
@@ -56,7 +56,11 @@ impl Session<'_> {
     ///
     /// # Errors
     /// Same as [`run`].
-    pub fn run_plan(mut self, mut plan: Plan, question: &Question) -> Result<ExitCode, Failure> {
+    pub(crate) fn run_plan(
+        mut self,
+        mut plan: Plan,
+        question: &Question,
+    ) -> Result<ExitCode, Failure> {
         let progress = Progress::new(&plan, self.visibility());
         let mut observer = self.observe(progress, controller::steps(&plan).len())?;
         let measured = self.measure_plan(&mut plan, question, &mut observer);
@@ -67,7 +71,7 @@ impl Session<'_> {
 }
 
 /// Warns about settings that have no effect on any run.
-pub fn warn_of_idle_settings(plan: &Plan) {
+pub(crate) fn warn_of_idle_settings(plan: &Plan) {
     for idle in &plan.without_effect {
         output::message(&format!("warning: {idle}"));
     }

@@ -3,7 +3,7 @@
 //! The `trace` crate does the work. This command opens the files, stops on Ctrl-C with a trace of
 //! everything read so far, and reports how complete the trace is.
 
-pub mod gaps;
+pub(crate) mod gaps;
 mod interface;
 
 use std::io::Read;
@@ -31,7 +31,7 @@ const PACKETS_PER_CHECK: u64 = 1024;
 ///
 /// # Errors
 /// If a capture can't be read or contains no NFS, or if the trace can't be written.
-pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
     let path = match args.output.to_str() {
         Some(STDIN) => Path::new("/dev/stdout"),
         _ => &args.output,

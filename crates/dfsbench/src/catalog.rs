@@ -20,7 +20,7 @@ use crate::{calendar, joined, output, trace_export};
 ///
 /// # Errors
 /// If the file can't be read.
-pub fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let mut campaigns = Vec::new();
     for line in store.list()? {
@@ -54,7 +54,7 @@ fn is_wanted(line: &CampaignLine, args: &ListArgs) -> bool {
 ///
 /// # Errors
 /// If the file can't be read or doesn't contain the campaign.
-pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let id = joined::campaign_id(&store, args.campaign)?;
     let campaign = store.outline(id)?;
@@ -80,7 +80,7 @@ pub fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// If there is no such campaign or the file can't be written.
-pub fn note(args: &NoteArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn note(args: &NoteArgs) -> Result<ExitCode, Failure> {
     let note = Note { written_unix_ms: calendar::now_unix_ms(), text: args.text.clone() };
     open_to_change(&args.results)?.add_note(args.campaign, &note)?;
     Ok(End::Ok.into())
@@ -90,7 +90,7 @@ pub fn note(args: &NoteArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// Same as [`note`]; also if a word is not a valid tag.
-pub fn tag(args: &TagArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn tag(args: &TagArgs) -> Result<ExitCode, Failure> {
     open_to_change(&args.results)?.set_tags(args.campaign, &args.tags, &args.remove)?;
     Ok(End::Ok.into())
 }
@@ -99,7 +99,7 @@ pub fn tag(args: &TagArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// If the ID is not given twice, there is no such campaign, or the file can't be written.
-pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
     let id = args.campaign;
     let line = Store::open_existing(&args.results)?.line(id)?;
     let what = format!("campaign {id} ({}), {}", line.name, count_runs(&line));
@@ -131,7 +131,7 @@ pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
 /// # Errors
 /// If the other file can't be read or contains something that this release doesn't know, or if this
 /// file can't be written.
-pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     Store::open_existing(&args.from)?;
     let mut store = Store::open_or_create(&args.results)?;
     let mut text = String::new();
@@ -158,7 +158,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// If the file can't be read, doesn't contain the campaign, or the directory can't be created.
-pub fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let exported = if let Some(trace) = &args.trace {
         trace_export::export(trace, &args.directory, args.format.into())?
     } else {

@@ -24,7 +24,7 @@ use crate::{output, output_file, plan_source, signals, temporary, user_dirs};
 ///
 /// # Errors
 /// If the plan can't be read, a host can't be reached, or something can't be restored.
-pub fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = signals::stop_flag()?;
     let records_dir = user_dirs::records_dir();
     let results_files = leftovers::results_files(&args.results, &records_dir);

@@ -35,7 +35,7 @@ const USUAL_TIMES: [Measure; 2] = [Measure::ResponseP50, Measure::ResponseP99];
 ///
 /// # Errors
 /// If a campaign can't be found, a selection is empty, or nothing is left to compare.
-pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     if let (before, Some(after)) = (&args.before, &args.after)
         && replay::is_document(before)
         && replay::is_document(after)
@@ -152,7 +152,7 @@ fn curve_hint(campaigns: [&Campaign; 2]) -> Option<String> {
 ///
 /// # Errors
 /// If the campaign can't be found or nothing in it varies.
-pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
     let joined = joined::load(&args.campaigns, &args.by.by, &args.results)?;
     let effects = FactorEffects::from_joined(&joined);
     if !effects.found_any() {

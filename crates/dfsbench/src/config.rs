@@ -17,7 +17,7 @@ use crate::output::Printable;
 ///
 /// # Errors
 /// If the configuration is invalid or there is no such command.
-pub fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
     let mut command = args::command();
     let file = args::config_file();
     let defaults = Defaults::read(&mut command, &file)?;

@@ -22,7 +22,7 @@ use crate::{joined, memory_guard, output, output_file};
 ///
 /// # Errors
 /// If there is no such campaign or no such contender.
-pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         output_file::check(path, Some(&args.results))?;
     }
@@ -52,7 +52,7 @@ pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Builds the error for a contender that a campaign doesn't have.
-pub fn unknown_contender(flag: &str, name: &str, known: &[String]) -> Failure {
+pub(crate) fn unknown_contender(flag: &str, name: &str, known: &[String]) -> Failure {
     let known = known.join("`, `");
     Failure::Usage(format!("{flag}: there is no contender `{name}` (hint: there are `{known}`)"))
 }
@@ -62,7 +62,7 @@ pub fn unknown_contender(flag: &str, name: &str, known: &[String]) -> Failure {
 ///
 /// The result is a table with a column per contender. If that is too wide for a terminal with this
 /// many columns, each value is followed by its contenders instead.
-pub fn describe_differences(plan: &Plan, columns: usize) -> String {
+pub(crate) fn describe_differences(plan: &Plan, columns: usize) -> String {
     if !compares_systems(&plan.runs) {
         return String::new();
     }
@@ -119,7 +119,7 @@ fn group_by_value<'a>(contenders: &'a [String], values: &'a [String]) -> Vec<Sam
 
 /// Describes in one line how the contenders of a plan differ besides the system; `None` if they
 /// don't.
-pub fn note_differences(plan: &Plan) -> Option<String> {
+pub(crate) fn note_differences(plan: &Plan) -> Option<String> {
     if !compares_systems(&plan.runs) {
         return None;
     }

@@ -16,7 +16,7 @@ use crate::progress::Visibility;
 const SHOWN_EVERY: Duration = Duration::from_secs(2);
 
 /// The copies to several hosts.
-pub struct Copies {
+pub(crate) struct Copies {
     totals: Arc<Mutex<Totals>>,
     visibility: Visibility,
 }
@@ -34,12 +34,12 @@ struct Totals {
 }
 
 impl Copies {
-    pub fn new(visibility: Visibility) -> Self {
+    pub(crate) fn new(visibility: Visibility) -> Self {
         Self { totals: Arc::default(), visibility }
     }
 
     /// Returns an observer for the steps of all copies.
-    pub fn observer(&self) -> CopyObserver {
+    pub(crate) fn observer(&self) -> CopyObserver {
         let (totals, visibility) = (Arc::clone(&self.totals), self.visibility);
         Arc::new(move |event| {
             let line = lock_always(&totals).note(event, Instant::now());
@@ -52,7 +52,7 @@ impl Copies {
     }
 
     /// Prints a summary of the copies made since the last call.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         let totals = std::mem::take(&mut *lock_always(&self.totals));
         if let Some(line) = totals.summary(Instant::now())
             && self.visibility == Visibility::Shown

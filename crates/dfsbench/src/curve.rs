@@ -33,7 +33,7 @@ const LEAST: u64 = 50;
 ///
 /// # Errors
 /// Same as [`campaign::run`]; also if a load can't be offered to the target.
-pub fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let bound = bound_of(args)?;
     let launcher = args.run.job.launcher;
     if launcher.is_some_and(Launcher::brings_agents) && args.max_load.is_none() {

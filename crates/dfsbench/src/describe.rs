@@ -25,7 +25,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// If it can't be read or is not a complete trace.
-pub fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
     let name = args.trace.display();
     output_file::check_with_inputs(args.output.as_deref(), [&args.trace])?;
     let source = input_file::open_stream(&args.trace, "trace")?;

@@ -30,7 +30,7 @@ const PASSES_WIDTH_MAX: usize = 40;
 ///
 /// # Errors
 /// If the rates can't be parsed, or if a probe is requested for a command that doesn't support it.
-pub fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
+pub(crate) fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
     if args.estimate.probe {
         return Err(Failure::Usage(
             "--probe: only `dfsbench run` probes its targets (hint: --assume-rates)".to_owned(),
@@ -72,7 +72,7 @@ fn count_steps(plan: &Plan) -> u64 {
 }
 
 /// Describes what a plan would do, based on the results of a probe.
-pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
+pub(crate) fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
     let mut basis = probed.basis.clone();
     let assumed = probed.paces.iter().filter(|pace| pace.is_none()).count();
     if assumed > 0 {
@@ -90,13 +90,13 @@ pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
 ///
 /// # Errors
 /// If one is invalid.
-pub fn assumed_rates(args: &RunArgs) -> Result<Rates, Failure> {
+pub(crate) fn assumed_rates(args: &RunArgs) -> Result<Rates, Failure> {
     let Some(text) = &args.estimate.assume_rates else { return Ok(Rates::default()) };
     Rates::parse(text).map_err(|why| Failure::Usage(format!("--assume-rates: {why}")))
 }
 
 /// Lists the op sizes that a scaled plan leaves out, if any.
-pub fn describe_large_ops(plan: &Plan) -> Option<String> {
+pub(crate) fn describe_large_ops(plan: &Plan) -> Option<String> {
     if plan.large_ops.is_empty() {
         return None;
     }
@@ -108,7 +108,7 @@ pub fn describe_large_ops(plan: &Plan) -> Option<String> {
 }
 
 /// Describes which runs a scaled plan leaves out, if any.
-pub fn describe_thinned(plan: &Plan) -> Option<String> {
+pub(crate) fn describe_thinned(plan: &Plan) -> Option<String> {
     if plan.thinned == 0 {
         return None;
     }

@@ -34,7 +34,7 @@ use crate::{
 ///
 /// # Errors
 /// If it can't be measured as requested.
-pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let mut request = DurabilityRequest::new(read_plan(args)?, &args.options())?;
     request.plan.check_destroy(&args.allow_destroy)?;
     let mut keeper = find_keeper(args, &request)?;
@@ -104,7 +104,7 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// If stdin contains no job.
-pub fn run_client() -> Result<ExitCode, Failure> {
+pub(crate) fn run_client() -> Result<ExitCode, Failure> {
     durability::run_client()?;
     Ok(End::Ok.into())
 }

@@ -22,7 +22,7 @@ use crate::exit::Failure;
 use crate::{output, server_config, temporary};
 
 /// A running server, plus one without faults if a plan needs both.
-pub struct Embedded {
+pub(crate) struct Embedded {
     usual: Running,
     faultless: Option<Running>,
 }
@@ -38,7 +38,7 @@ struct Running {
 ///
 /// # Errors
 /// If one can't be started.
-pub fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
+pub(crate) fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
     let settings: Vec<NfsSettings> = plan.on_server().map(RunSpec::nfs).collect();
     let without_faults: Vec<NfsSettings> = plan.on_faultless().map(RunSpec::nfs).collect();
     let clean = ServerPlan { faults: Vec::new(), ..plan.server.clone() };
@@ -98,7 +98,7 @@ fn certificate_error(error: &io::Error) -> Failure {
 
 impl Embedded {
     /// Sets the servers' ports and certificates in the runs of a plan.
-    pub fn set_addresses(&self, plan: &mut Plan) {
+    pub(crate) fn set_addresses(&self, plan: &mut Plan) {
         let faultless = self.faultless.as_ref().unwrap_or(&self.usual);
         plan.set_embedded(self.usual.port(), self.usual.certificate());
         plan.set_faultless(faultless.port(), faultless.certificate());
@@ -106,7 +106,7 @@ impl Embedded {
 
     /// Warns about connections that a server closed because this process, which holds both ends of
     /// each one, ran out of file descriptors, and about everything refused for lack of memory.
-    pub fn warn_of_refused(&self) {
+    pub(crate) fn warn_of_refused(&self) {
         let (mut refused, mut out_of_memory, mut put_off) = (0, 0, 0);
         for running in [Some(&self.usual), self.faultless.as_ref()].into_iter().flatten() {
             let counters = running.server.counters();
@@ -132,7 +132,7 @@ impl Embedded {
     }
 
     /// Combines the servers into the single one that an agent uses.
-    pub fn as_local_server(&self) -> LocalServer {
+    pub(crate) fn as_local_server(&self) -> LocalServer {
         let mut servers = vec![Arc::clone(&self.usual.server)];
         if let Some(faultless) = &self.faultless {
             servers.push(Arc::clone(&faultless.server));
@@ -203,7 +203,7 @@ fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
 }
 
 /// Raises the soft limit of open files to the hard limit. If that fails, opening files reports it.
-pub fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

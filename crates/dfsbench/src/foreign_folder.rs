@@ -17,7 +17,7 @@ use crate::output;
 static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Warns about the folder of a file that is about to be written.
-pub fn warn_beside(file: &Path) {
+pub(crate) fn warn_beside(file: &Path) {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => warn(folder),
         _ => warn(Path::new(".")),
@@ -25,7 +25,7 @@ pub fn warn_beside(file: &Path) {
 }
 
 /// Warns about local directories that runs work in.
-pub fn warn_of_targets(runs: &[RunSpec]) {
+pub(crate) fn warn_of_targets(runs: &[RunSpec]) {
     for run in runs {
         if run.placement.hosts.is_empty() && run.lab.is_none() {
             run.target.paths().iter().for_each(|path| warn(path));
@@ -34,7 +34,7 @@ pub fn warn_of_targets(runs: &[RunSpec]) {
 }
 
 /// Warns about a folder that files are about to be created in.
-pub fn warn(folder: &Path) {
+pub(crate) fn warn(folder: &Path) {
     let user = rustix::process::geteuid();
     if !user.is_root() {
         return;

@@ -16,7 +16,7 @@ use crate::output_file::kind_name;
 use crate::presets::Preset;
 
 /// Name that stands for stdin.
-pub const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 
 /// Directories in which the system exposes the open files of this process.
 const DESCRIPTORS: [&str; 4] =
@@ -29,13 +29,13 @@ const PLAN_BYTES_MAX: u64 = 16 << 20;
 const MIX_BYTES_MAX: u64 = 1 << 20;
 
 /// Returns true if a path refers to a pipe that is already open, like `<(...)`.
-pub fn is_pipe(path: &Path) -> bool {
+pub(crate) fn is_pipe(path: &Path) -> bool {
     is_descriptor(path)
         && std::fs::metadata(path).is_ok_and(|found| file_kind(&found) == FileType::Fifo)
 }
 
 /// Returns true if no other process can read a path, and this one can only read it once.
-pub fn is_read_once(path: &Path) -> bool {
+pub(crate) fn is_read_once(path: &Path) -> bool {
     path.as_os_str() == STDIN || is_descriptor(path)
 }
 
@@ -43,7 +43,7 @@ pub fn is_read_once(path: &Path) -> bool {
 ///
 /// # Errors
 /// If it is not a file or pipe, can't be read, is not text, or is too large.
-pub fn read_plan(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read_plan(path: &Path) -> Result<String, Failure> {
     if let Some(preset) = path.to_str().and_then(Preset::named) {
         return Ok(preset.text.to_owned());
     }
@@ -59,7 +59,7 @@ pub fn read_plan(path: &Path) -> Result<String, Failure> {
 ///
 /// # Errors
 /// Same as [`read_plan`]; the message is a sentence without the path.
-pub fn read_mix(path: &str) -> Result<String, String> {
+pub(crate) fn read_mix(path: &str) -> Result<String, String> {
     read_file(Path::new(path), MIX_BYTES_MAX)
 }
 
@@ -67,7 +67,7 @@ pub fn read_mix(path: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// Same as [`read_plan`]; the message is a sentence without the path.
-pub fn read_recipe(path: &Path) -> Result<String, String> {
+pub(crate) fn read_recipe(path: &Path) -> Result<String, String> {
     read_file(path, PLAN_BYTES_MAX)
 }
 
@@ -75,7 +75,7 @@ pub fn read_recipe(path: &Path) -> Result<String, String> {
 ///
 /// # Errors
 /// Same as [`read_plan`]; the message is a sentence without the path.
-pub fn read_host_list(path: &Path) -> Result<String, String> {
+pub(crate) fn read_host_list(path: &Path) -> Result<String, String> {
     read_file(path, PLAN_BYTES_MAX)
 }
 
@@ -87,7 +87,7 @@ fn read_file(path: &Path, bytes_max: u64) -> Result<String, String> {
 ///
 /// # Errors
 /// If it is not a file or pipe, or can't be opened.
-pub fn open_stream(path: &Path, sort: &str) -> Result<Box<dyn Read>, Failure> {
+pub(crate) fn open_stream(path: &Path, sort: &str) -> Result<Box<dyn Read>, Failure> {
     if path.as_os_str() == STDIN {
         return Ok(Box::new(io::stdin().lock()));
     }
@@ -101,7 +101,7 @@ pub fn open_stream(path: &Path, sort: &str) -> Result<Box<dyn Read>, Failure> {
 ///
 /// # Errors
 /// If it is neither or can't be opened; the message is a sentence without the path.
-pub fn open_input(path: &Path) -> Result<File, String> {
+pub(crate) fn open_input(path: &Path) -> Result<File, String> {
     let mut options = OpenOptions::new();
     options.read(true);
     if !is_descriptor(path) {

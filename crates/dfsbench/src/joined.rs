@@ -15,7 +15,11 @@ use crate::memory_guard;
 ///
 /// # Errors
 /// If one can't be found or is named twice, or if `by` lists a property that doesn't differ.
-pub fn load(named: &[String], by: &[String], results: &Path) -> Result<JoinedCampaigns, Failure> {
+pub(crate) fn load(
+    named: &[String],
+    by: &[String],
+    results: &Path,
+) -> Result<JoinedCampaigns, Failure> {
     let mut sources = Vec::with_capacity(named.len());
     let mut known: Vec<(String, &String)> = Vec::new();
     for name in named {
@@ -39,7 +43,7 @@ pub fn load(named: &[String], by: &[String], results: &Path) -> Result<JoinedCam
 ///
 /// # Errors
 /// If the file can't be read or contains no campaign.
-pub fn find_campaign(named: &str, results: &Path) -> Result<(Store, i64), Failure> {
+pub(crate) fn find_campaign(named: &str, results: &Path) -> Result<(Store, i64), Failure> {
     let (file, id) = match (named, named.parse::<i64>()) {
         ("last", _) => (results.to_owned(), None),
         (_, Ok(id)) => (results.to_owned(), Some(id)),
@@ -57,7 +61,7 @@ pub fn find_campaign(named: &str, results: &Path) -> Result<(Store, i64), Failur
 ///
 /// # Errors
 /// If there is no campaign at all.
-pub fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
+pub(crate) fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
     if let Some(id) = named {
         return Ok(id);
     }

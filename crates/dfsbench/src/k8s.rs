@@ -30,7 +30,7 @@ const NAME_CHARACTERS_MAX: usize = 40;
 ///
 /// # Errors
 /// If the plan is invalid or a name is not allowed in Kubernetes.
-pub fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     let agents = args.agents;
     if !(1..=AGENTS_MAX).contains(&agents) {
         return Err(Failure::Usage(format!(

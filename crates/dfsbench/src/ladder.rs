@@ -18,7 +18,7 @@ use crate::{dry_run, output, plan_source};
 ///
 /// # Errors
 /// If no ladder can be built, or same as [`campaign::run`].
-pub fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     let mut own_server = None;
     if let Some(text) = &args.own_server {
         own_server = Some(read_own(text)?);

@@ -4,6 +4,7 @@
 //! This is the only crate that prints, exits the process, or accesses the environment and the
 //! calendar. Data goes to stdout, progress and messages go to stderr; exit codes are defined in
 //! `exit.rs`.
+#![warn(unreachable_pub)]
 #![allow(
     clippy::disallowed_methods,
     reason = "the binary owns the calendar, the environment and the exit"

@@ -51,7 +51,7 @@ const FILES: [(&str, &str); 4] = [
 ///
 /// # Errors
 /// If stdout can't be written.
-pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
+pub(crate) fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     let mut command = args::command_with_words(shell);
     clap_complete::generate(shell, &mut command, PROGRAM, &mut text);
@@ -63,7 +63,7 @@ pub fn completions(shell: Shell) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// If they can't be written.
-pub fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
+pub(crate) fn man(directory: Option<&Path>) -> Result<ExitCode, Failure> {
     let mut root = args::command();
     // Gives each command the name of its page, such as `dfsbench-run`.
     root = root.disable_help_subcommand(true);

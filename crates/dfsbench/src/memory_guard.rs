@@ -21,7 +21,7 @@ const GIB: f64 = (1_u64 << 30) as f64;
 ///
 /// # Errors
 /// If there is no such campaign, the file can't be read, or there is not enough memory.
-pub fn load(store: &Store, id: i64) -> Result<Campaign, Failure> {
+pub(crate) fn load(store: &Store, id: i64) -> Result<Campaign, Failure> {
     check_fits(store, &[id])?;
     Ok(store.load(id)?)
 }
@@ -31,7 +31,7 @@ pub fn load(store: &Store, id: i64) -> Result<Campaign, Failure> {
 ///
 /// # Errors
 /// If they don't fit or the file can't be read.
-pub fn check_fits(store: &Store, ids: &[i64]) -> Result<(), Failure> {
+pub(crate) fn check_fits(store: &Store, ids: &[i64]) -> Result<(), Failure> {
     check_memory(store, ids, available_memory())
 }
 

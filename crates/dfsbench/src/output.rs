@@ -26,25 +26,25 @@ pub struct StdoutError(pub io::Error);
 ///
 /// Servers, agents, traces and results files can all contribute to what is printed, so all text
 /// goes through this type, whatever its origin.
-pub struct Printable<'a>(Cow<'a, str>);
+pub(crate) struct Printable<'a>(Cow<'a, str>);
 
 impl<'a> Printable<'a> {
     /// Makes text for people printable.
-    pub fn text(text: &'a str) -> Self {
+    pub(crate) fn text(text: &'a str) -> Self {
         Self(printable::to_printable(text))
     }
 
     /// Makes JSON printable without changing its value.
-    pub fn json(json: &'a str) -> Self {
+    pub(crate) fn json(json: &'a str) -> Self {
         Self(printable::to_printable_json(json))
     }
 
     /// Makes a rendered report printable.
-    pub fn report(text: &'a str, format: Format) -> Self {
+    pub(crate) fn report(text: &'a str, format: Format) -> Self {
         if format == Format::Json { Self::json(text) } else { Self::text(text) }
     }
 
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 }
@@ -53,7 +53,7 @@ impl<'a> Printable<'a> {
 ///
 /// # Errors
 /// If stdout can't be written.
-pub fn text(text: &str) -> Result<(), StdoutError> {
+pub(crate) fn text(text: &str) -> Result<(), StdoutError> {
     print(&Printable::text(text))
 }
 
@@ -61,7 +61,7 @@ pub fn text(text: &str) -> Result<(), StdoutError> {
 ///
 /// # Errors
 /// If stdout can't be written.
-pub fn print(text: &Printable<'_>) -> Result<(), StdoutError> {
+pub(crate) fn print(text: &Printable<'_>) -> Result<(), StdoutError> {
     raw(text.as_bytes())
 }
 
@@ -69,7 +69,7 @@ pub fn print(text: &Printable<'_>) -> Result<(), StdoutError> {
 ///
 /// # Errors
 /// If stdout can't be written.
-pub fn raw(bytes: &[u8]) -> Result<(), StdoutError> {
+pub(crate) fn raw(bytes: &[u8]) -> Result<(), StdoutError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes) {
         Ok(()) => stdout.flush().map_err(StdoutError),
@@ -81,7 +81,7 @@ pub fn raw(bytes: &[u8]) -> Result<(), StdoutError> {
 const COLUMNS_USUAL: usize = 100;
 
 /// Returns the screen to render a report for, as wide as `COLUMNS` or else the terminal.
-pub fn screen(extent: report::Extent) -> report::Screen {
+pub(crate) fn screen(extent: report::Extent) -> report::Screen {
     report::Screen::new(columns().unwrap_or(COLUMNS_USUAL), extent)
 }
 
@@ -101,7 +101,7 @@ fn columns() -> Option<usize> {
 ///
 /// # Errors
 /// If stdout can't be written.
-pub fn painted(text: &str) -> Result<(), StdoutError> {
+pub(crate) fn painted(text: &str) -> Result<(), StdoutError> {
     let mut stdout = anstream::stdout().lock();
     match stdout.write_all(report::paint(&printable::to_printable(text)).as_bytes()) {
         Ok(()) => stdout.flush().map_err(StdoutError),
@@ -111,7 +111,7 @@ pub fn painted(text: &str) -> Result<(), StdoutError> {
 
 /// Locks state that is consistent after every statement, so that a poisoned lock doesn't matter:
 /// messages and cleanup must still work after a panic.
-pub fn lock_always<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock_always<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,
         Err(poisoned) => poisoned.into_inner(),
@@ -126,12 +126,12 @@ fn lock_held_output() -> MutexGuard<'static, Option<Vec<String>>> {
 }
 
 /// Starts holding back messages.
-pub fn hold() {
+pub(crate) fn hold() {
     lock_held_output().get_or_insert_default();
 }
 
 /// Writes the messages that were held back, and stops holding them back.
-pub fn release() {
+pub(crate) fn release() {
     // Release the lock before the first `message`, which takes it again: in the head of the `for`
     // loop the guard would live as long as the loop.
     let lines = lock_held_output().take();
@@ -141,10 +141,10 @@ pub fn release() {
 }
 
 /// Runs a function that writes, while nothing is drawn.
-pub type WriteBeside = dyn Fn(&dyn Fn()) + Send;
+pub(crate) type WriteBeside = dyn Fn(&dyn Fn()) + Send;
 
 /// A progress bar drawn on stderr, which messages must not run into.
-pub struct DrawnBar {
+pub(crate) struct DrawnBar {
     /// Hides the bar while a function writes.
     pub suspend: Box<WriteBeside>,
     /// Removes the bar for good.
@@ -155,12 +155,12 @@ pub struct DrawnBar {
 static BAR: Mutex<Option<DrawnBar>> = Mutex::new(None);
 
 /// Sets the bar that is drawn from now on, if any.
-pub fn set_bar(bar: Option<DrawnBar>) {
+pub(crate) fn set_bar(bar: Option<DrawnBar>) {
     *lock_always(&BAR) = bar;
 }
 
 /// Removes the bar, for a process that exits without unwinding.
-pub fn clear_bar() {
+pub(crate) fn clear_bar() {
     if let Some(bar) = lock_always(&BAR).take() {
         (bar.clear)();
     }
@@ -168,7 +168,7 @@ pub fn clear_bar() {
 
 /// Writes a line to stderr, above the bar if one is drawn, wrapped between words on a terminal. A
 /// closed stderr is not an error.
-pub fn message(line: &str) {
+pub(crate) fn message(line: &str) {
     if let Some(lines) = lock_held_output().as_mut() {
         lines.push(line.to_owned());
         return;
@@ -182,14 +182,14 @@ pub fn message(line: &str) {
 }
 
 /// Wraps the lines of a message that are wider than the terminal on stderr.
-pub fn fit_terminal(text: &str) -> String {
+pub(crate) fn fit_terminal(text: &str) -> String {
     let Some(columns) = message_columns() else { return text.to_owned() };
     let lines = text.split('\n').flat_map(|line| wrap_line(line, columns));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the width of the terminal on stderr; `None` if stderr is not a terminal.
-pub fn message_columns() -> Option<usize> {
+pub(crate) fn message_columns() -> Option<usize> {
     let stderr = io::stderr();
     if stderr.is_terminal() { terminal_columns(stderr.as_fd()) } else { None }
 }
@@ -200,7 +200,7 @@ fn terminal_columns(terminal: BorrowedFd<'_>) -> Option<usize> {
 }
 
 /// Lists names with their descriptions, which are wrapped to fit the terminal.
-pub fn name_list(names: &[(&str, &str)]) -> String {
+pub(crate) fn name_list(names: &[(&str, &str)]) -> String {
     let columns = screen(report::Extent::Whole).columns();
     let mut indent = 0;
     for (name, _) in names {
@@ -215,7 +215,7 @@ pub fn name_list(names: &[(&str, &str)]) -> String {
 
 /// Pads the cells of each column to the same width; all rows have as many cells as the first. Line
 /// breaks in cells are replaced, because a name must not add rows.
-pub fn aligned(rows: &[Vec<String>]) -> String {
+pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let mut widths = Vec::new();
     for row in rows {
         widths.resize(row.len(), 0);

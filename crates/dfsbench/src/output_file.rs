@@ -19,7 +19,7 @@ use crate::exit::Failure;
 use crate::output::Printable;
 use crate::{foreign_folder, output};
 
-pub use streamed::StreamedFile;
+pub(crate) use streamed::StreamedFile;
 
 /// First bytes of every SQLite database. **Source:** SQLite, "Database File Format", 1.3.
 const DATABASE: &[u8] = b"SQLite format 3\0";
@@ -39,7 +39,7 @@ const SHARED_FOLDER: u32 = 0o1002;
 /// # Errors
 /// [`Failure::Usage`] if the file must not be written to, before anything is changed;
 /// [`Failure::Output`] if writing fails.
-pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), Failure> {
     if is_stdout(path) {
         return Ok(output::raw(content)?);
     }
@@ -51,7 +51,7 @@ pub fn write(path: &Path, content: &[u8], results: Option<&Path>) -> Result<(), 
 ///
 /// # Errors
 /// Same as [`write()`]; the file is left unchanged then.
-pub fn write_or_print(path: Option<&Path>, text: &Printable<'_>) -> Result<(), Failure> {
+pub(crate) fn write_or_print(path: Option<&Path>, text: &Printable<'_>) -> Result<(), Failure> {
     match path {
         Some(path) => write(path, text.as_bytes(), None),
         None => Ok(output::print(text)?),
@@ -62,7 +62,7 @@ pub fn write_or_print(path: Option<&Path>, text: &Printable<'_>) -> Result<(), F
 ///
 /// # Errors
 /// Same as [`write()`].
-pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
     match find_obstacle(path, results) {
         None => Ok(()),
         Some((what, hint)) => {
@@ -77,7 +77,7 @@ pub fn check(path: &Path, results: Option<&Path>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Same as [`write()`].
-pub fn check_with_inputs<'a>(
+pub(crate) fn check_with_inputs<'a>(
     path: Option<&Path>,
     inputs: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Result<(), Failure> {
@@ -126,7 +126,7 @@ fn find_obstacle(path: &Path, results: Option<&Path>) -> Option<(&'static str, &
 }
 
 /// Returns the name of a file type with its article, for a message.
-pub fn kind_name(kind: rustix::fs::FileType) -> &'static str {
+pub(crate) fn kind_name(kind: rustix::fs::FileType) -> &'static str {
     use rustix::fs::FileType;
     match kind {
         FileType::RegularFile => "a regular file",
@@ -349,7 +349,7 @@ fn make_part(place: &Path) -> io::Result<(PathBuf, File)> {
 
 /// Removes partial files that killed processes of this user left next to `place`, and returns their
 /// number.
-pub fn remove_abandoned_parts(place: &Path) -> usize {
+pub(crate) fn remove_abandoned_parts(place: &Path) -> usize {
     let me = rustix::process::geteuid().as_raw();
     let Ok(entries) = fs::read_dir(folder_of(place)) else { return 0 };
     let mut removed = 0;

@@ -14,7 +14,7 @@ use crate::exit::Failure;
 ///
 /// # Errors
 /// If the system can't determine the file, for example without /proc.
-pub fn find() -> io::Result<PathBuf> {
+pub(crate) fn find() -> io::Result<PathBuf> {
     let installed = env::current_exe()?;
     // If the file was removed, the kernel appends a marker to its name, so the path doesn't exist.
     if installed.exists() {
@@ -27,7 +27,7 @@ pub fn find() -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// If the system can't determine it, for example without /proc.
-pub fn installed() -> Result<PathBuf, Failure> {
+pub(crate) fn installed() -> Result<PathBuf, Failure> {
     env::current_exe()
         .map_err(|error| Failure::Lab(format!("can't find this program's file: {error}")))
 }
@@ -36,6 +36,6 @@ pub fn installed() -> Result<PathBuf, Failure> {
 ///
 /// # Errors
 /// Same as [`find`].
-pub fn find_beside(name: &str) -> io::Result<PathBuf> {
+pub(crate) fn find_beside(name: &str) -> io::Result<PathBuf> {
     Ok(env::current_exe()?.with_file_name(name))
 }

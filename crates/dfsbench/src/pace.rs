@@ -26,7 +26,7 @@ use crate::{dry_run, embedded, output, plan_source, signals};
 ///
 /// # Errors
 /// If the plan is invalid, hosts would have to be set up, or no target can be used.
-pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
     let around = plan_source::surroundings_of_job(&args.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;

@@ -17,7 +17,7 @@ use crate::presets::{Preset, QUICK};
 use crate::{agents, input_file, target};
 
 /// Returns what a plan needs to know about this process, with a seed unique to this campaign.
-pub fn surroundings() -> Surroundings {
+pub(crate) fn surroundings() -> Surroundings {
     target::surroundings(token() % 1_000_000_000)
 }
 
@@ -25,7 +25,7 @@ pub fn surroundings() -> Surroundings {
 ///
 /// # Errors
 /// If their number is missing or a list of them is invalid.
-pub fn surroundings_of_job(args: &JobArgs) -> Result<Surroundings, Failure> {
+pub(crate) fn surroundings_of_job(args: &JobArgs) -> Result<Surroundings, Failure> {
     let mut around = surroundings();
     if let Some(request) = args.request() {
         around.job = Some(request.stand_ins(&agents::SCHEDULER)?);
@@ -37,7 +37,7 @@ pub fn surroundings_of_job(args: &JobArgs) -> Result<Surroundings, Failure> {
 ///
 /// # Errors
 /// If it can't be read, a flag's value is invalid, or it contains disturbances.
-pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
+pub(crate) fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     let raw = read_disturbed(args)?;
     let Some(one) = raw.disturbances.first() else { return Ok(raw) };
     let hint = "`dfsbench soak` makes disturbances; remove [[disturb]] for other commands";
@@ -54,7 +54,7 @@ pub fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
 ///
 /// # Errors
 /// If the plan can't be read or a flag's value is invalid.
-pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
+pub(crate) fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
     let mut raw = match args.target.as_deref() {
         None if args.wants_null() => RawPlan::for_target(TargetArg::NULL),
         None => RawPlan::parse(QUICK.text, QUICK.name)?,
@@ -68,7 +68,7 @@ pub fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
 ///
 /// # Errors
 /// If it can't be read.
-pub fn named(text: &str) -> Result<RawPlan, Failure> {
+pub(crate) fn named(text: &str) -> Result<RawPlan, Failure> {
     match Preset::named(text) {
         Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
         None if is_plan_file(text) => read_plan(Path::new(text)),
@@ -83,7 +83,7 @@ pub fn named(text: &str) -> Result<RawPlan, Failure> {
 ///
 /// # Errors
 /// If one can't be read or is invalid.
-pub fn read_inputs(raw: &mut RawPlan) -> Result<(), Failure> {
+pub(crate) fn read_inputs(raw: &mut RawPlan) -> Result<(), Failure> {
     raw.read_mixes(input_file::read_mix)?;
     Ok(raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?)
 }
@@ -130,7 +130,7 @@ fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If a flag or a file is invalid.
-pub fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
+pub(crate) fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
     let mut defaults = args.defaults();
     // Scale first, because values given as flags are not scaled.
     raw.apply(&Overrides { scale: defaults.scale.take(), ..Overrides::default() })?;
@@ -222,20 +222,20 @@ fn effort_overrides(raw: &RawPlan, given: &Overrides, trials: &str, duration: &s
 ///
 /// # Errors
 /// If it can't be read or is not a plan.
-pub fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
+pub(crate) fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
     let name = path.display().to_string();
     Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
 }
 
 /// Flags of `dfsbench run` to be written into a job script, checked beforehand.
-pub struct RunFlags(RunArgs);
+pub(crate) struct RunFlags(RunArgs);
 
 impl RunFlags {
     /// Parses flags, and refuses those that the job sets by itself.
     ///
     /// # Errors
     /// If one is unknown, has an invalid value, or is set by the job.
-    pub fn parse(words: &[String]) -> Result<Self, Failure> {
+    pub(crate) fn parse(words: &[String]) -> Result<Self, Failure> {
         const OF_JOB: [&str; 8] = [
             "--results",
             "--launcher",
@@ -275,7 +275,7 @@ impl RunFlags {
     ///
     /// # Errors
     /// If it is invalid.
-    pub fn plan_of_job(
+    pub(crate) fn plan_of_job(
         &self,
         text: &str,
         source_name: &str,
@@ -289,7 +289,7 @@ impl RunFlags {
 }
 
 /// Returns true if a target is the name of a plan file or a pipe, or stands for stdin.
-pub fn is_plan_file(text: &str) -> bool {
+pub(crate) fn is_plan_file(text: &str) -> bool {
     let path = Path::new(text);
     let is_named_so = path.extension().is_some_and(|extension| extension == "toml");
     let is_file = is_named_so || path.is_file() || input_file::is_pipe(path);

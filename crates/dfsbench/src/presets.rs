@@ -16,11 +16,11 @@ macro_rules! preset {
 }
 
 /// The plan that is run if none is named.
-pub const QUICK: Preset = preset!("quick");
+pub(crate) const QUICK: Preset = preset!("quick");
 
 /// A built-in plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Preset {
+pub(crate) struct Preset {
     /// Name on the command line.
     pub name: &'static str,
     pub text: &'static str,
@@ -28,7 +28,7 @@ pub struct Preset {
 
 impl Preset {
     /// All presets.
-    pub const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 14] = [
         QUICK,
         preset!("seed-000"),
         preset!("seed-001"),
@@ -47,7 +47,7 @@ impl Preset {
 
     /// Finds a preset by its name or by its path in this repository. An existing file or directory
     /// of that name takes precedence.
-    pub fn named(text: &str) -> Option<Self> {
+    pub(crate) fn named(text: &str) -> Option<Self> {
         if Path::new(text).exists() { None } else { Self::of_path(text) }
     }
 
@@ -83,7 +83,7 @@ fn bare_name(text: &str) -> &str {
 ///
 /// # Errors
 /// If stdout can't be written.
-pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
+pub(crate) fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
     if let Some(name) = name {
         for preset in Preset::ALL {
             if name == preset.name {

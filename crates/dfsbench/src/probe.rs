@@ -24,7 +24,7 @@ use crate::{output, target};
 ///
 /// # Errors
 /// If the address is invalid, nothing answers there, or the given path is not exported.
-pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
     let address = parse_address(&args.server)?;
     let timeout_ns = match parse_time_ns(&args.timeout) {
         Ok(time_ns) if time_ns > 0 => time_ns,

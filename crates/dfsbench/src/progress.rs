@@ -7,7 +7,7 @@ mod bar;
 mod caveats;
 mod frame;
 mod label;
-pub mod lines;
+pub(crate) mod lines;
 mod screen;
 mod seen;
 mod stream;
@@ -28,15 +28,15 @@ use bar::{Bar, Status};
 use screen::Screen;
 use seen::Seen;
 
-pub use label::work_label;
-pub use screen::check as check_screen;
-pub use seen::trial_figures;
+pub(crate) use label::work_label;
+pub(crate) use screen::check as check_screen;
+pub(crate) use seen::trial_figures;
 
 /// Number of rates next to the bar: those of the last two seconds.
 const LATELY: usize = 20;
 
 /// Shows the progress of a campaign.
-pub struct Progress {
+pub(crate) struct Progress {
     seen: Arc<Mutex<Seen>>,
     bar: Bar,
     plain: bool,
@@ -46,14 +46,14 @@ pub struct Progress {
 
 /// Whether progress is shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visibility {
+pub(crate) enum Visibility {
     Shown,
     /// Hidden because of `--quiet`, or because stderr is for programs.
     Hidden,
 }
 
 impl Progress {
-    pub fn new(plan: &Plan, visibility: Visibility) -> Self {
+    pub(crate) fn new(plan: &Plan, visibility: Visibility) -> Self {
         let quiet = visibility == Visibility::Hidden;
         let terminal = std::io::stderr().is_terminal();
         Self {
@@ -66,7 +66,7 @@ impl Progress {
     }
 
     /// Creates a display for a campaign whose number of trials is unknown.
-    pub fn open_ended(plan: &Plan, visibility: Visibility) -> Self {
+    pub(crate) fn open_ended(plan: &Plan, visibility: Visibility) -> Self {
         let progress = Self::new(plan, visibility);
         progress.seen().total = 0;
         progress
@@ -76,14 +76,14 @@ impl Progress {
     ///
     /// # Errors
     /// If stderr is not a terminal.
-    pub fn on_screen(mut self) -> Result<Self, Failure> {
+    pub(crate) fn on_screen(mut self) -> Result<Self, Failure> {
         self.bar.hide();
         self.screen = Some(Screen::start(Arc::clone(&self.seen))?);
         Ok(self)
     }
 
     /// Handles an event.
-    pub fn hear(&mut self, event: &Event<'_>) {
+    pub(crate) fn hear(&mut self, event: &Event<'_>) {
         // After `hear`, a finished trial already counts, so get its number before.
         let place = self.seen().place();
         let new_caveats = self.seen().hear(event);
@@ -111,7 +111,7 @@ impl Progress {
     }
 
     /// Returns a function that provides the data for metrics, at any time and in any thread.
-    pub fn live(&self) -> impl Fn() -> Live + Send + Sync + 'static {
+    pub(crate) fn live(&self) -> impl Fn() -> Live + Send + Sync + 'static {
         let (seen, started) = (Arc::clone(&self.seen), self.started);
         // The lock is only held for a copy, so the thread that reports events never waits for a
         // reader.
@@ -119,7 +119,7 @@ impl Progress {
     }
 
     /// Removes the bar or the screen.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.bar.finish();
         self.screen = None;
     }

@@ -33,7 +33,7 @@ const QUICK: [(Setting, &str); 2] = [(Setting::Duration, "400ms"), (Setting::Fil
 ///
 /// # Errors
 /// Same as [`campaign::run`]; also if the plan has nothing to raise.
-pub fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
     let recovery = parse_time_ns(&args.recovery)
         .map_err(|error| Failure::Usage(format!("--recovery `{}`: {error}", args.recovery)))?;
     if args.run.until_broken.is_some() {
@@ -81,7 +81,7 @@ fn quick_plan() -> Result<RawPlan, Failure> {
 ///
 /// # Errors
 /// Same as [`run`].
-pub fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
+pub(crate) fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
     let around = plan_source::surroundings_of_job(&args.job)?;
     let RampRequest { recovery_ms, slow_factor, .. } = RampRequest::default();

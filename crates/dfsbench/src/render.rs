@@ -22,7 +22,7 @@ const PAGE_MARK: &str = "<meta name=\"generator\" content=\"dfsbench";
 ///
 /// # Errors
 /// If the file can't be read or doesn't contain the campaign, or the report can't be written.
-pub fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         output_file::check(path, Some(&args.results))?;
     }
@@ -80,7 +80,7 @@ fn next_of_joined(joined: &JoinedCampaigns, args: &ReportArgs) -> String {
 
 /// Suggests the next step for a campaign, as a line preceded by an empty one; empty if there is
 /// none.
-pub fn next_line(campaign: &Campaign, results: &Path) -> String {
+pub(crate) fn next_line(campaign: &Campaign, results: &Path) -> String {
     let mut file = String::new();
     if results != Path::new(RESULTS) {
         file = format!(" --results {}", results.display());
@@ -130,7 +130,7 @@ const REPEAT: &str =
 ///
 /// # Errors
 /// If there is such a file, or the page would overwrite the results.
-pub fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
+pub(crate) fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
     let refused = |what: &str| {
         Err(Failure::Usage(format!(
             "the page would be written to `{}`, which is {what} (hint: another --results, \

@@ -37,7 +37,7 @@ use crate::{
 };
 use request::{check_hosts, read_request};
 
-pub use comparison::{compare, is_document};
+pub(crate) use comparison::{compare, is_document};
 
 /// Size of the read buffer.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -48,7 +48,7 @@ const SHARING_HOST: &str = "agent --stdio --replay";
 ///
 /// # Errors
 /// If an argument is invalid, or if the trace or the server can't be used.
-pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     let request = read_request(args)?;
     output_file::check_with_inputs(args.output.as_deref(), [&args.trace])?;
     let source = input_file::open_stream(&args.trace, "trace")?;
@@ -255,7 +255,7 @@ fn print(args: &ReplayArgs, stored: &StoredReplay) -> Result<(), Failure> {
 }
 
 /// Renders a document in a human-readable format.
-pub fn written(mut document: report::document::Document, format: DescribeFormat) -> String {
+pub(crate) fn written(mut document: report::document::Document, format: DescribeFormat) -> String {
     match format {
         DescribeFormat::Markdown => document.render(Form::Markdown),
         DescribeFormat::Html => document.page("Written by dfsbench; it loads nothing."),

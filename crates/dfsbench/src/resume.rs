@@ -20,7 +20,7 @@ use crate::{input_file, joined, output, target, user_dirs};
 ///
 /// # Errors
 /// If there is no such campaign, nothing is missing, or its plan resolves differently today.
-pub fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.making.results)?;
     let id = joined::campaign_id(&store, args.campaign)?;
     let stored = store.load(id)?;

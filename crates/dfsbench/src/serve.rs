@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// If the arguments contradict each other or the server can't be started.
-pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let inputs = [&args.tls_cert, &args.tls_key].into_iter().flatten();
     output_file::check_with_inputs(args.tls_ca_out.as_deref(), inputs)?;
     let server_plan = plan_of(args)?;

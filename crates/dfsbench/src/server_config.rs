@@ -21,7 +21,7 @@ use crate::exit::Failure;
 ///
 /// # Errors
 /// If a fault names a call that no version has, or an unknown error.
-pub fn config(server: &ServerPlan) -> Result<ServerConfig, Failure> {
+pub(crate) fn config(server: &ServerPlan) -> Result<ServerConfig, Failure> {
     Ok(ServerConfig {
         memory_limit_bytes: server.memory_bytes,
         threads: server.threads as usize,

@@ -25,7 +25,7 @@ const AROUND_MINUTES: u64 = 10;
 ///
 /// # Errors
 /// If the plan is invalid or a word can't be quoted.
-pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
     let agents = count_agents(args)?;
     let source_name = args.plan.display().to_string();
     if input_file::is_read_once(&args.plan) {

@@ -20,7 +20,7 @@ use crate::{calendar, dry_run, output, plan_source};
 ///
 /// # Errors
 /// If it can't be started. Results measured before a later error are in the results file.
-pub fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     refuse_meaningless(args)?;
     let (mut raw, timed) = read_plan(args)?;
     let request = SoakRequest {

@@ -16,7 +16,7 @@ use crate::{input_file, output};
 ///
 /// # Errors
 /// If a recipe can't be read or is invalid, or stdout can't be written.
-pub fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         None | Some(SystemsCommand::List) => list()?,
         Some(SystemsCommand::Show { name }) => {

@@ -27,7 +27,7 @@ fn caller_ids() -> (u32, u32) {
 }
 
 /// Returns what a plan needs to know about this process and host.
-pub fn surroundings(seed: u64) -> Surroundings {
+pub(crate) fn surroundings(seed: u64) -> Surroundings {
     let (uid, gid) = caller_ids();
     Surroundings { temp_dir: temp_dir(), uid, gid, seed, job: None }
 }
@@ -53,7 +53,7 @@ fn is_tmpfs(path: &Path) -> bool {
 }
 
 /// Resolves an address; unless it names a user, the server is accessed as the calling user.
-pub fn named(address: &NfsAddress) -> NfsTarget {
+pub(crate) fn named(address: &NfsAddress) -> NfsTarget {
     address.resolve(&surroundings(0))
 }
 
@@ -61,7 +61,7 @@ pub fn named(address: &NfsAddress) -> NfsTarget {
 ///
 /// # Errors
 /// If the size is invalid or stdout can't be written.
-pub fn pattern(args: &PatternArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn pattern(args: &PatternArgs) -> Result<ExitCode, Failure> {
     let size = parse_size(&args.size).map_err(|error| Failure::Usage(error.to_string()))?;
     let pattern = Pattern::new(args.seed, STEP as usize);
     for offset in (0..size).step_by(STEP as usize) {
@@ -75,7 +75,7 @@ pub fn pattern(args: &PatternArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// If the address is not that of a readable file.
-pub fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
     let TargetArg::Nfs(address) = plan::parse_target(&args.url)? else {
         return Err(Failure::Usage(format!("`{}` is not an nfs:// address", args.url)));
     };

@@ -19,7 +19,7 @@ const LOCK: &str = "lock";
 
 /// A folder that is removed on drop.
 #[derive(Debug)]
-pub struct Folder {
+pub(crate) struct Folder {
     folder: TempDir,
     _lock: File,
 }
@@ -29,7 +29,7 @@ impl Folder {
     ///
     /// # Errors
     /// If it can't be created, for example because the disk is full.
-    pub fn for_copies() -> io::Result<Self> {
+    pub(crate) fn for_copies() -> io::Result<Self> {
         let folder = TempDir::with_prefix(PREFIXES[0])?;
         let mut lock = File::create(folder.path().join(LOCK))?;
         lock.lock()?;
@@ -37,7 +37,7 @@ impl Folder {
         Ok(Self { folder, _lock: lock })
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }
@@ -46,7 +46,7 @@ impl Folder {
 ///
 /// # Errors
 /// If it can't be written, for example because the disk is full.
-pub fn certificate(pem: &str) -> io::Result<NamedTempFile> {
+pub(crate) fn certificate(pem: &str) -> io::Result<NamedTempFile> {
     let mut file = NamedTempFile::with_prefix(PREFIXES[1])?;
     file.as_file().lock()?;
     file.write_all(pem.as_bytes())?;
@@ -54,7 +54,7 @@ pub fn certificate(pem: &str) -> io::Result<NamedTempFile> {
 }
 
 /// Removes what killed processes of this user left in the temporary folder, and returns the number.
-pub fn remove_abandoned() -> usize {
+pub(crate) fn remove_abandoned() -> usize {
     remove_from(&std::env::temp_dir())
 }
 

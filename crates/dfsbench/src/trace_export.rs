@@ -86,7 +86,7 @@ impl From<ExportError> for Refused {
 ///
 /// # Errors
 /// If the trace can't be read or the directory can't be created.
-pub fn export(
+pub(crate) fn export(
     path: &Path,
     directory: &Path,
     format: ExportFormat,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// own.
 ///
 /// **Source:** the XDG base directory specification, `XDG_STATE_HOME`.
-pub fn state_dir() -> PathBuf {
+pub(crate) fn state_dir() -> PathBuf {
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/dfsbench");
     }
@@ -20,7 +20,7 @@ pub fn state_dir() -> PathBuf {
 /// Returns the directory in which this user's processes record their state.
 ///
 /// **Source:** the XDG base directory specification, `XDG_STATE_HOME`.
-pub fn records_dir() -> PathBuf {
+pub(crate) fn records_dir() -> PathBuf {
     user_dir("XDG_STATE_HOME", ".local/state")
         .unwrap_or_else(|| std::env::temp_dir().join("dfsbench"))
 }
@@ -28,14 +28,14 @@ pub fn records_dir() -> PathBuf {
 /// Returns the directory for data that can be recreated, which are compressed programs.
 ///
 /// **Source:** the XDG base directory specification, `XDG_CACHE_HOME`.
-pub fn cache_dir() -> Option<PathBuf> {
+pub(crate) fn cache_dir() -> Option<PathBuf> {
     user_dir("XDG_CACHE_HOME", ".cache")
 }
 
 /// Returns the path of the file with the user's default flags.
 ///
 /// **Source:** the XDG base directory specification, `XDG_CONFIG_HOME`.
-pub fn config_file() -> Option<PathBuf> {
+pub(crate) fn config_file() -> Option<PathBuf> {
     Some(user_dir("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
 }
 

@@ -57,7 +57,7 @@ struct Shared {
 ///
 /// # Errors
 /// If the file can't be read or the port can't be opened.
-pub fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(&args.results)?;
     let (listener, port) = match listen_on_loopback(args.port) {
         Ok(both) => both,
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     /// Builds a campaign line for tests.
-    pub fn line() -> CampaignLine {
+    pub(crate) fn line() -> CampaignLine {
         CampaignLine {
             id: 1,
             name: "n".into(),

@@ -8,7 +8,7 @@ const HANG: usize = 2;
 
 /// Wraps a line that is wider than the terminal. A word that is too long for any line is not
 /// broken, so that paths and addresses can be copied.
-pub fn wrap_line(line: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap_line(line: &str, columns: usize) -> Vec<String> {
     if line.width() <= columns {
         return vec![line.to_owned()];
     }
@@ -22,7 +22,7 @@ pub fn wrap_line(line: &str, columns: usize) -> Vec<String> {
 }
 
 /// Cuts a line between words and appends an ellipsis.
-pub fn cut_line(line: &str, columns: usize) -> String {
+pub(crate) fn cut_line(line: &str, columns: usize) -> String {
     if line.width() <= columns {
         return line.to_owned();
     }

@@ -29,7 +29,7 @@ const BUDGET_PART: u64 = 8;
 const PAUSE_NS: u64 = 250_000_000;
 
 /// Side effects of the wait, so that tests need neither a clock nor a disk.
-pub struct Effects<'a> {
+pub(crate) struct Effects<'a> {
     pub clock: &'a dyn Clock,
     /// Set when the campaign is to stop.
     pub stop: &'a AtomicBool,
@@ -42,7 +42,7 @@ pub struct Effects<'a> {
 
 /// Waits up to `wait_ns_max` until disks are idle, and reports the outcome. If it is 0, only
 /// reports.
-pub fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
+pub(crate) fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
     let Some(first) = (effects.read)() else { return };
     let Some(work) = describe_work(first, first.stalled_percent) else { return };
     if wait_ns_max == 0 {
@@ -78,7 +78,7 @@ pub fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
 
 /// Returns how long a plan may wait for disks, and the local directories it uses; `None` if it uses
 /// none.
-pub fn need_of(plan: &Plan) -> Option<(u64, Vec<PathBuf>)> {
+pub(crate) fn need_of(plan: &Plan) -> Option<(u64, Vec<PathBuf>)> {
     let mut directories: Vec<PathBuf> = Vec::new();
     for spec in &plan.runs {
         // Hosts that are set up have their own disks.
@@ -99,7 +99,7 @@ pub fn need_of(plan: &Plan) -> Option<(u64, Vec<PathBuf>)> {
 
 /// Starts syncing the file systems of directories in a separate thread. If a disk hangs, the
 /// campaign will detect that, but the wait must not hang with it.
-pub fn begin_sync(directories: Vec<PathBuf>) {
+pub(crate) fn begin_sync(directories: Vec<PathBuf>) {
     thread::spawn(move || {
         for directory in directories {
             if let Ok(directory) = File::open(directory) {

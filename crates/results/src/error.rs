@@ -233,7 +233,7 @@ fn describe_latest(latest: Option<i64>) -> String {
 }
 
 /// Converts an SQLite error to a message.
-pub fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
+pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => StoreError::NotSqlite(path),
@@ -279,6 +279,6 @@ fn is_write(error: &rusqlite::Error) -> bool {
 }
 
 /// Returns true if reading is blocked by a transaction that a crash interrupted.
-pub fn is_rollback(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_rollback(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
 }

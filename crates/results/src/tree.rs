@@ -42,7 +42,7 @@ pub(crate) struct Column {
 
 impl Column {
     /// Returns true if it refers to another row or is NULL.
-    pub fn is_loose(&self) -> bool {
+    pub(crate) fn is_loose(&self) -> bool {
         self.may_be_null && self.parent.is_some()
     }
 }
@@ -127,7 +127,7 @@ pub(crate) fn all_made() -> &'static [Made] {
 
 impl Tree {
     /// The tables of this program's schema.
-    pub fn known() -> &'static Self {
+    pub(crate) fn known() -> &'static Self {
         &KNOWN.0
     }
 
@@ -147,7 +147,7 @@ impl Tree {
     /// Builds a WHERE clause that selects the rows of a table that belong to the rows of `root`
     /// matching `condition`; `None` if the table does not belong to `root`. `database` is the
     /// prefix of table names: `main.` or that of an attached file.
-    pub fn below(
+    pub(crate) fn below(
         &self,
         table: &Table,
         root: &str,
@@ -176,7 +176,7 @@ impl Tree {
     }
 
     /// Deletes the rows of `root` that match the condition, with all rows that belong to them.
-    pub fn delete(
+    pub(crate) fn delete(
         &self,
         connection: &Connection,
         root: &str,

@@ -9,7 +9,7 @@ use fleet::job::{JobRequest, Launcher};
 
 /// How agents connect from hosts that a scheduler chose.
 #[derive(Clone, Debug, Args)]
-pub struct JobArgs {
+pub(crate) struct JobArgs {
     /// Run on the hosts of a job, with one agent per process
     #[arg(long, value_parser = any_launcher(), value_name = "HOW", help_heading = "Hosts of a job")]
     pub launcher: Option<Launcher>,
@@ -47,7 +47,7 @@ pub struct JobArgs {
 
 impl JobArgs {
     /// Returns the request for a job, or `None` if there is none.
-    pub fn request(&self) -> Option<JobRequest> {
+    pub(crate) fn request(&self) -> Option<JobRequest> {
         Some(JobRequest {
             launcher: self.launcher?,
             agents: self.agents,

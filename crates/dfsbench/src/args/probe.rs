@@ -24,7 +24,7 @@ Examples:
 /// Queries that fail are listed with their errors.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
-pub struct ProbeArgs {
+pub(crate) struct ProbeArgs {
     /// nfs://host[:port][/export][?mountport=..&uid=..&gid=..], or a host
     pub server: String,
     /// Output format

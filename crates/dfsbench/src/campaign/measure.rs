@@ -115,7 +115,7 @@ fn warn_of_busy_host(before: Option<ProcessorTimes>, visibility: Visibility) {
 ///
 /// # Errors
 /// If the agent is gone.
-pub fn header(
+pub(crate) fn header(
     runner: &mut CampaignRunner<'_>,
     question: &Question,
 ) -> Result<Campaign, ControllerError> {
@@ -139,7 +139,7 @@ pub fn header(
 }
 
 /// Returns the command line, with the user's defaults written out.
-pub fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let mut words = Vec::new();
     for arg in std::env::args_os() {
         words.push(arg.to_string_lossy().into_owned());

@@ -17,7 +17,7 @@ use crate::progress::{Progress, Visibility};
 use crate::{output, output_file, signals};
 
 /// Passes the events of a campaign on to people and programs.
-pub struct CampaignObserver {
+pub(crate) struct CampaignObserver {
     pub(super) progress: Progress,
     lines: Option<Lines>,
     /// Serves metrics until the campaign has finished.
@@ -50,7 +50,7 @@ impl CampaignObserver {
     }
 
     /// Reports how the campaign ended.
-    pub fn end(&mut self, made: &Result<(End, Campaign), Failure>) {
+    pub(crate) fn end(&mut self, made: &Result<(End, Campaign), Failure>) {
         let Some(lines) = &mut self.lines else { return };
         match made {
             Ok((end, campaign)) => lines.end(campaign, *end),
@@ -92,12 +92,12 @@ fn serve_metrics(
 }
 
 /// Returns the same arguments with all progress output turned off.
-pub fn without_progress(making: &MakingArgs) -> MakingArgs {
+pub(crate) fn without_progress(making: &MakingArgs) -> MakingArgs {
     MakingArgs { quiet: true, json_progress: None, metrics: None, ..making.clone() }
 }
 
 /// Returns whether people see progress; `--json-progress -` reserves stderr for programs.
-pub fn visibility(making: &MakingArgs) -> Visibility {
+pub(super) fn visibility(making: &MakingArgs) -> Visibility {
     if making.quiet || making.json_progress.as_deref().is_some_and(lines::is_stderr) {
         Visibility::Hidden
     } else {

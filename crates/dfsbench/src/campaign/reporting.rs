@@ -18,7 +18,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// If any of these can't be written.
-    pub fn report(&self, campaign: &Campaign) -> Result<End, Failure> {
+    pub(crate) fn report(&self, campaign: &Campaign) -> Result<End, Failure> {
         let making = self.making;
         let page = self.place_page(campaign.id)?;
         let written = write_page(&page, &making.results, campaign);
@@ -92,7 +92,7 @@ fn is_complete(campaign: &Campaign) -> bool {
 ///
 /// # Errors
 /// If it can't be written.
-pub fn write_page(page: &Path, results: &Path, campaign: &Campaign) -> Result<(), Failure> {
+pub(crate) fn write_page(page: &Path, results: &Path, campaign: &Campaign) -> Result<(), Failure> {
     let text = report::render(campaign, Format::Html);
     output_file::write(page, text.as_bytes(), Some(results))
 }

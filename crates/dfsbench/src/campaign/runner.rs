@@ -27,7 +27,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// Those of `work`.
-    pub fn with_runner<T>(
+    pub(crate) fn with_runner<T>(
         &mut self,
         plan: &Plan,
         server: Option<&Embedded>,

@@ -19,7 +19,7 @@ use crate::progress::{Progress, Visibility, check_screen};
 use crate::{agents, embedded, foreign_folder, render, signals};
 
 /// One campaign run by this process.
-pub struct Session<'a> {
+pub(crate) struct Session<'a> {
     pub making: &'a MakingArgs,
     /// Set by the first signal.
     pub stop: Arc<AtomicBool>,
@@ -36,7 +36,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// If results can't be stored or not all agents connect.
-    pub fn start(making: &'a MakingArgs, job: &JobArgs) -> Result<Self, Failure> {
+    pub(crate) fn start(making: &'a MakingArgs, job: &JobArgs) -> Result<Self, Failure> {
         let mut session = Self::silent(making, signals::stop_flag()?);
         if making.watch {
             check_screen(making.json_progress.as_deref())?;
@@ -52,19 +52,19 @@ impl<'a> Session<'a> {
     }
 
     /// Starts a session whose trials are not stored, so that it needs no outputs.
-    pub fn silent(making: &'a MakingArgs, stop: Arc<AtomicBool>) -> Self {
+    pub(crate) fn silent(making: &'a MakingArgs, stop: Arc<AtomicBool>) -> Self {
         let page_written = last_written(&page_path(&making.results));
         Self { making, stop, resumes: None, job: None, page_written }
     }
 
     /// Adds the hosts of the job, whose names are now known. Returns false if there is no job.
-    pub fn add_job_hosts(&self, around: &mut Surroundings) -> bool {
+    pub(crate) fn add_job_hosts(&self, around: &mut Surroundings) -> bool {
         let Some(job) = &self.job else { return false };
         around.job = Some(job.hosts().to_vec());
         true
     }
 
-    pub fn visibility(&self) -> Visibility {
+    pub(crate) fn visibility(&self) -> Visibility {
         visibility(self.making)
     }
 
@@ -72,7 +72,11 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// If the file for `--json-progress` can't be opened.
-    pub fn observe(&self, progress: Progress, trials: usize) -> Result<CampaignObserver, Failure> {
+    pub(crate) fn observe(
+        &self,
+        progress: Progress,
+        trials: usize,
+    ) -> Result<CampaignObserver, Failure> {
         CampaignObserver::start(self.making, progress, trials)
     }
 }
@@ -81,7 +85,7 @@ impl<'a> Session<'a> {
 ///
 /// # Errors
 /// If they can't.
-pub fn check_outputs(results: &Path) -> Result<(), Failure> {
+pub(crate) fn check_outputs(results: &Path) -> Result<(), Failure> {
     results::check_results_path(results)?;
     if results.exists() {
         match Store::open_existing(results) {
@@ -93,7 +97,7 @@ pub fn check_outputs(results: &Path) -> Result<(), Failure> {
     render::check_page(&page_path(results), results)
 }
 
-pub fn page_path(results: &Path) -> PathBuf {
+pub(crate) fn page_path(results: &Path) -> PathBuf {
     results.with_extension("html")
 }
 

@@ -6,12 +6,12 @@ use trace::Counters;
 
 /// Advice if the snap length cut off the beginning of messages. NICs merge segments into packets of
 /// up to 64 KiB, so only the first message of a packet has its head at the start of the packet.
-pub const CUT_HINT: &str = "packets were cut to their first bytes, but held several messages; capture \
+pub(crate) const CUT_HINT: &str = "packets were cut to their first bytes, but held several messages; capture \
     whole packets (tcpdump -s 0, or dfsbench capture --interface), or where packets are not joined \
     (ethtool -K eth0 gro off tso off)";
 
 /// Describes how much of the traffic is missing, and which parts; `None` for a complete trace.
-pub fn describe(counters: &Counters) -> Option<String> {
+pub(crate) fn describe(counters: &Counters) -> Option<String> {
     let mut gaps = Vec::new();
     for (count, one, many) in [
         (counters.replies_without_call, "reply without its call", "replies without their call"),
@@ -64,7 +64,7 @@ pub fn describe(counters: &Counters) -> Option<String> {
 }
 
 /// Returns advice if the snap length cut off whole messages.
-pub fn cut_hint(counters: &Counters) -> Option<&'static str> {
+pub(crate) fn cut_hint(counters: &Counters) -> Option<&'static str> {
     (counters.bytes_cut > 0 && counters.times_unsynchronized > 0).then_some(CUT_HINT)
 }
 

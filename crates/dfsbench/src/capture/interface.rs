@@ -36,7 +36,7 @@ const LINK_RAW_IP: u16 = 101;
 
 /// Reason why an interface can't be captured.
 #[derive(Debug, thiserror::Error)]
-pub enum InterfaceError {
+pub(super) enum InterfaceError {
     /// There is no interface with this name.
     #[error("--interface: there is no interface `{0}` (hint: `ip link` lists them)")]
     Unknown(String),
@@ -66,7 +66,7 @@ pub enum InterfaceError {
 }
 
 /// An interface that is being captured.
-pub struct Interface {
+pub(super) struct Interface {
     socket: OwnedFd,
     ring: *mut u8,
     /// Index of the next block.
@@ -93,7 +93,7 @@ impl Interface {
     ///
     /// # Errors
     /// See [`InterfaceError`].
-    pub fn open(name: &str) -> Result<Self, InterfaceError> {
+    pub(super) fn open(name: &str) -> Result<Self, InterfaceError> {
         // SAFETY: no pointers are passed.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
@@ -178,7 +178,10 @@ impl Interface {
     ///
     /// # Errors
     /// If the kernel refuses to wait.
-    pub fn next_packet(&mut self, wait_ms: u32) -> Result<Option<Packet<'_>>, InterfaceError> {
+    pub(super) fn next_packet(
+        &mut self,
+        wait_ms: u32,
+    ) -> Result<Option<Packet<'_>>, InterfaceError> {
         loop {
             let Some(NextPacket { offset, left }) = self.next else {
                 if !self.take_block(wait_ms)? {
@@ -261,7 +264,7 @@ impl Interface {
     }
 
     /// Returns the number of packets that the kernel had no room for.
-    pub fn dropped(&mut self) -> u64 {
+    pub(super) fn dropped(&mut self) -> u64 {
         // Packets, drops and ring overflows. Reading resets them to 0.
         let mut counts = [0_u32; 3];
         let mut len = size_of_val(&counts) as libc::socklen_t;

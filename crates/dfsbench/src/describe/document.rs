@@ -23,7 +23,7 @@ struct Rows {
 }
 
 /// Builds the document for a description.
-pub fn of_description(description: &Description, name: &str) -> Document {
+pub(super) fn of_description(description: &Description, name: &str) -> Document {
     let mut document = Document {
         tool: "dfsbench describe",
         title: name.to_owned(),

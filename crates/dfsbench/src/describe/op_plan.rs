@@ -31,7 +31,7 @@ const SIZES_OF: &str = "sfs3-like-v3";
 /// # Errors
 /// If no call of the trace has a counterpart in a mix, or if the trace has no duration; the message
 /// is a full sentence.
-pub fn write(description: &Description) -> Result<String, String> {
+pub(super) fn write(description: &Description) -> Result<String, String> {
     let duration_s = description.end.duration_ns as f64 / 1e9;
     let counts = count_by_name(description);
     let (mut names, mut numbers, mut mixed) = (String::new(), String::new(), 0);

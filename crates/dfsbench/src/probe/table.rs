@@ -15,7 +15,7 @@ use crate::output::aligned;
 /// Shown if a value is unknown.
 const NOTHING: &str = "-";
 
-pub fn render(probe: &Probe) -> String {
+pub(super) fn render(probe: &Probe) -> String {
     let mut text = head_table(probe);
     text.push('\n');
     text.push_str(&service_table(probe));

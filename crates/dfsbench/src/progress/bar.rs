@@ -24,11 +24,11 @@ const SPARK_MAX: usize = 20;
 const COLUMNS_USUAL: usize = 80;
 
 /// A progress bar with a message next to it and lines above it.
-pub struct Bar(ProgressBar);
+pub(super) struct Bar(ProgressBar);
 
 /// The state of a campaign that is shown next to the bar.
 #[derive(Debug)]
-pub struct Status {
+pub(super) struct Status {
     /// Finished trials.
     pub made: usize,
     /// Maximum number of trials; `None` if unknown.
@@ -47,7 +47,7 @@ pub struct Status {
 
 impl Bar {
     /// Creates a bar that is only visible if `is_drawn` is set.
-    pub fn new(is_drawn: bool) -> Self {
+    pub(super) fn new(is_drawn: bool) -> Self {
         let target = if is_drawn {
             ProgressDrawTarget::stderr_with_hz(DRAWS_HZ)
         } else {
@@ -70,17 +70,17 @@ impl Bar {
     }
 
     /// Stops drawing.
-    pub fn hide(&self) {
+    pub(super) fn hide(&self) {
         self.forget();
         self.0.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    pub fn is_hidden(&self) -> bool {
+    pub(super) fn is_hidden(&self) -> bool {
         self.0.is_hidden()
     }
 
     /// Draws the bar with a status next to it.
-    pub fn draw(&self, status: &Status) {
+    pub(super) fn draw(&self, status: &Status) {
         if let Some(most) = status.most {
             self.0.set_length(most as u64);
             self.0.set_position(status.made as u64);
@@ -90,12 +90,12 @@ impl Bar {
         self.0.set_message(to_printable_line(&message).into_owned());
     }
 
-    pub fn print_line(&self, line: &str) {
+    pub(super) fn print_line(&self, line: &str) {
         self.0.println(output::fit_terminal(&to_printable(line)));
     }
 
     /// Removes the bar.
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.forget();
         self.0.finish_and_clear();
     }

@@ -4,7 +4,7 @@ use model::{Caveat, CaveatCode, Severity};
 
 /// A caveat that was reported.
 #[derive(Debug)]
-pub struct CaveatSeen {
+pub(super) struct CaveatSeen {
     pub code: CaveatCode,
     /// Number of passes with this caveat.
     pub passes: usize,
@@ -18,7 +18,7 @@ impl CaveatSeen {
     /// Creates the entry for the first pass with a caveat. Evidence already shown by another entry
     /// is replaced by a reference to that entry. The reason why the trial failed is left out,
     /// because it was printed with the trial.
-    pub fn first(caveat: &Caveat, place: String, known: &[Self], failure: &str) -> Self {
+    pub(super) fn first(caveat: &Caveat, place: String, known: &[Self], failure: &str) -> Self {
         let mut parts: Vec<String> = Vec::new();
         let evidence = without_failure(caveat.evidence.trim_end_matches('.'), failure);
         for part in split_evidence(evidence) {
@@ -35,7 +35,7 @@ impl CaveatSeen {
     }
 
     /// Formats the caveat as a line: `! cached: 50 % of the pages (dir posix stream read)`.
-    pub fn line(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let mark = match self.code.severity() {
             Severity::Invalid => "x",
             Severity::Degraded => "!",

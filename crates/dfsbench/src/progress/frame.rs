@@ -27,13 +27,13 @@ const HOSTS_MAX: usize = 16;
 
 /// Size of a screen, in characters.
 #[derive(Clone, Copy)]
-pub struct ScreenSize {
+pub(super) struct ScreenSize {
     pub columns: usize,
     pub rows: usize,
 }
 
 /// Returns the lines of a screen.
-pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
+pub(super) fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
     let ScreenSize { columns, rows } = size;
     let mut lines = wrap_line(&campaign_line(seen, gone, columns), columns);
     lines.extend(wrap_line(&seen.doing(), columns));
@@ -81,7 +81,7 @@ fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
 }
 
 /// Estimates the time left, assuming that all trials take as long as the average so far.
-pub fn time_left(seen: &Seen, gone: Duration) -> String {
+pub(super) fn time_left(seen: &Seen, gone: Duration) -> String {
     match left(seen, gone) {
         Some(left) if seen.may_end_early => format!("≤{} left", whole_seconds(left)),
         Some(left) => format!("~{} left", whole_seconds(left)),
@@ -231,7 +231,7 @@ fn pad_name(name: &str, columns: usize) -> String {
 }
 
 /// Cuts a line to a width and replaces control characters.
-pub fn fit_line(line: &str, columns: usize) -> String {
+pub(super) fn fit_line(line: &str, columns: usize) -> String {
     let mut taken = 0;
     let mut fitting = String::new();
     for letter in line.chars() {

@@ -19,10 +19,10 @@ const FOLLOWING: [&str; 1] = ["files"];
 
 /// Settings that distinguish the runs of a plan, in the order in which they appear in names.
 #[derive(Debug, Default)]
-pub struct Labels(Vec<&'static str>);
+pub(super) struct Labels(Vec<&'static str>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunLabel {
+pub(super) struct RunLabel {
     /// Target, backend and workload.
     work: String,
     /// Levels of the factors; empty if the work alone identifies the run.
@@ -34,7 +34,7 @@ impl Labels {
     ///
     /// A setting that is determined by the work or by another setting, such as the default queue
     /// depth or a number of files, adds nothing to a name.
-    pub fn of(plan: &Plan) -> Self {
+    pub(super) fn of(plan: &Plan) -> Self {
         let mut names = plan.varying();
         names.retain(|name| !IN_WORK.contains(name));
         let is_of_target = |name: &str| Setting::from_key(name).is_some_and(Setting::is_of_targets);
@@ -57,7 +57,7 @@ impl Labels {
         Self(told)
     }
 
-    pub fn label(&self, spec: &RunSpec) -> RunLabel {
+    pub(super) fn label(&self, spec: &RunSpec) -> RunLabel {
         let settings: HashMap<_, _> = spec.settings().into_iter().collect();
         let mut levels = Vec::new();
         for name in &self.0 {
@@ -88,12 +88,12 @@ fn is_decided(runs: &[Levels], name: &str, key: Option<&str>) -> bool {
 
 impl RunLabel {
     /// Target, backend and workload.
-    pub fn work(&self) -> &str {
+    pub(super) fn work(&self) -> &str {
         &self.work
     }
 
     /// Returns the name of a pass of the run. Workloads with a single kind of pass omit it.
-    pub fn with_pass(&self, pass: Pass) -> String {
+    pub(super) fn with_pass(&self, pass: Pass) -> String {
         if matches!(pass, Pass::Mix | Pass::OpMix | Pass::App) {
             return self.to_string();
         }
@@ -109,7 +109,7 @@ impl fmt::Display for RunLabel {
 }
 
 /// Names the work of a run: contender, backend if it differs, and workload.
-pub fn work_label(spec: &RunSpec) -> String {
+pub(crate) fn work_label(spec: &RunSpec) -> String {
     let (contender, workload) = (contender_of(spec), spec.workload.name());
     if contender == spec.backend.name() {
         return format!("{contender} {workload}");

@@ -20,7 +20,7 @@ use crate::progress::stream::Stream;
 const STDERR: &str = "-";
 
 /// Writes progress lines.
-pub struct Lines {
+pub(crate) struct Lines {
     path: PathBuf,
     stream: Stream,
     trials: usize,
@@ -33,7 +33,7 @@ pub struct Lines {
 }
 
 /// Returns true if the lines go to stderr, in which case nothing else may be written there.
-pub fn is_stderr(path: &Path) -> bool {
+pub(crate) fn is_stderr(path: &Path) -> bool {
     path.as_os_str() == STDERR
 }
 
@@ -42,7 +42,7 @@ impl Lines {
     ///
     /// # Errors
     /// If the file can't be opened.
-    pub fn open(path: &Path, trials: usize) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, trials: usize) -> Result<Self, Failure> {
         let stream = if is_stderr(path) {
             Stream::stderr()
         } else {
@@ -56,7 +56,7 @@ impl Lines {
     }
 
     /// Writes the line for an event.
-    pub fn hear(&mut self, event: &Event<'_>) {
+    pub(crate) fn hear(&mut self, event: &Event<'_>) {
         let line = match event {
             Event::TrialBegun { position, spec } => {
                 (self.position, self.pass) = (*position, None);
@@ -88,7 +88,7 @@ impl Lines {
     }
 
     /// Writes how the campaign ended and its exit code.
-    pub fn end(&mut self, campaign: &Campaign, end: End) {
+    pub(crate) fn end(&mut self, campaign: &Campaign, end: End) {
         self.position = self.trials;
         self.write_last(json!({
             "event": "campaign_ended",
@@ -99,7 +99,7 @@ impl Lines {
     }
 
     /// Writes that no more lines follow, and why.
-    pub fn fail(&mut self, failure: &Failure) {
+    pub(crate) fn fail(&mut self, failure: &Failure) {
         self.write_last(json!({
             "event": "campaign_ended",
             "campaign": null,

@@ -50,7 +50,7 @@ static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
 struct Taken(Option<Termios>);
 
 /// A full screen.
-pub struct Screen {
+pub(super) struct Screen {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -59,7 +59,7 @@ pub struct Screen {
 ///
 /// # Errors
 /// If it isn't.
-pub fn check(json_progress: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn check(json_progress: Option<&Path>) -> Result<(), Failure> {
     if json_progress.is_some_and(lines::is_stderr) {
         let hint = "name a file for one of them";
         return Err(Failure::Usage(format!(
@@ -88,7 +88,7 @@ impl Screen {
     ///
     /// # Errors
     /// If there is no terminal or it can't be set up.
-    pub fn start(seen: Arc<Mutex<Seen>>) -> Result<Self, Failure> {
+    pub(super) fn start(seen: Arc<Mutex<Seen>>) -> Result<Self, Failure> {
         check(None)?;
         match Self::take(seen) {
             Ok(screen) => Ok(screen),

@@ -30,7 +30,7 @@ const FAILURES_MAX: usize = 32;
 
 /// The state of a campaign as reported so far.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub(super) struct Seen {
     /// Name of the plan.
     pub name: String,
     /// Planned trials; 0 if the number is unknown.
@@ -97,7 +97,7 @@ struct FailureSeen {
 
 /// One of several hosts.
 #[derive(Debug, Default)]
-pub struct HostSeen {
+pub(super) struct HostSeen {
     pub host: String,
     /// Current rate; `None` before the first interval.
     pub now: Option<LiveRate>,
@@ -106,7 +106,7 @@ pub struct HostSeen {
 
 /// A finished pass.
 #[derive(Debug)]
-pub struct Ended {
+pub(super) struct Ended {
     /// Label of the run and pass.
     pub what: String,
     /// Service times and resource usage: all hosts together first, then each host.
@@ -117,7 +117,7 @@ pub struct Ended {
 
 /// Service times of a pass, from sent to done, and the resources it used.
 #[derive(Debug)]
-pub struct Quantiles {
+pub(super) struct Quantiles {
     pub host: String,
     /// Median, p99 and maximum, in nanoseconds.
     pub times_ns: [u64; 3],
@@ -129,7 +129,7 @@ pub struct Quantiles {
 
 impl Seen {
     /// Creates the state of a campaign that has not started.
-    pub fn of(plan: &Plan) -> Self {
+    pub(super) fn of(plan: &Plan) -> Self {
         let adapts = |run: &RunSpec| run.repetition.until_permille > 0;
         Self {
             total: controller::steps(plan).len(),
@@ -140,12 +140,12 @@ impl Seen {
     }
 
     /// Creates the state of a campaign with this many trials; 0 if the number is unknown.
-    pub fn with_total(name: &str, total: usize) -> Self {
+    pub(super) fn with_total(name: &str, total: usize) -> Self {
         Self { name: name.to_owned(), total, ..Self::default() }
     }
 
     /// Handles an event, and returns how many of the last caveats are new.
-    pub fn hear(&mut self, event: &Event<'_>) -> usize {
+    pub(super) fn hear(&mut self, event: &Event<'_>) -> usize {
         let known = self.caveats.len();
         match event {
             Event::TrialBegun { position, spec } => {
@@ -178,7 +178,7 @@ impl Seen {
     }
 
     /// Describes the current run and pass.
-    pub fn doing(&self) -> String {
+    pub(super) fn doing(&self) -> String {
         match self.pass {
             Some(pass) => self.label.with_pass(pass),
             None => self.label.to_string(),
@@ -187,25 +187,25 @@ impl Seen {
 
     /// Returns the maximum number of trials of this process; `None` if unknown. Skipped trials
     /// don't count, so it decreases as runs turn out to need fewer.
-    pub fn most_trials(&self) -> Option<usize> {
+    pub(super) fn most_trials(&self) -> Option<usize> {
         let ahead = self.total.saturating_sub(self.position);
         if self.total == 0 { None } else { Some(self.made + ahead) }
     }
 
     /// Returns the number of the current trial, from 1, or of the last one if none follows.
-    pub fn number(&self) -> usize {
+    pub(super) fn number(&self) -> usize {
         let next = self.made + 1;
         self.most_trials().map_or(next, |most| next.min(most))
     }
 
     /// Describes the number of the current trial: `3/12`, `81 of at most 182` if runs may end
     /// early, or `3` if the number of trials is unknown.
-    pub fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         self.place_with(" of at most ")
     }
 
     /// Like [`place`](Self::place), but shorter: `81/≤182`.
-    pub fn short_place(&self) -> String {
+    pub(super) fn short_place(&self) -> String {
         self.place_with("/≤")
     }
 
@@ -219,13 +219,13 @@ impl Seen {
     }
 
     /// Returns the current rate with its unit.
-    pub fn rate(&self) -> Option<Rate> {
+    pub(super) fn rate(&self) -> Option<Rate> {
         let (pass, per_s) = (self.pass?, self.rates.back()?);
         Some(Rate::of_pass(pass, *per_s))
     }
 
     /// Copies the data for metrics.
-    pub fn live(&self, elapsed: Duration) -> Live {
+    pub(super) fn live(&self, elapsed: Duration) -> Live {
         let mut hosts = Vec::new();
         for HostSeen { host, now, .. } in &self.hosts {
             hosts.push(HostRate { host: host.clone(), rate: now.unwrap_or(LiveRate::ZERO) });
@@ -419,7 +419,7 @@ fn trial_rate(spec: &RunSpec, pass: &PassResult) -> TrialRate {
 }
 
 /// Describes the result of a trial: its rates, or why there are none.
-pub fn trial_figures(trial: &Trial) -> String {
+pub(crate) fn trial_figures(trial: &Trial) -> String {
     match &trial.state {
         TrialState::Done => trial.passes.iter().map(pass_figure).collect::<Vec<_>>().join(", "),
         TrialState::Failed(reason) => format!("failed: {reason}"),
@@ -435,7 +435,10 @@ fn pass_figure(pass: &PassResult) -> String {
 
 /// Plots rates as a line of at most this many columns, scaled to the highest rate. Rates that share
 /// a column are averaged.
-pub fn sparkline(rates: impl ExactSizeIterator<Item = f64> + Clone, columns: usize) -> String {
+pub(super) fn sparkline(
+    rates: impl ExactSizeIterator<Item = f64> + Clone,
+    columns: usize,
+) -> String {
     const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let together = rates.len().div_ceil(columns.max(1)).max(1);
     let all: Vec<f64> = rates.collect();

@@ -34,7 +34,7 @@ const READER_TICK: Duration = Duration::from_millis(100);
 const READER_TICKS: u32 = 50;
 
 /// Writes lines to a file, a pipe or stderr.
-pub struct Stream {
+pub(super) struct Stream {
     /// `None` for stderr.
     file: Option<File>,
     /// Whether lines are held back if there is no room: true for everything except regular files.
@@ -50,7 +50,7 @@ impl Stream {
     ///
     /// # Errors
     /// If it can't be opened or no process reads the FIFO.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         // With this flag, opening a FIFO without a reader fails instead of blocking.
         options.append(true).create(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
@@ -68,7 +68,7 @@ impl Stream {
     }
 
     /// Creates a stream that writes to stderr.
-    pub fn stderr() -> Self {
+    pub(super) fn stderr() -> Self {
         let is_file = rustix::fs::fstat(io::stderr())
             .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile);
         Self::of(None, !is_file)
@@ -79,7 +79,7 @@ impl Stream {
     }
 
     /// Returns true if no further lines should be held back.
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.held_bytes >= HELD_MAX_BYTES
     }
 
@@ -87,7 +87,7 @@ impl Stream {
     ///
     /// # Errors
     /// If the file can't be written any more.
-    pub fn write(&mut self, line: String) -> io::Result<()> {
+    pub(super) fn write(&mut self, line: String) -> io::Result<()> {
         if !self.is_paced {
             return match &mut self.file {
                 Some(file) => file.write_all(line.as_bytes()),
@@ -103,7 +103,7 @@ impl Stream {
     ///
     /// # Errors
     /// If the file can't be written any more.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(super) fn flush(&mut self) -> io::Result<()> {
         self.write_held(0)
     }
 
@@ -112,7 +112,7 @@ impl Stream {
     ///
     /// # Errors
     /// If the file can't be written any more.
-    pub fn finish(&mut self) -> io::Result<usize> {
+    pub(super) fn finish(&mut self) -> io::Result<usize> {
         self.write_held(STALLED_S)?;
         Ok(self.held.len())
     }

@@ -6,7 +6,7 @@ use replay::{LimitFound, Outcome, Verdict};
 use super::document::failures_text;
 
 /// The answer of a search.
-pub struct Answer {
+pub(super) struct Answer {
     /// The answer as a sentence.
     pub text: String,
     /// False if the search was interrupted or limited by the client.
@@ -14,7 +14,7 @@ pub struct Answer {
 }
 
 /// Describes the result of a search.
-pub fn answer(found: &LimitFound) -> Answer {
+pub(super) fn answer(found: &LimitFound) -> Answer {
     let failures = found.outcomes.first().and_then(failures_words);
     let is_known = !found.is_interrupted
         && found.client_limit.is_none()

@@ -23,7 +23,7 @@ use crate::{input_file, output_file};
 ///
 /// # Errors
 /// If one can't be read, they have no speed in common, or the format is not available for replays.
-pub fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode, Failure> {
     refuse_rules(args)?;
     let inputs = [before, after].map(PathBuf::from);
     output_file::check_with_inputs(args.output.as_deref(), &inputs)?;
@@ -54,7 +54,7 @@ pub fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<ExitCode
 }
 
 /// Returns true if an argument of `dfsbench compare` names a stored replay.
-pub fn is_document(name: &str) -> bool {
+pub(crate) fn is_document(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
 }
 
@@ -101,7 +101,7 @@ fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
 
 /// Builds the document that compares two replays at each speed they have in common; `None` if there
 /// is none.
-pub fn of_comparison(before: &StoredReplay, after: &StoredReplay) -> Option<Document> {
+pub(super) fn of_comparison(before: &StoredReplay, after: &StoredReplay) -> Option<Document> {
     let mut document = Document {
         tool: "dfsbench compare",
         title: format!("Two replays: {} and {}", before.target, after.target),

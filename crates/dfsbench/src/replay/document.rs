@@ -39,7 +39,7 @@ pub(super) const LEAVING: [&str; 9] = [
 ];
 
 /// Describes the speed of a replay.
-pub fn pace_text(pace: Pace) -> String {
+pub(super) fn pace_text(pace: Pace) -> String {
     match pace {
         Pace::Open { speed: 1.0 } => "at the speed of the trace".to_owned(),
         Pace::Open { speed } => format!("{speed} times as fast as the trace"),
@@ -49,7 +49,7 @@ pub fn pace_text(pace: Pace) -> String {
 }
 
 /// Returns the pace of a finished replay.
-pub fn pace_of(outcome: &Outcome) -> Pace {
+pub(super) fn pace_of(outcome: &Outcome) -> Pace {
     match outcome.speed {
         Some(speed) => Pace::Open { speed },
         None if outcome.has_think_times => Pace::Thinking,
@@ -58,7 +58,7 @@ pub fn pace_of(outcome: &Outcome) -> Pace {
 }
 
 /// Builds the document of a replay.
-pub fn of_replay(stored: &StoredReplay) -> Document {
+pub(super) fn of_replay(stored: &StoredReplay) -> Document {
     let mut document = Document {
         tool: "dfsbench replay",
         title: identify(stored),
@@ -80,7 +80,7 @@ pub fn of_replay(stored: &StoredReplay) -> Document {
 }
 
 /// Identifies a replay: trace, target with version, and time.
-pub fn identify(stored: &StoredReplay) -> String {
+pub(super) fn identify(stored: &StoredReplay) -> String {
     let what = format!("{} on {} ({})", stored.trace, stored.target, version_text(stored));
     format!("{what}, {}", report::utc_minute(stored.made_unix_ms))
 }
@@ -229,7 +229,7 @@ fn lateness_text(outcome: &Outcome) -> String {
 }
 
 /// Describes what a replay ran on.
-pub fn version_text(stored: &StoredReplay) -> String {
+pub(super) fn version_text(stored: &StoredReplay) -> String {
     match stored.version.as_str() {
         StoredReplay::DIRECTORY => "a directory".to_owned(),
         version => format!("NFS v{version}"),
@@ -249,7 +249,7 @@ fn calls_text(stored: &StoredReplay, outcome: &Outcome) -> String {
 
 /// Describes the outcome of a replay: failures first, then the schedule, then response times
 /// compared with those of the trace.
-pub fn verdict_text(outcome: &Outcome) -> String {
+pub(super) fn verdict_text(outcome: &Outcome) -> String {
     let mut parts = match outcome.verdict() {
         Verdict::Interrupted => {
             return format!(

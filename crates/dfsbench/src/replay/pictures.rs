@@ -6,7 +6,7 @@ use report::over_time::{Event, OverTime, Scale, TimeLine, TimePoint};
 
 /// Plots a replay over time: response times compared with those of the trace, and completed
 /// compared with scheduled operations. A replay as fast as the order allows has no plots.
-pub fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
+pub(super) fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
     if outcome.speed.is_none() {
         return Vec::new();
     }
@@ -27,7 +27,7 @@ pub fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
 }
 
 /// Plots two replays over time in the same charts.
-pub fn of_pair(first: &Outcome, second: &Outcome, id: &str) -> Vec<Picture> {
+pub(super) fn of_pair(first: &Outcome, second: &Outcome, id: &str) -> Vec<Picture> {
     if first.speed.is_none() {
         return Vec::new();
     }
@@ -78,7 +78,7 @@ fn draw(
 }
 
 /// Returns the mean response time of operations scheduled within a time range.
-pub fn mean_response_ns(outcome: &Outcome, from_ns: u64, to_ns: u64) -> Option<u64> {
+pub(super) fn mean_response_ns(outcome: &Outcome, from_ns: u64, to_ns: u64) -> Option<u64> {
     let (mut count, mut sum_ns) = (0_u64, 0_u128);
     for slice in &outcome.timeline {
         if (from_ns..to_ns).contains(&slice.from_ns) {

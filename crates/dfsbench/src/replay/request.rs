@@ -13,7 +13,7 @@ use crate::exit::Failure;
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
 /// The parsed arguments.
-pub struct Request {
+pub(super) struct Request {
     pub paces: Vec<Pace>,
     pub rounds: Rounds,
     pub window: Window,
@@ -22,7 +22,7 @@ pub struct Request {
 }
 
 /// Refuses hosts that can't share this replay.
-pub fn check_hosts(args: &ReplayArgs) -> Result<(), Failure> {
+pub(super) fn check_hosts(args: &ReplayArgs) -> Result<(), Failure> {
     for (number, name) in args.hosts.iter().enumerate() {
         if args.hosts[..number].contains(name) {
             return Err(Failure::Usage(format!(
@@ -44,7 +44,7 @@ pub fn check_hosts(args: &ReplayArgs) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If one is invalid or two exclude each other.
-pub fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
+pub(super) fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
     let mut paces = Vec::new();
     for text in &args.speed {
         match text.trim().parse::<f64>() {

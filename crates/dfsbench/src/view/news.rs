@@ -16,7 +16,7 @@ const KEPT_MAX: usize = 64;
 
 /// The changes so far.
 #[derive(Default)]
-pub struct News {
+pub(super) struct News {
     history: Mutex<History>,
     more: Condvar,
 }
@@ -32,7 +32,7 @@ struct History {
 impl News {
     /// Compares the campaigns, and those that are currently being run, with the last update, and
     /// wakes the waiting clients if anything changed.
-    pub fn update(&self, lines: &[CampaignLine], running: Vec<i64>) {
+    pub(super) fn update(&self, lines: &[CampaignLine], running: Vec<i64>) {
         let mut history = self.lock_history();
         let mut gone = std::mem::take(&mut history.known);
         let mut changed = Vec::new();
@@ -69,12 +69,12 @@ impl News {
     }
 
     /// Returns the campaigns that are currently being run by a process.
-    pub fn running(&self) -> Vec<i64> {
+    pub(super) fn running(&self) -> Vec<i64> {
         self.lock_history().running.clone()
     }
 
     /// Returns the version of the current state.
-    pub fn version(&self) -> u64 {
+    pub(super) fn version(&self) -> u64 {
         self.lock_history().version
     }
 
@@ -84,7 +84,7 @@ impl News {
 
     /// Waits for a change after a version. Returns the new version and the campaigns that changed
     /// since, or `None` if nothing changed for `patience`.
-    pub fn wait_since(&self, version: u64, patience: Duration) -> Option<(u64, Vec<i64>)> {
+    pub(super) fn wait_since(&self, version: u64, patience: Duration) -> Option<(u64, Vec<i64>)> {
         let waited = self.more.wait_timeout_while(self.lock_history(), patience, |history| {
             history.version == version
         });

@@ -22,7 +22,7 @@ use crate::{memory_guard, metrics};
 const METRICS: &str = "metrics";
 
 /// Renders the pages of a results file.
-pub struct Pages {
+pub(super) struct Pages {
     news: Arc<News>,
     maker: Mutex<Maker>,
 }
@@ -42,7 +42,7 @@ impl Pages {
     ///
     /// # Errors
     /// If there is no space for a copy of the file.
-    pub fn new(store: Store, news: Arc<News>) -> Result<Self, Failure> {
+    pub(super) fn new(store: Store, news: Arc<News>) -> Result<Self, Failure> {
         let folder = Folder::for_copies().map_err(|error| Failure::Output {
             what: "a copy of the results file".to_owned(),
             reason: error.to_string(),
@@ -55,17 +55,17 @@ impl Pages {
     }
 
     /// Removes the copy even if there are still connections.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         let mut maker = lock_always(&self.maker);
         (maker.copied, maker.last, maker.folder) = (None, None, None);
     }
 
-    pub fn answer_metrics(&self) -> Answer {
+    pub(super) fn answer_metrics(&self) -> Answer {
         self.answer(METRICS, &Request::default())
     }
 
     /// Answers a request below the token: `metrics`, ``, `campaign/7`, `compare?before=1&after=2`.
-    pub fn answer(&self, page: &str, request: &Request) -> Answer {
+    pub(super) fn answer(&self, page: &str, request: &Request) -> Answer {
         let mut maker = lock_always(&self.maker);
         // Get the version first, so that the page is notified of any change from now on.
         let served = ViewPages { version: self.news.version(), running: self.news.running() };
