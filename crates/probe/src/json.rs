@@ -13,7 +13,7 @@ use serde::Serialize;
 const SCHEMA: u32 = 1;
 
 /// Formats the document with indentation.
-pub(super) fn render(probe: &Probe) -> String {
+pub fn render(probe: &Probe) -> String {
     let json = serde_json::to_string_pretty(&Document::of(probe));
     json.expect("the document holds texts and numbers only") + "\n"
 }
