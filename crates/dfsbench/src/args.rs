@@ -7,10 +7,10 @@ mod compare;
 mod config_file;
 mod contenders;
 mod curve;
-pub mod defaults;
+pub(crate) mod defaults;
 mod durability;
 mod examples;
-pub mod groups;
+pub(crate) mod groups;
 mod job;
 mod keep;
 mod ladder;
@@ -36,29 +36,29 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 use report::Format;
 
-pub use compare::{Adjust, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
-pub use contenders::ContendersArgs;
-pub use curve::CurveArgs;
-pub use durability::DurabilityArgs;
-pub use job::{JobArgs, Launcher};
-pub use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
-pub use ladder::LadderArgs;
-pub use layout::{command, command_with_words, config_file, parse};
-pub use preset::PresetArgs;
-pub use probe::ProbeArgs;
-pub use ramp::{Raise, RampArgs};
-pub use replay::ReplayArgs;
-pub use run::RunArgs;
-pub use schedule::{K8sArgs, SlurmArgs};
-pub use serve::ServeArgs;
-pub use soak::SoakArgs;
-pub use systems::{SystemsArgs, SystemsCommand};
-pub use trace::{CaptureArgs, DescribeArgs, DescribeFormat};
+pub(crate) use compare::{Adjust, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
+pub(crate) use contenders::ContendersArgs;
+pub(crate) use curve::CurveArgs;
+pub(crate) use durability::DurabilityArgs;
+pub(crate) use job::JobArgs;
+pub(crate) use keep::{ExportArgs, ImportArgs, ListArgs, NoteArgs, RmArgs, ShowArgs, TagArgs};
+pub(crate) use ladder::LadderArgs;
+pub(crate) use layout::{command, command_with_words, config_file, parse};
+pub(crate) use preset::PresetArgs;
+pub(crate) use probe::ProbeArgs;
+pub(crate) use ramp::{Raise, RampArgs};
+pub(crate) use replay::ReplayArgs;
+pub(crate) use run::RunArgs;
+pub(crate) use schedule::{K8sArgs, SlurmArgs};
+pub(crate) use serve::ServeArgs;
+pub(crate) use soak::SoakArgs;
+pub(crate) use systems::{SystemsArgs, SystemsCommand};
+pub(crate) use trace::{CaptureArgs, DescribeArgs, DescribeFormat};
 
 use crate::metrics::parse_address;
 
 /// Default path of the results file.
-pub const RESULTS: &str = "dfsbench.db";
+pub(crate) const RESULTS: &str = "dfsbench.db";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -90,7 +90,7 @@ Exit codes: 0 ok, 1 a comparison failed, 2 usage or plan, 3 a server or host can
 /// temporary directory through POSIX calls and io_uring. This needs no root, NFS server or mount.
 #[derive(Debug, Parser)]
 #[command(name = "dfsbench", version, after_help = EXAMPLES, max_term_width = 100)]
-pub struct Args {
+pub(crate) struct Args {
     /// Command to run
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -98,7 +98,7 @@ pub struct Args {
 
 /// The commands of dfsbench.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     #[command(about = "Measure a directory, an NFS server or the targets of a plan")]
     Run(Box<RunArgs>),
     #[command(about = "Raise the load until a server breaks, and check whether it recovers")]
@@ -188,7 +188,7 @@ pub enum Command {
 
 impl Command {
     /// Returns the run that is made when no command is given.
-    pub fn quick() -> Self {
+    pub(crate) fn quick() -> Self {
         let Some(Self::Run(run)) = Args::parse_from(["dfsbench", "run"]).command else {
             unreachable!("`dfsbench run` is a run");
         };
@@ -202,7 +202,7 @@ impl Command {
 /// repeated. It is an error if another process is running the campaign. Since the file may come
 /// from somebody else, programs that its plan runs are only listed unless --allow-program is given.
 #[derive(Debug, Parser)]
-pub struct ResumeArgs {
+pub(crate) struct ResumeArgs {
     /// Number of the campaign [default: the last]
     pub campaign: Option<i64>,
     /// Run the programs in the stored plan; without this flag, they are only listed
@@ -218,7 +218,7 @@ pub struct ResumeArgs {
 
 /// Options of every command that makes trials, be they the first of a campaign or its last.
 #[derive(Clone, Debug, Parser)]
-pub struct MakingArgs {
+pub(crate) struct MakingArgs {
     /// Results file; new campaigns are added to it
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath,
         help_heading = "Output")]
@@ -254,7 +254,7 @@ pub struct MakingArgs {
 /// kernel, CPU or a label, are shown next to the settings.
 #[derive(Debug, Parser)]
 #[command(after_help = REPORT_EXAMPLES)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Number of a campaign in the results file, `last`, another results file (its last campaign),
     /// or FILE:N; several are combined into one report
     #[arg(default_value = "last", value_name = "CAMPAIGN")]
@@ -288,7 +288,7 @@ pub struct ReportArgs {
 /// The pages update while a campaign runs. They are read-only and served on loopback only, at an
 /// unguessable URL that is printed as the first line of stdout. Stop it with Ctrl-C.
 #[derive(Debug, Parser)]
-pub struct ViewArgs {
+pub(crate) struct ViewArgs {
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
@@ -312,7 +312,7 @@ pub struct ViewArgs {
 /// (DFSBENCH_RESULTS), then a plan, then the file.
 #[derive(Debug, Parser)]
 #[command(after_help = CONFIG_EXAMPLES)]
-pub struct ConfigArgs {
+pub(crate) struct ConfigArgs {
     /// Command whose flags to list [default: only the flags that are set, for all commands]
     pub command: Option<String>,
     /// Print everything as JSON
@@ -338,14 +338,14 @@ Examples:
 
 /// Writes a file from an NFS server to stdout.
 #[derive(Debug, Parser)]
-pub struct CatArgs {
+pub(crate) struct CatArgs {
     /// Address of the file: nfs://host[:port]/export/path/to/file
     pub url: String,
 }
 
 /// Writes the expected content of a measured file to stdout.
 #[derive(Debug, Parser)]
-pub struct PatternArgs {
+pub(crate) struct PatternArgs {
     /// Seed of the campaign
     #[arg(long)]
     pub seed: u64,
@@ -367,7 +367,7 @@ pub struct PatternArgs {
 /// Changes that can't be undone stay recorded, and the exit code is 3. With --forget, they are
 /// printed and dropped from the record.
 #[derive(Debug, Parser)]
-pub struct CleanArgs {
+pub(crate) struct CleanArgs {
     /// Results file of the killed run, which recorded its targets next to it; not needed for runs
     /// by the same user
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
@@ -388,7 +388,7 @@ pub struct CleanArgs {
 
 /// Executes the requests of a controller on its host.
 #[derive(Debug, Parser)]
-pub struct AgentArgs {
+pub(crate) struct AgentArgs {
     /// Communicate over stdin and stdout
     #[arg(long, required_unless_present = "meet", conflicts_with = "meet")]
     pub stdio: bool,
@@ -413,7 +413,7 @@ impl AgentArgs {
     ///
     /// To know all other commands, too, would take a third of the memory of an agent that waits,
     /// and there may be a thousand on one host.
-    pub fn alone(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
+    pub(crate) fn alone(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let mut words = words.into_iter().skip(1).peekable();
         words.next_if(|word| word == "agent")?;
         let only = Self::augment_args(clap::Command::new("agent").no_binary_name(true));

@@ -11,11 +11,11 @@ fn wall_clock_ns() -> u64 {
 }
 
 /// Returns the wall-clock time in milliseconds since 1970 UTC.
-pub fn now_unix_ms() -> u64 {
+pub(crate) fn now_unix_ms() -> u64 {
     wall_clock_ns() / 1_000_000
 }
 
 /// Returns a number unique to this campaign, derived from the time and the process ID.
-pub fn token() -> u64 {
+pub(crate) fn token() -> u64 {
     model::random::draw(wall_clock_ns(), u64::from(std::process::id()))
 }

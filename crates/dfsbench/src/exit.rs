@@ -20,7 +20,7 @@ use plan::PlanError;
 use report::RequirementOutcome;
 use results::{ExportError, StoreError};
 
-use crate::output::{self, StdoutError};
+use crate::terminal::output::{self, StdoutError};
 
 /// Outcomes that are not errors of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,20 +203,20 @@ impl Failure {
 /// Prints why the process can't exit cleanly and exits immediately: threads may hang in the kernel
 /// forever, so they can't be joined.
 #[allow(clippy::disallowed_methods, reason = "this file owns the exit codes")]
-pub fn end_now(why: &str, code: u8) -> ! {
+pub(crate) fn end_now(why: &str, code: u8) -> ! {
     output::clear_bar();
     output::message(why);
     process::exit(i32::from(code))
 }
 
 /// Exits an agent whose threads are stuck in a mount.
-pub fn give_up(why: &str) {
+pub(crate) fn give_up(why: &str) {
     end_now(&format!("gave up: {why}"), Failure::Lab(String::new()).code())
 }
 
 /// Records panics for the code that catches them, without printing them: each one is reported as an
 /// error later. With RUST_BACKTRACE they are printed as well.
-pub fn note_panics() {
+pub(crate) fn note_panics() {
     let is_traced = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -228,7 +228,9 @@ pub fn note_panics() {
 }
 
 /// Runs a command and converts a panic to a failure.
-pub fn caught(command: impl FnOnce() -> Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
+pub(crate) fn caught(
+    command: impl FnOnce() -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
     panicked::catch(command).unwrap_or_else(|panicked| Err(panicked.into()))
 }
 

@@ -18,10 +18,10 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 /// Time limit for sending the response.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
-pub const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub(crate) struct Request {
     /// Such as `GET` or `HEAD`.
     pub method: String,
     /// Path without the query.
@@ -34,7 +34,7 @@ pub struct Request {
 
 impl Request {
     /// Returns a query parameter.
-    pub fn parameter(&self, name: &str) -> Option<&str> {
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         for pair in self.query.split('&') {
             if let Some((known, value)) = pair.split_once('=')
                 && known == name
@@ -46,14 +46,14 @@ impl Request {
     }
 
     /// Returns a query parameter that is a campaign's ID.
-    pub fn campaign(&self, name: &str) -> Option<i64> {
+    pub(crate) fn campaign(&self, name: &str) -> Option<i64> {
         self.parameter(name)?.parse().ok()
     }
 }
 
 /// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Status code and reason, such as `200 OK`.
     pub status: &'static str,
     pub content_type: &'static str,
@@ -66,7 +66,7 @@ pub struct Answer {
 ///
 /// # Errors
 /// If the head is too long, too late or not HTTP; the error is a sentence for the client.
-pub fn read(stream: &mut TcpStream) -> Result<Request, &'static str> {
+pub(crate) fn read(stream: &mut TcpStream) -> Result<Request, &'static str> {
     let deadline = Instant::now() + HEAD_TIME_MAX;
     let mut head = Vec::with_capacity(1 << 10);
     let mut part = [0; 1 << 10];
@@ -116,7 +116,7 @@ fn parse_head(head: &[u8]) -> Result<Option<Request>, &'static str> {
 
 /// Whether a response includes its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
+pub(crate) enum Body {
     Sent,
     /// Only the head was requested.
     Omitted,
@@ -126,7 +126,12 @@ pub enum Body {
 ///
 /// # Errors
 /// If the client has disconnected or reads too slowly.
-pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) -> io::Result<()> {
+pub(crate) fn write(
+    stream: &mut TcpStream,
+    answer: &Answer,
+    policy: &str,
+    body: Body,
+) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n",
         answer.status,
@@ -152,7 +157,7 @@ pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) 
 ///
 /// # Errors
 /// If the client has disconnected.
-pub fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
+pub(crate) fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{}\r\nretry: 2000\n\n",
         common_headers(policy)
@@ -164,7 +169,7 @@ pub fn begin_events(stream: &mut TcpStream, policy: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// If the client has disconnected or doesn't read it.
-pub fn event(stream: &mut TcpStream, text: &str) -> io::Result<()> {
+pub(crate) fn event(stream: &mut TcpStream, text: &str) -> io::Result<()> {
     write_by(stream, text.as_bytes(), Instant::now() + HEAD_TIME_MAX)
 }
 

@@ -17,7 +17,7 @@ use crate::http::{self, Answer, Body, Request};
 /// Content type of the metrics.
 ///
 /// **Source:** OpenMetrics 1.0, 4.3.
-pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Content type of error messages.
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -32,17 +32,17 @@ const CONNECTIONS_MAX: usize = 8;
 const WAKE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Renders the metrics.
-pub type Source = dyn Fn() -> Answer + Send + Sync;
+pub(crate) type Source = dyn Fn() -> Answer + Send + Sync;
 
 /// Serves metrics at an address until it is dropped.
-pub struct Endpoint {
+pub(crate) struct Endpoint {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Wraps the text of metrics in a response.
-pub fn answer(text: String) -> Answer {
+pub(crate) fn answer(text: String) -> Answer {
     Answer { status: "200 OK", content_type: OPEN_METRICS, fields: "", body: text }
 }
 
@@ -50,7 +50,7 @@ pub fn answer(text: String) -> Answer {
 ///
 /// # Errors
 /// When it is not an address with a port.
-pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let with_port: Result<SocketAddr, _> = text.parse();
     match with_port {
         Ok(address) => Ok(address),
@@ -67,7 +67,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// If it can't listen on the address.
-    pub fn start(address: SocketAddr, source: Arc<Source>) -> Result<Self, Failure> {
+    pub(crate) fn start(address: SocketAddr, source: Arc<Source>) -> Result<Self, Failure> {
         let listened =
             TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = match listened {
@@ -91,7 +91,7 @@ impl Endpoint {
     }
 
     /// Returns the URL for a browser or Prometheus.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/metrics", self.address)
     }
 }

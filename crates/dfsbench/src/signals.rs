@@ -24,8 +24,8 @@ use signal_hook::low_level::{self, pipe, unregister};
 use signal_hook::{SigId, flag};
 
 use crate::exit::{self, End, Failure};
-use crate::output::lock_always;
-use crate::{agents, output};
+use crate::hosts::agents;
+use crate::terminal::output::{self, lock_always};
 
 /// Interval between checks of the stop flag.
 const TICK: Duration = Duration::from_millis(100);
@@ -57,7 +57,7 @@ static IS_AWAITED_ELSEWHERE: AtomicBool = AtomicBool::new(false);
 static SIGNALED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// Returns true if a signal asked this process to stop.
-pub fn is_stopped() -> bool {
+pub(crate) fn is_stopped() -> bool {
     SIGNALED.get().is_some_and(|signaled| signaled.load(Relaxed))
 }
 
@@ -65,7 +65,7 @@ pub fn is_stopped() -> bool {
 ///
 /// # Errors
 /// If the system refuses a handler or a thread.
-pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::<AtomicBool>::default();
     let is_second = Arc::new(AtomicBool::new(false));
     let mut signals = vec![SIGINT, SIGTERM];
@@ -177,7 +177,7 @@ impl RemovalWatch {
 }
 
 /// Describes the current removal in one line for a full screen, with the path last.
-pub fn describe_removing() -> Option<String> {
+pub(crate) fn describe_removing() -> Option<String> {
     let Progress { place, removed, found, .. } = removal::progress()?;
     Some(format!(
         "stopping: {removed} of {found} entries removed; again: end at once; from {place}"
@@ -236,7 +236,7 @@ fn end_at_second(mut receiver: UnixStream, is_second: &AtomicBool) {
 }
 
 /// Prints what is left behind and ends the process without any cleanup.
-pub fn end_now() -> ! {
+pub(crate) fn end_now() -> ! {
     output::clear_bar();
     let progress = removal::progress();
     // Don't wait for the lock: the thread that holds it may hang.
@@ -272,7 +272,7 @@ fn left_behind(directory: Option<(String, String)>, removal: Option<&Progress>) 
 }
 
 /// Records that a working directory is about to be created, for the last message of the process.
-pub fn note_directory(name: &str, target: &Target) {
+pub(crate) fn note_directory(name: &str, target: &Target) {
     if target.keeps_nothing() {
         return forget_directory();
     }
@@ -281,7 +281,7 @@ pub fn note_directory(name: &str, target: &Target) {
 }
 
 /// Records that the working directory is gone.
-pub fn forget_directory() {
+pub(crate) fn forget_directory() {
     *lock_always(&DIRECTORY) = None;
 }
 
@@ -290,7 +290,7 @@ fn lock_handled() -> MutexGuard<'static, Vec<i32>> {
 }
 
 /// A stream that receives a byte for each signal, until this is dropped.
-pub struct SignalStream {
+pub(crate) struct SignalStream {
     pub stream: UnixStream,
     ids: Vec<SigId>,
 }
@@ -310,7 +310,7 @@ impl Drop for SignalStream {
 ///
 /// # Errors
 /// If the system refuses it.
-pub fn receive_all() -> io::Result<SignalStream> {
+pub(crate) fn receive_all() -> io::Result<SignalStream> {
     let (stream, sender) = UnixStream::pair()?;
     stream.set_nonblocking(true)?;
     let mut signals = SignalStream { stream, ids: Vec::new() };
@@ -326,7 +326,7 @@ pub fn receive_all() -> io::Result<SignalStream> {
 ///
 /// # Errors
 /// If the system refuses a handler.
-pub fn leave_flag() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn leave_flag() -> Result<Arc<AtomicBool>, Failure> {
     let leave = Arc::new(AtomicBool::new(false));
     let mut signals = vec![SIGINT, SIGTERM];
     signals.extend(IGNORABLE);
@@ -343,7 +343,7 @@ pub fn leave_flag() -> Result<Arc<AtomicBool>, Failure> {
 ///
 /// **Source:** setrlimit(2), RLIMIT_FSIZE. The signal is handled, not ignored, because child
 /// programs must not be affected: exec(3) resets handlers but passes on ignored signals.
-pub fn make_file_limit_an_error() {
+pub(crate) fn make_file_limit_an_error() {
     // If the handler is refused, the signal keeps its default action.
     let _ = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }

@@ -30,14 +30,14 @@ const NOTHING_AT_RISK: &str = "the in-memory server keeps its memory when it res
 
 /// An event and how to trigger it.
 #[derive(Debug)]
-pub struct ArrangedEvent {
+pub(crate) struct ArrangedEvent {
     pub event: CrashEvent,
     pub way: Way,
 }
 
 /// Ways to trigger an event.
 #[derive(Debug)]
-pub enum Way {
+pub(crate) enum Way {
     /// Restart the in-memory server of this process.
     RestartEmbedded {
         /// Whether a planned fault makes the server lose data on restart.
@@ -73,7 +73,7 @@ pub enum Way {
 
 /// Kills and restarts the servers of a running system.
 #[derive(Clone, Copy)]
-pub struct SystemControl<'a> {
+pub(crate) struct SystemControl<'a> {
     pub kill: &'a dyn Fn() -> Result<(), String>,
     /// Restarts the servers that were killed.
     pub restart: &'a dyn Fn() -> Result<(), String>,
@@ -86,13 +86,13 @@ pub struct SystemControl<'a> {
 impl ArrangedEvent {
     /// Returns true for a crash that can be repeated: the target restarts with the data it kept,
     /// and it is able to lose some.
-    pub const fn can_be_repeated(&self) -> bool {
+    pub(crate) const fn can_be_repeated(&self) -> bool {
         matches!(self.event, CrashEvent::KillServer | CrashEvent::PowerCut)
             && !matches!(self.way, Way::RestartEmbedded { loses_data: false })
     }
 
     /// Explains why the event can't destroy any data, if it can't.
-    pub fn nothing_at_risk(&self) -> Option<String> {
+    pub(crate) fn nothing_at_risk(&self) -> Option<String> {
         if matches!(self.way, Way::RestartEmbedded { loses_data: false }) {
             Some(NOTHING_AT_RISK.to_owned())
         } else {
@@ -101,7 +101,7 @@ impl ArrangedEvent {
     }
 
     /// Describes in a few words how the event is triggered.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         self.way.describe()
     }
 
@@ -110,7 +110,7 @@ impl ArrangedEvent {
     ///
     /// # Errors
     /// If the event could not be triggered or undone; the message is a full sentence.
-    pub fn make(
+    pub(crate) fn make(
         &self,
         inject_fault: Option<&FaultInjector<'_>>,
         system: Option<SystemControl<'_>>,
@@ -230,7 +230,7 @@ impl Guard {
 ///
 /// # Errors
 /// If it fails or takes too long; the message contains the last line of its output.
-pub fn run_shell(line: &str) -> Result<(), String> {
+pub(crate) fn run_shell(line: &str) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("can't start a shell for `{line}`: {error}");
     let output = tempfile::tempfile().map_err(failed)?;
     let mut command = Command::new("sh");

@@ -35,7 +35,7 @@ const ROUNDS_DURING_EVENT: u32 = 20;
 const READ_BACK_CALLS: u32 = 10;
 
 /// Measures the only target of a request that sets up no systems.
-pub fn measure_one(
+pub(crate) fn measure_one(
     request: &DurabilityRequest,
     context: &DurabilityContext<'_>,
 ) -> Result<ContenderFindings, DurabilityError> {
@@ -54,7 +54,7 @@ pub fn measure_one(
     Ok(ContenderFindings { contender: request.contender.clone().unwrap_or_default(), report })
 }
 
-pub fn report_of(
+pub(crate) fn report_of(
     request: &DurabilityRequest,
     named: String,
     target: &Target,
@@ -70,7 +70,7 @@ pub fn report_of(
 }
 
 /// Everything that all events of a measurement share.
-pub struct Measurement<'a> {
+pub(crate) struct Measurement<'a> {
     pub request: &'a DurabilityRequest,
     pub context: &'a DurabilityContext<'a>,
     pub target: &'a Target,
@@ -157,7 +157,7 @@ impl Load {
 
 impl Measurement<'_> {
     /// Measures all events, until the target is gone or the stop flag is set.
-    pub fn measure_events(&self) -> Result<Vec<MeasuredEvent>, DurabilityError> {
+    pub(crate) fn measure_events(&self) -> Result<Vec<MeasuredEvent>, DurabilityError> {
         let mut events = Vec::new();
         let mut folders = 0..;
         for arranged in &self.request.events {

@@ -23,7 +23,7 @@ const CLIENT_COMMAND: &str = "durability-client";
 
 /// Job of one client.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct ClientJob {
+pub(crate) struct ClientJob {
     pub target: Target,
     /// Name of the campaign, used as a prefix for its working directories.
     pub campaign_name: String,
@@ -38,7 +38,7 @@ pub struct ClientJob {
 
 /// What a client has to do.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Task {
+pub(crate) enum Task {
     /// Create the working directory and write under each promise.
     Write {
         /// Promises, which take turns. The last op is made under the last one.
@@ -64,7 +64,7 @@ pub enum Task {
 
 /// Message from a client.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum ClientMessage {
+pub(crate) enum ClientMessage {
     /// The target was opened.
     Opened {
         /// Identifies the target's file system.
@@ -89,13 +89,13 @@ pub enum ClientMessage {
 }
 
 /// Returns the time in nanoseconds of the clock that all processes of a host share.
-pub fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Builds a command that runs the program with the given subcommand.
-pub type MakeCommand = dyn Fn(&str) -> io::Result<Command>;
+pub(crate) type MakeCommand = dyn Fn(&str) -> io::Result<Command>;
 
 /// The program that runs clients on one host.
 pub struct ClientProgram {
@@ -105,7 +105,7 @@ pub struct ClientProgram {
 }
 
 /// A running client process.
-pub struct ClientProcess {
+pub(crate) struct ClientProcess {
     child: Child,
     // The client exits when this is closed.
     _stdin: ChildStdin,
@@ -117,7 +117,7 @@ impl ClientProcess {
     ///
     /// # Errors
     /// If the program can't be started.
-    pub fn start(job: &ClientJob, program: &ClientProgram) -> Result<Self, DurabilityError> {
+    pub(crate) fn start(job: &ClientJob, program: &ClientProgram) -> Result<Self, DurabilityError> {
         let failed = |error: &dyn std::fmt::Display| {
             DurabilityError::Unusable(format!("can't start a client process: {error}"))
         };
@@ -159,7 +159,7 @@ impl ClientProcess {
     ///
     /// # Errors
     /// If the client has exited and all messages were received.
-    pub fn receive(&self, wait: Duration) -> Result<Option<ClientMessage>, Ended> {
+    pub(crate) fn receive(&self, wait: Duration) -> Result<Option<ClientMessage>, Ended> {
         match self.messages.recv_timeout(wait) {
             Ok(message) => Ok(Some(message)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -168,7 +168,7 @@ impl ClientProcess {
     }
 
     /// Kills the process. If it hangs in the kernel, it only exits once its file system answers.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
     }
 }
@@ -188,4 +188,4 @@ impl Drop for ClientProcess {
 
 /// The client has exited.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended;
+pub(crate) struct Ended;

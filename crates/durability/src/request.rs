@@ -54,7 +54,7 @@ pub struct DurabilityOptions {
 }
 
 /// A target to measure.
-pub struct Subject {
+pub(crate) struct Subject {
     /// Name of the contender; `None` for a target that is not set up by the plan.
     pub contender: Option<String>,
     /// A run with this target, which determines how its hosts are set up.
@@ -66,26 +66,26 @@ pub struct DurabilityRequest {
     /// The plan; it may have been made up for a single target.
     pub plan: Plan,
     /// Targets, in the order in which they are measured.
-    pub subjects: Vec<Subject>,
+    pub(crate) subjects: Vec<Subject>,
     /// Promises, each once, weakest first.
-    pub promises: Vec<Durability>,
+    pub(crate) promises: Vec<Durability>,
     /// Events, in the order in which they are triggered.
-    pub events: Vec<ArrangedEvent>,
+    pub(crate) events: Vec<ArrangedEvent>,
     /// Rounds to write before an event.
-    pub rounds: u32,
+    pub(crate) rounds: u32,
     /// Number of crashes before which each promise gets the last write, unless it is broken
     /// earlier.
-    pub crashes: u32,
+    pub(crate) crashes: u32,
     /// Time from the last op to the event; `None` if ops are in flight during the event.
-    pub idle: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
     /// Time limit of a call.
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
     /// Time limit for the target to come back.
-    pub back_within: Duration,
+    pub(crate) back_within: Duration,
     /// Command to run before files are read back.
-    pub before_reading: Option<String>,
+    pub(crate) before_reading: Option<String>,
     /// The contender of an existing campaign to measure.
-    pub contender: Option<String>,
+    pub(crate) contender: Option<String>,
 }
 
 impl DurabilityRequest {
@@ -140,11 +140,11 @@ impl DurabilityRequest {
     }
 
     /// Returns true if the plan sets up the systems to measure.
-    pub fn sets_up(&self) -> bool {
+    pub(crate) fn sets_up(&self) -> bool {
         self.subjects[0].spec.lab.is_some()
     }
 
-    pub fn promise_names(&self) -> String {
+    pub(crate) fn promise_names(&self) -> String {
         let mut names = Vec::new();
         for promise in &self.promises {
             names.push(promise.name());
@@ -153,7 +153,7 @@ impl DurabilityRequest {
     }
 
     /// Describes how each promise is fulfilled on a target.
-    pub fn describe_promises(&self, target: &Target) -> Vec<String> {
+    pub(crate) fn describe_promises(&self, target: &Target) -> Vec<String> {
         let mut lines = Vec::new();
         for promise in &self.promises {
             let how = match access_to(target) {
@@ -166,7 +166,7 @@ impl DurabilityRequest {
     }
 }
 
-pub fn access_to(target: &Target) -> Access {
+pub(crate) fn access_to(target: &Target) -> Access {
     if target.nfs().is_some() { Access::Nfs } else { Access::FileSystem }
 }
 
@@ -239,7 +239,7 @@ fn subjects_of(plan: &Plan, options: &DurabilityOptions) -> Result<Vec<Subject>,
 }
 
 /// Builds the error for a contender that doesn't exist.
-pub fn unknown_contender(name: &str, known: &[String]) -> DurabilityError {
+pub(crate) fn unknown_contender(name: &str, known: &[String]) -> DurabilityError {
     let known = known.join("`, `");
     DurabilityError::Usage(format!(
         "--contender: there is no contender `{name}` (hint: there are `{known}`)"

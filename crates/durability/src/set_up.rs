@@ -28,7 +28,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// If findings can't be stored.
-pub fn measure_all(
+pub(crate) fn measure_all(
     request: &DurabilityRequest,
     context: &DurabilityContext<'_>,
     hosts: Hosts<'_>,

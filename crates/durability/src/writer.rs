@@ -14,7 +14,7 @@ use model::durability::{TestFile, TestOp, WorkKind};
 use crate::protocol::{ClientMessage, now_ns};
 
 /// Size of a block, the unit that carries a stamp.
-pub const BLOCK_BYTES: u32 = 4096;
+pub(crate) const BLOCK_BYTES: u32 = 4096;
 
 /// Small files per round, one block each.
 const SMALL_FILES: u32 = 4;
@@ -24,7 +24,7 @@ const BATCH: u32 = 4;
 /// Blocks per write to the large file.
 const LARGE_BLOCKS: u32 = 16;
 /// Maximum size of a write.
-pub const WRITE_BYTES: u32 = LARGE_BLOCKS * BLOCK_BYTES;
+pub(crate) const WRITE_BYTES: u32 = LARGE_BLOCKS * BLOCK_BYTES;
 /// Blocks per overwrite.
 const OVERWRITE_BLOCKS: u32 = 4;
 /// Parts of the overwritten file. Each is written once before any is written again.
@@ -35,7 +35,7 @@ const OVERWRITE_STEP: u32 = 5;
 const NAMES: u32 = 2;
 
 /// Writes files and reports what was acknowledged.
-pub struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     files: NamedFiles,
     send: &'a dyn Fn(&ClientMessage),
     /// Number of ops sent.
@@ -45,7 +45,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub fn new(files: NamedFiles, send: &'a dyn Fn(&ClientMessage)) -> Self {
+    pub(crate) fn new(files: NamedFiles, send: &'a dyn Fn(&ClientMessage)) -> Self {
         Self { files, send, sent: 0, open: BTreeMap::new() }
     }
 
@@ -53,7 +53,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// If that fails; the message is a full sentence.
-    pub fn prepare(&mut self, promises: &[Durability]) -> Result<(), String> {
+    pub(crate) fn prepare(&mut self, promises: &[Durability]) -> Result<(), String> {
         for promise in promises {
             let blocks = OVERWRITE_PARTS * OVERWRITE_BLOCKS;
             self.make_safe_file(first_file(*promise, WorkKind::Overwrite), blocks)?;
@@ -69,7 +69,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// If an op fails; the message is a full sentence.
-    pub fn make_round(&mut self, promises: &[Durability], round: u32) -> Result<(), String> {
+    pub(crate) fn make_round(&mut self, promises: &[Durability], round: u32) -> Result<(), String> {
         for number in round * SMALL_FILES..(round + 1) * SMALL_FILES {
             for promise in promises.iter().copied() {
                 self.write_small(TestFile { promise, kind: WorkKind::SmallFile, number })?;

@@ -60,6 +60,50 @@ pub enum Launcher {
     Wait,
 }
 
+impl Launcher {
+    /// All launchers, in the order of the help.
+    pub const ALL: [Self; 6] =
+        [Self::Slurm, Self::Mpi, Self::Flux, Self::Pbs, Self::Lsf, Self::Wait];
+
+    /// Name of the launcher on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Slurm => "slurm",
+            Self::Mpi => "mpi",
+            Self::Flux => "flux",
+            Self::Pbs => "pbs",
+            Self::Lsf => "lsf",
+            Self::Wait => "wait",
+        }
+    }
+
+    /// One-line description for the help of `--launcher`.
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::Slurm => "srun, in an allocation or with options that create one",
+            Self::Mpi => "mpirun of Open MPI or MPICH",
+            Self::Flux => "flux run, in an allocation or batch job of Flux",
+            Self::Pbs => "ssh to the hosts of a PBS or Torque job, listed in PBS_NODEFILE",
+            Self::Lsf => {
+                "ssh to the hosts of an LSF job, listed in LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS"
+            }
+            Self::Wait => {
+                "Wait for agents that have DFSBENCH_MEET and DFSBENCH_TOKEN, such as in Kubernetes"
+            }
+        }
+    }
+
+    /// Finds the launcher with the given name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|launcher| launcher.name() == name)
+    }
+
+    /// Returns true if its agents connect by themselves, once; others are started over ssh.
+    pub const fn brings_agents(self) -> bool {
+        !matches!(self, Self::Pbs | Self::Lsf)
+    }
+}
+
 /// Access to what a scheduler provides to the processes of a job.
 #[derive(Clone, Copy)]
 pub struct Scheduler<'a> {

@@ -13,9 +13,8 @@ pub struct StoredReplay {
     pub dfsbench_replay: u32,
     /// Name and version of the program that made it.
     pub made_by: String,
-    /// When it was made, in milliseconds since 1970 UTC; `None` in those of earlier releases.
-    #[serde(default)]
-    pub made_unix_ms: Option<u64>,
+    /// When it was made, in milliseconds since 1970 UTC.
+    pub made_unix_ms: u64,
     /// Name of the trace.
     pub trace: String,
     /// Target as it was named.

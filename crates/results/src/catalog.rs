@@ -13,10 +13,10 @@ use crate::store::Store;
 use crate::tree::{ROOT, Table, Tree};
 
 /// Maximum length of a tag in characters.
-pub const TAG_LENGTH_MAX: usize = 64;
+pub(crate) const TAG_LENGTH_MAX: usize = 64;
 
 /// Maximum length of a note in characters, so that nobody stores whole files as notes.
-pub const NOTE_LENGTH_MAX: usize = 10_000;
+pub(crate) const NOTE_LENGTH_MAX: usize = 10_000;
 
 /// Minimum number of runs used for estimating the size of a campaign, if it has that many.
 const SIZED_RUNS_MIN: i64 = 500;

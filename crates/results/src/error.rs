@@ -44,18 +44,32 @@ pub enum StoreError {
          (hint: name another file)", .0.display()
     )]
     Foreign(PathBuf),
-    /// A newer dfsbench wrote the file.
+    /// The file has a schema version that this dfsbench cannot read.
     #[error(
         "`{}` has schema version {found}, and this dfsbench knows version {known} \
-         (hint: use the dfsbench that wrote it, or a newer one)", path.display()
+         (hint: use the dfsbench that wrote it{})",
+        path.display(), if found > known { ", or a newer one" } else { "" }
     )]
-    Newer {
+    OtherVersion {
         /// The results file.
         path: PathBuf,
         /// Its schema version.
         found: i64,
         /// The newest supported schema version.
         known: i64,
+    },
+    /// The file has a known schema version, but another schema.
+    #[error(
+        "`{}` has schema version {version}, but not the tables of this dfsbench: {missing} \
+         (hint: use the dfsbench that wrote it)", path.display()
+    )]
+    OtherSchema {
+        /// The results file.
+        path: PathBuf,
+        /// Its schema version.
+        version: i64,
+        /// What the file lacks.
+        missing: String,
     },
     /// Another process holds a lock on the file.
     #[error(
@@ -219,7 +233,7 @@ fn describe_latest(latest: Option<i64>) -> String {
 }
 
 /// Converts an SQLite error to a message.
-pub fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
+pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => StoreError::NotSqlite(path),
@@ -265,6 +279,6 @@ fn is_write(error: &rusqlite::Error) -> bool {
 }
 
 /// Returns true if reading is blocked by a transaction that a crash interrupted.
-pub fn is_rollback(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_rollback(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|e| e.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
 }

@@ -41,7 +41,7 @@ pub enum ExportFormat {
 
 impl ExportFormat {
     /// Returns the file extension.
-    pub const fn file_extension(self) -> &'static str {
+    const fn file_extension(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
             Self::Csv => "csv",

@@ -37,7 +37,7 @@ impl Hold {
     ///
     /// # Errors
     /// If another process has it, or no file can be created next to the results.
-    pub fn take(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
+    pub(crate) fn take(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
         let path = match lock_path_of(results, campaign_id) {
             Ok(path) => path,
             Err(source) => return Err(StoreError::Io { path: results.to_owned(), source }),
@@ -75,7 +75,7 @@ fn lock_path_of(results: &Path, campaign_id: i64) -> io::Result<PathBuf> {
 }
 
 /// Returns true if a process is running a campaign; does not create or change any file.
-pub fn is_held(results: &Path, campaign_id: i64) -> bool {
+pub(crate) fn is_held(results: &Path, campaign_id: i64) -> bool {
     let Ok(path) = lock_path_of(results, campaign_id) else { return false };
     let Ok(file) = open_with(OpenOptions::new().read(true), &path) else { return false };
     // A shared lock, released at once: a process that takes the campaign at this moment tries

@@ -11,6 +11,8 @@
 //! is next opened. **Source:** <https://www.sqlite.org/lockingv3.html>,
 //! <https://www.sqlite.org/wal.html>.
 
+#![warn(unreachable_pub)]
+
 mod catalog;
 mod copy;
 mod durability;
@@ -33,7 +35,7 @@ mod tree;
 mod trust;
 mod write;
 
-pub use catalog::{NOTE_LENGTH_MAX, Note, TAG_LENGTH_MAX};
+pub use catalog::Note;
 pub use error::StoreError;
 pub use export::{ExportCell, ExportColumn, ExportError, ExportFormat, Exported, TableFiles};
 pub use hold::remove_abandoned;

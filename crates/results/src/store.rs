@@ -156,8 +156,14 @@ impl Store {
     /// Refuses a file in which one of our tables is missing, or replaced by something else of the
     /// same name, such as an endless view.
     fn check_schema(&self) -> Result<(), StoreError> {
-        match self.explain(tree::find_wrong_table(&self.connection))? {
-            Some(what) => Err(StoreError::Damaged { path: self.path.clone(), what }),
+        let path = self.path.clone();
+        if let Some(what) = self.explain(tree::find_wrong_table(&self.connection))? {
+            return Err(StoreError::Damaged { path, what });
+        }
+        match self.explain(tree::find_missing(&self.connection))? {
+            Some(missing) => {
+                Err(StoreError::OtherSchema { path, version: SCHEMA_VERSION, missing })
+            }
             None => Ok(()),
         }
     }
@@ -267,14 +273,10 @@ impl Store {
         let path = self.path.clone();
         match (found.application_id, found.schema_version, found.tables) {
             (0, 0, 0) => Ok(Owner::Empty),
-            (APPLICATION_ID, version @ 1.., 1..) if version <= SCHEMA_VERSION => Ok(Owner::Ours),
-            (APPLICATION_ID, version, _) if version > SCHEMA_VERSION => {
-                Err(StoreError::Newer { path, found: version, known: SCHEMA_VERSION })
+            (APPLICATION_ID, 1..=SCHEMA_VERSION, _) => Ok(Owner::Ours),
+            (APPLICATION_ID, found, _) => {
+                Err(StoreError::OtherVersion { path, found, known: SCHEMA_VERSION })
             }
-            (APPLICATION_ID, version, _) => Err(StoreError::Damaged {
-                path,
-                what: format!("it says schema version {version}, which never existed"),
-            }),
             _ => Err(StoreError::Foreign(path)),
         }
     }

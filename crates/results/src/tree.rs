@@ -42,7 +42,7 @@ pub(crate) struct Column {
 
 impl Column {
     /// Returns true if it refers to another row or is NULL.
-    pub fn is_loose(&self) -> bool {
+    pub(crate) fn is_loose(&self) -> bool {
         self.may_be_null && self.parent.is_some()
     }
 }
@@ -74,21 +74,13 @@ pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
     })
 }
 
-/// Describes the first of our tables that is missing, or is not an ordinary table: a view, a
-/// virtual table, or a table with a computed column.
+/// Describes the first of our tables that is not an ordinary table: a view, a virtual table, or a
+/// table with a computed column.
 pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let ours: Vec<&Made> =
-        all_made().iter().filter(|made| made.sql.starts_with("CREATE TABLE")).collect();
-    let all_found = made(connection)?;
-    for table in &ours {
-        if !all_found.iter().any(|found| found.name.eq_ignore_ascii_case(&table.name)) {
-            return Ok(Some(format!("the table `{}` is missing", table.name)));
-        }
-    }
-    for found in all_found {
+    for found in made(connection)? {
         // Names in SQLite are case-insensitive.
-        let is_ours = |table: &&&Made| table.name.eq_ignore_ascii_case(&found.name);
-        let Some(table) = ours.iter().find(is_ours) else { continue };
+        let is_ours = |table: &&Made| table.name.eq_ignore_ascii_case(&found.name);
+        let Some(table) = our_tables().find(is_ours) else { continue };
         let name = &table.name;
         if found.is_view {
             return Ok(Some(format!("`{name}` is a view in place of a table")));
@@ -105,6 +97,29 @@ pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Opti
     Ok(None)
 }
 
+/// Describes the first of our tables that is missing, or that lacks one of our columns.
+pub(crate) fn find_missing(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let all_found = made(connection)?;
+    for Made { name, .. } in our_tables() {
+        if !all_found.iter().any(|found| found.name.eq_ignore_ascii_case(name)) {
+            return Ok(Some(format!("the table `{name}` is missing")));
+        }
+    }
+    for table in &Tree::known().tables {
+        let found = read_columns(connection, &table.name)?;
+        for Column { name, .. } in &table.columns {
+            if !found.iter().any(|column| column.name.eq_ignore_ascii_case(name)) {
+                return Ok(Some(format!("the table `{}` has no column `{name}`", table.name)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn our_tables() -> impl Iterator<Item = &'static Made> {
+    all_made().iter().filter(|made| made.sql.starts_with("CREATE TABLE"))
+}
+
 /// Returns the objects created by this program's schema.
 pub(crate) fn all_made() -> &'static [Made] {
     &KNOWN.1
@@ -112,7 +127,7 @@ pub(crate) fn all_made() -> &'static [Made] {
 
 impl Tree {
     /// The tables of this program's schema.
-    pub fn known() -> &'static Self {
+    pub(crate) fn known() -> &'static Self {
         &KNOWN.0
     }
 
@@ -132,7 +147,7 @@ impl Tree {
     /// Builds a WHERE clause that selects the rows of a table that belong to the rows of `root`
     /// matching `condition`; `None` if the table does not belong to `root`. `database` is the
     /// prefix of table names: `main.` or that of an attached file.
-    pub fn below(
+    pub(crate) fn below(
         &self,
         table: &Table,
         root: &str,
@@ -161,7 +176,7 @@ impl Tree {
     }
 
     /// Deletes the rows of `root` that match the condition, with all rows that belong to them.
-    pub fn delete(
+    pub(crate) fn delete(
         &self,
         connection: &Connection,
         root: &str,

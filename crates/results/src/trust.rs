@@ -30,7 +30,7 @@ const SHARED_FOLDER: u32 = 0o1002;
 ///
 /// # Errors
 /// If it was created by another user and this is root.
-pub fn check(path: &Path) -> Result<Option<PathBuf>, StoreError> {
+pub(crate) fn check(path: &Path) -> Result<Option<PathBuf>, StoreError> {
     let user = rustix::process::geteuid();
     if !user.is_root() {
         return Ok(None);

@@ -206,6 +206,32 @@ fn names_versions_of_newer_schema() {
 }
 
 #[test]
+fn names_versions_of_unknown_schema() {
+    let (_directory, path) = filled();
+    let other = Connection::open(&path).unwrap();
+    other.pragma_update(None, "user_version", 0).unwrap();
+    drop(other);
+    refused(&path, "schema version 0, and this dfsbench knows version 1");
+}
+
+#[test]
+fn rejects_other_schema_of_same_version() {
+    for (sql, missing) in [
+        ("DROP TABLE tags", "the table `tags` is missing"),
+        (
+            "ALTER TABLE notes RENAME COLUMN text TO remark",
+            "the table `notes` has no column `text`",
+        ),
+    ] {
+        let (_directory, path) = filled();
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let error = Store::open_existing(&path).unwrap_err();
+        assert!(matches!(error, StoreError::OtherSchema { version: 1, .. }), "{error}");
+        refused(&path, missing);
+    }
+}
+
+#[test]
 fn accepts_empty_file_for_writing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("empty");

@@ -17,7 +17,7 @@ const BEGIN: &str = "run-";
 
 /// The entry of one campaign.
 #[derive(Debug)]
-pub struct IndexEntry {
+pub(super) struct IndexEntry {
     path: PathBuf,
     /// The results file next to which the record is stored.
     pub results: PathBuf,
@@ -25,7 +25,7 @@ pub struct IndexEntry {
 
 impl IndexEntry {
     /// Adds an entry; `None` if this user has no writable folder for it.
-    pub fn add(results: &Path, campaign: &str, records_dir: &Path) -> Option<Self> {
+    pub(super) fn add(results: &Path, campaign: &str, records_dir: &Path) -> Option<Self> {
         let results = std::path::absolute(results).ok()?;
         fs::create_dir_all(records_dir).ok()?;
         let path = records_dir.join(format!("{BEGIN}{campaign}"));
@@ -34,7 +34,7 @@ impl IndexEntry {
     }
 
     /// Removes the entry, and its folder if that is now empty.
-    pub fn remove(&self) {
+    pub(super) fn remove(&self) {
         let _ = fs::remove_file(&self.path);
         if let Some(folder) = self.path.parent() {
             let _ = fs::remove_dir(folder);
@@ -42,7 +42,7 @@ impl IndexEntry {
     }
 
     /// Returns true if the record that the entry leads to is gone.
-    pub fn is_stale(&self) -> bool {
+    pub(super) fn is_stale(&self) -> bool {
         let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let campaign = name.trim_start_matches(BEGIN);
         !record_file::path_of(&self.results, campaign).exists()
@@ -50,7 +50,7 @@ impl IndexEntry {
 }
 
 /// Lists the entries of this user.
-pub fn list(records_dir: &Path) -> Vec<IndexEntry> {
+pub(super) fn list(records_dir: &Path) -> Vec<IndexEntry> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(records_dir) else { return found };
     for entry in entries.flatten() {

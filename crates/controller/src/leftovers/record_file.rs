@@ -26,7 +26,7 @@ const BYTES_MAX: u64 = 16 << 20;
 
 /// The contents of a record.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RecordContent {
+pub(super) struct RecordContent {
     /// The part of the working directories' names that identifies the campaign, or the name of the
     /// directory that a replay made.
     pub campaign: String,
@@ -43,7 +43,7 @@ pub struct RecordContent {
 
 /// A target on which the process works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worked {
+pub(super) struct Worked {
     pub target: Target,
     /// SSH destinations of the hosts that see it; empty for the local host.
     pub hosts: Vec<String>,
@@ -53,7 +53,7 @@ pub struct Worked {
 }
 
 impl Worked {
-    pub fn new(mut target: Target, hosts: Vec<String>, tree: Option<String>) -> Self {
+    pub(super) fn new(mut target: Target, hosts: Vec<String>, tree: Option<String>) -> Self {
         // Made absolute, since `clean` may run in another folder. On other hosts, relative paths
         // have another base.
         if hosts.is_empty() {
@@ -70,7 +70,7 @@ impl Worked {
     }
 
     /// Returns true if the target is a file system of this host.
-    pub fn is_here(&self) -> bool {
+    pub(super) fn is_here(&self) -> bool {
         self.hosts.is_empty() && self.target.is_local()
     }
 }
@@ -103,7 +103,7 @@ impl RecordContent {
 
 /// Records found next to a results file.
 #[derive(Debug, Default)]
-pub struct FoundRecords {
+pub(super) struct FoundRecords {
     /// Records whose processes are gone.
     pub abandoned: Vec<AbandonedRecord>,
     /// Files that were refused.
@@ -112,7 +112,7 @@ pub struct FoundRecords {
 
 /// A record that no process has locked; we hold the lock while handling it.
 #[derive(Debug)]
-pub struct AbandonedRecord {
+pub(super) struct AbandonedRecord {
     pub path: PathBuf,
     pub content: RecordContent,
     _file: File,
@@ -120,7 +120,7 @@ pub struct AbandonedRecord {
 
 /// A refused file with the name of a record.
 #[derive(Debug)]
-pub struct RefusedRecord {
+pub(super) struct RefusedRecord {
     pub path: PathBuf,
     pub why: String,
     /// Whether it belongs to another user, who must deal with it.
@@ -128,7 +128,7 @@ pub struct RefusedRecord {
 }
 
 /// Finds the records next to a results file that no running process has locked.
-pub fn find(results: &Path) -> FoundRecords {
+pub(super) fn find(results: &Path) -> FoundRecords {
     let mut found = FoundRecords::default();
     let shared = path_of(results, "");
     let Some(name) = shared.file_name() else { return found };
@@ -210,7 +210,7 @@ fn check_author(owner: u32, mode: u32, me: u32) -> Result<(), String> {
 ///
 /// # Errors
 /// If no file of that name can be created.
-pub fn write(path: &Path, content: &RecordContent) -> io::Result<File> {
+pub(super) fn write(path: &Path, content: &RecordContent) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let mut file = loop {
@@ -228,7 +228,7 @@ pub fn write(path: &Path, content: &RecordContent) -> io::Result<File> {
 }
 
 /// Returns the directory of a file; a bare name has an empty parent, which can't be opened.
-pub fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -236,7 +236,7 @@ pub fn folder_of(path: &Path) -> &Path {
 }
 
 /// Returns the path of a campaign's record, next to the results file.
-pub fn path_of(results: &Path, campaign: &str) -> PathBuf {
+pub(super) fn path_of(results: &Path, campaign: &str) -> PathBuf {
     let results = fs::canonicalize(results).unwrap_or_else(|_| results.to_owned());
     let mut path = results.into_os_string();
     path.push(format!("{MIDDLE}{campaign}{END}"));

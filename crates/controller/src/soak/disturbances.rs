@@ -152,7 +152,7 @@ impl PlannedDisturbances {
 
 /// Returns the default disturbances of the in-memory server: a restart after a third of the first
 /// segment, and a stall after a third of the second.
-pub fn default_of_embedded(
+pub(super) fn default_of_embedded(
     Lengths { segment_ms, duration_ms }: Lengths,
 ) -> Vec<Located<Disturbance>> {
     let stall_at_ms = if duration_ms >= 2 * segment_ms {

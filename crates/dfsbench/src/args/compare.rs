@@ -45,7 +45,7 @@ If campaigns differ in more than one property, the output lists those that can't
 /// Rows are matched if all settings are the same, except for those in --where.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
-pub struct CompareArgs {
+pub(crate) struct CompareArgs {
     /// Number of a campaign in the results file, `last`, another results file (its last campaign),
     /// or FILE:N; or the FILE.json of `dfsbench replay --format json`
     pub before: String,
@@ -86,7 +86,7 @@ pub struct CompareArgs {
 
 /// The outcome where it is not certain whether a bound is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Inconclusive {
+pub(crate) enum Inconclusive {
     /// Exit code 4: a bound fails unless it is shown to be met
     Fail,
     /// Exit code 0: a bound fails only if it is shown to be exceeded
@@ -95,7 +95,7 @@ pub enum Inconclusive {
 
 /// The correction for many comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Adjust {
+pub(crate) enum Adjust {
     /// No correction
     None,
     /// At most a 5 % chance of any false alarm; needs more trials
@@ -104,7 +104,7 @@ pub enum Adjust {
 
 /// The choice of properties that distinguish campaigns.
 #[derive(Debug, Parser)]
-pub struct ByArgs {
+pub(crate) struct ByArgs {
     /// Facts and labels to use as factors, instead of all that differ between the campaigns:
     /// fact.kernel, label.dram, tags, campaign
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -120,7 +120,7 @@ pub struct ByArgs {
 /// factors like any setting: host facts such as kernel, CPU or disk, labels, tags and names.
 #[derive(Debug, Parser)]
 #[command(after_help = FACTORS_EXAMPLES)]
-pub struct FactorsArgs {
+pub(crate) struct FactorsArgs {
     /// Number of a campaign in the results file, `last`, another results file (its last campaign),
     /// or FILE:N; several are analyzed together
     #[arg(default_value = "last", value_name = "CAMPAIGN")]

@@ -14,14 +14,14 @@ use toml::de::{DeTable, DeValue};
 use crate::exit::Failure;
 
 /// The variable that names the results file.
-pub const RESULTS_VARIABLE: &str = "DFSBENCH_RESULTS";
+pub(super) const RESULTS_VARIABLE: &str = "DFSBENCH_RESULTS";
 
 /// The largest file: ten times what a default for every flag takes.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// A default of a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Name of the command in whose table it stands; `None` is every command.
     pub table: Option<String>,
     /// Long name of the flag, without dashes.
@@ -34,7 +34,7 @@ pub struct Entry {
 
 /// The place where a default is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// This variable of the environment.
     Variable(&'static str),
     /// A line of the configuration file, from 1.
@@ -57,13 +57,13 @@ impl fmt::Display for Origin {
 
 impl Entry {
     /// Makes the entry of an environment variable.
-    pub fn of_variable(flag: &str, value: String) -> Self {
+    pub(crate) fn of_variable(flag: &str, value: String) -> Self {
         let origin = Origin::Variable(RESULTS_VARIABLE);
         Self { table: None, flag: flag.to_owned(), values: vec![value], origin }
     }
 
     /// Orders entries by which wins: the environment over tables, tables over the rest of the file.
-    pub const fn rank(&self) -> u8 {
+    pub(crate) const fn rank(&self) -> u8 {
         match (&self.origin, &self.table) {
             (Origin::Variable(_), _) => 2,
             (Origin::Line { .. }, Some(_)) => 1,
@@ -72,7 +72,7 @@ impl Entry {
     }
 
     /// The line in the file, from 1; 0 for the environment.
-    pub const fn line(&self) -> usize {
+    pub(crate) const fn line(&self) -> usize {
         match self.origin {
             Origin::Variable(_) => 0,
             Origin::Line { line, .. } => line,
@@ -80,25 +80,25 @@ impl Entry {
     }
 
     /// Makes the error of this entry.
-    pub fn refused(&self, what: &str, hint: &str) -> Failure {
+    pub(crate) fn refused(&self, what: &str, hint: &str) -> Failure {
         Failure::Usage(format!("{}: {what} (hint: {hint})", self.origin))
     }
 }
 
 /// A configuration file that may not exist.
 #[derive(Debug)]
-pub struct ConfigFile {
+pub(crate) struct ConfigFile {
     path: Option<PathBuf>,
 }
 
 impl ConfigFile {
     /// Names the file; `None` where the user has no home.
-    pub fn new(path: Option<PathBuf>) -> Self {
+    pub(crate) fn new(path: Option<PathBuf>) -> Self {
         Self { path }
     }
 
     /// Path of the file, where there may be one.
-    pub fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
@@ -106,7 +106,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// When it can't be read, or is no TOML of keys, values and tables of them.
-    pub fn read(&self) -> Result<Vec<Entry>, Failure> {
+    pub(crate) fn read(&self) -> Result<Vec<Entry>, Failure> {
         let Some(path) = &self.path else { return Ok(Vec::new()) };
         match read_text(path) {
             Ok(Some(text)) => parse(path, &text),

@@ -26,7 +26,7 @@ Exit codes: 0 ok, 2 wrong usage, 4 a contender failed in some work and has no re
 /// durability survives, and how fast each is relative to a baseline.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
-pub struct ContendersArgs {
+pub(crate) struct ContendersArgs {
     /// Number of a campaign in the results file, `last`, another results file (its last campaign),
     /// or FILE:N
     #[arg(default_value = "last", value_name = "CAMPAIGN")]

@@ -36,7 +36,7 @@ has no result, or no load meets the bound.";
 /// server did not sustain or that break a rule.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
-pub struct CurveArgs {
+pub(crate) struct CurveArgs {
     /// Number of load points, 10 to 100, evenly spaced up to the highest
     #[arg(long, value_name = "N", default_value_t = 10, help_heading = "Curve",
         value_parser = clap::value_parser!(u32).range(10..=100))]

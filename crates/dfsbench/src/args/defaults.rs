@@ -30,7 +30,7 @@ const CONSENT: [&str; 6] = [
 
 /// A default that the command in use has taken.
 #[derive(Debug)]
-pub struct UsedDefault {
+pub(crate) struct UsedDefault {
     /// The flag with its dashes.
     pub flag: String,
     /// Values of the flag.
@@ -42,19 +42,19 @@ pub struct UsedDefault {
 static USED: OnceLock<Vec<UsedDefault>> = OnceLock::new();
 
 /// Returns the defaults of this process that are not built in.
-pub fn used_defaults() -> &'static [UsedDefault] {
+pub(crate) fn used_defaults() -> &'static [UsedDefault] {
     USED.get().map_or(&[], Vec::as_slice)
 }
 
 /// Everything that the environment and the file set.
 #[derive(Debug, Default)]
-pub struct Defaults {
+pub(crate) struct Defaults {
     entries: Vec<Checked>,
 }
 
 /// An entry, and the commands that take it.
 #[derive(Debug)]
-pub struct Checked {
+pub(crate) struct Checked {
     /// Entry of the file or the environment.
     pub entry: Entry,
     /// Names of the commands whose flag takes its value.
@@ -66,7 +66,7 @@ impl Defaults {
     ///
     /// # Errors
     /// When the file can't be read, is no TOML, or has a key or a value that no flag takes.
-    pub fn read(command: &mut Command, file: &ConfigFile) -> Result<Self, Failure> {
+    pub(crate) fn read(command: &mut Command, file: &ConfigFile) -> Result<Self, Failure> {
         let mut defaults = Self::default();
         for entry in file.read()? {
             defaults.entries.push(Checked::new(entry, command)?);
@@ -79,14 +79,14 @@ impl Defaults {
 
     /// Returns the entries: those for all commands first, then those of tables, then those of the
     /// environment; a later one wins.
-    pub fn entries(&self) -> Vec<&Checked> {
+    pub(crate) fn entries(&self) -> Vec<&Checked> {
         let mut entries: Vec<&Checked> = self.entries.iter().collect();
         entries.sort_by_key(|checked| checked.entry.rank());
         entries
     }
 
     /// Returns the default of each flag of a command, by the id of the flag.
-    pub fn of_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
+    pub(crate) fn of_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
         let mut found = BTreeMap::new();
         for Checked { entry, commands } in self.entries() {
             if commands.iter().any(|name| name == command.get_name())
@@ -102,7 +102,7 @@ impl Defaults {
     ///
     /// # Errors
     /// When two of the file conflict with each other.
-    pub fn apply(
+    pub(crate) fn apply(
         &self,
         command: Command,
         in_use: &str,
@@ -253,7 +253,7 @@ fn find_flag<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
 }
 
 /// Returns the long name of a flag that can have a default.
-pub fn settable_name(arg: &Arg) -> Option<&str> {
+pub(crate) fn settable_name(arg: &Arg) -> Option<&str> {
     let long = arg.get_long()?;
     let is_help = matches!(
         arg.get_action(),
@@ -263,7 +263,7 @@ pub fn settable_name(arg: &Arg) -> Option<&str> {
 }
 
 /// Returns true if a flag takes no value: it is there, or it isn't.
-pub fn is_switch(arg: &Arg) -> bool {
+pub(crate) fn is_switch(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
 }
 

@@ -48,7 +48,7 @@ used, 4 promised data was lost, could not be verified, or the measurement was in
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags of the command line")]
-pub struct DurabilityArgs {
+pub(crate) struct DurabilityArgs {
     /// A directory, nfs://host[:port]/export, `embedded`, or a plan; if it sets up systems, they
     /// are tested one after the other [default: embedded]
     pub target: Option<String>,
@@ -160,7 +160,7 @@ pub struct DurabilityArgs {
 
 impl DurabilityArgs {
     /// Returns the options of the measurement, all but its target and its output.
-    pub fn options(&self) -> DurabilityOptions {
+    pub(crate) fn options(&self) -> DurabilityOptions {
         DurabilityOptions {
             kill_server: self.kill_server,
             stop_command: self.stop_command.clone(),

@@ -13,7 +13,7 @@ const COMMAND: &str = "  ";
 const BELOW: &str = "      ";
 
 /// Fits the examples of a command, and of all below it, to a number of columns.
-pub fn fit_examples(mut command: Command, columns: usize) -> Command {
+pub(super) fn fit_examples(mut command: Command, columns: usize) -> Command {
     if let Some(text) = command.get_after_help().map(ToString::to_string) {
         command = command.after_help(fit(&text, columns));
     }

@@ -8,7 +8,7 @@ use clap::builder::StyledStr;
 use report::Extent;
 use report::document::text::wrap;
 
-use crate::output;
+use crate::terminal::output;
 
 /// Columns of the help, at most.
 const COLUMNS_MAX: usize = 100;
@@ -16,7 +16,7 @@ const COLUMNS_MAX: usize = 100;
 const GAP: &str = "  ";
 
 /// Commands under one heading.
-pub struct Group {
+pub(crate) struct Group {
     /// The heading.
     pub heading: &'static str,
     /// Names of the commands, the everyday ones first.
@@ -24,7 +24,7 @@ pub struct Group {
 }
 
 /// Every visible command, once.
-pub const GROUPS: [Group; 6] = [
+pub(crate) const GROUPS: [Group; 6] = [
     Group {
         heading: "Measure",
         commands: &["run", "ladder", "curve", "ramp", "soak", "durability", "preset", "resume"],
@@ -43,7 +43,7 @@ pub const GROUPS: [Group; 6] = [
 ];
 
 /// Puts the commands of the help under their headings.
-pub fn group_commands(command: Command) -> Command {
+pub(crate) fn group_commands(command: Command) -> Command {
     let template = template(&command);
     command.help_template(template)
 }

@@ -3,14 +3,15 @@
 //! [`JobArgs`] is the principal type; `dfsbench run`, `ramp`, `curve` and `soak` flatten it into
 //! their own. Doc comments are the help texts, and so have no full stop.
 
-use clap::{Args, ValueEnum};
-use fleet::job::{self, JobRequest};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use fleet::job::{JobRequest, Launcher};
 
 /// How agents connect from hosts that a scheduler chose.
 #[derive(Clone, Debug, Args)]
-pub struct JobArgs {
+pub(crate) struct JobArgs {
     /// Run on the hosts of a job, with one agent per process
-    #[arg(long, value_enum, value_name = "HOW", help_heading = "Hosts of a job")]
+    #[arg(long, value_parser = any_launcher(), value_name = "HOW", help_heading = "Hosts of a job")]
     pub launcher: Option<Launcher>,
     /// Number of agents [default: the tasks of a Slurm allocation; one per host for PBS, LSF and
     /// Flux]
@@ -44,28 +45,11 @@ pub struct JobArgs {
     pub launch_with: Option<String>,
 }
 
-/// The launcher that starts agents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Launcher {
-    /// srun, in an allocation or with options that create one
-    Slurm,
-    /// mpirun of Open MPI or MPICH
-    Mpi,
-    /// flux run, in an allocation or batch job of Flux
-    Flux,
-    /// ssh to the hosts of a PBS or Torque job, listed in PBS_NODEFILE
-    Pbs,
-    /// ssh to the hosts of an LSF job, listed in LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS
-    Lsf,
-    /// Wait for agents that have DFSBENCH_MEET and DFSBENCH_TOKEN, such as in Kubernetes
-    Wait,
-}
-
 impl JobArgs {
     /// Returns the request for a job, or `None` if there is none.
-    pub fn request(&self) -> Option<JobRequest> {
+    pub(crate) fn request(&self) -> Option<JobRequest> {
         Some(JobRequest {
-            launcher: self.launcher?.into(),
+            launcher: self.launcher?,
             agents: self.agents,
             agents_per_node: self.agents_per_node,
             listen: self.listen.clone(),
@@ -75,22 +59,9 @@ impl JobArgs {
     }
 }
 
-impl Launcher {
-    /// Returns true if its agents connect by themselves, once; others are started over ssh.
-    pub fn brings_agents(self) -> bool {
-        !matches!(self, Self::Pbs | Self::Lsf)
-    }
-}
-
-impl From<Launcher> for job::Launcher {
-    fn from(launcher: Launcher) -> Self {
-        match launcher {
-            Launcher::Slurm => Self::Slurm,
-            Launcher::Mpi => Self::Mpi,
-            Launcher::Flux => Self::Flux,
-            Launcher::Pbs => Self::Pbs,
-            Launcher::Lsf => Self::Lsf,
-            Launcher::Wait => Self::Wait,
-        }
-    }
+/// Parses the name of a launcher.
+fn any_launcher() -> impl TypedValueParser<Value = Launcher> {
+    let named = Launcher::ALL.map(|one| PossibleValue::new(one.name()).help(one.help()));
+    let parse = PossibleValuesParser::new(named);
+    parse.try_map(|name| Launcher::from_name(&name).ok_or("unknown launcher"))
 }

@@ -16,7 +16,7 @@ use super::{RESULTS, one_of};
 /// Verdicts count rows of the report, each of which is a pass of a run. They are always computed
 /// from the stored trials.
 #[derive(Debug, Parser)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     /// Path of the results file
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath)]
     pub results: PathBuf,
@@ -36,7 +36,7 @@ pub struct ListArgs {
 
 /// Shows a campaign: its conditions, tags, notes and plan.
 #[derive(Debug, Parser)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// Number of the campaign [default: the last]
     pub campaign: Option<i64>,
     /// Path of the results file
@@ -52,7 +52,7 @@ pub struct ShowArgs {
 
 /// Adds a note to a campaign; existing notes are never replaced.
 #[derive(Debug, Parser)]
-pub struct NoteArgs {
+pub(crate) struct NoteArgs {
     /// Number of the campaign
     pub campaign: i64,
     /// Text of the note
@@ -64,7 +64,7 @@ pub struct NoteArgs {
 
 /// Adds tags to a campaign, or removes them.
 #[derive(Debug, Parser)]
-pub struct TagArgs {
+pub(crate) struct TagArgs {
     /// Number of the campaign
     pub campaign: i64,
     /// One word each: letters, digits and ._:+=@/-
@@ -82,7 +82,7 @@ pub struct TagArgs {
 ///
 /// Without --really it only prints what would be removed. The number is not used again.
 #[derive(Debug, Parser)]
-pub struct RmArgs {
+pub(crate) struct RmArgs {
     /// Number of the campaign
     pub campaign: i64,
     /// The number again, to confirm the removal
@@ -96,7 +96,7 @@ pub struct RmArgs {
 /// Copies the campaigns of another results file into this one. Missing trials, notes and tags are
 /// added to campaigns that already exist here. Importing twice changes nothing.
 #[derive(Debug, Parser)]
-pub struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// The other results file, which is not changed
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub from: PathBuf,
@@ -112,7 +112,7 @@ pub struct ImportArgs {
 /// `connections` and `names` (docs/trace.md).
 #[derive(Debug, Parser)]
 #[command(after_help = EXPORTS)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// Directory to create
     #[arg(value_hint = ValueHint::DirPath)]
     pub directory: PathBuf,

@@ -32,7 +32,7 @@ Examples:
 /// open questions. docs/ladder.md describes the method.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
-pub struct LadderArgs {
+pub(crate) struct LadderArgs {
     /// A `dfsbench serve` on the server's host, without faults: nfs://host:port/export
     #[arg(long, value_name = "URL", help_heading = "Ladder")]
     pub own_server: Option<String>,

@@ -25,9 +25,9 @@ use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
 use super::{Args, EXAMPLES, suggestion};
 use crate::exit::Failure;
-use crate::output;
-use crate::presets::Preset;
-use crate::user_dirs;
+use crate::files::user_dirs;
+use crate::plans::presets::Preset;
+use crate::terminal::output;
 
 /// Commands that take the options of `dfsbench run`.
 const MEASURING: [&str; 6] = ["run", "ramp", "curve", "soak", "ladder", "resume"];
@@ -64,7 +64,7 @@ const COMMON: [(&str, &str); 23] = [
 const OWN_HEADINGS: [&str; 4] = ["Curve", "Ramp", "Soak", "Ladder"];
 
 /// Makes the command line with its layout.
-pub fn command() -> Command {
+pub(crate) fn command() -> Command {
     // All at once: `mut_subcommand` would move each to the end of the list.
     group_commands(Args::command().mut_subcommands(|command| match command.get_name() {
         "run" => arrange(command).after_help(FEW_EXAMPLES).after_long_help(EXAMPLES),
@@ -103,7 +103,7 @@ fn arrange(command: Command) -> Command {
 }
 
 /// Names the file with the user's defaults.
-pub fn config_file() -> ConfigFile {
+pub(crate) fn config_file() -> ConfigFile {
     ConfigFile::new(user_dirs::config_file())
 }
 
@@ -112,7 +112,7 @@ pub fn config_file() -> ConfigFile {
 ///
 /// # Errors
 /// When the configuration file can't be used.
-pub fn parse() -> Result<Args, Failure> {
+pub(crate) fn parse() -> Result<Args, Failure> {
     let mut words = fill_bare_flags(std::env::args_os().collect());
     if words.len() == 1 {
         // Without a command it is a run, whose defaults count.
@@ -231,7 +231,7 @@ fn is_flag_value(word: &str) -> bool {
 
 /// Makes the command line with the words that options take, for completions. Options are not
 /// read so: the plan's readers give better messages.
-pub fn command_with_words(shell: Shell) -> Command {
+pub(crate) fn command_with_words(shell: Shell) -> Command {
     // Hidden commands are not completed, so that the command is built again without them.
     let mut visible = Command::new("dfsbench").version(env!("CARGO_PKG_VERSION"));
     for below in command().get_subcommands() {

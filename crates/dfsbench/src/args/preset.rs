@@ -1,11 +1,11 @@
 //! Arguments of `dfsbench preset`.
 //!
-//! The presets themselves are in `crate::presets`.
+//! The presets themselves are in `crate::plans::presets`.
 
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
-use crate::presets::Preset;
+use crate::plans::presets::Preset;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,7 +20,7 @@ Examples:
 /// `dfsbench run`; its comments explain it.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
-pub struct PresetArgs {
+pub(crate) struct PresetArgs {
     /// Plan to print [default: list all]
     #[arg(value_parser = PossibleValuesParser::new(Preset::ALL.map(|preset| preset.name)))]
     pub name: Option<String>,

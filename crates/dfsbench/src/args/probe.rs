@@ -1,6 +1,6 @@
 //! Arguments of `dfsbench probe`.
 //!
-//! The queries themselves are those of `nfs_client::probe`.
+//! The queries themselves are those of the crate `probe`.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use clap::Parser;
@@ -24,7 +24,7 @@ Examples:
 /// Queries that fail are listed with their errors.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
-pub struct ProbeArgs {
+pub(crate) struct ProbeArgs {
     /// nfs://host[:port][/export][?mountport=..&uid=..&gid=..], or a host
     pub server: String,
     /// Output format

@@ -29,7 +29,7 @@ Exit codes: 0 the limit is known, 2 usage or plan, 3 a server or host can't be u
 /// it performs as before.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
-pub struct RampArgs {
+pub(crate) struct RampArgs {
     /// What to raise [default: client hosts if the target has any, else clients]
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Ramp")]
     pub raise: Option<Raise>,
@@ -56,7 +56,7 @@ pub struct RampArgs {
 
 /// The number that a ramp may raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Raise {
+pub(crate) enum Raise {
     /// Emulated clients
     Clients,
     /// Client hosts that work concurrently

@@ -36,7 +36,7 @@ can't be used, 4 operations failed that did not fail in the trace, or it was int
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "a switch each")]
-pub struct ReplayArgs {
+pub(crate) struct ReplayArgs {
     /// Trace from `dfsbench capture`; `-` is stdin
     #[arg(value_hint = ValueHint::FilePath)]
     pub trace: PathBuf,

@@ -15,7 +15,7 @@ use super::settings::SettingArgs;
 use super::{EXAMPLES, JobArgs, MakingArgs};
 
 /// Examples below `dfsbench run -h`; `--help` has all.
-pub const FEW_EXAMPLES: &str = "\
+pub(super) const FEW_EXAMPLES: &str = "\
 Examples:
   dfsbench run /mnt/data --direct             a directory, bypassing the page cache
   dfsbench run nfs://server/export --quick    an NFS server, without mounting it
@@ -36,7 +36,7 @@ const THOROUGH: (&str, &str) = ("11", "30s");
 /// factor, and every combination is a run. Flags override the plan.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// Before all others, which are taken out of clap's matches one by one
     #[command(flatten)]
     defaulted: DefaultedArgs,
@@ -160,7 +160,7 @@ impl FromArgMatches for DefaultedArgs {
 
 /// Arguments of a dry run.
 #[derive(Debug, Args)]
-pub struct EstimateArgs {
+pub(crate) struct EstimateArgs {
     /// Print the runs with estimates of time and bytes, and exit
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
@@ -186,12 +186,12 @@ pub struct EstimateArgs {
 
 impl RunArgs {
     /// Returns whether the null backend, and no other, is requested.
-    pub fn wants_null(&self) -> bool {
+    pub(crate) fn wants_null(&self) -> bool {
         self.backend == ["null"]
     }
 
     /// Returns the trials and the duration of `--quick` or `--thorough`; a flag for either wins.
-    pub fn effort(&self) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn effort(&self) -> Option<(&'static str, &'static str)> {
         if self.quick && !self.is_default("quick") {
             Some(QUICK)
         } else if self.thorough && !self.is_default("thorough") {
@@ -202,7 +202,7 @@ impl RunArgs {
     }
 
     /// Returns the same where no flag but the user's configuration has `quick` or `thorough`.
-    pub fn default_effort(&self) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn default_effort(&self) -> Option<(&'static str, &'static str)> {
         match (self.effort(), self.quick, self.thorough) {
             (Some(_), ..) | (None, false, false) => None,
             (None, true, _) => Some(QUICK),
@@ -215,14 +215,14 @@ impl RunArgs {
     }
 
     /// The flags that were given, as the plan takes them.
-    pub fn overrides(&self) -> Overrides {
+    pub(crate) fn overrides(&self) -> Overrides {
         let mut given = self.all_overrides();
         given.retain(|key| !self.is_default(key));
         given
     }
 
     /// The user's defaults of flags, for what neither a flag nor the plan sets.
-    pub fn defaults(&self) -> Overrides {
+    pub(crate) fn defaults(&self) -> Overrides {
         let mut defaults = self.all_overrides();
         defaults.retain(|key| self.is_default(key));
         defaults

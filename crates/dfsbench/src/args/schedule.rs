@@ -16,7 +16,7 @@ use super::RESULTS;
 /// all nodes.
 #[derive(Debug, Parser)]
 #[command(after_help = "Example:\n  dfsbench slurm plan.toml --nodes 8 > job.sh && sbatch job.sh")]
-pub struct SlurmArgs {
+pub(crate) struct SlurmArgs {
     /// A plan file
     #[arg(value_hint = ValueHint::FilePath)]
     pub plan: PathBuf,
@@ -59,7 +59,7 @@ pub struct SlurmArgs {
 /// that you create first; no manifest contains it.
 #[derive(Debug, Parser)]
 #[command(after_help = K8S_EXAMPLE)]
-pub struct K8sArgs {
+pub(crate) struct K8sArgs {
     /// A plan file
     #[arg(value_hint = ValueHint::FilePath)]
     pub plan: PathBuf,

@@ -35,7 +35,7 @@ fn faults_help() -> String {
 #[derive(Debug, Parser)]
 #[command(after_help = faults_help())]
 #[allow(clippy::struct_excessive_bools, reason = "they are flags of the command line")]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// Address to listen on; other than loopback only with --allow
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub listen: String,

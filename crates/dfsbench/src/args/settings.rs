@@ -11,7 +11,7 @@ use plan::KeyDoc;
 
 /// Values of the flags of settings.
 #[derive(Clone, Debug, Default)]
-pub struct SettingArgs {
+pub(super) struct SettingArgs {
     /// The levels of those that were given.
     pub levels: BTreeMap<Setting, Vec<String>>,
 }
@@ -64,7 +64,7 @@ fn setting_arg(setting: Setting) -> Arg {
 }
 
 /// Lists the words that a setting takes; none where it takes anything else.
-pub fn own_words(setting: Setting) -> Vec<&'static str> {
+pub(super) fn own_words(setting: Setting) -> Vec<&'static str> {
     match setting.kind() {
         Kind::Flag => vec!["true", "false"],
         _ => setting.words().to_vec(),

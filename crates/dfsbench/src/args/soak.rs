@@ -1,7 +1,7 @@
 //! Arguments of `dfsbench soak`.
 //!
 //! The options of a run, and those of a soak alone. Times and disturbances stay text
-//! here; [`crate::soak`] reads them.
+//! here; [`crate::commands::soak`] reads them.
 
 use clap::Parser;
 
@@ -34,7 +34,7 @@ failed, the server never recovered, or the soak was interrupted.";
 /// `dfsbench run` apply.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
-pub struct SoakArgs {
+pub(crate) struct SoakArgs {
     /// Length of a segment, after which all data is read back and results are stored [default: a
     /// 120th of --duration, from 15 s to 10 min]
     #[arg(long, value_name = "TIME", help_heading = "Soak")]

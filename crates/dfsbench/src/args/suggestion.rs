@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use plan::{key_elsewhere, nearest_word};
 
 /// Replaces the suggestions of an error; `first` is the command in use.
-pub fn improve(error: clap::Error, first: &str, command: &Command) -> clap::Error {
+pub(super) fn improve(error: clap::Error, first: &str, command: &Command) -> clap::Error {
     match error.kind() {
         ErrorKind::InvalidSubcommand => suggest_command(error, command),
         ErrorKind::UnknownArgument => match command.find_subcommand(first) {

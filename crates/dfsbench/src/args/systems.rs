@@ -17,7 +17,7 @@ In a plan, set `system = \"NAME\"` (or the path of a file) in a [[target]] with 
 /// Lists the file systems that dfsbench can set up, or prints or checks a recipe.
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
-pub struct SystemsArgs {
+pub(crate) struct SystemsArgs {
     /// The command [default: list]
     #[command(subcommand)]
     pub command: Option<SystemsCommand>,
@@ -25,7 +25,7 @@ pub struct SystemsArgs {
 
 /// The commands of `dfsbench systems`.
 #[derive(Debug, Subcommand)]
-pub enum SystemsCommand {
+pub(crate) enum SystemsCommand {
     #[command(about = "List the built-in recipes with their settings and packages")]
     List,
     #[command(about = "Print a built-in recipe, to read or copy")]

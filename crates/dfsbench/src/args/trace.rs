@@ -25,7 +25,7 @@ A trace has neither data nor names nor addresses; docs/trace.md says what it rev
 /// without replies and missing bytes are counted and recorded in the trace.
 #[derive(Debug, Parser)]
 #[command(after_help = CAPTURE_EXAMPLES)]
-pub struct CaptureArgs {
+pub(crate) struct CaptureArgs {
     /// Packet captures in chronological order; `-` is stdin
     #[arg(required_unless_present = "interface", value_hint = ValueHint::FilePath)]
     pub captures: Vec<PathBuf>,
@@ -59,7 +59,7 @@ Examples:
 /// operation.
 #[derive(Debug, Parser)]
 #[command(after_help = DESCRIBE_EXAMPLES)]
-pub struct DescribeArgs {
+pub(crate) struct DescribeArgs {
     /// Trace from `dfsbench capture`; `-` is stdin
     #[arg(value_hint = ValueHint::FilePath)]
     pub trace: PathBuf,
@@ -76,7 +76,7 @@ pub struct DescribeArgs {
 
 /// Forms of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DescribeFormat {
+pub(crate) enum DescribeFormat {
     /// Tables with aligned columns
     Text,
     /// Tables in Markdown

@@ -20,14 +20,14 @@ use rusqlite::types::{Type, Value};
 use crate::tree::{Column, Table};
 
 /// Writes one table.
-pub struct Writer {
+pub(super) struct Writer {
     file: SerializedFileWriter<File>,
     columns: Vec<Column>,
 }
 
 impl Writer {
     /// Creates a file.
-    pub fn open(path: &Path, table: &Table) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, table: &Table) -> io::Result<Self> {
         let file = File::create_new(path)?;
         Self::begin(file, table).map_err(unwrap_io_error)
     }
@@ -47,7 +47,7 @@ impl Writer {
     }
 
     /// Writes rows as a separate row group.
-    pub fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
+    pub(super) fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
         self.write_group(rows).map_err(unwrap_io_error)
     }
 
@@ -64,7 +64,7 @@ impl Writer {
     }
 
     /// Closes the file and syncs it to disk.
-    pub fn close(self) -> io::Result<()> {
+    pub(super) fn close(self) -> io::Result<()> {
         self.file.into_inner().map_err(unwrap_io_error)?.sync_all()
     }
 }

@@ -13,7 +13,7 @@ use rusqlite::types::Value;
 use crate::tree::Table;
 
 /// Writes one table.
-pub struct Writer {
+pub(super) struct Writer {
     out: BufWriter<File>,
     /// The column names as JSON, for objects.
     keys: Option<Vec<String>>,
@@ -22,7 +22,7 @@ pub struct Writer {
 
 impl Writer {
     /// Creates a file of comma-separated values.
-    pub fn begin_csv(path: &Path, table: &Table) -> io::Result<Self> {
+    pub(super) fn begin_csv(path: &Path, table: &Table) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create_new(path)?);
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         writeln!(out, "{}", names.join(","))?;
@@ -30,7 +30,7 @@ impl Writer {
     }
 
     /// Creates a JSON file.
-    pub fn begin_json(path: &Path, table: &Table) -> io::Result<Self> {
+    pub(super) fn begin_json(path: &Path, table: &Table) -> io::Result<Self> {
         let mut out = BufWriter::new(File::create_new(path)?);
         out.write_all(b"[")?;
         let keys = table.columns.iter().map(|column| format!("\"{}\":", column.name)).collect();
@@ -38,7 +38,7 @@ impl Writer {
     }
 
     /// Writes rows as text.
-    pub fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
+    pub(super) fn write(&mut self, rows: &[Vec<Value>]) -> io::Result<()> {
         for row in rows {
             let mut cells = Vec::with_capacity(row.len());
             let Some(keys) = &self.keys else {
@@ -61,7 +61,7 @@ impl Writer {
     }
 
     /// Closes the file and syncs it to disk.
-    pub fn close(mut self) -> io::Result<()> {
+    pub(super) fn close(mut self) -> io::Result<()> {
         if self.keys.is_some() {
             self.out.write_all(b"\n]\n")?;
         }

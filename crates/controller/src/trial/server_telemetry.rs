@@ -1,0 +1,209 @@
+//! Collects telemetry from servers while client hosts run a pass.
+//!
+//! An agent that runs workers watches its own host. Telemetry of the server answers what needs both
+//! sides: whether reads were served from its disk or its memory, and whether replies were lost,
+//! most of which the client cannot see.
+
+use fleet::request;
+use model::units::Size;
+use model::{Caveat, CaveatCode, Evidence, FileSystem, HeldOps, LabSpec, PassResult, Telemetry};
+
+use crate::hosts::Hosts;
+
+/// Minimum share of the bytes served that must have been read from disk. Below it, memory served
+/// some.
+const DISK_SHARE_MIN: f64 = 0.9;
+
+/// Starts collecting on servers that run no workers.
+///
+/// # Errors
+/// If a host is lost.
+pub(crate) fn begin(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<(), String> {
+    for host in bystanders(lab) {
+        hosts.ask(host, request::watch())?;
+    }
+    Ok(())
+}
+
+/// Stops collecting, and adds the telemetry and resulting caveats to a pass.
+///
+/// # Errors
+/// If a host is lost.
+pub(crate) fn end(
+    hosts: &mut Hosts<'_>,
+    lab: &LabSpec,
+    result: &mut PassResult,
+) -> Result<(), String> {
+    for own in &mut result.telemetry {
+        if own.host.is_empty() {
+            own.host.clone_from(&lab.worker().name);
+        }
+    }
+    for host in bystanders(lab) {
+        let mut seen = hosts.ask(host, request::unwatch())?;
+        host.clone_into(&mut seen.host);
+        result.caveats.extend(about_server(lab, &seen));
+        result.caveats.extend(about_lost_answers(result, &seen));
+        result.telemetry.push(seen);
+    }
+    Ok(())
+}
+
+/// Returns the servers that run no workers.
+fn bystanders(lab: &LabSpec) -> Vec<&str> {
+    let mut names = Vec::new();
+    for server in lab.servers() {
+        if lab.clients().all(|client| client.name != server.name) {
+            names.push(server.name.as_str());
+        }
+    }
+    names
+}
+
+/// Raises a caveat if the kernel's NFS server sent data from memory rather than from disk.
+pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
+    let served = server.risen("nfsd.read_bytes");
+    let mut from_disk = 0_u64;
+    for metric in &server.metrics {
+        if is_of_whole_disk(&metric.name, server) {
+            from_disk = from_disk.saturating_add(metric.risen());
+        }
+    }
+    // Read-ahead reads more than is served, and some of the data may have been cached before. Only
+    // if the disks read clearly less did memory serve the rest.
+    let on_disk = lab.storage.file_system != FileSystem::Tmpfs;
+    if !on_disk || served == 0 || from_disk as f64 >= served as f64 * DISK_SHARE_MIN {
+        return None;
+    }
+    let evidence = format!(
+        "the disks of {} read {} (/proc/diskstats) while it served {} (/proc/net/rpc/nfsd)",
+        server.host,
+        Size(from_disk),
+        Size(served)
+    );
+    let share = from_disk as f64 / served as f64;
+    let source = "/proc/diskstats, of what /proc/net/rpc/nfsd counts";
+    let data = Evidence::shares(share, DISK_SHARE_MIN, source);
+    Some(CaveatCode::ServerCached.because(evidence).with_data(data))
+}
+
+/// Raises a caveat if segments lost by a server explain much of the time that ops took.
+///
+/// The counters cover all connections of the server, so only ops that took exactly one timeout
+/// longer count.
+fn about_lost_answers(result: &PassResult, server: &Telemetry) -> Option<Caveat> {
+    let sent = server.risen("tcp.segments_sent");
+    let again = server.risen("tcp.segments_retransmitted");
+    let lost = again.saturating_sub(server.risen("tcp.segments_arrived_twice"));
+    let held = HeldOps::timed_out(result, lost, None);
+    if !held.matters() {
+        return None;
+    }
+    let source = "RetransSegs of /proc/net/snmp";
+    let evidence = format!(
+        "all connections of {} lost {lost} of {sent} segments ({source}, less TCPDSACKRecvSegs of \
+         /proc/net/netstat); {}",
+        server.host,
+        held.describe(),
+    );
+    Some(CaveatCode::TcpRetransmits.because(evidence).with_data(held.evidence(source)))
+}
+
+/// Returns true if a metric counts the reads of a whole disk, not of a partition, array or mapping.
+fn is_of_whole_disk(metric: &str, server: &Telemetry) -> bool {
+    let Some(name) = disk_of(metric) else { return false };
+    // These are made of other disks, whose reads would be counted twice.
+    for made in ["loop", "dm-", "md", "ram", "zram"] {
+        if name.starts_with(made) {
+            return false;
+        }
+    }
+    // Partitions are named after their disk: `sda1` of `sda`, and `nvme0n1p2` of `nvme0n1`, where a
+    // `p` separates the number.
+    let mut whole = name.trim_end_matches(is_digit);
+    if let Some(disk) = whole.strip_suffix('p')
+        && disk.ends_with(is_digit)
+    {
+        whole = disk;
+    }
+    if name == whole {
+        return true;
+    }
+    for other in &server.metrics {
+        if disk_of(&other.name) == Some(whole) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Returns the block device whose reads a metric counts.
+fn disk_of(metric: &str) -> Option<&str> {
+    metric.strip_prefix("disk.")?.strip_suffix(".read_bytes")
+}
+
+const fn is_digit(letter: char) -> bool {
+    letter.is_ascii_digit()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Histogram, KindResult, Metric, MetricKind, OpKind, Pass};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Returns a pass with ops of 30 µs and some that took longer.
+    fn pass(longer_ns: u64, ops: u64) -> PassResult {
+        let mut service_time = Histogram::new();
+        service_time.record_n(30_000, 2_500);
+        service_time.record_n(longer_ns, ops);
+        let window_ns = service_time.mean() * service_time.count();
+        let kind = KindResult {
+            kind: OpKind::Write,
+            issued: 2_500 + ops,
+            done: 2_500 + ops,
+            bytes: 0,
+            errors: Vec::new(),
+            service_time,
+            response_time: Histogram::new(),
+        };
+        PassResult { window_ns, kinds: vec![kind], ..PassResult::new(Pass::Mix) }
+    }
+
+    fn server(again: u64, twice: u64) -> Telemetry {
+        let counter = |name: &str, risen: u64| Metric {
+            name: format!("tcp.{name}"),
+            kind: MetricKind::Counter,
+            values: vec![5, 5 + risen],
+        };
+        let metrics = vec![
+            counter("segments_sent", 6_000),
+            counter("segments_retransmitted", again),
+            counter("segments_arrived_twice", twice),
+        ];
+        Telemetry { host: "server".to_owned(), times_ns: vec![0, 1], metrics }
+    }
+
+    #[test]
+    fn lost_answers_are_named_by_server() {
+        let caveat = about_lost_answers(&pass(205 * MS, 18), &server(20, 2)).unwrap();
+        assert_eq!(caveat.code, CaveatCode::TcpRetransmits);
+        let words = "all connections of server lost 18 of 6000 segments (";
+        assert!(caveat.evidence.starts_with(words), "{}", caveat.evidence);
+        assert!(caveat.evidence.contains("; 18 ops waited 3."), "{}", caveat.evidence);
+        let data = caveat.data.unwrap();
+        assert!(data.found > 90.0 && data.limit < 5.1, "{data:?}");
+    }
+
+    #[test]
+    fn ignores_losses_without_timeouts() {
+        let timed_out = pass(205 * MS, 18);
+        assert_eq!(about_lost_answers(&timed_out, &server(18, 18)), None);
+        assert_eq!(about_lost_answers(&timed_out, &server(HeldOps::TIMEOUTS_MIN - 1, 0)), None);
+        assert!(about_lost_answers(&timed_out, &server(HeldOps::TIMEOUTS_MIN, 0)).is_some());
+        // Others lost segments, and ops waited for a CPU.
+        assert_eq!(about_lost_answers(&pass(30 * MS, 100), &server(900, 0)), None);
+    }
+}

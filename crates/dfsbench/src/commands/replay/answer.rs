@@ -1,0 +1,118 @@
+//! `dfsbench ramp TRACE` and `dfsbench curve TRACE`: reports which multiple of a load breaks a
+//! target.
+
+use replay::{LimitFound, Outcome, Verdict};
+
+use super::document::failures_text;
+
+/// The answer of a search.
+pub(super) struct Answer {
+    /// The answer as a sentence.
+    pub text: String,
+    /// False if the search was interrupted or limited by the client.
+    pub is_known: bool,
+}
+
+/// Describes the result of a search.
+pub(super) fn answer(found: &LimitFound) -> Answer {
+    let failures = found.outcomes.first().and_then(failures_words);
+    let is_known = !found.is_interrupted
+        && found.client_limit.is_none()
+        && !found.outcomes.is_empty()
+        && failures.is_none();
+    let mut text = if found.is_interrupted {
+        "Interrupted before the limit was known.".to_owned()
+    } else {
+        words(found)
+    };
+    text.extend(failures);
+    Answer { text, is_known }
+}
+
+/// Reports if operations failed even at the lightest load; `None` if none did.
+fn failures_words(lightest: &Outcome) -> Option<String> {
+    (lightest.verdict() == Verdict::Failed).then(|| {
+        format!(
+            " But this is not the load of the trace: at the lightest, {}.",
+            failures_text(lightest).join("; ")
+        )
+    })
+}
+
+/// Describes the result; the trace may have been too short for faster replays.
+fn words(found: &LimitFound) -> String {
+    let LimitFound { held, broke, client_limit, is_too_short, .. } = *found;
+    match (held, broke, client_limit) {
+        (held, _, Some(late)) => {
+            let sustained = match held {
+                Some(held) => format!("The target sustains {held} times this load; at"),
+                None => "At".to_owned(),
+            };
+            format!(
+                "{sustained} {late} times this client was late itself, so that its limit is not known \
+                 (hint: use a faster host)."
+            )
+        }
+        (Some(held), Some(broke), None) => {
+            format!("The target sustains {held} times this load, and breaks at {broke} times.")
+        }
+        (Some(held), None, None) => {
+            let why = if is_too_short {
+                "; faster, this trace takes less than a second (hint: a longer trace)"
+            } else {
+                ", the most that was tried"
+            };
+            format!("The target sustains {held} times this load{why}.")
+        }
+        (None, Some(broke), None) => {
+            format!("The target breaks at {broke} times this load, the least that was tried.")
+        }
+        (None, None, None) => "Nothing was replayed.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::tests::stored;
+    use super::*;
+
+    #[test]
+    fn states_known_and_unknown_limits() {
+        let mut found = LimitFound {
+            held: Some(4.0),
+            broke: None,
+            client_limit: None,
+            is_too_short: false,
+            is_interrupted: false,
+            outcomes: Vec::new(),
+        };
+        assert_eq!(
+            words(&found),
+            "The target sustains 4 times this load, the most that was tried."
+        );
+        found.is_too_short = true;
+        assert!(words(&found).contains("takes less than a second"));
+        found.broke = Some(4.4);
+        assert_eq!(
+            words(&found),
+            "The target sustains 4 times this load, and breaks at 4.4 times."
+        );
+        found.client_limit = Some(4.2);
+        assert!(words(&found).contains("at 4.2 times this client was late itself"));
+    }
+
+    #[test]
+    fn names_failures_at_lightest_load() {
+        let mut lightest = stored(1_000_000).outcomes.remove(0);
+        let words = failures_words(&lightest).unwrap();
+        assert!(
+            words.ends_with(
+                "at the lightest, 2 of 20 operations failed that did not fail in \
+                                 the trace."
+            ),
+            "{words}"
+        );
+        lightest.kinds[0].unexpected_errors = 0;
+        assert_eq!(failures_words(&lightest), None);
+    }
+}

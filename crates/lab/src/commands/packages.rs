@@ -1,0 +1,75 @@
+//! Names the package that contains a missing program.
+//!
+//! Uses the names of Debian and Ubuntu. If a distribution names the package differently, the
+//! program's name is what to search for.
+
+use crate::error::LabError;
+
+pub(crate) const OS_RELEASE: &str = "/etc/os-release";
+
+const PACKAGES: [(&str, &str); 34] = [
+    ("blkid", "util-linux"),
+    ("blockdev", "util-linux"),
+    ("cryptsetup", "cryptsetup-bin"),
+    ("exportfs", "nfs-kernel-server"),
+    ("fincore", "util-linux-extra"),
+    ("ganesha.nfsd", "nfs-ganesha nfs-ganesha-vfs"),
+    ("install", "coreutils"),
+    ("ip", "iproute2"),
+    ("kill", "procps"),
+    ("losetup", "mount"),
+    ("mdadm", "mdadm"),
+    ("mkdir", "coreutils"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("mkfs.ext2", "e2fsprogs"),
+    ("mkfs.ext3", "e2fsprogs"),
+    ("mkfs.ext4", "e2fsprogs"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("modprobe", "kmod"),
+    ("mount", "mount"),
+    ("mount.nfs", "nfs-common"),
+    ("rm", "coreutils"),
+    ("rmdir", "coreutils"),
+    ("rpc.mountd", "nfs-kernel-server"),
+    ("rpc.nfsd", "nfs-kernel-server"),
+    ("rpcbind", "rpcbind"),
+    ("rpcinfo", "rpcbind"),
+    ("ss", "iproute2"),
+    ("ssh", "openssh-client"),
+    ("tc", "iproute2"),
+    ("tee", "coreutils"),
+    ("truncate", "coreutils"),
+    ("umount", "mount"),
+    ("unfsd", "unfs3"),
+    ("wipefs", "util-linux"),
+];
+
+/// Returns the package that contains a program, or the program's own name.
+pub(crate) fn package_of(program: &str) -> &str {
+    for (name, package) in PACKAGES {
+        if name == program {
+            return package;
+        }
+    }
+    program
+}
+
+/// Returns the ID of this host's distribution, such as `debian`, or an empty string if unknown.
+///
+/// **Source:** os-release(5).
+pub(crate) fn distribution() -> String {
+    let text = std::fs::read_to_string(OS_RELEASE).unwrap_or_default();
+    os_release_value(&text, "ID").unwrap_or_default().to_owned()
+}
+
+/// Returns the value of a variable in os-release(5), without quotes.
+pub(crate) fn os_release_value<'a>(text: &'a str, variable: &str) -> Option<&'a str> {
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix(variable)?.strip_prefix('='))?;
+    Some(value.trim_matches(['"', '\'']))
+}
+
+/// Returns the error for a missing program, with the package to install.
+pub(crate) fn missing(program: &str) -> LabError {
+    LabError::Missing { program: program.to_owned(), package: package_of(program).to_owned() }
+}
