@@ -1,7 +1,7 @@
 //! Arguments of every command that works on the hosts of a job.
 //!
-//! [`JobArgs`] is the principal type; `dfsbench run`, `ramp`, `curve` and `soak` flatten it into
-//! their own. Doc comments are the help texts, and so have no full stop.
+//! [`JobArgs`] is the main type; `dfsbench run`, `ramp`, `curve` and `soak` flatten it into their
+//! own. Doc comments are help texts, so they have no full stop.
 
 use clap::{Args, ValueEnum};
 use fleet::job::{self, JobRequest};
@@ -62,7 +62,7 @@ pub enum Launcher {
 }
 
 impl JobArgs {
-    /// Returns the request for a job, or `None` if there is none.
+    /// Returns the requested job, or `None` if none is requested.
     pub fn request(&self) -> Option<JobRequest> {
         Some(JobRequest {
             launcher: self.launcher?.into(),
@@ -76,7 +76,7 @@ impl JobArgs {
 }
 
 impl Launcher {
-    /// Returns true if its agents connect by themselves, once; others are started over ssh.
+    /// Returns true if agents connect by themselves, and only once; others are started over ssh.
     pub fn brings_agents(self) -> bool {
         !matches!(self, Self::Pbs | Self::Lsf)
     }
