@@ -52,20 +52,20 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Installs what the tests need from the distribution (root; Debian and its kin).
+    /// Installs the tests' requirements from the distribution (root; Debian and derivatives).
     Setup {
         /// Reports what is missing and installs nothing.
         #[arg(long)]
         check: bool,
     },
-    /// Checks the rules of the project that no compiler knows.
+    /// Checks the rules of the project that the compiler doesn't check.
     Tidy,
     /// Everything that CI checks: set-up, format, clippy, tidy, docs, tests, real peers, browser.
     Test {
         /// Makes only the checks of the inner loop: format, clippy, tidy and unit tests.
         #[arg(long)]
         quick: bool,
-        /// Leaves out what needs root and packages: set-up, real peers and browser.
+        /// Omits everything that needs root and packages: setup, real peers and browser.
         #[arg(long, conflicts_with = "quick")]
         no_real: bool,
     },
@@ -94,7 +94,7 @@ enum Task {
     Ansible,
     /// Checks the dashboard against Grafana's schema, with Go.
     Grafana,
-    /// Packs what crates.io gets, and installs the program from that and nothing else.
+    /// Packs the crates as for crates.io, and installs the program using only these packages.
     Crates,
     /// Lints the workflows for GitHub and the example of our action by actionlint.
     Workflows,

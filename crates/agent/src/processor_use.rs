@@ -1,7 +1,7 @@
-//! Who used the processors of this host while a pass was measured, and what else held it up.
+//! Who used the CPUs of this host while a pass was measured, and what else held it up.
 //!
 //! A [`ProcessorWatch`] begins before the workers start and ends after they have ended; nothing is
-//! read in between. Its counters are those of the processors that this process may use.
+//! read in between. Its counters are those of the CPUs that this process may use.
 
 use std::cell::Cell;
 
@@ -31,7 +31,7 @@ pub struct ProcessorUse {
     pub(crate) systems_ns: u64,
     /// Time of other processes by name, the largest first.
     pub others: Vec<(String, u64)>,
-    /// What other programs used; `None` if the server is among them and can't be told apart.
+    /// CPU time of other programs; `None` if the server is among them and can't be distinguished.
     pub programs: Option<ProgramsUse>,
     /// For how long tasks of this host waited for memory, in nanoseconds.
     pub memory_stalled_ns: Option<u64>,
@@ -41,8 +41,8 @@ pub struct ProcessorUse {
     pub(crate) program_wait: Option<ProcessorWait>,
 }
 
-/// What programs used that have nothing to do with the run: neither threads of the kernel, which
-/// may work for it, nor agents and servers of this program.
+/// CPU time of programs unrelated to the run: neither kernel threads, which may work for it, nor
+/// agents and servers of this program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramsUse {
     /// Processor time, in nanoseconds.
@@ -51,7 +51,7 @@ pub struct ProgramsUse {
     pub io_bytes: u64,
 }
 
-/// What a server on this host used of its processors.
+/// CPU time of a server on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUse {
     /// Name for messages, such as `the server in this process`.
@@ -183,7 +183,8 @@ pub(crate) struct ProcessorWatch<'a> {
 impl<'a> ProcessorWatch<'a> {
     /// Takes a first reading once everything is open.
     pub(crate) fn begin(server: &'a ServerPlace, cpus: Option<Cpus>) -> Self {
-        // A server in another process runs on any CPU, and what others take from it counts, too.
+        // A server in another process runs on any CPU, so CPU time that others take from it counts,
+        // too.
         let is_other = matches!(server, ServerPlace::Processes { .. } | ServerPlace::Hidden);
         let cpus = cpus.filter(|_| !is_other);
         let table = ProcessTable::read();
@@ -196,7 +197,7 @@ impl<'a> ProcessorWatch<'a> {
         self.begun.set(Reading::take(self.server, self.cpus));
     }
 
-    /// Ends, and looks up what other processes used.
+    /// Ends the watch and looks up the CPU time of other processes.
     pub(crate) fn finish(self) -> Option<ProcessorUse> {
         let (begun, now) = (self.begun.get()?, Reading::take(self.server, self.cpus)?);
         let mut used = ProcessorUse {

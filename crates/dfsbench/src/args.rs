@@ -404,11 +404,11 @@ pub struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// Reads the words of a command line where they start an agent; none where they don't, or
-    /// where the words need a message.
+    /// Parses a command line if it starts an agent. Returns `None` if it doesn't, or if it needs an
+    /// error message.
     ///
-    /// To know all other commands, too, would take a third of the memory of an agent that waits,
-    /// and there may be a thousand on one host.
+    /// Parsing all other commands, too, would take a third of the memory of an idle agent, and
+    /// there may be a thousand on one host.
     pub fn alone(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let mut words = words.into_iter().skip(1).peekable();
         words.next_if(|word| word == "agent")?;

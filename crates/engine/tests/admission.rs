@@ -143,8 +143,8 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
     end
 }
 
-/// A machine that is busy anyway keeps workers waiting: what a quiet one does each time has to be
-/// seen once.
+/// A busy machine delays workers at random, so it is enough to see once what an idle one does each
+/// time.
 fn is_seen(attempt: impl Fn() -> bool) -> bool {
     (0..10).any(|_| attempt())
 }
@@ -170,7 +170,7 @@ fn is_offered_and_met(load: Load) -> bool {
         assert_eq!(kind.response_time.count(), kind.service_time.count());
         assert!(kind.response_time.max() >= kind.service_time.max());
     }
-    // All but what is scheduled while the last ones are carried out.
+    // All except the ops that are scheduled while the last ones are executed.
     offered.scheduled_ops - result.ops() < offered.scheduled_ops / 20
 }
 
@@ -180,12 +180,12 @@ fn reports_unmet_load_with_waiting() {
     let spec = RunBuilder::from(mixed(100, load)).workers(1).build();
     let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));
     let (done, late) = (end.recorder.ops(), end.recorder.late());
-    // As long as the window lasted what was scheduled is waited for, and no longer.
+    // Scheduled ops are awaited as long as the window lasted, and no longer.
     assert!((1..=101).contains(&(done - late)) && done <= 202, "{done}, {late} of them late");
     // 5000/s for 100 ms, the one at the deadline not counted.
     assert_eq!(end.recorder.scheduled().0 + end.unanswered, 499);
     let times = response_times(end);
-    // Those that were never started stand among the response times.
+    // Ops that were never started are included in the response times.
     assert_eq!(times.count(), 499);
     assert!(times.max() > 100_000_000 && times.quantile(0.5) > 50_000_000, "{}", times.max());
 }
@@ -255,7 +255,7 @@ fn offers_scheduled_load() {
                 assert!(response >= kind.service_time.quantile(share), "{backend:?} {share}");
             }
         }
-        // What could not be started in time was scheduled all the same.
+        // Ops that could not be started in time were still scheduled.
         assert!(done > 0 && done <= offered.scheduled_ops, "{backend:?}: {done} of {scheduled}");
     }
 }

@@ -148,7 +148,7 @@ fn ops_of(spec: &RunSpec, pass: Pass) -> u64 {
     ops
 }
 
-/// Every pass of every workload, under loads of every kind, on what keeps nothing.
+/// Every pass of every workload, under loads of every kind, on targets that store nothing.
 fn assert_no_pass_and_no_load_allocates(target: &Target, backend: BackendKind) {
     let fast = Load { rate_per_s: 1_000_000, ..Load::default() };
     let loads = [

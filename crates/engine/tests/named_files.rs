@@ -1,5 +1,5 @@
-//! Files that the caller names and writes one by one: what each durability asks of a server, and
-//! what is there after a restart that loses all that was not committed.
+//! Files that the caller names and writes one by one: the calls for each kind of durability, and
+//! the content after a restart that loses everything uncommitted.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A server that restarts, puts off, loses and repeats in the middle of a pass: every op still ends
-//! well, what reached the server is whole, and what it took is counted.
+//! A server that restarts, delays, loses and repeats calls in the middle of a pass: every op still
+//! succeeds, the data on the server is complete, and the recovery is counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +88,7 @@ impl Rig {
         Self { server, spec, target }
     }
 
-    /// Runs a pass with a disturbance after the given number of ops, and returns what it measured.
+    /// Runs a pass with a disturbance after the given number of ops, and returns its result.
     fn run(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Recovered {
         let tally = self.drive(pass, after_ops, disturb);
         let spec = &self.spec;
@@ -202,7 +202,7 @@ fn rewrites_lost_mix_before_commit() {
             .build();
         let recovered = rig.drive(Pass::OpMix, 200, Server::restart_now).recovered;
         assert!(recovered.resent_bytes > 0 && recovered.reconnects > 0, "{recovered:?}");
-        // Appends of several calls leave no hole where the first of them was lost.
+        // Appends of several calls leave no hole if the first call is lost.
         let pattern = Pattern::new(1, 1 << 20);
         let places = Places::of(&rig.spec);
         for number in 0..rig.spec.files {

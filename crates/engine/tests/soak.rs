@@ -57,7 +57,8 @@ fn keeps_memory_steady() {
     let journaled: u64 = result.intervals.iter().map(|interval| interval.ops).sum();
     assert_eq!(journaled, OPS, "every op is in an interval");
     let kept = target.journal().unwrap().summarize(|_| true);
-    // Each block is written about 1,000 times; what is not safe was written since its last sync.
+    // Each block is written about 1,000 times; blocks that are not safe were written since the last
+    // sync.
     assert_eq!((kept.blocks, kept.written, kept.lost), (16 * 256, 16 * 256, 0));
     assert!(kept.uncommitted > 0 && kept.uncommitted < kept.blocks / 2, "{kept:?}");
     let intervals = &result.intervals;

@@ -104,12 +104,11 @@ pub struct Job {
 }
 
 impl Job {
-    /// Gathers the hosts that are requested, and waits for their agents, if they connect by
-    /// themselves. `program` is what a launcher runs on each host; `report` gets what the user
-    /// should know meanwhile.
+    /// Gathers the requested hosts, and waits for their agents if they connect by themselves. A
+    /// launcher runs `program` on each host; `report` receives messages for the user.
     ///
     /// # Errors
-    /// When the request makes no sense, or not all agents connect.
+    /// If the request makes no sense, or not all agents connect.
     pub fn gather(
         request: &JobRequest,
         scheduler: &Scheduler<'_>,
@@ -173,10 +172,10 @@ impl Job {
         &self.hosts
     }
 
-    /// Hands out the agent that has connected from a host; `None` where none has.
+    /// Returns the agent that has connected from a host; `None` if there is none.
     ///
     /// # Errors
-    /// When it was handed out before: nothing but the job can start it again.
+    /// If it was already returned: only the job can start it again.
     pub fn take_agent(&mut self, host: &Host) -> Option<Result<Remote, Gone>> {
         let agent = self.connected.get_mut(&host.name)?.take();
         Some(agent.ok_or_else(|| {
@@ -218,7 +217,7 @@ impl JobRequest {
     /// Returns the hosts of the job, whose names may not be known yet.
     ///
     /// # Errors
-    /// When their number is not given, or a list of them can't be used.
+    /// If their number is not given, or a list of them can't be used.
     pub fn stand_ins(&self, scheduler: &Scheduler<'_>) -> Result<Vec<Host>, JobError> {
         if let Some(hosts) = read_hosts(self, scheduler)? {
             return Ok(hosts);
@@ -275,7 +274,7 @@ fn count_agents(request: &JobRequest, scheduler: &Scheduler<'_>) -> Result<u32, 
     }
 }
 
-/// Counts the agents that each host is to have; `None` where that is left to the launcher.
+/// Returns the required number of agents per host; `None` if the launcher decides.
 fn count_per_node(
     request: &JobRequest,
     agents: u32,

@@ -13,7 +13,7 @@ use fleet::wire::{self, Greeting, Message};
 use fleet::{ClockReading, Report, stdio};
 use model::IntervalSample;
 
-/// What both sides may send to each other, in bytes per second.
+/// Maximum traffic of both sides together, in bytes per second.
 const BYTES_PER_S_MAX: u64 = 1_024;
 
 /// A connection that counts its bytes.

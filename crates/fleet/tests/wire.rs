@@ -119,7 +119,7 @@ fn sends_pass_compactly() {
 
 #[test]
 fn rejects_frame_of_4_gib() {
-    // The bytes that follow would be read where the length were believed.
+    // The following bytes would be read if the length were trusted.
     let mut input = Cursor::new([0xff_u8; 64]);
     let error = wire::read::<Order>(&mut input).unwrap_err();
     assert_eq!(

@@ -275,7 +275,7 @@ pub fn memory_stalled_ns() -> Option<u64> {
     Some(procfs::MemoryPressure::current().ok()?.some.total.saturating_mul(1_000))
 }
 
-/// Maximum number of processors whose throttling is read: each is a file of its own.
+/// Maximum number of CPUs whose throttling is read, since each is a separate file.
 const THROTTLED_MAX: usize = 32;
 
 /// Returns for how long processors were throttled for their heat since the host was booted, in

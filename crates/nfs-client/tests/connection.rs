@@ -113,7 +113,7 @@ fn writes_leave_from_the_pool() {
     let (mut started, mut ended, mut bytes) = (0_u32, 0, 0_u64);
     while ended < 100 {
         while started < 100 {
-            // The server knows what belongs at an offset: the pool's bytes at the same place.
+            // The server has the same bytes at an offset as the pool.
             let payload = PayloadRange { start: started as usize * 1_009, len: started * 8_191 };
             let payload = PayloadRange { len: payload.len % 500_000, ..payload };
             let (offset, stable) = (payload.start as u64, StableHow::Unstable);

@@ -1,4 +1,4 @@
-//! Probes of real servers of ours, of ports without a server, and of servers that say nothing.
+//! Probes of our own servers, of ports without a server, and of silent servers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
@@ -223,7 +223,7 @@ fn probes_from_reserved_port() {
     let probe = Probe::run(&options).unwrap();
     let null = &probe.nfs_over(3, Proto::Tcp).unwrap().null;
     if matches!(null, Err(NoAnswer::System(_))) {
-        // Without the right to do so that is what every part says.
+        // Without that privilege, every part reports this.
         return;
     }
     assert_eq!(*null, Err(NoAnswer::Silent));

@@ -34,7 +34,7 @@ fn start_mortal(minors: &'static [u32], nulls: i64) -> SocketAddr {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, life) = (stream.unwrap(), Arc::clone(&life));
-            // A dead server closes what the system accepts for it.
+            // A dead server closes connections that the system accepts for it.
             if life.load(Relaxed) >= 0 {
                 std::thread::spawn(move || serve(stream, minors, &life));
             }

@@ -150,7 +150,7 @@ fn does_not_reuse_unanswered_slots() {
     assert_eq!(start_all(&mut connection, &mount), 4);
     connection.flush(&clock()).unwrap();
     drop(connection);
-    // What is left is too little, so that the next connection has a session of its own.
+    // Too few slots remain, so the next connection gets a session of its own.
     call(&mut open(&mount, None, 4), &mount, 3);
     assert_eq!(count(&server, CREATE_SESSION), 2);
     mount.unmount().unwrap();

@@ -1,4 +1,4 @@
-//! NFS under TLS: what moves, who is trusted, and which message a failure has.
+//! NFS over TLS: transfers, trust, and the message of each failure.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -191,7 +191,7 @@ fn hides_lost_renewal_from_caller() {
         wait(&mut connection);
     }
     server.restart_now();
-    // Under TLS a connection is made again in one step, so the call is lost where it is received.
+    // With TLS, reconnecting is a single step, so the call is lost while receiving.
     while connection.counters().lost_calls == 0 {
         wait(&mut connection);
     }

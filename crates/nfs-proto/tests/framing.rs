@@ -12,7 +12,7 @@ use nfs_proto::record::{Inbox, Mark, append_fragmented};
 use nfs_proto::rpc::{Credential, RpcError};
 use nfs_proto::{CallError, DecodeError, StreamError, server};
 
-/// What is done to a reply.
+/// How a reply is damaged.
 type Damage = fn(Vec<u8>) -> Vec<u8>;
 
 fn session(payload: PayloadMode) -> Session {
@@ -186,7 +186,7 @@ fn limits_buffer_to_record() {
     assert_eq!(inbox.release_buffer(4096), None, "its own fits");
     inbox.push(&framed(&vec![7; 200_000], usize::MAX)[100_000..]);
     assert_eq!(inbox.next_record(), Ok(Some(&vec![7; 200_000][..])));
-    // Of a record in several fragments only the last one says how long it is.
+    // If a record has several fragments, only the last one reveals its length.
     let mut inbox = Inbox::new(5_000_000);
     inbox.push(&framed(&[7; 100], 60)[..64]);
     assert_eq!(inbox.bytes_needed(), RECORD_BYTES_MAX);
@@ -248,7 +248,7 @@ fn reassembles_read_reply_from_fragments() {
     }
 }
 
-/// Passes bytes to a session, payload out of band where requested for.
+/// Passes bytes to a session, with payload out of band if requested.
 fn feed(session: &mut Session, mut bytes: &[u8], out_of_band: bool) {
     while !bytes.is_empty() {
         let taken = match session.payload_wanted() {

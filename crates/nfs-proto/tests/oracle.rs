@@ -1,6 +1,5 @@
-//! Differential tests: the independent `nfs3_types` reads what this crate writes, writes it again
-//! with the same bytes, and sees the same values in cases where equal bytes alone would not show
-//! it.
+//! Differential tests: the independent `nfs3_types` decodes messages of this crate, encodes them
+//! again to the same bytes, and finds the same values in cases where equal bytes are not enough.
 
 mod common;
 

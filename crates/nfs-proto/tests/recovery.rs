@@ -1,5 +1,5 @@
-//! What a client session sends again: datagrams without a reply, calls of a lost connection, calls
-//! that the server put off. Time is virtual.
+//! Calls that a client session resends: datagrams without a reply, calls of a lost connection, and
+//! calls that the server deferred. Time is virtual.
 
 mod common;
 
@@ -303,7 +303,7 @@ fn through_a_narrow_link(udp_window: UdpWindow, calls: u32) -> (u64, u64) {
 fn fits_window_to_lossy_link() {
     let (adaptive_ms, again) = through_a_narrow_link(UdpWindow::Adaptive, 400);
     let (off_ms, off_again) = through_a_narrow_link(UdpWindow::Off, 400);
-    // The link alone takes 400 ms.
+    // The link itself takes 400 ms.
     assert!((400..1_000).contains(&adaptive_ms), "{adaptive_ms} ms, {again} sent again");
     assert!(off_ms > 3 * adaptive_ms, "{off_ms} ms without a window, {adaptive_ms} ms with one");
     assert!(off_again > again, "{off_again} and {again} datagrams were sent again");

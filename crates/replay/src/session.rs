@@ -24,7 +24,7 @@ pub struct ReplaySession<'a, 't> {
     pub settings: ReplaySettings,
     /// How often a trace is replayed at each speed.
     pub rounds: Rounds,
-    /// What happens to the tree.
+    /// What to do with the tree.
     pub tree_use: TreeUse,
     /// Set by the caller to end the session.
     pub stop: &'a AtomicBool,
@@ -40,7 +40,7 @@ pub enum Rounds {
     Time(u64),
 }
 
-/// What happens to the tree of a replay.
+/// What to do with the tree of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeUse {
     /// It is replayed on, and removed.
@@ -159,7 +159,7 @@ impl ReplaySession<'_, '_> {
         if self.tree_use == TreeUse::Temporary
             && let Err(error) = self.target.remove(&self.settings.directory)
         {
-            // The result, and what went wrong before, matter more than what is left of the tree.
+            // The result, and earlier errors, matter more than leftovers of the tree.
             (self.observe)(ReplayEvent::TreeLeft(&error));
         }
         replayed.transpose()

@@ -1,8 +1,8 @@
 //! The messages of a replay that several hosts share, and the end of such a host.
 //!
-//! A host gets the trace and makes the same plan of it as all others, keeps the clients that are
-//! its own, and replays them from an instant that all have. What its operations need of other
-//! hosts comes as messages through the controller.
+//! Each host gets the trace and creates the same plan from it. It connects only its own clients and
+//! replays them from a common start time. Notices that its operations need from other hosts come as
+//! messages through the controller.
 
 use std::io::Read;
 use std::sync::atomic::AtomicBool;

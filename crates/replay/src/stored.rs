@@ -30,14 +30,14 @@ pub struct StoredReplay {
     pub by_client: BTreeMap<String, u64>,
     /// Operations that the origin put off or refused for the state of its server.
     pub put_off: u64,
-    /// Operations whose arguments the capture did not see.
+    /// Operations whose arguments were not captured.
     pub incomplete: u64,
     /// The traffic that the capture did not see, which is no part of the load; none if it saw all.
     #[serde(default)]
     pub trace_gaps: Option<String>,
     /// Transfers that are larger than the target's and were made in several calls.
     pub split: u64,
-    /// The answer of a search, where one was made.
+    /// The result of a search, if there was one.
     #[serde(default)]
     pub found: Option<String>,
     /// A replay for each speed.

@@ -44,7 +44,7 @@ impl NamedTarget {
     /// Finds a target, and starts the in-memory server if that is the target.
     ///
     /// # Errors
-    /// If a trace cannot be replayed on what the text names, or the version is unknown.
+    /// If a trace cannot be replayed on the target, or the version is unknown.
     pub fn find(
         text: &str,
         nfsvers: Option<&str>,

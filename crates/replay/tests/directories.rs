@@ -1,5 +1,5 @@
-//! Replays in a directory: system calls there do what the trace does, nothing outside is touched,
-//! and operations without a counterpart are reported.
+//! Replays in a directory: system calls do what the trace does, nothing outside is touched, and
+//! operations without a counterpart are reported.
 
 mod common;
 
@@ -64,7 +64,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Returns the path of what the trace has under names with these hashes.
+    /// Returns the path of the object that the trace has under names with these hashes.
     fn path(&self, hashes: &[u64]) -> std::path::PathBuf {
         let mut path = self.folder.path().join("tree").join("d0");
         for hash in hashes {
@@ -150,7 +150,7 @@ fn replays_trace_by_system_calls() {
 #[test]
 fn names_errors_missing_in_trace() {
     let folder = TempDir::new().unwrap();
-    // Something that is not from a trace already exists where it creates a file.
+    // A file that is not from a trace already exists where the trace creates one.
     fs::create_dir_all(folder.path().join("tree/d0/0000000000000a/in-the-way")).unwrap();
     let ops = [
         Op { name: 0xa, result: 11, how: 2, ..op(CREATE, 10) },

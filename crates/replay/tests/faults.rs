@@ -129,7 +129,7 @@ fn finds_unsustainable_multiple() {
                 Ok::<_, ()>(Some(replay_at(&calls, faults, Pace::Open { speed })))
             });
         let found = found.unwrap();
-        // A machine that is too busy for the client says nothing about the server.
+        // If the machine is too busy for the client, the result doesn't describe the server.
         if found.client_limit.is_none() {
             assert!(found.broke.is_some_and(|broke| broke <= 16.0), "{found:?}");
             return;

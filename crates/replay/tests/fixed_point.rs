@@ -191,7 +191,7 @@ fn replays_v3_trace_on_v4() {
     assert_eq!(plan.without_counterpart.get("CLOSE (not in NFS v3)"), Some(&12));
 }
 
-/// Makes a trace of what the kernel does with a file that it knows: it opens the handle, reads by
+/// Creates a trace of the kernel's calls for a file that it knows: it opens the handle, reads by
 /// READ_PLUS and closes.
 fn trace_of_known_file() -> Vec<u8> {
     let (close, open, read_plus) = (4, 18, 68);

@@ -1,5 +1,5 @@
-//! Plans of traces written by hand: which tree they assume, which steps they have, and one error
-//! for what can't be planned.
+//! Plans of handwritten traces: the trees they assume, their steps, and an error for those that
+//! can't be planned.
 
 mod common;
 
@@ -75,7 +75,7 @@ fn uses_names_before_first_change() {
         // Its own writes don't count, nor do replies that show their size.
         Op { offset: 5000, length: 100, count: 100, size: Some(5100), ..op(WRITE, 12) },
         Op { size: Some(5100), file_type: REGULAR, ..op(GETATTR, 12) },
-        // Used only by its handle: at the top, and as large as what was read of it.
+        // Used only by its handle, so it is at the top, and as large as the range that was read.
         Op { offset: 8192, length: 4096, count: 1000, ..op(READ, 13) },
         // Made by the trace: no part of the tree.
         Op { name: 0xc, result: 14, flags: op_flag::CREATES, ..op(CREATE, 11) },

@@ -34,7 +34,7 @@ fn keeps_and_extends_tags_and_notes() {
     assert_eq!(notes, [note("disk <b>7</b> was replaced"), note("=1+1")]);
 }
 
-/// An outline is the campaign without what verdicts don't ask for, and nothing else is missing.
+/// An outline is the campaign without data that verdicts don't need, and nothing else is missing.
 #[test]
 fn omits_large_parts_from_outline() {
     let (_directory, path) = filled();

@@ -1,4 +1,4 @@
-//! The page on results says what is: every table, view and column, and queries that run.
+//! The page on results matches the file: every table, view and column, and queries that run.
 
 mod material;
 

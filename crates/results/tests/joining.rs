@@ -68,7 +68,7 @@ fn makes_both_files_complete() {
     assert_eq!(joined.runs[3].trials, [done(0, 90)]);
     assert_eq!(trials(&joined, 0)[..3], trials(&campaign(), 0), "what was here is kept");
 
-    // The stopped trial was replaced; importing back gives the other file what is here.
+    // The stopped trial was replaced; importing back adds the new content to the other file.
     let second = Gained { trials: 1, tags: 1, ..Gained::default() };
     assert_eq!(gained(&mut there, &path), second);
     let back = there.load(1).unwrap();

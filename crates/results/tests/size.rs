@@ -1,4 +1,4 @@
-//! How much memory a large campaign takes when it is read: what a report of 100,000 runs rests on.
+//! Memory for reading a large campaign, on which a report of 100,000 runs depends.
 
 mod material;
 
@@ -9,8 +9,8 @@ use rusqlite::Connection;
 /// Copies of the runs that the material has.
 const COPIES: u32 = 2_000;
 
-/// What they may take, in KiB. Each has seven passes' worth of histograms that span six decades:
-/// with room for every value between its ends, a copy would take some 150 KiB.
+/// Maximum memory in KiB. Each has seven passes of histograms that span six decades: with room for
+/// every value between its ends, a copy would take about 150 KiB.
 const MEMORY_KIB_MAX: u64 = 120 * 1_024;
 
 /// Every table below runs, each behind its parents, and the keys that differ from copy to copy.

@@ -1,5 +1,5 @@
-//! The results file as its users see it: what is written can be read back. A file that is not a
-//! results file is refused with a message that says so, and is not changed.
+//! The results file as its users see it: everything written can be read back. A file that is not a
+//! results file is refused with a clear message, and is not changed.
 
 use std::fs;
 use std::path::Path;
@@ -235,8 +235,8 @@ fn waits_for_lock_then_reports() {
 #[test]
 fn rolls_back_write_after_crash() {
     let (directory, path) = filled();
-    // A cache of one page makes SQLite write into the file before the commit; a copy of both
-    // files at this moment is what a crash leaves.
+    // With a cache of one page, SQLite writes to the file before the commit; a copy of both files
+    // at this moment is the state after a crash.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").unwrap();
     other

@@ -1,4 +1,4 @@
-//! What a results file lives through: kill -9 at any moment, a disk that fills up, two writers.
+//! Events that a results file survives: kill -9 at any moment, a full disk, two writers.
 //!
 //! The test starts itself again as the writer that is killed; see [`writer`].
 #![allow(clippy::disallowed_methods, reason = "the test starts and stops processes")]
@@ -22,7 +22,7 @@ const FILE: &str = "DFSBENCH_TEST_FILE";
 /// How often the writer is killed.
 const KILLS: u64 = 100;
 
-/// Writes as fast as it can and reports what it has done after each commit, until it is killed or a
+/// Writes as fast as possible and reports its progress after each commit, until it is killed or a
 /// write fails. It is not a real test: it does nothing unless the other tests start it.
 #[test]
 fn writer() {
@@ -79,7 +79,7 @@ fn written_words(child: &mut std::process::Child) -> Vec<String> {
     lines.filter_map(|line| Some(line.split_once("wrote ")?.1.to_owned())).collect()
 }
 
-/// Trials that are stored, after everything was read; panics where anything is not whole.
+/// Number of stored trials, after reading everything; panics if anything is incomplete.
 fn trials(path: &Path) -> usize {
     let Ok(store) = Store::open_existing(path) else {
         // Killed before the schema was there: an empty file, or none.

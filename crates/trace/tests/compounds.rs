@@ -244,7 +244,8 @@ fn keeps_eof_without_payload() {
     let [_, op, last] = read.calls[0].ops[..] else { panic!("{:?}", read.calls) };
     assert_eq!((op.offset, op.length, op.count), (1 << 40, 262_144, 200_000));
     assert_eq!((op.flags & op_flag::EOF, last.result), (op_flag::EOF, 1));
-    // Longer than what is kept of a record: the payload is not kept, and that is not damage.
+    // Longer than the kept part of a record: the payload is not kept, which doesn't count as
+    // damage.
     assert_eq!((read.counters.messages_cut, read.counters.messages_malformed), (0, 0));
 }
 

@@ -17,7 +17,7 @@ fn complete(calls: u64) -> Counters {
     Counters { calls, connections: 1, clients: 1, ..ops_and_replies }
 }
 
-/// Leaves out what a test about messages does not judge.
+/// Omits fields that are irrelevant for tests about messages.
 fn judged(read: &Read) -> Counters {
     Counters { packets: 0, wire_bytes: 0, ..read.counters }
 }
@@ -135,7 +135,7 @@ fn skips_lost_segment_to_next_record() {
     let seen = judged(&read);
     let same_waits = Counters { segments_out_of_order: 2, ..seen };
     assert_eq!(same_waits, want);
-    // The head of the second reply: its end is not known for what it is, the third is.
+    // The head of the second reply: its end is not recognized, but the third reply is.
     let mut lossy = frames;
     lossy.remove(7);
     let read = capture(&pcap(&lossy));
@@ -158,8 +158,7 @@ fn keeps_fields_before_snap_length() {
     }
     assert_eq!(read.counters.times_unsynchronized, 0);
     assert!(read.counters.bytes_cut > 10_000);
-    // So short that the arguments are cut off: the call is counted, and what it is about is not
-    // known.
+    // So short that the arguments are cut off: the call is counted, but its file is unknown.
     frames.truncate(3);
     let read = capture(&pcap_cut(&frames, 14 + 20 + 20 + 4 + 24 + 4));
     assert_eq!((read.counters.calls, read.counters.messages_cut), (1, 1));

@@ -15,7 +15,7 @@ use crate::processor_use::ProcessorUse;
 pub(crate) const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
 
 /// Maximum share of time that workers may be runnable but not running. The rate is too low by the
-/// same share. At half of what makes an interval too wide, a larger effect would hide in the
+/// same share. This is half of the limit for a wide interval; a larger effect could hide in the
 /// spread.
 pub(crate) const PROCESSOR_WAIT_SHARE_MAX: f64 = 0.10;
 

@@ -1,7 +1,7 @@
 //! Arguments of `dfsbench soak`.
 //!
-//! The options of a run, and those of a soak alone. Times and disturbances stay text
-//! here; [`crate::soak`] reads them.
+//! They are the options of a run plus those of a soak. Times and disturbances stay text here;
+//! [`crate::soak`] parses them.
 
 use clap::Parser;
 

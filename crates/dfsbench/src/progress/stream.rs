@@ -83,10 +83,10 @@ impl Stream {
         self.held_bytes >= HELD_MAX_BYTES
     }
 
-    /// Writes a line, or holds it back for a slow reader. Never blocks.
+    /// Writes a line, or buffers it for a slow reader. Never blocks.
     ///
     /// # Errors
-    /// If the file can't be written any more.
+    /// If the file can no longer be written.
     pub fn write(&mut self, line: String) -> io::Result<()> {
         if !self.is_paced {
             return match &mut self.file {

@@ -39,7 +39,7 @@ fn does_not_sustain_impossible_load() {
     let served = Served::start(&cli, &QUEUE);
     let lines =
         ["Load that it sustains", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
-    // 40 op/s are a sixth of what it does, and 400 can't be done; results in between depend on
+    // 40 op/s are a sixth of its capacity, and 400 are too much; results in between depend on
     // chance.
     let is_drawn = Cli::unless_limited(|| {
         let end = curve(&cli, &served.url, &["--max-load", "400", "--duration", "1500ms"]);

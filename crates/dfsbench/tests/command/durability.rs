@@ -210,7 +210,7 @@ fn loses_nothing_after_kill_or_cut() {
     );
     // Neither result applies to a server crash.
     assert_eq!(tier(&report, "sync"), "not measured");
-    // A local file system keeps what a process wrote before it was killed.
+    // A local file system keeps the data that a process wrote before it was killed.
     let target = cli.target().display().to_string();
     let report = measured(&cli, 0, &[&target, "--kill-client", "--rounds", "1"]);
     for row in rows(&report) {

@@ -25,13 +25,13 @@ const AGENT_BYTES_MAX: u64 = 8 << 20;
 /// ms were seen with a debug build, and 9 ms, including parts of ticks, with a release build.
 const AGENT_CPU_MS_MAX: u64 = 100;
 
-/// Clock ticks per second in what the kernel reports about a process. **Source:** time(7).
+/// Clock ticks per second in the kernel's reports about a process. **Source:** time(7).
 const TICKS_PER_S: u64 = 100;
 
 /// How often their memory is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What some agents used.
+/// Resources used by several agents.
 #[derive(Debug)]
 struct Took {
     /// Time from the start of the first agent to the exit of the controller.
@@ -41,7 +41,7 @@ struct Took {
     processor_ms: u64,
 }
 
-/// Memory of a process, including its share of shared memory; none of one that has ended.
+/// Memory of a process, including its share of shared memory; 0 if it has ended.
 fn memory_bytes(process: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
@@ -58,7 +58,7 @@ fn processor_ms(process: u32) -> u64 {
     fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>() * 1_000 / TICKS_PER_S
 }
 
-/// Has the given number of agents meet and make a short pass; returns what that takes in total.
+/// Starts the given number of agents for a short pass; returns their total resource use.
 fn met(count: u32) -> Took {
     let cli = Cli::new();
     let words = format!(

@@ -154,7 +154,7 @@ impl NamedFiles {
         }
     }
 
-    /// Enters a working directory that was made before. Returns false if there is none.
+    /// Opens an existing working directory. Returns false if there is none.
     ///
     /// # Errors
     /// If the target does not answer.
@@ -254,12 +254,12 @@ impl NamedFiles {
         }
     }
 
-    /// Makes a file safe: COMMIT or `fsync`.
+    /// Makes a file durable with COMMIT or `fsync`.
     ///
     /// # Errors
-    /// If that fails. This includes a server that has restarted since the file was written or
-    /// another one was committed, because what was written before may be lost and would have to be
-    /// written again (RFC 1813, 3.3.21).
+    /// If that fails. It also fails if the server has restarted since the file was written or
+    /// another one was committed, because data written before may be lost and would have to be
+    /// rewritten (RFC 1813, 3.3.21).
     pub fn make_safe(&mut self, file: &mut NamedFile) -> Result<(), String> {
         let op =
             |kind| Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file: file.number, kind };
@@ -278,10 +278,11 @@ impl NamedFiles {
         }
     }
 
-    /// Closes a file. Nothing is committed before that, unlike at the end of a pass.
+    /// Closes a file. Unlike at the end of a pass, nothing is committed first.
     ///
     /// # Errors
-    /// If that fails: a network file system writes back here, and reports what it could not write.
+    /// If that fails: a network file system writes back here, and reports data that it could not
+    /// write.
     pub fn close(&mut self, file: NamedFile) -> Result<(), String> {
         match (&mut self.directory, file.open) {
             (Directory::Nfs(nfs), OpenFile::Nfs(file, _)) => {
@@ -439,16 +440,16 @@ fn flat_places() -> Arc<Places> {
 /// server before the call that makes it returns.
 fn sync_names(directory: &Path) -> io::Result<()> {
     match File::open(directory)?.sync_all() {
-        // fsync(2): what can't be synced.
+        // fsync(2): errors of objects that can't be synced.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     }
 }
 
-/// Reads a file past what this host's page cache has of it, as far as the kernel drops that.
+/// Reads a file bypassing this host's page cache, as far as the kernel can drop it.
 fn read_from_storage(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
-    // Clean pages go; dirty ones are newer than what the server has, and remain.
+    // Clean pages are dropped; dirty ones are newer than the server's data, and remain.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     let mut data = vec![0; file.metadata()?.len() as usize];
     let mut read = 0;

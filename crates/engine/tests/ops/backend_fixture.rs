@@ -37,7 +37,7 @@ pub struct BackendFixture {
     pub server: Option<Server>,
 }
 
-/// How what is there is seen, without the backend.
+/// How the test inspects the target without the backend.
 enum Eyes {
     Directory(TempDir, String),
     Nfs(Box<RefCell<Mount>>, String),
@@ -95,12 +95,12 @@ impl BackendFixture {
         fixture
     }
 
-    /// Executes an op and says what became of it.
+    /// Executes an op and returns its outcome.
     pub fn try_op(&mut self, op: Op) -> Outcome {
         self.all(&[op])[0]
     }
 
-    /// Executes an op that must be done, and says how many bytes moved.
+    /// Executes an op that must succeed, and returns the number of bytes transferred.
     pub fn op(&mut self, kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> u32 {
         match self.try_op(Op { scheduled_ns: 0, offset_bytes, len_bytes, file, kind }) {
             Outcome::Done(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! What settings change in how ops are executed.
+//! How settings change the execution of ops.
 
 use engine::InventoryScope;
 use model::testing::RunBuilder;

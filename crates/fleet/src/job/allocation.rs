@@ -169,7 +169,7 @@ fn parse_pairs(text: &str) -> Result<Vec<String>, String> {
     Ok(names.in_order)
 }
 
-/// Refuses what is not a host name: it becomes an argument of ssh.
+/// Rejects anything that is not a host name, since it becomes an argument of ssh.
 fn check_name(name: &str) -> Result<(), String> {
     let is_usual = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
     if !name.is_empty() && !name.starts_with('-') && name.chars().all(is_usual) {
@@ -213,8 +213,7 @@ fn choose_hosts(
 /// The host of a name: this one, or one that ssh reaches by it.
 fn reached_host(name: &str, this: &str) -> Host {
     let first_label = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-    // A scheduler may write the domain, and a host leave it out, or the other way round; where both
-    // have one, both must agree.
+    // Either the scheduler or the host may omit the domain; if both have one, they must agree.
     let is_this = name.eq_ignore_ascii_case(this)
         || name.contains('.') != this.contains('.')
             && first_label(name).eq_ignore_ascii_case(&first_label(this));
@@ -253,7 +252,7 @@ mod tests {
         let hosts = ["n1", "n2.cluster", "n3"].map(str::to_owned).to_vec();
         assert_eq!(names_of(&[("PBS_NODEFILE", &path)], &PBS), Ok(hosts.clone()));
         assert_eq!(names_of(&[("LSB_DJOB_HOSTFILE", &path)], &LSF), Ok(hosts.clone()));
-        // The file counts where both are set; the pairs where it is not.
+        // The file takes precedence if both are set; otherwise the pairs are used.
         let pairs = ("LSB_MCPU_HOSTS", "n1 16 n2.cluster 8 n3 1");
         assert_eq!(names_of(&[("LSB_DJOB_HOSTFILE", &path), pairs], &LSF), Ok(hosts.clone()));
         assert_eq!(names_of(&[pairs], &LSF), Ok(hosts));

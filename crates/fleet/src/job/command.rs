@@ -1,13 +1,13 @@
 //! The command that starts agents on the hosts of a job.
 //!
-//! An agent that is lost must not take the others with it, so launchers are made to go on. Neither
-//! address nor token is ever an argument: other users of a host see those.
+//! A lost agent must not take the others with it, so launchers are configured to continue. Neither
+//! address nor token is ever an argument, since other users of a host can see those.
 //!
 //! **Source:** srun(1): --kill-on-bad-exit, --wait, --mpi; mpirun(1) of Open MPI: -x,
-//! --enable-recovery; mpiexec of MPICH: -genvlist. MPICH's ends all processes when one ends badly,
-//! also with -disable-auto-cleanup where they aren't MPI's (tried with 4.0), so none ends badly.
-//! flux-run(1): --ntasks, --nodes, --tasks-per-node, -o exit-timeout; flux-getattr(1), `size`, the
-//! brokers of an instance, one on each node.
+//! --enable-recovery; mpiexec of MPICH: -genvlist. MPICH's ends all processes if one fails, even
+//! with -disable-auto-cleanup if they don't use MPI (tested with 4.0), so agents always exit
+//! successfully. flux-run(1): --ntasks, --nodes, --tasks-per-node, -o exit-timeout;
+//! flux-getattr(1), `size`, the brokers of an instance, one on each node.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

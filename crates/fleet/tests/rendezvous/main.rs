@@ -1,5 +1,4 @@
-//! Agents that connect by themselves, over real sockets: those that are allowed to, and everybody
-//! else.
+//! Agents that connect by themselves, over real sockets: those that are allowed to, and strangers.
 #![allow(clippy::disallowed_methods, reason = "sockets are waited for in real time")]
 
 mod meeting;
@@ -29,7 +28,7 @@ fn gathers_agents_in_any_order() {
     for met in &mut gathered.agents {
         met.agent.send(Order::Clock).unwrap();
         let Ok(Report::Clock(clock)) = met.agent.receive() else { panic!("{}", met.name) };
-        // Each tells its rank as the time.
+        // Each returns its rank as the time.
         assert_eq!(clock.mono_ns, u64::from(met.hello.rank));
     }
     // Agents exit when their controller is gone.

@@ -1,4 +1,4 @@
-//! Who is refused, and what it costs.
+//! Connections that are refused, and their cost.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::meeting::{self, Meeting, SOON};
 
-/// Returns what a controller reports of a stranger that connects before the awaited agent.
+/// Returns the controller's report about a stranger that connects before the expected agent.
 fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
@@ -155,7 +155,7 @@ fn names_other_version_on_both_sides() {
     let other = Greeting { protocol: PROTOCOL + 3, version: "9.9.9".into() };
     let ours = Greeting::ours();
     let message = report_of(|address| {
-        // It hears who this is, and can say the same.
+        // It receives the controller's greeting, and can send the same one.
         assert_eq!(say(address, &other.to_bytes()), ours.to_bytes());
     });
     assert_eq!(
@@ -246,8 +246,7 @@ fn admits_agents_despite_strangers() {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
     let gathering = thread::spawn(move || meeting.gather(2, SOON));
-    // More connections than there is room for; half of them send the beginning of what an agent
-    // sends.
+    // More connections than the limit; half of them send the beginning of an agent's handshake.
     let greeting = Greeting::ours().to_bytes();
     let held: Vec<TcpStream> = (0..1_500)
         .map(|index| {

@@ -1,6 +1,6 @@
-//! The kernel's server and client, md and dm-crypt: on a virtual machine, where they are.
+//! Tests with the kernel's server and client, md and dm-crypt, on a virtual machine that has them.
 //!
-//! The machine is ours alone: what it serves is changed, stopped and restored.
+//! Only we use the machine: its exports are changed, stopped and restored.
 
 use std::fs;
 use std::net::TcpStream;
@@ -39,7 +39,7 @@ const KILLS: (u64, u64) = (5, 12_000);
 const MOUNT: &str = "/run/dfsbench/mount";
 const MIB: u64 = 1 << 20;
 
-/// What the kernel's server is like.
+/// State of the kernel's server.
 fn server() -> Vec<String> {
     let file = |name: &str| {
         let text = fs::read_to_string(format!("/proc/fs/nfsd/{name}")).unwrap_or_default();
@@ -184,7 +184,7 @@ fn assert_client_keeps(file: &str, host: &Host, when: &str) {
     panic!("{when}: the client keeps nothing; bytes of server and disk: {seen:?}");
 }
 
-/// Reads a file; bytes that the server sent for it, and those that its disk read.
+/// Reads a file; returns the bytes that the server sent for it, and those that its disk read.
 fn reads(file: &str, host: &Host) -> (u64, u64) {
     let count = || (bytes_of_server(), bytes_of_disk(&host.path("disk")));
     let before = count();
@@ -271,7 +271,7 @@ fn a_delay_is_met_by_every_packet() {
     let (before, mut lab) = (host.traces(), host.lab());
     apply_all(&mut lab, &[shape(None, Some(DELAY_US))]);
     let begun = Instant::now();
-    // To rpcbind and back: there are two packets before a connection stands.
+    // To rpcbind and back: two packets before a connection is established.
     TcpStream::connect("127.0.0.1:111").unwrap();
     let took = begun.elapsed();
     lab.undo_all().unwrap();
@@ -320,7 +320,7 @@ fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {
     assert_eq!(server(), before);
 }
 
-/// What brings the kernel's server over a file, a tunnel and a mount to this machine.
+/// Actions for a file, the kernel's server on it, a tunnel, and a mount on this machine.
 pub(crate) fn tunnelled(disk: &Path) -> Vec<Action> {
     let mut spec = loopback(disk);
     spec.path = DataPath::Tunnel;

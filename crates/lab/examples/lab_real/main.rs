@@ -1,9 +1,9 @@
-//! What is really done to a host and undone: mounts, loop devices, tc rules, servers.
+//! Real changes to a host, and their undo: mounts, loop devices, tc rules, servers.
 //!
-//! `cargo xtask real lab` and `cargo xtask real vm` run it: `lab_real list GROUP` names the checks
-//! of a group, `lab_real NAME` runs one, and panics where it fails. Those of the group `here` need
-//! root and a mount and network namespace of their own, which they insist on; those of the group
-//! `kernel` need a virtual machine of the tests.
+//! `cargo xtask real lab` and `cargo xtask real vm` run it: `lab_real list GROUP` lists the checks
+//! of a group, `lab_real NAME` runs one, and panics if it fails. Checks of the group `here` require
+//! root and their own mount and network namespace; those of the group `kernel` need a virtual
+//! machine of the tests.
 
 #![allow(clippy::disallowed_methods, reason = "checks wait, and read what xtask sets")]
 #![allow(clippy::print_stdout, reason = "xtask reads the list of checks")]
@@ -65,7 +65,7 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new() -> Self {
         let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).unwrap();
-        // The program that started us made the namespace for us alone.
+        // The program that started us created the namespace only for us.
         let parent = std::os::unix::process::parent_id().to_string();
         assert_ne!(of("self"), of(&parent), "run this by `cargo xtask real lab`");
         run(&["mount", "--make-rprivate", "/"]);
@@ -103,7 +103,7 @@ impl Host {
         self.folder.path().join(name)
     }
 
-    /// Nothing but what was there before can be seen of the host from outside.
+    /// Checks that the visible state of the host is the same as before.
     pub(crate) fn assert_as_before(&self, before: &[String]) {
         let now = self.traces();
         let more: Vec<&String> = now.iter().filter(|line| !before.contains(line)).collect();
@@ -112,7 +112,7 @@ impl Host {
         assert!(more.is_empty() && less.is_empty(), "left: {more:#?}, lost: {less:#?}");
     }
 
-    /// Lines that tell what the host is like, as far as we change it.
+    /// Lines that describe the state of the host, as far as we change it.
     pub(crate) fn traces(&self) -> Vec<String> {
         let mut traces: Vec<String> =
             read("/proc/self/mountinfo").lines().map(str::to_owned).collect();
@@ -127,7 +127,7 @@ impl Host {
         traces.push(run(&["tc", "qdisc", "show", "dev", "lo"]));
         traces.push(run(&["ip", "-oneline", "link", "show"]));
         traces.push(read("/proc/sys/net/ipv4/tcp_rmem"));
-        // What libmount notes for itself is not ours.
+        // libmount's own notes are not ours.
         let files = run(&["find", "/run", folder, "-not", "-path", "*state*"]);
         let files = files.lines().filter(|line| !line.starts_with("/run/mount"));
         traces.extend(files.map(str::to_owned));
@@ -135,20 +135,21 @@ impl Host {
     }
 }
 
-/// This line of mountinfo is a mount whose mount point is gone, too.
+/// Returns true if this line of mountinfo is a mount whose mount point is gone, too.
 ///
-/// The kernel detaches a mount in all namespaces when its mount point is removed: network
-/// namespaces of other checks end at the same time. An undoing of ours would leave the directory.
+/// The kernel detaches a mount in all namespaces when its mount point is removed, and network
+/// namespaces of other checks end at the same time. If we had undone it, the directory would
+/// remain.
 fn is_mount_of_others(line: &str) -> bool {
     let point = line.split(' ').nth(4).unwrap_or_default();
     line.contains(" - ") && !Path::new(point).exists()
 }
 
 impl Drop for Host {
-    /// What a test that fails leaves behind must not meet the next one.
+    /// Removes leftovers of a failed test, so that they don't affect the next one.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The test has failed already, and says why.
+            // The test has already failed and reported the reason.
             let _ = lab::clean(&self.state());
         }
     }
@@ -158,7 +159,7 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// Runs a program that must succeed, and returns what it prints.
+/// Runs a program that must succeed, and returns its output.
 pub(crate) fn run(argv: &[&str]) -> String {
     let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
     assert!(output.status.success(), "{argv:?}: {}", String::from_utf8_lossy(&output.stderr));

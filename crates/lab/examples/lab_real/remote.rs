@@ -61,14 +61,13 @@ impl Served {
 }
 
 impl Drop for Served {
-    /// A program that stands still would stay after a check that failed.
+    /// A suspended program would remain after a failed check.
     fn drop(&mut self) {
         let _ = Command::new("pkill").args(["-KILL", "--full", PROGRAM]).status();
     }
 }
 
-/// Has the program stand still while it has the request of a process that is then killed, and
-/// stays.
+/// Suspends the program while it has the request of a process that is then killed but remains.
 fn stand_still() -> Child {
     for _ in 0..MOMENTS {
         // It asks the program for each block.
@@ -89,8 +88,8 @@ fn signal_program(signal: &str) {
     run(&["pkill", signal, "--full", PROGRAM]);
 }
 
-/// Kills a reader, and says whether it stays: the program has read its request then. One that it
-/// has not read is dropped by the kernel. **Source:** fs/fuse/dev.c, `request_wait_answer`.
+/// Kills a reader, and returns true if it remains: then the program has read its request. The
+/// kernel drops a request that has not been read. **Source:** fs/fuse/dev.c, `request_wait_answer`.
 fn waits_for_program(reader: &mut Child) -> bool {
     reader.kill().unwrap();
     let end = Instant::now() + Duration::from_secs(2);

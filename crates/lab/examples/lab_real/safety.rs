@@ -47,7 +47,7 @@ fn format(node: &Path) -> Action {
     Action::Format(action::Format { device, file_system, options: Vec::new() })
 }
 
-/// The device is left alone for this reason, and holds what it held.
+/// Checks that the device is refused for this reason, and that its content is unchanged.
 fn refused(lab: &mut Lab, node: &Path, reason: &str) {
     let content = || run(&["sha256sum", node.canonicalize().unwrap().to_str().unwrap()]);
     let before = content();
@@ -102,8 +102,7 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
     lab.undo_all().unwrap();
 }
 
-/// An ext4 on a device that the command line didn't allow survives whatever stands in the options
-/// of mkfs.
+/// An ext4 on a device that the command line didn't allow survives any options of mkfs.
 fn no_option_formats_another_device() {
     let host = Host::new();
     let (named, other) = (Theirs::called(&host, "named"), Theirs::called(&host, "other"));
@@ -132,7 +131,7 @@ fn no_option_formats_another_device() {
         }
     }
     assert_eq!(lab.height(), 0);
-    // What a list allows is done as it is written.
+    // Allowed options are passed on unchanged.
     let device = Device::Node(named.0.clone());
     let options = vec!["-b".to_owned(), "1024".to_owned(), "-E".to_owned(), "stride=4".to_owned()];
     lab.apply(&Action::Format(action::Format { device, file_system: FileSystem::Ext4, options }))

@@ -70,7 +70,7 @@ fn what_clients_left_goes_with_the_campaign_and_not_before() {
     let mut lab = host.lab();
     lab.apply(&serve).unwrap();
     make(&ours);
-    // As between two passes, the second of which reads what the first one wrote.
+    // As between two passes, the second of which reads the files of the first one.
     lab.undo_last().unwrap();
     lab.apply(&serve).unwrap();
     assert!(ours.exists());

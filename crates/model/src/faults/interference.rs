@@ -1,8 +1,8 @@
-//! What disturbed a pass from outside: the hypervisor, other programs, memory pressure, heat.
+//! External disturbances of a pass: the hypervisor, other programs, memory pressure, heat.
 //!
-//! [`Interference`] holds what was recorded over one pass. Every number is independent of the
-//! pass's result: none is divided by the work done, and none counts what the run does itself.
-//! `stats` decides which trials are set aside for it.
+//! [`Interference`] contains the records of one pass. Every number is independent of the pass's
+//! result: none is divided by the work done, and none includes the run's own activity. `stats`
+//! decides which trials are set aside because of it.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ words! {
 }
 
 words! {
-    /// What to do about trials that were disturbed from outside.
+    /// How to treat trials that were disturbed from outside.
     InterferenceRule {
         /// Set them aside and make others in their place.
         Repeat = "repeat",
@@ -75,7 +75,7 @@ impl InterferenceSource {
     }
 }
 
-/// What was recorded over one pass; a source that could not be read is missing.
+/// Records of one pass; a source that could not be read is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Interference(BTreeMap<InterferenceSource, u64>);
@@ -86,12 +86,12 @@ impl Interference {
         self.0.is_empty()
     }
 
-    /// Returns what was recorded of a source.
+    /// Returns the record of a source.
     pub fn get(&self, source: InterferenceSource) -> Option<u64> {
         self.0.get(&source).copied()
     }
 
-    /// Adds what was recorded of a source, if it is known.
+    /// Adds the record of a source, if it is known.
     #[must_use]
     pub fn with(mut self, source: InterferenceSource, found: Option<u64>) -> Self {
         if let Some(found) = found {

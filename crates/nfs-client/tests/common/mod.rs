@@ -67,7 +67,8 @@ pub fn content(offset: u64, len: usize) -> Vec<u8> {
     (offset..offset + len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect()
 }
 
-/// Starts a portmapper that sends everyone to one port, or knows nothing, and returns its port.
+/// Starts a portmapper that returns the same port for everything, or finds nothing; returns its own
+/// port.
 pub fn start_portmapper(to: Option<u16>) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! What the server calls on the connection of its client.
+//! Calls from the server on the connection of its client.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! A server that has forgotten the session or the client: what is held back, and what is sent again
-//! once there is a new one.
+//! A server that has forgotten the session or the client: which calls are held back, and which are
+//! resent once there is a new one.
 
 use super::*;
 

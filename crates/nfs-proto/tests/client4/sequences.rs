@@ -1,4 +1,4 @@
-//! Sequence numbers of slots and owners: how they advance, and what is sent again.
+//! Sequence numbers of slots and owners: their progress, and resent calls.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn advances_slot_only_for_accepted_calls() {
     assert_eq!(session.status_flags(), 0x100);
     let seen = start(&mut session, &getattr_call);
     assert_eq!(seen.sequence(), (0, 5));
-    // One whose SEQUENCE fails was not.
+    // A call whose SEQUENCE fails was not executed.
     let refused = OpResult::Failed(OpCode::Sequence, Status::SeqMisordered);
     let bytes = reply(seen.xid, &[refused]);
     session.handle_input(2, &bytes).unwrap();

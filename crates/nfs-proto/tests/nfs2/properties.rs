@@ -23,7 +23,7 @@ fn set_time() -> impl Strategy<Value = SetTime> {
     prop_oneof![Just(SetTime::Keep), Just(SetTime::Server), time().prop_map(SetTime::Client)]
 }
 
-/// An attribute to set: any number but that which says "leave it".
+/// An attribute to set: any number except the one that means "leave it".
 fn word() -> impl Strategy<Value = Option<u32>> {
     proptest::option::of(0..u32::MAX)
 }

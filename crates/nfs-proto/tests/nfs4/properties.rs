@@ -129,7 +129,7 @@ fn encodes_attributes_like_rfc() {
     assert!(attributes.mask().contains(attribute::TIME_MODIFY_SET));
 }
 
-/// Feeds bytes to every decoder there is, and walks what they hand out.
+/// Feeds bytes to every decoder, and iterates over everything that they return.
 fn decode_all(bytes: &[u8]) {
     for minor in 0..3 {
         let mut with_minor = vec![0, 0, 0, 0, 0, 0, 0, minor];

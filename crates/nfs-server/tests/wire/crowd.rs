@@ -1,4 +1,4 @@
-//! Many connections, slow ones, and those that are not let in.
+//! Many connections, slow ones, and refused ones.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};

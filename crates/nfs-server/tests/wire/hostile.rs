@@ -27,7 +27,7 @@ fn with_quirks(quirks: Quirks) -> (Server, Client, FileHandle) {
     faulty(FaultPlan { quirks, ..FaultPlan::default() })
 }
 
-/// A page of a listing: its names, the last cookie, and whether it says that it is the last one.
+/// A page of a listing: its names, the last cookie, and whether it claims to be the last one.
 fn page(client: &mut Client, dir: FileHandle, cookie: u64) -> (Vec<String>, u64, bool) {
     // That of the store is taken from the first page.
     let first = client.nfs(Call::Readdir {
@@ -132,7 +132,7 @@ fn changes_write_verifier_on_schedule() {
     assert!(write != commit && commit != again && again != last);
 }
 
-/// Sends a NULL call and returns what comes: the bytes until silence or the end.
+/// Sends a NULL call and returns the bytes received until silence or the end.
 fn raw_reply(faults: FaultPlan, wanted: usize) -> (Server, Client, Vec<u8>, Option<ErrorKind>) {
     let server = start(ServerConfig { faults, ..ServerConfig::default() });
     let mut client = Client::connect(&server);

@@ -1,6 +1,6 @@
 //! The memory limit also covers connections and clients, and beyond it the server refuses clearly.
 //!
-//! The tests look at what the server has charged, and at its counts of refusals.
+//! The tests check the server's charges and its counts of refusals.
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -33,7 +33,7 @@ fn half_calls(server: &Server, count: usize) -> Vec<TcpStream> {
         let mut stream = TcpStream::connect(server.address()).unwrap();
         stream.set_nonblocking(true).unwrap();
         let mut rest = &half[..];
-        // What the kernel's buffers don't take is left out: the call is half sent in any case.
+        // Ignore bytes that the kernel's buffers don't accept: the call is incomplete in any case.
         while let Ok(sent @ 1..) = stream.write(rest) {
             rest = &rest[sent..];
         }

@@ -1,4 +1,4 @@
-//! NFS v2 over the wire: what differs from v3, and what its limits do.
+//! NFS v2 over the wire: differences from v3, and the effect of its limits.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Permissions over the wire: what another user may not do, in each version, and what changes
-//! without permission checks.
+//! Permissions over the wire: operations that another user may not do, in each version, and the
+//! differences without permission checks.
 
 use nfs_proto::Status;
 use nfs_proto::nfs2;
@@ -226,7 +226,7 @@ fn checks_open_and_creates_as_caller() {
     let id = other.id;
     let refused = other.call(&[Op::Putrootfh, lookup("export"), open(2, 0, 1, id)]);
     assert_eq!(refused.status(), Status::Access);
-    // The owner that is requested is not given: the reply says which attributes were set.
+    // The requested owner is not set, and the reply lists the attributes that were set.
     let attributes =
         nfs4::Attributes { mode: Some(0o755), owner: Some(b"77"), ..nfs4::Attributes::default() };
     let (masked, mut scratch) = (&[nfs4::attribute::MODE, nfs4::attribute::OWNER], Vec::new());

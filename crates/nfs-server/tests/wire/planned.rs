@@ -79,7 +79,7 @@ fn caps_bandwidth_over_all_connections() {
     assert!(took >= Duration::from_millis(150), "{took:?}");
     assert!(took < Duration::from_millis(1500), "{took:?}");
     assert_eq!(server.counters().faults_of(FaultKind::Bandwidth), 11);
-    // What carries no payload is not held back.
+    // Calls without payload are not held back.
     assert!(timed(|| client.size(file)).0 < Duration::from_millis(50));
 }
 

@@ -105,7 +105,7 @@ fn stops_reading_from_blocked_peer() {
     client.write(file, 0, &vec![1; 1 << 20]).unwrap();
     let calls: u64 = 500;
     (0..calls).for_each(|_| client.send_nfs(Call::Read { file: &file, offset: 0, count: 1 << 20 }));
-    // Others are served all the while, and the reads stop where queue and sockets are full.
+    // Meanwhile other clients are served, and the reads stop when queue and sockets are full.
     let mut other = Client::connect(&server);
     (0..1000).for_each(|_| assert!(other.size(file).is_ok()));
     let answered = server.counters().calls_of(Procedure::Read);

@@ -1,4 +1,4 @@
-//! RPC over TLS: the probe, the handshake, and what is refused without.
+//! RPC over TLS: the probe, the handshake, and calls that are refused without TLS.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use crate::client::{Answer, Client, encode_call, encode_call_as, parse_reply, st
 use crate::udp::Peer;
 
 const NULL: program::Call<'static> = program::Call::Nfs3(Call::Null);
-/// Reply to the probe: accepted, a verifier of AUTH_NONE that says STARTTLS, success.
+/// Reply to the probe: accepted, with a verifier of AUTH_NONE that contains STARTTLS, success.
 /// **Source:** RFC 9289 section 4.1.
 const GO_AHEAD: &[u8; 28] = b"\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x08STARTTLS\0\0\0\0";
 

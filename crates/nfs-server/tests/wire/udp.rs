@@ -1,4 +1,4 @@
-//! Datagrams: every program answers, transfers fit, and what makes no sense is ignored.
+//! Datagrams: every program answers, transfers fit, and malformed ones are ignored.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;

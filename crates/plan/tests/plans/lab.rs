@@ -1,5 +1,5 @@
-//! Plans with hosts that are set up: what runs require of them, in which order, and what would be
-//! lost.
+//! Plans with hosts that are set up: the requirements of runs, their order, and the data that would
+//! be lost.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! A proxy that writes down what goes over its connections, and traces of that.
+//! A proxy that records the traffic of its connections, and traces of that traffic.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod traces;
@@ -151,7 +151,7 @@ fn add_packet(pcap: &mut Vec<u8>, time_ns: u64, packet: &[u8]) {
     pcap.extend(packet);
 }
 
-/// Makes a frame of a connection whose client has its own address.
+/// Builds a frame of a connection whose client has its own address.
 fn segment(
     connection: usize,
     is_from_client: bool,
@@ -178,7 +178,7 @@ fn segment(
     packet
 }
 
-/// What an operation does, as far as it must be the same in a replay.
+/// The properties of an operation that must be the same in a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub kind: &'static str,
@@ -188,8 +188,8 @@ pub struct Row {
     pub count: u64,
 }
 
-/// Returns the operations of each connection of a trace in their order, without those that only
-/// frame others or belong to mounts and sessions; connections without any are left out.
+/// Returns the operations of each connection of a trace in order, without those that only frame
+/// others or belong to mounts and sessions. Connections without any are omitted.
 pub fn rows(trace: &[u8]) -> Vec<Vec<Row>> {
     let mut reader = TraceReader::new(trace).unwrap();
     let mut connections: Vec<Vec<Row>> = Vec::new();

@@ -74,7 +74,7 @@ pub(crate) struct Series {
     pub is_joined: bool,
 }
 
-/// What a point is good for, which determines its mark.
+/// How far a point can be trusted, which determines its mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DotKind {
     /// Usable: the mark of its series.

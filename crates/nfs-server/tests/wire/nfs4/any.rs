@@ -1,7 +1,7 @@
 //! Any list of operations gets a well-formed answer, and the server keeps running.
 //!
-//! The lists are drawn from one seed, out of small pools of handles, stateids, names and numbers,
-//! so that they often mean something and often meet the edges of what may be requested.
+//! The lists are drawn from one seed, using small pools of handles, stateids, names and numbers, so
+//! that they often make sense and often hit the limits of valid requests.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
@@ -44,7 +44,7 @@ impl Draw {
     }
 }
 
-/// What the operations are made of.
+/// The pools from which operations are drawn.
 struct Pools<'a> {
     client: ClientId,
     files: Vec<FileHandle>,

@@ -35,7 +35,7 @@ fn callee(server: &Server, owner: &[u8]) -> Peer {
     peer
 }
 
-/// Opens a file of `/export` for reading; returns what became of the delegation.
+/// Opens a file of `/export` for reading; returns the delegation, or the reason why there is none.
 fn open_to_read(peer: &mut Peer, want: u32, claim: Claim<'_>) -> Result<Stateid, NoDelegation> {
     let op = Op::Open {
         seqid: 0,
@@ -108,7 +108,7 @@ fn recalls_for_v3_write() {
     assert_eq!(data, b"old");
     assert_eq!(writer.write(file, 0, b"new"), Err(Status::Jukebox));
     assert_eq!(take_recall(&mut reader), (stateid, file));
-    // The client opens what it had opened by itself, then returns the delegation.
+    // The client sends its local opens to the server, then returns the delegation.
     let none = open_to_read(&mut reader, 0, Claim::DelegateCurrent(stateid, b"f"));
     assert_eq!(none, Err(NoDelegation::NotSupportedType));
     let unknown = Stateid { seqid: 1, other: [9; 12] };
@@ -153,7 +153,7 @@ fn recalls_for_changes_by_others() {
     assert_eq!(other.call(&[Op::Putfh { file }, write]).status(), Status::Jukebox);
     assert_eq!(take_recall(&mut reader), (stateid, file));
     assert!(reader.client.is_silent(), "it is called once");
-    // What reads does not wait, and what the client itself changes neither.
+    // Reads don't wait, and neither do the client's own changes.
     let read = Op::Read { stateid: Stateid::ANONYMOUS, offset, count: 1 };
     assert_eq!(other.call(&[Op::Putfh { file }, read]).status(), Status::Ok);
     assert_eq!(reader.call(&changes[6]).status(), Status::Ok);

@@ -151,7 +151,7 @@ fn keeps_clients_across_second_restart() {
     let (other, _) = Peer::new(&server, 1, b"quick").open("other");
     let (old, _) = Plain::new(&server, b"plain", 1).open("old", b"owner");
     server.restart_now();
-    // One reclaims what it had and sends RECLAIM_COMPLETE; the others have not returned yet.
+    // One client reclaims its state and sends RECLAIM_COMPLETE; the others have not returned yet.
     let mut quick = again(&server, b"quick", 1);
     assert_eq!(reclaim(&mut quick, other).status(), Status::Ok);
     let complete = Op::ReclaimComplete { one_fs: false };
@@ -164,7 +164,7 @@ fn keeps_clients_across_second_restart() {
     }
     let mut slow = again(&server, b"slow", 1);
     assert_eq!(reclaim(&mut slow, file).status(), Status::Ok);
-    // What was reclaimed in the first grace period is still valid in the second.
+    // State reclaimed in the first grace period is still valid in the second.
     let mut quick = again(&server, b"quick", 1);
     assert_eq!(reclaim(&mut quick, other).status(), Status::Ok);
     let mut plain = Plain::new(&server, b"plain", 1);
