@@ -33,11 +33,11 @@ pub struct ProcessorUse {
     pub others: Vec<(String, u64)>,
     /// CPU time of other programs; `None` if the server is among them and can't be distinguished.
     pub programs: Option<ProgramsUse>,
-    /// For how long tasks of this host waited for memory, in nanoseconds.
+    /// How long tasks of this host waited for memory, in nanoseconds.
     pub memory_stalled_ns: Option<u64>,
-    /// For how long processors were throttled for their heat, as a mean of them, in nanoseconds.
+    /// How long CPUs were throttled because of heat, averaged over the CPUs, in nanoseconds.
     pub throttled_ns: Option<u64>,
-    /// For how long a program that worked in our place waited, with all that it started.
+    /// How long an external program and everything that it started waited for a CPU.
     pub(crate) program_wait: Option<ProcessorWait>,
 }
 
@@ -45,9 +45,9 @@ pub struct ProcessorUse {
 /// agents and servers of this program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramsUse {
-    /// Processor time, in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub used_ns: u64,
-    /// Bytes that storage read and wrote for them, as far as this process may see that.
+    /// Bytes that storage read and wrote for them, as far as this process may read those counters.
     pub io_bytes: u64,
 }
 
@@ -249,7 +249,7 @@ impl ProcessorUse {
                 self.server = Some(ServerUse { name, used_ns, waited_ns: 0 });
                 continue;
             }
-            // Others of the same name are agents or servers of ours.
+            // Other processes with this name are our own agents or servers.
             if !is_kernel && own_name.as_ref() != Some(&name) {
                 programs.used_ns = programs.used_ns.saturating_add(used_ns);
                 programs.io_bytes = programs.io_bytes.saturating_add(io_bytes);
@@ -257,7 +257,7 @@ impl ProcessorUse {
             if used_ns == 0 {
                 continue;
             }
-            // Threads of the kernel have their work in their names: `kworker/0:1-events`.
+            // Names of kernel threads contain their work: `kworker/0:1-events`.
             let name = name.split('/').next().unwrap_or_default();
             match self.others.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known_ns)) => *known_ns = known_ns.saturating_add(used_ns),
@@ -265,7 +265,8 @@ impl ProcessorUse {
             }
         }
         self.programs = Some(programs).filter(|_| *server != ServerPlace::Hidden);
-        // The tables are read a while before and after the counters, which is long on a busy host.
+        // The tables are read some time before and after the counters, which may be long on a busy
+        // host.
         let named_ns: u64 = self.others.iter().map(|(_, used_ns)| *used_ns).sum();
         let others_ns = self.others_ns();
         if named_ns > others_ns {
@@ -331,7 +332,7 @@ mod tests {
         let programs = Some(ProgramsUse { used_ns: 50, io_bytes: 20 });
         assert_eq!(named(&server, uses()).programs, programs);
         assert!(named(&server, uses()).others.iter().all(|(name, _)| name != "sh"));
-        // A server that is only guessed may be another program.
+        // A server that was only guessed may be another program.
         assert_eq!(named(&ServerPlace::Hidden, uses()).programs, None);
     }
 
@@ -376,7 +377,7 @@ mod tests {
             watch.finish().unwrap().host.processors
         };
         assert_eq!(processors(&ServerPlace::InProcess(Vec::new())), 1);
-        // A server in another process may be on any of them.
+        // A server in another process may run on any CPU.
         let all = HostTimes::read().unwrap().processors;
         let server = ServerPlace::Processes { name: "nfsd".to_owned(), pids: Vec::new() };
         assert_eq!(processors(&server), all);

@@ -38,7 +38,7 @@ fn write(files: &mut NamedFiles, file: &mut NamedFile, first_block: u32, generat
     files.write(file, NamedWrite { offset_bytes, len_bytes, generation }).unwrap();
 }
 
-/// Reads a file by a fresh client, and returns the generation of each of its blocks.
+/// Reads a file with a fresh client, and returns the generation of each of its blocks.
 fn generations(target: &Target, name: &str) -> Vec<Option<u32>> {
     let mut files = open(target);
     assert!(files.enter("work").unwrap());

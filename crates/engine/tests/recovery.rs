@@ -22,7 +22,7 @@ use workload::{Name, OpStream, Pattern, Places, pass_size};
 const FILE_BYTES: u64 = 1 << 20;
 const IO_BYTES: u32 = 16 << 10;
 
-/// Does something to the server once, in the middle of a pass.
+/// Disturbs the server once, in the middle of a pass.
 struct Disturbed<'a> {
     backend: Box<dyn Backend>,
     left: u64,
@@ -94,7 +94,7 @@ impl Rig {
         let spec = &self.spec;
         let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
         assert!(after_ops < pass_size(spec, pass).ops.unwrap() + syncs);
-        // Sockets that were lost on the way are counted in addition to the last one.
+        // Includes sockets that were lost on the way, not only the last one.
         if spec.nfs().proto == Proto::Tcp {
             assert!(u64::from(tally.tcp.connections) > tally.recovered.reconnects, "{tally:?}");
             assert!(tally.tcp.segments_sent > 0 && tally.tcp.uncounted == 0, "{tally:?}");
@@ -109,7 +109,7 @@ impl Rig {
         tally.recovered
     }
 
-    /// Runs a pass with a disturbance, to its end and without an error.
+    /// Runs a pass with a disturbance until it ends without an error.
     fn drive(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Tally {
         let (target, spec) = (&self.target, &self.spec);
         target.prepare(spec, pass).unwrap();

@@ -1,4 +1,4 @@
-//! A soak of some million ops: its journal and its statistics take no more memory at its end than
+//! A soak of a million ops: its journal and its statistics take no more memory at the end than
 //! before.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use model::{Load, Pass, RunSpec, Share, Soak, Workload};
 /// A fast machine needs two seconds for them, which is twenty intervals.
 const OPS: u64 = 8_000_000;
 
-/// A mix on the null backend, journaled as a soak is.
+/// A mix on the null backend, with a journal like a soak.
 fn spec() -> RunSpec {
     let mut spec = RunBuilder::new(Workload::Mixed)
         .files(16)

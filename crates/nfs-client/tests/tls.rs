@@ -120,7 +120,7 @@ fn sends_requested_client_certificate() {
             assert!(error.to_string().contains("tls_cert"), "{error}");
         }
     }
-    // A key that is not the certificate's is found out before anything is sent.
+    // A key that doesn't match the certificate is detected before anything is sent.
     let error = connect(ProtocolVersion::V3, shown(&cert, &strange_key)).unwrap_err();
     assert!(matches!(error, MountError::Trust { .. }), "{error}");
     assert!(error.to_string().contains("strange.key"), "{error}");
@@ -177,7 +177,7 @@ fn hides_lost_renewal_from_caller() {
     let trusted = certificate(&server, directory.path());
     let mount = Mount::connect(&options(&server, ProtocolVersion::V4_0, Some(trusted))).unwrap();
     let mut connection = Connection::open(&mount, &ConnectionOptions::default()).unwrap();
-    // A lease that was renewed long ago must be renewed immediately.
+    // The lease was renewed long ago, so it must be renewed immediately.
     let (begun, mut scratch) = (Instant::now(), Scratch::new());
     let clock = || (begun.elapsed() + Duration::from_secs(1_000)).as_nanos() as u64;
     let mut events = 0;

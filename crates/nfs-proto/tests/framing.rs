@@ -88,7 +88,7 @@ fn accepts_thousands_of_tiny_fragments() {
 const EMPTY: [u8; 4] = Mark { len: 0, last: false }.to_bytes();
 const TOO_MANY_EMPTY: StreamError = StreamError::EmptyFragments { max: EMPTY_FRAGMENTS_MAX };
 
-/// A record that begins with as many empty fragments as are allowed.
+/// A record that begins with the maximum number of empty fragments.
 fn with_empty_fragments(record: &[u8]) -> Vec<u8> {
     [EMPTY.repeat(EMPTY_FRAGMENTS_MAX as usize), framed(record, 10)].concat()
 }
@@ -103,7 +103,7 @@ fn inbox_ends_endless_empty_fragments() {
     inbox.push(&EMPTY);
     assert_eq!(inbox.next_record(), Err(TOO_MANY_EMPTY));
 
-    // The limit is that of one record, wherever in it they are.
+    // The limit applies to one record, wherever in it they are.
     let mut inbox = Inbox::default();
     for _ in 0..EMPTY_FRAGMENTS_MAX {
         inbox.push(&[0, 0, 0, 1, b'x']);
@@ -177,7 +177,7 @@ fn limits_buffer_to_record() {
         assert!(inbox.capacity() <= len + (128 << 10), "{} for {len}", inbox.capacity());
         assert_eq!(inbox.bytes_needed(), 0);
     }
-    // A lent buffer that is longer than its record needs goes back.
+    // A borrowed buffer that is larger than its record needs is returned.
     let mut inbox = Inbox::default();
     inbox.adopt_buffer(&mut vec![0; 4 << 20]);
     inbox.push(&framed(&vec![7; 200_000], usize::MAX)[..100_000]);

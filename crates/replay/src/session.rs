@@ -15,10 +15,10 @@ use crate::plan::ReplayPlan;
 use crate::replayer::{ReplayError, ReplaySettings};
 use crate::target::{OpenTarget, Tree};
 
-/// Everything that the replays of a trace have in common.
+/// State shared by all replays of a trace.
 pub struct ReplaySession<'a, 't> {
     pub target: &'a mut OpenTarget<'t>,
-    /// The hosts that share it; `None` if this one replays all.
+    /// The hosts that share it; `None` if this host replays everything.
     pub hosts: Option<ShareHosts>,
     pub plan: &'a mut ReplayPlan,
     pub settings: ReplaySettings,
@@ -72,7 +72,7 @@ pub enum ReplaySessionError {
     /// The target can't be used.
     #[error(transparent)]
     Target(#[from] ReplayError),
-    /// A host that shares the replay is lost or can't go on.
+    /// A host that shares the replay is lost or can't continue.
     #[error(transparent)]
     Host(#[from] Gone),
 }
@@ -165,7 +165,7 @@ impl ReplaySession<'_, '_> {
         replayed.transpose()
     }
 
-    /// Replays on the tree that was built, by the hosts that share it or by this one.
+    /// Replays on an existing tree, on the hosts that share it or on this one.
     fn replay_tree(&mut self, tree: Tree, pace: Pace) -> Result<Record, ReplaySessionError> {
         match (&mut self.hosts, tree) {
             (Some(hosts), Tree::Handles(files)) => {

@@ -35,13 +35,13 @@ fn captured() -> Vec<u8> {
         let found = user.lookup(dir, &name).unwrap();
         user.read(found, 0, 5000).unwrap();
         user.remove(dir, &name).unwrap();
-        // It fails as long as the other client has not made the next one.
+        // It fails as long as the other client has not created the next one.
         assert!(user.lookup(dir, &format!("file{}", round + 1)).is_err());
     }
     origin.trace()
 }
 
-/// One host's part of a replay, ready to begin.
+/// One host's share of a replay, ready to start.
 struct Host {
     plan: ReplayPlan,
     files: Files,
@@ -67,7 +67,7 @@ impl Host {
     }
 }
 
-/// Replays the parts of two hosts, each on a thread, and carries the notices between them.
+/// Replays the shares of two hosts, each on a thread, and forwards the notices between them.
 fn replay_both(hosts: [Host; 2], pace: Pace, begin_ns: u64) -> Vec<ShareRecord> {
     let [one, other] = [(); 2].map(|()| Exchange::open().unwrap());
     let carry = |from: Receiver<StepEnd>, to: NoticeSender| {
@@ -93,7 +93,7 @@ fn of_clients(trace: &[u8]) -> Vec<Vec<Row>> {
     for rows in &mut rows {
         rows.retain(|row| matches!(row.kind, "CREATE" | "WRITE" | "READ" | "REMOVE"));
     }
-    // Connections have no order of their own.
+    // The connections have no defined order.
     rows.sort_by_key(|rows| rows[0].kind);
     rows
 }

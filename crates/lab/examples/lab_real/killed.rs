@@ -1,4 +1,4 @@
-//! Kills a process that sets this host up, at many points, and cleans up behind it.
+//! Kills a process that sets this host up at many points, and cleans up after it.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     after_a_reboot_files_are_removed_and_settings_left_alone,
 ];
 
-/// How often it is killed.
+/// How often to kill it.
 const KILLS: u64 = 30;
 /// Arguments that start the child, without and with the kernel's server.
 pub(crate) const CHILD: &str = "child";
@@ -57,7 +57,7 @@ fn start(host: &Host, word: &str) -> Child {
 }
 
 fn nothing_is_left_of_a_process_that_is_killed_anywhere() {
-    // A round of the child takes some three seconds.
+    // A round of the child takes about three seconds.
     let found = kill_often(&Host::new(), CHILD, KILLS, 4_000);
     assert!(found > 30, "the child was hardly ever met at work: {found} changes");
 }
@@ -66,7 +66,7 @@ fn nothing_is_left_of_a_process_that_is_killed_anywhere() {
 /// up; returns the number of changes that it made.
 pub(crate) fn kill_often(host: &Host, word: &str, kills: u64, within_ms: u64) -> usize {
     let before = host.traces();
-    // A fixed seed: spread over a whole round of the child.
+    // A fixed seed, spread over a whole round of the child.
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut found = 0;
     for kill in 0..kills {
@@ -78,7 +78,7 @@ pub(crate) fn kill_often(host: &Host, word: &str, kills: u64, within_ms: u64) ->
         assert!(child.try_wait().unwrap().is_none(), "kill {kill}: the child failed");
         child.kill().unwrap();
         child.wait().unwrap();
-        // Where the child had not begun yet, the log is free.
+        // If the child had not begun yet, the log is not locked.
         if let Err(error) = lab::Lab::open(&host.state(), "next", Vec::new()) {
             assert!(matches!(error, LabError::Leftovers(_)), "{error}");
         }

@@ -18,7 +18,7 @@ use model::{Action, EffectiveSettings};
 /// A check and its name.
 pub(crate) type Check = (&'static str, fn());
 
-/// The checks of these functions.
+/// Lists the checks of these functions.
 macro_rules! checks {
     ($($name:ident,)+) => { &[$((stringify!($name), $name as fn()),)+] };
 }
@@ -56,7 +56,7 @@ fn main() {
     }
 }
 
-/// A namespace of our own with a /run of its own, a folder for files, and a lab.
+/// Our own namespace with its own /run, a folder for files, and a lab.
 pub(crate) struct Host {
     pub(crate) folder: tempfile::TempDir,
     allowed: Vec<PathBuf>,
@@ -75,7 +75,7 @@ impl Host {
         Self::of_folder()
     }
 
-    /// A virtual machine of the tests, all of which is ours.
+    /// A virtual machine of the tests, which only we use.
     pub(crate) fn machine() -> Self {
         assert!(read("/proc/cmdline").contains("lab."), "run this by `cargo xtask real vm`");
         Self::of_folder()
@@ -98,7 +98,7 @@ impl Host {
         Lab::open(&self.state(), "test", self.allowed.clone()).unwrap()
     }
 
-    /// A path for a file of the test.
+    /// Returns a path for a file of the test.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -117,7 +117,7 @@ impl Host {
         let mut traces: Vec<String> =
             read("/proc/self/mountinfo").lines().map(str::to_owned).collect();
         let folder = self.folder.path().to_str().unwrap();
-        // Loop devices are the whole machine's.
+        // Loop devices belong to the whole machine.
         let loops = run(&["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]);
         traces.extend(loops.lines().filter(|line| line.contains(folder)).map(str::to_owned));
         let programs = run(&["ps", "-eo", "args"]);
@@ -171,7 +171,7 @@ pub(crate) fn fact<'a>(found: &'a EffectiveSettings, name: &str) -> &'a str {
     &fact.unwrap_or_else(|| panic!("no {name} in {found:?}")).value
 }
 
-/// Applies actions that must all be effective as they were requested.
+/// Applies actions, all of which must take effect as requested.
 pub(crate) fn apply_all(lab: &mut Lab, actions: &[Action]) {
     for action in actions {
         let found = lab.apply(action).unwrap_or_else(|error| panic!("{action:?}: {error}"));
@@ -179,7 +179,7 @@ pub(crate) fn apply_all(lab: &mut Lab, actions: &[Action]) {
     }
 }
 
-/// This program is installed.
+/// Returns true if this program is installed.
 pub(crate) fn has_program(name: &str) -> bool {
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
         .iter()

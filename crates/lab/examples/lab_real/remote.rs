@@ -21,10 +21,11 @@ const DIR: &str = "/run/dfsbench/systems/image/client";
 /// Command line of the program that serves the image.
 const PROGRAM: &str = "^fuse2fs -f";
 
-/// How often a moment is sought at which the program has read a request and not answered it.
+/// Maximum number of attempts to find a moment at which the program has read a request but not
+/// answered it.
 const MOMENTS: u32 = 200;
 
-/// A file of an image that a program serves by FUSE.
+/// A file of an image that a program serves through FUSE.
 struct Served {
     host: Host,
     before: Vec<String>,
@@ -45,7 +46,7 @@ impl Served {
         Self { host, before, lab }
     }
 
-    /// Nothing is left of the mount, its program and its reader.
+    /// Checks that mount, program and reader are gone.
     fn assert_gone(self, mut reader: Child) {
         reader.wait().unwrap();
         for made in ["content/file", "content", "image"] {

@@ -1,4 +1,4 @@
-//! Tries to make the lab harm what isn't ours.
+//! Attempts to make the lab harm things that aren't ours.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     files_and_mounts_of_others_are_left_alone,
 ];
 
-/// A loop device that another program made, and that goes with the value.
+/// A loop device created by another program, removed when this value is dropped.
 struct Theirs(PathBuf);
 
 impl Theirs {
@@ -83,7 +83,7 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
     refused(&mut lab, &theirs.0, "there is something on it (ext4)");
     let point = host.path("point");
     std::fs::create_dir(&point).unwrap();
-    // Else the kernel writes to it itself.
+    // Otherwise the kernel writes to it itself.
     run(&["mount", "--read-only", theirs.name(), point.to_str().unwrap()]);
     refused(&mut lab, &theirs.0, "it is mounted on");
     run(&["umount", point.to_str().unwrap()]);
@@ -91,7 +91,7 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
     run(&["mkswap", theirs.name()]);
     refused(&mut lab, &theirs.0, "there is something on it (swap)");
     run(&["wipefs", "--all", "--quiet", theirs.name()]);
-    // The marks of a partition table of the old kind: type 0x83 from sector 2048 on.
+    // Signature of an old partition table: type 0x83 from sector 2048 on.
     let mut sector = [0_u8; 512];
     sector[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 2, 0, 0, 8, 0, 0, 0, 16, 0, 0]);
     sector[510..].copy_from_slice(&[0x55, 0xaa]);

@@ -1,4 +1,4 @@
-//! Settings of the kernel and rules of interfaces.
+//! Kernel settings and rules of interfaces.
 
 use model::{Action, action};
 

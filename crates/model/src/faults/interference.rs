@@ -16,13 +16,13 @@ words! {
     InterferenceSource {
         /// The hypervisor ran something else: thousandths of the workers' time.
         Steal = "steal",
-        /// Other programs used the processors: thousandths of all processor time.
+        /// Other programs used the CPUs: thousandths of all CPU time.
         Programs = "programs",
         /// Other programs moved data to and from storage: bytes per second.
         Disk = "disk",
         /// Tasks waited for memory: thousandths of the time.
         Memory = "memory",
-        /// Processors were slowed down for their heat: thousandths of all processor time.
+        /// CPUs were throttled because of heat: thousandths of all CPU time.
         Heat = "heat",
     }
 }

@@ -131,7 +131,7 @@ fn reply(xid: u32, results: &[OpResult<'_>]) -> Vec<u8> {
     out
 }
 
-/// Answers a call with these results, a SEQUENCE before them in v4.1 and later.
+/// Answers a call with these results, preceded by a SEQUENCE in v4.1 and later.
 fn answer(session: &mut Session, seen: &Seen, results: &[OpResult<'_>]) {
     let mut all = Vec::new();
     if session.version().has_sessions() {

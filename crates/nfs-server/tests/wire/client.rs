@@ -18,7 +18,7 @@ use nfs_proto::rpc::{
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_server::{Server, ServerConfig};
 
-/// How long silence has to last to count as such.
+/// Minimum duration of silence to count as such.
 pub const SILENCE: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -194,7 +194,7 @@ impl Client {
         self.send(&bytes);
     }
 
-    /// Whether nothing arrives for a while and the connection remains open.
+    /// Returns true if nothing arrives for a while and the connection stays open.
     pub fn is_silent(&mut self) -> bool {
         self.is_silent_for(SILENCE)
     }

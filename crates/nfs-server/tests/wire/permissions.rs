@@ -21,7 +21,8 @@ fn permissive() -> Server {
     start(ServerConfig { permissions: Permissions::Off, ..ServerConfig::default() })
 }
 
-/// A server, a client of the owner with a file of this mode in the export, and another user's.
+/// A server, a client of the owner with a file of this mode in the export, and a client of another
+/// user.
 fn file_of_owner(server: &Server, bits: u32) -> (Client, Client, FileHandle, FileHandle) {
     let (mut owner, mut other) = (Client::connect(server), Client::connect(server));
     other.user = OTHER;
@@ -103,7 +104,7 @@ fn v2_refuses_another_user() {
     assert!(matches!(answer.nfs2(), nfs2::Reply::Remove(Err(Status::Perm))));
 }
 
-/// OPEN of `f` in the export without making it.
+/// OPEN of `f` in the export without creating it.
 fn open(share_access: u32, share_deny: u32, seqid: u32, id: nfs4::ClientId) -> Op<'static> {
     let owner = StateOwner { client: id, owner: b"o" };
     let (how, claim) = (OpenHow::NoCreate, Claim::Name(b"f"));
@@ -145,7 +146,7 @@ fn checks_anonymous_access_in_v4() {
     };
     assert_eq!(other.call(&[Op::Putfh { file }, write]).status(), Status::Access);
 
-    // For the owner an OPEN outlives a chmod, as a file descriptor does; for others it does not.
+    // For the owner an OPEN survives a chmod, like a file descriptor; for others it does not.
     let mut scratch = Vec::new();
     let shut = Op::Setattr { stateid, attributes: mode(0, &mut scratch) };
     assert_eq!(owner.call(&[Op::Putfh { file }, shut]).status(), Status::Ok);
@@ -159,7 +160,7 @@ fn checks_anonymous_access_in_v4() {
     }
 }
 
-/// pynfs WRT19: the open of the owner, used by another user of the same client.
+/// pynfs WRT19: the owner's open, used by another user of the same client.
 #[test]
 fn v4_checks_who_uses_an_open() {
     let server = enforcing();
@@ -207,7 +208,7 @@ fn checks_user_of_open() {
     assert_eq!(plain.call(&[Op::Putfh { file }, write]).status(), Status::Access);
     plain.client.user = USER;
     assert_eq!(plain.call(&[Op::Putfh { file }, write]).status(), Status::Ok);
-    // Without permissions nobody is checked.
+    // Without permission checks everything is allowed.
     let server = permissive();
     let mut plain = Plain::new(&server, b"shared", 1);
     let (file, stateid) = plain.open("f", b"o");

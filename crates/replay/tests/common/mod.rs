@@ -16,7 +16,7 @@ use trace::{Call, Capture, CaptureSettings, PacketReader, Section, TraceReader, 
 
 const SYN: u8 = 2;
 const ACK: u8 = 0x10;
-/// The most bytes of a segment, so that it fits in an IP packet.
+/// Maximum size of a segment that fits in an IP packet, in bytes.
 const SEGMENT_BYTES: usize = 32 << 10;
 
 struct Piece {
@@ -26,12 +26,13 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-/// Settings of a plan of a whole trace, with READs and WRITEs of at most the given number of bytes.
+/// Settings of a plan for a whole trace, with READs and WRITEs of at most the given number of
+/// bytes.
 pub fn whole_trace(target: TargetKind, [rsize, wsize]: [u32; 2]) -> PlanSettings {
     PlanSettings { window: Window::ALL, clients_max: None, target, rsize, wsize }
 }
 
-/// A server of ours behind a proxy.
+/// One of our servers behind a proxy.
 pub struct Recorded {
     pub server: Server,
     port: u16,
@@ -80,7 +81,7 @@ impl Recorded {
         options
     }
 
-    /// Makes a trace of everything that was recorded; each connection is a separate client.
+    /// Creates a trace of everything that was recorded; each connection is a separate client.
     pub fn trace(&self) -> Vec<u8> {
         let mut file = Vec::new();
         let mut capture = Capture::new(&mut file, CaptureSettings::default());
@@ -134,7 +135,7 @@ fn now() -> Instant {
 fn copy(mut from: TcpStream, mut to: TcpStream, begin: Instant, mut keep: impl FnMut(u64, &[u8])) {
     let mut buffer = vec![0; 256 << 10];
     while let Ok(len @ 1..) = from.read(&mut buffer) {
-        // Recorded before it is passed on, so that a reply never precedes its call.
+        // Record it before forwarding it, so that a reply never precedes its call.
         keep(now().duration_since(begin).as_nanos() as u64, &buffer[..len]);
         if to.write_all(&buffer[..len]).is_err() {
             break;

@@ -14,7 +14,7 @@ use nfs_server::{Delegations, Server, ServerConfig};
 use super::fixtures::{CHANNEL, Peer, compound, exchange_id, lookup, mode, open_op, server, size};
 use crate::client::{Client, USER, start};
 
-/// A client that can be called over its one connection.
+/// A client that the server can call back over its only connection.
 fn callee(server: &Server, owner: &[u8]) -> Peer {
     let mut client = Client::connect(server);
     let (id, sequence) = exchange_id(&mut client, owner, 1);
@@ -89,7 +89,7 @@ fn take_recall(peer: &mut Peer) -> (Stateid, FileHandle) {
     (stateid, file)
 }
 
-/// Makes `/export/f` and the client that will have it delegated.
+/// Creates `/export/f` and the client to which it will be delegated.
 fn fixture(server: &Server) -> (Peer, Client, FileHandle) {
     let mut writer = Client::connect(server);
     let root = writer.mount("/export");
