@@ -313,7 +313,7 @@ fn alternating(trials: u32, percent: u64) -> Campaign {
         for index in 0..trials {
             let mut trial = first.clone();
             trial.index = index;
-            // No two neighbours are equal, and none is an outlier.
+            // No two neighbors are equal, and none is an outlier.
             for pass in &mut trial.passes {
                 let way = if index % 2 == 0 { 100 + percent } else { 100 - percent };
                 pass.window_ns = 10_000_000_000_000 / way / 10;

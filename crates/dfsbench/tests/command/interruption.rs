@@ -394,7 +394,7 @@ fn runs_that_overlap_keep_both_pages() {
     assert!(end.stdout.contains("page:    dfsbench-1.html\n"), "{end:?}");
     assert!(read("dfsbench-1.html").contains(", campaign 1<"));
     assert_eq!(read("dfsbench.html"), page);
-    // One that does not overlap with another takes the usual place.
+    // A directory that does not overlap with another takes its usual place.
     let end = cli.run(&short);
     assert!(end.stdout.contains("page:    dfsbench.html\n"), "{end:?}");
     assert_ne!(read("dfsbench.html"), page);

@@ -1,5 +1,5 @@
-//! Forged records, as a directory of results from elsewhere may contain them: nothing that this
-//! program did not create is removed, and each record that is not followed is reported.
+//! Forged records, as a directory of results from elsewhere may contain them: only directories
+//! created by this program are removed, and each record that is not followed is reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};

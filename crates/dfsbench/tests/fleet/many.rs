@@ -17,12 +17,12 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789a
 /// each of them would take sixteen times as long.
 const RATIO_MAX: u32 = 9;
 
-/// The most memory of one agent of a hundred, in bytes; 2 MiB were seen with a debug build, and 1
-/// MiB with a release build, also with a thousand agents.
+/// Maximum memory of one agent of a hundred, in bytes; 2 MiB were measured with a debug build, and
+/// 1 MiB with a release build, also with a thousand agents.
 const AGENT_BYTES_MAX: u64 = 8 << 20;
 
-/// The most CPU time of one agent of a hundred, in milliseconds, not counting less than a tick; 7
-/// ms were seen with a debug build, and 9 ms, including parts of ticks, with a release build.
+/// Maximum CPU time of one agent of a hundred, in milliseconds, not counting less than a tick; 7 ms
+/// were measured with a debug build, and 9 ms, including parts of ticks, with a release build.
 const AGENT_CPU_MS_MAX: u64 = 100;
 
 /// Clock ticks per second in the kernel's reports about a process. **Source:** time(7).
@@ -48,7 +48,7 @@ fn memory_bytes(process: u32) -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
-/// The CPU time of a process that has ended and was not waited for yet.
+/// CPU time of a process that has ended but has not been reaped.
 fn processor_ms(process: u32) -> u64 {
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let id = Pid::from_raw(process.cast_signed()).unwrap();
