@@ -82,11 +82,11 @@ enum Task {
     Vm(vm::Options),
     /// Builds a `dfsbench` that needs no libraries, for machines of any age; prints its path.
     Static,
-    /// Makes a release below target/dist: program, packages, image, licences, hashes.
+    /// Creates a release below target/dist: program, packages, image, licenses, hashes.
     Dist(dist::Options),
     /// Feeds the decoders and state machines with input that no peer would send.
     Fuzz(fuzz::Options),
-    /// Makes the book of `docs/`, with search and the manual of each command, in `target/book`.
+    /// Creates the book of `docs/`, with search and the manual of each command, in `target/book`.
     Book,
     /// Tests the Python package and executes its notebook, with packages of an index.
     Python,

@@ -187,7 +187,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns the run that is made when no command is given.
+    /// Returns the run for a command line without a command.
     pub fn quick() -> Self {
         let Some(Self::Run(run)) = Args::parse_from(["dfsbench", "run"]).command else {
             unreachable!("`dfsbench run` is a run");
@@ -417,7 +417,7 @@ impl AgentArgs {
     }
 }
 
-/// Takes the name of one of some forms of output.
+/// Parses the name of an output format.
 fn one_of(formats: &'static [Format]) -> impl TypedValueParser<Value = Format> {
     let named = formats.iter().map(|format| PossibleValue::new(format.name()).help(format.help()));
     let parse = PossibleValuesParser::new(named);

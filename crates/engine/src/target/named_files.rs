@@ -2,9 +2,9 @@
 //! measurement.
 //!
 //! [`NamedFiles`] is a working directory on an NFS server or on a file system of this host. A
-//! backend executes every write, sync and close(2), and a file is opened for one durability.
-//! Nothing is retried, and no connection is made again, so an answer is an acknowledgement of this
-//! very server.
+//! backend executes every write, sync and close(2), and a file is opened with one kind of
+//! durability. Nothing is retried and no connection is re-established, so an answer is an
+//! acknowledgement by this very server.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -37,7 +37,7 @@ use crate::backend::{Backend, NO_LIMIT};
 use crate::clients::ClientRecords;
 use crate::clock::SystemClock;
 
-/// A working directory at a target, or the target itself until one is made or entered.
+/// A working directory at a target, or the target itself until one is created or opened.
 pub struct NamedFiles {
     directory: Directory,
     content: Content,
@@ -130,10 +130,10 @@ impl NamedFiles {
         }
     }
 
-    /// Makes a new working directory and enters it.
+    /// Creates a new working directory and opens it.
     ///
     /// # Errors
-    /// If it already exists or cannot be made.
+    /// If it already exists or cannot be created.
     pub fn make(&mut self, name: &str) -> Result<(), String> {
         match &mut self.directory {
             Directory::Nfs(nfs) => {
@@ -309,7 +309,7 @@ impl NamedFiles {
         }
     }
 
-    /// Makes the names in the directory safe. An NFS server has done that before it answered.
+    /// Makes the names in the directory durable. An NFS server has done that before it answered.
     ///
     /// # Errors
     /// If that fails.
@@ -373,7 +373,7 @@ impl Content {
 }
 
 impl NfsDirectory {
-    /// Returns the backend, which has a connection of its own.
+    /// Returns the backend, which has its own connection.
     fn backend(&mut self, content: &Content) -> Result<&mut Nfs, String> {
         let backend = match self.backend.take() {
             Some(backend) => backend,
@@ -436,8 +436,8 @@ fn flat_places() -> Arc<Places> {
     Arc::new(Places::of(&RunSpec::null(Workload::Stream)))
 }
 
-/// Makes the names in a directory safe. Some file systems can't: with kAFS each name is on the
-/// server before the call that makes it returns.
+/// Makes the names in a directory durable. Some file systems can't: with kAFS, each name is on the
+/// server before the call that creates it returns.
 fn sync_names(directory: &Path) -> io::Result<()> {
     match File::open(directory)?.sync_all() {
         // fsync(2): errors of objects that can't be synced.

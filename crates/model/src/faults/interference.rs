@@ -100,8 +100,8 @@ impl Interference {
         self
     }
 
-    /// Takes in another host: of each source the larger number counts, since the slowest host
-    /// decides how long all take.
+    /// Adds another host. For each source, the larger number counts, since the slowest host
+    /// determines the duration for all.
     pub fn merge(&mut self, other: &Self) {
         for (source, found) in &other.0 {
             let known = self.0.entry(*source).or_default();

@@ -86,7 +86,7 @@ impl Field for bool {
     }
 }
 
-/// Makes fields of numbers that may be left to others.
+/// Defines fields of numbers that may be unset, so that others decide.
 macro_rules! open_numbers {
     ($($type:ident)+) => {
         $(impl Field for Option<$type> {
@@ -198,7 +198,7 @@ impl Field for Vec<Host> {
     }
 }
 
-/// Makes fields of settings that are one of a few words.
+/// Defines fields of settings with a fixed set of words.
 macro_rules! words {
     ($($type:ident)+) => {
         $(impl Field for $type {

@@ -175,7 +175,7 @@ impl Row {
     }
 }
 
-/// Makes the constructors of rows, each with the kind and the unit of its values.
+/// Defines the constructors of rows, each with the kind and the unit of its values.
 macro_rules! constructors {
     ($($name:ident $kind:ident $unit:literal;)+) => {
         $(pub(super) const fn $name(key: &'static str, place: Place) -> Row {

@@ -1,6 +1,6 @@
 //! Plot as inline SVG: lines with marks over two axes, and a legend below.
 //!
-//! [`Plot`] is the principal type. As in `chart`, horizontal positions are percentages and vertical
+//! [`Plot`] is the main type. As in `chart`, horizontal positions are percentages and vertical
 //! ones pixels, so that text keeps its size on a phone. Lines are therefore drawn segment by
 //! segment. Series differ in color, mark and dashes, so that color is never the only distinction.
 

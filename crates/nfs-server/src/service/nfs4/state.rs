@@ -92,7 +92,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Makes empty tables. `boot_id` distinguishes this start from every other.
+    /// Creates empty tables. `boot_id` distinguishes this start from every other.
     pub(crate) fn new(boot_id: u64, lease_ns: u64, memory: Arc<Memory>) -> Self {
         let tables = Self {
             lease_ns,

@@ -92,7 +92,7 @@ pub(crate) enum OwnerKind {
 }
 
 impl Client {
-    /// Makes a client whose lease starts now.
+    /// Creates a client whose lease starts now.
     pub(super) fn new(
         id: u64,
         kind: ClientKind,
