@@ -208,7 +208,7 @@ pub struct Fixture<T> {
 }
 
 impl<T> Fixture<T> {
-    /// Makes a fixture with its start function.
+    /// Creates a fixture with its start function.
     pub const fn new(start: fn() -> Result<T>) -> Self {
         Self { start, started: OnceLock::new() }
     }

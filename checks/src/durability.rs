@@ -1,8 +1,8 @@
-//! Runs of `dfsbench durability` with events made by the check itself.
+//! Runs of `dfsbench durability` with events that the check itself causes.
 //!
-//! See [`measure`]. dfsbench makes an event with a command, but only the check knows how to end the
-//! server and start it again, such that it all ends with the check. The command signals that
-//! dfsbench is waiting for the event, and waits until the check has made it.
+//! See [`measure`]. dfsbench causes an event with a command, but only the check can end the server
+//! and restart it such that everything ends with the check. So the command signals that dfsbench is
+//! waiting for the event, and waits until the check has caused it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

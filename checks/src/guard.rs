@@ -1,8 +1,8 @@
 //! Cleans up after this process, however it ends: normally, by a panic, or killed.
 //!
 //! A test program ends without dropping its statics, and a killed one drops nothing. So a small
-//! shell waits beside it, in its own session, for the end of a pipe that only this process holds
-//! open. Then it runs the remaining registered clean-ups, newest first, and ends.
+//! shell in its own session waits for the end of a pipe that only this process keeps open. Then it
+//! runs the remaining registered clean-ups, newest first, and ends.
 //!
 //! Main type: [`Ticket`], one clean-up; dropping it withdraws the clean-up.
 

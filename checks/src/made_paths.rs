@@ -96,7 +96,7 @@ impl Table {
         Ok(Self { patterns, known })
     }
 
-    /// The row of a path; `None` if there is none.
+    /// Returns the row of a path; `None` if there is none.
     pub fn find(&self, path: &Path) -> Option<&str> {
         let mut path = path.to_str()?.to_owned();
         for (known, marker) in &self.known {

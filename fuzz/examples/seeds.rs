@@ -1,6 +1,6 @@
-//! Writes inputs that are real messages, for `cargo xtask fuzz --seeds` to minimise and keep.
+//! Writes inputs that are real messages, for `cargo xtask fuzz --seeds` to minimize and keep.
 //!
-//! The one argument is the folder of corpora; each target's inputs go into its own folder there.
+//! The only argument is the folder of corpora; each target's inputs go into its own folder there.
 #![allow(clippy::disallowed_methods, reason = "a tool: it reads its argument")]
 
 use std::path::Path;
@@ -19,7 +19,7 @@ use nfs_proto::{mount3, nfs2, nfs3, portmap};
 mod ops;
 #[path = "../../crates/nfs-proto/tests/nfs4/results.rs"]
 mod results;
-// The real messages that the tests of `nfs-proto` share; one that is added there is a seed here.
+// The real messages that the tests of `nfs-proto` share; a new one there becomes a seed here.
 #[path = "../../crates/nfs-proto/tests/common/mod.rs"]
 mod common;
 
@@ -34,8 +34,8 @@ fn main() -> io::Result<()> {
     write(folder, "trace_file", &[trace_block()])
 }
 
-/// Puts the messages of v3 into packets as the target makes them: a call and its reply in one
-/// input, over TCP and over UDP.
+/// Wraps the v3 messages into packets like the target: a call and its reply in one input, over TCP
+/// and over UDP.
 fn packets() -> Vec<Vec<u8>> {
     const MADE: u8 = 1;
     const FROM_SERVER: u8 = 1;
@@ -73,7 +73,7 @@ fn packets() -> Vec<Vec<u8>> {
     all
 }
 
-/// Makes a block of a trace with one call of one operation, of the columns that it must have.
+/// Creates a block of a trace with one call of one operation, using only the required columns.
 fn trace_block() -> Vec<u8> {
     const BLOCK: u8 = 1;
     let columns: [(u8, u8); 5] = [(0, 0), (1, 0), (4, 30), (9, 1), (10, 6)];
@@ -132,7 +132,7 @@ fn rpc_messages() -> Vec<Vec<u8>> {
     all
 }
 
-/// Messages of zeros, and of ones, of each length that a decoder accepts: the first three of each.
+/// Messages of zeros and of ones, of each length that a decoder accepts: the first three of each.
 fn shapes(selector: &[u8], accepts: impl Fn(Reader<'_>) -> bool) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for word in [[0; 4], [0, 0, 0, 1]] {
@@ -179,7 +179,7 @@ fn refusals() -> [Result<(), RpcError>; 8] {
     ]
 }
 
-/// Replies that are lists, as this crate writes them.
+/// Replies that are lists, as encoded by this crate.
 fn lists() -> Vec<Vec<u8>> {
     let flavors = mount3::Flavors::from_slice(&[1, 0]);
     let mounted = mount3::Mounted { host: b"client", dir: b"/export" };

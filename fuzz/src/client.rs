@@ -1,8 +1,9 @@
 //! The client's state machine under a list of steps: calls, answers of all kinds, time, losses.
 //!
-//! [`Run`] is what the fuzzer makes. The ledger knows only which calls were started and not yet
-//! ended; whatever a peer sends, each call ends once, by an event or by being given up, no payload
-//! is longer than what was requested, and the session's counters agree with what went in and out.
+//! The fuzzer generates a [`Run`]. The ledger only records which calls have started and not yet
+//! ended. Whatever a peer sends, each call ends exactly once, by an event or by cancellation; no
+//! payload is longer than requested; and the session's counters agree with the data sent and
+//! received.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ use nfs_proto::{CallError, nfs2, server};
 
 use crate::memory::allocated_by;
 
-/// The size of each slot's buffer, in bytes.
+/// Size of each slot's buffer, in bytes.
 const PAYLOAD_BYTES_MAX: u32 = 4096;
 const STEPS_MAX: usize = 400;
 
@@ -30,11 +31,11 @@ const STEPS_MAX: usize = 400;
 pub struct Run<'a> {
     /// One of [`ProtocolVersion::ALL`].
     pub version: u8,
-    /// Whether it speaks in datagrams.
+    /// Whether it uses datagrams.
     pub datagrams: bool,
     /// Whether payloads are kept.
     pub keeps: bool,
-    /// Calls in flight at most: 1 to 16.
+    /// Maximum number of calls in flight: 1 to 16.
     pub slots: u8,
     /// Steps of the session.
     pub steps: Vec<Step<'a>>,
@@ -43,48 +44,48 @@ pub struct Run<'a> {
 /// One step of a session.
 #[derive(Arbitrary, Clone, Debug)]
 pub enum Step<'a> {
-    /// A call is started.
+    /// Starts a call.
     Start {
-        /// Number that chooses the kind.
+        /// Selects the kind of call.
         kind: u8,
         /// Offset in the file.
         offset: u64,
-        /// How much, from 0 to twice what a slot keeps.
+        /// Length, from 0 to twice the size of a slot's buffer.
         count: u16,
     },
-    /// The socket takes some bytes.
+    /// The socket accepts some bytes.
     Send {
-        /// The largest number of bytes.
+        /// Maximum number of bytes.
         bytes: u16,
     },
-    /// The server answers one of the calls that were sent, the latest first.
+    /// The server answers one of the sent calls, the latest first.
     Answer {
-        /// Number that chooses the call.
+        /// Selects the call.
         call: u8,
-        /// With these results.
+        /// Results in the reply.
         results: &'a [u8],
-        /// In fragments of this size; 0 is one.
+        /// Size of the reply's fragments; 0 for a single one.
         fragment_bytes: u8,
     },
-    /// The server answers a READ of v2 or v3 as it should, or with another length.
+    /// The server answers a READ of v2 or v3 correctly, or with another length.
     AnswerRead {
-        /// Number that chooses the call.
+        /// Selects the call.
         call: u8,
-        /// With so many bytes.
+        /// Length of the payload in bytes.
         len: u16,
-        /// How many bytes of it arrive.
+        /// Number of payload bytes that arrive.
         arrive: u16,
-        /// Whether payload is received past the session.
+        /// Whether the payload is received directly, bypassing the session.
         past: bool,
     },
     /// Bytes that arrive.
     Bytes(&'a [u8]),
-    /// A call is given up.
+    /// Cancels a call.
     Abandon {
-        /// Number that chooses one of the open calls.
+        /// Selects one of the open calls.
         call: u8,
     },
-    /// The connection is made again.
+    /// Reconnects.
     Reconnect,
     /// Time passes, in units of 10 ms.
     Wait {
@@ -93,12 +94,12 @@ pub enum Step<'a> {
     },
 }
 
-/// A call that hasn't ended.
+/// A call that has not ended.
 #[derive(Debug)]
 struct Open {
-    /// The longest payload that may come back, in bytes.
+    /// Maximum payload of the reply, in bytes.
     requested: u32,
-    /// Whether it is a READ, whose payload is received apart.
+    /// Whether it is a READ, whose payload is received separately.
     is_read: bool,
     started_ns: u64,
 }
@@ -118,9 +119,9 @@ struct Rig {
     now_ns: u64,
     next_tag: u32,
     open: BTreeMap<u32, Open>,
-    /// Transaction ids in the order in which they were sent.
+    /// Transaction ids in sending order.
     sent: Vec<u32>,
-    /// Bytes that were sent of a record that isn't complete.
+    /// Bytes of an incomplete record that were already sent.
     partial: Vec<u8>,
     broken: bool,
     bytes_in: u64,
@@ -129,7 +130,7 @@ struct Rig {
     lost: u64,
 }
 
-/// Makes all steps and checks the session after each.
+/// Executes all steps and checks the session after each.
 pub fn check_session(run: &Run<'_>) {
     let mut rig = Rig::new(run);
     for step in run.steps.iter().take(STEPS_MAX) {
@@ -237,7 +238,7 @@ impl Rig {
         self.next_tag += 1;
     }
 
-    /// Sends up to so many bytes of a stream, or one datagram.
+    /// Sends at most this many bytes of a stream, or one datagram.
     fn send_some(&mut self, max: usize) {
         if self.broken {
             return;
@@ -291,7 +292,7 @@ impl Rig {
         reply
     }
 
-    /// Hands a whole message over.
+    /// Delivers a whole message.
     fn deliver_message(&mut self, message: &[u8], fragment_bytes: usize) {
         match self.framing {
             Framing::Record => {
@@ -308,7 +309,7 @@ impl Rig {
         }
     }
 
-    /// Hands bytes of the stream over, and payload past the session where requested.
+    /// Delivers bytes of the stream, and payload directly if requested.
     fn receive_stream(&mut self, mut bytes: &[u8], way: PayloadWay) {
         while !bytes.is_empty() && !self.broken {
             let taken = match self.session.payload_wanted() {
@@ -350,7 +351,7 @@ impl Rig {
         self.take_events();
     }
 
-    /// Takes every event that waits, and tells whether there was one.
+    /// Handles all pending events; returns true if there was one.
     fn take_events(&mut self) -> bool {
         let before = self.ended;
         while let Some(event) = self.session.poll_event() {
@@ -386,7 +387,7 @@ impl Rig {
         assert!(counters.malformed_replies <= counters.replies);
     }
 
-    /// The oldest call is awaited, unless the server has put one off or refused its session.
+    /// Waits for the oldest call, unless the server has deferred one or refused its session.
     fn check_oldest(&self) {
         let awaited = self.session.oldest_pending_ns();
         let started = || self.open.values().map(|open| open.started_ns);
@@ -403,22 +404,22 @@ fn append_chunk(bytes: &mut Vec<u8>, chunk: Chunk<'_>) {
     }
 }
 
-/// The parts of an operation, beyond its kind.
+/// Parameters of an operation, in addition to its kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     /// The file, or the directory.
     pub(crate) on: &'a File,
-    /// The other one, where an operation has two.
+    /// The second file of operations that have two.
     pub(crate) to: &'a File,
     /// The name in it.
     pub(crate) name: &'a [u8],
     /// Offset in bytes.
     pub(crate) offset: u64,
-    /// How much, in bytes.
+    /// Length in bytes.
     pub(crate) count: u32,
 }
 
-/// Makes one of all operations; each number makes one.
+/// Creates one of all operations; each number selects one.
 pub(crate) fn make_operation<'a>(kind: u8, subject: &Subject<'a>) -> Operation<'a> {
     let Subject { on: file, to: other, name, offset, count } = *subject;
     let (dir, attributes, len) = (file, Sattr::with_mode(0o644), u64::from(count));

@@ -1,12 +1,12 @@
 //! A server of NFS v4 under a list of compounds.
 //!
-//! [`Run`] is what the fuzzer makes: compounds of any operations in any order, with the client ids,
-//! sessions, stateids and handles that the server gave before, or with others. Every compound must
-//! be answered, every result must be one that a client can decode, and the reply must have the
-//! status of its last result. Each run has a server of its own.
+//! The fuzzer generates a [`Run`]: compounds of any operations in any order, with client ids,
+//! sessions, stateids and handles that the server has returned, or with others. Every compound must
+//! be answered, a client must be able to decode every result, and the reply must have the status of
+//! its last result. Each run has its own server.
 //!
-//! Operations are taken from [`OpCode::ALL`]: one that is new there is fuzzed with arguments that
-//! begin with a stateid, an offset and a length, until it has an arm that makes better ones.
+//! Operations are taken from [`OpCode::ALL`]: a new one is fuzzed with arguments that begin with a
+//! stateid, an offset and a length, until it gets an arm with better ones.
 
 use arbitrary::Arbitrary;
 use nfs_proto::nfs4::{
@@ -28,7 +28,7 @@ const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"..", b""];
 /// Size 5 and mode 0644: attributes 4 and 33.
 const ATTRIBUTES: [u8; 28] =
     [0, 0, 0, 2, 0, 0, 0, 0x10, 0, 0, 0, 2, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 1, 0xa4];
-/// Value of an extended attribute; whole it is larger than any server keeps.
+/// Value of an extended attribute; the whole of it exceeds the maximum of any server.
 static XATTR_VALUE: [u8; 1 << 17] = [0x61; 1 << 17];
 const CHANNEL: ChannelAttributes = ChannelAttributes {
     header_pad_bytes: 0,
@@ -45,7 +45,7 @@ const CHANNEL: ChannelAttributes = ChannelAttributes {
 pub struct Run {
     /// The minor version, 0 to 2.
     pub minor: u8,
-    /// Whether it introduces itself properly first.
+    /// Whether it registers correctly first.
     pub introduced: bool,
     /// Compounds of the session.
     pub steps: Vec<Step>,
@@ -56,7 +56,7 @@ pub struct Run {
 pub struct Step {
     /// Whether it begins with the next SEQUENCE of a slot.
     pub in_session: bool,
-    /// Whether it is the last one on that slot again.
+    /// Whether it repeats the last one on that slot.
     pub again: bool,
     /// Number of the slot.
     pub slot: u8,
@@ -65,14 +65,14 @@ pub struct Step {
 }
 
 impl Step {
-    /// Makes a compound of these operations without a SEQUENCE.
+    /// Creates a compound of these operations without a SEQUENCE.
     fn of_codes(codes: &[OpCode]) -> Self {
         let ops = codes.iter().map(|code| Choice::of_code(*code)).collect();
         Self { in_session: false, again: false, slot: 0, ops }
     }
 }
 
-/// One operation, and which of the things that are known it is made with.
+/// One operation, and which of the known ids it uses.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct Choice {
     op: u8,
@@ -94,7 +94,7 @@ struct Known {
 }
 
 impl Choice {
-    /// Chooses an operation, with the first of the things that are known.
+    /// Selects an operation, with the first of the known ids.
     fn of_code(code: OpCode) -> Self {
         let position = OpCode::ALL.iter().position(|it| *it == code).expect("one of all");
         Self { op: position as u8, which: 0, much: 0 }
@@ -113,7 +113,7 @@ struct Rig {
     known: Known,
 }
 
-/// Sends all compounds and checks each answer.
+/// Sends all compounds and checks each reply.
 pub fn check_compounds(run: &Run) {
     let server = start_server();
     let stream = Stream::connect_to(server.address());
@@ -161,8 +161,8 @@ impl Rig {
             self.known.learn_from(&result);
         }
         results.finish().expect("nothing after the results");
-        // A slot that is used again may answer what it answered before; so may one of a session
-        // that was made again by the same CREATE_SESSION.
+        // A reused slot may return its previous reply, and so may one of a session that the same
+        // CREATE_SESSION created again.
         let most = if step.again || step.in_session { OPS_MAX } else { step.ops.len() };
         assert!(reply.count() as usize <= most + 1, "more results than operations");
         if let Some(last) = last {
@@ -238,7 +238,7 @@ impl Known {
     }
 }
 
-/// The parts of an operation.
+/// Parameters of an operation.
 struct Parts<'a> {
     known: &'a Known,
     choice: Choice,
@@ -251,7 +251,7 @@ impl<'a> Parts<'a> {
         NAMES[usize::from(self.choice.which) % NAMES.len()]
     }
 
-    /// The latest of the server's stateids first, with a seqid that is right, late or early.
+    /// The latest of the server's stateids first, with a seqid that is correct, too old or too new.
     fn stateid(&self) -> Stateid {
         let which = usize::from(self.choice.which & 0x1f);
         let known = self.known.stateids.iter().rev().nth(which).copied();
@@ -326,7 +326,7 @@ impl<'a> Parts<'a> {
         bytes
     }
 
-    /// Returns the operation of the choice, unless its arguments are not understood here.
+    /// Returns the selected operation, unless its arguments can't be decoded.
     fn make_op<'b>(&'b self, arguments: &'b [u8]) -> Option<Op<'b>> {
         let code = self.choice.code();
         let made = self.identity_op(code).or_else(|| self.handle_op(code));
@@ -482,8 +482,8 @@ impl<'a> Parts<'a> {
 mod tests {
     use super::*;
 
-    /// Makes each operation once, with a client and then without one: those that no one thought
-    /// of here, too.
+    /// Executes each operation once, with a client and then without one, including operations
+    /// without an arm here.
     #[test]
     fn sends_every_operation_of_table() {
         for minor in 0..3 {

@@ -1,11 +1,11 @@
 //! Checks of the fuzz targets, one module for each kind of input.
 //!
-//! A check takes bytes or a list of operations and panics where an invariant breaks: no bytes make
-//! a decoder panic or allocate, what was decoded comes back when it is encoded, a state machine
-//! agrees with a simple model of it and its counters add up. The targets in `fuzz_targets/` only
-//! hand input over, so that everything here can be called from a test as well.
+//! A check takes bytes or a list of operations and panics if an invariant is violated: no input
+//! makes a decoder panic or allocate, decoded messages round-trip, a state machine agrees with a
+//! simple model, and its counters add up. The targets in `fuzz_targets/` only pass input on, so
+//! everything here can also be called from a test.
 //!
-//! Invariant: no check keeps state between two inputs, so that a failing input fails alone.
+//! Invariant: no check keeps state between two inputs, so a failing input fails by itself.
 
 pub mod client;
 pub mod compound;

@@ -1,15 +1,15 @@
-//! Memory as a fuzz target may use it: counted, and bounded.
+//! Counted and limited memory for fuzz targets.
 //!
-//! [`Bounded`] is the allocator of every target. libFuzzer's own limit on single allocations works
-//! only under a sanitizer, so this one stands in: what asks for too much aborts, and libFuzzer
-//! keeps the input.
+//! [`Bounded`] is the allocator of every target. libFuzzer's own limit on single allocations needs
+//! a sanitizer, so this allocator replaces it: an allocation that is too large aborts, and
+//! libFuzzer keeps the input.
 #![allow(unsafe_code, reason = "an allocator is made of nothing else")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The most that one allocation may take, in bytes: far above any limit of `nfs_proto::limits`,
-/// far below what a length from the network can say.
+/// Maximum size of one allocation, in bytes: far above any limit of `nfs_proto::limits`, and far
+/// below the largest length that a message can claim.
 pub const ALLOCATION_BYTES_MAX: usize = 64 << 20;
 
 thread_local! {
@@ -19,7 +19,7 @@ thread_local! {
 #[global_allocator]
 static ALLOCATOR: Bounded = Bounded;
 
-/// The system's allocator with a limit, and a count for each thread.
+/// The system's allocator with a limit, and a count per thread.
 #[derive(Debug)]
 pub struct Bounded;
 
@@ -54,18 +54,18 @@ fn count(bytes: usize) {
     if bytes > ALLOCATION_BYTES_MAX {
         std::process::abort();
     }
-    // A thread that is ending counts no more.
+    // A thread that is ending no longer counts.
     let _ = ALLOCATED_BYTES.try_with(|total| total.set(total.get() + bytes as u64));
 }
 
-/// Returns what `act` returns, and how many bytes it allocated on this thread, freed or not.
+/// Returns the result of `act`, and how many bytes it allocated on this thread, freed or not.
 pub fn allocated_by<T>(act: impl FnOnce() -> T) -> (T, u64) {
     let before = ALLOCATED_BYTES.get();
     let result = act();
     (result, ALLOCATED_BYTES.get() - before)
 }
 
-/// Runs a decoder and checks that it allocates nothing, whatever it makes of its input.
+/// Runs a decoder and checks that it allocates nothing, whatever its result.
 pub fn without_allocation<T>(decode: impl FnOnce() -> T) -> T {
     let (result, bytes) = allocated_by(decode);
     assert_eq!(bytes, 0, "a decoder allocates");

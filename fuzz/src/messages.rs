@@ -1,12 +1,12 @@
-//! Decoders: no bytes make them panic or allocate, and what they accept comes back.
+//! Decoders: no input makes them panic or allocate, and accepted messages round-trip.
 //!
-//! The first byte of an input selects the message, the rest is the message. What a kind of message
-//! is called and how it is read stands in one module for each protocol; how it is checked, here.
+//! The first byte of an input selects the message, the rest is the message. Each protocol's module
+//! defines its kinds of messages and how they are decoded; this module checks them.
 
 use nfs_proto::xdr::Writer;
 
-/// Decodes without allocating; what is accepted must be accepted again, and be the same, after it
-/// was encoded.
+/// Decodes without allocating. An accepted message must be accepted again after encoding, and be
+/// equal.
 macro_rules! comes_back {
     ($bytes:expr, $decode:expr) => {{
         let decode = $decode;
@@ -28,7 +28,7 @@ pub use nfs3::check_nfs3;
 pub use nfs4::{Part, check_nfs4};
 pub use rpc::{Small, check_rpc};
 
-/// Set in a selector that names a procedure, where the message is its reply.
+/// Set in a selector that contains a procedure if the message is its reply.
 pub const REPLY: u8 = 0x80;
 
 fn encoded(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
@@ -38,7 +38,7 @@ fn encoded(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     bytes
 }
 
-/// Leaves out what no XDR has at its end; a view of undecoded bytes would show it again.
+/// Drops trailing bytes that no XDR ends with; a view of undecoded bytes would contain them again.
 fn whole_words(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len() & !3]
 }

@@ -1,7 +1,7 @@
-//! The reassembly of records against a model of five lines, however the stream is cut.
+//! Reassembly of records, compared with a model of five lines for any segmentation of the stream.
 //!
-//! [`Stream`] is what the fuzzer makes: fragments, loose marks and loose bytes, and where the
-//! stream is cut. The model sees it whole, the [`Inbox`] in pieces; both must find the same records
+//! The fuzzer generates a [`Stream`]: fragments, stray marks and stray bytes, and where the stream
+//! is cut. The model sees it as a whole, the [`Inbox`] in pieces; both must find the same records
 //! and stop at the same error.
 
 use arbitrary::Arbitrary;
@@ -10,31 +10,31 @@ use nfs_proto::record::{Inbox, Mark};
 
 use crate::memory::allocated_by;
 
-/// The longest stream that is worth its time, in bytes.
+/// Maximum length of a stream, in bytes; longer ones are not worth the time.
 const STREAM_BYTES_MAX: usize = 1 << 20;
 
 /// A part of a stream.
 #[derive(Arbitrary, Clone, Debug)]
 pub enum Part<'a> {
-    /// A fragment as it should be.
+    /// A well-formed fragment.
     Fragment {
         /// Its bytes, 0 to 65,535.
         len: u16,
         /// Whether its record ends here.
         last: bool,
     },
-    /// A mark that nothing has to follow.
+    /// A mark that need not be followed by anything.
     Mark(u32),
-    /// Bytes as they are.
+    /// Arbitrary bytes.
     Bytes(&'a [u8]),
 }
 
-/// A stream, and how it arrives.
+/// A stream, and the pieces in which it arrives.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Stream<'a> {
-    /// The longest record that is taken, in bytes; 0 is the default of the crate.
+    /// Maximum length of an accepted record, in bytes; 0 is the crate's default.
     pub record_bytes_max: u16,
-    /// Lengths of the pieces, taken in turn; 0 ends the pieces and the rest comes at once.
+    /// Lengths of the pieces, used cyclically; after a 0, the rest arrives at once.
     pub cuts: Vec<u16>,
     /// The parts of the stream.
     pub parts: Vec<Part<'a>>,
@@ -68,7 +68,7 @@ impl Stream<'_> {
     }
 }
 
-/// Records that were found in a stream.
+/// Records found in a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
     records: Vec<Vec<u8>>,
@@ -77,7 +77,7 @@ struct Found {
     is_partial: bool,
 }
 
-/// Reads a whole stream at once, as plainly as it can be written.
+/// Reads a whole stream at once, as simply as possible.
 fn read_at_once(mut stream: &[u8], record_bytes_max: usize) -> Found {
     let mut found = Found::default();
     let mut record = Vec::new();
@@ -102,7 +102,7 @@ fn read_at_once(mut stream: &[u8], record_bytes_max: usize) -> Found {
     found
 }
 
-/// Cuts a stream into pieces and compares what the inbox finds with what the model finds.
+/// Cuts a stream into pieces, and compares the results of the inbox and the model.
 pub fn check_stream(stream: &Stream<'_>) {
     let bytes = stream.to_bytes();
     let want = read_at_once(&bytes, stream.record_limit());
@@ -113,7 +113,8 @@ pub fn check_stream(stream: &Stream<'_>) {
     got.fragments = inbox.fragments();
     got.is_partial = !got.refused && inbox.is_partial();
     assert_eq!(got, want);
-    // Doubling, and one copy of every record for the comparison (with its vector's growth).
+    // Allow for doubling, and one copy of every record for the comparison (with its vector's
+    // growth).
     let arrived = bytes.len() + 48 * got.records.len();
     assert!(allocated <= 8 * arrived as u64 + (256 << 10), "{allocated} bytes for {arrived}");
 }
@@ -137,7 +138,7 @@ fn feed_in_pieces(inbox: &mut Inbox, mut bytes: &[u8], cuts: &[u16], got: &mut F
     }
 }
 
-/// Every other piece comes the way that a socket brings it.
+/// Every other piece is delivered as a socket would.
 fn receive_piece(inbox: &mut Inbox, piece: &[u8]) {
     if piece.len().is_multiple_of(2) {
         return inbox.push(piece);

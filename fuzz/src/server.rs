@@ -1,9 +1,9 @@
 //! A whole server under a list of steps, over sockets on loopback.
 //!
-//! [`Run`] is what the fuzzer makes: operations as our client says them, calls of every program
-//! with any arguments, plain garbage, and restarts. Every call must be answered, whatever was sent
-//! before on other connections; memory remains below its limit; and what the server counted is what
-//! it was sent. Each run has a server of its own, so that a failing input fails alone.
+//! The fuzzer generates a [`Run`]: operations as our client sends them, calls of every program with
+//! arbitrary arguments, garbage, and restarts. Every call must be answered, whatever was sent
+//! before on other connections; memory stays below its limit; and the server's counters agree with
+//! the calls sent. Each run has its own server, so that a failing input can be reproduced.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -23,18 +23,18 @@ use rustix::net::sockopt::set_socket_linger;
 
 use crate::client::{Subject, make_operation};
 
-/// The most that the store may take, in bytes.
+/// Maximum size of the store, in bytes.
 pub(crate) const MEMORY_BYTES_MAX: u64 = 1 << 20;
-/// How long an answer may take.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 const STEPS_MAX: usize = 60;
 const NAMES: [&[u8]; 5] = [b"a", b"b", b"c", b"..", b""];
 const TRANSFER_BYTES_MAX: u32 = 32 * 1024;
 
-/// A client and what it does.
+/// A client and its steps.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct Run<'a> {
-    /// Whether it speaks v2 rather than v3.
+    /// Whether it uses v2 rather than v3.
     pub old: bool,
     /// Steps of the session.
     pub steps: Vec<Step<'a>>,
@@ -43,46 +43,46 @@ pub struct Run<'a> {
 /// One thing that a client does.
 #[derive(Arbitrary, Clone, Debug)]
 pub enum Step<'a> {
-    /// An operation on files that were met before.
+    /// An operation on files seen before.
     Operate {
-        /// Number that chooses the kind, as in [`crate::client`].
+        /// Selects the kind, as in [`crate::client`].
         kind: u8,
-        /// On which file.
+        /// Selects the file.
         on: u8,
-        /// And which other.
+        /// Selects the second file.
         to: u8,
-        /// Under which name.
+        /// Selects the name.
         name: u8,
         /// Offset in the file.
         offset: u32,
         /// Number of bytes.
         count: u16,
-        /// Whether the handle is damaged first.
+        /// Whether to damage the handle first.
         damaged: bool,
     },
-    /// A call with any arguments.
+    /// A call with arbitrary arguments.
     Call {
-        /// Number that chooses a line of [`Offered::table`].
+        /// Selects a row of [`Offered::table`].
         program: u8,
-        /// Number that chooses the procedure.
+        /// Selects the procedure.
         procedure: u8,
-        /// With these arguments.
+        /// Arguments of the call.
         arguments: &'a [u8],
-        /// In fragments of this size; 0 is one.
+        /// Size of the call's fragments; 0 for a single one.
         fragment_bytes: u8,
     },
     /// The same as a datagram.
     Datagram {
-        /// Number that chooses a line of [`Offered::table`].
+        /// Selects a row of [`Offered::table`].
         program: u8,
-        /// Number that chooses the procedure.
+        /// Selects the procedure.
         procedure: u8,
-        /// With these arguments.
+        /// Arguments of the call.
         arguments: &'a [u8],
     },
-    /// Bytes on a connection of their own.
+    /// Bytes on a separate connection.
     Garbage(&'a [u8]),
-    /// The server starts over.
+    /// Restarts the server.
     Restart,
 }
 
@@ -96,7 +96,7 @@ struct Rig {
     all_counted: bool,
 }
 
-/// Makes all steps and checks the server at the end.
+/// Executes all steps and checks the server at the end.
 pub fn check_server(run: &Run<'_>) {
     let mut rig = Rig::new(if run.old { ProtocolVersion::V2 } else { ProtocolVersion::V3 });
     for step in run.steps.iter().take(STEPS_MAX) {
@@ -177,12 +177,12 @@ impl Rig {
             Step::Garbage(bytes) => {
                 self.all_counted = false;
                 let mut other = Stream::connect_to(self.server.address());
-                // It may be closed already.
+                // It may already be closed.
                 let _ = other.socket.write_all(bytes);
             }
             Step::Restart => {
                 self.server.restart_now();
-                // What was counted, and the connection, may be gone.
+                // The counts, and the connection, may be gone.
                 self.all_counted = false;
                 self.stream = Stream::connect_to(self.server.address());
                 self.session.reconnected(0);
@@ -235,7 +235,8 @@ impl Rig {
         }
     }
 
-    /// Whatever was sent, a new connection is answered, and memory and counters are right.
+    /// Checks that a new connection is answered whatever was sent, and that memory and counters are
+    /// right.
     fn check_at_end(mut self) {
         let mut stream = Stream::connect_to(self.server.address());
         let record = self.build_call(ProcedureId::null(nfs3::PROGRAM, nfs3::VERSION), &[]);
@@ -256,7 +257,7 @@ impl Rig {
     }
 }
 
-/// Starts a server with little room.
+/// Starts a server with little memory.
 pub(crate) fn start_server() -> Server {
     let config = ServerConfig {
         memory_limit_bytes: MEMORY_BYTES_MAX,
@@ -296,7 +297,7 @@ fn damage_handle(file: &File, at: u8) -> File {
     nfs3::FileHandle::from_slice(&bytes).expect("as long as before").into()
 }
 
-/// A connection that leaves nothing behind when it is closed.
+/// A connection that leaves no state behind when it is closed.
 pub(crate) struct Stream {
     socket: TcpStream,
     inbox: Inbox,
@@ -306,7 +307,7 @@ impl Stream {
     pub(crate) fn connect_to(address: SocketAddr) -> Self {
         let socket = retry_interrupted(|| TcpStream::connect(address)).expect("the server accepts");
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket option");
-        // Thousands of connections a minute would use up the ports.
+        // Thousands of connections per minute would use up the ports.
         set_socket_linger(&socket, Some(Duration::ZERO)).expect("a socket option");
         Self { socket, inbox: Inbox::default() }
     }
@@ -341,7 +342,7 @@ fn exchange_datagram(address: SocketAddr, datagram: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Tries again where libFuzzer's timer interrupts a system call.
+/// Retries if libFuzzer's timer interrupts a system call.
 fn retry_interrupted<T>(mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match act() {

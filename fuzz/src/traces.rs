@@ -1,8 +1,8 @@
 //! Captures and trace files: hostile bytes never panic, and counts add up.
 //!
-//! [`check_packets`] makes a trace of a capture, or of packets that are made around bytes, so that
-//! streams, records and RPC are reached without a valid file; the trace has to be read back.
-//! [`check_trace`] reads a trace file, or a block that is wrapped into one.
+//! [`check_packets`] converts a capture to a trace, or wraps bytes into packets first, so that
+//! streams, records and RPC are reached without a valid file. The trace must be readable.
+//! [`check_trace`] reads a trace file, or a block wrapped into one.
 
 use trace::{
     Capture, CaptureSettings, Counters, Describer, Packet, PacketReader, Section, TraceError,
@@ -11,10 +11,10 @@ use trace::{
 
 /// The link type of packets that begin with an IP header.
 const RAW_IP: u16 = 101;
-/// Bytes before the payload of the packets that are made.
+/// Length of the headers of generated packets, in bytes.
 const HEADER_BYTES: usize = 40;
 
-/// Checks a capture: the first byte chooses how the rest is read.
+/// Checks a capture; the first byte selects how to read the rest.
 pub fn check_packets(bytes: &[u8]) {
     let Some((form, rest)) = bytes.split_first() else { return };
     let mut file = Vec::new();
@@ -40,7 +40,7 @@ fn check_counters(counters: &Counters) {
     assert!(clients <= connections);
 }
 
-/// Reads a trace that was just written: it has what the counters say.
+/// Reads a trace that was just written, and checks that it matches the counters.
 fn check_read_back(file: &[u8], counters: &Counters) {
     let mut reader = TraceReader::new(file).expect("a trace that was just written");
     let mut describer = Describer::new(reader.header().clone());
@@ -59,14 +59,14 @@ fn check_read_back(file: &[u8], counters: &Counters) {
     assert_eq!(description.calls, calls);
 }
 
-/// Makes packets of pieces of bytes. Before each piece stand its length, how far its sequence
-/// number is from where it should be, flags, and how much of it is cut off.
+/// Wraps pieces of bytes into packets. Before each piece come its length, the error of its sequence
+/// number, flags, and how much of it is cut off.
 fn feed_made<W: std::io::Write>(capture: &mut Capture<W>, mut bytes: &[u8]) {
     let mut sequences = [0_u32; 2];
     let mut time_ns = 0;
     while let Some((head, rest)) = bytes.split_first_chunk::<4>() {
         let [len, ahead, flags, cut] = *head;
-        // Most records are longer than 255 bytes; one bit makes a piece of up to 4 KiB.
+        // Most records are longer than 255 bytes; one bit allows a piece of up to 4 KiB.
         let len = usize::from(len) * if flags & 0x40 == 0 { 1 } else { 16 };
         let (payload, rest) = rest.split_at(len.min(rest.len()));
         bytes = rest;
@@ -83,7 +83,7 @@ fn feed_made<W: std::io::Write>(capture: &mut Capture<W>, mut bytes: &[u8]) {
     }
 }
 
-/// Parts of a packet that is made.
+/// Fields of a generated packet.
 struct Made<'a> {
     flags: u8,
     sequence: u32,
@@ -98,7 +98,7 @@ fn make_packet(made: &Made<'_>) -> Vec<u8> {
     let total = (20 + transport_bytes + payload.len()) as u16;
     let mut packet = vec![0x45, 0];
     packet.extend(total.to_be_bytes());
-    // A fragment of a packet, whose number and offset are those of its sequence number.
+    // A fragment of a packet, with number and offset from the sequence number.
     let is_fragment = is_udp && flags & 4 != 0;
     packet.extend(if is_fragment { [0, 7] } else { [0, 0] });
     let place = if is_fragment { 0x2000 | (sequence as u16 / 8) & 0x1fff } else { 0 };
@@ -122,11 +122,11 @@ fn make_packet(made: &Made<'_>) -> Vec<u8> {
     packet
 }
 
-/// Checks a trace file: the first byte chooses whether the rest is a whole file or a block.
+/// Checks a trace file; the first byte selects whether the rest is a whole file or a block.
 pub fn check_trace(bytes: &[u8]) {
     let Some((form, rest)) = bytes.split_first() else { return };
     if form & 1 == 0 {
-        // Most are refused at their first section, whose checksum is wrong.
+        // Most are rejected at their first section because of a wrong checksum.
         let _ = read_all(rest);
         return;
     }
@@ -150,7 +150,7 @@ fn read_all(bytes: &[u8]) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Appends a section whose bytes are stored as they are, in the frame of a zlib stream.
+/// Appends a section as an uncompressed zlib stream.
 fn append_section(file: &mut Vec<u8>, kind: u8, raw: &[u8]) {
     let mut stored = vec![0x78, 1];
     let mut parts = raw.chunks(0xffff).peekable();

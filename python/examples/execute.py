@@ -1,6 +1,6 @@
-"""Executes the notebook on results that the program makes, and checks that it drew three plots.
+"""Executes the notebook on results of the program, and checks that it draws three plots.
 
-Usage: execute.py PROGRAM, which was built with the feature `parquet`.
+Usage: execute.py PROGRAM, built with the feature `parquet`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A results file with known figures, made by the schema of the program itself."""
+"""A results file with known values, created from the schema of the program itself."""
 
 import sqlite3
 from pathlib import Path
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 def varint(value):
-    """Writes a number as histograms do: 7 bits a byte, the lowest first."""
+    """Encodes a number as in histograms: 7 bits per byte, lowest first."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -28,7 +28,7 @@ def histogram(counts, low, high, total):
 
 
 def add(db, table, **values):
-    """Adds a row; what is not named is 0 or empty, where the table wants a value."""
+    """Adds a row; required columns without a value are 0 or empty."""
     for _, name, kind, needed, default, key in db.execute(f"PRAGMA table_info({table})"):
         if needed and not key and default is None and name not in values:
             values[name] = {"TEXT": "", "BLOB": b""}.get(kind, 0)
@@ -41,7 +41,7 @@ def add(db, table, **values):
 
 @pytest.fixture
 def path(tmp_path):
-    """A file with two campaigns: one of a run, and one of two runs of two trials each."""
+    """A file with two campaigns: one with one run, and one with two runs of two trials each."""
     file = tmp_path / "dfs bench?.db"
     db = sqlite3.connect(file)
     for name in ("schema.sql", "added.sql"):

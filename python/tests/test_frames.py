@@ -13,7 +13,7 @@ from dfsbench import ResultsError
 
 @pytest.fixture
 def program():
-    """The program, where the caller names one: `cargo xtask python` does."""
+    """The program, if the caller names one, as `cargo xtask python` does."""
     path = os.environ.get("DFSBENCH_PROGRAM")
     if not path:
         pytest.skip("DFSBENCH_PROGRAM does not name the program")
@@ -21,7 +21,7 @@ def program():
 
 
 def run(program, folder, *args):
-    """Runs the program in a folder, without the defaults of its user."""
+    """Runs the program in a folder, without the user's defaults."""
     env = {**os.environ, "XDG_CONFIG_HOME": str(folder / "none")}
     env.pop("DFSBENCH_RESULTS", None)
     done = subprocess.run([program, *args], cwd=folder, env=env, capture_output=True, text=True)

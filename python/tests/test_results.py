@@ -1,4 +1,4 @@
-"""Results files: tables, campaigns, figures, histograms, and what is refused."""
+"""Results files: tables, campaigns, figures, histograms, and errors."""
 
 import sqlite3
 
@@ -20,7 +20,7 @@ def test_figures_have_rates_and_the_settings_that_vary(path):
     assert figures.column("caveats") == [None, "cached", None, "cached"]
     assert "nfsvers" not in figures.columns
     assert len(results.figures()) == 6 and len(results.figures(1)) == 2
-    # Of one run no setting varies.
+    # A single run varies no setting.
     assert "workers" not in results.figures(1).columns
 
 
@@ -47,7 +47,7 @@ def test_histograms_have_the_quantiles_of_the_program(path):
     times = dfsbench.open(path).histograms(campaign=2)
     merged = Histogram.merged(times.values())
     assert (merged.count, merged.min_ns, merged.max_ns, merged.mean_ns) == (40, 10, 300, 20.0)
-    # Bucket 200 has the four values from 288 on; its middle stands for them.
+    # Bucket 200 has the four values from 288 on and is represented by its middle.
     assert merged.buckets() == [(10, 36), (288, 4)]
     assert merged.quantile(0.5) == 10 and merged.quantile(0.99) == 290 and merged.quantile(0) == 10
     shares = merged.cumulative()

@@ -75,7 +75,7 @@ fn cargo_install(scratch: &Path, registry: &Path) -> Command {
     let folder = format!("source.packed.directory=\"{}\"", registry.display());
     cargo.arg("--config").arg(folder).arg("--root").arg(scratch.join("installed"));
     cargo.arg("--target-dir").arg(scratch.join("build"));
-    // Uses neither what this machine has installed nor the settings of the repository.
+    // Uses neither this machine's installed crates nor the settings of the repository.
     cargo.env("CARGO_HOME", scratch.join("home")).current_dir(scratch);
     cargo
 }

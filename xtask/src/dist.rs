@@ -130,7 +130,7 @@ fn build(sources: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(built)
 }
 
-/// Makes all artifacts from a built program, in an empty directory.
+/// Creates all artifacts from a built program, in an empty directory.
 fn pack(release: &Release, built: &Path, sources: &Path, folder: &Path) -> Result<()> {
     let begun = Instant::now();
     if folder.exists() {

@@ -82,13 +82,13 @@ pub struct Options {
     /// Draws inputs from this seed; left out: from another one each time.
     #[arg(long)]
     seed: Option<NonZeroU32>,
-    /// Replaces the corpus in the repository: from real messages where a target has them, else
-    /// from what earlier runs found here. Runs nothing.
+    /// Replaces the corpus in the repository, using real messages if a target has them, and inputs
+    /// found by earlier runs here. Runs nothing.
     #[arg(long)]
     keep: bool,
 }
 
-/// Does what the options say; returns `false` if a target failed.
+/// Executes the options; returns `false` if a target failed.
 ///
 /// # Errors
 /// If the targets can't be built.

@@ -52,20 +52,20 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Installs what the tests need from the distribution (root; Debian and its kin).
+    /// Installs the tests' requirements from the distribution (root; Debian and derivatives).
     Setup {
         /// Reports what is missing and installs nothing.
         #[arg(long)]
         check: bool,
     },
-    /// Checks the rules of the project that no compiler knows.
+    /// Checks the rules of the project that the compiler doesn't check.
     Tidy,
     /// Everything that CI checks: set-up, format, clippy, tidy, docs, tests, real peers, browser.
     Test {
         /// Makes only the checks of the inner loop: format, clippy, tidy and unit tests.
         #[arg(long)]
         quick: bool,
-        /// Leaves out what needs root and packages: set-up, real peers and browser.
+        /// Omits everything that needs root and packages: setup, real peers and browser.
         #[arg(long, conflicts_with = "quick")]
         no_real: bool,
     },
@@ -82,11 +82,11 @@ enum Task {
     Vm(vm::Options),
     /// Builds a `dfsbench` that needs no libraries, for machines of any age; prints its path.
     Static,
-    /// Makes a release below target/dist: program, packages, image, licences, hashes.
+    /// Creates a release below target/dist: program, packages, image, licenses, hashes.
     Dist(dist::Options),
     /// Feeds the decoders and state machines with input that no peer would send.
     Fuzz(fuzz::Options),
-    /// Makes the book of `docs/`, with search and the manual of each command, in `target/book`.
+    /// Creates the book of `docs/`, with search and the manual of each command, in `target/book`.
     Book,
     /// Tests the Python package and executes its notebook, with packages of an index.
     Python,
@@ -94,7 +94,7 @@ enum Task {
     Ansible,
     /// Checks the dashboard against Grafana's schema, with Go.
     Grafana,
-    /// Packs what crates.io gets, and installs the program from that and nothing else.
+    /// Packs the crates as for crates.io, and installs the program using only these packages.
     Crates,
     /// Lints the workflows for GitHub and the example of our action by actionlint.
     Workflows,

@@ -37,12 +37,12 @@ pub struct Options {
     /// How often both sides measure.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Makes only the comparisons whose name contains this text: null, posix, uring, workloads-fio,
+    /// Runs only the comparisons whose name contains this text: null, posix, uring, workloads-fio,
     /// workloads-iozone, workloads-bonnie++, workloads-postmark, memory, nfs-streams, nfs-whole,
     /// nfs-small, nfs-servers, nfs-crowd, nfs-datagrams, raw-tcp.
     #[arg(long)]
     only: Option<String>,
-    /// Exits with 1 where a target is missed.
+    /// Exits with 1 if a target is missed.
     #[arg(long)]
     strict: bool,
     /// Uses the release binary as it is, and builds nothing.

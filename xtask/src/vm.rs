@@ -33,7 +33,7 @@ enum Action {
     Down,
     /// Freezes the machines with their disks, and ends them.
     Save,
-    /// Resumes what was saved; as often as wanted.
+    /// Resumes the saved machines; can be repeated.
     Restore,
     /// Runs a command of this machine inside the laboratory's network, as 10.77.0.254.
     Exec {
@@ -41,7 +41,7 @@ enum Action {
         #[arg(trailing_var_arg = true, required = true)]
         command: Vec<String>,
     },
-    /// Makes the images of these suites, where they aren't made yet. [default: all]
+    /// Builds the images of these suites that don't exist yet. [default: all]
     Image {
         /// trixie, bookworm, bullseye, trixie-systems or trixie-localio.
         suites: Vec<Suite>,
@@ -77,7 +77,7 @@ impl UpOptions {
     }
 }
 
-/// Does what the options request.
+/// Executes the options.
 ///
 /// # Errors
 /// If a package or a permission is missing, or a machine doesn't come up.

@@ -91,7 +91,7 @@ fn read_workflows() -> Result<Vec<(String, String)>> {
     Ok(texts)
 }
 
-/// Makes a workflow from the example in a page, with our own action.
+/// Creates a workflow from the example in a page, with our own action.
 fn example(page: &str) -> Result<String> {
     for block in page.split("```yaml\n").skip(1) {
         let Some((text, _)) = block.split_once("```") else { continue };

@@ -1,7 +1,7 @@
-//! The action `dfsbench-compare`: what it does with each outcome of the program.
+//! The action `dfsbench-compare`: its reaction to each outcome of the program.
 //!
-//! A script plays the program: it notes its arguments, prints a comparison and ends with a given
-//! exit code. Nothing is measured.
+//! A script simulates the program: it records its arguments, prints a comparison and ends with a
+//! given exit code. Nothing is measured.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

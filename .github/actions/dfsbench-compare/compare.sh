@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures BEFORE and AFTER in one campaign, whose trials take turns, and compares them.
-# Reads the inputs of action.yml from the environment; exit code 1 where a bound is exceeded.
+# Measures BEFORE and AFTER in one campaign with alternating trials, and compares them. Reads the
+# inputs of action.yml from the environment; exit code 1 if a bound is exceeded.
 set -euo pipefail
 
 folder=$(mktemp -d "${RUNNER_TEMP:-/tmp}/dfsbench-compare-XXXXXX")
@@ -28,11 +28,11 @@ if [ -z "$plan" ]; then
   } > "$plan"
 fi
 
-# Words of ARGUMENTS are divided as a shell does, and nothing in them is expanded.
+# ARGUMENTS is split into words like in a shell, but nothing in it is expanded.
 read -r -a arguments <<< "${ARGUMENTS:-}"
 code=0
 dfsbench run "$plan" --results "$results" "${arguments[@]}" || code=$?
-# 4 is a campaign with invalid rows; the comparison says which of them count.
+# Exit code 4 means a campaign with invalid rows; the comparison decides which of them matter.
 if [ "$code" != 0 ] && [ "$code" != 4 ]; then
   echo "::error::dfsbench run ended with exit code $code"
   exit "$code"
@@ -50,7 +50,7 @@ if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
   dfsbench compare "${sides[@]}" "${bounds[@]}" --format markdown >> "$GITHUB_STEP_SUMMARY" || true
 fi
 
-# A side that can't be measured fails: more trials would not help.
+# Fail if a side can't be measured: more trials would not help.
 if [ "$code" = 4 ] && grep -q '^Not compared' "$folder/compare.txt"; then
   echo "::error::a part was not measured on both sides (see the comparison)"
   exit 4

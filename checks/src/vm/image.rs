@@ -32,10 +32,10 @@ pub struct Image {
     pub folder: PathBuf,
 }
 
-/// Returns the image of a suite, and makes it if there is none.
+/// Returns the image of a suite, building it if necessary.
 ///
 /// # Errors
-/// If it can't be made: no archive answers, or we aren't root.
+/// If it can't be built: no archive answers, or we aren't root.
 pub fn find_or_make(suite: Suite) -> Result<Image> {
     let cache = cache_folder();
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;

@@ -112,7 +112,7 @@ impl Machine {
         Self { name: "server".to_owned(), role, number: 1, memory_mib, image }
     }
 
-    /// Makes a client; clients are numbered from 1.
+    /// Creates a client; clients are numbered from 1.
     pub fn client(index: u8, suite: Suite, image: PathBuf) -> Self {
         let role = Role::Client;
         let memory_mib = role.memory_mib(suite);

@@ -57,7 +57,7 @@ pub struct Emulator<'a> {
 }
 
 impl<'a> Emulator<'a> {
-    /// Makes the emulator for a laboratory's machine, running or not.
+    /// Creates the emulator for a laboratory's machine, running or not.
     pub const fn new(folder: &'a Path, machine: &'a Machine) -> Self {
         Self { folder, machine }
     }

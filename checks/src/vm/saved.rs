@@ -78,8 +78,8 @@ fn boot_and_save(folder: &Path, emulator: &str, wanted: &Wanted) -> Result<Lab> 
 
 /// Describes what machines depend on: the emulator, its flags, and their images.
 ///
-/// The disks of a saved machine only contain the differences from its image, so if an image was
-/// made again, even at the same path, they are worthless.
+/// The disks of a saved machine only contain the differences from its image, so they are worthless
+/// if the image was rebuilt, even at the same path.
 fn describe(lab: &Lab, emulator: &str) -> Result<String> {
     let mut text = format!("{emulator}\n");
     for (command, disk) in lab.describe_machines() {

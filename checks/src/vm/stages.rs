@@ -87,7 +87,7 @@ impl<K> Machines<K> {
         let current = match guarded.take() {
             Some(current) if current.name == stage.name => current,
             earlier => {
-                // What lasted as long as the previous stage ends before its machines do.
+                // Everything that lasted as long as the previous stage ends before its machines do.
                 drop(earlier);
                 check::set_up(|| self.enter(stage))?
             }

@@ -127,7 +127,7 @@ pub fn refused(lab: &Lab) -> Result<()> {
     lab.await_nothing(0, LEAVING)
 }
 
-/// Makes a copy of a program that needs something else.
+/// Creates a copy of a program that needs something else.
 fn change_names(program: &Path, name: &str, other: &str, lab: &Lab) -> Result<PathBuf> {
     let mut bytes = fs::read(program)?;
     let names = &mut bytes[..NAMES_WITHIN];

@@ -24,7 +24,7 @@ const RUNS: usize = 2 * 2;
 const TRIALS: usize = 3;
 /// Number of trials made before the controller is killed.
 const KILLED_AFTER: usize = 5;
-/// Our link rules, programs and notes on a host; prints what it finds.
+/// Our link rules, programs and notes on a host; prints the ones it finds.
 const TRACES: &str = "tc qdisc show dev eth0 | grep tbf; ls -A /run/dfsbench 2>/dev/null; \
                       cat /var/lib/dfsbench/undo.jsonl 2>/dev/null; true";
 

@@ -1,5 +1,5 @@
-//! A trace whose clients work on the same files, replayed by two hosts together; and one of them is
-//! killed meanwhile.
+//! A trace whose clients work on the same files, replayed by two hosts together, one of which is
+//! killed in the middle.
 
 use std::fs;
 use std::path::PathBuf;

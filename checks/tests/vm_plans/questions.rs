@@ -65,7 +65,7 @@ file_size = "256KiB"
 io_size = "4KiB"
 "#;
 
-/// Fault events of the machines: after how much time, which one, and whether work stands still.
+/// Fault events of the machines: start time, kind, and whether ops stall.
 const FAULTS: [(&str, &str, bool); 5] = [
     ("nfsd-stop", "nfsd-stop on server at 2s for 2s", true),
     ("clock-step", "clock-step on client at 8s for 2s by -1h", false),

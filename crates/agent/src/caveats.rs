@@ -127,7 +127,7 @@ pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
     Some(Fact::new("target", format!("{}: TCP sending", result.pass), value, source))
 }
 
-/// Raises caveats about calls that had no answer at first, or were put off.
+/// Raises caveats about calls without a reply at first, and about deferred calls.
 pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     let Recovered { retransmissions, delays, .. } = *recovered;
     let mut caveats = Vec::new();
@@ -145,8 +145,7 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     caveats
 }
 
-/// Raises a caveat about lost connections and lost data, for a pass in which all of it was made
-/// good.
+/// Raises a caveat about lost connections and lost data, for a pass that recovered from all of it.
 pub fn recovered(recovered: &Recovered) -> Option<Caveat> {
     let losses = losses_in_words(recovered)?;
     let Recovered { reconnects, resent_bytes, .. } = *recovered;
@@ -182,8 +181,8 @@ fn losses_in_words(recovered: &Recovered) -> Option<String> {
     })
 }
 
-/// Above this share of calls that move less than they ask for, the further calls show in the
-/// figure. Each of them is one more round trip, so that one in a hundred costs about 1 %.
+/// Share of calls that transfer less than requested, above which the additional calls affect the
+/// result. Each takes another round trip, so one in a hundred costs about 1 %.
 pub(crate) const SHORT_SHARE_MAX: f64 = 0.01;
 
 /// Raises a caveat about calls that transferred less data than requested, since each block then

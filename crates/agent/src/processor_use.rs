@@ -1,7 +1,7 @@
-//! Who used the processors of this host while a pass was measured, and what else held it up.
+//! Who used the CPUs of this host while a pass was measured, and what else held it up.
 //!
 //! A [`ProcessorWatch`] begins before the workers start and ends after they have ended; nothing is
-//! read in between. Its counters are those of the processors that this process may use.
+//! read in between. Its counters are those of the CPUs that this process may use.
 
 use std::cell::Cell;
 
@@ -31,27 +31,27 @@ pub struct ProcessorUse {
     pub(crate) systems_ns: u64,
     /// Time of other processes by name, the largest first.
     pub others: Vec<(String, u64)>,
-    /// What other programs used; `None` if the server is among them and can't be told apart.
+    /// CPU time of other programs; `None` if the server is among them and can't be distinguished.
     pub programs: Option<ProgramsUse>,
-    /// For how long tasks of this host waited for memory, in nanoseconds.
+    /// How long tasks of this host waited for memory, in nanoseconds.
     pub memory_stalled_ns: Option<u64>,
-    /// For how long processors were throttled for their heat, as a mean of them, in nanoseconds.
+    /// How long CPUs were throttled because of heat, averaged over the CPUs, in nanoseconds.
     pub throttled_ns: Option<u64>,
-    /// For how long a program that worked in our place waited, with all that it started.
+    /// How long an external program and everything that it started waited for a CPU.
     pub(crate) program_wait: Option<ProcessorWait>,
 }
 
-/// What programs used that have nothing to do with the run: neither threads of the kernel, which
-/// may work for it, nor agents and servers of this program.
+/// CPU time of programs unrelated to the run: neither kernel threads, which may work for it, nor
+/// agents and servers of this program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramsUse {
-    /// Processor time, in nanoseconds.
+    /// CPU time, in nanoseconds.
     pub used_ns: u64,
-    /// Bytes that storage read and wrote for them, as far as this process may see that.
+    /// Bytes that storage read and wrote for them, as far as this process may read those counters.
     pub io_bytes: u64,
 }
 
-/// What a server on this host used of its processors.
+/// CPU time of a server on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUse {
     /// Name for messages, such as `the server in this process`.
@@ -183,7 +183,8 @@ pub(crate) struct ProcessorWatch<'a> {
 impl<'a> ProcessorWatch<'a> {
     /// Takes a first reading once everything is open.
     pub(crate) fn begin(server: &'a ServerPlace, cpus: Option<Cpus>) -> Self {
-        // A server in another process runs on any CPU, and what others take from it counts, too.
+        // A server in another process runs on any CPU, so CPU time that others take from it counts,
+        // too.
         let is_other = matches!(server, ServerPlace::Processes { .. } | ServerPlace::Hidden);
         let cpus = cpus.filter(|_| !is_other);
         let table = ProcessTable::read();
@@ -196,7 +197,7 @@ impl<'a> ProcessorWatch<'a> {
         self.begun.set(Reading::take(self.server, self.cpus));
     }
 
-    /// Ends, and looks up what other processes used.
+    /// Ends the watch and looks up the CPU time of other processes.
     pub(crate) fn finish(self) -> Option<ProcessorUse> {
         let (begun, now) = (self.begun.get()?, Reading::take(self.server, self.cpus)?);
         let mut used = ProcessorUse {
@@ -248,7 +249,7 @@ impl ProcessorUse {
                 self.server = Some(ServerUse { name, used_ns, waited_ns: 0 });
                 continue;
             }
-            // Others of the same name are agents or servers of ours.
+            // Other processes with this name are our own agents or servers.
             if !is_kernel && own_name.as_ref() != Some(&name) {
                 programs.used_ns = programs.used_ns.saturating_add(used_ns);
                 programs.io_bytes = programs.io_bytes.saturating_add(io_bytes);
@@ -256,7 +257,7 @@ impl ProcessorUse {
             if used_ns == 0 {
                 continue;
             }
-            // Threads of the kernel have their work in their names: `kworker/0:1-events`.
+            // Names of kernel threads contain their work: `kworker/0:1-events`.
             let name = name.split('/').next().unwrap_or_default();
             match self.others.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known_ns)) => *known_ns = known_ns.saturating_add(used_ns),
@@ -264,7 +265,8 @@ impl ProcessorUse {
             }
         }
         self.programs = Some(programs).filter(|_| *server != ServerPlace::Hidden);
-        // The tables are read a while before and after the counters, which is long on a busy host.
+        // The tables are read some time before and after the counters, which may be long on a busy
+        // host.
         let named_ns: u64 = self.others.iter().map(|(_, used_ns)| *used_ns).sum();
         let others_ns = self.others_ns();
         if named_ns > others_ns {
@@ -330,7 +332,7 @@ mod tests {
         let programs = Some(ProgramsUse { used_ns: 50, io_bytes: 20 });
         assert_eq!(named(&server, uses()).programs, programs);
         assert!(named(&server, uses()).others.iter().all(|(name, _)| name != "sh"));
-        // A server that is only guessed may be another program.
+        // A server that was only guessed may be another program.
         assert_eq!(named(&ServerPlace::Hidden, uses()).programs, None);
     }
 
@@ -375,7 +377,7 @@ mod tests {
             watch.finish().unwrap().host.processors
         };
         assert_eq!(processors(&ServerPlace::InProcess(Vec::new())), 1);
-        // A server in another process may be on any of them.
+        // A server in another process may run on any CPU.
         let all = HostTimes::read().unwrap().processors;
         let server = ServerPlace::Processes { name: "nfsd".to_owned(), pids: Vec::new() };
         assert_eq!(processors(&server), all);

@@ -18,7 +18,7 @@ pub enum ControllerError {
     /// probably named the wrong one.
     #[error("{0}")]
     UnusableHere(String),
-    /// The request can't be carried out as it was written. Contains a sentence.
+    /// The request is contradictory. Contains a sentence.
     #[error("{0}")]
     Request(String),
     /// The plan can't be used.

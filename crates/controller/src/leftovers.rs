@@ -393,7 +393,7 @@ mod tests {
         fs::read_dir(folder).unwrap().count()
     }
 
-    /// A record of a process that is gone, beside a results file.
+    /// Writes the record of an ended process next to a results file.
     fn abandon(results: &Path, campaign: &str, targets: Vec<Worked>) -> PathBuf {
         let content = content_of(campaign, targets, None, 0);
         let path = record_file::path_of(results, campaign);
@@ -406,7 +406,7 @@ mod tests {
         vec![Worked { target, hosts: Vec::new(), tree: tree.map(str::to_owned) }]
     }
 
-    /// Cleans, once no process that another test has just forked holds the lock of a record.
+    /// Cleans once no process that another test has just forked has a record locked.
     fn clean_beside(results: &Path) -> Cleaned {
         for _ in 0..500 {
             let found = record_file::find(results);
@@ -483,7 +483,7 @@ mod tests {
                 fs::remove_file(&record.path).unwrap();
             }
         }
-        // A name of ours leads nowhere without a mark, and to another's mark neither.
+        // A name of ours is ignored without a mark, and with another campaign's mark.
         let tree = target.join(TREE);
         fs::create_dir_all(tree.join("dear")).unwrap();
         fs::create_dir(tree.join("dfsbench-replay-0000000000000000.campaign")).unwrap();
@@ -532,7 +532,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let link = record_file::path_of(&results, "cd");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        // A pipe would keep a reader waiting.
+        // A pipe would block a reader.
         let pipe = record_file::path_of(&results, "ef");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
@@ -560,7 +560,8 @@ mod tests {
             let content = content_of(campaign, targets, resumes, begun_unix_ms);
             drop(record_file::write(&record_file::path_of(&results, campaign), &content).unwrap());
         };
-        // That of the stored campaign itself, and of a process that went on with it.
+        // Neither the record of the stored campaign itself nor that of a process that resumed it
+        // counts.
         begun("a", 99, None);
         begun("b", 200, Some(1));
         assert_eq!(killed_unstored(&results, 100), None);

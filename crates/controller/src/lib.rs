@@ -1,7 +1,7 @@
 //! Runs a campaign: all trials of a plan, one after the other, each stored before the next one
 //! begins.
 //!
-//! [`CampaignRunner`] is the principal type. [`preflight`](CampaignRunner::preflight) creates and
+//! [`CampaignRunner`] is the main type. [`preflight`](CampaignRunner::preflight) creates and
 //! removes a working directory at every target before anything is measured, so that a plan that
 //! cannot work fails at once and leaves nothing behind. [`run`](CampaignRunner::run) then follows
 //! the plan's order. Runs that contradict the protocols are stored but never tried. A failed run

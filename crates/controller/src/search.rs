@@ -42,7 +42,7 @@ impl<'a> SearchCampaign<'a> {
         Ok(Self { store, campaign, runs: 0, trials: 0, tried: BTreeMap::new() })
     }
 
-    /// Begins another search, whose loads get runs of their own.
+    /// Begins another search; each of its loads becomes a run of its own.
     fn begin_search(&mut self) {
         self.tried.clear();
     }

@@ -19,7 +19,7 @@ use stats::{Outcome, compare, criteria, judge};
 /// Share of its speed that the machine loses from the first trial to the last.
 const DRIFT: f64 = 0.3;
 
-/// What a comparison says about two runs that only differ in when they were made.
+/// Compares two runs that only differ in when they were measured.
 fn verdict(order: &str, seed: u64) -> Outcome {
     let plan = campaign::plan(&format!(
         "name = \"t\"\nseed = {seed}\ntrials = 15\norder = \"{order}\"\n[[target]]\nname = \"n\"\n\

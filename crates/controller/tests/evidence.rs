@@ -262,7 +262,7 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
     }
 }
 
-/// Plants what shows in the results of one pass.
+/// Plants causes that are visible in the results of one pass.
 fn plant_figure(code: CaveatCode) -> Option<Evidence> {
     match code {
         CaveatCode::Unsynchronised => {

@@ -97,7 +97,7 @@ fn gone() -> Gone {
     Gone("the agent is gone".to_owned())
 }
 
-/// What an agent reports about a pass.
+/// The report of an agent about a pass.
 fn ran(result: PassResult, broken: Option<Broken>) -> Report {
     let (facts, span, timeline) = (Vec::new(), Span::default(), Vec::new());
     Report::Ran(Box::new(PassEnd { result, facts, broken, span, timeline }))
@@ -123,7 +123,7 @@ fn runner<'a>(
     CampaignRunner { plan, hosts, stop, observe, inject_fault: None }
 }
 
-/// Walks the plan over an agent; returns what was stored and the events that were received.
+/// Walks the plan with an agent; returns the stored results and the events received.
 fn walked(
     plan: &Plan,
     agent: &mut dyn Transport,
@@ -150,8 +150,8 @@ fn walked(
     (campaign, events)
 }
 
-/// Resumes a stored campaign with an agent that follows orders, and returns what is then stored,
-/// with the number of new trials.
+/// Resumes a stored campaign with an agent that follows orders. Returns the stored results and the
+/// number of new trials.
 fn resumed(plan: &Plan, id: i64, folder: &Path) -> (Campaign, usize) {
     let mut store = Store::open_or_create(&folder.join("r.db")).unwrap();
     let mut agent = Scripted::new(|_, _: &Order| None);

@@ -187,7 +187,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns the run that is made when no command is given.
+    /// Returns the run for a command line without a command.
     pub(crate) fn quick() -> Self {
         let Some(Self::Run(run)) = Args::parse_from(["dfsbench", "run"]).command else {
             unreachable!("`dfsbench run` is a run");
@@ -408,11 +408,11 @@ pub(crate) struct AgentArgs {
 }
 
 impl AgentArgs {
-    /// Reads the words of a command line where they start an agent; none where they don't, or
-    /// where the words need a message.
+    /// Parses a command line if it starts an agent. Returns `None` if it doesn't, or if it needs an
+    /// error message.
     ///
-    /// To know all other commands, too, would take a third of the memory of an agent that waits,
-    /// and there may be a thousand on one host.
+    /// Parsing all other commands, too, would take a third of the memory of an idle agent, and
+    /// there may be a thousand on one host.
     pub(crate) fn alone(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let mut words = words.into_iter().skip(1).peekable();
         words.next_if(|word| word == "agent")?;
@@ -421,7 +421,7 @@ impl AgentArgs {
     }
 }
 
-/// Takes the name of one of some forms of output.
+/// Parses the name of an output format.
 fn one_of(formats: &'static [Format]) -> impl TypedValueParser<Value = Format> {
     let named = formats.iter().map(|format| PossibleValue::new(format.name()).help(format.help()));
     let parse = PossibleValuesParser::new(named);

@@ -49,7 +49,7 @@ pub(crate) fn answer(text: String) -> Answer {
 /// Parses the value of `--metrics`.
 ///
 /// # Errors
-/// When it is not an address with a port.
+/// If it is not an address with a port.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let with_port: Result<SocketAddr, _> = text.parse();
     match with_port {

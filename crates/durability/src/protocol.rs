@@ -41,7 +41,7 @@ pub(crate) struct ClientJob {
 pub(crate) enum Task {
     /// Create the working directory and write under each promise.
     Write {
-        /// Promises, which take turns. The last op is made under the last one.
+        /// Promises, which alternate. The last op is made under the last one.
         promises: Vec<Durability>,
         /// Number of rounds to write.
         rounds: u32,

@@ -1,4 +1,4 @@
-//! Offered loads, think times, caps and warm-ups, on scripted backends.
+//! Offered loads, think times, caps and warm-ups, with scripted backends.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,15 +65,15 @@ fn run(spec: &RunSpec, pass: Pass) -> Measured {
     measured
 }
 
-/// One op at a time, each of which takes this long, or all given ops at once.
+/// Executes one op at a time, each taking this long, or all given ops at once.
 struct Slow {
     clock: SystemClock,
     takes: Duration,
     room: usize,
     queue: Vec<Op>,
-    /// Files in flight twice at a time were found.
+    /// Number of ops submitted for a file that was already in flight.
     overlaps: usize,
-    /// Between these times of its clock it does nothing.
+    /// It does nothing between these times of its clock.
     still_ns: Range<u64>,
 }
 
@@ -104,7 +104,7 @@ impl Backend for Slow {
     }
 
     fn reap(&mut self, _: usize, _: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
-        // The last one first: a worker that needs an order must keep it itself.
+        // The last one first, so a worker that needs an order must ensure it itself.
         let Some(op) = self.queue.pop() else { return Ok(()) };
         let sent_ns = self.clock.now_ns();
         self.clock.sleep_until(sent_ns + self.takes.as_nanos() as u64);
@@ -143,8 +143,8 @@ fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
     end
 }
 
-/// A machine that is busy anyway keeps workers waiting: what a quiet one does each time has to be
-/// seen once.
+/// A busy machine delays workers at random, so it is enough to see once what an idle one does each
+/// time.
 fn is_seen(attempt: impl Fn() -> bool) -> bool {
     (0..10).any(|_| attempt())
 }
@@ -162,7 +162,7 @@ fn is_offered_and_met(load: Load) -> bool {
     let result = measured(&mixed(300, load), Pass::Mix);
     let offered = result.scope.offered.unwrap();
     assert_eq!((offered.rate_per_s, offered.span_ns), (2000, 300_000_000));
-    // Arrivals at instants below the end: a Poisson count has a deviation of 24.
+    // Scheduled before the end: a Poisson count has a deviation of 24.
     let deviation = if load.arrivals == Arrivals::Constant { 1 } else { 98 };
     assert!(offered.scheduled_ops.abs_diff(600) <= deviation, "{}", offered.scheduled_ops);
     assert!(result.window_ns >= 300_000_000, "{}", result.window_ns);
@@ -170,7 +170,7 @@ fn is_offered_and_met(load: Load) -> bool {
         assert_eq!(kind.response_time.count(), kind.service_time.count());
         assert!(kind.response_time.max() >= kind.service_time.max());
     }
-    // All but what is scheduled while the last ones are carried out.
+    // All except the ops that are scheduled while the last ones are executed.
     offered.scheduled_ops - result.ops() < offered.scheduled_ops / 20
 }
 
@@ -180,12 +180,12 @@ fn reports_unmet_load_with_waiting() {
     let spec = RunBuilder::from(mixed(100, load)).workers(1).build();
     let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));
     let (done, late) = (end.recorder.ops(), end.recorder.late());
-    // As long as the window lasted what was scheduled is waited for, and no longer.
+    // Scheduled ops are awaited as long as the window lasted, and no longer.
     assert!((1..=101).contains(&(done - late)) && done <= 202, "{done}, {late} of them late");
-    // 5000/s for 100 ms, the one at the deadline not counted.
+    // 5000/s for 100 ms, not counting the one at the deadline.
     assert_eq!(end.recorder.scheduled().0 + end.unanswered, 499);
     let times = response_times(end);
-    // Those that were never started stand among the response times.
+    // Ops that were never started are included in the response times.
     assert_eq!(times.count(), 499);
     assert!(times.max() > 100_000_000 && times.quantile(0.5) > 50_000_000, "{}", times.max());
 }
@@ -207,14 +207,14 @@ fn counts_stall_equally_anywhere() {
         let end = work(&spec, Pass::Mix, &mut Slow::standing_still(still));
         assert_eq!(end.recorder.scheduled().0 + end.unanswered, 299);
         if ends_late {
-            // From 250 to 300 ms, less the one that was in service.
+            // From 250 to 300 ms, minus the one that was in service.
             let waited = end.recorder.late() + end.unanswered;
             assert!(waited >= 45, "{waited}");
         }
         let times = response_times(end);
         assert_eq!(times.count(), 299);
-        // The first op that was scheduled in the stall waited nearly all of it; a tenth of all
-        // waited half of it or longer.
+        // The first op scheduled in the stall waited for nearly all of it; a tenth of all ops
+        // waited for at least half of it.
         assert!(times.max() > 90_000_000, "{}", times.max());
         assert!(times.quantile(0.9) > 45_000_000, "{}", times.quantile(0.9));
     }
@@ -255,7 +255,7 @@ fn offers_scheduled_load() {
                 assert!(response >= kind.service_time.quantile(share), "{backend:?} {share}");
             }
         }
-        // What could not be started in time was scheduled all the same.
+        // Ops that could not be started in time were still scheduled.
         assert!(done > 0 && done <= offered.scheduled_ops, "{backend:?}: {done} of {scheduled}");
     }
 }
@@ -267,7 +267,7 @@ fn think_time_follows_each_op() {
     assert!(is_seen(|| {
         let result = measured(&spec, Pass::Mix);
         assert!(result.scope.offered.is_none());
-        // Two workers with four slots each begin at once, and again every 2 ms.
+        // Two workers with four slots each start immediately, and then every 2 ms.
         assert!(result.ops() <= 8 * 51, "{}", result.ops());
         result.ops() >= 80
     }));
@@ -278,7 +278,7 @@ fn a_cap_is_not_exceeded() {
     let load = Load { bytes_per_s: 40_960_000, ..Load::default() };
     assert!(is_seen(|| {
         let result = measured(&mixed(300, load), Pass::Mix);
-        // 10,000 ops of 4 KiB per second for 0.3 s, and 10 ms for each worker to make up.
+        // 10,000 ops of 4 KiB per second for 0.3 s, plus 10 ms that each worker may catch up.
         assert!(result.ops() <= 3000 + 2 * 51, "{}", result.ops());
         assert!(result.kinds.iter().all(|kind| kind.response_time == kind.service_time));
         result.ops() > 2500
@@ -300,7 +300,7 @@ fn excludes_warmup_from_figures() {
         assert!(scheduled.abs_diff(100) <= 2 && open.ops() <= scheduled, "{scheduled}");
         assert!(open.window_ns >= 100_000_000, "{}", open.window_ns);
         let warm: u64 = open.scope.warmup.iter().map(|warm| warm.done).sum();
-        // Half of the ramp's 100, and the warm-up's.
+        // Half of the ramp's 100, plus those of the warm-up.
         open.ops() > 0 && warm.abs_diff(150) <= 2
     }));
     assert!(is_seen(|| {
@@ -328,7 +328,7 @@ fn merges_working_sets_of_workers() {
     let load = Load { ops_max: 20_000, ..Load::default() };
     let result = measured(&mixed(0, load), Pass::Mix);
     assert_eq!(result.ops(), 20_000);
-    // Each of 1024 blocks is drawn some 20 times.
+    // Each of 1024 blocks is drawn about 20 times.
     let whole = WorkingSet { files: 4, bytes: 4 << 20, unit_bytes: 4096 };
     assert_eq!(result.scope.working_set, Some(whole));
 }

@@ -29,7 +29,7 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that is ending has no thread-local any more, and is not counted.
+    // A thread that is ending has no thread-locals left, and is not counted.
     let _ = WATCHED.try_with(|watched| {
         if watched.get() {
             ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -139,7 +139,7 @@ fn allocations_of(spec: &RunSpec) -> u64 {
     total
 }
 
-/// Ops of a pass that nothing but its files and counts ends, its syncs among them.
+/// Number of ops of a pass that only ends with its files and counts, including syncs.
 fn ops_of(spec: &RunSpec, pass: Pass) -> u64 {
     let mut stream = OpStream::new(spec, pass, 0, 1);
     let ops = std::iter::from_fn(|| stream.next_op()).count() as u64;
@@ -148,7 +148,7 @@ fn ops_of(spec: &RunSpec, pass: Pass) -> u64 {
     ops
 }
 
-/// Every pass of every workload, under loads of every kind, on what keeps nothing.
+/// Every pass of every workload, under loads of every kind, on targets that store nothing.
 fn assert_no_pass_and_no_load_allocates(target: &Target, backend: BackendKind) {
     let fast = Load { rate_per_s: 1_000_000, ..Load::default() };
     let loads = [
@@ -243,7 +243,7 @@ fn allocates_nothing_for_any_version() {
     }
 }
 
-/// Little of each workload that has more kinds of op than the others.
+/// Small runs of the workloads with the most kinds of ops.
 fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     let small = |workload| {
         RunBuilder::from(spec(target.clone(), backend, workload))
@@ -263,7 +263,7 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
         Pass::Rmdir,
         Pass::Remove,
     ];
-    // On a directory they need a file system that has them.
+    // In a directory they need a file system that supports them.
     if names.speaks_nfs() && names.nfs().version == NfsVersion::V4_2 {
         names.passes.splice(1..1, [Pass::SetXattr, Pass::GetXattr]);
     }
@@ -274,7 +274,7 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     (mix.load.ops_max, mix.duration_ms) = (2_000, 60_000);
     let mut pool = small(Workload::Transactions);
     pool.queue_depth = 1;
-    // Its reads are verified, so that its writes are followed.
+    // Its reads are verified, so its writes are tracked.
     let mut rewrites = small(Workload::Mixed);
     (rewrites.io_size_bytes, rewrites.file_size_bytes) = (4096, 40 << 10);
     (rewrites.load.ops_max, rewrites.duration_ms) = (2_000, 0);

@@ -86,7 +86,7 @@ impl Rig {
         measured
     }
 
-    /// Who owns the files of the working directory.
+    /// Returns the owners of the files in the working directory.
     fn owners(&self) -> BTreeSet<u32> {
         let mut mount = Mount::connect(&mount_options(&self.export)).unwrap();
         let work = mount.lookup(mount.root(), WORK).unwrap();

@@ -1,7 +1,8 @@
-//! A server that sends bytes and no replies is as good as silent, in measured calls and elsewhere.
+//! A server that sends bytes but no complete replies counts as silent, in measured calls and
+//! elsewhere.
 //!
-//! Replies of a planned fault trickle; the timeouts here are far longer than a byte takes, and far
-//! shorter than a reply.
+//! A planned fault makes replies trickle; the timeouts here are far longer than the time of a byte,
+//! and far shorter than that of a reply.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use nfs_client::{
 use nfs_server::fs::{Context, CreateMode, SetAttributes};
 use nfs_server::{FaultPlan, Server, ServerConfig};
 
-/// Set-up takes some replies of some hundred bytes, a READ of 64 KiB more than two minutes.
+/// Setup takes a few replies of a few hundred bytes; a READ of 64 KiB takes more than two minutes.
 const RATE_BYTES_PER_S: u64 = 500;
 
 fn trickling(bytes_per_s: u64) -> (Server, MountOptions) {

@@ -1,5 +1,5 @@
-//! Files that the caller names and writes one by one: what each durability asks of a server, and
-//! what is there after a restart that loses all that was not committed.
+//! Files that the caller names and writes one by one: the calls for each kind of durability, and
+//! the content after a restart that loses everything uncommitted.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn write(files: &mut NamedFiles, file: &mut NamedFile, first_block: u32, generat
     files.write(file, NamedWrite { offset_bytes, len_bytes, generation }).unwrap();
 }
 
-/// Reads a file by a fresh client, and returns the generation of each of its blocks.
+/// Reads a file with a fresh client, and returns the generation of each of its blocks.
 fn generations(target: &Target, name: &str) -> Vec<Option<u32>> {
     let mut files = open(target);
     assert!(files.enter("work").unwrap());

@@ -1,5 +1,5 @@
-//! A server that restarts, puts off, loses and repeats in the middle of a pass: every op still ends
-//! well, what reached the server is whole, and what it took is counted.
+//! A server that restarts, delays, loses and repeats calls in the middle of a pass: every op still
+//! succeeds, the data on the server is complete, and the recovery is counted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use workload::{Name, OpStream, Pattern, Places, pass_size};
 const FILE_BYTES: u64 = 1 << 20;
 const IO_BYTES: u32 = 16 << 10;
 
-/// Does something to the server once, in the middle of a pass.
+/// Disturbs the server once, in the middle of a pass.
 struct Disturbed<'a> {
     backend: Box<dyn Backend>,
     left: u64,
@@ -88,13 +88,13 @@ impl Rig {
         Self { server, spec, target }
     }
 
-    /// Runs a pass with a disturbance after the given number of ops, and returns what it measured.
+    /// Runs a pass with a disturbance after the given number of ops, and returns its result.
     fn run(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Recovered {
         let tally = self.drive(pass, after_ops, disturb);
         let spec = &self.spec;
         let syncs = if pass == Pass::Write { u64::from(spec.files) } else { 0 };
         assert!(after_ops < pass_size(spec, pass).ops.unwrap() + syncs);
-        // Sockets that were lost on the way are counted in addition to the last one.
+        // Includes sockets that were lost on the way, not only the last one.
         if spec.nfs().proto == Proto::Tcp {
             assert!(u64::from(tally.tcp.connections) > tally.recovered.reconnects, "{tally:?}");
             assert!(tally.tcp.segments_sent > 0 && tally.tcp.uncounted == 0, "{tally:?}");
@@ -109,7 +109,7 @@ impl Rig {
         tally.recovered
     }
 
-    /// Runs a pass with a disturbance, to its end and without an error.
+    /// Runs a pass with a disturbance until it ends without an error.
     fn drive(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Tally {
         let (target, spec) = (&self.target, &self.spec);
         target.prepare(spec, pass).unwrap();
@@ -202,7 +202,7 @@ fn rewrites_lost_mix_before_commit() {
             .build();
         let recovered = rig.drive(Pass::OpMix, 200, Server::restart_now).recovered;
         assert!(recovered.resent_bytes > 0 && recovered.reconnects > 0, "{recovered:?}");
-        // Appends of several calls leave no hole where the first of them was lost.
+        // Appends of several calls leave no hole if the first call is lost.
         let pattern = Pattern::new(1, 1 << 20);
         let places = Places::of(&rig.spec);
         for number in 0..rig.spec.files {

@@ -41,7 +41,7 @@ impl Clock for Forward {
     }
 }
 
-/// A worker's backend on a server of ours, driven op by op.
+/// A worker's backend on one of our servers, driven op by op.
 struct Rig {
     spec: RunSpec,
     target: TrialTarget,
@@ -85,7 +85,7 @@ impl Rig {
         opened.backend
     }
 
-    /// Has a third of the lease pass.
+    /// Lets a third of the lease pass.
     fn pass_time(&self) {
         self.clock.ahead_ns.fetch_add(LEASE_NS, Relaxed);
     }
@@ -124,11 +124,12 @@ fn slow(time_ns: u64) -> FaultPlan {
 
 #[test]
 fn leaves_slots_to_ops() {
-    // One slot is that of the mount, and four are for the ops.
+    // One slot belongs to the mount, and four are for the ops.
     let few = FaultPlan { session_slots_max: Some(5), ..slow(20_000_000) };
     for (version, faults, renewal) in [
         (NfsVersion::V4_0, slow(20_000_000), RENEW),
-        // Here the server grants a slot more than there are ops, and there it does not.
+        // In the first case the server grants one slot more than there are ops, in the second it
+        // doesn't.
         (NfsVersion::V4_1, slow(20_000_000), SEQUENCE),
         (NfsVersion::V4_1, few, SEQUENCE),
     ] {
@@ -137,7 +138,7 @@ fn leaves_slots_to_ops() {
         let mut ended = Vec::new();
         for round in 0..4_u64 {
             let (before, in_all) = (rig.operations(renewal), 4 * (round as usize + 1));
-            // One op leaves slots free, so that the renewal begins; then all slots are needed.
+            // One op leaves slots free, so that the renewal starts; then all slots are needed.
             rig.pass_time();
             assert_eq!(backend.submit(&writes(4 * round, 1)), 1);
             for _ in 0..10_000 {

@@ -1,4 +1,4 @@
-//! A soak of some million ops: its journal and its statistics take no more memory at its end than
+//! A soak of a million ops: its journal and its statistics take no more memory at the end than
 //! before.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use model::{Load, Pass, RunSpec, Share, Soak, Workload};
 /// A fast machine needs two seconds for them, which is twenty intervals.
 const OPS: u64 = 8_000_000;
 
-/// A mix on the null backend, journaled as a soak is.
+/// A mix on the null backend, with a journal like a soak.
 fn spec() -> RunSpec {
     let mut spec = RunBuilder::new(Workload::Mixed)
         .files(16)
@@ -57,7 +57,8 @@ fn keeps_memory_steady() {
     let journaled: u64 = result.intervals.iter().map(|interval| interval.ops).sum();
     assert_eq!(journaled, OPS, "every op is in an interval");
     let kept = target.journal().unwrap().summarize(|_| true);
-    // Each block is written about 1,000 times; what is not safe was written since its last sync.
+    // Each block is written about 1,000 times; blocks that are not safe were written since the last
+    // sync.
     assert_eq!((kept.blocks, kept.written, kept.lost), (16 * 256, 16 * 256, 0));
     assert!(kept.uncommitted > 0 && kept.uncommitted < kept.blocks / 2, "{kept:?}");
     let intervals = &result.intervals;

@@ -22,7 +22,7 @@ const VERSIONS: [NfsVersion; 4] =
 const IO_BYTES: u32 = 4096;
 const FILE_BYTES: u64 = 4 * IO_BYTES as u64;
 
-/// The numbers that COMMIT has in v3 and in v4.
+/// Numbers of COMMIT in v3 and v4.
 const COMMIT: [FaultedCalls; 2] = [FaultedCalls::V3(21), FaultedCalls::V4(5)];
 
 /// A server that answers every COMMIT with "not supported", and claims this in WRITE replies.
@@ -76,7 +76,7 @@ fn outcome(backend: &mut dyn Backend, kind: OpKind, len_bytes: u32) -> Outcome {
     ended[0].outcome
 }
 
-/// Writes a block and syncs; the outcomes, and how many COMMITs were sent.
+/// Writes a block and syncs; returns the outcomes and the number of COMMITs sent.
 fn write_and_sync(
     claimed: Option<StableHow>,
     version: NfsVersion,
@@ -151,7 +151,7 @@ fn prepares_files_without_commit() {
 #[test]
 fn keeps_first_malformed_reply() {
     let cut = PartsPerMillion(50_000);
-    // Some seeds cut a reply of the set-up, which is a different error.
+    // With some seeds a reply of the setup is cut, which is a different error.
     let reason = (1..100).find_map(|seed| {
         let damage = Damage { cut, ..Damage::default() };
         let faults = FaultPlan { seed, damage, ..FaultPlan::default() };

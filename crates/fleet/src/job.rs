@@ -1,8 +1,9 @@
-//! Hosts of a job: agents that Slurm, MPI or another launcher starts, and that connect by TCP.
+//! Hosts of a job: agents that Slurm, MPI or another launcher starts, and that connect over TCP.
 //!
-//! [`Job::gather`] listens, has the agents started, and waits until all have connected; then it is
-//! as if they had been reached by ssh. Address and token travel in the environment of the job only.
-//! Where the scheduler only lists the hosts, as PBS and LSF do, ssh starts the agents.
+//! [`Job::gather`] listens, starts the agents, and waits until all have connected; from then on
+//! they are used as if they had been reached over ssh. Address and token are only in the
+//! environment of the job. If the scheduler only lists the hosts, as PBS and LSF do, ssh starts the
+//! agents.
 
 mod address;
 mod allocation;
@@ -29,14 +30,14 @@ pub use address::host_name;
 /// The variable with the address of an agent's controller.
 pub const MEET: &str = "DFSBENCH_MEET";
 
-/// The secret that it shares with it.
+/// The secret that agent and controller share.
 pub const TOKEN: &str = "DFSBENCH_TOKEN";
 
 /// The agents of a job, as requested by the user.
 #[derive(Clone, Debug)]
 pub struct JobRequest {
     pub launcher: Launcher,
-    /// Number of agents; `None` if the scheduler knows it.
+    /// Number of agents; `None` if the scheduler determines it.
     pub agents: Option<u32>,
     /// Number of agents on each host; `None` leaves it to the launcher.
     pub agents_per_node: Option<u32>,
@@ -56,7 +57,7 @@ pub enum Launcher {
     Flux,
     Pbs,
     Lsf,
-    /// Starts nothing, and waits for agents that were started elsewhere.
+    /// Starts nothing, and waits for agents that are started elsewhere.
     Wait,
 }
 
@@ -104,7 +105,7 @@ impl Launcher {
     }
 }
 
-/// Access to what a scheduler provides to the processes of a job.
+/// Access to the information that a scheduler gives to the processes of a job.
 #[derive(Clone, Copy)]
 pub struct Scheduler<'a> {
     /// Returns the value of an environment variable.
@@ -114,19 +115,19 @@ pub struct Scheduler<'a> {
 }
 
 impl Scheduler<'_> {
-    /// Returns the number in a variable.
+    /// Returns the value of a variable as a number.
     fn number(&self, variable: &str) -> Option<u32> {
         (self.variable)(variable)?.parse().ok()
     }
 }
 
-/// Why the hosts of a job are not known, or its agents don't work.
+/// Why the hosts of a job are unknown, or its agents can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// The request can't be carried out as it was written.
+    /// The request is contradictory.
     #[error("{0}")]
     Request(String),
-    /// Not all agents were started, connected and laid out as requested.
+    /// Not all agents were started, connected and distributed as requested.
     #[error("{0}")]
     Agents(String),
 }
@@ -143,17 +144,16 @@ pub struct Job {
     hosts: Vec<Host>,
     /// The agents that have connected, by host; `None` once they are used.
     connected: BTreeMap<String, Option<Remote>>,
-    /// To be dropped after the agents, with which it ends.
+    /// Must be dropped after the agents, since it ends with them.
     _starter: Option<Starter>,
 }
 
 impl Job {
-    /// Gathers the hosts that are requested, and waits for their agents, if they connect by
-    /// themselves. `program` is what a launcher runs on each host; `report` gets what the user
-    /// should know meanwhile.
+    /// Gathers the requested hosts, and waits for their agents if they connect by themselves. A
+    /// launcher runs `program` on each host; `report` receives messages for the user.
     ///
     /// # Errors
-    /// When the request makes no sense, or not all agents connect.
+    /// If the request makes no sense, or not all agents connect.
     pub fn gather(
         request: &JobRequest,
         scheduler: &Scheduler<'_>,
@@ -176,7 +176,7 @@ impl Job {
             ));
         }
         let token = if starts { draw_token()? } else { given_token(scheduler)? };
-        // Agents that are started elsewhere may need any address of this host.
+        // Agents that are started elsewhere may use any address of this host.
         let default_ip = if starts { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         let listen = ListenAddress::parse(request.listen.as_deref(), default_ip)?;
         let rendezvous =
@@ -191,7 +191,7 @@ impl Job {
             report(&format!("waiting for {count} agents with {MEET}={address}"));
             None
         };
-        // A launcher that ends early starts no more agents: waiting on would be in vain.
+        // A launcher that has ended starts no more agents, so don't wait any longer.
         let expected = ExpectedAgents { count, within, stop: Arc::clone(stop) };
         let gathered = rendezvous.gather(&expected, &mut || match &mut starter {
             Some(starter) => starter.check_running(),
@@ -212,15 +212,16 @@ impl Job {
         }
     }
 
-    /// The agents, each as a host: the first one of each host, then the second ones, and so on.
+    /// The agents, each as a host: first the first agent of each host, then the second ones, and so
+    /// on.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
-    /// Hands out the agent that has connected from a host; `None` where none has.
+    /// Returns the agent that has connected from a host; `None` if there is none.
     ///
     /// # Errors
-    /// When it was handed out before: nothing but the job can start it again.
+    /// If it was already returned: only the job can start it again.
     pub fn take_agent(&mut self, host: &Host) -> Option<Result<Remote, Gone>> {
         let agent = self.connected.get_mut(&host.name)?.take();
         Some(agent.ok_or_else(|| {
@@ -229,7 +230,7 @@ impl Job {
     }
 }
 
-/// Refuses agents of which not each host has as many as requested.
+/// Rejects agents unless each host has the requested number of them.
 fn check_layout(agents: &[Host], per_node: u32) -> Result<(), JobError> {
     const NAMED_MAX: usize = 8;
     let mut on_host: BTreeMap<&str, u32> = BTreeMap::new();
@@ -262,7 +263,7 @@ impl JobRequest {
     /// Returns the hosts of the job, whose names may not be known yet.
     ///
     /// # Errors
-    /// When their number is not given, or a list of them can't be used.
+    /// If their number is not given, or a list of them can't be used.
     pub fn stand_ins(&self, scheduler: &Scheduler<'_>) -> Result<Vec<Host>, JobError> {
         if let Some(hosts) = read_hosts(self, scheduler)? {
             return Ok(hosts);
@@ -295,7 +296,7 @@ fn start_launcher(command: &mut Command, report: fn(&str)) -> Result<Starter, Jo
     }
 }
 
-/// Counts the agents that are expected.
+/// Returns the number of expected agents.
 fn count_agents(request: &JobRequest, scheduler: &Scheduler<'_>) -> Result<u32, JobError> {
     let launcher = request.launcher;
     let mut count = request.agents;
@@ -319,7 +320,7 @@ fn count_agents(request: &JobRequest, scheduler: &Scheduler<'_>) -> Result<u32, 
     }
 }
 
-/// Counts the agents that each host is to have; `None` where that is left to the launcher.
+/// Returns the required number of agents per host; `None` if the launcher decides.
 fn count_per_node(
     request: &JobRequest,
     agents: u32,
@@ -331,11 +332,12 @@ fn count_per_node(
         && request.launch_with.is_none()
         && scheduler.number("SLURM_NTASKS") == Some(agents)
     {
-        // Fewer agents than the allocation has tasks are laid out as Slurm has it.
+        // If fewer agents than tasks of the allocation are requested, Slurm decides how to
+        // distribute them.
         per_node = scheduler.number("SLURM_NTASKS_PER_NODE");
     }
     if per_node.is_none() && request.launcher == Launcher::Flux && request.agents.is_none() {
-        // Their number is that of the nodes, and Flux would fill the cores of the first ones.
+        // There is one agent per node, while Flux would fill the cores of the first nodes.
         per_node = Some(1);
     }
     match per_node {
@@ -363,7 +365,7 @@ fn draw_token() -> Result<Token, JobError> {
     }
 }
 
-/// Reads the token that the launcher gives to the agents, too.
+/// Reads the token that the launcher also gives to the agents.
 fn given_token(scheduler: &Scheduler<'_>) -> Result<Token, JobError> {
     let Some(text) = (scheduler.variable)(TOKEN) else {
         return Err(JobError::Request(format!(
@@ -382,7 +384,7 @@ mod tests {
     use super::*;
 
     impl JobRequest {
-        /// Returns the request of a user who names nothing but the launcher.
+        /// Returns the request of a user who only names a launcher.
         pub(super) fn of(launcher: Launcher) -> Self {
             Self {
                 launcher,

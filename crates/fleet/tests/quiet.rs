@@ -1,4 +1,4 @@
-//! How much an agent sends while it works: little, whatever it has to report.
+//! An agent sends little while it works, however much it has to report.
 #![allow(clippy::disallowed_methods, reason = "bytes are counted over real time")]
 
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use fleet::wire::{self, Greeting, Message};
 use fleet::{ClockReading, Report, stdio};
 use model::IntervalSample;
 
-/// What both sides may send to each other, in bytes per second.
+/// Maximum traffic of both sides together, in bytes per second.
 const BYTES_PER_S_MAX: u64 = 1_024;
 
 /// A connection that counts its bytes.
@@ -46,8 +46,7 @@ fn sends_progress_seldom_but_completely() {
     controller.write_all(&Greeting::ours().to_bytes()).unwrap();
     let seconds = 3;
     let working = thread::spawn(move || {
-        // As often as a pass reports it, on a host that does a million ops from one report to the
-        // next.
+        // As often as a pass reports it, on a host that does a million ops between two reports.
         let (begun, mut ticks) = (Instant::now(), 0);
         while begun.elapsed() < Duration::from_secs(seconds) {
             ticks += 1;
@@ -76,7 +75,7 @@ fn sends_progress_seldom_but_completely() {
         }
     }
     let (_end, ticks) = working.join().unwrap();
-    // Nothing is left out, and nothing comes after the answer.
+    // Nothing is omitted, and nothing follows the answer.
     assert_eq!(ops, ticks * 1_000_000);
     let most = seconds * 1_000 / stdio::PROGRESS_EVERY.as_millis() as u64 + 1;
     assert!(received <= most, "{received} times in {seconds} s");

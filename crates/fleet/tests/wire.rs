@@ -1,4 +1,4 @@
-//! Messages as bytes: encoded and decoded, cut anywhere, and whatever a hostile peer may send.
+//! Messages as bytes: encoded and decoded, truncated anywhere, and any bytes from a hostile peer.
 
 use std::io::{self, Cursor, Read};
 
@@ -11,7 +11,7 @@ use model::{
 };
 use proptest::prelude::*;
 
-/// Hands out a few bytes at a time, as a pipe may.
+/// Returns a few bytes at a time, like a pipe.
 struct Pieces<'a>(&'a [u8], usize);
 
 impl Read for Pieces<'_> {
@@ -119,7 +119,7 @@ fn sends_pass_compactly() {
 
 #[test]
 fn rejects_frame_of_4_gib() {
-    // The bytes that follow would be read where the length were believed.
+    // The following bytes would be read if the length were trusted.
     let mut input = Cursor::new([0xff_u8; 64]);
     let error = wire::read::<Order>(&mut input).unwrap_err();
     assert_eq!(
@@ -142,7 +142,7 @@ fn names_versions_and_quotes_strangers() {
     let ours = Greeting::ours();
     let message = greet(&theirs.to_bytes()).unwrap_err().to_string();
     assert_eq!(message, format!("it runs dfsbench {theirs}, and this is dfsbench {ours}"));
-    // A version that only looks the same when printed is a different one, too.
+    // A version that only looks the same when printed also counts as different.
     let mut alike = ours.to_bytes();
     let dot = alike.iter().rposition(|byte| *byte == b'.').unwrap();
     alike[dot] = 0x0e;
@@ -172,7 +172,8 @@ proptest! {
             prop_assert_eq!(wire::read(&mut input).unwrap(), Some(message));
         }
         prop_assert_eq!(wire::read::<Report>(&mut input).unwrap(), None);
-        // A stream that ends anywhere is an end or an error, and never a message that wasn't sent.
+        // A stream that ends anywhere results in an end or an error, never in a message that wasn't
+        // sent.
         let cut = (bytes.len() as f64 * whole) as usize;
         let mut input = Pieces(&bytes[..cut], piece);
         let read = std::iter::from_fn(|| wire::read::<Report>(&mut input).ok().flatten()).count();

@@ -1,4 +1,4 @@
-//! What goes wrong: faults of our server, faults that a soak injects, and interference.
+//! Failures and disturbances: faults of our server, faults that a soak injects, and interference.
 //!
 //! The first two are requests, from a plan or the command line; interference is recorded, and comes
 //! from the hypervisor, other programs or heat. Only `text` is used.

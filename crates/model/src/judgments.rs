@@ -1,4 +1,4 @@
-//! What results are worth, and which statements about them a plan asks for.
+//! How far results can be trusted, and the statements about them that a plan wants judged.
 //!
 //! A caveat is a reservation about a result, with advice that fits its run. A conclusion is a
 //! sentence that a report confirms or contradicts, a requirement is a limit that results must keep,

@@ -30,7 +30,7 @@ pub enum Question {
     Soak(Soak),
     /// Which layer of the data path is the bottleneck.
     Ladder(Ladder),
-    /// What crashes leave of what was acknowledged; such a campaign has no runs.
+    /// How much acknowledged data survives crashes; such a campaign has no runs.
     Durability,
 }
 

@@ -1,7 +1,7 @@
-//! What was measured, as it is stored: campaigns, trials and passes.
+//! Measurements as they are stored: campaigns, trials and passes.
 //!
-//! With the histograms, the shares of hosts and clients, the telemetry, and what a crash left of
-//! the data. Uses all other groups, and none of them uses it.
+//! This includes histograms, the shares of hosts and clients, telemetry, and the data that survived
+//! a crash. Uses all other groups, and none of them uses it.
 
 pub(crate) mod campaign;
 pub mod client;

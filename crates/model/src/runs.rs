@@ -1,4 +1,4 @@
-//! What a run is, what it does, and how it is repeated and sampled.
+//! Runs: their work, and how they are repeated and sampled.
 //!
 //! A run is one point of the matrix: a workload, whose passes consist of ops, on a target. The
 //! settings of a run are in `setting`. Uses `text`, `faults`, `targets` and `systems`.

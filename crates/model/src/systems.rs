@@ -1,8 +1,8 @@
-//! Hosts and what is set up on them: storage, servers, mounts and other file systems.
+//! Hosts and their setup: storage, servers, mounts and other file systems.
 //!
-//! A lab is what a run needs of its hosts, an action is one change of a host, and a recipe
-//! describes a file system that dfsbench does not know. Nothing here is carried out. Uses `text`
-//! and `targets`.
+//! A lab describes the requirements of a run on its hosts, an action is one change of a host, and a
+//! recipe describes a file system that has no support in dfsbench itself. Nothing here is executed.
+//! Uses `text` and `targets`.
 
 pub mod action;
 pub(crate) mod fact;

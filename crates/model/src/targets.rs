@@ -1,7 +1,7 @@
-//! What a run works on: directories, exports of NFS servers and servers of our own.
+//! Targets of a run: directories, exports of NFS servers and our own servers.
 //!
-//! A target has a row that lists its backends and what it keeps. How an export is addressed and how
-//! NFS is spoken with its server belongs here, too. Only `text` is used.
+//! A target has a row that lists its backends and the data that it keeps. Addresses of exports and
+//! protocol options for their servers belong here, too. Only `text` is used.
 
 pub mod nfs;
 pub mod server_memory;

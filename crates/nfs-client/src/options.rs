@@ -156,8 +156,8 @@ pub struct MountOptions {
     pub interrupt: Interrupt,
 }
 
-/// A call is put off for this many timeouts before "try later" becomes its result: half a minute by
-/// default.
+/// Number of timeouts for which a call may be deferred before "try later" becomes its result: half
+/// a minute by default.
 const PATIENCE_TIMEOUTS: u64 = 6;
 
 impl MountOptions {

@@ -18,7 +18,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the buffers.
+    /// Creates the buffers.
     pub fn new() -> Self {
         Self { receive: vec![0; RECEIVE_BYTES], discard: vec![0; DISCARD_BYTES] }
     }

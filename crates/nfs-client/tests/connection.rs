@@ -26,7 +26,7 @@ fn open(mount: &Mount, slots: usize, keep_payload: Option<u32>) -> Connection {
     Connection::open(mount, &options).unwrap()
 }
 
-/// A clock that advances by one at each look.
+/// A clock that advances by one with each reading.
 fn ticks() -> impl Fn() -> u64 {
     let now = Cell::new(0);
     move || {
@@ -39,7 +39,7 @@ fn ticks() -> impl Fn() -> u64 {
 fn reassembles_fragmented_reads() {
     for fragment_max in [7, 1000, 65_532, usize::MAX] {
         let mut options = start(Behaviour::Fragments(fragment_max));
-        // Thousands of small fragments take their time on a busy machine.
+        // Thousands of small fragments take a while on a busy machine.
         options.timeout = Duration::from_secs(20);
         let mount = Mount::connect(&options).unwrap();
         let mut connection = open(&mount, 4, Some(1 << 20));
@@ -113,7 +113,7 @@ fn writes_leave_from_the_pool() {
     let (mut started, mut ended, mut bytes) = (0_u32, 0, 0_u64);
     while ended < 100 {
         while started < 100 {
-            // The server knows what belongs at an offset: the pool's bytes at the same place.
+            // The server has the same bytes at an offset as the pool.
             let payload = PayloadRange { start: started as usize * 1_009, len: started * 8_191 };
             let payload = PayloadRange { len: payload.len % 500_000, ..payload };
             let (offset, stable) = (payload.start as u64, StableHow::Unstable);
@@ -203,7 +203,7 @@ fn survives_flood_of_stray_replies() {
     let (clock, mut scratch) = (ticks(), Scratch::new());
     let call = Operation::Read { file: &file(), offset: 0, count: 4_096 };
     connection.start(clock(), 9, &call).unwrap();
-    // Each wait returns though the socket never runs empty, and the timeout is found.
+    // Each wait returns although the socket never runs empty, and the timeout is detected.
     let mut before = 0;
     for _ in 0..2 {
         let ended = connection.wait(&mut scratch, &clock, WAIT, &mut |_| panic!("no reply"));

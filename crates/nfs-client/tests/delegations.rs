@@ -1,5 +1,5 @@
-//! Read delegations against our real server: kept and used when they are wanted, recalled when
-//! others write, and returned in every case. The server counts them.
+//! Read delegations from our real server: kept and used if requested, recalled when others write,
+//! and returned in every case. The server counts them.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fn mount(server: &Server, version: ProtocolVersion, delegations: bool) -> Mount 
     Mount::connect(&options).unwrap()
 }
 
-/// A client that works and one that gets in its way.
+/// A working client, and one that interferes with it.
 struct Rig {
     server: Server,
     mount: Mount,
@@ -40,7 +40,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Makes `/export/f` with three bytes, without any delegation.
+    /// Creates `/export/f` with three bytes, without a delegation.
     #[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
     fn new(version: ProtocolVersion, delegations: Delegations, wanted: bool) -> Self {
         let server = server(delegations);
@@ -52,7 +52,7 @@ impl Rig {
         Self { server, mount, connection, scratch: Scratch::new(), start: Instant::now() }
     }
 
-    /// Makes one call and returns how it ended, with the file that was opened.
+    /// Makes one call; returns its outcome, with the opened file.
     fn call(&mut self, operation: &Operation<'_>) -> (Result<(), Status>, Option<File>) {
         self.connection.start(0, 7, operation).unwrap();
         let mut end = None;
@@ -92,7 +92,7 @@ impl Rig {
         self.connection.return_delegations(&mut self.scratch, &clock, until_ns);
     }
 
-    /// OPEN, CLOSE and DELEGRETURN as the server counts them.
+    /// OPEN, CLOSE and DELEGRETURN as counted by the server.
     fn calls(&self) -> [u64; 3] {
         let counted = self.server.counters().nfs4_operations;
         [OPEN, CLOSE, DELEGRETURN].map(|operation| counted[operation])
@@ -150,7 +150,7 @@ fn returns_delegation_on_recall() {
         while rig.delegated().is_some() || rig.server.counters().delegations_returned == 0 {
             rig.receive(&mut |event| panic!("no call is in flight: {event:?}"));
         }
-        // "Later" is called again: the write goes through once the delegation is back.
+        // After "try later", the write is repeated and succeeds once the delegation is returned.
         writing.join().unwrap().unwrap();
         let read = |file| Operation::Read { file, offset: 0, count: 3 };
         assert_eq!(rig.call(&read(&opened)).0, Ok(()), "the open outlives it");
@@ -184,7 +184,7 @@ fn returns_unrequested_delegation() {
         }
         let read = Operation::Read { file: &opened, offset: 0, count: 3 };
         assert_eq!(rig.call(&read).0, Ok(()));
-        // The blocking connection of the mount does the same.
+        // The mount's blocking connection behaves in the same way.
         let root = rig.mount.root();
         let mount = &mut rig.mount;
         let file = mount.open(root, "f", OpenAccess::Read).unwrap();

@@ -1,4 +1,5 @@
-//! Against an independent server in this process: the `nfs3_server` crate's memory file system.
+//! Tests with an independent server in this process: the memory file system of the crate
+//! `nfs3_server`.
 
 use std::sync::Arc;
 use std::sync::mpsc;

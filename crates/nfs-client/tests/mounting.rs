@@ -1,4 +1,4 @@
-//! Mounting: what is granted, and which message a failure has.
+//! Mounting: granted limits, and the message of each failure.
 
 mod common;
 

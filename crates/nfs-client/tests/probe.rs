@@ -1,4 +1,4 @@
-//! Probes of real servers of ours, of ports without a server, and of servers that say nothing.
+//! Probes of our own servers, of ports without a server, and of silent servers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ fn start(config: ServerConfig) -> Server {
     Server::start(config).expect("the server starts")
 }
 
-/// A port of loopback on which no process listens, over neither transport, as long as this process
-/// lives: it is taken and not listened on, so that no server gets it.
+/// Reserves a loopback port on which nothing listens, with either transport, as long as this
+/// process lives: it is bound but not listened on, so that no server gets it.
 fn closed_port() -> u16 {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
@@ -27,7 +27,7 @@ fn closed_port() -> u16 {
     address.port()
 }
 
-/// Options to probe one address, with little patience and few samples.
+/// Options to probe one address, with short timeouts and few samples.
 fn options(address: SocketAddr, portmap: Option<SocketAddr>) -> ProbeOptions {
     ProbeOptions {
         port: Some(address.port()),
@@ -215,7 +215,7 @@ fn lists_exports_in_every_version() {
 
 #[test]
 fn probes_from_reserved_port() {
-    // The system takes the connections; no process answers.
+    // The system accepts the connections, but no process answers.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut options = options(listener.local_addr().unwrap(), None);
     options.timeout = Duration::from_millis(200);
@@ -223,7 +223,7 @@ fn probes_from_reserved_port() {
     let probe = Probe::run(&options).unwrap();
     let null = &probe.nfs_over(3, Proto::Tcp).unwrap().null;
     if matches!(null, Err(NoAnswer::System(_))) {
-        // Without the right to do so that is what every part says.
+        // Without that privilege, every part reports this.
         return;
     }
     assert_eq!(*null, Err(NoAnswer::Silent));
@@ -267,7 +267,7 @@ fn reports_every_part_without_server() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it is a time that is bounded")]
 fn limits_timeouts_of_silent_server() {
-    // Connections are taken by the system and datagrams queued; no process reads either.
+    // The system accepts connections and queues datagrams, but no process reads them.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let socket = UdpSocket::bind(address).unwrap();
@@ -311,7 +311,7 @@ fn reports_unresolvable_name_once() {
     assert_eq!(host, "no-such-host.invalid");
 }
 
-/// Options to probe a server of ours that has one port for all.
+/// Options to probe one of our servers, which has a single port for everything.
 fn quick(address: SocketAddr) -> ProbeOptions {
     ProbeOptions { mount_port: Some(address.port()), ..options(address, None) }
 }

@@ -20,7 +20,7 @@ use nfs_client::proto::{ProtocolVersion, Status};
 
 const SESSION: SessionId = SessionId([7; 16]);
 
-/// Starts a server of these minor versions, with one export `/exp` in its root.
+/// Starts a server with these minor versions, and with one export `/exp` in its root.
 fn start(minors: &'static [u32]) -> SocketAddr {
     start_mortal(minors, i64::MAX)
 }
@@ -34,7 +34,7 @@ fn start_mortal(minors: &'static [u32], nulls: i64) -> SocketAddr {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, life) = (stream.unwrap(), Arc::clone(&life));
-            // A dead server closes what the system accepts for it.
+            // A dead server closes connections that the system accepts for it.
             if life.load(Relaxed) >= 0 {
                 std::thread::spawn(move || serve(stream, minors, &life));
             }
@@ -165,7 +165,7 @@ fn created(fore: ChannelAttributes, back: ChannelAttributes) -> OpOk<'static> {
 }
 
 fn probe(address: SocketAddr) -> Probe {
-    // Nothing listens at port 1, so neither the portmapper nor MOUNT is found there.
+    // Nothing listens on port 1, so neither the portmapper nor MOUNT is found there.
     Probe::run(&ProbeOptions {
         port: Some(address.port()),
         mount_port: Some(1),
@@ -240,7 +240,7 @@ fn names_flavors_like_mount_options() {
 
 #[test]
 fn stops_probing_dead_server() {
-    // It answers the NULL of the first look, and dies when its round trip is measured.
+    // It answers the NULL of the first query, and dies when its round trip is measured.
     let found = probe(start_mortal(&[0, 1], 1));
     assert_eq!(found.stopped, Some(NoAnswer::Closed));
     let not_requested = NoAnswer::NotRequested("the server has stopped answering");
@@ -252,6 +252,6 @@ fn stops_probing_dead_server() {
         (Err(not_requested.clone()), Err(not_requested.clone()))
     );
     assert_eq!(found.exports, Err(not_requested));
-    // The same server that lives on gets all calls.
+    // The same server, if it stays alive, gets all calls.
     assert_eq!(probe(start(&[0, 1])).stopped, None);
 }

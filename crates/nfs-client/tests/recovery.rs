@@ -1,5 +1,5 @@
-//! Connections that a real server of ours closes, leaves idle, answers twice or not at all, and the
-//! settings of a mount that can't be had.
+//! Connections to our real server that it closes, leaves idle, answers twice or not at all, and
+//! settings of a mount that are not available.
 
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
@@ -34,7 +34,7 @@ fn clock() -> impl Fn() -> u64 {
     move || start.elapsed().as_nanos() as u64
 }
 
-/// Makes `calls` GETATTRs, four at a time, and checks that each ends well.
+/// Makes `calls` GETATTRs, four at a time, and checks that each succeeds.
 fn call(connection: &mut Connection, mount: &Mount, calls: u32) -> Result<(), ConnectionError> {
     let (clock, mut scratch, root) = (clock(), Scratch::new(), mount.root());
     let (mut started, mut ended) = (0, 0);
@@ -109,14 +109,14 @@ fn gives_up_dead_server_in_time() {
     assert!(matches!(error, ConnectionError::ConnectionLost { .. }), "{error}");
 }
 
-/// Takes a port in such a way that no connection is answered, until it is dropped.
+/// Occupies a port such that no connection is answered until it is dropped.
 fn deaf(address: SocketAddr) -> (OwnedFd, Vec<std::thread::JoinHandle<()>>) {
     use rustix::net::{AddressFamily, SocketType, bind, listen, socket, sockopt};
     let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     sockopt::set_socket_reuseaddr(&fd, true).unwrap();
     bind(&fd, &address).unwrap();
     listen(&fd, 0).unwrap();
-    // They fill the line of those who wait to be accepted.
+    // They fill the backlog of connections to be accepted.
     let limit = Duration::from_millis(300);
     let fill = move || drop(TcpStream::connect_timeout(&address, limit).map(std::mem::forget));
     (fd, (0..3).map(|_| std::thread::spawn(fill)).collect())

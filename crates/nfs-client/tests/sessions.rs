@@ -1,6 +1,6 @@
-//! Sessions and clients of v4.1 at a real server of ours: one session for all connections of a
-//! client, each of which owns some of its slots, and each session and client that was made is
-//! destroyed. The server counts the operations.
+//! Sessions and clients of v4.1 with our real server: all connections of a client share one
+//! session, each owns some of its slots, and every session and client is destroyed in the end. The
+//! server counts the operations.
 
 use std::time::{Duration, Instant};
 
@@ -26,13 +26,13 @@ fn mount(server: &Server, version: ProtocolVersion, session: SessionPlan) -> Mou
     Mount::connect(&options).unwrap()
 }
 
-/// A server that grants a session at most the given number of slots.
+/// A server that grants a session at most this number of slots.
 fn server(session_slots_max: Option<u32>) -> Server {
     let faults = FaultPlan { session_slots_max, ..FaultPlan::default() };
     Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap()
 }
 
-/// Opens a connection of the mount's client, or of one with a name of its own.
+/// Opens a connection of the mount's client, or of one with its own name.
 fn open(mount: &Mount, name: Option<&str>, slots: usize) -> Connection {
     let identity =
         name.map(|name| Identity { machine_name: name.to_owned(), ..Identity::default() });
@@ -44,7 +44,7 @@ fn count(server: &Server, operation: usize) -> u64 {
     server.counters().nfs4_operations[operation]
 }
 
-/// The sessions that were made, destroyed and bound to, and the clients made and destroyed.
+/// Counts sessions created, destroyed and bound to, and clients created and destroyed.
 fn counts(server: &Server) -> [u64; 5] {
     [CREATE_SESSION, DESTROY_SESSION, BIND_CONN_TO_SESSION, EXCHANGE_ID, DESTROY_CLIENTID]
         .map(|operation| count(server, operation))
@@ -56,7 +56,7 @@ fn clock() -> impl Fn() -> u64 {
     move || start.elapsed().as_nanos() as u64
 }
 
-/// Starts as many GETATTRs as there are free slots, and returns how many.
+/// Starts as many GETATTRs as there are free slots, and returns their number.
 fn start_all(connection: &mut Connection, mount: &Mount) -> usize {
     let slots = connection.free_slots();
     let root = mount.root();
@@ -93,14 +93,14 @@ fn destroys_one_session_per_client() {
         for _ in 0..3 {
             let connections =
                 [open(&mount, None, 1), open(&mount, None, 1), open(&mount, Some("other"), 1)];
-            // One is that of the mount, the other that of the client in use.
+            // One belongs to the mount, the other to the client in use.
             let alive = count(&server, CREATE_SESSION) - count(&server, DESTROY_SESSION);
             assert_eq!(alive, 2, "{version}");
             drop(connections);
         }
         mount.unmount().unwrap();
-        // Two connections of the mount are bound in each round, and one to destroy the session of
-        // the other client.
+        // In each round, two connections of the mount are bound, and one to destroy the other
+        // client's session.
         assert_eq!(counts(&server), [4, 4, 9, 4, 4], "{version}");
         assert_eq!(server.counters().errors, [].into(), "{version}");
     }
@@ -150,7 +150,7 @@ fn does_not_reuse_unanswered_slots() {
     assert_eq!(start_all(&mut connection, &mount), 4);
     connection.flush(&clock()).unwrap();
     drop(connection);
-    // What is left is too little, so that the next connection has a session of its own.
+    // Too few slots remain, so the next connection gets a session of its own.
     call(&mut open(&mount, None, 4), &mount, 3);
     assert_eq!(count(&server, CREATE_SESSION), 2);
     mount.unmount().unwrap();
@@ -160,7 +160,7 @@ fn does_not_reuse_unanswered_slots() {
 
 #[test]
 fn shares_few_slots_evenly() {
-    // One slot is that of the mount; 12 are left for three connections.
+    // One slot belongs to the mount; 12 are left for three connections.
     let server = server(Some(13));
     let plan = SessionPlan { connections: 3, slots: 8 };
     let mount = mount(&server, ProtocolVersion::V4_1, plan);
@@ -190,12 +190,12 @@ fn recovers_once_for_all_connections() {
             call(connection, &mount, 2);
             assert_eq!(connection.counters().rebinds, restarts);
         }
-        // The client is registered again, once, and has one session again.
+        // The client is registered again only once, and then has one session.
         assert_eq!(count(&server, EXCHANGE_ID), restarts + 1);
         assert_eq!(count(&server, DESTROY_SESSION), 0);
     }
     let created = count(&server, CREATE_SESSION);
-    // The first connection asks with the client id that the server has forgotten.
+    // The first connection uses the client id that the server has forgotten.
     assert_eq!(created, 5, "one, and two for each restart");
     for connection in &connections {
         assert_eq!(connection.free_slots(), 4);

@@ -1,4 +1,4 @@
-//! NFS under TLS: what moves, who is trusted, and which message a failure has.
+//! NFS over TLS: transfers, trust, and the message of each failure.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ fn sends_requested_client_certificate() {
             assert!(error.to_string().contains("tls_cert"), "{error}");
         }
     }
-    // A key that is not the certificate's is found out before anything is sent.
+    // A key that doesn't match the certificate is detected before anything is sent.
     let error = connect(ProtocolVersion::V3, shown(&cert, &strange_key)).unwrap_err();
     assert!(matches!(error, MountError::Trust { .. }), "{error}");
     assert!(error.to_string().contains("strange.key"), "{error}");
@@ -177,7 +177,7 @@ fn hides_lost_renewal_from_caller() {
     let trusted = certificate(&server, directory.path());
     let mount = Mount::connect(&options(&server, ProtocolVersion::V4_0, Some(trusted))).unwrap();
     let mut connection = Connection::open(&mount, &ConnectionOptions::default()).unwrap();
-    // A lease that was renewed long ago must be renewed immediately.
+    // The lease was renewed long ago, so it must be renewed immediately.
     let (begun, mut scratch) = (Instant::now(), Scratch::new());
     let clock = || (begun.elapsed() + Duration::from_secs(1_000)).as_nanos() as u64;
     let mut events = 0;
@@ -191,7 +191,7 @@ fn hides_lost_renewal_from_caller() {
         wait(&mut connection);
     }
     server.restart_now();
-    // Under TLS a connection is made again in one step, so the call is lost where it is received.
+    // With TLS, reconnecting is a single step, so the call is lost while receiving.
     while connection.counters().lost_calls == 0 {
         wait(&mut connection);
     }

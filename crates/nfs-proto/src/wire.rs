@@ -39,7 +39,7 @@ macro_rules! read_field {
     };
 }
 
-/// Makes a struct whose fields are decoded and encoded in order.
+/// Creates a struct whose fields are decoded and encoded in order.
 macro_rules! wire_struct {
     (
         $(#[$meta:meta])*
@@ -71,7 +71,7 @@ macro_rules! wire_struct {
     (@type $given:lifetime $name:ident <$life:lifetime>) => { $name<$given> };
 }
 
-/// Makes an enum of numbers; all others are an error that mentions `$what`.
+/// Creates an enum of numbers; all others are an error that mentions `$what`.
 macro_rules! wire_enum {
     (
         $(#[$meta:meta])*
@@ -122,8 +122,8 @@ macro_rules! wire_enum {
     };
 }
 
-/// Makes a union whose discriminant is the first word of its encoding: `number => variant(fields)`.
-/// All other numbers are an error that mentions `$what`.
+/// Creates a union whose discriminant is the first word of its encoding: `number =>
+/// variant(fields)`. All other numbers are an error that mentions `$what`.
 macro_rules! wire_choice {
     (
         $(#[$meta:meta])*
@@ -179,7 +179,7 @@ macro_rules! special_or {
     };
 }
 
-/// Makes an enum with one variant per code of `$code`, whose fields are its body; the code itself
+/// Creates an enum with one variant per code of `$code`, whose fields are its body; the code itself
 /// is decoded by the caller. Bodies that are not a plain list of fields are written in a module of
 /// their own with `decode` and `encode`: `by module`.
 macro_rules! by_code {
@@ -245,7 +245,7 @@ macro_rules! by_code {
     };
 }
 
-/// Makes the calls of a program with numbered procedures: `number => variant(arguments)`.
+/// Creates the calls of a program with numbered procedures: `number => variant(arguments)`.
 macro_rules! numbered_calls {
     (
         $(#[$meta:meta])*

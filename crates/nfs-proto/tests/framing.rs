@@ -12,7 +12,7 @@ use nfs_proto::record::{Inbox, Mark, append_fragmented};
 use nfs_proto::rpc::{Credential, RpcError};
 use nfs_proto::{CallError, DecodeError, StreamError, server};
 
-/// What is done to a reply.
+/// How a reply is damaged.
 type Damage = fn(Vec<u8>) -> Vec<u8>;
 
 fn session(payload: PayloadMode) -> Session {
@@ -88,7 +88,7 @@ fn accepts_thousands_of_tiny_fragments() {
 const EMPTY: [u8; 4] = Mark { len: 0, last: false }.to_bytes();
 const TOO_MANY_EMPTY: StreamError = StreamError::EmptyFragments { max: EMPTY_FRAGMENTS_MAX };
 
-/// A record that begins with as many empty fragments as are allowed.
+/// A record that begins with the maximum number of empty fragments.
 fn with_empty_fragments(record: &[u8]) -> Vec<u8> {
     [EMPTY.repeat(EMPTY_FRAGMENTS_MAX as usize), framed(record, 10)].concat()
 }
@@ -103,7 +103,7 @@ fn inbox_ends_endless_empty_fragments() {
     inbox.push(&EMPTY);
     assert_eq!(inbox.next_record(), Err(TOO_MANY_EMPTY));
 
-    // The limit is that of one record, wherever in it they are.
+    // The limit applies to one record, wherever in it they are.
     let mut inbox = Inbox::default();
     for _ in 0..EMPTY_FRAGMENTS_MAX {
         inbox.push(&[0, 0, 0, 1, b'x']);
@@ -177,7 +177,7 @@ fn limits_buffer_to_record() {
         assert!(inbox.capacity() <= len + (128 << 10), "{} for {len}", inbox.capacity());
         assert_eq!(inbox.bytes_needed(), 0);
     }
-    // A lent buffer that is longer than its record needs goes back.
+    // A borrowed buffer that is larger than its record needs is returned.
     let mut inbox = Inbox::default();
     inbox.adopt_buffer(&mut vec![0; 4 << 20]);
     inbox.push(&framed(&vec![7; 200_000], usize::MAX)[..100_000]);
@@ -186,7 +186,7 @@ fn limits_buffer_to_record() {
     assert_eq!(inbox.release_buffer(4096), None, "its own fits");
     inbox.push(&framed(&vec![7; 200_000], usize::MAX)[100_000..]);
     assert_eq!(inbox.next_record(), Ok(Some(&vec![7; 200_000][..])));
-    // Of a record in several fragments only the last one says how long it is.
+    // If a record has several fragments, only the last one reveals its length.
     let mut inbox = Inbox::new(5_000_000);
     inbox.push(&framed(&[7; 100], 60)[..64]);
     assert_eq!(inbox.bytes_needed(), RECORD_BYTES_MAX);
@@ -248,7 +248,7 @@ fn reassembles_read_reply_from_fragments() {
     }
 }
 
-/// Passes bytes to a session, payload out of band where requested for.
+/// Passes bytes to a session, with payload out of band if requested.
 fn feed(session: &mut Session, mut bytes: &[u8], out_of_band: bool) {
     while !bytes.is_empty() {
         let taken = match session.payload_wanted() {

@@ -1,6 +1,5 @@
-//! Differential tests: the independent `nfs3_types` reads what this crate writes, writes it again
-//! with the same bytes, and sees the same values in cases where equal bytes alone would not show
-//! it.
+//! Differential tests: the independent `nfs3_types` decodes messages of this crate, encodes them
+//! again to the same bytes, and finds the same values in cases where equal bytes are not enough.
 
 mod common;
 
@@ -19,7 +18,7 @@ fn encoded(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
     out
 }
 
-/// Has the oracle read all of `bytes` as a `T` and write them again.
+/// Makes the oracle decode all of `bytes` as a `T` and encode it again.
 fn again<T: Pack + Unpack>(bytes: &[u8]) -> T {
     let mut rest = bytes;
     let (value, read) = T::unpack(&mut rest).expect("the oracle reads what we write");
@@ -61,7 +60,7 @@ fn the_oracle_reads_every_call() {
     }
 }
 
-/// The oracle has no variant for the types that MKNOD does not make.
+/// The oracle has no variant for the types that MKNOD does not create.
 fn check_mknod(call: &Call<'_>, bytes: &[u8]) {
     let Call::Mknod { what, .. } = call else { unreachable!() };
     if !matches!(what, nfs_proto::nfs3::MknodWhat::Other(_)) {

@@ -1,8 +1,8 @@
-//! A client and a server session joined by a simulated stream, under virtual time.
+//! A client and a server session connected by a simulated stream, in virtual time.
 //!
-//! Everything random comes from one seed: which calls, how the stream is cut and delayed, in which
-//! order and in how many fragments the server answers, whether a payload is received past the
-//! session. Replay a failure with `PAIR_SEED=<seed> cargo test -p dfsbench-nfs-proto --test pair`.
+//! Everything random comes from one seed: the calls, how the stream is cut and delayed, the order
+//! and fragmentation of replies, and whether a payload bypasses the session. Replay a failure with
+//! `PAIR_SEED=<seed> cargo test -p dfsbench-nfs-proto --test pair`.
 
 mod common;
 
@@ -45,7 +45,7 @@ fn content(offset: u64, len: usize) -> Vec<u8> {
     (offset..offset + len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect()
 }
 
-/// One direction of the stream: bytes with the instant they arrive, in order.
+/// One direction of the stream: bytes with their arrival times, in order.
 #[derive(Default)]
 struct Pipe {
     chunks: VecDeque<(u64, Vec<u8>)>,

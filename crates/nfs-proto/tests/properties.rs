@@ -92,7 +92,7 @@ fn reply_comes_back(reply: &Reply<'_>) {
     assert_eq!(Reply::decode(reply.procedure(), Reader::new(&out)), Ok(*reply));
 }
 
-/// Feeds bytes to every decoder there is.
+/// Feeds bytes to every decoder.
 fn decode_all(bytes: &[u8]) {
     for procedure in Procedure::ALL {
         let _ = Call::decode(procedure, Reader::new(bytes));

@@ -1,5 +1,5 @@
-//! What a client session sends again: datagrams without a reply, calls of a lost connection, calls
-//! that the server put off. Time is virtual.
+//! Calls that a client session resends: datagrams without a reply, calls of a lost connection, and
+//! calls that the server deferred. Time is virtual.
 
 mod common;
 
@@ -77,7 +77,7 @@ fn doubles_retransmission_timeout() {
         assert_eq!(send(&mut session, now, Framing::Datagram), first, "the same message");
         sent_again.push(now / MS);
     }
-    // 100 ms, then twice as long each of 3 times; then a major timeout starts it over.
+    // 100 ms, then doubled 3 times; then a major timeout starts over.
     assert_eq!(sent_again, [100, 300, 700, 1500, 1600, 1800]);
     session.handle_datagram(1900 * MS, &attributes(xid(&first)));
     let event = session.poll_event().unwrap();
@@ -112,7 +112,7 @@ fn separates_duplicate_from_late_replies() {
     let first = send(&mut session, 0, Framing::Datagram);
     session.handle_timeout(100 * MS);
     assert!(session.wants_write());
-    // The reply to the first transmission comes before the second has left.
+    // The reply to the first transmission arrives before the second has been sent.
     session.handle_datagram(101 * MS, &attributes(xid(&first)));
     assert!(session.poll_event().is_some());
     assert!(!session.wants_write(), "nothing is sent for a call that has ended");
@@ -155,7 +155,7 @@ fn repeats_only_harmless_lost_calls() {
     session.start(1, 1, &Operation::Read { file, offset: 0, count: 64 }).unwrap();
     session.start(1, 2, &Operation::Create { dir, name: b"new", how }).unwrap();
     let both = send(&mut session, 2, framing);
-    // These two are not sent as a whole, so the server can't have done them.
+    // These two have not been sent completely, so the server can't have executed them.
     session.start(3, 3, &Operation::Remove { dir, name: b"old" }).unwrap();
     session.sent(3, 20);
     getattr(&mut session, 3, 4);
@@ -182,7 +182,7 @@ fn repeats_only_harmless_lost_calls() {
     assert_eq!(session.in_flight(), 0);
 }
 
-/// Sends all that waits, as a server reads it: xids and procedures.
+/// Sends everything that is queued, and returns xids and procedures as the server sees them.
 fn messages(session: &mut Session) -> Vec<(u32, Procedure)> {
     let mut stream = Vec::new();
     for chunk in session.outgoing() {
@@ -261,16 +261,15 @@ fn abandons_waiting_call() {
     assert!(!session.wants_write() && session.in_flight() == 0);
 }
 
-/// Makes the given number of calls through a link that takes a millisecond for each and has room
-/// for eight. Returns when the last one ended, in milliseconds, and how many datagrams were sent
-/// again.
+/// Makes the given number of calls over a link that takes a millisecond for each and has room for
+/// eight. Returns when the last one completed, in milliseconds, and how many datagrams were resent.
 fn through_a_narrow_link(udp_window: UdpWindow, calls: u32) -> (u64, u64) {
     const ROOM: usize = 8;
     let retry = Retry { timeo_ns: 100 * MS, udp_window, ..Retry::default() };
     let framing = Framing::Datagram;
     let mut session = Session::new(&Config { framing, retry, slots: 32, ..Config::default() });
     let (mut now, mut started, mut ended) = (0, 0, 0);
-    // Each message in the link, with the instant at which its reply comes.
+    // Each message on the link, with the time at which its reply arrives.
     let mut link: std::collections::VecDeque<(u32, u64)> = std::collections::VecDeque::new();
     while ended < calls {
         while started < calls && session.free_slots() > 0 {
@@ -303,7 +302,7 @@ fn through_a_narrow_link(udp_window: UdpWindow, calls: u32) -> (u64, u64) {
 fn fits_window_to_lossy_link() {
     let (adaptive_ms, again) = through_a_narrow_link(UdpWindow::Adaptive, 400);
     let (off_ms, off_again) = through_a_narrow_link(UdpWindow::Off, 400);
-    // The link alone takes 400 ms.
+    // The link itself takes 400 ms.
     assert!((400..1_000).contains(&adaptive_ms), "{adaptive_ms} ms, {again} sent again");
     assert!(off_ms > 3 * adaptive_ms, "{off_ms} ms without a window, {adaptive_ms} ms with one");
     assert!(off_again > again, "{off_again} and {again} datagrams were sent again");

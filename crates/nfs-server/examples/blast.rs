@@ -1,13 +1,13 @@
-//! Measures the server's own ceiling: starts it and drives it with a crude client.
+//! Measures the server's own upper limit: starts it and drives it with a simple client.
 //!
 //! `cargo run --release -p dfsbench-nfs-server --example blast -- [MODE] [SECONDS]`
 //!
 //! Modes: read, discard, write, getattr, read4k, all.
 //!
-//! One server thread, one client thread, loopback under cubic. The client knows the length of each
-//! reply beforehand and lets the kernel drop the bytes, so almost all of its time is the kernel's.
-//! Compare READ with `iperf3 -c 127.0.0.1 -C cubic` in the same minute. Printed beside each rate is
-//! the share of the time in which the server's thread was on a CPU.
+//! One server thread, one client thread, loopback with cubic. The client knows the length of each
+//! reply beforehand and lets the kernel drop the bytes, so it spends almost all of its time in the
+//! kernel. Compare READ with `iperf3 -c 127.0.0.1 -C cubic` in the same minute. Next to each rate,
+//! it prints the share of time in which the server's thread was on a CPU.
 #![allow(clippy::print_stdout, reason = "an example that prints")]
 #![allow(clippy::disallowed_methods, reason = "no clock is passed into an example")]
 
@@ -88,7 +88,7 @@ fn connect(server: &Server) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Runs until the time is over and prints the rate; `round` returns what it moved or did.
+/// Runs until the time is over and prints the rate; `round` returns the number of bytes or ops.
 fn measure(
     what: &str,
     unit: (&str, f64),

@@ -1,5 +1,5 @@
-//! What permissions cost: the file system's part of the four most frequent operations, with and
-//! without them, in turns on one thread.
+//! Cost of permissions: the file system's part of the four most frequent operations, with and
+//! without checks, alternating on one thread.
 //!
 //! Prints the median of the time per operation and the range of the middle half of all rounds.
 //! Usage: `cargo run --release -p dfsbench-nfs-server --example permission_cost [rounds]`.
@@ -15,7 +15,7 @@ use nfs_server::fs::{
     Caller, Context, CreateMode, FileSystem, FileTime, InodeId, Permissions, SetAttributes,
 };
 
-/// What is measured: its name, and how it is done.
+/// An operation to measure: its name and its code.
 type Operation = (&'static str, fn(&FileSystem, InodeId, &Context));
 
 const OPERATIONS: u32 = 20_000;

@@ -25,7 +25,7 @@ pub struct Network {
 pub struct NetworkError(pub String);
 
 impl Network {
-    /// Makes the range of all addresses that share the first `prefix_bits` bits with `address`;
+    /// Creates the range of all addresses that share the first `prefix_bits` bits with `address`;
     /// bits beyond the length of the address (32 or 128) are ignored.
     pub fn new(address: IpAddr, prefix_bits: u8) -> Self {
         let address = address.to_canonical();

@@ -33,7 +33,7 @@ struct Tls {
 }
 
 impl Channel {
-    /// Makes a plain channel.
+    /// Creates a plain channel.
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self { stream, tls: None }
     }

@@ -96,7 +96,7 @@ pub struct ServerConfig {
     /// Limit in bytes on everything that clients can make the server hold. Files get the part that
     /// `model::server_memory::file_bytes` returns; connections and client state share the rest.
     /// Past the limit, files get NOSPC, long calls wait in the kernel's buffers, connections are
-    /// closed, and v4 clients are put off; `ServerCounters` reports how often. The process itself
+    /// closed, and v4 clients are deferred; `ServerCounters` reports how often. The process itself
     /// comes on top, with one buffer per thread for a call and its reply. A single call is always
     /// accepted, even if the memory is smaller.
     pub memory_limit_bytes: u64,

@@ -91,7 +91,7 @@ macro_rules! counted {
             pub faults: [u64; FAULT_KINDS],
             /// Connections open now.
             pub connections_open: u64,
-            /// Calls of v4 that were put off or refused because the memory for clients ran out.
+            /// Calls of v4 that were deferred or refused because the memory for clients ran out.
             pub clients_out_of_memory: u64,
             /// Delegations granted.
             pub delegations_granted: u64,

@@ -50,7 +50,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    /// Makes an empty queue with its timer.
+    /// Creates an empty queue with its timer.
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;

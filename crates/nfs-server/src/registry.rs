@@ -34,7 +34,7 @@ pub(crate) struct Registry<T> {
 }
 
 impl<T> Registry<T> {
-    /// Makes an empty table for at most `limit` objects; the first one inserted gets slot 0.
+    /// Creates an empty table for at most `limit` objects; the first one inserted gets slot 0.
     pub(crate) fn new(limit: usize) -> Self {
         let shard = || RwLock::new(Shard { slots: Vec::new(), free: Vec::new() });
         Self {

@@ -74,7 +74,7 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// Makes an empty cache for about `entries_max` replies, or fewer if a quarter of the budget
+    /// Creates an empty cache for about `entries_max` replies, or fewer if a quarter of the budget
     /// holds fewer; 0 keeps nothing.
     pub(crate) fn new(entries_max: usize, budget: &Arc<Budget>) -> Self {
         let affordable = (budget.limit_bytes() / 4 / CACHED_REPLY_BYTES) as usize;

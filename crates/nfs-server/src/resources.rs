@@ -27,7 +27,7 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Makes a thread's resources.
+    /// Creates a thread's resources.
     pub(crate) fn new(service: Service) -> io::Result<Self> {
         let (waiting, buffers, outbox) = (VecDeque::new(), Vec::new(), Outbox::default());
         Ok(Self { service, delays: Delays::new()?, waiting, buffers, outbox })

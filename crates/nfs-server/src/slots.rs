@@ -20,7 +20,7 @@ struct Slot<T> {
 const GENERATION_SHIFT: u32 = 32;
 
 impl<T> Slots<T> {
-    /// Makes an empty set whose tokens start at `first_token`.
+    /// Creates an empty set whose tokens start at `first_token`.
     pub(crate) fn new(first_token: u64) -> Self {
         Self { slots: Vec::new(), free: Vec::new(), first_token }
     }

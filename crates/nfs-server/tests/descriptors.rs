@@ -1,6 +1,6 @@
 //! A server whose process has run out of file descriptors.
 //!
-//! The limit applies to the whole process, so this test has a process of its own.
+//! The limit applies to the whole process, so this test has its own process.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -2,7 +2,7 @@
 //!
 //! Pure: the text, the flags, the seed and everything else from outside the plan come in as
 //! arguments; nothing here reads a clock, a file or the environment. There are three layers, each
-//! using only itself and the ones before it: `syntax` (what was written, with its line), `parse`
+//! using only itself and the ones before it: `syntax` (the contents of a plan, with lines), `parse`
 //! (from text and flags to syntax, and back) and `resolve` ([`Plan`], with every default filled
 //! in). All problems with a plan are reported as a [`PlanError`].
 //!

@@ -1,4 +1,4 @@
-//! The third layer: turns what was written into a complete plan.
+//! The third layer: turns the syntax into a complete plan.
 //!
 //! Fills in defaults and surroundings, multiplies the matrix, refuses combinations that make no
 //! sense, and writes a complete plan as text. It uses `syntax` and `parse`; neither of them uses
@@ -86,7 +86,7 @@ fn check_files_are_read(raw: &RawPlan) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Refuses what leaves no usable trials: too few trials for the discard policy, or for the interval
+/// Refuses plans that leave no usable trials: too few for the discard policy, or for the interval
 /// of `until`.
 fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
     // Blame the number of trials first.

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use plan::RawPlan;
 
-/// The CPU time that reading may take: it takes two seconds, and took several minutes when lines
-/// were counted from the top for each value.
+/// Maximum CPU time for parsing: it takes two seconds, or several minutes if lines are counted from
+/// the top for each value.
 const CPU_MAX_NS: u64 = 60_000_000_000;
 
-/// The CPU time of this thread so far, which does not depend on what else runs.
+/// CPU time of this thread so far, which does not depend on other programs.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()

@@ -32,7 +32,8 @@ fn named_modules(source: &str) -> BTreeSet<String> {
     named
 }
 
-/// Adds what the files of a directory name; files in a subdirectory belong to that module.
+/// Adds the modules that the files of a directory use; files in a subdirectory belong to that
+/// module.
 fn add_folder(folder: &Path, layer: &str, within: Option<&str>, edges: &mut Edges) {
     for entry in fs::read_dir(folder).expect("the sources are there") {
         let path = entry.expect("an entry").path();

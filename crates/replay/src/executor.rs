@@ -82,7 +82,7 @@ pub(crate) struct Executor<'a> {
     ticked_ns: u64,
 }
 
-/// What a batch works with.
+/// The context of a batch.
 pub(crate) struct Work<'a> {
     pub batch: &'a Batch,
     pub names: &'a [String],

@@ -1,7 +1,7 @@
-//! Hosts that share the clients of a trace, as their controller sees them.
+//! Hosts that share the clients of a trace, from the controller's point of view.
 //!
-//! This host builds the tree and removes it, and carries notices between the hosts; it
-//! replays nothing itself. A host that is lost ends the replay, since its share would be missing.
+//! This host builds the tree, removes it, and forwards notices between the hosts; it replays
+//! nothing itself. Losing a host ends the replay, because its share would be missing.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use crate::planner::PlanSettings;
 use crate::share::{Begin, ObjectHandle, ShareOrder, ShareReport, ShareTask, read_clocks};
 use crate::target_kind::TargetKind;
 
-/// Bytes of the trace in a message.
+/// Bytes of the trace per message.
 const PIECE_BYTES: usize = 4 << 20;
-/// Handles in a message.
+/// Handles per message.
 const HANDLES: usize = 1 << 14;
-/// The start is so far ahead that the order to start has reached all hosts.
+/// How far ahead the start is scheduled, so that the order to start has reached all hosts by then.
 const AHEAD_NS: u64 = 50_000_000;
 
-/// A host that was started, with its end of the messages.
+/// A started host, with its end of the connection.
 pub type ShareRemote = Remote<ShareReport, ShareOrder>;
 
 /// The hosts of a replay.
@@ -44,24 +44,23 @@ struct ShareHost {
     remote: ShareRemote,
 }
 
-/// The material of which all hosts make the same plan.
+/// The input from which all hosts create the same plan.
 pub struct SharedTrace<'a> {
-    /// The target as it was named.
+    /// The target as given by the user.
     pub target: &'a str,
     /// The content of the trace.
     pub trace: &'a [u8],
     /// The settings of the plan.
     pub settings: PlanSettings,
-    /// The plan as it was made here.
+    /// The plan as created here.
     pub plan: &'a ReplayPlan,
 }
 
 impl ShareHosts {
-    /// Sends the trace to hosts that were started, each with its name, and has them make their
-    /// plans.
+    /// Sends the trace to started hosts, each with its name, and makes them create their plans.
     ///
     /// # Errors
-    /// When a host is lost, or makes another plan.
+    /// If a host is lost, or creates a different plan.
     pub fn prepare(
         remotes: Vec<(String, ShareRemote)>,
         shared: &SharedTrace<'_>,
@@ -78,7 +77,7 @@ impl ShareHosts {
         Ok(all)
     }
 
-    /// Returns the clients of all hosts that have none: more hosts than clients.
+    /// Returns the hosts without clients: there are more hosts than clients.
     pub fn idle(&self) -> Vec<&str> {
         let mut idle = Vec::new();
         for (number, host) in self.hosts.iter().enumerate() {
@@ -123,10 +122,10 @@ impl ShareHosts {
         Ok(())
     }
 
-    /// Replays on the tree that was built.
+    /// Replays on an existing tree.
     ///
     /// # Errors
-    /// When a host is lost or can't go on.
+    /// If a host is lost or can't continue.
     pub fn replay(
         &mut self,
         plan: &ReplayPlan,
@@ -155,7 +154,7 @@ impl ShareHosts {
         record.ok_or_else(|| Gone("no host replays".to_owned()))
     }
 
-    /// Starts all hosts at one instant, and carries notices until all are done.
+    /// Starts all hosts at the same time, and forwards notices until all are done.
     fn run(
         &mut self,
         plan: &ReplayPlan,
@@ -179,7 +178,7 @@ impl ShareHosts {
         Ok(shares)
     }
 
-    /// Does something with all hosts at one moment. Where one fails, the others are stopped.
+    /// Does something with all hosts at the same time. If one fails, the others are stopped.
     fn on_all<T: Send>(
         &mut self,
         work: impl Fn(u32, &mut ShareHost) -> Result<T, Gone> + Sync,
@@ -192,7 +191,7 @@ impl ShareHosts {
                 threads.push(scope.spawn(move || {
                     let result = work(number as u32, host);
                     if result.is_err() {
-                        // Others may wait for notices from this one.
+                        // Others may be waiting for notices from this one.
                         stop.store(true, Relaxed);
                     }
                     result
@@ -206,7 +205,7 @@ impl ShareHosts {
     }
 }
 
-/// Carries the ends of steps to the hosts that wait for them.
+/// Forwards the ends of steps to the hosts that wait for them.
 struct Relay<'a> {
     plan: &'a ReplayPlan,
     division: Division,
@@ -229,7 +228,7 @@ impl ShareHost {
         self.gone(&format!("it answered {report:.40?} out of turn (hint: this is a defect)"))
     }
 
-    /// Finds out how its clock relates to this host's.
+    /// Compares its clock with this host's.
     fn compare_clocks(&mut self, clock: SystemClock) -> Result<Sample, Gone> {
         let mut exchanges = Exchanges::default();
         loop {
@@ -248,7 +247,7 @@ impl ShareHost {
         }
     }
 
-    /// Waits for the end of its replay, and passes on its notices.
+    /// Waits for the end of its replay, and forwards its notices.
     fn replayed(&mut self, number: u32, relay: &Relay<'_>) -> Result<ShareRecord, Gone> {
         let mut waiting = Vec::new();
         loop {

@@ -104,8 +104,8 @@ pub fn find_limit<E>(
     Ok(LimitFound { held, broke, client_limit, is_too_short, is_interrupted, outcomes })
 }
 
-/// Returns how fast a trace may be replayed: what takes less than a second says nothing about a
-/// load that lasts.
+/// Returns the maximum speed for replaying a trace: a replay of less than a second doesn't show the
+/// effect of a lasting load.
 fn fastest_speed(duration_ns: u64) -> f64 {
     (duration_ns as f64 / 1e9).max(1.0)
 }

@@ -106,7 +106,7 @@ impl Files {
     }
 }
 
-/// What operations are made of.
+/// The tables from which operations are built.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Material<'o> {
     /// Handles, opens and listings.

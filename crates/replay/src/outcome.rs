@@ -341,7 +341,7 @@ impl Wire {
     }
 }
 
-/// What was planned for an outcome.
+/// The plan that an outcome refers to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Planned {
     pub pace: Pace,

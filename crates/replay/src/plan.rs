@@ -94,7 +94,7 @@ pub struct ReplayPlan {
     pub put_off: u64,
     /// Operations whose arguments were not captured.
     pub incomplete: u64,
-    /// Counts of what the whole capture saw and what it did not.
+    /// Counts of everything that the capture saw, and of everything that it missed.
     pub counters: Counters,
     /// Reads and writes larger than the target's maximum, which were split into several steps.
     pub split: u64,

@@ -329,7 +329,7 @@ impl<'a> Planner<'a> {
         self.slots - 1
     }
 
-    /// Registers what a step needs.
+    /// Registers the dependencies of a step.
     fn order_step(&mut self, number: u32, step: &Step, item: &Item) {
         let Step { action, file, other, result, name, other_name, slot, .. } = *step;
         let span = item.span;

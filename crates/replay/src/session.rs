@@ -15,16 +15,16 @@ use crate::plan::ReplayPlan;
 use crate::replayer::{ReplayError, ReplaySettings};
 use crate::target::{OpenTarget, Tree};
 
-/// Everything that the replays of a trace have in common.
+/// State shared by all replays of a trace.
 pub struct ReplaySession<'a, 't> {
     pub target: &'a mut OpenTarget<'t>,
-    /// The hosts that share it; `None` if this one replays all.
+    /// The hosts that share it; `None` if this host replays everything.
     pub hosts: Option<ShareHosts>,
     pub plan: &'a mut ReplayPlan,
     pub settings: ReplaySettings,
     /// How often a trace is replayed at each speed.
     pub rounds: Rounds,
-    /// What happens to the tree.
+    /// What to do with the tree.
     pub tree_use: TreeUse,
     /// Set by the caller to end the session.
     pub stop: &'a AtomicBool,
@@ -40,7 +40,7 @@ pub enum Rounds {
     Time(u64),
 }
 
-/// What happens to the tree of a replay.
+/// What to do with the tree of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeUse {
     /// It is replayed on, and removed.
@@ -72,7 +72,7 @@ pub enum ReplaySessionError {
     /// The target can't be used.
     #[error(transparent)]
     Target(#[from] ReplayError),
-    /// A host that shares the replay is lost or can't go on.
+    /// A host that shares the replay is lost or can't continue.
     #[error(transparent)]
     Host(#[from] Gone),
 }
@@ -159,13 +159,13 @@ impl ReplaySession<'_, '_> {
         if self.tree_use == TreeUse::Temporary
             && let Err(error) = self.target.remove(&self.settings.directory)
         {
-            // The result, and what went wrong before, matter more than what is left of the tree.
+            // The result, and earlier errors, matter more than leftovers of the tree.
             (self.observe)(ReplayEvent::TreeLeft(&error));
         }
         replayed.transpose()
     }
 
-    /// Replays on the tree that was built, by the hosts that share it or by this one.
+    /// Replays on an existing tree, on the hosts that share it or on this one.
     fn replay_tree(&mut self, tree: Tree, pace: Pace) -> Result<Record, ReplaySessionError> {
         match (&mut self.hosts, tree) {
             (Some(hosts), Tree::Handles(files)) => {

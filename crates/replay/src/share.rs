@@ -1,8 +1,8 @@
 //! The messages of a replay that several hosts share, and the end of such a host.
 //!
-//! A host gets the trace and makes the same plan of it as all others, keeps the clients that are
-//! its own, and replays them from an instant that all have. What its operations need of other
-//! hosts comes as messages through the controller.
+//! Each host gets the trace and creates the same plan from it. It connects only its own clients and
+//! replays them from a common start time. Notices that its operations need from other hosts come as
+//! messages through the controller.
 
 use std::io::Read;
 use std::sync::atomic::AtomicBool;
@@ -36,7 +36,7 @@ use crate::window::Window;
 pub enum ShareOrder {
     /// A piece of the trace.
     Trace(Vec<u8>),
-    /// Make the plan, and keep a share of it; answered by `Planned`.
+    /// Create the plan, and keep a share of it; answered by `Planned`.
     Plan(Box<ShareTask>),
     /// Handles of the tree, which the controller has built.
     Handles(Vec<ObjectHandle>),
@@ -50,33 +50,33 @@ pub enum ShareOrder {
     Ended(Notice),
 }
 
-/// A report of a host.
+/// A report from a host.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ShareReport {
-    /// The plan is made, with this digest.
+    /// The plan is complete and has this digest.
     Planned(u64),
     /// All clients are connected.
     Connected,
     /// A reading of its clocks.
     Clock(ClockReading),
-    /// An operation has ended for which other hosts wait.
+    /// An operation has ended that other hosts wait for.
     Ended(Notice),
     /// The replay is over.
     Replayed(Box<ShareRecord>),
-    /// It can't go on.
+    /// It can't continue.
     Failed(String),
 }
 
 /// The share of a host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ShareTask {
-    /// The target as it was named.
+    /// The target as given by the user.
     pub target: String,
-    /// The version to speak.
+    /// NFS version to use.
     pub version: String,
     /// The part of the trace.
     pub window: Window,
-    /// Clients to emulate at most, on all hosts.
+    /// Maximum number of clients to emulate, on all hosts together.
     pub clients_max: Option<u32>,
     /// Largest READ, in bytes.
     pub rsize: u32,
@@ -93,7 +93,7 @@ pub struct ShareTask {
 pub struct Begin {
     /// How its steps are scheduled.
     pub pace: Pace,
-    /// The instant, by the clock of the host that gets it.
+    /// Start time, by the clock of the host that receives it.
     pub begin_ns: u64,
 }
 
@@ -104,7 +104,7 @@ pub struct ObjectHandle {
     handle: Vec<u8>,
 }
 
-/// The notice that a step has ended, as it travels.
+/// The message that a step has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     /// Number of the step.
@@ -133,7 +133,7 @@ impl From<Notice> for StepEnd {
     }
 }
 
-/// The queue into which the thread that reads messages puts notices; `None` between replays.
+/// The queue for notices, filled by the thread that reads messages; `None` between replays.
 type Incoming = Arc<Mutex<Option<NoticeSender>>>;
 
 /// Reads the clocks of this host.
@@ -145,8 +145,8 @@ fn lock(incoming: &Incoming) -> MutexGuard<'_, Option<NoticeSender>> {
     incoming.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Obeys the controller of a replay until it is gone. `around` has the ids of the caller, for
-/// targets that name none.
+/// Executes the orders of a replay's controller until it is gone. `around` has the IDs of the
+/// caller, for targets without any.
 pub fn serve_share(
     input: impl Read + Send + 'static,
     output: impl Output + 'static,
@@ -166,7 +166,7 @@ pub fn serve_share(
                     incoming.send(end.into());
                 }
             }
-            // The receiver is there until the end.
+            // The receiver exists until the end.
             order => _ = sender.send(Some(order)),
         }
     };
@@ -187,7 +187,7 @@ struct SharingHost<'a> {
     trace: Vec<u8>,
 }
 
-/// A share that was planned.
+/// A share with its plan.
 struct Planned<'a> {
     plan: ReplayPlan,
     replayer: Replayer<'a>,
@@ -264,7 +264,7 @@ impl SharingHost<'_> {
             rsize: task.rsize,
             wsize: task.wsize,
         };
-        // It is needed once, and may be large.
+        // It is only needed once, and may be large.
         let trace = std::mem::take(&mut self.trace);
         let mut plan = ReplayPlan::read(&trace[..], &settings)
             .map_err(|error| format!("its trace {error}"))?;
@@ -309,7 +309,7 @@ impl SharingHost<'_> {
                 exchange: Some(&exchange),
                 awaited: plan.awaited(),
             };
-            // The exchange ends here, and with it the thread that sends.
+            // The exchange ends here, and so does the sending thread.
             clients.replay(plan, &mut files, course)
         });
         *lock(&self.incoming) = None;

@@ -18,7 +18,7 @@ use crate::plan::ReplayPlan;
 use crate::replayer::{ReplayError, ReplaySettings, Replayer};
 use crate::target_kind::TargetKind;
 
-/// Why a target can't be replayed on.
+/// Why a trace can't be replayed on a target.
 #[derive(Debug, thiserror::Error)]
 pub enum NamedTargetError {
     /// Its name or its version can't be used.
@@ -44,7 +44,7 @@ impl NamedTarget {
     /// Finds a target, and starts the in-memory server if that is the target.
     ///
     /// # Errors
-    /// If a trace cannot be replayed on what the text names, or the version is unknown.
+    /// If a trace cannot be replayed on the target, or the version is unknown.
     pub fn find(
         text: &str,
         nfsvers: Option<&str>,
@@ -121,7 +121,7 @@ impl<'a> OpenTarget<'a> {
     /// Mounts an export or opens a directory.
     ///
     /// # Errors
-    /// When it can't be used.
+    /// If it can't be used.
     pub fn connect(
         named: &NamedTarget,
         clock: &'a dyn Clock,
@@ -203,7 +203,7 @@ impl<'a> OpenTarget<'a> {
     /// Ends the use of the target.
     pub fn disconnect(self) {
         if let Self::Server(replayer) = self {
-            // The server forgets this client sooner or later, whatever it answers here.
+            // The server eventually forgets this client, whatever it answers here.
             let _ = replayer.disconnect();
         }
     }

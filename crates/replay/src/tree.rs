@@ -181,7 +181,7 @@ impl Tree {
         self.links.retain(|link| !objects[link.object as usize].is_made);
     }
 
-    /// Marks what an operation uses.
+    /// Marks the objects that an operation uses.
     pub(crate) fn mark_used(&mut self, fact: &Fact) {
         let named = self.find(fact.file, fact.name);
         let replaced = self.find(fact.other, fact.other_name);

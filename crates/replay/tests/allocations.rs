@@ -1,4 +1,4 @@
-//! While steps are issued nothing is allocated: ten times as many take no more allocations.
+//! Nothing is allocated while steps are issued: ten times as many steps need no more allocations.
 #![allow(unsafe_code, reason = "a counting allocator is an allocator")]
 
 mod common;
@@ -26,7 +26,7 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that is ending has no thread-local any more, and is not counted.
+    // A thread that is ending has no thread-locals left, and is not counted.
     let _ = WATCHED.try_with(|watched| {
         if watched.get() {
             ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Makes a trace of rounds of six operations.
+/// Creates a trace of rounds of six operations.
 fn trace_of_rounds(rounds: u64) -> Vec<u8> {
     let (getattr, lookup, read, write, create, remove) = (1, 3, 6, 7, 8, 12);
     let mut calls = Vec::new();
@@ -72,7 +72,7 @@ fn trace_of_rounds(rounds: u64) -> Vec<u8> {
     trace_of(&calls, &[])
 }
 
-/// Replays rounds on a server, and returns how often memory was allocated.
+/// Replays rounds on a server, and returns the number of allocations.
 fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
     let server = Server::start(ServerConfig { udp: false, ..ServerConfig::default() }).unwrap();
     let mut options = MountOptions::new("127.0.0.1", "/export");
@@ -92,7 +92,8 @@ fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
     count
 }
 
-/// Replays rounds in a directory, and returns how often the thread that starts them allocated.
+/// Replays rounds in a directory, and returns the number of allocations of the thread that starts
+/// them.
 fn allocations_in_directory(rounds: u64) -> u64 {
     let folder = tempfile::TempDir::new().unwrap();
     let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
@@ -119,7 +120,7 @@ fn allocated_by<T>(work: impl FnOnce() -> T) -> (u64, T) {
 #[test]
 fn allocates_only_for_kept_opens() {
     let (few, many) = (allocations_in_directory(50), allocations_in_directory(500));
-    // Places for opens are made before the start: two objects a round at most.
+    // Places for opens are created before the start: at most two objects per round.
     assert!(many < few + 600, "{few} and {many} allocations");
 }
 
@@ -127,8 +128,8 @@ fn allocates_only_for_kept_opens() {
 fn more_operations_take_no_more_allocations() {
     for version in [ProtocolVersion::V3, ProtocolVersion::V4_1] {
         let (few, many) = (allocations(50, version), allocations(500, version));
-        // Some buffer may grow further, and a longer replay has more slices of time in its
-        // outcome; an allocation for each operation would be 2700 more.
+        // Some buffer may grow, and a longer replay has more time slices in its outcome; an
+        // allocation for each operation would be 2700 more.
         assert!(many < few + 100, "{version}: {few} and {many} allocations");
     }
 }

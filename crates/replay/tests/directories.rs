@@ -1,5 +1,5 @@
-//! Replays in a directory: system calls there do what the trace does, nothing outside is touched,
-//! and operations without a counterpart are reported.
+//! Replays in a directory: system calls do what the trace does, nothing outside is touched, and
+//! operations without a counterpart are reported.
 
 mod common;
 
@@ -46,7 +46,7 @@ const EXIST: u32 = 17;
 const NOTEMPTY: u32 = 66;
 const STALE: u32 = 70;
 
-/// Makes calls of operations of one client, a millisecond apart.
+/// Creates calls for operations of one client, a millisecond apart.
 fn calls(ops: &[Op]) -> Vec<Call> {
     let mut calls = Vec::new();
     for (number, op) in ops.iter().enumerate() {
@@ -64,7 +64,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Returns the path of what the trace has under names with these hashes.
+    /// Returns the path of the object that the trace has under names with these hashes.
     fn path(&self, hashes: &[u64]) -> std::path::PathBuf {
         let mut path = self.folder.path().join("tree").join("d0");
         for hash in hashes {
@@ -91,7 +91,7 @@ fn replay_in(folder: &Path, trace: &[u8], pace: Pace, fill: Fill) -> (Outcome, R
     (outcome, plan)
 }
 
-/// Every kind of operation, with results as a file system has them.
+/// Every kind of operation, with the results of a file system.
 fn all_kinds() -> Vec<Op> {
     let data = |kind, file, offset, count| Op { offset, length: count, count, ..op(kind, file) };
     vec![
@@ -134,7 +134,7 @@ fn replays_trace_by_system_calls() {
         assert_eq!((ops, issued, accounted, skipped), (25, 25, 25, 0));
         let without = &replayed.plan.without_counterpart;
         assert_eq!(without.get("NULL (not in a directory)"), Some(&1), "{without:?}");
-        // The tree is as the trace has left it.
+        // The tree is as the trace left it.
         let file = fs::metadata(replayed.path(&[0x11, 0xc])).unwrap();
         assert_eq!((file.len(), file.nlink()), (5000, 1));
         assert_eq!(fs::metadata(replayed.path(&[0xa])).unwrap().len(), 9000);
@@ -150,7 +150,7 @@ fn replays_trace_by_system_calls() {
 #[test]
 fn names_errors_missing_in_trace() {
     let folder = TempDir::new().unwrap();
-    // Something that is not from a trace already exists where it creates a file.
+    // A file that is not from a trace already exists where the trace creates one.
     fs::create_dir_all(folder.path().join("tree/d0/0000000000000a/in-the-way")).unwrap();
     let ops = [
         Op { name: 0xa, result: 11, how: 2, ..op(CREATE, 10) },
@@ -313,7 +313,7 @@ fn adds_rounds_one_after_another() {
 
 #[test]
 fn finds_file_during_renames() {
-    // 200 renames of the upper directory, with a use of the file in flight during each of them.
+    // 200 renames of the upper directory, each while a use of the file is in flight.
     let mut ops = vec![
         Op { name: 0xa, result: 11, file_type: DIRECTORY, ..op(LOOKUP, 10) },
         Op { name: 0xb, result: 12, file_type: DIRECTORY, ..op(LOOKUP, 11) },
@@ -327,7 +327,7 @@ fn finds_file_during_renames() {
     }
     let mut made = Vec::new();
     for (number, op) in ops.iter().enumerate() {
-        // Those of the three clients were in flight together.
+        // Operations of the three clients were in flight together.
         let client = number as u32 % 3;
         let mut call = call(number as u64, client, number as u64 / 3 * 1000, *op);
         call.response_ns = Some(if number < 3 { 100 } else { 900 });

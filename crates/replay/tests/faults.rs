@@ -1,4 +1,4 @@
-//! Planted faults of a server, as a replay shows them.
+//! Planted faults of a server, and how a replay shows them.
 
 mod common;
 
@@ -22,7 +22,7 @@ use trace::{Call, Op};
 
 const READ: u8 = 6;
 
-/// Reads of a client, a millisecond apart, each of which took 1 ms at the origin.
+/// Reads of a client, a millisecond apart, each of which took 1 ms on the original server.
 fn reads(count: u64) -> Vec<Call> {
     let mut calls = Vec::new();
     for number in 0..count {
@@ -105,7 +105,7 @@ fn a_slow_server_never_keeps_up() {
         vec![CallServiceTime { calls, time: ServiceTime::Fixed { time_ns: 20_000_000 } }];
     let outcome = replay(&reads(20), FaultPlan { service_times, ..FaultPlan::default() });
     assert_ne!(outcome.verdict(), Verdict::KeptUp, "{outcome:#?}");
-    // A client that is late itself may hide it, and then nothing is claimed.
+    // A client that is late itself may hide it; then nothing is claimed.
     if outcome.verdict() != Verdict::ClientLate {
         let slowest = outcome.slowest_kind().unwrap();
         assert!(slowest.name == "READ" && slowest.ratio > 10.0, "{slowest:?}");
@@ -114,7 +114,8 @@ fn a_slow_server_never_keeps_up() {
 
 #[test]
 fn finds_unsustainable_multiple() {
-    // 10 MB/s in the trace, and a server of 40 MB/s: 16 times as much takes four times too long.
+    // 10 MB/s in the trace, and a server with 40 MB/s: at 16 times the speed it takes four times
+    // too long.
     let mut calls = Vec::new();
     for number in 0..100 {
         let read = Op { length: 100_000, count: 100_000, ..op(READ, 10) };
@@ -129,7 +130,7 @@ fn finds_unsustainable_multiple() {
                 Ok::<_, ()>(Some(replay_at(&calls, faults, Pace::Open { speed })))
             });
         let found = found.unwrap();
-        // A machine that is too busy for the client says nothing about the server.
+        // If the machine is too busy for the client, the result doesn't describe the server.
         if found.client_limit.is_none() {
             assert!(found.broke.is_some_and(|broke| broke <= 16.0), "{found:?}");
             return;

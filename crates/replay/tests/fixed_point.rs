@@ -57,8 +57,7 @@ fn work(mount: &mut Mount, number: u64) {
     mount.rmdir(root, &format!("dir{number}")).unwrap();
 }
 
-/// Captures two clients at work on a tree that was there before, and returns their operations and
-/// the trace.
+/// Captures two clients working on an existing tree, and returns their operations and the trace.
 fn captured(version: ProtocolVersion) -> (Vec<Vec<Row>>, Vec<u8>) {
     let origin = Recorded::start();
     let mut before = nfs_client::MountOptions::new("127.0.0.1", "/export");
@@ -88,7 +87,7 @@ struct Replayed {
     target: Recorded,
     outcome: Outcome,
     plan: ReplayPlan,
-    /// Calls of READ, WRITE and REMOVE that the server counted meanwhile, of v3.
+    /// Calls of READ, WRITE and REMOVE of v3 that the server counted meanwhile.
     counted: [u64; 3],
 }
 
@@ -191,7 +190,7 @@ fn replays_v3_trace_on_v4() {
     assert_eq!(plan.without_counterpart.get("CLOSE (not in NFS v3)"), Some(&12));
 }
 
-/// Makes a trace of what the kernel does with a file that it knows: it opens the handle, reads by
+/// Creates a trace of the kernel's calls for a file that it knows: it opens the handle, reads by
 /// READ_PLUS and closes.
 fn trace_of_known_file() -> Vec<u8> {
     let (close, open, read_plus) = (4, 18, 68);

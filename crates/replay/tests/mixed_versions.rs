@@ -1,5 +1,5 @@
-//! A trace in which one client asks for the handle of each directory on its way, and another one
-//! goes down the path in one compound: both walk through the same directories, also in a replay.
+//! A trace in which one client requests the handle of each directory on its way, and another one
+//! walks down the path in one compound: both use the same directories, also in a replay.
 
 mod common;
 

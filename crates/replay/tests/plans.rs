@@ -1,5 +1,5 @@
-//! Plans of traces written by hand: which tree they assume, which steps they have, and one error
-//! for what can't be planned.
+//! Plans of handwritten traces: the trees they assume, their steps, and an error for those that
+//! can't be planned.
 
 mod common;
 
@@ -37,7 +37,7 @@ fn lookup(dir: u32, name: u64, result: u32, file_type: u8, size: u64) -> Op {
     Op { name, result, file_type, size: Some(size), ..op(LOOKUP, dir) }
 }
 
-/// Makes a trace of operations of one client, a second apart, each of 1 ms.
+/// Creates a trace of operations of one client, a second apart, taking 1 ms each.
 fn trace(ops: &[Op]) -> Vec<u8> {
     let mut calls = Vec::new();
     for (number, op) in ops.iter().enumerate() {
@@ -72,12 +72,12 @@ fn uses_names_before_first_change() {
     let plan = plan(&trace(&[
         lookup(10, 0xa, 11, DIRECTORY, 4096),
         lookup(11, 0xb, 12, REGULAR, 5000),
-        // Its own writes don't count, nor do replies that show their size.
+        // Neither its own writes count, nor replies that show its size.
         Op { offset: 5000, length: 100, count: 100, size: Some(5100), ..op(WRITE, 12) },
         Op { size: Some(5100), file_type: REGULAR, ..op(GETATTR, 12) },
-        // Used only by its handle: at the top, and as large as what was read of it.
+        // Used only by its handle, so it is at the top, and as large as the range that was read.
         Op { offset: 8192, length: 4096, count: 1000, ..op(READ, 13) },
-        // Made by the trace: no part of the tree.
+        // Created by the trace, so it is not part of the tree.
         Op { name: 0xc, result: 14, flags: op_flag::CREATES, ..op(CREATE, 11) },
         lookup(11, 0xc, 14, REGULAR, 0),
     ]));
@@ -222,7 +222,8 @@ fn closes_open_like_trace() {
 fn closes_only_answered_opens() {
     let (open, close) = (18, 4);
     let mut calls = Vec::new();
-    // The second OPEN is in flight while the first is closed, and that CLOSE while a third begins.
+    // The second OPEN is in flight while the first file is closed, and that CLOSE while a third
+    // OPEN begins.
     for (number, (kind, start_ns, response_ns)) in
         [(open, 0, 10), (open, 20, 40), (close, 30, 20), (open, 40, 10), (close, 90, 10)]
             .into_iter()
@@ -242,7 +243,7 @@ fn closes_only_answered_opens() {
 fn distinguishes_open_by_handle() {
     let (open, close) = (18, 4);
     let mut calls = Vec::new();
-    // The first is without access, which no OPEN is.
+    // The first one requests no access, which no OPEN does.
     for (number, (kind, access)) in [(open, 0), (open, 3), (close, 0)].into_iter().enumerate() {
         let op = Op { offset: access, ..op(kind, 10) };
         let call = call(number as u64, 0, number as u64 * 1_000_000_000, op);

@@ -1,5 +1,5 @@
-//! A trace with clients that wait for one another, shared by two hosts: what one creates, the other
-//! finds, and nothing is done before its dependencies.
+//! A trace with clients that wait for one another, shared by two hosts: each finds the files that
+//! the other creates, and nothing happens before its dependencies.
 
 mod common;
 
@@ -17,7 +17,7 @@ use replay::{
 };
 
 const VERSION: ProtocolVersion = ProtocolVersion::V3;
-/// Rounds in which each client works on what the other one has made.
+/// Rounds in which each client works on files that the other one created.
 const ROUNDS: u64 = 30;
 
 /// Two clients: one writes a file, then the other one reads and removes it.
@@ -35,13 +35,13 @@ fn captured() -> Vec<u8> {
         let found = user.lookup(dir, &name).unwrap();
         user.read(found, 0, 5000).unwrap();
         user.remove(dir, &name).unwrap();
-        // It fails as long as the other client has not made the next one.
+        // It fails as long as the other client has not created the next one.
         assert!(user.lookup(dir, &format!("file{}", round + 1)).is_err());
     }
     origin.trace()
 }
 
-/// One host's part of a replay, ready to begin.
+/// One host's share of a replay, ready to start.
 struct Host {
     plan: ReplayPlan,
     files: Files,
@@ -67,7 +67,7 @@ impl Host {
     }
 }
 
-/// Replays the parts of two hosts, each on a thread, and carries the notices between them.
+/// Replays the shares of two hosts, each on a thread, and forwards the notices between them.
 fn replay_both(hosts: [Host; 2], pace: Pace, begin_ns: u64) -> Vec<ShareRecord> {
     let [one, other] = [(); 2].map(|()| Exchange::open().unwrap());
     let carry = |from: Receiver<StepEnd>, to: NoticeSender| {
@@ -86,14 +86,14 @@ fn replay_both(hosts: [Host; 2], pace: Pace, begin_ns: u64) -> Vec<ShareRecord> 
     })
 }
 
-/// Returns what each client did, without what builds and removes the tree.
+/// Returns the operations of each client, without those that build and remove the tree.
 fn of_clients(trace: &[u8]) -> Vec<Vec<Row>> {
     let mut rows = rows(trace);
     rows.retain(|rows| rows.iter().any(|row| row.kind == "READ"));
     for rows in &mut rows {
         rows.retain(|row| matches!(row.kind, "CREATE" | "WRITE" | "READ" | "REMOVE"));
     }
-    // Connections have no order of their own.
+    // The connections have no defined order.
     rows.sort_by_key(|rows| rows[0].kind);
     rows
 }
@@ -117,7 +117,7 @@ fn check(pace: Pace) {
     let record = Record::of_shares(&plan, pace, TargetKind::Nfs(VERSION), named).unwrap();
     let outcome = record.outcome();
     for host in &outcome.hosts {
-        // The other host waited for what each had made, and for what it had removed.
+        // The other host waited for everything that the first had created or removed.
         assert!(host.clients == 1 && host.issued > ROUNDS && host.notices >= ROUNDS, "{host:?}");
     }
     assert!(outcome.is_faithful(), "{:?}", outcome.problems);

@@ -1,6 +1,6 @@
 //! Pictures as inline SVG: the building blocks for the pictures of pages and of answers.
 //!
-//! [`Picture`] is the principal type: a drawing with a caption and notes, for a page or a separate
+//! [`Picture`] is the main type: a drawing with a caption and notes, for a page or a separate
 //! file. This module provides axes, row charts, plots and timelines, and is independent of
 //! campaigns; its users decide what to draw.
 //!

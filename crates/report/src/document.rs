@@ -1,6 +1,6 @@
 //! Report as data: a title, and sections of paragraphs, lists, terms, tables and pictures.
 //!
-//! [`Document`] is the principal type. Its texts are plain, without any markup. A [`Cell`] records
+//! [`Document`] is the main type. Its texts are plain, without any markup. A [`Cell`] records
 //! what it means, such as a verdict or caveat codes, so that formats can color or link it. `text`,
 //! `markdown` and `html` each write a document in a single pass and escape all texts. No other code
 //! in this crate writes tables or lists in these formats.

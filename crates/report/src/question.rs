@@ -1,7 +1,7 @@
 //! Answers the question a campaign was run for, such as what limits it or how much load it
 //! sustains.
 //!
-//! [`QuestionAnswer`] is the principal type: sentences, tables and pictures that every format shows
+//! [`QuestionAnswer`] is the main type: sentences, tables and pictures that every format shows
 //! in its own way. Everything is computed from the stored trials, with numbers from `stats`.
 
 pub(crate) mod curve;

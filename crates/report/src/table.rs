@@ -1,6 +1,6 @@
 //! View shared by all formats: rows, the settings that distinguish them, and caveats.
 //!
-//! [`Sheet`] is the principal type. A setting becomes a column unless it is the same everywhere or
+//! [`Sheet`] is the main type. A setting becomes a column unless it is the same everywhere or
 //! determined by target, workload or one other column. In that case it is stated once next to the
 //! table, with what determines it (`queue_depth 1 (dir), 8 (nfs)`).
 

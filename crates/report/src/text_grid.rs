@@ -1,6 +1,6 @@
 //! Plain text table: aligned columns, multi-line cells, and lines below a row.
 //!
-//! [`Grid`] is the principal type. It does not depend on the terminal. Control characters in names
+//! [`Grid`] is the main type. It does not depend on the terminal. Control characters in names
 //! are replaced, so that a table cannot move the cursor.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Which rows belong together, and what a bound does to them: the rules that a build relies on.
+//! How rows are paired, and the effect of bounds: the rules that a build relies on.
 
 mod campaigns;
 
@@ -273,7 +273,7 @@ fn sides_measured_apart_are_reported() {
     assert!(notes(&whole(&mix(10, 5), &later, ComparisonRules::default())));
 }
 
-/// What the schema of Surefire requires of a report, as (failures, errors, skipped).
+/// Requirements of the Surefire schema on a report, as (failures, errors, skipped).
 fn checked(text: &str) -> [usize; 3] {
     let document = roxmltree::Document::parse(text).unwrap();
     let root = document.root_element();

@@ -136,7 +136,7 @@ fn lists_possible_and_used_access() {
     let expected = |nfs: &str, fuse: &str, again: &str| serde_json::json!({ "nfs": nfs, "mount": "none", "fuse": fuse, "re-export": again });
     assert_eq!(ways(1), expected("used", "available", "available"));
     assert_eq!(ways(2), expected("none", "available", "used"));
-    // What the site has set up says nothing about other ways.
+    // A file system that the site has set up doesn't show whether there are other ways of access.
     let lab = campaign.runs[0].spec.lab.as_mut().unwrap();
     (lab.own_client, lab.system) = (false, None);
     let (kind, source) = ("lustre".to_owned(), "a:/b".to_owned());
@@ -314,13 +314,14 @@ fn plant_cost(campaign: &mut Campaign) -> u64 {
 fn sums_cost_over_all_hosts() {
     let mut campaign = campaign();
     let bytes = plant_cost(&mut campaign);
-    // What was written in a trial that does not count for the result does not count for its cost.
+    // Bytes written in a trial that does not count for the result don't count for its cost.
     let wrong = &mut campaign.runs[0].trials[1].passes[0];
     wrong.telemetry[0].metrics.push(counter("disk.vdb.write_bytes", 50 * bytes));
     wrong.caveats.push(CaveatCode::Accounting.because("planted"));
     let found = json(&campaign, None);
     let figures = &found["works"][0]["figures"];
-    // Disks on top of other disks are not counted twice, nor is what a bridge forwards.
+    // Disks on top of other disks are not counted twice, and neither is traffic that a bridge
+    // forwards.
     assert_eq!(figures[0]["disk_bytes_per_byte"], 3.0);
     assert_eq!(figures[0]["network_bytes_per_byte"], 4.0);
     let gib = bytes as f64 / (1_u64 << 30) as f64;

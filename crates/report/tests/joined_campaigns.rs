@@ -1,4 +1,4 @@
-//! Several campaigns as one set of runs: what differs between them is a factor, but noise is not.
+//! Several campaigns as one set of runs: differences between them are factors, but noise is not.
 
 mod campaigns;
 

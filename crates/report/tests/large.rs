@@ -63,7 +63,7 @@ fn every_form_holds_thousands_of_runs() {
 /// looked for among all.
 const CPU_MAX_NS: u64 = 60_000_000_000;
 
-/// The CPU time of this thread so far, which does not depend on what else runs.
+/// CPU time of this thread so far, which does not depend on other programs.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()

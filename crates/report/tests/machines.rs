@@ -1,5 +1,5 @@
-//! What programs read from a report: JSON that fits its schema, OpenMetrics that fits its standard;
-//! and the tables that line up with those of old reports.
+//! Output for programs: JSON that fits its schema, OpenMetrics that fits its standard, and tables
+//! that match those of old reports.
 
 mod campaigns;
 mod parsers;

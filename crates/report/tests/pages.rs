@@ -29,7 +29,7 @@ fn quick_has_seven_sections() {
     let page = page(&quick());
     let expected = ["answer", "rates", "figures", "times", "caveats", "conditions", "trials"];
     assert_eq!(sections(&page), expected);
-    // What was requested is listed with the conditions, and each target once.
+    // Requested settings are listed with the conditions, each target once.
     let conditions = page.split("<h2 id=\"conditions\">").nth(1).unwrap();
     for term in ["workload stream", "target nfs", "altogether"] {
         assert_eq!(page.matches(&format!("<dt>{term}</dt>")).count(), 1, "{term}");

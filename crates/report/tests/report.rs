@@ -61,8 +61,8 @@ fn shows_rates_of_factors_side_by_side() {
     let begin = table.find("stream write, median").unwrap_or_else(|| panic!("{table}"));
     let end = table.find("How to read it").unwrap();
     insta::assert_snapshot!(&table[begin..end]);
-    // What is impossible is a row with its reason, without caveats about results that it does not
-    // have.
+    // An impossible combination is a row with its reason, and without caveats, since it has no
+    // results.
     assert_eq!(table.matches("not possible: v4.1 runs over TCP only").count(), 8);
     assert_eq!(table.matches("not possible: transfer too large for a UDP datagram").count(), 4);
     assert!(table.contains("transfer_size 256 KiB (granted 64 KiB)"), "{table}");
@@ -313,7 +313,7 @@ fn alternating(trials: u32, percent: u64) -> Campaign {
         for index in 0..trials {
             let mut trial = first.clone();
             trial.index = index;
-            // No two neighbours are equal, and none is an outlier.
+            // No two neighbors are equal, and none is an outlier.
             for pass in &mut trial.passes {
                 let way = if index % 2 == 0 { 100 + percent } else { 100 - percent };
                 pass.window_ns = 10_000_000_000_000 / way / 10;

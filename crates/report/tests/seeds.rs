@@ -1,4 +1,4 @@
-//! The sentences of old reports, as the presets declare them, judged by the numbers of the reports
+//! The conclusions of old reports, as declared by the presets, judged by the numbers of the reports
 //! themselves: what their authors could know, and what a repetition has to settle.
 
 mod campaigns;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const KIB: f64 = 1_024.0;
 
-/// The runs of a preset, none of them done.
+/// Runs of a preset without any trials.
 fn preset(text: &str) -> Campaign {
     let around = Surroundings { temp_dir: "/tmp".into(), uid: 0, gid: 0, seed: 1, job: None };
     let plan = Plan::resolve(&RawPlan::parse(text, "preset").unwrap(), &around).unwrap();
@@ -62,7 +62,7 @@ fn plant(campaign: &mut Campaign, wanted: &[(&str, &str)], rates: &[(Pass, f64)]
     });
 }
 
-/// The outcome of each sentence with this beginning, and what the results show.
+/// The outcome of each sentence with this beginning, and its evidence.
 fn judged(campaign: &Campaign) -> Vec<(String, String, String)> {
     let json: Value = serde_json::from_str(&render(campaign, Format::Json)).unwrap();
     let mut judged = Vec::new();

@@ -1,5 +1,5 @@
 //! Reports on the timeline of a pass: time series, stalls, the common window, and the estimate of
-//! what a closed loop left out.
+//! the ops that a closed loop omitted.
 
 mod campaigns;
 

@@ -139,7 +139,7 @@ impl Store {
         if count == 0 { Err(self.no_campaign(id)) } else { Ok(()) }
     }
 
-    /// Makes the error for a campaign that is not in the file.
+    /// Creates the error for a campaign that is not in the file.
     pub(crate) fn no_campaign(&self, id: i64) -> StoreError {
         // The latest campaign is only a hint, so ignore an error of that query.
         let latest = self.latest().unwrap_or(None);

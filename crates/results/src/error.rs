@@ -71,7 +71,7 @@ pub enum StoreError {
         /// What the file lacks.
         missing: String,
     },
-    /// Another process holds a lock on the file.
+    /// The file is locked by another process.
     #[error(
         "`{}` is locked by another process: perhaps another dfsbench writes to it, or an sqlite3 \
          shell has an open transaction (hint: wait, or close it; `fuser` names it)", .0.display()

@@ -350,7 +350,7 @@ mod tests {
         assert!(is_held(&path, 1) && !is_held(&path, 2));
         drop(hold);
         assert!(!is_held(&path, 1));
-        // Nobody holds the lock of a killed process.
+        // A killed process no longer holds its lock.
         fs::write(lock_path(&path, 1), "4194304").unwrap();
         assert!(!is_held(&path, 1) && Hold::take(&path, 1).is_ok());
     }

@@ -76,7 +76,7 @@ pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: &str) -> rusqlite
     }
 }
 
-/// Makes the error for a value that this program can't have stored.
+/// Creates the error for a value that this program can't have stored.
 pub(crate) fn damaged(what: String) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, what.into())
 }

@@ -1,5 +1,6 @@
--- Results of dfsbench, schema version 1. Times are nanoseconds and sizes bytes unless the name
--- says otherwise. Every trial is kept whole; medians, intervals and verdicts are computed from it.
+-- Results of dfsbench, schema version 1. Times are nanoseconds and sizes bytes unless the name says
+-- otherwise. Every trial is stored completely; medians, intervals and verdicts are computed from
+-- it.
 CREATE TABLE campaigns (
     id                          INTEGER PRIMARY KEY,
     name                        TEXT NOT NULL,
@@ -26,7 +27,7 @@ CREATE TABLE runs (
     UNIQUE (campaign_id, run_index)
 ) STRICT;
 
--- The settings of a run as people tell runs apart by them; derived from spec_json.
+-- Settings of a run as printed in tables; derived from spec_json.
 CREATE TABLE settings (
     run_id INTEGER NOT NULL REFERENCES runs (id),
     name   TEXT NOT NULL,
@@ -45,7 +46,7 @@ CREATE TABLE trials (
     UNIQUE (run_id, trial_index)
 ) STRICT;
 
--- Of the host where trial_id is null, else of the target in that trial.
+-- Facts about a host if trial_id is null, otherwise about the target in that trial.
 CREATE TABLE facts (
     id          INTEGER PRIMARY KEY,
     campaign_id INTEGER NOT NULL REFERENCES campaigns (id),
@@ -148,7 +149,7 @@ CREATE TABLE clients (
     service_time        BLOB NOT NULL          -- buckets, format version in its first byte
 ) STRICT;
 
--- What a pass was offered and what of the file set it touched, where there is something to say.
+-- Load offered to a pass, and the part of the file set that it touched, if there is any.
 CREATE TABLE scopes (
     pass_id    INTEGER PRIMARY KEY REFERENCES passes (id),
     scope_json TEXT NOT NULL
@@ -156,7 +157,7 @@ CREATE TABLE scopes (
 
 CREATE INDEX clients_of_pass ON clients (pass_id);
 
--- What hosts did while a pass ran: one row for each host that was watched.
+-- Host activity during a pass: one row for each watched host.
 CREATE TABLE telemetry (
     id         INTEGER PRIMARY KEY,
     pass_id    INTEGER NOT NULL REFERENCES passes (id),
@@ -164,7 +165,7 @@ CREATE TABLE telemetry (
     times_json TEXT NOT NULL                   -- nanoseconds since the first reading
 ) STRICT;
 
--- Its metrics; counters that did not move are left out.
+-- Metrics of a watched host; counters that did not change are omitted.
 CREATE TABLE metrics (
     id           INTEGER PRIMARY KEY,
     telemetry_id INTEGER NOT NULL REFERENCES telemetry (id),
@@ -177,7 +178,7 @@ CREATE TABLE metrics (
 CREATE INDEX telemetry_of_pass ON telemetry (pass_id);
 CREATE INDEX metrics_of_telemetry ON metrics (telemetry_id);
 
--- What each host did of a pass, where several made it together.
+-- Each host's share of a pass that several hosts executed together.
 CREATE TABLE hosts (
     id                  INTEGER PRIMARY KEY,
     pass_id             INTEGER NOT NULL REFERENCES passes (id),
@@ -204,7 +205,7 @@ CREATE TABLE hosts (
 
 CREATE INDEX hosts_of_pass ON hosts (pass_id);
 
--- One interval of a soak; its ops and bytes are in samples, too.
+-- One interval of a soak; its ops and bytes are also in samples.
 CREATE TABLE intervals (
     id          INTEGER PRIMARY KEY,
     pass_id     INTEGER NOT NULL REFERENCES passes (id),
@@ -221,7 +222,7 @@ CREATE TABLE intervals (
 
 CREATE INDEX intervals_of_pass ON intervals (pass_id);
 
--- What was done to the hosts of a soak while a pass ran; instants from the start of the pass.
+-- Disturbances of hosts during a pass of a soak; times are relative to the start of the pass.
 CREATE TABLE fault_events (
     id         INTEGER PRIMARY KEY,
     pass_id    INTEGER NOT NULL REFERENCES passes (id),
@@ -235,20 +236,20 @@ CREATE TABLE fault_events (
 
 CREATE INDEX fault_events_of_pass ON fault_events (pass_id);
 
--- Which campaign it is in whatever file it lies.
+-- Identifies a campaign, no matter which file it is in.
 CREATE TABLE identities (
     campaign_id INTEGER PRIMARY KEY REFERENCES campaigns (id),
     uuid        TEXT NOT NULL UNIQUE
 ) STRICT;
 
--- What a campaign was made to find out, where that is more than its figures.
+-- The question that a campaign answers, if it is more than its results.
 CREATE TABLE questions (
     campaign_id   INTEGER PRIMARY KEY REFERENCES campaigns (id),
     question      TEXT NOT NULL,               -- ladder, curve, ramp, soak
     question_json TEXT NOT NULL                -- what was asked, with its bounds
 ) STRICT;
 
--- What the contenders of a campaign were found to keep of what they had acknowledged.
+-- Acknowledged data that the contenders of a campaign were found to keep.
 CREATE TABLE durability (
     id               INTEGER PRIMARY KEY,
     campaign_id      INTEGER NOT NULL REFERENCES campaigns (id),
@@ -259,7 +260,7 @@ CREATE TABLE durability (
 
 CREATE INDEX durability_of_campaign ON durability (campaign_id);
 
--- What people wrote beside a campaign.
+-- Notes that people wrote about a campaign.
 CREATE TABLE notes (
     id              INTEGER PRIMARY KEY,
     campaign_id     INTEGER NOT NULL REFERENCES campaigns (id),
@@ -267,14 +268,14 @@ CREATE TABLE notes (
     text            TEXT NOT NULL
 ) STRICT;
 
--- Words by which people find campaigns again.
+-- Words by which people find campaigns.
 CREATE TABLE tags (
     campaign_id INTEGER NOT NULL REFERENCES campaigns (id),
     tag         TEXT NOT NULL,
     PRIMARY KEY (campaign_id, tag)
 ) STRICT, WITHOUT ROWID;
 
--- Campaigns that were removed: their numbers are not given again.
+-- Removed campaigns, so that their numbers are not reused.
 CREATE TABLE removed (
     id   INTEGER PRIMARY KEY,
     uuid TEXT NOT NULL,
@@ -283,7 +284,7 @@ CREATE TABLE removed (
 
 CREATE INDEX notes_of_campaign ON notes (campaign_id);
 
--- For people: one line per trial and pass, with the rate and the caveats beside it.
+-- For people: one row per trial and pass, with its rate and caveats.
 CREATE VIEW figures AS
 SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
        r.backend, r.workload, p.pass, t.trial_index AS trial, t.state,
@@ -296,7 +297,7 @@ JOIN runs r ON r.campaign_id = c.id
 JOIN trials t ON t.run_id = r.id
 JOIN passes p ON p.trial_id = t.id;
 
--- For people: trials that gave no result, with their reason.
+-- For people: trials without a result, with the reason.
 CREATE VIEW failures AS
 SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
        r.backend, r.workload, t.trial_index AS trial, t.state, t.reason
@@ -305,7 +306,7 @@ JOIN runs r ON r.campaign_id = c.id
 JOIN trials t ON t.run_id = r.id
 WHERE t.state <> 'done';
 
--- For people: one line per campaign.
+-- For people: one row per campaign.
 CREATE VIEW catalog AS
 SELECT c.id AS campaign_id, c.name AS campaign, i.uuid, c.state, c.tool_version,
        datetime(c.started_unix_ms / 1000, 'unixepoch') AS started_utc,
@@ -318,7 +319,7 @@ SELECT c.id AS campaign_id, c.name AS campaign, i.uuid, c.state, c.tool_version,
 FROM campaigns c
 LEFT JOIN identities i ON i.campaign_id = c.id;
 
--- For people: one line per trial, pass and kind of op, with its service and response times.
+-- For people: one row per trial, pass and kind of op, with its service and response times.
 CREATE VIEW times AS
 SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
        r.workload, p.pass, t.trial_index AS trial, k.kind, k.issued, k.done, k.bytes,
@@ -330,7 +331,7 @@ JOIN trials t ON t.run_id = r.id
 JOIN passes p ON p.trial_id = t.id
 JOIN kinds k ON k.pass_id = p.id;
 
--- For people: one line per caveat of a trial, with its evidence.
+-- For people: one row per caveat of a trial, with its evidence.
 CREATE VIEW trial_caveats AS
 SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
        r.workload, p.pass, t.trial_index AS trial, v.code, v.severity, v.evidence
@@ -340,7 +341,7 @@ JOIN trials t ON t.run_id = r.id
 JOIN passes p ON p.trial_id = t.id
 JOIN caveats v ON v.pass_id = p.id;
 
--- For people: the settings that have several values within a campaign, run by run.
+-- For people: settings with several values within a campaign, by run.
 CREATE VIEW factors AS
 SELECT r.campaign_id, r.run_index AS run, s.name, s.value
 FROM runs r
@@ -348,7 +349,7 @@ JOIN settings s ON s.run_id = r.id
 WHERE EXISTS (SELECT 1 FROM runs o JOIN settings x ON x.run_id = o.id AND x.name = s.name
               WHERE o.campaign_id = r.campaign_id AND x.value <> s.value);
 
--- For people: how far each counter of each watched host rose while a pass ran.
+-- For people: the increase of each counter of each watched host during a pass.
 CREATE VIEW watched AS
 SELECT c.id AS campaign_id, c.name AS campaign, r.run_index AS run, r.target_name AS target,
        p.pass, t.trial_index AS trial, h.host, m.name AS metric, m.risen, p.window_ns

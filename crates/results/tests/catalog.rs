@@ -1,4 +1,4 @@
-//! Looking after a results file: lists, tags, notes, removal.
+//! Managing a results file: lists, tags, notes, removal.
 
 mod material;
 
@@ -34,7 +34,7 @@ fn keeps_and_extends_tags_and_notes() {
     assert_eq!(notes, [note("disk <b>7</b> was replaced"), note("=1+1")]);
 }
 
-/// An outline is the campaign without what verdicts don't ask for, and nothing else is missing.
+/// An outline is the campaign without data that verdicts don't need, and nothing else is missing.
 #[test]
 fn omits_large_parts_from_outline() {
     let (_directory, path) = filled();
@@ -57,7 +57,8 @@ fn omits_large_parts_from_outline() {
     assert_eq!(store.outline(1).unwrap(), expected);
 }
 
-/// A campaign of thousands of runs is measured by some of them; all weigh the same here.
+/// The size of a campaign with thousands of runs is estimated from some of them; here all have the
+/// same size.
 #[test]
 fn estimates_large_campaign_by_sample() {
     let directory = tempfile::tempdir().unwrap();
@@ -187,7 +188,7 @@ fn removes_durability_with_campaign() {
             events: Vec::new(),
         },
     };
-    // In the order of their times, however they were added.
+    // In the order of their times, no matter in which order they were added.
     store.add_durability(1, &stored("b", 2)).unwrap();
     store.add_durability(1, &stored("a", 1)).unwrap();
     let loaded = store.load(1).unwrap().durability;

@@ -1,4 +1,4 @@
-//! The page on results says what is: every table, view and column, and queries that run.
+//! The page on results matches the file: every table, view and column, and queries that run.
 
 mod material;
 
@@ -11,7 +11,7 @@ use rusqlite::types::Value;
 
 const PAGE: &str = include_str!("../../../docs/results.md");
 
-/// A file in which every query finds something: two campaigns, one of them tagged.
+/// A file in which every query returns something: two campaigns, one of them tagged.
 fn file() -> (tempfile::TempDir, Connection) {
     let (directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Exports: other programs read from an export what the results file contains.
+//! Exports: other programs can read the contents of the results file from them.
 
 mod material;
 
@@ -12,7 +12,7 @@ use results::{ExportError, ExportFormat, Store, StoreError};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
-/// The rows of a table or view as text, without what only we can read; `None` is NULL.
+/// Rows of a table or view as text, without columns that only dfsbench can read; `None` is NULL.
 fn stored(path: &Path, table: &str, names: &[String]) -> Vec<Vec<Option<String>>> {
     let db = Connection::open(path).unwrap();
     let mut rows = db.prepare(&format!("SELECT {} FROM {table}", names.join(", "))).unwrap();
@@ -62,7 +62,7 @@ fn of_json(path: &Path, names: &[String]) -> Vec<Vec<Option<String>>> {
     rows.iter().map(|row| names.iter().map(|name| cell(&row[name])).collect()).collect()
 }
 
-/// Takes apart what RFC 4180 puts together; only texts are compared, so quotes are dropped.
+/// Parses CSV according to RFC 4180. Only texts are compared, so quotes are dropped.
 fn of_csv(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap();
     let (mut rows, mut row, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);

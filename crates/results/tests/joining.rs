@@ -1,4 +1,5 @@
-//! A campaign that went on in two files: nothing of either is lost, and twice is once.
+//! A campaign that was continued in two files: nothing is lost from either, and joining twice
+//! changes nothing.
 
 mod material;
 
@@ -34,7 +35,7 @@ fn note(text: &str) -> Note {
     Note { written_unix_ms: 9, text: text.to_owned() }
 }
 
-/// The trials of a run by their numbers.
+/// Trials of a run with their numbers.
 fn trials(campaign: &Campaign, run: usize) -> Vec<&Trial> {
     let mut trials: Vec<&Trial> = campaign.runs[run].trials.iter().collect();
     trials.sort_by_key(|trial| trial.index);
@@ -68,7 +69,7 @@ fn makes_both_files_complete() {
     assert_eq!(joined.runs[3].trials, [done(0, 90)]);
     assert_eq!(trials(&joined, 0)[..3], trials(&campaign(), 0), "what was here is kept");
 
-    // The stopped trial was replaced; importing back gives the other file what is here.
+    // The stopped trial was replaced; importing back adds the new content to the other file.
     let second = Gained { trials: 1, tags: 1, ..Gained::default() };
     assert_eq!(gained(&mut there, &path), second);
     let back = there.load(1).unwrap();

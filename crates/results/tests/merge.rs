@@ -1,4 +1,4 @@
-//! Merging results files: without loss, without doubles, whole or not at all.
+//! Merging results files: without loss, without duplicates, completely or not at all.
 
 mod material;
 
@@ -34,7 +34,7 @@ fn other(directory: &Path) -> PathBuf {
     path
 }
 
-/// A campaign that was here and lacked nothing.
+/// A campaign that already existed here and lacked nothing.
 fn as_it_was(id: i64) -> Merged {
     Merged::Known { id, gained: Gained::default() }
 }

@@ -1,4 +1,4 @@
-//! How much memory a large campaign takes when it is read: what a report of 100,000 runs rests on.
+//! Memory for reading a large campaign, on which a report of 100,000 runs depends.
 
 mod material;
 
@@ -6,14 +6,14 @@ use material::filled;
 use results::Store;
 use rusqlite::Connection;
 
-/// Copies of the runs that the material has.
+/// Number of copies of the material's runs.
 const COPIES: u32 = 2_000;
 
-/// What they may take, in KiB. Each has seven passes' worth of histograms that span six decades:
-/// with room for every value between its ends, a copy would take some 150 KiB.
+/// Maximum memory in KiB. Each has seven passes of histograms that span six decades: with room for
+/// every value between its ends, a copy would take about 150 KiB.
 const MEMORY_KIB_MAX: u64 = 120 * 1_024;
 
-/// Every table below runs, each behind its parents, and the keys that differ from copy to copy.
+/// Every table below runs, parents first, and the keys that differ between copies.
 const TABLES: [&str; 13] = [
     "runs",
     "settings",
@@ -56,7 +56,7 @@ fn grow(db: &Connection) {
     db.execute_batch("COMMIT").unwrap();
 }
 
-/// The most memory that this process has had so far, in KiB.
+/// Maximum memory of this process so far, in KiB.
 ///
 /// **Source:** `proc_pid_status(5)`, `VmHWM`.
 fn memory_most_kib() -> u64 {

@@ -1,5 +1,5 @@
-//! The results file as its users see it: what is written can be read back. A file that is not a
-//! results file is refused with a message that says so, and is not changed.
+//! The results file as its users see it: everything written can be read back. A file that is not a
+//! results file is refused with a clear message, and is not changed.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,8 @@ fn names(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Both ways of opening refuse the file with this message, and change neither it nor its directory.
+/// Both ways of opening refuse the file with this message, and change neither the file nor its
+/// directory.
 fn refused(path: &Path, words: &str) {
     let before = (fs::read(path).ok(), names(path.parent().unwrap()));
     for error in [Store::open_existing(path).unwrap_err(), Store::open_or_create(path).unwrap_err()]
@@ -53,7 +54,7 @@ fn counts_what_transactions_write() {
     assert!(store.written_bytes() >= created_bytes && created_bytes > 0);
     let before_bytes = store.written_bytes();
     keep(&mut store, &campaign());
-    // The journal has the pages that were changed, too.
+    // The journal also contains the changed pages.
     assert!(store.written_bytes() - before_bytes > size() - created_bytes);
     assert_eq!(Store::open_existing(&path).unwrap().written_bytes(), 0);
 }
@@ -65,14 +66,14 @@ fn drops_only_stopped_trials_on_resume() {
     assert_eq!(keep(&mut store, &campaign()), 2);
     let standing = store.reopen(1).unwrap();
     let trials: Vec<_> = standing.iter().map(|run| run.trials.clone()).collect();
-    // In the order in which they were made.
+    // In the order in which they were executed.
     assert_eq!(trials, [vec![(1, false), (0, true)], Vec::new(), Vec::new()]);
     let mut expected = campaign();
     expected.state = CampaignState::Running;
     expected.runs[0].trials.truncate(2);
     assert_eq!(store.load(1).unwrap(), expected);
     assert_eq!(store.load(2).unwrap().runs, campaign().runs);
-    // No row is left without its parent, and the trial may be stored again.
+    // No row is left without its parent, and the trial can be stored again.
     let run_id = standing[0].run_id;
     let again = trial(2, TrialState::Done, vec![pass(Pass::Write, OpKind::Write)]);
     store.add_trial(run_id, &again).unwrap();
@@ -248,7 +249,7 @@ fn waits_for_lock_then_reports() {
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     refused(&path, "locked by another process");
-    // A process that only prepares to write does not keep readers out.
+    // A process that only prepares to write does not block readers.
     other.execute_batch("ROLLBACK; BEGIN IMMEDIATE").unwrap();
     assert!(Store::open_existing(&path).unwrap().load(1).is_ok());
     let mut store = Store::open_or_create(&path).unwrap();
@@ -261,8 +262,8 @@ fn waits_for_lock_then_reports() {
 #[test]
 fn rolls_back_write_after_crash() {
     let (directory, path) = filled();
-    // A cache of one page makes SQLite write into the file before the commit; a copy of both
-    // files at this moment is what a crash leaves.
+    // With a cache of one page, SQLite writes to the file before the commit; a copy of both files
+    // at this moment is the state after a crash.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE").unwrap();
     other

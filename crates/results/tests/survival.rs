@@ -1,4 +1,4 @@
-//! What a results file lives through: kill -9 at any moment, a disk that fills up, two writers.
+//! Events that a results file survives: kill -9 at any moment, a full disk, two writers.
 //!
 //! The test starts itself again as the writer that is killed; see [`writer`].
 #![allow(clippy::disallowed_methods, reason = "the test starts and stops processes")]
@@ -16,13 +16,13 @@ use model::{Campaign, CampaignState, TrialState};
 use results::{Note, Store, StoreError};
 use rusqlite::Connection;
 
-/// Names the file to the writer.
+/// Passes the file to the writer.
 const FILE: &str = "DFSBENCH_TEST_FILE";
 
-/// How often the writer is killed.
+/// How often to kill the writer.
 const KILLS: u64 = 100;
 
-/// Writes as fast as it can and reports what it has done after each commit, until it is killed or a
+/// Writes as fast as possible and reports its progress after each commit, until it is killed or a
 /// write fails. It is not a real test: it does nothing unless the other tests start it.
 #[test]
 fn writer() {
@@ -72,17 +72,17 @@ fn start(path: &Path, around: Option<&str>) -> std::process::Child {
     command.spawn().unwrap()
 }
 
-/// Returns the words that the writer printed behind `wrote`.
+/// Returns the words that the writer printed after `wrote`.
 fn written_words(child: &mut std::process::Child) -> Vec<String> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let lines = lines.map_while(Result::ok);
     lines.filter_map(|line| Some(line.split_once("wrote ")?.1.to_owned())).collect()
 }
 
-/// Trials that are stored, after everything was read; panics where anything is not whole.
+/// Number of stored trials, after reading everything; panics if anything is incomplete.
 fn trials(path: &Path) -> usize {
     let Ok(store) = Store::open_existing(path) else {
-        // Killed before the schema was there: an empty file, or none.
+        // Killed before the schema was created: an empty file, or none.
         assert_eq!(std::fs::metadata(path).map_or(0, |file| file.len()), 0);
         return 0;
     };
@@ -107,13 +107,14 @@ fn survives_kill_9_at_any_moment() {
     for kill in 0..KILLS {
         let before = if path.exists() { trials(&path) } else { 0 };
         let mut child = start(&path, None);
-        // Moments spread over starting, creating, writing, removing and compacting.
+        // Times spread over starting, creating, writing, removing and compacting.
         std::thread::sleep(Duration::from_micros(model::random::draw(7, kill) % 120_000));
         child.kill().unwrap();
         child.wait().unwrap();
         let words = written_words(&mut child);
         assert!(words.iter().all(|what| !what.starts_with("error")), "{words:?}");
-        // A removal takes the six trials of a campaign along; the last change may be unsaid.
+        // A removal includes the six trials of a campaign; the last change may not have been
+        // reported.
         let count = |word: &str| words.iter().filter(|what| *what == word).count();
         let (written, removed) = (count("trial"), 6 * count("removed"));
         let (after, known) = (trials(&path), before + written);
@@ -131,7 +132,7 @@ fn survives_kill_9_at_any_moment() {
 fn leaves_nothing_half_written_when_full() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("dfsbench.db");
-    // Blocks of 512 bytes; the signal is ignored as a shell does it, so that the write fails.
+    // Blocks of 512 bytes; the signal is ignored, like in a shell, so that the write fails.
     let mut child = start(&path, Some("trap '' XFSZ; ulimit -f 700;"));
     let words = written_words(&mut child);
     child.wait().unwrap();

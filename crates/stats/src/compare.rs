@@ -355,7 +355,8 @@ mod tests {
 
     #[test]
     fn rarely_separates_equal_sources() {
-        // 7 trials per side, 400 times, from seed 5. The rank test alone is wrong in at most 5 %.
+        // 7 trials per side, 400 times, from seed 5. The rank test by itself is wrong in at most 5
+        // %.
         let mut random = SplitMix64::new(5);
         let (mut wrong, mut covered) = (0, 0);
         for _ in 0..400 {

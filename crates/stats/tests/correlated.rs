@@ -2,7 +2,7 @@
 //! independent: the numbers in `docs/design/statistics.md`, "Simulations".
 //!
 //! The rate is that of a target on a machine with other work to do. The amount of other work
-//! follows an autoregressive process from trial to trial, so that neighbouring trials are alike.
+//! follows an autoregressive process from trial to trial, so that neighboring trials are alike.
 //! Each number comes from a fixed seed.
 
 use model::random::SplitMix64;

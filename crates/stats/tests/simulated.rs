@@ -1,6 +1,6 @@
-//! What intervals and outliers promise, checked with noise around a known true value.
+//! Properties of intervals and outliers, checked with noise around a known true value.
 //!
-//! Each count comes from a fixed seed, so that a test gives the same result each time.
+//! Each count comes from a fixed seed, so a test gives the same result each time.
 
 use model::random::SplitMix64;
 use model::{Discard, Interference, InterferenceSource};

@@ -1,10 +1,10 @@
-//! Measures how fast packets become a trace: bytes of pcap and calls in a second of one thread.
+//! Measures how fast one thread converts packets to a trace, in bytes of pcap and calls per second.
 //!
 //! `throughput [ROUNDS [SIZE [CALLS FILE]]]`: the capture has READs and WRITEs of NFS v3 of a size
-//! in bytes (0, the default: GETATTRs) on many connections. It is made in memory and read so many
-//! times; the best round counts, as others were disturbed. With a number of calls it is made while
-//! it is read, of a file for each four calls, the trace is written to the file, and the memory that
-//! this took is printed.
+//! in bytes (0, the default: GETATTRs) on many connections. It is generated in memory and read the
+//! given number of times; the best round counts, since others were disturbed. With a number of
+//! calls, the capture is generated while it is read, with one file per four calls; the trace is
+//! written to the file, and the memory used is printed.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -66,7 +66,7 @@ fn main() {
     );
 }
 
-/// Makes a trace of a capture that is longer than memory, and prints what that took.
+/// Converts a capture that is larger than memory, and prints the time and memory needed.
 fn stream(calls: u32, size: u32, path: &str) {
     let begun = Instant::now();
     let out = BufWriter::new(File::create(path).expect("a file that can be made"));

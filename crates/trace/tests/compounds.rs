@@ -58,7 +58,7 @@ fn exchange(messages: &[(Vec<u8>, Vec<u8>)], segment_bytes: usize) -> Vec<Frame>
     frames
 }
 
-/// Opens a file by its name, as clients do, and writes to it.
+/// Opens a file by name, as clients do, and writes to it.
 fn open_and_write(scratch: &mut Vec<u8>) -> [(Vec<u8>, Vec<u8>); 2] {
     let owner = StateOwner { client: ClientId(1), owner: b"owner" };
     let open = Request::Open {
@@ -126,7 +126,7 @@ fn follows_files_behind_payloads() {
         assert_eq!((described.size, described.status), (Some(70_000), Some(0)));
         assert_eq!((read.counters.calls, read.counters.ops, read.counters.replies), (2, 6, 2));
     }
-    // With the payload cut off in the middle of three segments, its end is there all the same.
+    // If the payload is cut off in the middle of three segments, its end is still there.
     let read = capture(&pcap_cut(&exchange(&messages, 1000), 320));
     check_open_and_write(&read);
     assert_eq!(read.counters.messages_cut, 0, "{:?}", read.counters);
@@ -175,7 +175,7 @@ fn resolves_same_directories_for_all_clients() {
             compound(2, &[Request::Putrootfh, Request::Getfh]),
             results(2, &[OpOk::Putrootfh, getfh(b"root")], None),
         ),
-        // One client asks for the handle of each directory.
+        // One client requests the handle of each directory.
         (
             compound(
                 3,
@@ -183,12 +183,12 @@ fn resolves_same_directories_for_all_clients() {
             ),
             results(3, &[OpOk::Putfh, OpOk::Lookup, getfh(b"a"), is_directory], None),
         ),
-        // Another one goes down the path.
+        // Another one walks down the path.
         (
             compound(4, &[Request::Putrootfh, lookup_a, lookup_b, Request::Getfh]),
             results(4, &[OpOk::Putrootfh, OpOk::Lookup, OpOk::Lookup, getfh(b"b")], None),
         ),
-        // Another directory has the name afterwards.
+        // Afterwards another directory has the name.
         (
             compound(5, &[Request::Putrootfh, Request::Remove { name: b"a" }]),
             results(5, &[OpOk::Putrootfh, OpOk::Remove { change: ChangeInfo::default() }], None),
@@ -211,7 +211,7 @@ fn resolves_same_directories_for_all_clients() {
 
 #[test]
 fn names_operations_after_unknown_one() {
-    // LAYOUTRETURN with no arguments that are understood here, before a GETFH.
+    // LAYOUTRETURN with arguments that are not decoded, before a GETFH.
     let mut call = call_head(1, nfs4::PROGRAM, 4, 1);
     for word in [0_u32, 1, 2, OpCode::Layoutreturn.number(), 7] {
         call.extend(word.to_be_bytes());
@@ -244,7 +244,8 @@ fn keeps_eof_without_payload() {
     let [_, op, last] = read.calls[0].ops[..] else { panic!("{:?}", read.calls) };
     assert_eq!((op.offset, op.length, op.count), (1 << 40, 262_144, 200_000));
     assert_eq!((op.flags & op_flag::EOF, last.result), (op_flag::EOF, 1));
-    // Longer than what is kept of a record: the payload is not kept, and that is not damage.
+    // Longer than the kept part of a record: the payload is not kept, which doesn't count as
+    // damage.
     assert_eq!((read.counters.messages_cut, read.counters.messages_malformed), (0, 0));
 }
 
@@ -254,7 +255,8 @@ fn inherits_minor_version_of_connection() {
     let [(open, opened), (write, written)] = open_and_write(&mut scratch);
     let mut tcp = Tcp::default();
     let mut frames = tcp.connect(0);
-    // Cards join packets: both calls are in one, which is cut behind the head of the second.
+    // Network cards join packets: both calls are in one, which is cut off after the head of the
+    // second.
     let joined = [record(&open), record(&write)].concat();
     let headers_bytes = 14 + 20 + 20;
     let head_bytes = call_head(2, nfs4::PROGRAM, 4, 1).len();

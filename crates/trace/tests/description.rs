@@ -20,7 +20,7 @@ fn describe(frames: &[Frame]) -> Description {
     describer.finish()
 }
 
-/// Exchanges messages over one connection, a call each 10 ms with a reply 2 ms later.
+/// Exchanges messages over one connection: a call every 10 ms, with a reply 2 ms later.
 fn exchange(messages: &[(Vec<u8>, Vec<u8>)]) -> Vec<Frame> {
     let mut tcp = Tcp::default();
     let mut frames = tcp.connect(0);
@@ -54,7 +54,7 @@ fn attributes(size: u64) -> nfs3::Fattr {
 #[test]
 fn reports_shares_and_sequences_of_load() {
     let mut messages = Vec::new();
-    // Eight reads one behind the other, two of them elsewhere; one write.
+    // Eight consecutive reads, two of them at other offsets; one write.
     for (number, offset) in [0, 1, 2, 3, 900, 901, 902, 17].iter().enumerate() {
         messages.push(read3(number as u32, offset * 4096, 4096));
     }
@@ -101,7 +101,7 @@ fn reports_concurrency_and_missing_calls() {
         add(From::Server, reply, MS + number as u64);
     }
     let found = describe(&frames);
-    // The fourth has no reply and is not followed.
+    // The fourth has no reply and is not tracked.
     assert_eq!((found.depth.max, found.end.counters.calls_without_reply), (3, 1));
     assert_eq!(found.kinds[0].without_result, 1);
 }

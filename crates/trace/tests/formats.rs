@@ -1,4 +1,4 @@
-//! Forms of captures and of trace files, whole and broken.
+//! Formats of captures and of trace files, complete and damaged.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn frames() -> Vec<Frame> {
     frames
 }
 
-/// Reads all packets: times, lengths on the wire, and what the reader says at the end.
+/// Reads all packets: times, lengths on the wire, and the reader's final state.
 fn read_all(bytes: &[u8]) -> Result<(Vec<u64>, u64), CaptureError> {
     let mut reader = PacketReader::new(bytes);
     let mut times = Vec::new();
@@ -24,7 +24,7 @@ fn read_all(bytes: &[u8]) -> Result<(Vec<u64>, u64), CaptureError> {
     Ok((times, reader.dropped()))
 }
 
-/// Writes frames in another order of bytes or in microseconds.
+/// Writes frames with another byte order or in microseconds.
 fn pcap_as(magic: u32, unit_ns: u64, to_bytes: fn(u32) -> [u8; 4]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in [magic, 0x0004_0002, 0, 0, 65535, 1] {
@@ -64,7 +64,7 @@ fn pcapng() -> Vec<u8> {
         let head = words(&[0, (time_ns >> 32) as u32, time_ns as u32, len, len]);
         bytes.extend(block(6, &[head, frame.bytes].concat()));
     }
-    // A block that is not known, then isb_ifdrop 3 and isb_osdrop 4.
+    // An unknown block, then isb_ifdrop 3 and isb_osdrop 4.
     bytes.extend(block(0x0bad_0001, &[1, 2, 3]));
     bytes.extend(block(5, &words(&[0, 0, 0, 0x0008_0005, 3, 0, 0x0008_0007, 4, 0, 0])));
     bytes
@@ -130,12 +130,12 @@ fn reports_one_error_per_bad_trace() {
     let mut newer = file.clone();
     newer[8] = 2;
     assert!(message(&newer).contains("has format 2; this release reads up to 1"));
-    // A file that was cut is detected by its missing end, whatever its length.
+    // A truncated file is detected by its missing end, whatever its length.
     for len in 8..file.len() {
         let error = read(&file[..len]).unwrap_err();
         assert!(matches!(error, TraceError::Cut { .. }), "{len}: {error}");
     }
-    // Whichever byte is damaged, that is an error, and never a panic.
+    // Damage to any byte is an error, never a panic.
     for at in 12..file.len() {
         let mut damaged = file.clone();
         damaged[at] ^= 0x10;

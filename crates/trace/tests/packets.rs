@@ -1,4 +1,4 @@
-//! Packets made by hand, in every form in which captures show NFS.
+//! Handmade packets, in every form in which captures contain NFS.
 
 mod common;
 
@@ -11,13 +11,13 @@ use trace::{CaptureSettings, Counters, Names, Op, Version, call_flag};
 
 const MS: u64 = 1_000_000;
 
-/// The counts of a capture of whole calls, and nothing else.
+/// The counts of a capture that only has complete calls.
 fn complete(calls: u64) -> Counters {
     let ops_and_replies = Counters { ops: calls, replies: calls, ..Counters::default() };
     Counters { calls, connections: 1, clients: 1, ..ops_and_replies }
 }
 
-/// Leaves out what a test about messages does not judge.
+/// Omits fields that are irrelevant for tests about messages.
 fn judged(read: &Read) -> Counters {
     Counters { packets: 0, wire_bytes: 0, ..read.counters }
 }
@@ -102,7 +102,7 @@ fn fragments_in_any_order() {
     let read = capture(&pcap(&frames));
     assert_eq!(judged(&read), complete(1));
     assert_eq!(read.calls[0].ops[0].length, 4000);
-    // Without one of them there is no call, and that is counted.
+    // Without one of them there is no call, which is counted.
     frames.remove(1);
     let read = capture(&pcap(&frames));
     assert_eq!((read.counters.calls, read.counters.fragments_incomplete), (0, 1));
@@ -113,7 +113,7 @@ fn orders_and_deduplicates_segments() {
     let mut frames = three_reads(&mut Tcp::default());
     let whole = capture(&pcap(&frames));
     assert_eq!(judged(&whole), complete(3));
-    // Two parts of the first reply change places, and a part of the second comes again.
+    // Two parts of the first reply are swapped, and a part of the second is repeated.
     frames.swap(3, 4);
     let again = frames[8].clone();
     frames.insert(9, again);
@@ -126,7 +126,7 @@ fn orders_and_deduplicates_segments() {
 #[test]
 fn skips_lost_segment_to_next_record() {
     let frames = three_reads(&mut Tcp::default());
-    // The middle of the first reply: its head shows all that is kept.
+    // The middle of the first reply is missing: its head has everything that is kept.
     let mut lossy = frames.clone();
     lossy.remove(4);
     let read = capture(&pcap(&lossy));
@@ -135,7 +135,7 @@ fn skips_lost_segment_to_next_record() {
     let seen = judged(&read);
     let same_waits = Counters { segments_out_of_order: 2, ..seen };
     assert_eq!(same_waits, want);
-    // The head of the second reply: its end is not known for what it is, the third is.
+    // The head of the second reply: its end is not recognized, but the third reply is.
     let mut lossy = frames;
     lossy.remove(7);
     let read = capture(&pcap(&lossy));
@@ -158,8 +158,7 @@ fn keeps_fields_before_snap_length() {
     }
     assert_eq!(read.counters.times_unsynchronized, 0);
     assert!(read.counters.bytes_cut > 10_000);
-    // So short that the arguments are cut off: the call is counted, and what it is about is not
-    // known.
+    // So short that the arguments are cut off: the call is counted, but its file is unknown.
     frames.truncate(3);
     let read = capture(&pcap_cut(&frames, 14 + 20 + 20 + 4 + 24 + 4));
     assert_eq!((read.counters.calls, read.counters.messages_cut), (1, 1));
@@ -265,7 +264,7 @@ fn hashes_names_and_addresses() {
     assert_eq!((first.name, first.file, first.result), (second.name, 1, 2));
     assert!(first.name > 0 && read.names.is_empty());
     assert!(!read.connections[0].client_address.contains('.'));
-    // Another capture has another key.
+    // Another capture has a different key.
     assert_ne!(capture(&pcap(&frames)).calls[0].ops[0].name, first.name);
     let settings = CaptureSettings { names: Names::Kept, ..CaptureSettings::default() };
     let kept = capture_with(&pcap(&frames), settings);

@@ -1,7 +1,7 @@
 //! Calls and replies of NFS v2.
 //!
 //! The selector is the number of the procedure, with [`REPLY`] for the direction. A READ reply has
-//! a second decoder, for what has arrived before the payload; both must agree.
+//! a second decoder, for the part that arrives before the payload; both must agree.
 
 use nfs_proto::nfs2::{Call, Procedure, Reply, decode_read_head};
 use nfs_proto::xdr::Reader;
@@ -9,7 +9,7 @@ use nfs_proto::xdr::Reader;
 use super::REPLY;
 use crate::memory::without_allocation;
 
-/// The least that an entry of a listing takes: a flag, an id, a name and a cookie.
+/// Minimum size of an entry of a listing: a flag, an id, a name and a cookie.
 const ENTRY_BYTES_MIN: usize = 16;
 
 /// Checks one call or reply.

@@ -1,7 +1,7 @@
 //! Calls and replies of NFS v3.
 //!
-//! The selector is the number of the procedure, with [`REPLY`] for the direction. Listings are
-//! walked to their end.
+//! The selector is the number of the procedure, with [`REPLY`] for the direction. Listings are read
+//! to their end.
 
 use nfs_proto::nfs3::{Call, Procedure, Reply};
 use nfs_proto::xdr::Reader;
@@ -9,7 +9,7 @@ use nfs_proto::xdr::Reader;
 use super::REPLY;
 use crate::memory::without_allocation;
 
-/// The least that an entry of a listing takes: a flag, an id, a name and a cookie.
+/// Minimum size of an entry of a listing: a flag, an id, a name and a cookie.
 const ENTRY_BYTES_MIN: usize = 4 + 8 + 4 + 8;
 
 /// Checks one call or reply.

@@ -1,7 +1,7 @@
 //! Compounds of NFS v4 in both directions, callbacks, attributes, and the search for a payload.
 //!
-//! The selector is a [`Part`]. A compound is checked operation by operation, as it is carried out:
-//! the first that is bad ends it. A view that is decoded on demand is decoded here.
+//! The selector is a [`Part`]. A compound is checked operation by operation, as it would be
+//! executed: the first bad one ends it. Views that are decoded on demand are decoded here.
 
 use nfs_proto::nfs4::{
     Attributes, CallbackCompound, CallbackResult, Compound, CompoundReply, Fattr, Op, OpCode, OpOk,
@@ -12,7 +12,7 @@ use nfs_proto::xdr::Reader;
 use super::{encoded, whole_words};
 use crate::memory::without_allocation;
 
-/// The part that is decoded.
+/// The part to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A call of COMPOUND.
@@ -25,14 +25,14 @@ pub enum Part {
     Result,
     /// Attributes of a file.
     Attributes,
-    /// A call of the server's.
+    /// A call from the server.
     Callback,
-    /// The client's reply to one.
+    /// The client's reply to it.
     CallbackReply,
 }
 
 impl Part {
-    /// Every one; its place is its selector.
+    /// All parts; the index is the selector.
     pub const ALL: [Self; 7] = [
         Self::Compound,
         Self::Op,
@@ -91,7 +91,7 @@ fn op_comes_back(op: &Op<'_>) {
     assert_eq!(reader.remaining(), 0, "{op:?}");
 }
 
-/// Checks a reply; the payload that is found in it early is the one that is in it.
+/// Checks a reply; a payload that is found early must be the one that it contains.
 fn check_reply(bytes: &[u8]) {
     comes_back!(whole_words(bytes), CompoundReply::decode);
     let prefix = without_allocation(|| read_prefix(&mut Reader::new(bytes)));
@@ -139,7 +139,7 @@ fn check_attributes(bytes: &[u8]) {
     }
 }
 
-/// Attributes that are understood are the same after they were written again.
+/// Attributes that are understood are the same after encoding them again.
 fn check_values(fattr: &Fattr<'_>) {
     let Ok(values) = without_allocation(|| fattr.decode_values()) else { return };
     let again = encoded(|writer| values.encode(Attributes::UNDERSTOOD, writer));

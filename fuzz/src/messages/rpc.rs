@@ -1,7 +1,7 @@
 //! Headers of RPC, requests as a server sees them, and the small programs around NFS.
 //!
-//! The selector is a [`Small`]; calls take a second byte for the procedure. Lists are handed out
-//! one by one, and an element takes at least a word of the message.
+//! The selector is a [`Small`]; calls take a second byte for the procedure. Lists are returned one
+//! element at a time, and an element takes at least one word of the message.
 
 use nfs_proto::program::{Call, Offered};
 use nfs_proto::rpc::{CallHeader, Credential, ProcedureId, ReplyHeader};
@@ -11,16 +11,16 @@ use nfs_proto::{mount1, mount3, portmap, rpcbind, server};
 use super::{encoded, whole_words};
 use crate::memory::without_allocation;
 
-/// The message that is decoded.
+/// The message to decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Small {
     /// The header of a call.
     CallHeader,
     /// The header of a reply.
     ReplyHeader,
-    /// A whole call, as a server takes it.
+    /// A whole call, as a server decodes it.
     Request,
-    /// The arguments of a program's procedure: the second byte selects the line of
+    /// The arguments of a program's procedure: the second byte selects the row of
     /// [`Offered::table`], the third is the procedure.
     Arguments,
     /// MOUNT v1, results of MNT.
@@ -50,7 +50,7 @@ pub enum Small {
 }
 
 impl Small {
-    /// Every one; its place is its selector.
+    /// All messages; the index is the selector.
     pub const ALL: [Self; 16] = [
         Self::CallHeader,
         Self::ReplyHeader,
@@ -88,7 +88,7 @@ pub fn check_rpc(data: &[u8]) {
 fn call_header(bytes: &[u8]) {
     let header = without_allocation(|| CallHeader::decode(&mut Reader::new(bytes)));
     let Ok(header) = header else { return };
-    // A flavor that isn't understood loses its body, one that can't be read loses everything.
+    // A flavor that isn't understood loses its body; an unreadable one loses everything.
     if matches!(header.credential, Ok(Credential::None | Credential::Sys(_))) {
         let again = encoded(|writer| header.encode(writer));
         assert_eq!(CallHeader::decode(&mut Reader::new(&again)), Ok(header));

@@ -1,4 +1,4 @@
-"""Histograms of times, as results files store them."""
+"""Histograms of times, in the format of results files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Histogram:
     def from_bytes(cls, data: bytes) -> Histogram:
         """Reads a column such as `service_time` of the table `kinds`.
 
-        Raises `ValueError` where the bytes are no histogram.
+        Raises `ValueError` if the bytes are not a histogram.
         """
         if not data or data[0] != 1:
             raise ValueError("not a histogram of version 1")
@@ -44,7 +44,7 @@ class Histogram:
 
     @classmethod
     def merged(cls, histograms: Iterable[Histogram]) -> Histogram:
-        """Returns all values of several histograms together."""
+        """Merges several histograms."""
         merged = cls()
         for one in histograms:
             if one.count == 0:
@@ -63,11 +63,11 @@ class Histogram:
 
     @property
     def mean_ns(self) -> float:
-        """Mean of all values; 0 where there is none."""
+        """Mean of all values; 0 if there are none."""
         return self.sum_ns / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> int:
-        """Returns the time, in nanoseconds, that a share of all values (0 to 1) don't exceed."""
+        """Returns the time in nanoseconds that a share of all values (0 to 1) does not exceed."""
         rank = max(math.ceil(min(max(share, 0.0), 1.0) * self.count), 1)
         seen = 0
         for bucket, count in self._occupied():
@@ -77,11 +77,11 @@ class Histogram:
         return self.max_ns
 
     def buckets(self) -> List[Tuple[int, int]]:
-        """Returns the lowest time of each bucket that holds values, and its count."""
+        """Returns the lowest time and the count of each bucket that is not empty."""
         return [(_lowest(bucket), count) for bucket, count in self._occupied()]
 
     def cumulative(self) -> Tuple[List[int], List[float]]:
-        """Returns the distribution: times, and the share of values that don't exceed each."""
+        """Returns the distribution: times, and the share of values that does not exceed each."""
         times, shares, seen = [], [], 0
         total = self.count
         for bucket, count in self._occupied():
@@ -108,7 +108,7 @@ def _middle(bucket: int) -> int:
 
 
 def _varints(data: bytes) -> List[int]:
-    """Reads numbers of 7 bits a byte, the lowest first; the highest bit says that more follow."""
+    """Decodes LEB128: 7 bits per byte, lowest first; the highest bit is set if more follow."""
     numbers, value, shift = [], 0, 0
     for byte in data:
         value |= (byte & 0x7F) << shift

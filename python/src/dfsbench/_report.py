@@ -23,8 +23,8 @@ class Report:
         return campaign
 
     def figures(self) -> Table:
-        """Returns a row for each run and pass; a member of an object is a column, such as
-        `rate.median` or `service_time.p99_ns`, and settings that vary are `set.NAME`.
+        """Returns a row for each run and pass. Members of objects become columns such as
+        `rate.median` or `service_time.p99_ns`, and settings that vary become `set.NAME`.
         """
         runs = {run["index"]: run for run in self.document["runs"]}
         flat = []
@@ -46,9 +46,9 @@ class Report:
 
 
 def read_report(path: Union[str, Path]) -> Report:
-    """Reads a file that `dfsbench report --format json` wrote.
+    """Reads a file written by `dfsbench report --format json`.
 
-    Raises `ResultsError` where it is none.
+    Raises `ResultsError` if it is not such a file.
     """
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))

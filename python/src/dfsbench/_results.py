@@ -1,4 +1,4 @@
-"""Results files (SQLite) and the directories that `dfsbench export` makes of them."""
+"""Results files (SQLite), and the directories that `dfsbench export` creates from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Campaign = Union[int, str, None]
 
 _DATABASE = b"SQLite format 3\0"
 _FORMATS = ("parquet", "csv", "json")
-#: How each table leads to its campaign: the next table, and the column that refers to it.
+#: The path from each table to its campaign: the next table, and the column that refers to it.
 _PARENTS = {
     "trials": ("runs", "run_id"),
     "settings": ("runs", "run_id"),
@@ -36,11 +36,11 @@ _PARENTS = {
 
 
 class ResultsError(Exception):
-    """Results that can't be read; the message says which, why, and what to do."""
+    """Results can't be read; the message contains the path, the reason, and what to do."""
 
 
 class Results(ABC):
-    """Results of campaigns. Make one with `dfsbench.open`."""
+    """Results of campaigns, opened by `dfsbench.open`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -56,8 +56,8 @@ class Results(ABC):
     def table(self, name: str, campaign: Campaign = None) -> Table:
         """Reads a table, of one campaign or of all.
 
-        Raises `ResultsError` where there is no such table or campaign, or where the rows of the
-        table don't belong to campaigns.
+        Raises `ResultsError` if there is no such table or campaign, or if the rows of the table
+        don't belong to campaigns.
         """
         if name not in self.tables():
             raise ResultsError(
@@ -74,8 +74,8 @@ class Results(ABC):
         """Returns a row for each trial and pass: rates, caveats, and the settings that vary.
 
         Settings with several values among these rows are columns, named by their keys in plans.
-        Rows are sorted by campaign, run and trial. No trial is left out, also not those that a
-        report leaves out: check `caveats`.
+        Rows are sorted by campaign, run and trial. They include trials that a report leaves out,
+        so check `caveats`.
         """
         figures = self.table("figures", campaign)
         settings = self._settings_of_runs()
@@ -169,7 +169,7 @@ class _Database(Results):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        # Read only: a campaign that writes to the file is not disturbed.
+        # Read-only, so a campaign that writes to the file is not disturbed.
         uri = f"file:{quote(str(path.absolute()))}?mode=ro"
         try:
             self._connection = sqlite3.connect(uri, uri=True)
@@ -190,7 +190,7 @@ class _Database(Results):
 
     def _read(self, name: str) -> Table:
         try:
-            # The name is one of the file's own, see `table`.
+            # The name is one of the file's own tables, see `table`.
             found = self._connection.execute(f'SELECT * FROM "{name}"')
             return Table(name, [column[0] for column in found.description], found.fetchall())
         except sqlite3.Error as error:
@@ -240,7 +240,7 @@ class _Export(Results):
 def open(path: Union[str, Path]) -> Results:
     """Opens a results file, or a directory of `dfsbench export`.
 
-    Raises `ResultsError` where it is neither.
+    Raises `ResultsError` if it is neither.
     """
     place = Path(path)
     if place.is_dir():
@@ -267,7 +267,7 @@ def _time_column(time: str) -> str:
 
 
 def _number_or_text(value: Optional[str]) -> Any:
-    """Reads a number, where a text is one; an empty text is a missing value."""
+    """Parses a text as a number if it is one; an empty text is a missing value."""
     if value is None or value == "":
         return None
     for read in (int, float):

@@ -1,4 +1,4 @@
-"""A table of results, and how it becomes a frame."""
+"""A table of results, and its conversion to data frames."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Table:
     def column(self, name: str) -> List[Any]:
         """Returns the values of a column.
 
-        Raises `KeyError` with the known names where there is none.
+        Raises `KeyError`, listing the columns, if there is no such column.
         """
         if name not in self.columns:
             raise KeyError(f"{self.name} has no column {name!r}; it has {', '.join(self.columns)}")
@@ -59,5 +59,5 @@ class Table:
         import polars
 
         columns = {name: self.column(name) for name in self.columns}
-        # The first rows may be null, and an integer may be a float further down.
+        # The first rows may be null, and a column of integers may continue with floats.
         return polars.DataFrame(columns, strict=False, infer_schema_length=None)

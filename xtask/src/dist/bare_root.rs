@@ -32,7 +32,7 @@ pub struct BareRoot {
 }
 
 impl BareRoot {
-    /// Makes the root of a suite such as `trixie`.
+    /// Creates the root of a suite such as `trixie`.
     ///
     /// # Errors
     /// If mmdebstrap fails.

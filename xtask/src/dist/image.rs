@@ -36,7 +36,7 @@ pub fn write(release: &Release, program: &Program, tree: &Tree, folder: &Path) -
     Ok(())
 }
 
-/// Makes the only layer, as a tar archive.
+/// Creates the only layer, as a tar archive.
 fn layer(release: &Release, program: &Program, tree: &Tree) -> Result<Vec<u8>> {
     let mut layer = Tree::default();
     for (path, bytes) in tree.files() {
@@ -51,7 +51,7 @@ fn layer(release: &Release, program: &Program, tree: &Tree) -> Result<Vec<u8>> {
     layer.to_tar(release.epoch)
 }
 
-/// Makes the files of the layout.
+/// Creates the files of the layout.
 fn layout(release: &Release, layer: &[u8]) -> Result<Tree> {
     let packed = zstd(layer)?;
     let config = serde_json::to_vec(&configuration(release, layer)?)?;

@@ -56,7 +56,7 @@ const COMPARED: [Compared; 9] = [
     compared("bonnie++", "read", "write+update+read", "5GiB"),
 ];
 
-/// Makes the comparisons with one of the tools.
+/// Creates the comparisons with one of the tools.
 pub fn compare_with(peer: &str, setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     for compared in &COMPARED {

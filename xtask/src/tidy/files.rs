@@ -32,7 +32,7 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// Makes the file at `path` from a text.
+    /// Creates the file at `path` from a text.
     pub fn new(path: &str, text: &str) -> Self {
         let mut parts = path.split('/');
         let krate = match parts.next() {

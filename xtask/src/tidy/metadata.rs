@@ -111,7 +111,7 @@ impl From<Package> for Member {
 }
 
 impl Package {
-    /// Makes a package for the tests of the rules.
+    /// Creates a package for the tests of the rules.
     #[cfg(test)]
     pub fn for_test(name: &str, license: Option<&str>) -> Self {
         Self {

@@ -70,8 +70,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Two processors over a second: ours used half of one, others and the hypervisor a fifth of
-    /// one each.
+    /// Two CPUs over a second: ours used half of one, others and the hypervisor a fifth of one
+    /// each.
     fn used() -> ProcessorUse {
         ProcessorUse {
             host: HostTimes {

@@ -15,7 +15,7 @@ use crate::processor_use::ProcessorUse;
 pub(crate) const CLIENT_CPU_SHARE_MAX: f64 = 0.95;
 
 /// Maximum share of time that workers may be runnable but not running. The rate is too low by the
-/// same share. At half of what makes an interval too wide, a larger effect would hide in the
+/// same share. This is half of the limit for a wide interval; a larger effect could hide in the
 /// spread.
 pub(crate) const PROCESSOR_WAIT_SHARE_MAX: f64 = 0.10;
 
@@ -26,7 +26,7 @@ const ALL_PROCESSORS_SHARE: f64 = 0.90;
 /// less, the workers waited for each other or for a server on this host.
 const OTHERS_SHARE_MAX: f64 = 0.10;
 
-/// The kernel counts in ticks of 10 ms: over a shorter time shares of it are too coarse.
+/// Minimum time for computing shares, because the kernel counts in ticks of 10 ms.
 pub(super) const COUNTED_NS_MIN: u64 = 200_000_000;
 
 /// Returns a caveat if the client was at its own limit or others used the CPUs. `shares_host` means
@@ -171,9 +171,10 @@ fn check_wait_alone(spec: &RunSpec, result: &PassResult, shares_host: bool) -> O
 /// How long our threads were runnable but not running.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waits {
-    /// Of the workers, or of the program in their place.
+    /// Waiting time of the workers, or of the external program.
     ours: ProcessorWait,
-    /// Of the threads of a server on this host. An op waits for both, one after the other.
+    /// Waiting time of the threads of a server on this host. An op waits for both, one after the
+    /// other.
     server_ns: u64,
     /// Who waited, and the source of the numbers.
     who: &'static str,
@@ -194,7 +195,7 @@ impl Waits {
         Some(Self { ours, server_ns, who, source })
     }
 
-    /// No waiting that is known of, over the time of the workers.
+    /// No known waiting, with the time of the workers.
     pub(super) fn none(spec: &RunSpec, used: &ProcessorUse) -> Self {
         let of_ns = span_ns(used).saturating_mul(spec.workers.max(1).into());
         let ours = ProcessorWait { of_ns, ..ProcessorWait::default() };
@@ -208,8 +209,9 @@ impl Waits {
         (waited_ns as f64 / self.ours.of_ns.max(1) as f64).min(1.0)
     }
 
-    /// The share of the workers' time that the hypervisor took, if it took from each as much as it
-    /// used: a processor that is taken away makes no queue, so the time is not among those waited.
+    /// Returns the share of the workers' time that the hypervisor took, assuming that it took from
+    /// each user in proportion to its usage. A stolen CPU causes no queue, so this time is not part
+    /// of the waiting time.
     pub(super) fn share_of_stolen(&self, used: &ProcessorUse) -> f64 {
         let server_ns = used.server.as_ref().map_or(0, |server| server.used_ns);
         let ours_ns = used.client_ns.saturating_add(server_ns) as f64;
@@ -252,7 +254,7 @@ impl Shares {
     }
 }
 
-/// Returns the time that each processor had.
+/// Returns the time of each CPU.
 pub(super) fn span_ns(used: &ProcessorUse) -> u64 {
     used.host.all_ns() / used.host.processors.max(1)
 }

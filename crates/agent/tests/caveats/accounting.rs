@@ -248,7 +248,7 @@ fn several_directories_share_the_files() {
     assert_eq!(names(&places[1]), ["f00000001"]);
 }
 
-/// What backends and recorder report about a pass on a target that loses every third op.
+/// Reports of backend and recorder about a pass on a target that loses every third op.
 fn lossy(spec: &RunSpec, pass: Pass) -> (PassResult, CrossCheckSources) {
     let config = TargetConfig {
         work_name: String::new(),
@@ -304,12 +304,13 @@ fn detects_op_missing_at_server() {
             let sources = CrossCheckSources { server, ..CrossCheckSources::default() };
             let cross_checks = accounting::cross_checks(&spec, &result, &sources);
             let raises_a_caveat = !accounting::caveats(&cross_checks).is_empty();
-            // Attributes ride along with many operations of version 4: its backend alone counts.
+            // Many operations of version 4 also return attributes, so only the count of its backend
+            // matters.
             let rides = matches!(
                 kind,
                 OpKind::Null | OpKind::Getattr | OpKind::Fsstat | OpKind::Fsinfo | OpKind::Pathconf
             );
-            // What no backend executes never reaches a server.
+            // Ops that no backend executes never reach a server.
             let is_kept = *kind == OpKind::Execute || (rides && version.major() == 4);
             assert_eq!(raises_a_caveat, !is_kept, "{kind} of version {version}: {cross_checks:?}");
         }

@@ -69,7 +69,7 @@ fn ignores_pages_cached_before() {
     assert!(about_direct(Pass::Read, pages(0), pages(at_bound + 1)).is_some());
     assert_eq!(about_direct(Pass::Read, pages(900), pages(900 + at_bound)), None);
     assert_eq!(about_direct(Pass::Read, pages(900), None), None);
-    // What was there would be gone.
+    // Otherwise its previous content would be lost.
     assert!(about_direct(Pass::Rewrite, pages(900), pages(900)).is_some());
 }
 

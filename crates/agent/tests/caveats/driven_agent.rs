@@ -41,7 +41,7 @@ impl DrivenAgent {
         Self::with(None, clock)
     }
 
-    /// An agent that knows the counters of a server.
+    /// An agent that can read the counters of a server.
     pub fn beside(server: &Arc<Server>) -> Self {
         let server = Arc::clone(server);
         let counts = Box::new(move || {
@@ -182,7 +182,7 @@ impl DrivenAgent {
         answer
     }
 
-    /// Begins a trial, makes its first pass, and returns what was caveated.
+    /// Begins a trial, runs its first pass, and returns the caveats.
     pub fn first_pass(&mut self, spec: &RunSpec) -> Vec<CaveatCode> {
         self.begin(spec);
         let end = self.run(spec.passes()[0]);

@@ -154,7 +154,7 @@ fn compression_is_no_cache() {
     let is_cached = |spec: &RunSpec, mount: &Mount, stored| {
         caveats::about_cache(spec, &read(stored), Some(mount)).is_some()
     };
-    // 90 % of what is left: all of random data, half, and a block of 32.
+    // 90 % of the compressed size: all of random data, half, and a block of 32.
     for (spec, least) in [(&random, 2_880), (&smaller, 1_440), (&zeros, 90)] {
         assert!(is_cached(spec, &compressing(), least - 1), "{least}");
         assert!(!is_cached(spec, &compressing(), least), "{least}");

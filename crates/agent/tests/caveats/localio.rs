@@ -12,7 +12,7 @@ const V4: &str = include_str!("mountstats/v4.txt");
 
 const MIB: u64 = 1 << 20;
 
-/// What a pass did on a mount: bytes read from the server and written to it, and calls.
+/// Work of a pass on a mount: bytes read from the server and written to it, and calls.
 #[derive(Clone, Copy, Default)]
 struct Moved {
     read_bytes: u64,
@@ -65,7 +65,7 @@ fn codes_of_read(before: &str, moved: Moved) -> Vec<CaveatCode> {
 
 #[test]
 fn names_reads_and_writes_without_calls() {
-    // What Linux 6.12 counted with LOCALIO: no call at all.
+    // Linux 6.12 counted no call at all with LOCALIO.
     let local = Moved { read_bytes: 31_064_064, written_bytes: 19_791_872, ..Moved::default() };
     for before in [V3, V4] {
         let found =

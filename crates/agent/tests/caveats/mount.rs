@@ -256,7 +256,7 @@ fn records_send_limit_as_fact() {
 
 const MIB: u64 = 1 << 20;
 
-/// What is stated about a pass that read a set of 64 MiB, on a host with the given MiB of memory.
+/// Returns the caveats of a pass that read a set of 64 MiB, on a host with the given MiB of memory.
 fn read_back(spec: &RunSpec, host_mib: u64) -> Option<String> {
     let spec = RunSpec { file_size_bytes: 64 * MIB, files: 1, ..spec.clone() };
     let read = KindResult {

@@ -8,7 +8,7 @@ use nfs_server::ServerConfig;
 
 use crate::driven_agent::{DrivenAgent, evidence, nfs, server, stream};
 
-/// Makes a pass and returns what it says about other campaigns.
+/// Runs a pass and returns its caveat about other campaigns.
 fn neighbors(agent: &mut DrivenAgent) -> Option<String> {
     let PassEnd { result, broken, .. } = agent.run(Pass::Write);
     assert_eq!(broken, None);

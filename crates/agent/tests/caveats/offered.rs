@@ -19,7 +19,7 @@ fn slow(time_ns: u64) -> Server {
     faulty(FaultPlan { service_time, ..FaultPlan::default() })
 }
 
-/// What is stated about a pass with this code.
+/// Returns the evidence of a pass for this code.
 fn stated(spec: &RunSpec, pass: Pass, code: CaveatCode) -> Option<String> {
     let mut agent = DrivenAgent::new();
     agent.begin(spec);

@@ -33,7 +33,7 @@ fn evidence(caveats: &[Caveat], code: CaveatCode) -> Option<&str> {
     caveats.iter().find(|caveat| caveat.code == code).map(|caveat| caveat.evidence.as_str())
 }
 
-/// None of the caveats of this page.
+/// Checks that none of the caveats tested here is raised.
 fn is_smooth(caveats: &[Caveat]) -> bool {
     [CaveatCode::Retransmits, CaveatCode::Recovered, CaveatCode::ServerBusy]
         .into_iter()

@@ -34,7 +34,7 @@ fn on_directory(backend: BackendKind, path: &Path) -> RunSpec {
     RunSpec { backend, queue_depth: 4, ..verified(stream(path)) }
 }
 
-/// Writes, has the data altered, reads, and returns what the caveat says; `None` if there is none.
+/// Writes, alters the data, reads, and returns the evidence of the caveat; `None` if there is none.
 fn found(spec: &RunSpec, alter: impl FnOnce(&str)) -> Option<String> {
     let mut agent = DrivenAgent::new();
     let work_name = agent.begin(spec);

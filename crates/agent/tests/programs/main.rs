@@ -1,4 +1,4 @@
-//! Programs that do the work for us: their results, their failures, and what they leave behind.
+//! Programs that work for us: their results, their failures, and their leftovers.
 //!
 //! They keep the machine busy, so they have their own test program: other tests measure times.
 
@@ -207,7 +207,7 @@ fn runs_iozone_and_bonnie_passes() {
             let PassEnd { result, broken, .. } = agent.run(pass);
             assert_eq!(broken, None, "{workload}");
             assert!(result.ops() > 0 && result.window_ns > 0, "{workload} {pass}");
-            // bonnie++ syncs what it wrote although that was not requested.
+            // bonnie++ syncs its files although that was not requested.
             let syncs = result.kinds.iter().any(|kind| kind.kind == OpKind::Sync);
             let unrequested = workload == Workload::Bonniexx && pass.writes();
             assert_eq!(syncs, unrequested, "{workload} {pass}");

@@ -64,7 +64,7 @@ impl CampaignRunner<'_> {
         false
     }
 
-    /// Returns why set-up failed: a request to stop makes it fail, and says nothing about the
+    /// Returns why setup failed. A stop request makes it fail, too, which says nothing about the
     /// target.
     fn or_interrupted(&self, error: ControllerError) -> ControllerError {
         if self.stop.load(Relaxed) { ControllerError::Interrupted } else { error }

@@ -109,7 +109,7 @@ const fn can_be_offered(workload: Workload) -> bool {
     matches!(workload, Workload::OpMix | Workload::Mixed)
 }
 
-/// Makes the default settings of a curve.
+/// Creates the default settings of a curve.
 fn default_overrides(defaults: CurveDefaults, raw: &RawPlan, runs: &[RunSpec]) -> Overrides {
     let ((warmup, duration), clients) = match defaults {
         CurveDefaults::Field => (TIMES, "0"),

@@ -102,7 +102,7 @@ impl PlannedDisturbances {
         all
     }
 
-    /// Refuses disturbances that can't be made on this run.
+    /// Refuses disturbances that are not possible in this run.
     ///
     /// # Errors
     /// If there is such a disturbance.

@@ -130,7 +130,7 @@ pub(crate) fn merge(
     add_up(&mut result, parts);
     add_caveats(spec, &mut result, round_trip_ns);
     if result.errors() > 0 || matches!(broken, Some(Broken::Failed(_))) {
-        // What one host made good doesn't make the pass of all whole.
+        // A recovery on one host doesn't make the pass of all hosts whole.
         result.caveats.retain(|caveat| caveat.code != CaveatCode::Recovered);
     }
     PassEnd { result, facts, broken, span, timeline: Vec::new() }

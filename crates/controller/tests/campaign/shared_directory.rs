@@ -26,8 +26,8 @@ pub fn plan(directory: &Path, hosts: u32, text: &str) -> Plan {
     plan
 }
 
-/// Runs a campaign with agents started one by one. Returns what is stored, and the duration of each
-/// trial.
+/// Runs a campaign with agents started one by one. Returns the stored results, and the duration of
+/// each trial.
 pub fn run(
     plan: &Plan,
     launch_one: &mut dyn FnMut(&Host) -> Launched,

@@ -32,7 +32,7 @@ fn drops_host_after_wrong_answer() {
         };
         let sentence = format!("host {host} answered Disarmed to {order} (hint: ");
         assert!(why.contains(&sentence), "{order}: {why}");
-        // A host that is abandoned undoes by itself what was applied to it.
+        // A host that is abandoned undoes its own changes.
         let log = hosts.log();
         for (of, action) in [("s", "nfsd"), ("s", "export"), ("c", "nfs-mount")] {
             let count = |sign: &str| {

@@ -1,5 +1,6 @@
-//! The controller's walk over hosts that are set up, each played by a script: what is applied and
-//! undone in which order, what is redone between runs, and what happens after failures and losses.
+//! The controller's walk over hosts that are set up, each simulated by a script: which steps are
+//! applied and undone in which order, which are redone between runs, and the reaction to failures
+//! and losses.
 
 mod bugs;
 #[path = "../campaign/mod.rs"]

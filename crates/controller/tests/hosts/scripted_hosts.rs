@@ -18,7 +18,7 @@ use plan::Plan;
 
 use crate::campaign;
 
-/// What goes wrong; names of hosts and of actions.
+/// Failures to simulate; names of hosts and of actions.
 #[derive(Default)]
 pub struct Script {
     /// An action that fails the given number of times.
@@ -326,7 +326,7 @@ impl Drop for Played {
     }
 }
 
-/// What a trial reported about a host.
+/// Facts that a trial reported about a host.
 pub fn reported<'a>(trial: &'a Trial, host: &str, name: &str) -> Option<&'a str> {
     let fact = trial.facts.iter().find(|fact| fact.scope == host && fact.name == name)?;
     Some(&fact.value)

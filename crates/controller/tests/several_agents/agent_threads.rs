@@ -16,7 +16,7 @@ use crate::{agent_thread, shared_directory};
 /// How an agent dies: its host, and the order at which it is gone.
 pub type Death = Option<(&'static str, fn(&Order) -> bool)>;
 
-/// Runs a campaign. Returns what is stored, and the duration of each trial.
+/// Runs a campaign. Returns the stored results, and the duration of each trial.
 pub fn run(plan: &Plan, death: Death) -> (Campaign, Vec<Duration>) {
     let threads: RefCell<Vec<JoinHandle<Vec<String>>>> = RefCell::default();
     let ran = shared_directory::run(plan, &mut |host: &Host| {

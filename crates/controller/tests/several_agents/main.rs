@@ -1,5 +1,5 @@
-//! Trials that several agents make at the same time, each a real one with its own clock: what they
-//! count together, when they start, and what happens if one is lost.
+//! Trials that several agents run at the same time, each a real one with its own clock: their
+//! common counts, their start times, and the loss of an agent.
 
 #[path = "../../../agent/tests/agent_thread/mod.rs"]
 mod agent_thread;

@@ -21,16 +21,16 @@ use rustix::time::{ClockId, clock_gettime};
 use stats::HostsCompared;
 use world::{CrossCheck, Nature, OP_BYTES, Simulated, World};
 
-/// Makes a campaign of one trial with all agents of a world: returns its pass, and what really was
-/// done.
+/// Runs a campaign of one trial with all agents of a world. Returns its pass, and the work that was
+/// really done.
 fn made(nature: Nature) -> (PassResult, Vec<CrossCheck>) {
     let (mut trial, cross_checks) = trial(nature);
     assert_eq!(trial.state, TrialState::Done);
     (trial.passes.remove(0), cross_checks)
 }
 
-/// Makes a campaign of one trial with all agents of a world: returns all that is stored, and what
-/// really was done.
+/// Runs a campaign of one trial with all agents of a world. Returns everything stored, and the work
+/// that was really done.
 fn trial(nature: Nature) -> (Trial, Vec<CrossCheck>) {
     println!("{nature:?}");
     let world = World::new(nature);
@@ -63,7 +63,7 @@ fn spread(all: impl Iterator<Item = u64> + Clone) -> u64 {
     all.clone().max().unwrap() - all.min().unwrap()
 }
 
-/// Compares what is reported about a pass with what was done; clocks may be wrong by at most their
+/// Compares the report of a pass with the work that was done; clocks may be wrong by at most their
 /// error bounds.
 fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert_eq!(pass.hosts.len(), cross_checks.len());
@@ -106,7 +106,7 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     assert!(pass.first_done_ops.abs_diff(at_first_end) <= unsure, "{}", pass.first_done_ops);
 }
 
-/// The caveats that say that hosts got out of step.
+/// The caveats about hosts that were not synchronized.
 fn skewed(pass: &PassResult) -> Vec<&str> {
     let skewed = pass.caveats.iter().filter(|caveat| caveat.code == CaveatCode::Skew);
     skewed.map(|caveat| caveat.evidence.as_str()).collect()

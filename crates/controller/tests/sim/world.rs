@@ -35,7 +35,7 @@ pub struct Nature {
     pub never_ends: Option<usize>,
 }
 
-/// What an agent really did, in nanoseconds of the controller's clock.
+/// The actual work of an agent, in nanoseconds of the controller's clock.
 #[derive(Clone, Debug, Default)]
 pub struct CrossCheck {
     pub start_ns: u64,
@@ -56,11 +56,11 @@ pub struct World {
 }
 
 struct Agent {
-    /// What its clock showed when the controller's clock showed zero.
+    /// The time of its clock when the controller's clock was at zero.
     offset_ns: u64,
     /// Rate of its clock relative to the controller's, in ppm above 1.
     rate_off: i64,
-    /// What each direction takes at least: to the agent, and back.
+    /// Minimum delay in each direction: to the agent, and back.
     delay_ns: (u64, u64),
     /// Arrival of the last message at either end, which later ones can't overtake.
     arrived_ns: (u64, u64),
@@ -128,7 +128,7 @@ impl World {
         })
     }
 
-    /// Returns what the agents really did.
+    /// Returns the actual work of the agents.
     pub fn cross_checks(&self) -> Vec<CrossCheck> {
         self.agents.borrow().iter().map(|agent| agent.cross_check.clone()).collect()
     }
@@ -213,7 +213,7 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
     (report, soon_ns)
 }
 
-/// What an agent reports about its pass, by its own clock.
+/// The report of an agent about its pass, by its own clock.
 fn reported(agent: &Agent) -> PassEnd {
     let CrossCheck { start_ns, end_ns, ops, op_ns, .. } = agent.cross_check;
     let mut times = Histogram::sparse();

@@ -84,7 +84,7 @@ pub(crate) struct CompareArgs {
     pub quiet: bool,
 }
 
-/// The outcome where it is not certain whether a bound is kept.
+/// Outcome if it is uncertain whether a bound is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Inconclusive {
     /// Exit code 4: a bound fails unless it is shown to be met
@@ -93,7 +93,7 @@ pub(crate) enum Inconclusive {
     Ok,
 }
 
-/// The correction for many comparisons.
+/// Correction for multiple comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Adjust {
     /// No correction
@@ -102,7 +102,7 @@ pub(crate) enum Adjust {
     Holm,
 }
 
-/// The choice of properties that distinguish campaigns.
+/// Selects the properties that distinguish campaigns.
 #[derive(Debug, Parser)]
 pub(crate) struct ByArgs {
     /// Facts and labels to use as factors, instead of all that differ between the campaigns:

@@ -1,8 +1,8 @@
-//! The user's configuration file as it is written: keys, values and their lines.
+//! The user's configuration file as written: keys, values and their lines.
 //!
-//! [`ConfigFile`] is the principal type. The text is TOML: a key outside of tables is for every
-//! command that has the flag, a key of a table for the command that the table is named by. Whether
-//! a flag exists, and takes the value, is not known here.
+//! [`ConfigFile`] is the main type. The file is TOML: a key outside of tables applies to every
+//! command that has the flag, a key in a table to the command that the table is named after. This
+//! module doesn't check whether a flag exists or accepts the value.
 
 use std::fmt;
 use std::io::{ErrorKind, Read as _};
@@ -13,35 +13,35 @@ use toml::de::{DeTable, DeValue};
 
 use crate::exit::Failure;
 
-/// The variable that names the results file.
+/// Environment variable with the path of the results file.
 pub(super) const RESULTS_VARIABLE: &str = "DFSBENCH_RESULTS";
 
-/// The largest file: ten times what a default for every flag takes.
+/// Maximum size of the file: ten times the size of a file with a default for every flag.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// A default of a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Name of the command in whose table it stands; `None` is every command.
+    /// Command whose table contains it; `None` applies to every command.
     pub table: Option<String>,
     /// Long name of the flag, without dashes.
     pub flag: String,
-    /// Values as they would stand on the command line; at least one.
+    /// Values as on the command line; at least one.
     pub values: Vec<String>,
-    /// The place where it is set.
+    /// Where it is set.
     pub origin: Origin,
 }
 
-/// The place where a default is set.
+/// Where a default is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// This variable of the environment.
+    /// An environment variable of this name.
     Variable(&'static str),
-    /// A line of the configuration file, from 1.
+    /// A line of the configuration file.
     Line {
         /// Path of the file.
         path: PathBuf,
-        /// Number of the line.
+        /// Line number, from 1.
         line: usize,
     },
 }
@@ -56,13 +56,13 @@ impl fmt::Display for Origin {
 }
 
 impl Entry {
-    /// Makes the entry of an environment variable.
+    /// Creates the entry of an environment variable.
     pub(crate) fn of_variable(flag: &str, value: String) -> Self {
         let origin = Origin::Variable(RESULTS_VARIABLE);
         Self { table: None, flag: flag.to_owned(), values: vec![value], origin }
     }
 
-    /// Orders entries by which wins: the environment over tables, tables over the rest of the file.
+    /// Orders entries by precedence: the environment over tables, tables over the rest of the file.
     pub(crate) const fn rank(&self) -> u8 {
         match (&self.origin, &self.table) {
             (Origin::Variable(_), _) => 2,
@@ -71,7 +71,7 @@ impl Entry {
         }
     }
 
-    /// The line in the file, from 1; 0 for the environment.
+    /// Line in the file, from 1; 0 for the environment.
     pub(crate) const fn line(&self) -> usize {
         match self.origin {
             Origin::Variable(_) => 0,
@@ -79,7 +79,7 @@ impl Entry {
         }
     }
 
-    /// Makes the error of this entry.
+    /// Creates an error about this entry.
     pub(crate) fn refused(&self, what: &str, hint: &str) -> Failure {
         Failure::Usage(format!("{}: {what} (hint: {hint})", self.origin))
     }
@@ -92,20 +92,20 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Names the file; `None` where the user has no home.
+    /// Locates the file; `None` if the user has no home.
     pub(crate) fn new(path: Option<PathBuf>) -> Self {
         Self { path }
     }
 
-    /// Path of the file, where there may be one.
+    /// Path of the file, if there may be one.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Reads the entries in the order of their lines; none where there is no file.
+    /// Reads the entries in the order of their lines; empty if there is no file.
     ///
     /// # Errors
-    /// When it can't be read, or is no TOML of keys, values and tables of them.
+    /// If the file can't be read, or isn't TOML that consists of keys, values and tables of them.
     pub(crate) fn read(&self) -> Result<Vec<Entry>, Failure> {
         let Some(path) = &self.path else { return Ok(Vec::new()) };
         match read_text(path) {
@@ -120,9 +120,8 @@ impl ConfigFile {
     }
 }
 
-/// Reads the file; `None` where there is none, as far as this user can tell: a home that may not be
-/// entered, as after `setpriv` or `su` without a login, is another user's, and a service may have
-/// no home.
+/// Reads the file; `None` if this user has none. A home that may not be entered is another user's,
+/// as after `setpriv` or `su` without a login, and a service may have no home.
 fn read_text(path: &Path) -> std::io::Result<Option<String>> {
     let found = match std::fs::metadata(path) {
         Ok(found) => found,
@@ -146,7 +145,7 @@ fn read_text(path: &Path) -> std::io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Reads text of a file.
+/// Parses the text of a file.
 ///
 /// # Errors
 /// See [`ConfigFile::read`].
@@ -175,7 +174,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Failure> {
     Ok(entries)
 }
 
-/// The text of a file, for the lines of what stands in it.
+/// Text of a file, to find the lines of its keys.
 struct FilePlace<'a> {
     path: &'a Path,
     text: &'a str,
@@ -183,7 +182,7 @@ struct FilePlace<'a> {
 
 impl FilePlace<'_> {
     fn origin(&self, offset: usize) -> Origin {
-        // Spans count bytes; one at the end of the text may lie behind it.
+        // Spans are in bytes, and a span at the end of the text may lie beyond it.
         let before = self.text.get(..offset).unwrap_or(self.text);
         Origin::Line { path: self.path.to_owned(), line: 1 + before.matches('\n').count() }
     }
@@ -192,7 +191,7 @@ impl FilePlace<'_> {
         Failure::Usage(format!("{}: {what} (hint: {hint})", self.origin(offset)))
     }
 
-    /// Makes the entry of a key; `_` and `-` are one to users of plans.
+    /// Creates the entry of a key; as in plans, `_` and `-` are the same.
     fn entry(
         &self,
         table: Option<&str>,
@@ -225,7 +224,7 @@ impl FilePlace<'_> {
     }
 }
 
-/// Writes a value as a word of the command line.
+/// Formats a value as a word of the command line.
 fn scalar(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.clone().into_owned()),

@@ -1,7 +1,6 @@
 //! Arguments of `dfsbench curve`.
 //!
-//! What is measured, and with which settings, is given as for `dfsbench run`; the load points alone
-//! are a curve's own.
+//! Targets and settings are those of `dfsbench run`; a curve adds only the load points.
 
 use clap::Parser;
 

@@ -1,9 +1,9 @@
-//! Defaults of flags that the user sets once: in a configuration file, or by the environment.
+//! Defaults of flags that users set in a configuration file or in the environment.
 //!
-//! [`Defaults`] is the principal type. Keys are the long names of flags, so that no list of them
-//! stands here: names, values and conflicts are those of clap's own command. What is found becomes
-//! the default value of the flag, never a word of the command line: a flag that is given wins, and
-//! a default takes no part in `requires` and `conflicts_with`.
+//! [`Defaults`] is the main type. Keys are the long names of flags, so there is no list of them
+//! here: names, values and conflicts come from clap's own command. A value becomes the default of
+//! its flag rather than a word of the command line. So a flag that is given wins, and a default
+//! doesn't affect `requires` and `conflicts_with`.
 //!
 //! Agents don't read the file: a host does what its controller requests.
 
@@ -18,7 +18,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use super::config_file::{ConfigFile, Entry, RESULTS_VARIABLE};
 use crate::exit::Failure;
 
-/// Flags that consent to a loss: they stand on the command line, where they are seen.
+/// Flags that consent to data loss: they are only accepted on the command line.
 const CONSENT: [&str; 6] = [
     "allow-destroy",
     "allow-program",
@@ -28,14 +28,14 @@ const CONSENT: [&str; 6] = [
     "really",
 ];
 
-/// A default that the command in use has taken.
+/// A default that the current command uses.
 #[derive(Debug)]
 pub(crate) struct UsedDefault {
     /// The flag with its dashes.
     pub flag: String,
     /// Values of the flag.
     pub values: Vec<String>,
-    /// The variable, or the file with the line.
+    /// The variable, or the file and line.
     pub origin: String,
 }
 
@@ -46,18 +46,18 @@ pub(crate) fn used_defaults() -> &'static [UsedDefault] {
     USED.get().map_or(&[], Vec::as_slice)
 }
 
-/// Everything that the environment and the file set.
+/// All defaults set by the environment and the file.
 #[derive(Debug, Default)]
 pub(crate) struct Defaults {
     entries: Vec<Checked>,
 }
 
-/// An entry, and the commands that take it.
+/// An entry, and the commands that it applies to.
 #[derive(Debug)]
 pub(crate) struct Checked {
     /// Entry of the file or the environment.
     pub entry: Entry,
-    /// Names of the commands whose flag takes its value.
+    /// Names of the commands whose flag accepts the value.
     pub commands: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl Defaults {
     /// Reads the environment and the file, and checks them against the commands.
     ///
     /// # Errors
-    /// When the file can't be read, is no TOML, or has a key or a value that no flag takes.
+    /// If the file can't be read, isn't TOML, or has a key or a value that no flag accepts.
     pub(crate) fn read(command: &mut Command, file: &ConfigFile) -> Result<Self, Failure> {
         let mut defaults = Self::default();
         for entry in file.read()? {
@@ -78,14 +78,14 @@ impl Defaults {
     }
 
     /// Returns the entries: those for all commands first, then those of tables, then those of the
-    /// environment; a later one wins.
+    /// environment. Later ones win.
     pub(crate) fn entries(&self) -> Vec<&Checked> {
         let mut entries: Vec<&Checked> = self.entries.iter().collect();
         entries.sort_by_key(|checked| checked.entry.rank());
         entries
     }
 
-    /// Returns the default of each flag of a command, by the id of the flag.
+    /// Returns the default of each flag of a command, by the flag's id.
     pub(crate) fn of_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
         let mut found = BTreeMap::new();
         for Checked { entry, commands } in self.entries() {
@@ -98,10 +98,10 @@ impl Defaults {
         found
     }
 
-    /// Makes the defaults those of the command in use, but for flags that conflict with given ones.
+    /// Applies the defaults to the current command, except for flags that conflict with given ones.
     ///
     /// # Errors
-    /// When two of the file conflict with each other.
+    /// If two defaults of the file conflict with each other.
     pub(crate) fn apply(
         &self,
         command: Command,
@@ -123,7 +123,7 @@ impl Defaults {
                 });
             }
         }
-        // Set once: the command line is parsed once in a process.
+        // Set once, because a process parses its command line once.
         let _ = USED.set(noted);
         let mut values: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
         for (id, entry) in found {
@@ -135,7 +135,8 @@ impl Defaults {
     }
 }
 
-/// Keeps texts as long as the process: clap's defaults are static, and so is the command line.
+/// Leaks the strings: clap's defaults are static, and the command line lives as long as the
+/// process.
 fn leak(values: &[String]) -> Vec<&'static str> {
     let mut kept: Vec<&'static str> = Vec::new();
     for value in values {
@@ -146,13 +147,13 @@ fn leak(values: &[String]) -> Vec<&'static str> {
 
 fn with_defaults(command: Command, values: &BTreeMap<String, Vec<&'static str>>) -> Command {
     command.mut_args(|arg| match values.get(arg.get_id().as_str()) {
-        // A flag that must be given has its value now.
+        // A required flag has its value now.
         Some(values) => arg.required(false).default_values(values.clone()),
         None => arg,
     })
 }
 
-/// Reads the variable for the results file; an empty one is as none.
+/// Reads the variable for the results file; an empty one counts as unset.
 fn results_of_environment() -> Result<Option<String>, Failure> {
     match std::env::var_os(RESULTS_VARIABLE) {
         None => Ok(None),
@@ -168,10 +169,10 @@ fn results_of_environment() -> Result<Option<String>, Failure> {
 }
 
 impl Checked {
-    /// Finds the commands that take an entry.
+    /// Finds the commands that accept an entry.
     ///
     /// # Errors
-    /// When none does.
+    /// If no command accepts it.
     fn new(mut entry: Entry, command: &mut Command) -> Result<Self, Failure> {
         if CONSENT.contains(&entry.flag.as_str()) {
             let what = format!("`{}` has no default", entry.flag);
@@ -197,13 +198,13 @@ impl Checked {
         match refusal {
             _ if !is_known => Err(unknown_flag(&entry, command)),
             Some((what, hint)) if commands.is_empty() => Err(entry.refused(&what, &hint)),
-            // Of a value for all commands, those that have other words for the flag take none.
+            // A value for all commands is ignored by those whose flag has other values.
             _ => Ok(Self { entry, commands }),
         }
     }
 }
 
-/// Lists the commands that an entry is meant for.
+/// Lists the commands that an entry is intended for.
 fn commands_in_scope(entry: &Entry, command: &Command) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     for below in command.get_subcommands() {
@@ -247,7 +248,7 @@ fn unknown_flag(entry: &Entry, command: &Command) -> Failure {
     entry.refused(&format!("{of} `--{}`", entry.flag), &hint)
 }
 
-/// Finds the flag of a long name.
+/// Finds the flag with a long name.
 fn find_flag<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command.get_arguments().find(|arg| settable_name(arg) == Some(name))
 }
@@ -262,7 +263,7 @@ pub(crate) fn settable_name(arg: &Arg) -> Option<&str> {
     if is_help { None } else { Some(long) }
 }
 
-/// Returns true if a flag takes no value: it is there, or it isn't.
+/// Returns true if a flag takes no value.
 pub(crate) fn is_switch(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::SetFalse)
 }
@@ -270,7 +271,7 @@ pub(crate) fn is_switch(arg: &Arg) -> bool {
 /// Checks the values as clap checks those of the command line.
 ///
 /// # Errors
-/// What is wrong, and a hint.
+/// The problem, and a hint.
 fn check_values(
     command: &mut Command,
     name: &str,
@@ -298,7 +299,7 @@ fn check_values(
         words.push(format!("--{flag}={value}").into());
     }
     let Err(error) = command.try_get_matches_from_mut(words) else { return Ok(()) };
-    // What else a command needs or excludes is no matter of a default.
+    // Other arguments that a command requires or excludes don't matter for a default.
     if !matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
         return Ok(());
     }
@@ -353,7 +354,7 @@ fn check_conflicts(command: &Command, found: &BTreeMap<String, &Entry>) -> Resul
     Ok(())
 }
 
-/// Returns true if two flags exclude each other: by clap's rules, or as `--udp` and `--no-udp`.
+/// Returns true if two flags exclude each other, by clap's rules or like `--udp` and `--no-udp`.
 fn exclude_each_other(command: &Command, one: &str, other: &str) -> bool {
     for (id, excluded) in [(one, other), (other, one)] {
         if id.strip_prefix("no_") == Some(excluded) {
@@ -368,7 +369,7 @@ fn exclude_each_other(command: &Command, one: &str, other: &str) -> bool {
 }
 
 impl Entry {
-    /// Replaces `~/` where a path is meant: no shell has read the file.
+    /// Expands `~/` in flags that take a path, since no shell has read the file.
     fn expand_home(&mut self, hint: ValueHint) {
         let is_path = matches!(
             hint,
@@ -392,7 +393,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    /// Values to try for a flag, until it takes one.
+    /// Values to try for a flag until it accepts one.
     const SAMPLES: [&str; 8] = ["1", "1s", "8", "20", "200", "127.0.0.1:0", "x", "true"];
 
     fn defaults(text: &str) -> Result<Defaults, String> {
@@ -412,7 +413,7 @@ mod tests {
         samples
     }
 
-    /// Words of a command line with everything that the command needs, but for one flag.
+    /// Words of a command line with all arguments that the command requires, except for one flag.
     fn words(command: &Command, but_for: &Arg) -> Vec<String> {
         let mut words = vec!["dfsbench".to_owned(), command.get_name().to_owned()];
         for arg in command.get_arguments() {
@@ -424,7 +425,7 @@ mod tests {
                 }
             }
         }
-        // They are required unless another argument is given.
+        // These are only required without the other argument.
         match command.get_name() {
             "tag" => words.push("a-tag".to_owned()),
             "capture" => words.push("traffic.pcap".to_owned()),

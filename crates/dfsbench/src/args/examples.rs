@@ -1,18 +1,18 @@
-//! Examples below the options of a help text, on terminals that are narrower than they are written.
+//! Fits the examples below the options of a help text to narrow terminals.
 //!
-//! They have two columns: a command, and what it does beside it or on the lines below. If that has
-//! no room, the description goes below its command. Paragraphs of text are broken anew.
+//! Examples have two columns: a command, and its description next to it or on the lines below. If
+//! there is no room, the description moves below its command. Paragraphs of text are rewrapped.
 
 use clap::Command;
 use report::document::text::wrap;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Blanks before a command.
+/// Indentation of a command.
 const COMMAND: &str = "  ";
-/// Blanks before a description below its command.
+/// Indentation of a description below its command.
 const BELOW: &str = "      ";
 
-/// Fits the examples of a command, and of all below it, to a number of columns.
+/// Fits the examples of a command and its subcommands to a number of columns.
 pub(super) fn fit_examples(mut command: Command, columns: usize) -> Command {
     if let Some(text) = command.get_after_help().map(ToString::to_string) {
         command = command.after_help(fit(&text, columns));
@@ -23,7 +23,7 @@ pub(super) fn fit_examples(mut command: Command, columns: usize) -> Command {
     command.mut_subcommands(|below| fit_examples(below, columns))
 }
 
-/// Rewrites the paragraphs that have a line without room: examples, and plain text.
+/// Rewraps the paragraphs that have a line that doesn't fit: examples, and plain text.
 fn fit(text: &str, columns: usize) -> String {
     let paragraphs = text.split("\n\n").map(|paragraph| {
         if paragraph.lines().all(|line| line.width() <= columns) {
@@ -39,7 +39,7 @@ fn fit(text: &str, columns: usize) -> String {
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Puts descriptions below their commands.
+/// Moves descriptions below their commands.
 fn stack(paragraph: &str, columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut description = String::new();
@@ -124,7 +124,7 @@ Exit codes: 0 ok, 1 a comparison failed,
             let text = below.get_after_long_help().or_else(|| below.get_after_help());
             let text = text.map(ToString::to_string).unwrap_or_default();
             let examples = text.split("\n\n").filter(|paragraph| paragraph.starts_with("Example"));
-            // A command is copied, and stays on one line.
+            // A command stays on one line, so that it can be copied.
             let descriptions = examples.flat_map(str::lines).filter(|line| line.starts_with(BELOW));
             for line in descriptions.filter(|line| !line.contains(" --")) {
                 assert!(line.width() <= 80, "{}: {line}", below.get_name());

@@ -1,5 +1,5 @@
-//! The commands under headings, as `dfsbench --help` and the manual page list them. clap has
-//! headings for options only.
+//! Groups the commands under headings, for `dfsbench --help` and the manual page. clap only
+//! supports headings for options.
 
 use std::fmt::Write as _;
 
@@ -10,20 +10,20 @@ use report::document::text::wrap;
 
 use crate::terminal::output;
 
-/// Columns of the help, at most.
+/// Maximum width of the help, in columns.
 const COLUMNS_MAX: usize = 100;
-/// Space before the name of a command, and behind the longest one.
+/// Spaces before a command's name, and after the longest one.
 const GAP: &str = "  ";
 
 /// Commands under one heading.
 pub(crate) struct Group {
     /// The heading.
     pub heading: &'static str,
-    /// Names of the commands, the everyday ones first.
+    /// Names of the commands, the most common ones first.
     pub commands: &'static [&'static str],
 }
 
-/// Every visible command, once.
+/// Every visible command, exactly once.
 pub(crate) const GROUPS: [Group; 6] = [
     Group {
         heading: "Measure",
@@ -42,13 +42,13 @@ pub(crate) const GROUPS: [Group; 6] = [
     Group { heading: "Setup", commands: &["config", "completions", "man", "help"] },
 ];
 
-/// Puts the commands of the help under their headings.
+/// Groups the commands of the help under their headings.
 pub(crate) fn group_commands(command: Command) -> Command {
     let template = template(&command);
     command.help_template(template)
 }
 
-/// Describes a command; clap adds the one for help only later.
+/// Returns the description of a command; clap adds the `help` command only later.
 fn describe(command: &Command, name: &str) -> Option<String> {
     if name == "help" {
         return Some("Print the help of a command".to_owned());
@@ -57,7 +57,7 @@ fn describe(command: &Command, name: &str) -> Option<String> {
     Some(found.get_about().map(ToString::to_string).unwrap_or_default())
 }
 
-/// The template of clap with headings in place of one list of commands.
+/// Returns clap's template with grouped commands instead of one list.
 fn template(command: &Command) -> StyledStr {
     let styles = command.get_styles();
     let (header, literal) = (styles.get_header(), styles.get_literal());

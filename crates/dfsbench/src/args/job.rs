@@ -1,7 +1,7 @@
 //! Arguments of every command that works on the hosts of a job.
 //!
-//! [`JobArgs`] is the principal type; `dfsbench run`, `ramp`, `curve` and `soak` flatten it into
-//! their own. Doc comments are the help texts, and so have no full stop.
+//! [`JobArgs`] is the main type; `dfsbench run`, `ramp`, `curve` and `soak` flatten it into their
+//! own. Doc comments are help texts, so they have no full stop.
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -46,7 +46,7 @@ pub(crate) struct JobArgs {
 }
 
 impl JobArgs {
-    /// Returns the request for a job, or `None` if there is none.
+    /// Returns the requested job, or `None` if none is requested.
     pub(crate) fn request(&self) -> Option<JobRequest> {
         Some(JobRequest {
             launcher: self.launcher?,

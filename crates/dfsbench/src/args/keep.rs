@@ -1,7 +1,6 @@
-//! Arguments of the commands that manage a results file: list, show, note, tag, rm, import,
-//! export.
+//! Arguments of the commands that manage a results file: list, show, note, tag, rm, import, export.
 //!
-//! One type for each command. Doc comments are the help texts.
+//! Each command has its own type. Doc comments are help texts.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use std::path::PathBuf;

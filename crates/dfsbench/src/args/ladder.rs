@@ -1,7 +1,7 @@
 //! Arguments of `dfsbench ladder`.
 //!
-//! [`LadderArgs`] is the principal type. Doc comments are the help texts, and the examples stand
-//! below them.
+//! [`LadderArgs`] is the main type. Doc comments are the help texts; the examples are printed below
+//! them.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
-//! The layout of help texts: what `-h` shows of the many options, and what `--help` shows.
+//! The layout of help texts: which of the many options `-h` shows, and which `--help` shows.
 //!
-//! [`command`] is the command line as users meet it; completions and manual pages are made from it,
-//! too. `-h` of a command that measures is one screen: its own options and those of [`COMMON`].
-//! Nothing here changes what an option means.
+//! [`command`] is the command line as users see it; completions and manual pages are made from it,
+//! too. For a command that measures, `-h` is one screen: its own options and those of [`COMMON`].
+//! Nothing here changes the meaning of an option.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -29,11 +29,11 @@ use crate::files::user_dirs;
 use crate::plans::presets::Preset;
 use crate::terminal::output;
 
-/// Commands that take the options of `dfsbench run`.
+/// Commands that accept the options of `dfsbench run`.
 const MEASURING: [&str; 6] = ["run", "ramp", "curve", "soak", "ladder", "resume"];
 
-/// Options of `dfsbench run` that `-h` shows, those that most people use, each with its text there;
-/// with an empty one the text is that of `--help`.
+/// The most common options of `dfsbench run`, which `-h` shows, each with its text there; if the
+/// text is empty, that of `--help` is used.
 const COMMON: [(&str, &str); 23] = [
     ("target", "A directory, nfs://host[:port]/export, a plan file or a preset"),
     ("workload", "Kind of work: stream, mixed, metadata, op_mix, transactions, fio, dd, ..."),
@@ -60,12 +60,12 @@ const COMMON: [(&str, &str); 23] = [
     ("dry_run", ""),
 ];
 
-/// Headings of the options that one command alone has; `-h` of the command shows all of them.
+/// Headings of options that only one command has; its `-h` shows all of them.
 const OWN_HEADINGS: [&str; 4] = ["Curve", "Ramp", "Soak", "Ladder"];
 
-/// Makes the command line with its layout.
+/// Builds the command line with its layout.
 pub(crate) fn command() -> Command {
-    // All at once: `mut_subcommand` would move each to the end of the list.
+    // All at once, because `mut_subcommand` would move each one to the end of the list.
     group_commands(Args::command().mut_subcommands(|command| match command.get_name() {
         "run" => arrange(command).after_help(FEW_EXAMPLES).after_long_help(EXAMPLES),
         name if MEASURING.contains(&name) => arrange(command),
@@ -73,9 +73,10 @@ pub(crate) fn command() -> Command {
     }))
 }
 
-/// Hides the rare options of a command from `-h`, and puts the flag for help behind its own ones.
+/// Hides the rare options of a command from `-h`, and moves `--help` behind the command's own
+/// options.
 fn arrange(command: Command) -> Command {
-    // Options without a heading come first; that for help would precede those of the command.
+    // Options without a heading come first, so `--help` would precede those of the command.
     let help = Arg::new("help")
         .short('h')
         .long("help")
@@ -88,7 +89,7 @@ fn arrange(command: Command) -> Command {
         let id = arg.get_id().as_str();
         let common = COMMON.iter().find(|(common, _)| *common == id);
         let is_rare = common.is_none() && !is_own && !arg.is_positional() && id != "help";
-        // The text of `--help` and manual pages is the long one, whatever `-h` shows.
+        // `--help` and manual pages use the long text, whatever `-h` shows.
         let long = arg.get_long_help().or_else(|| arg.get_help()).cloned().unwrap_or_default();
         let arg = arg.long_help(long.clone()).hide_short_help(is_rare);
         match common {
@@ -102,29 +103,28 @@ fn arrange(command: Command) -> Command {
     })
 }
 
-/// Names the file with the user's defaults.
+/// Returns the file with the user's defaults.
 pub(crate) fn config_file() -> ConfigFile {
     ConfigFile::new(user_dirs::config_file())
 }
 
-/// Reads the command line, with the user's defaults; ends the process where it is wrong, or asks
-/// for help.
+/// Parses the command line with the user's defaults. Exits if it is wrong or requests help.
 ///
 /// # Errors
-/// When the configuration file can't be used.
+/// If the configuration file can't be used.
 pub(crate) fn parse() -> Result<Args, Failure> {
     let mut words = fill_bare_flags(std::env::args_os().collect());
     if words.len() == 1 {
-        // Without a command it is a run, whose defaults count.
+        // Without a command this is `run`, and its defaults apply.
         words.push("run".into());
     }
     name_search(&mut words);
-    // The help of a command comes from here.
+    // The help of a command is printed here.
     let columns = output::screen(Extent::Whole).columns();
     let mut plain = fit_examples(command(), columns);
     let given = match plain.try_get_matches_from_mut(&words) {
         Ok(matches) => Some(matches),
-        // Help is there whatever the file has.
+        // Help works even if the file has errors.
         Err(error) if error.exit_code() == 0 => error.exit(),
         Err(_) => None,
     };
@@ -142,7 +142,7 @@ pub(crate) fn parse() -> Result<Args, Failure> {
             let error = suggestion::improve(error, &in_use, &command);
             let error = suggest_run(error, &in_use, &command);
             let text = error.render().to_string();
-            // A pattern of the shell may expand to names that anybody chose.
+            // A shell pattern may expand to names that somebody else chose.
             if text.contains(is_steering) || output::fit_terminal(&text) != text {
                 return Err(Failure::Usage(text.trim_start_matches("error: ").trim_end().into()));
             }
@@ -151,8 +151,8 @@ pub(crate) fn parse() -> Result<Args, Failure> {
     }
 }
 
-/// Makes `ramp TRACE` and `curve TRACE` what they mean, a replay that searches: its options are
-/// those of replays and not those of runs.
+/// Converts `ramp TRACE` and `curve TRACE` to a replay that searches: they take the options of
+/// replays, not those of runs.
 fn name_search(words: &mut Vec<OsString>) {
     let flag = match words.get(1).and_then(|word| word.to_str()) {
         Some("ramp") => "--ramp",
@@ -170,8 +170,8 @@ fn is_plan(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "toml")
 }
 
-/// Adds a suggestion to an error whose first word belongs to `dfsbench run`: an option of it, or
-/// what it would measure.
+/// Adds a suggestion to an error if the first word belongs to `dfsbench run`: one of its options,
+/// or a target.
 fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::Error {
     let Some(run) = command.find_subcommand("run") else { return error };
     let flag = first.strip_prefix("--").map(|flag| flag.split('=').next().unwrap_or(flag));
@@ -193,12 +193,12 @@ fn suggest_run(mut error: clap::Error, first: &str, command: &Command) -> clap::
     error
 }
 
-/// Gives `--direct` and other settings that are true or false the value `true` where the word
-/// behind them is no value: `--direct DIR` and `--direct true DIR` mean the same.
+/// Adds the value `true` to `--direct` and other Boolean settings if the next word is no value, so
+/// that `--direct DIR` and `--direct true DIR` mean the same.
 fn fill_bare_flags(mut words: Vec<OsString>) -> Vec<OsString> {
     let mut position = 0;
     while position < words.len() {
-        // Behind `--` there are no flags.
+        // There are no flags after `--`.
         if words[position] == "--" {
             break;
         }
@@ -223,16 +223,16 @@ fn is_flag_setting(word: &str) -> bool {
     false
 }
 
-/// Returns whether a word is a value of such a setting, or several with commas between them.
+/// Returns true if a word is a Boolean, or several separated by commas.
 fn is_flag_value(word: &str) -> bool {
     const VALUES: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "1", "0"];
     word.split(',').all(|part| VALUES.contains(&part))
 }
 
-/// Makes the command line with the words that options take, for completions. Options are not
-/// read so: the plan's readers give better messages.
+/// Builds the command line with the words that options accept, for completions. It isn't used for
+/// parsing, because the plan's own parsers have better messages.
 pub(crate) fn command_with_words(shell: Shell) -> Command {
-    // Hidden commands are not completed, so that the command is built again without them.
+    // Hidden commands must not be completed, so the command is built again without them.
     let mut visible = Command::new("dfsbench").version(env!("CARGO_PKG_VERSION"));
     for below in command().get_subcommands() {
         let mut below = below.clone();
@@ -247,7 +247,8 @@ pub(crate) fn command_with_words(shell: Shell) -> Command {
             below = below.mut_args(|arg| {
                 let id = arg.get_id().as_str();
                 let words = words_of(id);
-                // bash completes files beside these words; other shells would offer presets alone.
+                // bash completes files as well as these words; other shells would only offer
+                // presets.
                 if words.is_empty() || (id == "target" && shell != Shell::Bash) {
                     return arg;
                 }
@@ -259,7 +260,7 @@ pub(crate) fn command_with_words(shell: Shell) -> Command {
     visible
 }
 
-/// Lists the words that an option takes; none where it takes anything else.
+/// Lists the words that an option accepts; empty if it accepts other values.
 fn words_of(id: &str) -> Vec<&'static str> {
     match id {
         "workload" => Workload::NAMES.to_vec(),

@@ -8,7 +8,7 @@ use report::Format;
 
 use super::one_of;
 
-/// Forms of a probe.
+/// Output formats of a probe.
 const FORMATS: [Format; 2] = [Format::Table, Format::Json];
 
 const EXAMPLES: &str = "\

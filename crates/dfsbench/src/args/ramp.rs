@@ -1,6 +1,6 @@
 //! Arguments of `dfsbench ramp`.
 //!
-//! What is measured, and with which settings, is given as for `dfsbench run`.
+//! Targets and settings are those of `dfsbench run`.
 
 use clap::{Parser, ValueEnum};
 
@@ -54,7 +54,7 @@ pub(crate) struct RampArgs {
     pub run: RunArgs,
 }
 
-/// The number that a ramp may raise.
+/// The quantity that a ramp raises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Raise {
     /// Emulated clients

@@ -1,7 +1,7 @@
 //! Arguments of `dfsbench run`.
 //!
-//! Values of settings stay text: the plan's own readers take them, so that a flag and a plan's key
-//! accept the same words and refuse them with the same message.
+//! Values of settings stay text until the plan's own parsers read them, so that a flag and a plan's
+//! key accept the same words and refuse others with the same message.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use plan::Overrides;
 use super::settings::SettingArgs;
 use super::{EXAMPLES, JobArgs, MakingArgs};
 
-/// Examples below `dfsbench run -h`; `--help` has all.
+/// Examples below `dfsbench run -h`; `--help` has all of them.
 pub(super) const FEW_EXAMPLES: &str = "\
 Examples:
   dfsbench run /mnt/data --direct             a directory, bypassing the page cache
@@ -125,7 +125,7 @@ pub(crate) struct RunArgs {
     pub making: MakingArgs,
 }
 
-/// The arguments that nothing on the command line set: built-in defaults and the user's.
+/// Arguments that are not set on the command line: built-in defaults and the user's.
 #[derive(Clone, Debug, Default)]
 struct DefaultedArgs {
     ids: BTreeSet<String>,
@@ -185,12 +185,13 @@ pub(crate) struct EstimateArgs {
 }
 
 impl RunArgs {
-    /// Returns whether the null backend, and no other, is requested.
+    /// Returns true if only the null backend is requested.
     pub(crate) fn wants_null(&self) -> bool {
         self.backend == ["null"]
     }
 
-    /// Returns the trials and the duration of `--quick` or `--thorough`; a flag for either wins.
+    /// Returns the number of trials and the duration of `--quick` or `--thorough`, unless a flag
+    /// sets them.
     pub(crate) fn effort(&self) -> Option<(&'static str, &'static str)> {
         if self.quick && !self.is_default("quick") {
             Some(QUICK)
@@ -201,7 +202,7 @@ impl RunArgs {
         }
     }
 
-    /// Returns the same where no flag but the user's configuration has `quick` or `thorough`.
+    /// Returns the same if only the user's configuration, and no flag, sets `quick` or `thorough`.
     pub(crate) fn default_effort(&self) -> Option<(&'static str, &'static str)> {
         match (self.effort(), self.quick, self.thorough) {
             (Some(_), ..) | (None, false, false) => None,
@@ -214,14 +215,14 @@ impl RunArgs {
         self.defaulted.ids.contains(id)
     }
 
-    /// The flags that were given, as the plan takes them.
+    /// The given flags, as the plan takes them.
     pub(crate) fn overrides(&self) -> Overrides {
         let mut given = self.all_overrides();
         given.retain(|key| !self.is_default(key));
         given
     }
 
-    /// The user's defaults of flags, for what neither a flag nor the plan sets.
+    /// The user's defaults, for settings that neither a flag nor the plan sets.
     pub(crate) fn defaults(&self) -> Overrides {
         let mut defaults = self.all_overrides();
         defaults.retain(|key| self.is_default(key));

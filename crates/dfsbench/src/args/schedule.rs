@@ -1,6 +1,6 @@
-//! Arguments of `dfsbench slurm` and `dfsbench k8s`, which write what a scheduler is given.
+//! Arguments of `dfsbench slurm` and `dfsbench k8s`, which write the input of a scheduler.
 //!
-//! One type for each command. Doc comments are the help texts; both commands write to stdout and
+//! Each command has its own type. Doc comments are help texts; both commands write to stdout and
 //! start nothing.
 
 use std::path::PathBuf;
@@ -89,7 +89,7 @@ pub(crate) struct K8sArgs {
     pub run: Vec<String>,
 }
 
-/// The image of a release, which has the program's version.
+/// Image of a release, tagged with this program's version.
 const IMAGE: &str = concat!("ghcr.io/dfsbench/dfsbench:", env!("CARGO_PKG_VERSION"));
 
 const K8S_EXAMPLE: &str = "\

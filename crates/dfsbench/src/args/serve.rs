@@ -1,6 +1,6 @@
 //! Arguments of `dfsbench serve`.
 //!
-//! Faults are words of the plan (`[server.faults]`) and are read by its readers.
+//! Faults use the words of plans (`[server.faults]`) and their parser.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ Examples:
   dfsbench serve --fault 'endless-readdir cookies' --fault 'trickle 1B/s'
   dfsbench serve --listen 0.0.0.0 --allow 192.168.1.0/24 --port 2049 --memory 4GiB";
 
-/// Every fault with its value and what it does, from the table that their reader uses.
+/// Lists every fault with its value and effect, from the parser's own table.
 fn faults_help() -> String {
     let mut text = String::from(
         "Faults (CALL is all, READ, v3.READ ...; SHARE is such as 0.1%; also keys of \

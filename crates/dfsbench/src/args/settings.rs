@@ -1,7 +1,7 @@
-//! The flags of settings, one for each of [`Setting`].
+//! The flags of settings, one for each [`Setting`].
 //!
-//! Their help is the reference of the plan's keys, so that a flag and a key can't say different
-//! things; their values stay text for the plan's own readers.
+//! Their help is the reference of the plan's keys, so a flag and a key always have the same
+//! description. Their values stay text for the plan's own parsers.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use plan::KeyDoc;
 /// Values of the flags of settings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SettingArgs {
-    /// The levels of those that were given.
+    /// Levels of the given flags.
     pub levels: BTreeMap<Setting, Vec<String>>,
 }
 
 impl Args for SettingArgs {
     fn augment_args(command: Command) -> Command {
-        // What most people ask for comes first; hosts are set up by few.
+        // The most common settings come first; few users set up hosts.
         let mut settings = Setting::ALL;
         settings.sort_by_key(|setting| setting.family() == Family::Lab);
         command.args(settings.map(setting_arg))
@@ -48,9 +48,10 @@ impl FromArgMatches for SettingArgs {
 
 fn setting_arg(setting: Setting) -> Arg {
     let arg = Arg::new(setting.key()).long(setting.flag().trim_start_matches("--"));
-    // Options have commas of their own: each flag is then one level.
+    // Option lists contain commas themselves, so each flag is one level.
     let arg = if setting.kind() == Kind::Words { arg } else { arg.value_delimiter(',') };
-    // Bare it means true; the value is filled in before (`layout`), so that a target may follow.
+    // Without a value it means true; `layout` has already added that value, so that a target may
+    // follow.
     let arg = if setting.kind() == Kind::Flag {
         arg.num_args(0..=1).default_missing_value("true")
     } else {
@@ -63,7 +64,7 @@ fn setting_arg(setting: Setting) -> Arg {
         .long_help(help_text(setting))
 }
 
-/// Lists the words that a setting takes; none where it takes anything else.
+/// Lists the words that a setting accepts; empty if it accepts other values.
 pub(super) fn own_words(setting: Setting) -> Vec<&'static str> {
     match setting.kind() {
         Kind::Flag => vec!["true", "false"],
@@ -100,14 +101,14 @@ const fn help_heading(family: Family) -> &'static str {
     }
 }
 
-/// Returns the first sentence about a setting, and its default.
+/// Returns the first sentence of a setting's description, and its default.
 fn short_help(setting: Setting) -> String {
     let doc = KeyDoc::of_setting(setting);
     let first = doc.meaning.split(". ").next().unwrap_or_default();
     format!("{} [default: {}]", first.trim_end_matches('.'), doc.default)
 }
 
-/// Returns the effect of a setting, its words where it has some, and its default.
+/// Returns the description of a setting, its words if it has some, and its default.
 fn help_text(setting: Setting) -> String {
     let doc = KeyDoc::of_setting(setting);
     let choice = match setting.kind() {

@@ -1,14 +1,15 @@
-//! Tips for words of the command line that this program doesn't have.
+//! Suggestions for unknown words on the command line.
 //!
-//! clap suggests whatever looks alike: `--depth` for fio's `--iodepth`. [`improve`] knows what
-//! other tools call our options, looks for slips such as `rnu`, and else suggests nothing.
+//! clap suggests anything that looks similar: `--depth` for fio's `--iodepth`. [`improve`] uses the
+//! names that other tools have for our options, detects typos such as `rnu`, and otherwise suggests
+//! nothing.
 
 use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use plan::{key_elsewhere, nearest_word};
 
-/// Replaces the suggestions of an error; `first` is the command in use.
+/// Replaces the suggestions of an error; `first` is the current command.
 pub(super) fn improve(error: clap::Error, first: &str, command: &Command) -> clap::Error {
     match error.kind() {
         ErrorKind::InvalidSubcommand => suggest_command(error, command),
@@ -20,7 +21,7 @@ pub(super) fn improve(error: clap::Error, first: &str, command: &Command) -> cla
     }
 }
 
-/// Suggests the visible command that a word was most likely meant to be.
+/// Suggests the visible command that was most likely meant.
 fn suggest_command(mut error: clap::Error, command: &Command) -> clap::Error {
     let mut names = Vec::new();
     for below in command.get_subcommands() {
@@ -38,12 +39,12 @@ fn suggest_command(mut error: clap::Error, command: &Command) -> clap::Error {
     error
 }
 
-/// Returns true for the begin of a value such as `-5s`, which was taken for an option.
+/// Returns true for the beginning of a value such as `-5s`, which clap takes for an option.
 fn is_negative(given: &str) -> bool {
     given.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Suggests the option that another tool calls so, or that is spelled much alike.
+/// Suggests the option that another tool calls by this name, or that is spelled similarly.
 fn suggest_option(mut error: clap::Error, below: &Command) -> clap::Error {
     let given = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(given)) if given.starts_with("--") => given.clone(),
@@ -59,7 +60,7 @@ fn suggest_option(mut error: clap::Error, below: &Command) -> clap::Error {
     for arg in below.get_arguments().filter(|arg| !arg.is_hide_set()) {
         options.extend(arg.get_long());
     }
-    // Both were made for an option that is none of these.
+    // clap made both for a different option.
     error.remove(ContextKind::Suggested);
     error.remove(ContextKind::Usage);
     error.remove(ContextKind::SuggestedArg);

@@ -74,7 +74,7 @@ pub(crate) struct DescribeArgs {
     pub as_plan: bool,
 }
 
-/// Forms of a description.
+/// Output formats of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DescribeFormat {
     /// Tables with aligned columns

@@ -179,7 +179,7 @@ fn gives_up_silent_agent_after_stop() {
     let gone = remote.receive().unwrap_err().to_string();
     assert!(gone.starts_with("host h: no answer for 10 s after the request to stop; "), "{gone}");
     assert!(gone.contains(fleet::LEFT_TO_AGENT), "{gone}");
-    // It was not killed: it removes what it created.
+    // It was not killed, so it removes the files that it created.
     drop(remote);
     within(SOON, "cleaning up", || cli.target().read_dir().unwrap().next().is_none());
 }
@@ -265,7 +265,7 @@ fn left_alone(cli: &Cli) -> (Child, ChildStdin) {
     (child, stdin)
 }
 
-/// What happens to a controller; returns what it still holds.
+/// Simulates the fate of a controller; returns the resources that it still holds.
 type Way = fn(ChildStdin) -> Option<ChildStdin>;
 
 #[test]

@@ -7,7 +7,7 @@ use crate::cli::{Cli, Served};
 /// The pages with commands that are run, one after the other.
 const TUTORIALS: [&str; 2] = ["tutorial/laptop.md", "tutorial/server.md"];
 
-/// What replaces a directory.
+/// The string that replaces a directory.
 const DIRECTORIES: [&str; 3] = ["DIR", "/mnt/data", "/mnt/nfs"];
 
 fn docs() -> PathBuf {

@@ -1,4 +1,4 @@
-//! `dfsbench compare` and `dfsbench factors` on stored campaigns, and what they refuse.
+//! `dfsbench compare` and `dfsbench factors` on stored campaigns, and their errors.
 
 use rusqlite::Connection;
 

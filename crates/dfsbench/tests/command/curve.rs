@@ -39,7 +39,7 @@ fn does_not_sustain_impossible_load() {
     let served = Served::start(&cli, &QUEUE);
     let lines =
         ["Load that it sustains", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
-    // 40 op/s are a sixth of what it does, and 400 can't be done; results in between depend on
+    // 40 op/s are a sixth of its capacity, and 400 are too much; results in between depend on
     // chance.
     let is_drawn = Cli::unless_limited(|| {
         let end = curve(&cli, &served.url, &["--max-load", "400", "--duration", "1500ms"]);
@@ -142,7 +142,7 @@ fn finds_heaviest_load_by_default() {
 /// Measures the curve of a server with this service time and stores it in a separate file.
 fn drawn(cli: &Cli, results: &str, service_time: &str) {
     let served = Served::start(cli, &["--fault", &format!("service_time {service_time}")]);
-    // The same times for all: how many calls are scheduled at once is not left to chance.
+    // The same times for all, so that the number of simultaneous calls is not left to chance.
     let same = ["--seed", "5", "--results", results];
     let flags = ["--max-load", "200", "--duration", "1500ms", same[0], same[1], same[2], same[3]];
     let end = curve(cli, &served.url, &flags);
@@ -164,8 +164,8 @@ fn draw_all(cli: &Cli) {
 fn reports_only_slower_server() {
     let (cli, bounds) = (Cli::new(), ["--max-loss", "20%", "--max-slowdown", "50%"]);
     let bounds = [&["compare", "one.db", "slow.db"], &bounds[..]].concat();
-    // If other processes use the CPUs, a curve may have no load point that was sustained: that is
-    // its answer then, and it is drawn again.
+    // If other processes use the CPUs, a curve may have no sustained load point. That is then the
+    // answer, and the curve is measured again.
     for _ in 0..3 {
         draw_all(&cli);
         if cli.run(&bounds).code != 4 {

@@ -210,7 +210,7 @@ fn loses_nothing_after_kill_or_cut() {
     );
     // Neither result applies to a server crash.
     assert_eq!(tier(&report, "sync"), "not measured");
-    // A local file system keeps what a process wrote before it was killed.
+    // A local file system keeps the data that a process wrote before it was killed.
     let target = cli.target().display().to_string();
     let report = measured(&cli, 0, &[&target, "--kill-client", "--rounds", "1"]);
     for row in rows(&report) {
@@ -317,7 +317,7 @@ fn counts_unreadable_file_as_lost() {
     flags.extend(["--back-within", "100ms"]);
     let report = measured(&cli, 4, &flags);
     assert!(report["events"][0]["unverified"].is_null(), "{report}");
-    // One crash is enough: the last write before it was made under osync.
+    // One crash is enough: its last write was made under osync.
     assert_eq!(number(&report["events"][0]["crashes"]), 1);
     let small = row(&report, "sync", "small-file");
     assert_eq!((number(&small["unreadable"]), number(&small["missing"])), (1, 0), "{small}");
@@ -415,7 +415,8 @@ fn cleans_up_after_killed_measurement() {
     cli.assert_target_is_empty();
 }
 
-/// Makes a program `ssh` in a directory: a host with its boot id in a file, which sysrq resets.
+/// Creates a program `ssh` in a directory that simulates a host with its boot id in a file; sysrq
+/// resets it.
 fn make_ssh(cli: &Cli, on_reset: &str) -> PathBuf {
     let folder = cli.folder().join("bin");
     std::fs::create_dir(&folder).unwrap();
@@ -567,7 +568,7 @@ fn limits_events_for_plan_with_systems() {
     );
     refused(&["--kill-server", "--allow-destroy", "/dev/x"], &["the plan formats no `/dev/x`"]);
     refused(&["--kill-server", "--campaign", "last"], &["results"]);
-    // The recipe of a path is read as well.
+    // The recipe at a path is read as well.
     let by_path = plan.replace("system = \"dfsbench\"", "system = \"./none.toml\"");
     std::fs::write(cli.folder().join("plan.toml"), by_path).unwrap();
     refused(&["--kill-server"], &["none.toml", "No such file"]);
@@ -612,8 +613,8 @@ fn shows_tier_beside_contender_figures() {
         let report: Value = serde_json::from_str(&report.stdout).unwrap();
         report["contenders"][0]["tier"].as_str().unwrap().to_owned()
     };
-    // The weaker of both promises that its runs request, by the latest measurement. One without any
-    // risk does not hide the one before it.
+    // The weaker of the promises that its runs request, according to the latest measurement. A
+    // measurement without any risk does not hide an earlier one.
     let unstable = ["--fault", "lose-unstable"];
     for fault in [&unstable[..], &[]] {
         let end = cli.run(&[&load[..], &["none,sync"], &kept[..], &["nfs"], fault].concat());

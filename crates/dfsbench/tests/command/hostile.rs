@@ -29,7 +29,7 @@ struct Hostile {
     sentence: &'static str,
 }
 
-/// What is requested from the server.
+/// The request to the server.
 #[derive(Clone, Copy)]
 enum Work {
     /// Write and read a small file.

@@ -1,5 +1,4 @@
-//! Plans with hosts that are set up: what a dry run says about them, and what is refused
-//! immediately.
+//! Plans with hosts that are set up: the dry run, and errors that are reported immediately.
 
 use crate::cli::Cli;
 
@@ -129,9 +128,9 @@ fn lists_client_hosts_in_dry_run() {
 fn estimates_cost_of_other_order() {
     let blocks = dry_run(PLAN, &["--order", "blocks", "--trials", "4"]);
     let last = blocks.iter().find(|line| line.starts_with("order ")).unwrap();
-    // Twelve trials, in which neighbours may be equal where two blocks meet.
+    // Twelve trials; neighbors may be equal at the boundary of two blocks.
     assert!(last.ends_with("times; order grouped needs 3"), "{last}");
-    // Plans that do not set up hosts say nothing about them.
+    // Dry runs of plans that do not set up hosts don't mention them.
     let null = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n";
     assert!(dry_run(&format!("{null}[[workload]]\nkind = \"stream\"\n"), &[]).is_empty());
 }
@@ -165,7 +164,7 @@ fn explains_empty_rows_of_data_paths() {
     assert!(end.stdout.contains("order grouped: hosts are set up 17 times"), "{}", end.stdout);
 }
 
-/// An ssh that prints what a host would: its argument is the command line for the host's shell.
+/// An ssh that prints the output of a host; its argument is the command line for the host's shell.
 const NO_SSH: &str = r#"#!/bin/sh
 for words; do :; done
 case "$words" in

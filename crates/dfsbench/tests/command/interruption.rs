@@ -11,7 +11,7 @@ use nfs_client::{Mount, MountOptions};
 
 use crate::cli::{Cli, End, Served};
 
-/// Waits until a campaign is in a trial, as the names in its target show; returns what it printed
+/// Waits until a campaign is in a trial, according to the names in its target. Returns its output
 /// if it ends before that.
 fn in_a_trial(mut campaign: Child, names: impl Fn() -> Vec<String>) -> Child {
     let begun = Instant::now();
@@ -240,7 +240,7 @@ fn ends_despite_hanging_file_system() {
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut child = in_a_trial(child, || entries(&target));
     std::thread::park_timeout(Duration::from_millis(300));
-    // What is open remains so; but the directory can no longer be removed, nor even be looked up.
+    // Open files stay open, but the directory can no longer be removed or even looked up.
     let Some(mount) = DeadMount::over(&target) else {
         let _ = child.kill();
         let _ = child.wait();
@@ -394,7 +394,7 @@ fn runs_that_overlap_keep_both_pages() {
     assert!(end.stdout.contains("page:    dfsbench-1.html\n"), "{end:?}");
     assert!(read("dfsbench-1.html").contains(", campaign 1<"));
     assert_eq!(read("dfsbench.html"), page);
-    // One that does not overlap with another takes the usual place.
+    // A directory that does not overlap with another takes its usual place.
     let end = cli.run(&short);
     assert!(end.stdout.contains("page:    dfsbench.html\n"), "{end:?}");
     assert_ne!(read("dfsbench.html"), page);

@@ -1,5 +1,5 @@
-//! Hosts that a job provides, and what schedulers are given: agents that the test starts and that
-//! connect over TCP.
+//! Hosts of a job, and input for schedulers, with agents that the test starts and that connect over
+//! TCP.
 
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader};

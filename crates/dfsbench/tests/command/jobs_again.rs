@@ -67,7 +67,7 @@ fn report(cli: &Cli) -> serde_json::Value {
     serde_json::from_str(&json).unwrap()
 }
 
-/// How many trials of the only run are stored, and how many of them have been made.
+/// Number of stored trials of the only run, and how many of them have been executed.
 fn trials(cli: &Cli) -> (usize, usize) {
     let document = report(cli);
     let trials = document["runs"][0]["trials"].as_array().unwrap().clone();

@@ -1,7 +1,7 @@
-//! What kill -9 leaves at a target, and who removes it.
+//! Leftovers of kill -9 at a target, and who removes them.
 //!
 //! Each kill comes at a random moment of a run, drawn from a seed that is printed. `DFSBENCH_KILLS`
-//! requests more of them than the few that are always made.
+//! requests more kills than the default few.
 #![allow(clippy::print_stderr, reason = "a failed test is repeated by its seed")]
 
 use std::path::Path;

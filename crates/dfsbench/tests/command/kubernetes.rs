@@ -17,7 +17,7 @@ fn types() -> Types {
     serde_json::from_value(all["types"].clone()).unwrap()
 }
 
-/// Checks a value against a type; returns what is wrong, and where.
+/// Checks a value against a type; returns the problem and its location.
 fn check(types: &Types, value: &Value, wanted: &str, at: &str, wrong: &mut Vec<String>) {
     if let Some(inner) = wanted.strip_prefix("list of ") {
         match value.as_array() {

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use crate::cli::{Cli, End};
 
-/// Mounts an overlay in its own namespaces, on what the first command makes of the directory, and
-/// runs the following command there.
+/// Mounts an overlay in its own namespaces and runs a command there. If the first argument is
+/// `storage`, the overlay uses the current directory, otherwise a tmpfs.
 const SCRIPT: &str = "set -e; base=$1; shift; [ $base = storage ] || mount -t tmpfs none target; \
     cd target; mkdir lower upper work target; \
     mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none target; exec \"$@\"";

@@ -61,7 +61,7 @@ fn prints_failure_reason_once() {
         assert!(end.stderr.contains(part), "{part}: {}", end.stderr);
     }
     assert!(end.stderr.contains("giving up on d posix app after 2 failed trials"), "{end:?}");
-    // Nobody can name the step that fixes it.
+    // There is no step that would fix it, so none is suggested.
     assert!(!end.stdout.contains("next:"), "{}", end.stdout);
 }
 

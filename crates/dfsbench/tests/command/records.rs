@@ -1,5 +1,5 @@
-//! Forged records, as a directory of results from elsewhere may contain them: nothing that this
-//! program did not create is removed, and each record that is not followed is reported.
+//! Forged records, as a directory of results from elsewhere may contain them: only directories
+//! created by this program are removed, and each record that is not followed is reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn clean_refuses_forged_records() {
             assert!(end.stderr.contains("clean --forget"), "{tree}: {end:?}");
             assert!(precious.join("dear").exists(), "{tree} was removed");
             assert!(record.exists());
-            // A command can forget it, and what it named stays.
+            // A command can forget the record, and the named directories stay.
             let forgotten = cli.run(&["clean", "--results", "r.db", "--forget"]);
             assert_eq!(forgotten.code, 0, "{tree}: {forgotten:?}");
             assert!(forgotten.stdout.contains("forgotten: "), "{forgotten:?}");
@@ -103,7 +103,7 @@ fn removes_only_marked_tree() {
     // A file with the name of the mark is not a mark.
     let made = mount.mkdir(root, TREE).unwrap();
     let mark = format!("{TREE}.campaign");
-    // Names in a tree come from a trace and don't tell the type of a file.
+    // Names in a tree come from a trace and don't reveal the type of a file.
     let tree = mount.mkdir(made, "tree").unwrap();
     mount.mkdir(tree, "a").unwrap();
     mount.create(tree, "text").unwrap();

@@ -1,5 +1,5 @@
-//! What `dfsbench resume` refuses: running programs of a stored plan without consent, and campaigns
-//! that were never stored.
+//! Cases that `dfsbench resume` refuses: running programs of a stored plan without consent, and
+//! campaigns that were never stored.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Several processes and one results file: which process runs which campaign, and what a kill
-//! leaves.
+//! Several processes and one results file: which process runs which campaign, and what remains
+//! after a kill.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -24,8 +24,9 @@ fn start(cli: &Cli, args: &[&str]) -> Child {
     cli.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// The rows of a query, as numbers; none if there is no file or no table yet. It may write, as
-/// SQLite must do before it reads what a kill left half committed.
+/// Returns the rows of a query as numbers; none if there is no file or no table yet. It may write,
+/// because SQLite must roll back a half-committed transaction of a killed process before it can
+/// read.
 fn numbers<const N: usize>(results: &Path, sql: &str) -> Vec<[u32; N]> {
     let read = || {
         let db = Connection::open_with_flags(results, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -43,7 +44,7 @@ fn numbers<const N: usize>(results: &Path, sql: &str) -> Vec<[u32; N]> {
     read().unwrap_or_default()
 }
 
-/// What was done, in the order in which it was stored: position, run, number within the run.
+/// Completed trials, in the order in which they were stored: position, run, number within the run.
 fn made(results: &Path) -> Vec<[u32; 3]> {
     let sql = "SELECT position, run_index, trial_index
                FROM trials JOIN runs ON runs.id = run_id ORDER BY trials.id";

@@ -114,7 +114,7 @@ fn recreates_forgotten_session() {
     assert_eq!((number(&figures["kept"]["lost"]), number(&figures["lost_state"])), (0, 0));
 }
 
-/// A server that loses what it acknowledged as safe, by COMMIT or immediately.
+/// A server that loses data that it acknowledged as safe, by COMMIT or immediately.
 fn liar(flags: &[&str]) {
     let cli = Cli::new();
     let fault = ["--fault", "lose-committed", "--disturb", "server-restart at 2s"];

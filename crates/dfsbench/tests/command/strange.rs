@@ -1,5 +1,5 @@
 //! Results files with strange content, and files that are not results files: every command that
-//! reads them, and every page, shows them or says in one sentence why not.
+//! reads them, and every page, shows them or explains in one sentence why it can't.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

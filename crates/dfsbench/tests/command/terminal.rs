@@ -24,14 +24,14 @@ const MATRIX: [&str; 14] = [
     "1,8",
 ];
 
-/// Records what a command prints in terminals of each width, and checks that it fits.
+/// Records the output of a command in terminals of each width, and checks that it fits.
 fn expect_fits(cli: &Cli, args: &[&str]) {
     for columns in WIDTHS {
         let end = End::of(cli.command(args).env("COLUMNS", columns).output().unwrap());
         assert!([0, 1, 4].contains(&end.code), "{args:?}: {end:?}");
         assert!(end.stdout.lines().count() > 2, "{args:?}: {end:?}");
         for line in end.stdout.lines() {
-            // What is copied is on one line.
+            // Text to be copied is on one line.
             let is_copied = line.starts_with("command ") || line.starts_with("uuid ");
             let width = line.chars().count();
             assert!(is_copied || width <= columns.parse().unwrap(), "{args:?} {columns}: {line}");

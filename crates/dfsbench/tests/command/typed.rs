@@ -64,7 +64,7 @@ fn options(help: &str) -> Vec<Described> {
 }
 
 impl Described {
-    /// Returns the values to try: those that the description lists, or one of its type.
+    /// Returns the values to try: those listed by the description, or one of its type.
     fn values(&self) -> Vec<String> {
         let one = match self.value.as_str() {
             "" | "[<BOOL>]" => "",
@@ -247,7 +247,7 @@ const ABSENT: [(&str, &str); 14] = [
     ("soak plan.toml", "it needs a host that the plan sets up"),
     ("replay nfs.dfst nfs://a/export", "the host name `a` does not resolve"),
     ("replay nfs.dfst nfs://b/export", "the host name `b` does not resolve"),
-    // Only if it names hosts that ssh does not know.
+    // Only if it names hosts that ssh can't find.
     ("replay nfs.dfst nfs://127.", "host h1: it can't be reached"),
     ("compare a.json b.json", "can't read replay `a.json`"),
     ("capture ring_*.pcapng", "can't read capture `ring_*.pcapng`"),

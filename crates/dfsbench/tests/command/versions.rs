@@ -19,7 +19,7 @@ fn speaks_every_version_and_transport() {
     let cli = Cli::new();
     let factors = ["--nfsvers=2,3,4.0,4.1,4.2", "--proto=tcp,udp"];
     let end = cli.run(&[&["run", "embedded"][..], &factors, &SMALL].concat());
-    // Every op is accounted for, and what v4 can't do over UDP does not make anything fail.
+    // Every op is accounted for, and the lack of v4 over UDP does not cause a failure.
     assert_eq!(end.code, 0, "{end:?}");
     let whole = cli.run(&["report", "--all"]).stdout;
     assert!(!whole.contains("x invalid"), "{whole}");

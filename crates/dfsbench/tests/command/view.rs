@@ -1,4 +1,4 @@
-//! `dfsbench view` over its socket: who gets what, and that a slow client does not block others.
+//! `dfsbench view` over its socket: access control, and slow clients that don't block others.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};

@@ -16,7 +16,7 @@ fn figures(end: &End) -> Vec<(String, Option<f64>, String)> {
     json["figures"].as_array().unwrap().iter().map(figure).collect()
 }
 
-/// Runs a built-in plan with these flags, one trial of each run; returns how many results it gave.
+/// Runs a built-in plan with these flags, one trial of each run; returns the number of results.
 fn shortened(plan: &str, flags: &[&str]) -> usize {
     shortened_in(&Cli::new(), plan, flags)
 }

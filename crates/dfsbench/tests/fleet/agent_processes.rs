@@ -64,7 +64,7 @@ impl AgentProcesses {
         Self { fault: Some(fault), processes: Vec::new(), wires: Arc::default() }
     }
 
-    /// Runs a campaign. Returns what is stored, and the duration of each trial.
+    /// Runs a campaign. Returns the stored results, and the duration of each trial.
     pub fn run(&mut self, plan: &Plan) -> (Campaign, Vec<Duration>) {
         let Self { fault, processes, wires } = self;
         shared_directory::run(plan, &mut |host: &Host| {

@@ -1,4 +1,4 @@
-//! What happens to a trial if the disk suddenly becomes full, at each of its steps.
+//! Fills the disk during each step of a trial.
 //!
 //! Needs a separate small file system, which [`PLACE`] names: `cargo xtask real disk` mounts one.
 
@@ -21,7 +21,7 @@ const PLACE: &str = "DFSBENCH_SMALL_DISK";
 const MIX: &str = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\n\
                    file_size = \"64KiB\"\nduration = \"500ms\"\n";
 
-/// Writes what does not exist yet, one file per agent.
+/// Writes the files that do not exist yet, one per agent.
 const STREAM: &str = "[[workload]]\nkind = \"stream\"\nworkers = 1\nfiles = 3\n\
                       file_size = \"1MiB\"\npasses = [\"write\"]\n";
 
@@ -56,7 +56,7 @@ fn made(text: &str, at: At, after_ms: u64) -> Trial {
     assert!(hog().exists(), "the disk was never full");
     fs::remove_file(hog()).unwrap();
     agents.assert_left();
-    // What was created can be removed without any free space.
+    // Created files can be removed without any free space.
     fs::remove_dir(&target).unwrap();
     only(&campaign, 0).clone()
 }

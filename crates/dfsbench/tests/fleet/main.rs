@@ -1,5 +1,5 @@
-//! Trials that agents in their own processes make together, and what happens when one of the
-//! processes is killed, stopped, cut off or out of space: at each step of a trial.
+//! Trials that several agent processes run together, with one of them killed, stopped, cut off or
+//! out of space at each step of a trial.
 #![allow(clippy::disallowed_methods, reason = "tests time what they wait for")]
 #![allow(clippy::print_stdout, reason = "what many agents took is printed where that fails")]
 
@@ -37,7 +37,7 @@ const STEPS: [(&str, At, u64); 7] = [
     ("end", |order| matches!(order, Order::End { .. }), 0),
 ];
 
-/// What a busy machine may add to the time until a lost agent is noticed.
+/// Time that a busy machine may add until a lost agent is noticed.
 const BUSY: Duration = Duration::from_secs(12);
 
 /// Two runs of a mix: one needs all three agents, the other can do without the lost one.
@@ -120,8 +120,8 @@ fn raises_caveats_for_slow_agent() {
     let text = "[[workload]]\nkind = \"mixed\"\nworkers = 1\nfiles = 3\nfile_size = \"64KiB\"\n\
                 duration = \"2s\"\n";
     let plan = plan(target.path(), 3, text);
-    // It sleeps from before the start until after it, and so misses a good part of the pass. What
-    // it does later it does at a different pace, because it is stopped again and again. A start is
+    // It sleeps from before the start until after it, and so misses a good part of the pass.
+    // Afterwards it works at a different pace, because it is stopped again and again. A start is
     // late by more than five round trips, which take 100 ms and more on a busy machine; after three
     // seconds of silence an agent would be lost.
     let at: At = |order| matches!(order, Order::Go { .. });

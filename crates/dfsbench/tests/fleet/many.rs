@@ -17,21 +17,21 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789a
 /// each of them would take sixteen times as long.
 const RATIO_MAX: u32 = 9;
 
-/// The most memory of one agent of a hundred, in bytes; 2 MiB were seen with a debug build, and 1
-/// MiB with a release build, also with a thousand agents.
+/// Maximum memory of one agent of a hundred, in bytes; 2 MiB were measured with a debug build, and
+/// 1 MiB with a release build, also with a thousand agents.
 const AGENT_BYTES_MAX: u64 = 8 << 20;
 
-/// The most CPU time of one agent of a hundred, in milliseconds, not counting less than a tick; 7
-/// ms were seen with a debug build, and 9 ms, including parts of ticks, with a release build.
+/// Maximum CPU time of one agent of a hundred, in milliseconds, not counting less than a tick; 7 ms
+/// were measured with a debug build, and 9 ms, including parts of ticks, with a release build.
 const AGENT_CPU_MS_MAX: u64 = 100;
 
-/// Clock ticks per second in what the kernel reports about a process. **Source:** time(7).
+/// Clock ticks per second in the kernel's reports about a process. **Source:** time(7).
 const TICKS_PER_S: u64 = 100;
 
 /// How often their memory is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What some agents used.
+/// Resources used by several agents.
 #[derive(Debug)]
 struct Took {
     /// Time from the start of the first agent to the exit of the controller.
@@ -41,14 +41,14 @@ struct Took {
     processor_ms: u64,
 }
 
-/// Memory of a process, including its share of shared memory; none of one that has ended.
+/// Memory of a process, including its share of shared memory; 0 if it has ended.
 fn memory_bytes(process: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
-/// The CPU time of a process that has ended and was not waited for yet.
+/// CPU time of a process that has ended but has not been reaped.
 fn processor_ms(process: u32) -> u64 {
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let id = Pid::from_raw(process.cast_signed()).unwrap();
@@ -58,7 +58,7 @@ fn processor_ms(process: u32) -> u64 {
     fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>() * 1_000 / TICKS_PER_S
 }
 
-/// Has the given number of agents meet and make a short pass; returns what that takes in total.
+/// Starts the given number of agents for a short pass; returns their total resource use.
 fn met(count: u32) -> Took {
     let cli = Cli::new();
     let words = format!(

@@ -2,9 +2,9 @@
 //! measurement.
 //!
 //! [`NamedFiles`] is a working directory on an NFS server or on a file system of this host. A
-//! backend executes every write, sync and close(2), and a file is opened for one durability.
-//! Nothing is retried, and no connection is made again, so an answer is an acknowledgement of this
-//! very server.
+//! backend executes every write, sync and close(2), and a file is opened with one kind of
+//! durability. Nothing is retried and no connection is re-established, so an answer is an
+//! acknowledgement by this very server.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -37,7 +37,7 @@ use crate::backend::{Backend, NO_LIMIT};
 use crate::clients::ClientRecords;
 use crate::clock::SystemClock;
 
-/// A working directory at a target, or the target itself until one is made or entered.
+/// A working directory at a target, or the target itself until one is created or opened.
 pub struct NamedFiles {
     directory: Directory,
     content: Content,
@@ -130,10 +130,10 @@ impl NamedFiles {
         }
     }
 
-    /// Makes a new working directory and enters it.
+    /// Creates a new working directory and opens it.
     ///
     /// # Errors
-    /// If it already exists or cannot be made.
+    /// If it already exists or cannot be created.
     pub fn make(&mut self, name: &str) -> Result<(), String> {
         match &mut self.directory {
             Directory::Nfs(nfs) => {
@@ -154,7 +154,7 @@ impl NamedFiles {
         }
     }
 
-    /// Enters a working directory that was made before. Returns false if there is none.
+    /// Opens an existing working directory. Returns false if there is none.
     ///
     /// # Errors
     /// If the target does not answer.
@@ -254,12 +254,12 @@ impl NamedFiles {
         }
     }
 
-    /// Makes a file safe: COMMIT or `fsync`.
+    /// Makes a file durable with COMMIT or `fsync`.
     ///
     /// # Errors
-    /// If that fails. This includes a server that has restarted since the file was written or
-    /// another one was committed, because what was written before may be lost and would have to be
-    /// written again (RFC 1813, 3.3.21).
+    /// If that fails. It also fails if the server has restarted since the file was written or
+    /// another one was committed, because data written before may be lost and would have to be
+    /// rewritten (RFC 1813, 3.3.21).
     pub fn make_safe(&mut self, file: &mut NamedFile) -> Result<(), String> {
         let op =
             |kind| Op { scheduled_ns: 0, offset_bytes: 0, len_bytes: 0, file: file.number, kind };
@@ -278,10 +278,11 @@ impl NamedFiles {
         }
     }
 
-    /// Closes a file. Nothing is committed before that, unlike at the end of a pass.
+    /// Closes a file. Unlike at the end of a pass, nothing is committed first.
     ///
     /// # Errors
-    /// If that fails: a network file system writes back here, and reports what it could not write.
+    /// If that fails: a network file system writes back here, and reports data that it could not
+    /// write.
     pub fn close(&mut self, file: NamedFile) -> Result<(), String> {
         match (&mut self.directory, file.open) {
             (Directory::Nfs(nfs), OpenFile::Nfs(file, _)) => {
@@ -308,7 +309,7 @@ impl NamedFiles {
         }
     }
 
-    /// Makes the names in the directory safe. An NFS server has done that before it answered.
+    /// Makes the names in the directory durable. An NFS server has done that before it answered.
     ///
     /// # Errors
     /// If that fails.
@@ -372,7 +373,7 @@ impl Content {
 }
 
 impl NfsDirectory {
-    /// Returns the backend, which has a connection of its own.
+    /// Returns the backend, which has its own connection.
     fn backend(&mut self, content: &Content) -> Result<&mut Nfs, String> {
         let backend = match self.backend.take() {
             Some(backend) => backend,
@@ -435,20 +436,20 @@ fn flat_places() -> Arc<Places> {
     Arc::new(Places::of(&RunSpec::null(Workload::Stream)))
 }
 
-/// Makes the names in a directory safe. Some file systems can't: with kAFS each name is on the
-/// server before the call that makes it returns.
+/// Makes the names in a directory durable. Some file systems can't: with kAFS, each name is on the
+/// server before the call that creates it returns.
 fn sync_names(directory: &Path) -> io::Result<()> {
     match File::open(directory)?.sync_all() {
-        // fsync(2): what can't be synced.
+        // fsync(2): errors of objects that can't be synced.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     }
 }
 
-/// Reads a file past what this host's page cache has of it, as far as the kernel drops that.
+/// Reads a file bypassing this host's page cache, as far as the kernel can drop it.
 fn read_from_storage(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
-    // Clean pages go; dirty ones are newer than what the server has, and remain.
+    // Clean pages are dropped; dirty ones are newer than the server's data, and remain.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     let mut data = vec![0; file.metadata()?.len() as usize];
     let mut read = 0;

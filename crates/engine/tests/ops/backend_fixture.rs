@@ -33,11 +33,11 @@ pub struct BackendFixture {
     pub target: TrialTarget,
     pub backend: Box<dyn Backend>,
     eyes: Eyes,
-    /// It ends with the fixture.
+    /// The server, if any, stops with the fixture.
     pub server: Option<Server>,
 }
 
-/// How what is there is seen, without the backend.
+/// How the test inspects the target without the backend.
 enum Eyes {
     Directory(TempDir, String),
     Nfs(Box<RefCell<Mount>>, String),
@@ -53,7 +53,7 @@ impl BackendFixture {
         Self::new(&spec, Pass::OpMix, |name| Eyes::Directory(directory, name))
     }
 
-    /// A backend on a server of ours in this process, which keeps all in memory.
+    /// A backend on one of our servers in this process, which stores everything in memory.
     pub fn on_nfs(version: NfsVersion, change: impl FnOnce(&mut RunSpec)) -> Self {
         let server = Server::start(ServerConfig::default()).unwrap();
         let settings = NfsSettings { version, ..NfsSettings::default() };
@@ -86,7 +86,7 @@ impl BackendFixture {
         target.prepare(spec, pass).unwrap();
         let Opened { backend, .. } = target.open(spec, pass, 0).unwrap();
         let mut fixture = Self { pattern, target, backend, eyes: eyes(work_name), server: None };
-        // Files of a mix have sizes of their own; here all are made equal.
+        // Files of a mix have different sizes; here all of them are equal.
         for file in 0..FILES {
             for offset in (0..FILE_BYTES).step_by(4_000) {
                 fixture.op(OpKind::Write, file, offset, 4_000);
@@ -95,12 +95,12 @@ impl BackendFixture {
         fixture
     }
 
-    /// Executes an op and says what became of it.
+    /// Executes an op and returns its outcome.
     pub fn try_op(&mut self, op: Op) -> Outcome {
         self.all(&[op])[0]
     }
 
-    /// Executes an op that must be done, and says how many bytes moved.
+    /// Executes an op that must succeed, and returns the number of bytes transferred.
     pub fn op(&mut self, kind: OpKind, file: u32, offset_bytes: u64, len_bytes: u32) -> u32 {
         match self.try_op(Op { scheduled_ns: 0, offset_bytes, len_bytes, file, kind }) {
             Outcome::Done(bytes) => bytes,
@@ -113,7 +113,7 @@ impl BackendFixture {
         assert_eq!(self.op(kind, number, 0, 0), 0, "{kind}");
     }
 
-    /// Executes ops together, as many at once as the backend accepts.
+    /// Executes ops together, submitting as many at once as the backend accepts.
     pub fn all(&mut self, ops: &[Op]) -> Vec<Outcome> {
         let mut ended: Vec<Completion> = Vec::with_capacity(ops.len());
         let mut given = 0;
@@ -158,7 +158,7 @@ impl BackendFixture {
         }
     }
 
-    /// Returns true if something has this name.
+    /// Returns true if something with this name exists.
     pub fn is_there(&self, path: &str) -> bool {
         match &self.eyes {
             Eyes::Directory(..) => self.local(path).symlink_metadata().is_ok(),
@@ -166,7 +166,7 @@ impl BackendFixture {
         }
     }
 
-    /// Changes the mode of a file, so that it can be seen to be changed back.
+    /// Changes the mode of a file, so that a test can see it being changed back.
     pub fn set_mode(&self, path: &str, mode: u32) {
         match &self.eyes {
             Eyes::Directory(..) => {
@@ -191,7 +191,7 @@ impl BackendFixture {
         }
     }
 
-    /// Overwrites a byte behind the backend's back.
+    /// Overwrites a byte without the backend's knowledge.
     pub fn spoil(&self, path: &str) {
         let mut content = self.content(path).unwrap();
         content[100] ^= 1;
@@ -236,7 +236,7 @@ impl Eyes {
     }
 }
 
-/// Makes passes of a run in a directory, each op of which must be done, and looks at the result.
+/// Runs the passes of a run in a directory, each op of which must succeed, and inspects the result.
 pub fn pass_on_directory(spec: &RunSpec, passes: &[Pass], look: impl FnOnce(&Path, &Pattern)) {
     let directory = tempfile::tempdir().unwrap();
     let target = Target::Directory { path: directory.path().to_owned() };

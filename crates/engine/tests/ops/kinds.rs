@@ -1,4 +1,4 @@
-//! What each kind of op does, on all backends alike.
+//! The effect of each kind of op, on all backends alike.
 
 use engine::InventoryScope;
 use engine::backend::OperationKind;
@@ -114,7 +114,7 @@ fn opens_delegated_file_once() {
         }
         assert_eq!(opens(&fixture), [before + 1, closed + 1], "{version}");
         assert_eq!(fixture.tally().delegated_opens, 3);
-        // What is appended is opened to write, which no delegation to read outlives.
+        // An append opens the file for writing, which recalls a read delegation.
         fixture.op(OpKind::Append, file, 10_001, 9_000);
         assert_eq!(fixture.op(OpKind::ReadFile, file, 0, 19_001), 19_001);
         assert_eq!(opens(&fixture), [before + 3, closed + 3], "{version}");

@@ -1,4 +1,4 @@
-//! Every kind of op on every backend: what it did is looked at from outside, byte by byte.
+//! Every kind of op on every backend; the effects are checked from outside, byte by byte.
 
 mod backend_fixture;
 mod kinds;

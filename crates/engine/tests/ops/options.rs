@@ -1,4 +1,4 @@
-//! What settings change in how ops are executed.
+//! How settings change the execution of ops.
 
 use engine::InventoryScope;
 use model::testing::RunBuilder;
@@ -66,7 +66,7 @@ fn waits_for_every_write_if_planned() {
     }
 }
 
-/// Flags of those of our descriptors that lead into a directory.
+/// Returns the flags of our descriptors for files in a directory.
 fn flags_of_open_files(work: &std::path::Path) -> Vec<OFlags> {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let ours = entries.filter(|entry| {
@@ -93,7 +93,7 @@ fn does_not_read_unwritten_data() {
         let (target, _directory) = BackendFixture::target(&spec);
         target.prepare(&spec, Pass::Write).unwrap();
         let work = target.local_paths().remove(0);
-        // The pass that was to write wrote a part, and left a hole.
+        // The pass that should have written the file wrote a part of it and left a hole.
         for name in ["f00000000", "f00000001"] {
             std::fs::write(work.join(name), [1; 4096]).unwrap();
         }
@@ -119,7 +119,7 @@ fn counts_and_removes_trees() {
     target.prepare(&spec, Pass::Stat).unwrap();
     target.prepare(&spec, Pass::Rmdir).unwrap();
     let inventory = target.inventory(InventoryScope::All).unwrap().unwrap();
-    // Two trees of 1 + 3 + 9 directories, and the 30 that ops are to work on.
+    // Two trees of 1 + 3 + 9 directories, and the 30 directories that ops work on.
     assert_eq!((inventory.files, inventory.bytes, inventory.directories), (30, 300, 26 + 30));
     target.remove().unwrap();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);

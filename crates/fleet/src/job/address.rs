@@ -1,26 +1,26 @@
 //! The address on which a controller listens, and the one that its agents connect to.
 //!
-//! A name is resolved here for listening, and passed on unresolved: on the hosts of agents it may
-//! resolve to another address.
+//! A name is resolved here for listening, and passed on unresolved, because it may resolve to
+//! another address on the hosts of agents.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 
 use super::JobError;
 
-/// An address, and its name elsewhere.
+/// An address, and its name for other hosts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ListenAddress {
-    /// The socket to listen on; port 0 is any.
+    /// The socket to listen on; port 0 picks any.
     pub(super) socket: SocketAddr,
     /// The name by which agents reach this host.
     name: String,
 }
 
 impl ListenAddress {
-    /// Parses `--listen`; without it the address is `default_ip`, with any port.
+    /// Parses `--listen`; without it, the address is `default_ip` with any port.
     ///
     /// # Errors
-    /// When it is not an address of any host.
+    /// If it is not an address of any host.
     pub(super) fn parse(text: Option<&str>, default_ip: Ipv4Addr) -> Result<Self, JobError> {
         let Some(text) = text else {
             return Ok(Self::from_ip(default_ip.into(), 0));
@@ -61,7 +61,7 @@ impl ListenAddress {
     }
 }
 
-/// Returns the name that this host gives itself.
+/// Returns the host name of this host.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -87,7 +87,7 @@ mod tests {
         );
         assert_eq!(parsed(Some("::1"), Ipv4Addr::UNSPECIFIED), pair("[::1]:0", "[::1]"));
         assert_eq!(parsed(Some("[::1]:71"), Ipv4Addr::UNSPECIFIED), pair("[::1]:71", "[::1]"));
-        // Names stay as they are.
+        // Names are unchanged.
         let (socket, name) = parsed(Some("localhost:71"), Ipv4Addr::UNSPECIFIED);
         assert!(socket.ends_with(":71") && name == "localhost:9", "{socket} {name}");
     }

@@ -1,8 +1,8 @@
 //! Hosts of an allocation that its scheduler lists: PBS, Torque and LSF start no agents themselves.
 //!
-//! [`read_hosts`] is the way in. A host of the list is reached by ssh, and the one that the
-//! controller runs on is this one. A list names a host once for each slot, so that the order in
-//! which hosts first appear counts, and not how often.
+//! [`read_hosts`] is the entry point. Hosts of the list are reached over ssh, except for the one
+//! that the controller runs on. A list contains a host once for each slot, so the order of first
+//! appearances matters, and the number of times doesn't.
 //!
 //! **Source:** pbs_job_attributes(7B) and qsub(1B), `PBS_NODEFILE`; IBM Spectrum LSF, "Environment
 //! variables set for job execution", `LSB_DJOB_HOSTFILE` and `LSB_MCPU_HOSTS`.
@@ -15,25 +15,25 @@ use model::Host;
 use super::{JobError, JobRequest, Launcher, Scheduler, count_per_node, host_name};
 use crate::rendezvous::AGENTS_MAX;
 
-/// A variable that has the hosts of a job or the path of a file with them.
+/// A variable with the hosts of a job, or with the path of a file that lists them.
 struct Source {
     variable: &'static str,
     form: Form,
 }
 
-/// The form of a list.
+/// Format of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// A file that has a line for each slot.
+    /// A file with a line for each slot.
     File,
-    /// The value itself: name and number of slots, in turns.
+    /// The value itself: names and numbers of slots, alternating.
     Pairs,
 }
 
 /// The variable of PBS Professional, OpenPBS and Torque.
 const PBS: [Source; 1] = [Source { variable: "PBS_NODEFILE", form: Form::File }];
 
-/// Those of LSF; the first that is set counts.
+/// Those of LSF; the first one that is set is used.
 const LSF: [Source; 2] = [
     Source { variable: "LSB_DJOB_HOSTFILE", form: Form::File },
     Source { variable: "LSB_MCPU_HOSTS", form: Form::Pairs },
@@ -60,7 +60,7 @@ pub(super) fn read_hosts(
     Ok(Some(hosts))
 }
 
-/// Refuses flags that are for agents that connect.
+/// Rejects flags for agents that connect by themselves.
 fn check_flags(request: &JobRequest) -> Result<(), JobError> {
     for (flag, value) in [("--launch-with", &request.launch_with), ("--listen", &request.listen)] {
         if value.is_some() {
@@ -73,7 +73,7 @@ fn check_flags(request: &JobRequest) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Reads the list of the first variable that is set; each host once.
+/// Reads the list of the first variable that is set, with each host once.
 fn read_names(sources: &[Source], scheduler: &Scheduler<'_>) -> Result<Vec<String>, JobError> {
     for source in sources {
         let variable = source.variable;
@@ -113,7 +113,7 @@ fn read_names(sources: &[Source], scheduler: &Scheduler<'_>) -> Result<Vec<Strin
     )))
 }
 
-/// Names in the order in which they first appear.
+/// Returns names in the order in which they first appear.
 #[derive(Default)]
 struct Names {
     in_order: Vec<String>,
@@ -128,7 +128,7 @@ impl Names {
     }
 }
 
-/// Parses a file with a line for each slot. LSF also has files with the number of slots behind the
+/// Parses a file with a line for each slot. LSF also has files with the number of slots after the
 /// name.
 fn parse_lines(text: &str) -> Result<Vec<String>, String> {
     let mut names = Names::default();
@@ -169,7 +169,7 @@ fn parse_pairs(text: &str) -> Result<Vec<String>, String> {
     Ok(names.in_order)
 }
 
-/// Refuses what is not a host name: it becomes an argument of ssh.
+/// Rejects anything that is not a host name, since it becomes an argument of ssh.
 fn check_name(name: &str) -> Result<(), String> {
     let is_usual = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
     if !name.is_empty() && !name.starts_with('-') && name.chars().all(is_usual) {
@@ -178,7 +178,7 @@ fn check_name(name: &str) -> Result<(), String> {
     Err(format!("`{}` is not a host name", name.escape_default()))
 }
 
-/// Chooses as many hosts as agents are requested, from the first on.
+/// Selects as many hosts as agents are requested, starting with the first.
 fn choose_hosts(
     request: &JobRequest,
     names: &[String],
@@ -210,11 +210,10 @@ fn choose_hosts(
     Ok(hosts)
 }
 
-/// The host of a name: this one, or one that ssh reaches by it.
+/// Returns the host with a name: this one, or one to be reached over ssh.
 fn reached_host(name: &str, this: &str) -> Host {
     let first_label = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-    // A scheduler may write the domain, and a host leave it out, or the other way round; where both
-    // have one, both must agree.
+    // Either the scheduler or the host may omit the domain; if both have one, they must agree.
     let is_this = name.eq_ignore_ascii_case(this)
         || name.contains('.') != this.contains('.')
             && first_label(name).eq_ignore_ascii_case(&first_label(this));
@@ -253,7 +252,7 @@ mod tests {
         let hosts = ["n1", "n2.cluster", "n3"].map(str::to_owned).to_vec();
         assert_eq!(names_of(&[("PBS_NODEFILE", &path)], &PBS), Ok(hosts.clone()));
         assert_eq!(names_of(&[("LSB_DJOB_HOSTFILE", &path)], &LSF), Ok(hosts.clone()));
-        // The file counts where both are set; the pairs where it is not.
+        // The file takes precedence if both are set; otherwise the pairs are used.
         let pairs = ("LSB_MCPU_HOSTS", "n1 16 n2.cluster 8 n3 1");
         assert_eq!(names_of(&[("LSB_DJOB_HOSTFILE", &path), pairs], &LSF), Ok(hosts.clone()));
         assert_eq!(names_of(&[pairs], &LSF), Ok(hosts));

@@ -1,13 +1,13 @@
 //! The command that starts agents on the hosts of a job.
 //!
-//! An agent that is lost must not take the others with it, so launchers are made to go on. Neither
-//! address nor token is ever an argument: other users of a host see those.
+//! A lost agent must not take the others with it, so launchers are configured to continue. Neither
+//! address nor token is ever an argument, since other users of a host can see those.
 //!
 //! **Source:** srun(1): --kill-on-bad-exit, --wait, --mpi; mpirun(1) of Open MPI: -x,
-//! --enable-recovery; mpiexec of MPICH: -genvlist. MPICH's ends all processes when one ends badly,
-//! also with -disable-auto-cleanup where they aren't MPI's (tried with 4.0), so none ends badly.
-//! flux-run(1): --ntasks, --nodes, --tasks-per-node, -o exit-timeout; flux-getattr(1), `size`, the
-//! brokers of an instance, one on each node.
+//! --enable-recovery; mpiexec of MPICH: -genvlist. MPICH's ends all processes if one fails, even
+//! with -disable-auto-cleanup if they don't use MPI (tested with 4.0), so agents always exit
+//! successfully. flux-run(1): --ntasks, --nodes, --tasks-per-node, -o exit-timeout;
+//! flux-getattr(1), `size`, the brokers of an instance, one on each node.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -59,8 +59,7 @@ fn add_srun_words(command: &mut Command, count: u32, per_node: Option<u32>) {
     command.args(["--kill-on-bad-exit=0", "--wait=0", "--mpi=none", "--export=ALL"]);
 }
 
-/// Flux passes the environment on by itself, and takes either a number of tasks or one for each
-/// node.
+/// Flux passes the environment on by itself, and accepts either a number of tasks or one per node.
 fn add_flux_words(command: &mut Command, count: u32, per_node: Option<u32>) {
     match per_node {
         Some(per_node) => {
@@ -98,10 +97,10 @@ fn finish_mpi(
     Ok(command)
 }
 
-/// Counts the nodes of the instance of Flux that this process is in.
+/// Returns the number of nodes of the Flux instance that this process runs in.
 ///
 /// # Errors
-/// When it is in none.
+/// If it runs in none.
 pub(super) fn count_flux_nodes() -> Result<u32, JobError> {
     let hint = "(hint: run it in `flux batch` or `flux alloc`, or name their number: --agents 4)";
     let mut flux = Command::new("flux");
@@ -127,7 +126,7 @@ pub(super) fn count_flux_nodes() -> Result<u32, JobError> {
     }
 }
 
-/// Finds out which implementation an `mpirun` belongs to.
+/// Determines the implementation that an `mpirun` belongs to.
 fn detect_mpi(program: &str) -> Result<Mpi, JobError> {
     let hint = "(hint: --launch-with names the command that starts agents)";
     let output = match Command::new(program).arg("--version").stdin(Stdio::null()).output() {
@@ -149,12 +148,12 @@ fn parse_mpi_version(version: &str) -> Option<Mpi> {
     if version.contains("Open MPI") || version.contains("OpenRTE") || version.contains("PRRTE") {
         return Some(Mpi::Open);
     }
-    // Intel's is made of MPICH's.
+    // Intel's implementation is derived from MPICH.
     let is_mpich = ["HYDRA", "MPICH", "Intel(R) MPI"].iter().any(|name| version.contains(name));
     if is_mpich { Some(Mpi::Mpich) } else { None }
 }
 
-/// Splits a command line into words, as a shell does: blanks part, quotes hold together.
+/// Splits a command line into words like a shell: at blanks, except inside quotes.
 fn split_words(text: &str) -> Result<Vec<String>, JobError> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in text.chars() {

@@ -1,5 +1,4 @@
-//! Agents that connect by themselves, over real sockets: those that are allowed to, and everybody
-//! else.
+//! Agents that connect by themselves, over real sockets: those that are allowed to, and strangers.
 #![allow(clippy::disallowed_methods, reason = "sockets are waited for in real time")]
 
 mod meeting;
@@ -24,12 +23,12 @@ fn gathers_agents_in_any_order() {
     let names: Vec<&str> = gathered.agents.iter().map(|met| met.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "b:2"]);
     assert!(gathered.refused.is_empty(), "{:?}", gathered.refused);
-    // All have connected, so no process listens any more.
+    // All agents have connected, so nothing listens any more.
     assert!(TcpStream::connect(address).is_err());
     for met in &mut gathered.agents {
         met.agent.send(Order::Clock).unwrap();
         let Ok(Report::Clock(clock)) = met.agent.receive() else { panic!("{}", met.name) };
-        // Each tells its rank as the time.
+        // Each returns its rank as the time.
         assert_eq!(clock.mono_ns, u64::from(met.hello.rank));
     }
     // Agents exit when their controller is gone.
@@ -70,7 +69,7 @@ fn names_missing_agents() {
     let agent = meeting.agent("a", 1, 5);
     let error = meeting.gather(5, Duration::from_secs(1)).err().unwrap().to_string();
     assert_eq!(error, "1 of 5 agents connected within 1 s: ranks 0, 2 to 4 are missing");
-    // The agent that connected is dropped again.
+    // The agent that connected is disconnected again.
     assert_eq!(agent.join().unwrap().unwrap(), 0);
     let alone = Meeting::new().gather(1, Duration::from_secs(1)).err().unwrap().to_string();
     let start = "0 of 1 agents connected within 1 s: rank 0 is missing (hint: can its hosts reach";
@@ -89,7 +88,7 @@ fn rejects_agent_with_taken_rank() {
     std::thread::spawn(agent("b", 0));
     let missing = agent("c", 1);
     let gathering = std::thread::spawn(move || {
-        // The accepted agent may learn of it before the other one learns of its refusal.
+        // The accepted agent may be notified before the refused one.
         let mut all = vec![ends.recv().unwrap()];
         if all[0].is_ok() {
             all.push(ends.recv().unwrap());
@@ -100,7 +99,7 @@ fn rejects_agent_with_taken_rank() {
     });
     let gathered = meeting.gather(2, SOON).unwrap();
     let (winner, refused) = (gathered.agents[0].hello.host.clone(), gathered.refused.clone());
-    // Those that were let in end with their controller.
+    // Accepted agents exit with their controller.
     drop(gathered);
     let all = gathering.join().unwrap();
     let losers: Vec<JoinError> = all.into_iter().filter_map(Result::err).collect();

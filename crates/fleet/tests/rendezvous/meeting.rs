@@ -48,7 +48,7 @@ impl Meeting {
         thread::spawn(move || come(address, &token, (&host, rank, size)))
     }
 
-    /// An agent that obeys until its controller is gone; returns how many orders it got.
+    /// An agent that follows orders until its controller is gone; returns the number of orders.
     pub fn agent(&self, host: &str, rank: u32, size: u32) -> JoinHandle<Result<u32, JoinError>> {
         agent(self.address, self.token.clone(), (host, rank, size))
     }

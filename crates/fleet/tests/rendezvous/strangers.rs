@@ -1,4 +1,4 @@
-//! Who is refused, and what it costs.
+//! Connections that are refused, and their cost.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::meeting::{self, Meeting, SOON};
 
-/// Returns what a controller reports of a stranger that connects before the awaited agent.
+/// Returns the controller's report about a stranger that connects before the expected agent.
 fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
@@ -33,7 +33,7 @@ fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     socket.set_read_timeout(Some(SOON)).unwrap();
     socket.write_all(bytes).unwrap();
     let mut answer = Vec::new();
-    // A peer that is dropped with bytes unread sees the connection reset.
+    // If unread bytes are left when a peer is dropped, it sees a connection reset.
     let _ = socket.read_to_end(&mut answer);
     answer
 }
@@ -67,7 +67,7 @@ fn rejects_replayed_handshake() {
     let (between, recorded) = recorder(address);
     let first = meeting::agent(between, token.clone(), ("a", 0, 2));
     let bytes = recorded.recv_timeout(SOON).unwrap();
-    // The same bytes again; at first up to the answer, then all.
+    // Replays the same bytes: first up to the answer, then all of them.
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();
     for part in bytes {
@@ -84,7 +84,7 @@ fn rejects_replayed_handshake() {
     assert!(first.join().unwrap().is_ok() && last.join().unwrap().is_ok());
 }
 
-/// Forwards a connection, and sends the two parts that the agent sent before it was accepted.
+/// Forwards a connection, and returns the two parts that the agent sent before it was accepted.
 fn recorder(to: SocketAddr) -> (SocketAddr, std::sync::mpsc::Receiver<[Vec<u8>; 2]>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -155,14 +155,14 @@ fn names_other_version_on_both_sides() {
     let other = Greeting { protocol: PROTOCOL + 3, version: "9.9.9".into() };
     let ours = Greeting::ours();
     let message = report_of(|address| {
-        // It hears who this is, and can say the same.
+        // It receives the controller's greeting, and can send the same one.
         assert_eq!(say(address, &other.to_bytes()), ours.to_bytes());
     });
     assert_eq!(
         message,
         format!("127.0.0.1: it runs dfsbench {other}, and this is dfsbench {ours}")
     );
-    // A controller of another version.
+    // A controller with a different version.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let agent = meeting::agent(address, Token::draw().unwrap(), ("a", 0, 1));
@@ -204,7 +204,7 @@ fn ends_connection_after_damaged_record() {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
-    // A process between the two flips one bit behind the handshake.
+    // A process in between flips one bit after the handshake.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let between = listener.local_addr().unwrap();
     let agent = meeting::agent(between, token, ("a", 0, 1));
@@ -221,7 +221,7 @@ fn ends_connection_after_damaged_record() {
     let _ = agent.join().unwrap();
 }
 
-/// Passes bytes on, and flips a bit of the second record after the given number of bytes.
+/// Forwards bytes, and flips a bit of the second record after the given number of bytes.
 fn flip(mut from: TcpStream, mut to: TcpStream, handshake: usize) {
     let mut bytes = vec![0; handshake];
     from.read_exact(&mut bytes).unwrap();
@@ -235,7 +235,7 @@ fn flip(mut from: TcpStream, mut to: TcpStream, handshake: usize) {
         to.write_all(&head).unwrap();
         to.write_all(&record).unwrap();
     }
-    // It is left open: the record itself must end it.
+    // The connection stays open, so the record itself must end it.
     let _ = std::io::copy(&mut from, &mut std::io::sink());
 }
 
@@ -246,8 +246,7 @@ fn admits_agents_despite_strangers() {
     let meeting = Meeting::new();
     let (address, token) = (meeting.address, meeting.token.clone());
     let gathering = thread::spawn(move || meeting.gather(2, SOON));
-    // More connections than there is room for; half of them send the beginning of what an agent
-    // sends.
+    // More connections than the limit; half of them send the beginning of an agent's handshake.
     let greeting = Greeting::ours().to_bytes();
     let held: Vec<TcpStream> = (0..1_500)
         .map(|index| {
@@ -261,7 +260,7 @@ fn admits_agents_despite_strangers() {
     let agents = [0, 1].map(|rank| meeting::agent(address, token.clone(), ("a", rank, 2)));
     let gathered = gathering.join().unwrap().unwrap();
     assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
-    // Hundreds of them are one line.
+    // Hundreds of them are summarized on one line.
     let [refused] = &gathered.refused[..] else { panic!("{:?}", gathered.refused) };
     let start = "127.0.0.1: it was dropped for newer connections (";
     assert!(refused.starts_with(start) && refused.ends_with(" times)"), "{refused}");

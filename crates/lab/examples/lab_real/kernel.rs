@@ -1,6 +1,6 @@
-//! The kernel's server and client, md and dm-crypt: on a virtual machine, where they are.
+//! Tests with the kernel's server and client, md and dm-crypt, on a virtual machine that has them.
 //!
-//! The machine is ours alone: what it serves is changed, stopped and restored.
+//! Only we use the machine: its exports are changed, stopped and restored.
 
 use std::fs;
 use std::net::TcpStream;
@@ -32,21 +32,21 @@ pub(crate) const CHECKS: &[Check] = checks![
     nothing_of_the_kernels_is_left_of_a_process_that_is_killed,
 ];
 
-/// How often a process is killed that sets this machine up, and within how many milliseconds: an
-/// emulated machine takes some ten seconds for it.
+/// How often to kill a process that sets this machine up, and within how many milliseconds: an
+/// emulated machine takes about ten seconds for a setup.
 const KILLS: (u64, u64) = (5, 12_000);
 
 const MOUNT: &str = "/run/dfsbench/mount";
 const MIB: u64 = 1 << 20;
 
-/// What the kernel's server is like.
+/// State of the kernel's server.
 fn server() -> Vec<String> {
     let file = |name: &str| {
         let text = fs::read_to_string(format!("/proc/fs/nfsd/{name}")).unwrap_or_default();
         format!("{name}: {}", text.trim())
     };
     let mut all: Vec<String> = ["threads", "versions", "max_block_size"].map(file).to_vec();
-    // A socket of v6 may come in another place of the list.
+    // A v6 socket may be at another position of the list.
     let mut ports: Vec<String> = file("portlist").lines().map(str::to_owned).collect();
     ports.sort();
     all.extend(ports);
@@ -74,7 +74,7 @@ fn export(options: &str) -> Action {
     })
 }
 
-/// The kernel's server over a disk of the host, mounted by the host itself.
+/// The kernel's server on a disk of the host, mounted by the host itself.
 fn loopback(disk: &Path) -> LabSpec {
     let here = model::Host::here("here");
     let mut spec = LabSpec::new(here.clone(), here);
@@ -164,14 +164,14 @@ fn invalidate(lab: &mut Lab, steps: &[LabStep], how: Invalidation) {
     }
     lab.invalidate(how, Some(Path::new(POINT))).unwrap();
     apply_all(lab, &actions(&steps[from..]));
-    // Else the next pass would measure how long it may open no file.
+    // Otherwise the next pass would include the time during which it may not open files.
     assert_eq!(read("/proc/fs/nfsd/v4_end_grace").trim(), "Y", "{how}: clients may still reclaim");
 }
 
-/// Asserts that the client reads a file from its own memory, once it has it there.
+/// Asserts that the client reads a file from its own memory once it has cached it.
 ///
-/// Two replies that overtake each other make the kernel's client drop its copy and read the file
-/// again, so it has a few readings to settle. Without a cache every one of them goes to the server.
+/// If two replies overtake each other, the kernel's client drops its copy and reads the file again,
+/// so it has several attempts. Without a cache, every attempt goes to the server.
 fn assert_client_keeps(file: &str, host: &Host, when: &str) {
     const READINGS: usize = 5;
     let mut seen = Vec::new();
@@ -184,7 +184,7 @@ fn assert_client_keeps(file: &str, host: &Host, when: &str) {
     panic!("{when}: the client keeps nothing; bytes of server and disk: {seen:?}");
 }
 
-/// Reads a file; bytes that the server sent for it, and those that its disk read.
+/// Reads a file; returns the bytes that the server sent for it, and those that its disk read.
 fn reads(file: &str, host: &Host) -> (u64, u64) {
     let count = || (bytes_of_server(), bytes_of_disk(&host.path("disk")));
     let before = count();
@@ -264,14 +264,14 @@ fn a_stopped_host_is_stopped_again() {
     run(&["rpc.nfsd", threads.trim()]);
 }
 
-/// Not every kernel has netem; those of the virtual machines have.
+/// Not every kernel has netem, but those of the virtual machines do.
 fn a_delay_is_met_by_every_packet() {
     const DELAY_US: u32 = 20_000;
     let host = Host::machine();
     let (before, mut lab) = (host.traces(), host.lab());
     apply_all(&mut lab, &[shape(None, Some(DELAY_US))]);
     let begun = Instant::now();
-    // To rpcbind and back: there are two packets before a connection stands.
+    // To rpcbind and back: two packets before a connection is established.
     TcpStream::connect("127.0.0.1:111").unwrap();
     let took = begun.elapsed();
     lab.undo_all().unwrap();
@@ -313,14 +313,14 @@ fn a_server_that_was_stopped_is_as_it_was() {
 
 fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {
     let (host, before) = (Host::machine(), server());
-    // The configuration of ssh is the user's: it is there before, and is kept.
+    // The ssh configuration belongs to the user: it exists before, and is kept.
     let _ = tunnelled(&host.path("disk"));
     let found = kill_often(&host, KERNEL_CHILD, KILLS.0, KILLS.1);
     assert!(found as u64 > KILLS.0, "the child was hardly ever met at work: {found} changes");
     assert_eq!(server(), before);
 }
 
-/// What brings the kernel's server over a file, a tunnel and a mount to this machine.
+/// Actions for a file, the kernel's server on it, a tunnel, and a mount on this machine.
 pub(crate) fn tunnelled(disk: &Path) -> Vec<Action> {
     let mut spec = loopback(disk);
     spec.path = DataPath::Tunnel;
@@ -334,7 +334,7 @@ pub(crate) fn tunnelled(disk: &Path) -> Vec<Action> {
     actions(&compose(&spec).unwrap())
 }
 
-/// The machine's own ssh, by the key that xtask brought in, leads to itself.
+/// The machine's own ssh, with the key that xtask has installed, connects to itself.
 fn a_tunnel_carries_nfs_and_says_how() {
     let host = Host::machine();
     let actions = tunnelled(&host.path("disk"));

@@ -1,4 +1,4 @@
-//! Kills a process that sets this host up, at many points, and cleans up behind it.
+//! Kills a process that sets this host up at many points, and cleans up after it.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -15,9 +15,9 @@ pub(crate) const CHECKS: &[Check] = checks![
     after_a_reboot_files_are_removed_and_settings_left_alone,
 ];
 
-/// How often it is killed.
+/// How often to kill it.
 const KILLS: u64 = 30;
-/// The words by which the child is started: with what needs no kernel's server, and with that.
+/// Arguments that start the child, without and with the kernel's server.
 pub(crate) const CHILD: &str = "child";
 pub(crate) const KERNEL_CHILD: &str = "kernel-child";
 const STATE: &str = "DFSBENCH_TEST_STATE";
@@ -35,7 +35,7 @@ fn actions(host: &std::path::Path) -> Vec<Action> {
     actions
 }
 
-/// What is killed: sets this host up and puts it back, over and over.
+/// The child to be killed: sets this host up and restores it, over and over.
 pub(crate) fn child_that_never_ends(word: &str) {
     let folder = std::env::var_os(STATE).map(std::path::PathBuf::from).expect("a folder");
     let mut lab = lab::Lab::open(&folder.join("state"), "killed", Vec::new()).unwrap();
@@ -57,16 +57,16 @@ fn start(host: &Host, word: &str) -> Child {
 }
 
 fn nothing_is_left_of_a_process_that_is_killed_anywhere() {
-    // A round of the child takes some three seconds.
+    // A round of the child takes about three seconds.
     let found = kill_often(&Host::new(), CHILD, KILLS, 4_000);
     assert!(found > 30, "the child was hardly ever met at work: {found} changes");
 }
 
-/// Kills the child so often, within so many milliseconds from its start, and cleans up; returns
-/// how many changes it had made.
+/// Repeatedly kills the child within the given number of milliseconds after its start, and cleans
+/// up; returns the number of changes that it made.
 pub(crate) fn kill_often(host: &Host, word: &str, kills: u64, within_ms: u64) -> usize {
     let before = host.traces();
-    // A fixed seed: spread over a whole round of the child.
+    // A fixed seed, spread over a whole round of the child.
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut found = 0;
     for kill in 0..kills {
@@ -78,7 +78,7 @@ pub(crate) fn kill_often(host: &Host, word: &str, kills: u64, within_ms: u64) ->
         assert!(child.try_wait().unwrap().is_none(), "kill {kill}: the child failed");
         child.kill().unwrap();
         child.wait().unwrap();
-        // Where the child had not begun yet, the log is free.
+        // If the child had not begun yet, the log is not locked.
         if let Err(error) = lab::Lab::open(&host.state(), "next", Vec::new()) {
             assert!(matches!(error, LabError::Leftovers(_)), "{error}");
         }
@@ -93,7 +93,7 @@ pub(crate) fn kill_often(host: &Host, word: &str, kills: u64, within_ms: u64) ->
     found
 }
 
-/// What the kernel held is gone with it, and what it is set to now is another program's.
+/// After a reboot, kernel state is gone, and current settings belong to other programs.
 fn after_a_reboot_files_are_removed_and_settings_left_alone() {
     let host = Host::new();
     let before = host.traces();
@@ -104,7 +104,7 @@ fn after_a_reboot_files_are_removed_and_settings_left_alone() {
         &crate::storage::stack(host.path("disks/disk"), FileSystem::Ext4, 32 << 20),
     );
     drop(lab);
-    // What a reboot does.
+    // Simulates a reboot.
     run(&["umount", crate::storage::POINT]);
     run(&["ip", "link", "set", "lo", "mtu", "2000"]);
     let log = host.state().join("undo.jsonl");

@@ -1,9 +1,9 @@
-//! What is really done to a host and undone: mounts, loop devices, tc rules, servers.
+//! Real changes to a host, and their undo: mounts, loop devices, tc rules, servers.
 //!
-//! `cargo xtask real lab` and `cargo xtask real vm` run it: `lab_real list GROUP` names the checks
-//! of a group, `lab_real NAME` runs one, and panics where it fails. Those of the group `here` need
-//! root and a mount and network namespace of their own, which they insist on; those of the group
-//! `kernel` need a virtual machine of the tests.
+//! `cargo xtask real lab` and `cargo xtask real vm` run it: `lab_real list GROUP` lists the checks
+//! of a group, `lab_real NAME` runs one, and panics if it fails. Checks of the group `here` require
+//! root and their own mount and network namespace; those of the group `kernel` need a virtual
+//! machine of the tests.
 
 #![allow(clippy::disallowed_methods, reason = "checks wait, and read what xtask sets")]
 #![allow(clippy::print_stdout, reason = "xtask reads the list of checks")]
@@ -18,7 +18,7 @@ use model::{Action, EffectiveSettings};
 /// A check and its name.
 pub(crate) type Check = (&'static str, fn());
 
-/// The checks of these functions.
+/// Lists the checks of these functions.
 macro_rules! checks {
     ($($name:ident,)+) => { &[$((stringify!($name), $name as fn()),)+] };
 }
@@ -56,7 +56,7 @@ fn main() {
     }
 }
 
-/// A namespace of our own with a /run of its own, a folder for files, and a lab.
+/// Our own namespace with its own /run, a folder for files, and a lab.
 pub(crate) struct Host {
     pub(crate) folder: tempfile::TempDir,
     allowed: Vec<PathBuf>,
@@ -65,7 +65,7 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new() -> Self {
         let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).unwrap();
-        // The program that started us made the namespace for us alone.
+        // The program that started us created the namespace only for us.
         let parent = std::os::unix::process::parent_id().to_string();
         assert_ne!(of("self"), of(&parent), "run this by `cargo xtask real lab`");
         run(&["mount", "--make-rprivate", "/"]);
@@ -75,7 +75,7 @@ impl Host {
         Self::of_folder()
     }
 
-    /// A virtual machine of the tests, all of which is ours.
+    /// A virtual machine of the tests, which only we use.
     pub(crate) fn machine() -> Self {
         assert!(read("/proc/cmdline").contains("lab."), "run this by `cargo xtask real vm`");
         Self::of_folder()
@@ -98,12 +98,12 @@ impl Host {
         Lab::open(&self.state(), "test", self.allowed.clone()).unwrap()
     }
 
-    /// A path for a file of the test.
+    /// Returns a path for a file of the test.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Nothing but what was there before can be seen of the host from outside.
+    /// Checks that the visible state of the host is the same as before.
     pub(crate) fn assert_as_before(&self, before: &[String]) {
         let now = self.traces();
         let more: Vec<&String> = now.iter().filter(|line| !before.contains(line)).collect();
@@ -112,12 +112,12 @@ impl Host {
         assert!(more.is_empty() && less.is_empty(), "left: {more:#?}, lost: {less:#?}");
     }
 
-    /// Lines that tell what the host is like, as far as we change it.
+    /// Lines that describe the state of the host, as far as we change it.
     pub(crate) fn traces(&self) -> Vec<String> {
         let mut traces: Vec<String> =
             read("/proc/self/mountinfo").lines().map(str::to_owned).collect();
         let folder = self.folder.path().to_str().unwrap();
-        // Loop devices are the whole machine's.
+        // Loop devices belong to the whole machine.
         let loops = run(&["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]);
         traces.extend(loops.lines().filter(|line| line.contains(folder)).map(str::to_owned));
         let programs = run(&["ps", "-eo", "args"]);
@@ -127,7 +127,7 @@ impl Host {
         traces.push(run(&["tc", "qdisc", "show", "dev", "lo"]));
         traces.push(run(&["ip", "-oneline", "link", "show"]));
         traces.push(read("/proc/sys/net/ipv4/tcp_rmem"));
-        // What libmount notes for itself is not ours.
+        // libmount's own notes are not ours.
         let files = run(&["find", "/run", folder, "-not", "-path", "*state*"]);
         let files = files.lines().filter(|line| !line.starts_with("/run/mount"));
         traces.extend(files.map(str::to_owned));
@@ -135,20 +135,21 @@ impl Host {
     }
 }
 
-/// This line of mountinfo is a mount whose mount point is gone, too.
+/// Returns true if this line of mountinfo is a mount whose mount point is gone, too.
 ///
-/// The kernel detaches a mount in all namespaces when its mount point is removed: network
-/// namespaces of other checks end at the same time. An undoing of ours would leave the directory.
+/// The kernel detaches a mount in all namespaces when its mount point is removed, and network
+/// namespaces of other checks end at the same time. If we had undone it, the directory would
+/// remain.
 fn is_mount_of_others(line: &str) -> bool {
     let point = line.split(' ').nth(4).unwrap_or_default();
     line.contains(" - ") && !Path::new(point).exists()
 }
 
 impl Drop for Host {
-    /// What a test that fails leaves behind must not meet the next one.
+    /// Removes leftovers of a failed test, so that they don't affect the next one.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The test has failed already, and says why.
+            // The test has already failed and reported the reason.
             let _ = lab::clean(&self.state());
         }
     }
@@ -158,7 +159,7 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// Runs a program that must succeed, and returns what it prints.
+/// Runs a program that must succeed, and returns its output.
 pub(crate) fn run(argv: &[&str]) -> String {
     let output = Command::new(argv[0]).args(&argv[1..]).output().unwrap();
     assert!(output.status.success(), "{argv:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -170,7 +171,7 @@ pub(crate) fn fact<'a>(found: &'a EffectiveSettings, name: &str) -> &'a str {
     &fact.unwrap_or_else(|| panic!("no {name} in {found:?}")).value
 }
 
-/// Applies actions that must all be effective as they were requested.
+/// Applies actions, all of which must take effect as requested.
 pub(crate) fn apply_all(lab: &mut Lab, actions: &[Action]) {
     for action in actions {
         let found = lab.apply(action).unwrap_or_else(|error| panic!("{action:?}: {error}"));
@@ -178,7 +179,7 @@ pub(crate) fn apply_all(lab: &mut Lab, actions: &[Action]) {
     }
 }
 
-/// This program is installed.
+/// Returns true if this program is installed.
 pub(crate) fn has_program(name: &str) -> bool {
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
         .iter()

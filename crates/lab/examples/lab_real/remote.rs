@@ -21,10 +21,11 @@ const DIR: &str = "/run/dfsbench/systems/image/client";
 /// Command line of the program that serves the image.
 const PROGRAM: &str = "^fuse2fs -f";
 
-/// How often a moment is sought at which the program has read a request and not answered it.
+/// Maximum number of attempts to find a moment at which the program has read a request but not
+/// answered it.
 const MOMENTS: u32 = 200;
 
-/// A file of an image that a program serves by FUSE.
+/// A file of an image that a program serves through FUSE.
 struct Served {
     host: Host,
     before: Vec<String>,
@@ -45,7 +46,7 @@ impl Served {
         Self { host, before, lab }
     }
 
-    /// Nothing is left of the mount, its program and its reader.
+    /// Checks that mount, program and reader are gone.
     fn assert_gone(self, mut reader: Child) {
         reader.wait().unwrap();
         for made in ["content/file", "content", "image"] {
@@ -61,14 +62,13 @@ impl Served {
 }
 
 impl Drop for Served {
-    /// A program that stands still would stay after a check that failed.
+    /// A suspended program would remain after a failed check.
     fn drop(&mut self) {
         let _ = Command::new("pkill").args(["-KILL", "--full", PROGRAM]).status();
     }
 }
 
-/// Has the program stand still while it has the request of a process that is then killed, and
-/// stays.
+/// Suspends the program while it has the request of a process that is then killed but remains.
 fn stand_still() -> Child {
     for _ in 0..MOMENTS {
         // It asks the program for each block.
@@ -89,8 +89,8 @@ fn signal_program(signal: &str) {
     run(&["pkill", signal, "--full", PROGRAM]);
 }
 
-/// Kills a reader, and says whether it stays: the program has read its request then. One that it
-/// has not read is dropped by the kernel. **Source:** fs/fuse/dev.c, `request_wait_answer`.
+/// Kills a reader, and returns true if it remains: then the program has read its request. The
+/// kernel drops a request that has not been read. **Source:** fs/fuse/dev.c, `request_wait_answer`.
 fn waits_for_program(reader: &mut Child) -> bool {
     reader.kill().unwrap();
     let end = Instant::now() + Duration::from_secs(2);

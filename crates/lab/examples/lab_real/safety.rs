@@ -1,4 +1,4 @@
-//! Tries to make the lab harm what isn't ours.
+//! Attempts to make the lab harm things that aren't ours.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     files_and_mounts_of_others_are_left_alone,
 ];
 
-/// A loop device that another program made, and that goes with the value.
+/// A loop device created by another program, removed when this value is dropped.
 struct Theirs(PathBuf);
 
 impl Theirs {
@@ -47,7 +47,7 @@ fn format(node: &Path) -> Action {
     Action::Format(action::Format { device, file_system, options: Vec::new() })
 }
 
-/// The device is left alone for this reason, and holds what it held.
+/// Checks that the device is refused for this reason, and that its content is unchanged.
 fn refused(lab: &mut Lab, node: &Path, reason: &str) {
     let content = || run(&["sha256sum", node.canonicalize().unwrap().to_str().unwrap()]);
     let before = content();
@@ -83,7 +83,7 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
     refused(&mut lab, &theirs.0, "there is something on it (ext4)");
     let point = host.path("point");
     std::fs::create_dir(&point).unwrap();
-    // Else the kernel writes to it itself.
+    // Otherwise the kernel writes to it itself.
     run(&["mount", "--read-only", theirs.name(), point.to_str().unwrap()]);
     refused(&mut lab, &theirs.0, "it is mounted on");
     run(&["umount", point.to_str().unwrap()]);
@@ -91,7 +91,7 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
     run(&["mkswap", theirs.name()]);
     refused(&mut lab, &theirs.0, "there is something on it (swap)");
     run(&["wipefs", "--all", "--quiet", theirs.name()]);
-    // The marks of a partition table of the old kind: type 0x83 from sector 2048 on.
+    // Signature of an old partition table: type 0x83 from sector 2048 on.
     let mut sector = [0_u8; 512];
     sector[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 2, 0, 0, 8, 0, 0, 0, 16, 0, 0]);
     sector[510..].copy_from_slice(&[0x55, 0xaa]);
@@ -102,8 +102,7 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
     lab.undo_all().unwrap();
 }
 
-/// An ext4 on a device that the command line didn't allow survives whatever stands in the options
-/// of mkfs.
+/// An ext4 on a device that the command line didn't allow survives any options of mkfs.
 fn no_option_formats_another_device() {
     let host = Host::new();
     let (named, other) = (Theirs::called(&host, "named"), Theirs::called(&host, "other"));
@@ -132,7 +131,7 @@ fn no_option_formats_another_device() {
         }
     }
     assert_eq!(lab.height(), 0);
-    // What a list allows is done as it is written.
+    // Allowed options are passed on unchanged.
     let device = Device::Node(named.0.clone());
     let options = vec!["-b".to_owned(), "1024".to_owned(), "-E".to_owned(), "stride=4".to_owned()];
     lab.apply(&Action::Format(action::Format { device, file_system: FileSystem::Ext4, options }))

@@ -1,4 +1,4 @@
-//! Servers in user space. The kernel's are tested in virtual machines.
+//! Servers in user space. The kernel's server is tested in virtual machines.
 
 use std::fs;
 use std::path::Path;
@@ -70,7 +70,7 @@ fn what_clients_left_goes_with_the_campaign_and_not_before() {
     let mut lab = host.lab();
     lab.apply(&serve).unwrap();
     make(&ours);
-    // As between two passes, the second of which reads what the first one wrote.
+    // As between two passes, the second of which reads the files of the first one.
     lab.undo_last().unwrap();
     lab.apply(&serve).unwrap();
     assert!(ours.exists());
@@ -79,7 +79,7 @@ fn what_clients_left_goes_with_the_campaign_and_not_before() {
 
     lab.apply(&serve).unwrap();
     make(&ours);
-    // As one that is killed.
+    // Simulates a kill.
     drop(lab);
     let cleaned = lab::clean(&host.state()).unwrap();
     assert!(cleaned.iter().all(|one| one.outcome.is_ok()), "{cleaned:?}");

@@ -23,7 +23,7 @@ pub(crate) const CHECKS: &[Check] = checks![
 ];
 
 pub(crate) const POINT: &str = "/run/dfsbench/storage";
-/// XFS takes no less.
+/// Minimum size for XFS.
 const BYTES: u64 = 320 << 20;
 
 fn memory(options: &[&str]) -> Action {
@@ -144,7 +144,7 @@ fn a_loop_device_of_a_container_whose_file_has_the_same_name_is_left_alone() {
     let (before, mut lab) = (host.traces(), host.lab());
     let folder = host.path("disks").display().to_string();
     fs::create_dir(&folder).unwrap();
-    // A mount namespace, as a container has it: it prints the node, and detaches it at its end.
+    // A mount namespace like a container's: it prints the node, and detaches it when it ends.
     let script = "mount -t tmpfs tmpfs $1; truncate -s 1M $1/disk; losetup --find --show $1/disk; \
                   read line || true; losetup --detach $(losetup --noheadings --output NAME -j $1/disk)";
     let mut command = Command::new("unshare");

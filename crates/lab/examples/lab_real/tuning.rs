@@ -1,4 +1,4 @@
-//! Settings of the kernel and rules of interfaces.
+//! Kernel settings and rules of interfaces.
 
 use model::{Action, action};
 
@@ -59,7 +59,7 @@ fn read_ahead_is_set_and_put_back() {
 fn what_the_kernel_makes_of_a_value_is_a_difference() {
     let host = Host::new();
     let mut lab = host.lab();
-    // The kernel cuts it to what it allows.
+    // The kernel reduces it to the allowed maximum.
     let error = lab.apply(&sysctl("net.ipv4.tcp_congestion_control", "no-such")).unwrap_err();
     assert!(error.to_string().contains("tcp_congestion_control"), "{error}");
     assert_eq!(lab.height(), 0);

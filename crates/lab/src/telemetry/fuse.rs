@@ -25,7 +25,7 @@ pub struct FuseServers {
     is_complete: bool,
 }
 
-/// What a process serves through FUSE.
+/// The FUSE mounts that a process serves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Serves {
     /// Nothing, or only other mounts.
@@ -89,7 +89,7 @@ impl FuseServers {
         found
     }
 
-    /// Returns what storage has read for the programs since an earlier snapshot.
+    /// Returns the bytes that storage has read for the programs since an earlier snapshot.
     pub fn since(&self, earlier: &Self) -> FuseReads {
         let mut reads = FuseReads {
             is_complete: self.is_complete && earlier.is_complete && !self.servers.is_empty(),
@@ -105,7 +105,7 @@ impl FuseServers {
     }
 }
 
-/// Returns what a process serves.
+/// Returns the mounts that a process serves.
 fn served_by(process: &Process, connection: Option<u64>) -> ProcResult<Serves> {
     let mut serves = Serves::Nothing;
     for fd in process.fd()?.flatten() {
@@ -119,7 +119,7 @@ fn served_by(process: &Process, connection: Option<u64>) -> ProcResult<Serves> {
     Ok(serves)
 }
 
-/// Returns what is served through an open `/dev/fuse`, given its `fdinfo`.
+/// Returns the mount served through an open `/dev/fuse`, given its `fdinfo`.
 fn served_through(fdinfo: &str, connection: Option<u64>) -> Serves {
     let named = fdinfo.lines().find_map(|line| line.strip_prefix("fuse_connection:"));
     match named.map(|number| number.trim().parse::<u64>().ok()) {

@@ -269,18 +269,17 @@ fn io_bytes(process: &Process) -> u64 {
     })
 }
 
-/// Returns for how long tasks have waited for memory since the host was booted, in nanoseconds;
-/// `None` if the kernel does not keep it.
+/// Returns how long tasks have waited for memory since boot, in nanoseconds; `None` if the kernel
+/// does not count it.
 pub fn memory_stalled_ns() -> Option<u64> {
     Some(procfs::MemoryPressure::current().ok()?.some.total.saturating_mul(1_000))
 }
 
-/// Maximum number of processors whose throttling is read: each is a file of its own.
+/// Maximum number of CPUs whose throttling is read, since each is a separate file.
 const THROTTLED_MAX: usize = 32;
 
-/// Returns for how long processors were throttled for their heat since the host was booted, in
-/// nanoseconds, as a mean of the processors; `None` if the kernel does not count it, as on virtual
-/// machines.
+/// Returns how long CPUs were throttled because of heat since boot, in nanoseconds, averaged over
+/// the CPUs; `None` if the kernel does not count it, as on virtual machines.
 ///
 /// **Source:** Documentation/ABI/testing/sysfs-devices-system-cpu of Linux.
 pub fn throttled_ns() -> Option<u64> {

@@ -1,10 +1,10 @@
 //! The undo log of a host, which is on disk before it is needed.
 //!
 //! [`UndoLog`] consists of one line of JSON per change, synced before the change is made, and
-//! another one after it has been undone. Only one process at a time can hold the log. The lock
+//! another one after it has been undone. Only one process at a time can use the log. The lock
 //! belongs to an open file that is shared with the programs it waits for, so the next process to
-//! get the lock knows that none of them is still running. An incomplete last line belongs to a
-//! change that was never started.
+//! get the lock can be sure that none of them is still running. An incomplete last line belongs to
+//! a change that was never started.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};

@@ -1,8 +1,8 @@
-//! What disturbed a pass from outside: the hypervisor, other programs, memory pressure, heat.
+//! External disturbances of a pass: the hypervisor, other programs, memory pressure, heat.
 //!
-//! [`Interference`] holds what was recorded over one pass. Every number is independent of the
-//! pass's result: none is divided by the work done, and none counts what the run does itself.
-//! `stats` decides which trials are set aside for it.
+//! [`Interference`] contains the records of one pass. Every number is independent of the pass's
+//! result: none is divided by the work done, and none includes the run's own activity. `stats`
+//! decides which trials are set aside because of it.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ words! {
     InterferenceSource {
         /// The hypervisor ran something else: thousandths of the workers' time.
         Steal = "steal",
-        /// Other programs used the processors: thousandths of all processor time.
+        /// Other programs used the CPUs: thousandths of all CPU time.
         Programs = "programs",
         /// Other programs moved data to and from storage: bytes per second.
         Disk = "disk",
         /// Tasks waited for memory: thousandths of the time.
         Memory = "memory",
-        /// Processors were slowed down for their heat: thousandths of all processor time.
+        /// CPUs were throttled because of heat: thousandths of all CPU time.
         Heat = "heat",
     }
 }
 
 words! {
-    /// What to do about trials that were disturbed from outside.
+    /// How to treat trials that were disturbed from outside.
     InterferenceRule {
         /// Set them aside and make others in their place.
         Repeat = "repeat",
@@ -75,7 +75,7 @@ impl InterferenceSource {
     }
 }
 
-/// What was recorded over one pass; a source that could not be read is missing.
+/// Records of one pass; a source that could not be read is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Interference(BTreeMap<InterferenceSource, u64>);
@@ -86,12 +86,12 @@ impl Interference {
         self.0.is_empty()
     }
 
-    /// Returns what was recorded of a source.
+    /// Returns the record of a source.
     pub fn get(&self, source: InterferenceSource) -> Option<u64> {
         self.0.get(&source).copied()
     }
 
-    /// Adds what was recorded of a source, if it is known.
+    /// Adds the record of a source, if it is known.
     #[must_use]
     pub fn with(mut self, source: InterferenceSource, found: Option<u64>) -> Self {
         if let Some(found) = found {
@@ -100,8 +100,8 @@ impl Interference {
         self
     }
 
-    /// Takes in another host: of each source the larger number counts, since the slowest host
-    /// decides how long all take.
+    /// Adds another host. For each source, the larger number counts, since the slowest host
+    /// determines the duration for all.
     pub fn merge(&mut self, other: &Self) {
         for (source, found) in &other.0 {
             let known = self.0.entry(*source).or_default();

@@ -47,7 +47,7 @@ pub enum ChangingVerifier {
     EveryWrite,
 }
 
-/// What an endless directory lists after its last name.
+/// How an endless directory continues after its last name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndlessListing {
     /// The same names again, under their previous cookies.

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::units::three_digits;
 
-/// How much a caveat takes from a figure.
+/// How serious a caveat is.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The result is valid; the caveat says how to read it.
+    /// The result is valid; the caveat explains how to read it.
     Note,
     /// The result may be misleading.
     Degraded,
@@ -307,27 +307,27 @@ pub struct Caveat {
     pub code: CaveatCode,
     /// The numbers that show it, with their sources.
     pub evidence: String,
-    /// The number that decided, as data; null if the caveat has no limit.
+    /// The number that raised it, as data; null if the caveat has no limit.
     #[serde(default)]
     pub data: Option<Evidence>,
 }
 
 impl Caveat {
-    /// Adds the number that was decisive.
+    /// Adds the number that raised the caveat.
     #[must_use]
     pub fn with_data(self, data: Evidence) -> Self {
         Self { data: Some(data), ..self }
     }
 }
 
-/// The number that decided about a caveat, and the limit that it passed.
+/// The number that raised a caveat, and the limit that it exceeded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// The number that was found.
+    /// The measured number.
     pub found: f64,
     /// The upper or lower limit that it violated, as described by the sentence.
     pub limit: f64,
-    /// Unit of both: `%`, `ns`, `B`, or the things that are counted.
+    /// Unit of both: `%`, `ns`, `B`, or the things counted.
     pub unit: String,
     /// Source of the number, or the program that counted it.
     pub source: String,
@@ -359,7 +359,7 @@ impl Evidence {
         Self::counts(found_bytes, limit_bytes, "B", source)
     }
 
-    /// Creates evidence from counts of whatever `unit` names.
+    /// Creates evidence from counts of the things that `unit` names.
     pub fn counts(found: u64, limit: u64, unit: &str, source: impl Into<String>) -> Self {
         Self::new(found as f64, limit as f64, unit, source)
     }

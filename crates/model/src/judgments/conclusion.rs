@@ -1,39 +1,39 @@
 //! A statement that a campaign is expected to confirm, and the comparison behind it.
 //!
 //! A plan declares [`Conclusion`]s, such as those of a paper that it reproduces, and a report
-//! judges each by the effect of its factor. They are part of the plan's text, which is stored in
-//! every campaign; this is the form in which they are read back from there.
+//! judges each by the effect of its factor. They are part of the plan's text, which every campaign
+//! stores and from which they are read.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A sentence and the comparison that bears it out or contradicts it.
+/// A sentence, and the comparison that confirms or contradicts it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conclusion {
     /// The sentence, as its author wrote it.
     pub text: String,
-    /// The factor that it is about: a setting, `target`, `fact.NAME` or `label.NAME`; empty for
-    /// a ranking, and where no comparison can bear it out.
+    /// The factor: a setting, `target`, `fact.NAME` or `label.NAME`. Empty for a ranking, and if no
+    /// comparison can confirm the sentence.
     #[serde(default)]
     pub factor: String,
-    /// The level that is compared with; the first one where it is empty.
+    /// The level to compare with; the first one if empty.
     #[serde(default)]
     pub from: String,
-    /// The level that is compared; the last one where it is empty.
+    /// The level to compare; the last one if empty.
     #[serde(default)]
     pub to: String,
-    /// The passes that it is about, such as `read` or `stream read`; all where it is empty.
+    /// The passes that it applies to, such as `read` or `stream read`; all if empty.
     #[serde(default)]
     pub passes: Vec<String>,
-    /// Settings and the levels that a run must have one of.
+    /// Settings with their allowed levels; a run must have one of each.
     #[serde(default, rename = "where")]
     pub only: BTreeMap<String, Vec<String>>,
-    /// The result that it expects.
+    /// The expected result.
     #[serde(default)]
     pub expect: Expectation,
-    /// Why no comparison can bear it out, where the factor is empty.
+    /// Why no comparison can confirm it, if there is no factor.
     #[serde(default)]
     pub why: String,
 }
@@ -54,8 +54,8 @@ pub enum Expectation {
     /// The factor explains more of the variance than any other.
     #[serde(rename = "matters most")]
     MattersMost,
-    /// Nothing: the sentence is a question, and all factors are ranked by the variance that they
-    /// explain.
+    /// Nothing: the sentence is a question, and all factors are ranked by their share of the
+    /// variance.
     #[serde(rename = "ranking")]
     Ranking,
 }

@@ -198,8 +198,8 @@ fn client_cache(run: &RunSpec) -> &'static str {
     }
 }
 
-/// Says what a small file is promised when its creation counts as done; empty for runs that create
-/// none by name.
+/// Describes the promise for a small file once its creation counts as done; empty for runs that
+/// create none by name.
 ///
 /// **Source:** RFC 1813, 3.3.7 and 4.8: WRITE with FILE_SYNC is on stable storage before the reply,
 /// and the kernel's client writes back and commits when a file is closed. close(2) of other file

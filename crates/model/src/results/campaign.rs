@@ -89,7 +89,7 @@ pub struct Campaign {
     pub runs: Vec<Run>,
 }
 
-/// The tool's own ceiling: the null backend, measured in the same campaign.
+/// The tool's own upper limit: the null backend, measured in the same campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
     /// Ops per second of one worker.
@@ -376,6 +376,6 @@ pub struct IntervalSample {
     pub at_ns: u64,
     /// Ops done in it.
     pub ops: u64,
-    /// Bytes moved in it.
+    /// Bytes transferred in it.
     pub bytes: u64,
 }

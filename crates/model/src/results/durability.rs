@@ -65,7 +65,7 @@ words! {
         /// Nothing was lost, but that proves nothing: too few crashes had the last acknowledged
         /// write under the promise, or a stronger promise lost data in the same event.
         Undecided = "undecided",
-        /// No event that would show it was made, could be verified, or put data at risk.
+        /// No event happened that would show it, could be verified, and put data at risk.
         Unknown = "not measured",
     }
 }
@@ -312,11 +312,11 @@ pub struct MeasuredEvent {
     /// For each promise, how often its write was the last one.
     #[serde(default)]
     pub last_writes: Vec<LastWrites>,
-    /// Number of crashes with the last write under a promise that it takes to rate it; 0 for
-    /// events that are made once.
+    /// Number of crashes with the last write under a promise that are required to rate it; 0 for
+    /// events that happen only once.
     #[serde(default = "once")]
     pub last_writes_wanted: u32,
-    /// How it was made, in a few words.
+    /// How it was caused, in a few words.
     pub how: String,
     /// Time from the event until everything could be read back, in nanoseconds.
     pub back_ns: u64,
@@ -335,7 +335,7 @@ const fn once() -> u32 {
 }
 
 impl MeasuredEvent {
-    /// An event that was made once and has no findings yet.
+    /// An event that happened once and has no findings yet.
     pub const fn new(event: CrashEvent, how: String) -> Self {
         Self {
             event,

@@ -34,7 +34,7 @@ pub struct Scope {
     pub recovery: Option<Recovery>,
     /// Maximum number of ops in flight over all workers; 0 if unknown.
     pub slots: u32,
-    /// What disturbed the pass from outside.
+    /// External disturbances of the pass.
     pub interference: Interference,
 }
 
@@ -88,7 +88,7 @@ impl Offered {
 pub struct WorkingSet {
     /// Number of distinct files.
     pub files: u64,
-    /// Different bytes, in whole units.
+    /// Distinct bytes, in multiples of `unit_bytes`.
     pub bytes: u64,
     /// The granularity of distinct bytes, in bytes; 0 if every byte was touched at most once.
     pub unit_bytes: u64,
@@ -97,16 +97,16 @@ pub struct WorkingSet {
 /// The resources used by a command and its awaited children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramUse {
-    /// Processor time in user mode, in nanoseconds.
+    /// CPU time in user mode, in nanoseconds.
     pub user_ns: u64,
-    /// Processor time in the kernel, in nanoseconds.
+    /// CPU time in the kernel, in nanoseconds.
     pub system_ns: u64,
     /// Largest resident memory of any one process, in bytes.
     pub rss_max_bytes: u64,
 }
 
 impl WarmedUp {
-    /// Adds the work of others.
+    /// Adds the resources of others.
     pub fn merge_all(all: &mut Vec<Self>, more: &[Self]) {
         for warm in more {
             match all.iter_mut().find(|known| known.kind == warm.kind) {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Telemetry {
     /// Name of the host.
     pub host: String,
-    /// When it was read, in nanoseconds since the first reading.
+    /// Times of the readings, in nanoseconds since the first one.
     pub times_ns: Vec<u64>,
     /// The metrics, with a value for each time.
     pub metrics: Vec<Metric>,
@@ -23,21 +23,21 @@ pub struct Telemetry {
 pub struct Metric {
     /// Its name, unit last.
     pub name: String,
-    /// How values are read.
+    /// How to interpret the values.
     pub kind: MetricKind,
-    /// One for each time.
+    /// One value for each reading.
     pub values: Vec<u64>,
 }
 
-/// How the values of a metric are read.
+/// How to interpret the values of a metric.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
-    /// It only rises: differences count.
+    /// It only increases, so differences matter.
     Counter,
-    /// It is what it is.
+    /// The value itself matters.
     Gauge,
 }
 

@@ -49,8 +49,8 @@ pub struct Repetition {
     pub until_permille: u32,
     /// Number of trials that run first and never count.
     pub warmup_trials: u32,
-    /// What to do about trials that were disturbed from outside. Results of earlier releases have
-    /// no record of that, so that all their trials count.
+    /// How to treat trials that were disturbed from outside. Results of earlier releases have no
+    /// record of that, so all their trials count.
     pub interference: InterferenceRule,
 }
 

@@ -39,7 +39,7 @@ impl Default for Sampling {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Stalls {
-    /// How many there were; those of several workers that overlap are one.
+    /// Number of stalls; overlapping stalls of several workers count as one.
     pub count: u32,
     /// The longest of them.
     pub longest: Stall,
@@ -59,15 +59,15 @@ impl Stalls {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Stall {
-    /// Since when, in nanoseconds.
+    /// Start of the stall, in nanoseconds.
     pub at_ns: u64,
-    /// How long at least: the watcher may have missed a tenth of a second at either end.
+    /// Minimum duration in nanoseconds: up to a tenth of a second may be missing at either end.
     pub lasts_ns: u64,
-    /// Workers that stood still at the same time, at most.
+    /// Maximum number of workers that were stalled at the same time.
     pub workers: u32,
 }
 
-/// Successful ops, without syncs, and the bytes that they moved.
+/// Successful ops, without syncs, and the bytes that they transferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Work {
@@ -77,15 +77,15 @@ pub struct Work {
     pub bytes: u64,
 }
 
-/// How long threads that could have run waited for a processor.
+/// How long runnable threads waited for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProcessorWait {
-    /// Waited, all workers together, in nanoseconds.
+    /// Waiting time of all workers together, in nanoseconds.
     pub waited_ns: u64,
-    /// The part of that time in which a quota held back their control group.
+    /// The part of it in which a quota throttled their control group.
     pub held_ns: u64,
-    /// The time from their starts to their ends, in nanoseconds.
+    /// Time from their starts to their ends, in nanoseconds.
     pub of_ns: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Accessors of settings: where a value is stored in a run, and how it is read and written there.
 //!
 //! [`Place`] is a pair of accessors, made by the macros `run`, `nfs` and `lab` from the path of a
-//! field. [`Field`] is what all such fields have in common. Data files and small files share
+//! field. [`Field`] is the common interface of all such fields. Data files and small files share
 //! their fields, because a run has only one of them.
 
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use crate::systems::lab::{
 };
 use crate::targets::nfs::{NfsSettings, NfsVersion, Proto, Stable, UdpWindow, XprtSec};
 
-/// Accessors of the field that holds a setting, by the part of a run that it belongs to.
+/// Accessors of the field that stores a setting, by the part of a run that it belongs to.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     /// A field of the run itself.
@@ -43,7 +43,7 @@ macro_rules! lab {
 
 pub(super) use {lab, nfs, run};
 
-/// A field that holds the value of a setting.
+/// A field that stores the value of a setting.
 pub(super) trait Field {
     /// Reads the value.
     fn value(&self) -> Value;
@@ -86,7 +86,7 @@ impl Field for bool {
     }
 }
 
-/// Makes fields of numbers that may be left to others.
+/// Defines fields of numbers that may be unset, so that others decide.
 macro_rules! open_numbers {
     ($($type:ident)+) => {
         $(impl Field for Option<$type> {
@@ -95,8 +95,8 @@ macro_rules! open_numbers {
             }
 
             fn put(&mut self, value: Value) -> bool {
-                // The old level is lost where the new one is of another kind, which the caller
-                // treats as a bug.
+                // The old level is lost if the new one is of another kind, which the caller treats
+                // as a bug.
                 *self = None;
                 value == Value::Open || self.insert(0).put(value)
             }
@@ -198,7 +198,7 @@ impl Field for Vec<Host> {
     }
 }
 
-/// Makes fields of settings that are one of a few words.
+/// Defines fields of settings with a fixed set of words.
 macro_rules! words {
     ($($type:ident)+) => {
         $(impl Field for $type {

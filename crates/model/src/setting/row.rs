@@ -62,7 +62,7 @@ impl Stated {
 /// The list of all workloads.
 pub(super) const ALL: &[Workload] = Workload::ALL;
 
-/// Makes lists of the workloads whose rows name a group of settings.
+/// Defines lists of the workloads whose rows contain a group of settings.
 macro_rules! workloads_with {
     ($($(#[$doc:meta])* $name:ident $group:ident;)+) => {
         $($(#[$doc])*
@@ -175,7 +175,7 @@ impl Row {
     }
 }
 
-/// Makes the constructors of rows, each with the kind and the unit of its values.
+/// Defines the constructors of rows, each with the kind and the unit of its values.
 macro_rules! constructors {
     ($($name:ident $kind:ident $unit:literal;)+) => {
         $(pub(super) const fn $name(key: &'static str, place: Place) -> Row {

@@ -27,7 +27,7 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
-/// Makes the enum of settings and the table of their rows.
+/// Defines the enum of settings and the table of their rows.
 macro_rules! settings {
     ($($(#[doc = $meaning:literal])+ $name:ident => $row:expr;)+) => {
         /// A setting that may be a factor.

@@ -19,7 +19,7 @@ pub struct Settings {
     pub large_bytes: u64,
     /// Whether READ_PLUS may return nothing at all.
     pub empty_read_plus: bool,
-    /// Run only the checks whose name contains this.
+    /// Run only the checks with names that contain this.
     pub only: Option<String>,
 }
 

@@ -21,7 +21,7 @@ mod xattrs;
 use address::Settings;
 use tested_client::TestedClient;
 
-/// Result of a check: nothing, or what was wrong.
+/// Result of a check: nothing, or the problem.
 type Done = Result<(), String>;
 
 /// One check: its name, whether a version supports it, and the function.

@@ -1,6 +1,6 @@
 //! Checks of limits, and of v4.2's operations on space.
 //!
-//! A server may lack some of the operations of v4.2; then it has to say so.
+//! A server may lack some of the operations of v4.2; then it must return the right error.
 
 use nfs_client::proto::client::{Operation, Outcome, SeekWhat};
 use nfs_client::proto::nfs3::StableHow;

@@ -1,8 +1,7 @@
 //! The client under test, with one or several operations in flight.
 //!
-//! [`TestedClient`] holds a mount and one connection, so that every operation of a check goes the
-//! measured way and is counted there. Attributes and handles are taken from the replies as they
-//! come.
+//! [`TestedClient`] has a mount and one connection, so that every operation of a check uses the
+//! measured path and is counted there. Attributes and handles are taken directly from the replies.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -175,7 +174,7 @@ impl TestedClient {
         })?
     }
 
-    /// As [`TestedClient::one`], for an operation with nothing to tell.
+    /// Like [`TestedClient::one`], for an operation without a result.
     pub fn done(&mut self, operation: &Operation<'_>) -> Done {
         self.one(operation).map(|_| ())
     }

@@ -74,7 +74,7 @@ impl From<io::Error> for Refused {
 }
 
 impl Tls {
-    /// Makes a configuration from options.
+    /// Creates a configuration from options.
     pub fn new(options: TlsOptions) -> Self {
         Self(Arc::new(Trust { options, config: OnceLock::new() }))
     }

@@ -26,19 +26,19 @@ pub enum Behaviour {
     Fragments(usize),
     /// Accepts and never answers.
     Silent,
-    /// Answers all but READ.
+    /// Answers everything except READ.
     SilentOnRead,
-    /// Answers a READ only with the next call, two replies in one piece.
+    /// Answers a READ only with the next call, sending both replies in one piece.
     SlowRead,
-    /// Answers a READ with empty fragments without end.
+    /// Answers a READ with an endless series of empty fragments.
     EmptyFragments,
-    /// Answers a READ with empty records without end.
+    /// Answers a READ with an endless series of empty records.
     EmptyRecords,
     /// Closes in the middle of its reply to a READ.
     CloseInRead,
     /// Refuses to mount.
     Refuse(MountStatus),
-    /// Offers NFS in version 4 only.
+    /// Offers only NFS version 4.
     Version4,
     /// Sends text as soon as a request arrives.
     Text,
@@ -53,7 +53,7 @@ fn root_handle() -> FileHandle {
     FileHandle::from_slice(b"root").unwrap()
 }
 
-/// The handle of every name there is.
+/// The handle of every name.
 pub fn file() -> File {
     file_handle().into()
 }
@@ -62,12 +62,13 @@ fn file_handle() -> FileHandle {
     FileHandle::from_slice(b"the file").unwrap()
 }
 
-/// The content of that file.
+/// The content of this file.
 pub fn content(offset: u64, len: usize) -> Vec<u8> {
     (offset..offset + len as u64).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 16) as u8).collect()
 }
 
-/// Starts a portmapper that sends everyone to one port, or knows nothing, and returns its port.
+/// Starts a portmapper that returns the same port for everything, or finds nothing; returns its own
+/// port.
 pub fn start_portmapper(to: Option<u16>) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -153,7 +154,7 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour) {
     }
 }
 
-/// Encodes the reply; `false` sends it as it is and closes.
+/// Encodes the reply; `false` sends it as is and closes the connection.
 fn respond(out: &mut Vec<u8>, xid: u32, call: &program::Call<'_>, behaviour: Behaviour) -> bool {
     let call = match call {
         program::Call::Mount3(call) => {

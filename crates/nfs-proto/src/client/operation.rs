@@ -81,8 +81,8 @@ macro_rules! optional {
     };
 }
 
-/// Makes [`Operation`] and [`OperationKind`] from rows of an operation, its arguments, its name,
-/// and what it is in each version that has a procedure or operation for it alone.
+/// Generates [`Operation`] and [`OperationKind`] from rows with an operation, its arguments, its
+/// name, and its procedure or operation in each version that has one.
 macro_rules! operations {
     ($($(#[$doc:meta])* $kind:ident $({ $($field:ident: $type:ty),* })? = $name:literal
         $(v2 $v2:ident)? $(v3 $v3:ident)? $(v4 $v4:ident)?;)*) => {

@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    /// Handles a reply: it completes its call, puts it off, or leads to a further one.
+    /// Handles a reply: it completes its call, defers it, or leads to another one.
     pub(super) fn handle_reply(&mut self, completed: &Completed) {
         let index = completed.slot;
         self.withdraw_from_queue(index);

@@ -354,7 +354,7 @@ impl Session {
     }
 
     /// Returns when the oldest unanswered call was started, not counting calls that the server has
-    /// put off.
+    /// deferred.
     pub fn oldest_pending_ns(&self) -> Option<u64> {
         let awaited = |slot: &&Slot| matches!(slot.state, SlotState::Queued | SlotState::Sent);
         self.table.in_use().filter(awaited).map(|slot| slot.started_ns).min()

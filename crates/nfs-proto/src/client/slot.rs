@@ -34,7 +34,7 @@ pub(super) struct Slot {
     pub(super) sent_ns: u64,
     /// When a datagram was last sent.
     pub(super) last_sent_ns: u64,
-    /// When a sent or put-off call is to be sent again.
+    /// When a sent or deferred call is to be sent again.
     pub(super) retry_at_ns: u64,
     /// How often it was sent again since the last major timeout.
     pub(super) retransmissions: u32,
@@ -131,7 +131,7 @@ pub(super) struct SlotTable {
 }
 
 impl SlotTable {
-    /// Makes `count` slots whose calls all start with `template`, each with room for a usual one.
+    /// Creates `count` slots whose calls all start with `template`, each with room for a usual one.
     pub(super) fn new(count: usize, xid_seed: u32, template: &[u8], framing: Framing) -> Self {
         assert!((1..=SLOTS_MAX).contains(&count), "{count} slots of at most {SLOTS_MAX}");
         Self {

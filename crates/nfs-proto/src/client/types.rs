@@ -37,7 +37,7 @@ pub struct Retry {
     pub timeo_ns: u64,
     /// Number of retransmissions before that counts as a major timeout, and the times start over.
     pub retrans: u32,
-    /// How long after its start a call may be put off by a server that answers "try later" before
+    /// How long after its start a call may be deferred by a server that answers "try later" before
     /// that answer becomes its result, in nanoseconds.
     pub patience_ns: u64,
     /// How many datagrams may be in flight.

@@ -48,7 +48,7 @@ wire_struct! {
         file_bytes_max: u64,
         /// Granularity of the server's times.
         time_delta: Time,
-        /// Bits of [`Fsinfo::LINK`] and its neighbours.
+        /// Bits of [`Fsinfo::LINK`] and its neighbors.
         properties: u32,
     }
 }

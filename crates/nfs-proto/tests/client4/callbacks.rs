@@ -1,8 +1,8 @@
-//! What the server calls on the connection of its client.
+//! Calls from the server on the connection of its client.
 
 use super::*;
 
-/// A call of the server's, framed.
+/// Frames a call from the server.
 fn callback(xid: u32, program: u32, procedure: u32, arguments: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mark = nfs_proto::record::begin(&mut out);
@@ -65,7 +65,7 @@ fn answers_calls_on_backchannel() {
         for byte in call.chunks(1) {
             assert_eq!(session.handle_input(2, byte), Ok(1));
         }
-        // The answer follows the call that is half sent.
+        // The answer follows the half-sent call.
         let rest = send(&mut session);
         assert_eq!(rest[first.unwrap() - 10..], hex(&golden));
         assert!(!session.wants_write() && !session.has_event());
@@ -81,7 +81,7 @@ fn bounds_memory_for_unread_callbacks() {
         session.handle_input(2, &call).unwrap();
     }
     assert!(send(&mut session).len() < 20_000);
-    // A callback larger than agreed is skipped, and the stream continues after it.
+    // A callback larger than negotiated is skipped, and the stream continues after it.
     let large = callback(7, nfs4::CALLBACK_PROGRAM, 1, &vec![0; 100_000]);
     session.handle_input(3, &large).unwrap();
     assert!(!session.wants_write());

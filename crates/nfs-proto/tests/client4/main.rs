@@ -1,5 +1,5 @@
-//! The client's session in NFS v4: what it sends for each operation, how sequence numbers advance,
-//! what is sent again and what is answered. The server is played by the tests, and time is virtual.
+//! The client's session in NFS v4: the calls for each operation, the progress of sequence numbers,
+//! resent calls, and answers to callbacks. The tests simulate the server, and time is virtual.
 
 mod callbacks;
 #[path = "../common/mod.rs"]
@@ -48,7 +48,7 @@ fn client(version: ProtocolVersion, slots: u32) -> Session {
     session
 }
 
-/// Takes all that is to be sent; pool bytes are 7.
+/// Takes all bytes to be sent; pool bytes are 7.
 fn send(session: &mut Session) -> Vec<u8> {
     let mut bytes = Vec::new();
     for chunk in session.outgoing() {
@@ -131,7 +131,7 @@ fn reply(xid: u32, results: &[OpResult<'_>]) -> Vec<u8> {
     out
 }
 
-/// Answers a call with these results, a SEQUENCE before them in v4.1 and later.
+/// Answers a call with these results, preceded by a SEQUENCE in v4.1 and later.
 fn answer(session: &mut Session, seen: &Seen, results: &[OpResult<'_>]) {
     let mut all = Vec::new();
     if session.version().has_sessions() {

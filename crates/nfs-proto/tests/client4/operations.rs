@@ -1,4 +1,4 @@
-//! What the session says for each operation, and how it understands the reply.
+//! The call that the session sends for each operation, and how it decodes the reply.
 
 use nfs_proto::nfs4::{ChangeInfo, Claim, List, OpenHow, Segment, XattrOption};
 
@@ -40,7 +40,7 @@ fn each_operation_is_one_compound() {
         let seen = start(&mut client(ProtocolVersion::V4_1, 4), &operation);
         assert_eq!((seen.compound().minor, seen.codes()[0]), (1, OpCode::Sequence));
         assert_eq!(seen.codes()[1..], *codes, "{operation:?}");
-        // Only what must not be made twice is worth the server's memory.
+        // Only calls that must not be executed twice are worth the server's memory.
         let Op::Sequence { cache_this, .. } = seen.ops()[0] else { panic!("{seen:?}") };
         assert_eq!(cache_this, !operation.is_idempotent(), "{operation:?}");
     }

@@ -1,11 +1,11 @@
-//! A server that has forgotten the session or the client: what is held back, and what is sent again
-//! once there is a new one.
+//! A server that has forgotten the session or the client: which calls are held back, and which are
+//! resent once there is a new one.
 
 use super::*;
 
 const OTHER: SessionId = SessionId(*b"another session.");
 
-/// A session that another connection has bound, one call of its own behind it.
+/// A session bound by another connection, which has already made one call.
 fn fresh(version: ProtocolVersion) -> Session {
     let mut session = Session::new(&Config { version, slots: 4, ..Config::default() });
     session.bind(&Binding { client: ClientId(77), session: OTHER, slots: 4, owner_base: 88 });
@@ -34,7 +34,7 @@ fn continues_refused_operations_in_new_session() {
     let how = CreateHow::Guarded(Sattr::default());
     let read = start(&mut session, &Operation::Read { file: &file, offset: 0, count: 64 });
     let create = start(&mut session, &Operation::Create { dir: &dir, name: b"new", how });
-    // In line, but not sent.
+    // Queued, but not sent.
     session.start(0, 1, &Operation::Getattr { file: &file }).unwrap();
     for seen in [&read, &create] {
         refuse(&mut session, seen, Status::BadSession);
@@ -57,7 +57,7 @@ fn continues_refused_operations_in_new_session() {
     }
     let known: Vec<_> =
         made.iter().map(|(slot, sequence, code, _)| (*slot, *sequence, *code)).collect();
-    // Slot 0 has one call of the other connection behind it.
+    // The other connection has already made one call on slot 0.
     assert_eq!(known, [(0, 2, OpCode::Read), (1, 1, OpCode::Open), (2, 1, OpCode::Getattr)]);
     assert!(made.iter().all(|made| made.3 != read.xid && made.3 != create.xid));
     assert_eq!(session.counters().rebinds, 1);

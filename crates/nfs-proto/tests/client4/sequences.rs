@@ -1,4 +1,4 @@
-//! Sequence numbers of slots and owners: how they advance, and what is sent again.
+//! Sequence numbers of slots and owners: their progress, and resent calls.
 
 use super::*;
 
@@ -13,14 +13,14 @@ fn advances_slot_only_for_accepted_calls() {
         answer(&mut session, &seen, &[PUTFH, getattr(&mut scratch)]);
         assert!(result(&mut session).is_ok());
     }
-    // A call that fails after its SEQUENCE was taken by the slot.
+    // A call that fails after its SEQUENCE has used the slot.
     let seen = start(&mut session, &getattr_call);
     answer(&mut session, &seen, &[OpResult::Failed(OpCode::Putfh, Status::Stale)]);
     assert!(result(&mut session).is_err());
     assert_eq!(session.status_flags(), 0x100);
     let seen = start(&mut session, &getattr_call);
     assert_eq!(seen.sequence(), (0, 5));
-    // One whose SEQUENCE fails was not.
+    // A call whose SEQUENCE fails was not executed.
     let refused = OpResult::Failed(OpCode::Sequence, Status::SeqMisordered);
     let bytes = reply(seen.xid, &[refused]);
     session.handle_input(2, &bytes).unwrap();
@@ -40,13 +40,13 @@ fn repeats_delayed_call_in_slot() {
     let again = Seen::of(&send(&mut session));
     assert_ne!(again.xid, seen.xid);
     assert_eq!((again.sequence(), &again.ops()[1..]), ((0, 2), &seen.ops()[1..]));
-    // Put off by SEQUENCE itself, it keeps its number.
+    // If SEQUENCE itself defers it, it keeps its number.
     let bytes = reply(again.xid, &[OpResult::Failed(OpCode::Sequence, Status::DELAY)]);
     session.handle_input(3, &bytes).unwrap();
     session.handle_timeout(session.next_timeout_ns().unwrap());
     let again = Seen::of(&send(&mut session));
     assert_eq!(again.sequence(), (0, 2));
-    // A reply that the server did not keep is requested by a new call, immediately.
+    // If the server did not cache a reply, a new call is made immediately.
     let uncached = OpResult::Failed(OpCode::Sequence, Status::RetryUncachedRep);
     session.handle_input(4, &reply(again.xid, &[uncached])).unwrap();
     let again = Seen::of(&send(&mut session));

@@ -9,7 +9,7 @@ use nfs_proto::nfs3::{
     StableHow, Status, Time, Verifier, WccAttr, WccData, WriteOk,
 };
 
-/// Decodes hexadecimal words, blanks and line ends ignored.
+/// Decodes hexadecimal words, ignoring blanks and line ends.
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> =
         text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
@@ -63,7 +63,7 @@ pub fn wcc() -> WccData {
     WccData { before: Some(before), after: Some(fattr()) }
 }
 
-/// Attributes to set, every one of them.
+/// All attributes that can be set.
 pub fn sattr() -> Sattr {
     Sattr {
         mode: Some(0o755),

@@ -205,7 +205,8 @@ fn finds_payload_once_length_is_known() {
     for len in 0..head_bytes {
         match decode_read_head(&mut Reader::new(&golden[..len])) {
             Err(DecodeError::Truncated { needed, left }) => {
-                // Waiting for what is named always gets further, and never too far.
+                // Waiting for the number of bytes that the error names always makes progress, and
+                // never exceeds the message.
                 assert!(needed > left && len + needed - left <= head_bytes, "at {len}");
             }
             other => panic!("{len} bytes give {other:?}"),

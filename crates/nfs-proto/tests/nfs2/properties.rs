@@ -23,7 +23,7 @@ fn set_time() -> impl Strategy<Value = SetTime> {
     prop_oneof![Just(SetTime::Keep), Just(SetTime::Server), time().prop_map(SetTime::Client)]
 }
 
-/// An attribute to set: any number but that which says "leave it".
+/// An attribute to set: any number except the one that means "leave it".
 fn word() -> impl Strategy<Value = Option<u32>> {
     proptest::option::of(0..u32::MAX)
 }
@@ -74,7 +74,7 @@ fn reply_comes_back(reply: Reply<'_>) {
     assert_eq!(Reply::decode(reply.procedure(), Reader::new(&out)), Ok(reply));
 }
 
-/// Feeds bytes to every decoder; a listing that decodes can be walked to the end of its bytes.
+/// Feeds bytes to every decoder; a listing that can be decoded can be read to its end.
 fn decode_all(bytes: &[u8]) {
     for procedure in Procedure::ALL {
         let _ = Call::decode(procedure, Reader::new(bytes));

@@ -34,7 +34,7 @@ pub fn fattr() -> Fattr {
     }
 }
 
-/// Attributes to set, every one of them.
+/// All attributes that can be set.
 pub fn sattr() -> Sattr {
     Sattr {
         mode: Some(0o755),

@@ -1,4 +1,4 @@
-//! Compounds, their replies, callbacks, and payloads that travel apart.
+//! Compounds, their replies, callbacks, and payloads that are sent separately.
 
 use nfs_proto::nfs4::{
     Attributes, Bitmap, Call, CallbackCode, CallbackCompound, CallbackOk, CallbackOp,
@@ -203,7 +203,7 @@ fn finds_payload_after_its_length() {
     let mut len = 0;
     let prefix = loop {
         match read_prefix(&mut Reader::new(&head[..len])) {
-            // Each look asks for more, and never for more than there is before the payload.
+            // Each attempt requests more, and never more than the bytes before the payload.
             Err(DecodeError::Truncated { needed, left }) => len += needed - left,
             other => break other,
         }

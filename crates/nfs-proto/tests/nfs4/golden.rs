@@ -86,13 +86,13 @@ fn survives_any_field_length() {
     }
 }
 
-/// Replaces each word after the number by lengths that lie.
+/// Replaces each word after the number by false lengths.
 fn each_word_replaced(golden: &[u8], decode: impl Fn(&[u8]) -> bool) {
     for at in (4..golden.len()).step_by(4) {
         for lie in [0_u32, 1, 5, 0xffff, 0x7fff_ffff, 0xffff_fffd, u32::MAX] {
             let mut bytes = golden.to_vec();
             bytes[at..at + 4].copy_from_slice(&lie.to_be_bytes());
-            // Either answer is right; what matters is that there is one.
+            // Either result is fine, as long as there is one.
             let _ = decode(&bytes);
         }
     }

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use crate::ops::ops;
 use crate::results::results;
 
-/// Attributes of a file system, of which each has a value that depends on its number.
+/// Attributes of a file system, each with a value that depends on its number.
 fn file_system_attributes(seed: u64) -> Attributes<'static> {
     let word = |number: u32| Some(number ^ seed as u32);
     let long = |number: u32| Some(u64::from(number) << 32 ^ seed);
@@ -37,7 +37,7 @@ fn file_system_attributes(seed: u64) -> Attributes<'static> {
     }
 }
 
-/// Attributes of which each has a value that depends on its number.
+/// Attributes, each with a value that depends on its number.
 fn all_attributes(seed: u64) -> Attributes<'static> {
     let word = |number: u32| Some(number ^ seed as u32);
     let long = |number: u32| Some(u64::from(number) << 32 ^ seed);
@@ -129,7 +129,7 @@ fn encodes_attributes_like_rfc() {
     assert!(attributes.mask().contains(attribute::TIME_MODIFY_SET));
 }
 
-/// Feeds bytes to every decoder there is, and walks what they hand out.
+/// Feeds bytes to every decoder, and iterates over everything that they return.
 fn decode_all(bytes: &[u8]) {
     for minor in 0..3 {
         let mut with_minor = vec![0, 0, 0, 0, 0, 0, 0, minor];

@@ -38,7 +38,7 @@ impl Block {
         self.charge.bytes()
     }
 
-    /// Makes a block with `data` at `start` and zeros before it.
+    /// Creates a block with `data` at `start` and zeros before it.
     ///
     /// # Errors
     /// `NoSpace` if the budget does not allow it.
@@ -82,7 +82,7 @@ impl Block {
         Ok(Self::filled(charge, &self.bytes, start, data))
     }
 
-    /// Makes a block of the first `len` bytes of this one.
+    /// Creates a block of the first `len` bytes of this one.
     ///
     /// # Errors
     /// Same as [`Block::rewritten`].

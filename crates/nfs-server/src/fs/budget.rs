@@ -30,7 +30,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Makes an empty budget of `limit_bytes`.
+    /// Creates an empty budget of `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Arc<Self> {
         let (used_bytes, spare_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
         Arc::new(Self { limit_bytes, used_bytes, spare_bytes, spare: Mutex::default() })

@@ -52,7 +52,7 @@ pub(super) struct Stable {
 }
 
 impl FileContent {
-    /// Makes an empty file.
+    /// Creates an empty file.
     pub fn new(mode: StoreMode) -> Self {
         Self { mode, size: 0, used_bytes: 0, blocks: BTreeMap::new(), stable: None, former: None }
     }

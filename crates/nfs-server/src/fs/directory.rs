@@ -40,7 +40,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Makes an empty directory; its entries will be charged to `budget`.
+    /// Creates an empty directory; its entries will be charged to `budget`.
     pub fn new(parent: InodeId, budget: &Arc<Budget>) -> Self {
         Self {
             parent,

@@ -91,7 +91,7 @@ pub struct NewInode {
 }
 
 impl Inode {
-    /// Makes an inode with one name (for a directory: two links), all times `now`.
+    /// Creates an inode with one name (for a directory: two links), all times `now`.
     pub fn new(id: InodeId, new: NewInode, set: &SetAttributes, now: FileTime) -> Self {
         let directory = new.kind == FileKind::Directory;
         let default_mode = if directory { 0o755 } else { 0o644 };

@@ -33,7 +33,7 @@ pub struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Makes a name in a directory.
+    /// Creates a name in a directory.
     pub const fn new(directory: InodeId, name: &'a [u8]) -> Self {
         Self { directory, name }
     }

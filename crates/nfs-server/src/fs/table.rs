@@ -15,7 +15,7 @@ use crate::registry::Registry;
 pub struct InodeTable(Registry<Inode>);
 
 impl InodeTable {
-    /// Makes an empty table; the first inode inserted gets slot 0.
+    /// Creates an empty table; the first inode inserted gets slot 0.
     pub fn new() -> Self {
         Self(Registry::new(usize::MAX))
     }

@@ -71,7 +71,7 @@ pub(super) fn set_attributes(sattr: &Sattr) -> SetAttributes {
     }
 }
 
-/// Makes the handle of an inode.
+/// Creates the handle of an inode.
 pub(super) fn handle(fs: &FileSystem, id: InodeId) -> FileHandle {
     FileHandle::from_slice(&fs.handle(id)).expect("our handles are shorter than 64 bytes")
 }

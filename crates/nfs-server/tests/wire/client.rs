@@ -1,6 +1,6 @@
-//! A blocking client: one connection, calls encoded and replies handed out as records.
+//! A blocking client: one connection that encodes calls and returns replies as records.
 //!
-//! It knows no retries and no timeouts but a long one that fails the test.
+//! It has no retries, and only one long timeout that fails the test.
 #![allow(clippy::large_types_passed_by_value, reason = "tests write calls where they are made")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -18,7 +18,7 @@ use nfs_proto::rpc::{
 use nfs_proto::xdr::{Reader, Writer};
 use nfs_server::{Server, ServerConfig};
 
-/// How long silence has to last to count as such.
+/// Minimum duration of silence to count as such.
 pub const SILENCE: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -63,7 +63,7 @@ pub fn start(config: ServerConfig) -> Server {
     Server::start(config).expect("the server starts")
 }
 
-/// Polls the server until a condition holds.
+/// Polls the server until a condition is true.
 pub fn until(server: &Server, condition: impl Fn(&Server) -> bool) {
     for _ in 0..10_000_000 {
         if condition(server) {
@@ -106,7 +106,7 @@ fn encode_numbers_as(xid: u32, credential: Credential<'_>, id: ProcedureId) -> V
     out
 }
 
-/// Takes a reply apart; `procedure` says how to read its results.
+/// Decodes a reply; `procedure` determines the type of its results.
 pub fn parse_reply(record: &[u8], procedure: u32) -> Answer {
     let mut reader = Reader::new(record);
     let header = ReplyHeader::decode(&mut reader).unwrap();
@@ -146,7 +146,7 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Receives the next reply; `procedure` says how to read it.
+    /// Receives the next reply; `procedure` determines how to decode it.
     pub fn receive(&mut self, procedure: u32) -> Answer {
         self.try_receive(procedure).unwrap_or_else(|kind| panic!("no reply: {kind}"))
     }
@@ -194,7 +194,7 @@ impl Client {
         self.send(&bytes);
     }
 
-    /// Whether nothing arrives for a while and the connection remains open.
+    /// Returns true if nothing arrives for a while and the connection stays open.
     pub fn is_silent(&mut self) -> bool {
         self.is_silent_for(SILENCE)
     }

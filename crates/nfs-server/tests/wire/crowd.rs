@@ -1,4 +1,4 @@
-//! Many connections, slow ones, and those that are not let in.
+//! Many connections, slow ones, and refused ones.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -41,10 +41,10 @@ fn serves_five_thousand_connections() {
             std::io::Read::read_exact(stream, &mut [0; 28]).unwrap();
         }
     }
-    // Server and client ends together; other tests run in this process too.
+    // Server and client ends together; other tests run in this process, too.
     let each = (resident_bytes().saturating_sub(before)) / crowd as u64;
     assert_eq!(server.counters().connections_open, crowd as u64);
-    // Other tests of this process take memory at the same time; a buffer would be a megabyte.
+    // Other tests of this process allocate memory at the same time; a buffer would be a megabyte.
     assert!(each < 32 * 1024, "{each} bytes a connection");
     drop(streams);
     until(&server, |server| server.counters().connections_open == 0);
@@ -68,7 +68,7 @@ fn drops_partial_record_after_timeout() {
     halves[2].send(&large[..500_000]);
     assert!(halves.iter_mut().all(|half| half.try_receive(0).is_err()));
     assert_eq!(server.counters().stalled_records, 3);
-    // One that is only idle is kept.
+    // A connection that is only idle is kept.
     assert!(client.size(root).is_ok());
 }
 
@@ -83,7 +83,7 @@ fn gives_up_peer_that_never_reads() {
     (0..100).for_each(|_| client.send_nfs(Call::Read { file: &file, offset: 0, count: 1 << 20 }));
     until(&server, |server| server.counters().stalled_records == 1);
     until(&server, |server| server.counters().connections_open == 0);
-    // Nothing of its replies is held any more.
+    // None of its replies is kept.
     until(&server, |server| server.memory_bytes() < 2 << 20);
 }
 
@@ -129,7 +129,7 @@ fn serves_only_listed_peers() {
     let server = start(ServerConfig { listen, allowed, ..ServerConfig::default() });
     let port = server.address().port();
     Client::connect_to(SocketAddr::new(address, port)).mount("/export");
-    // Loopback needs no mention.
+    // Loopback need not be listed.
     Client::connect_to(SocketAddr::from(([127, 0, 0, 1], port))).mount("/export");
     let mut ipv6 = ServerConfig { listen: "::1".parse().unwrap(), ..ServerConfig::default() };
     ipv6.allowed.clear();

@@ -1,6 +1,6 @@
-//! Each planned fault, provoked.
+//! Triggers each planned fault.
 //!
-//! Every test starts a server with one plan, and checks what a client sees of it.
+//! Every test starts a server with one plan, and checks its effect on a client.
 
 use std::time::{Duration, Instant};
 

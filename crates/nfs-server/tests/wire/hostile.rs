@@ -1,7 +1,7 @@
-//! Faults that break the protocol: listings without end, loops, handles and verifiers that change,
-//! and replies that are damaged or trickle.
+//! Faults that break the protocol: endless listings, loops, handles and verifiers that change, and
+//! replies that are damaged or trickle.
 //!
-//! Each test plants one fault and sees it on the wire.
+//! Each test plants one fault and observes it on the wire.
 
 use std::io::{ErrorKind, Read as _};
 use std::time::{Duration, Instant};
@@ -27,9 +27,9 @@ fn with_quirks(quirks: Quirks) -> (Server, Client, FileHandle) {
     faulty(FaultPlan { quirks, ..FaultPlan::default() })
 }
 
-/// A page of a listing: its names, the last cookie, and whether it says that it is the last one.
+/// A page of a listing: its names, the last cookie, and whether it claims to be the last one.
 fn page(client: &mut Client, dir: FileHandle, cookie: u64) -> (Vec<String>, u64, bool) {
-    // That of the store is taken from the first page.
+    // The store's verifier is taken from the first page.
     let first = client.nfs(Call::Readdir {
         dir: &dir,
         cookie: 0,
@@ -132,7 +132,7 @@ fn changes_write_verifier_on_schedule() {
     assert!(write != commit && commit != again && again != last);
 }
 
-/// Sends a NULL call and returns what comes: the bytes until silence or the end.
+/// Sends a NULL call and returns the bytes received until silence or the end.
 fn raw_reply(faults: FaultPlan, wanted: usize) -> (Server, Client, Vec<u8>, Option<ErrorKind>) {
     let server = start(ServerConfig { faults, ..ServerConfig::default() });
     let mut client = Client::connect(&server);
@@ -183,7 +183,7 @@ fn a_reply_trickles() {
     let begun = Instant::now();
     let plan = FaultPlan { trickle_bytes_per_s: Some(50), ..FaultPlan::default() };
     let (server, client, bytes, _) = raw_reply(plan, NULL_REPLY_BYTES);
-    // Five bytes each tenth of a second: the last of six drops comes after as many.
+    // Five bytes every tenth of a second, so the last of six drops takes more than half a second.
     assert!(begun.elapsed() >= Duration::from_millis(550), "{:?}", begun.elapsed());
     assert_eq!(bytes[4..8], client.xid.to_be_bytes());
     assert_eq!(server.counters().faults_of(FaultKind::Trickle), 1);

@@ -1,7 +1,7 @@
-//! The server over a real loopback socket, spoken to with the codec of `nfs-proto`.
+//! The server over a real loopback socket, using the codec of `nfs-proto`.
 //!
-//! `client` is a blocking client of a few lines; the other modules each test one side of the
-//! server. Nothing here sleeps to wait for the server: it is polled, or read from until it answers.
+//! `client` is a simple blocking client; each of the other modules tests one aspect of the server.
+//! Nothing here sleeps to wait for the server: it is polled, or read from until it answers.
 
 mod client;
 mod crowd;

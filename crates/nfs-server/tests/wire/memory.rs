@@ -1,6 +1,6 @@
 //! The memory limit also covers connections and clients, and beyond it the server refuses clearly.
 //!
-//! The tests look at what the server has charged, and at its counts of refusals.
+//! The tests check the server's charges and its counts of refusals.
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use crate::client::{Client, start, until};
 use crate::nfs4::fixtures::{Peer, compound};
 
 const MIB: u64 = 1 << 20;
-/// Bytes of a long call.
+/// Size of a long call, in bytes.
 const CALL: usize = 1 << 20;
 
 fn with_memory(memory_limit_bytes: u64) -> Server {
@@ -33,7 +33,7 @@ fn half_calls(server: &Server, count: usize) -> Vec<TcpStream> {
         let mut stream = TcpStream::connect(server.address()).unwrap();
         stream.set_nonblocking(true).unwrap();
         let mut rest = &half[..];
-        // What the kernel's buffers don't take is left out: the call is half sent in any case.
+        // Ignore bytes that the kernel's buffers don't accept: the call is incomplete in any case.
         while let Ok(sent @ 1..) = stream.write(rest) {
             rest = &rest[sent..];
         }
@@ -57,7 +57,7 @@ fn bounds_partially_received_calls() {
     // A quarter of the memory is for everything except files.
     let check = || assert!(server.client_memory_bytes() <= memory_limit_bytes / 4);
     check();
-    // Others are served meanwhile.
+    // Other clients are served meanwhile.
     assert_eq!(client.write(file, 0, b"small"), Ok(5));
     assert_eq!(client.read(file, 0, 5).map(|read| read.0), Ok(b"small".to_vec()));
     until(&server, |server| {
@@ -74,7 +74,7 @@ fn bounds_partially_received_calls() {
 
 #[test]
 fn drops_stuck_call_for_others() {
-    // There is room for one long call at a time, and half of one is there for 30 s.
+    // There is memory for one long call at a time, and half of one is there for 30 s.
     let server = with_memory(32 * MIB);
     let _half = half_calls(&server, 1);
     until(&server, |server| server.client_memory_bytes() > CALL as u64);
@@ -102,7 +102,7 @@ fn gives_time_to_single_slow_call() {
     let bytes = slow.encode(&program::Call::Nfs3(write));
     slow.send(&bytes[..CALL / 2]);
     until(&server, |server| server.client_memory_bytes() > CALL as u64);
-    // Nobody waits for its room for longer than a stuck call would have.
+    // Nobody waits longer for memory than a stuck call may take.
     assert!(client.is_silent_for(Duration::from_millis(2_500)));
     slow.send(&bytes[CALL / 2..]);
     assert_eq!(slow.receive(7).rpc, Ok(()));
@@ -111,7 +111,7 @@ fn gives_time_to_single_slow_call() {
 
 #[test]
 fn serves_long_calls_in_turn() {
-    // There is room for one long call at a time.
+    // There is memory for one long call at a time.
     let server =
         start(ServerConfig { memory_limit_bytes: 32 * MIB, threads: 2, ..ServerConfig::default() });
     let root = Client::connect(&server).mount("/export");
@@ -154,7 +154,7 @@ fn unsent_replies_stay_within_the_memory() {
     for _ in 0..12 {
         let mut stranger = Client::connect(&server);
         let calls = stranger.encode(&program::Call::Nfs3(list)).repeat(64);
-        // It may be closed before it has sent all.
+        // It may be closed before everything is sent.
         let _ = stranger.stream.write_all(&calls);
         greedy.push(stranger);
     }
@@ -180,7 +180,7 @@ fn refuses_connections_beyond_memory() {
     assert!(server.client_memory_bytes() <= MIB / 4);
     drop(streams);
     until(&server, |server| server.counters().connections_open == 0);
-    // Even in so little memory a long call is taken.
+    // A long call is accepted even with so little memory.
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
     let file = client.create(root, "f");
@@ -209,7 +209,7 @@ fn delays_clients_beyond_memory() {
     assert!((200..1000).contains(&registered), "{registered}");
     assert!(server.client_memory_bytes() <= memory_limit_bytes / 4);
     assert_eq!(server.counters().clients_out_of_memory, 1);
-    // Who is known goes on.
+    // Known clients continue.
     let read = Op::Read { stateid, offset: 0, count: 1 };
     assert_eq!(known.call(&[Op::Putfh { file }, read]).status(), Status::Ok);
 }
@@ -236,7 +236,7 @@ fn bounds_copies_of_sent_data() {
             }
         }
         assert!(server.memory_bytes() <= files_max + files_max / 64);
-        // More than the kernel's buffers take, so that blocks wait in the server.
+        // More than fits in the kernel's buffers, so that blocks wait in the server.
         let mut reader = Client::connect(&server);
         for _ in 0..8 {
             reader.send_nfs(Call::Read { file: &file, offset: 0, count: 4 * BLOCK as u32 });
@@ -247,13 +247,13 @@ fn bounds_copies_of_sent_data() {
         });
     }
     assert_eq!(refused, Some(Status::NoSpc));
-    // The blocks come back with the readers.
+    // The blocks are freed when the readers are gone.
     drop(readers);
     until(&server, |server| server.memory_bytes() < 3 * MIB);
     assert_eq!(client.write(file, 0, b"again"), Ok(5));
 }
 
-/// Bytes of a block of the store.
+/// Size of a block of the store, in bytes.
 const BLOCK: usize = 256 * 1024;
 
 #[test]

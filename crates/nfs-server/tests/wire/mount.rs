@@ -1,6 +1,6 @@
 //! MOUNT and the portmapper.
 //!
-//! What can be mounted, what is listed, and which ports are reported.
+//! Which exports can be mounted, which are listed, and which ports are reported.
 
 use nfs_proto::mount3::{Call, MountStatus, Reply};
 use nfs_proto::nfs3::{self, FileHandle};

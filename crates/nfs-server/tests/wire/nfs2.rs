@@ -1,4 +1,4 @@
-//! NFS v2 over the wire: what differs from v3, and what its limits do.
+//! NFS v2 over the wire: differences from v3, and the effect of its limits.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ fn status(client: &mut Client, call: Call<'_>) -> Result<(), Status> {
     client.nfs2(call).nfs2().status()
 }
 
-/// Makes a file of any size beside the wire.
+/// Creates a file of any size directly in the store.
 fn sparse(server: &Server, name: &[u8], bytes: u64) {
     let fs = server.file_system();
     let (export, _) = fs.find_path("/export").unwrap();
@@ -170,7 +170,8 @@ fn converts_times_to_microseconds() {
     assert_eq!(set(SetTime::Keep, SetTime::Keep), (then, then));
     assert_eq!(set(SetTime::Keep, SetTime::Server), (then, now));
     assert_eq!(set(SetTime::Client(then), SetTime::Keep), (then, now));
-    // A million microseconds of the data's time mean the server's clock for both.
+    // A value of one million microseconds for the modification time sets both times to the server's
+    // clock.
     assert_eq!(set(SetTime::Client(then), SetTime::Server), (now, now));
 }
 
@@ -279,7 +280,7 @@ fn grants_at_most_8192_bytes() {
     let (_server, mut client, root) = pair_with(huge);
     let Statfs { transfer_bytes, blocks, .. } = statfs(&mut client, root).unwrap();
     assert_eq!((transfer_bytes, blocks), (4096, u32::MAX));
-    // A WRITE has no way to be short, so more than was granted is taken.
+    // A WRITE can't be short, so more than was granted is accepted.
     let file = create(&mut client, root, "f", Sattr::default()).file;
     assert_eq!(write(&mut client, file, 0, &[7; 8192]).unwrap().size, 8192);
 }

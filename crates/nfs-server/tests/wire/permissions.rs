@@ -1,5 +1,5 @@
-//! Permissions over the wire: what another user may not do, in each version, and what changes
-//! without permission checks.
+//! Permissions over the wire: operations that another user may not do, in each version, and the
+//! differences without permission checks.
 
 use nfs_proto::Status;
 use nfs_proto::nfs2;
@@ -21,7 +21,8 @@ fn permissive() -> Server {
     start(ServerConfig { permissions: Permissions::Off, ..ServerConfig::default() })
 }
 
-/// A server, a client of the owner with a file of this mode in the export, and another user's.
+/// A server, a client of the owner with a file of this mode in the export, and a client of another
+/// user.
 fn file_of_owner(server: &Server, bits: u32) -> (Client, Client, FileHandle, FileHandle) {
     let (mut owner, mut other) = (Client::connect(server), Client::connect(server));
     other.user = OTHER;
@@ -103,7 +104,7 @@ fn v2_refuses_another_user() {
     assert!(matches!(answer.nfs2(), nfs2::Reply::Remove(Err(Status::Perm))));
 }
 
-/// OPEN of `f` in the export without making it.
+/// OPEN of `f` in the export without creating it.
 fn open(share_access: u32, share_deny: u32, seqid: u32, id: nfs4::ClientId) -> Op<'static> {
     let owner = StateOwner { client: id, owner: b"o" };
     let (how, claim) = (OpenHow::NoCreate, Claim::Name(b"f"));
@@ -145,7 +146,7 @@ fn checks_anonymous_access_in_v4() {
     };
     assert_eq!(other.call(&[Op::Putfh { file }, write]).status(), Status::Access);
 
-    // For the owner an OPEN outlives a chmod, as a file descriptor does; for others it does not.
+    // For the owner an OPEN survives a chmod, like a file descriptor; for others it does not.
     let mut scratch = Vec::new();
     let shut = Op::Setattr { stateid, attributes: mode(0, &mut scratch) };
     assert_eq!(owner.call(&[Op::Putfh { file }, shut]).status(), Status::Ok);
@@ -159,7 +160,7 @@ fn checks_anonymous_access_in_v4() {
     }
 }
 
-/// pynfs WRT19: the open of the owner, used by another user of the same client.
+/// pynfs WRT19: the owner's open, used by another user of the same client.
 #[test]
 fn v4_checks_who_uses_an_open() {
     let server = enforcing();
@@ -207,7 +208,7 @@ fn checks_user_of_open() {
     assert_eq!(plain.call(&[Op::Putfh { file }, write]).status(), Status::Access);
     plain.client.user = USER;
     assert_eq!(plain.call(&[Op::Putfh { file }, write]).status(), Status::Ok);
-    // Without permissions nobody is checked.
+    // Without permission checks everything is allowed.
     let server = permissive();
     let mut plain = Plain::new(&server, b"shared", 1);
     let (file, stateid) = plain.open("f", b"o");
@@ -226,7 +227,7 @@ fn checks_open_and_creates_as_caller() {
     let id = other.id;
     let refused = other.call(&[Op::Putrootfh, lookup("export"), open(2, 0, 1, id)]);
     assert_eq!(refused.status(), Status::Access);
-    // The owner that is requested is not given: the reply says which attributes were set.
+    // The requested owner is not set, and the reply lists the attributes that were set.
     let attributes =
         nfs4::Attributes { mode: Some(0o755), owner: Some(b"77"), ..nfs4::Attributes::default() };
     let (masked, mut scratch) = (&[nfs4::attribute::MODE, nfs4::attribute::OWNER], Vec::new());

@@ -51,7 +51,7 @@ fn repeats_drawn_service_times_by_seed() {
         (0..12).for_each(|_| client.send_nfs(Call::Getattr { file: &root }));
         (0..12).map(|_| client.receive(1).xid - first).collect::<Vec<_>>()
     };
-    // Short ones overtake long ones.
+    // Short calls overtake long ones.
     assert!(!order(3).is_sorted());
     assert_eq!(order(3)[..3], order(3)[..3]);
 }
@@ -79,7 +79,7 @@ fn caps_bandwidth_over_all_connections() {
     assert!(took >= Duration::from_millis(150), "{took:?}");
     assert!(took < Duration::from_millis(1500), "{took:?}");
     assert_eq!(server.counters().faults_of(FaultKind::Bandwidth), 11);
-    // What carries no payload is not held back.
+    // Calls without payload are not held back.
     assert!(timed(|| client.size(file)).0 < Duration::from_millis(50));
 }
 
@@ -93,7 +93,7 @@ fn caps_small_calls_on_wire() {
     let after = server.counters();
     let bytes =
         after.wire_in_bytes - before.wire_in_bytes + after.wire_out_bytes - before.wire_out_bytes;
-    // Marks are not counted: 8 bytes a call.
+    // Marks are not counted: 8 bytes per call.
     let expected = Duration::from_nanos((bytes - 80) * 50_000);
     assert!(took >= expected, "{took:?} for {bytes} bytes");
 }
@@ -212,7 +212,7 @@ fn changes_only_verifier_at_restart() {
     server.restart_now();
     assert!(clients.iter_mut().all(|client| client.try_receive(0).is_err()));
     let mut client = Client::connect(&server);
-    // Handle and data are as before.
+    // Handle and data are unchanged.
     assert_eq!(client.read(file, 0, 100).unwrap().0, b"unstable");
     let after = commit(&mut client, file);
     assert_ne!(before, after);
@@ -257,7 +257,7 @@ fn restart_loses_planned_last_writes() {
     server.restart_now();
     assert_eq!(server.read_file("/export/first").unwrap(), b"kept");
     assert_eq!(server.read_file("/export/second").unwrap(), b"kept, too");
-    // Once: they are not the last ones any more.
+    // Only once: they are no longer the last ones.
     server.restart_now();
     assert_eq!(server.read_file("/export/second").unwrap(), b"kept, too");
 }

@@ -40,7 +40,7 @@ fn returns_listening_addresses() {
     assert_eq!(address(&client.call(&program::Call::Rpcbind3(mount))), nfs);
     let own = Call::Getaddr(wanted(portmap::PROGRAM, 4));
     assert_eq!(address(&ask(&mut client, own)), server.portmap_address());
-    // GETADDR takes any version, GETVERSADDR only the one that is named.
+    // GETADDR accepts any version, GETVERSADDR only the one named.
     let other = wanted(mount3::PROGRAM, 2);
     assert_eq!(address(&ask(&mut client, Call::Getaddr(other))), nfs);
     assert_eq!(address(&ask(&mut client, Call::Getversaddr(other))), None);

@@ -1,4 +1,4 @@
-//! Calls that come twice: carried out once, answered the same.
+//! Repeated calls: executed once, with the same answer.
 
 use nfs_proto::nfs3::{Call, CreateHow, FileHandle, Reply, Sattr, StableHow, Status};
 use nfs_proto::{nfs2, program};
@@ -34,7 +34,7 @@ fn executes_repeated_remove_once() {
     assert!(answers.iter().all(|results| *results == answers[0]), "byte for byte");
     let counters = server.counters();
     assert_eq!((counters.cache_hits, counters.calls[12]), (2, 1));
-    // The same call under another xid is another call.
+    // The same call with another xid is a different call.
     let answer = client.nfs(Call::Remove { dir: &dir, name: b"name" });
     assert_eq!(removed(&answer), Err(Status::NoEnt));
 }
@@ -107,9 +107,9 @@ fn replays_dropped_reply_in_v2() {
             peer.socket.send(&bytes).unwrap();
             replied = peer.socket.recv(&mut buffer);
         }
-        // Made once, and answered so: never EXIST.
+        // Created once, and answered like that: never EXIST.
         assert_eq!(buffer[24..28], [0; 4], "{name}");
-        // A reply to an earlier repeat may still be on its way.
+        // A reply to an earlier repetition may still be on its way.
         while peer.socket.recv(&mut buffer).is_ok() {}
     }
     assert_eq!(server.list_directory("/export").unwrap().len(), 40);

@@ -1,6 +1,6 @@
-//! Peers that send garbage, are slow, many, or leave; several threads; starting and stopping.
+//! Peers that send garbage, are slow, numerous, or leave; several threads; starting and stopping.
 //!
-//! After each mistreatment the server must still answer another client.
+//! After each attack the server must still answer another client.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -105,13 +105,13 @@ fn stops_reading_from_blocked_peer() {
     client.write(file, 0, &vec![1; 1 << 20]).unwrap();
     let calls: u64 = 500;
     (0..calls).for_each(|_| client.send_nfs(Call::Read { file: &file, offset: 0, count: 1 << 20 }));
-    // Others are served all the while, and the reads stop where queue and sockets are full.
+    // Meanwhile other clients are served, and the reads stop when queue and sockets are full.
     let mut other = Client::connect(&server);
     (0..1000).for_each(|_| assert!(other.size(file).is_ok()));
     let answered = server.counters().calls_of(Procedure::Read);
     assert!(answered < calls, "{answered} of {calls} reads answered into nowhere");
     assert!(server.memory_bytes() < OUTBOX_BYTES_MAX as u64);
-    // The file changes under the replies that wait; they were promised the old data.
+    // The file changes while replies are waiting; they must contain the old data.
     other.write(file, 0, &vec![2; 1 << 20]).unwrap();
     let mut fills = Vec::new();
     for _ in 0..calls {
@@ -177,11 +177,11 @@ fn endless_empty_fragments_end_the_connection() {
     let mut client = Client::connect(&server);
     let root = client.mount("/export");
     let mut flood = Client::connect(&server);
-    // The server closes: it neither reads forever nor waits for a time limit.
+    // The server closes the connection: it neither reads forever nor waits for a time limit.
     while flood.stream.write_all(&[0; 4096]).is_ok() {}
     until(&server, |server| server.counters().broken_streams == 1);
     until(&server, |server| server.counters().connections_open == 1);
-    // A few of them before a call are no reason to.
+    // A few of them before a call are no reason to close it.
     let call = client.encode(&program::Call::Nfs3(Call::Getattr { file: &root }));
     client.send(&[&[0; 4 * 16][..], &call].concat());
     assert_eq!(client.receive(1).rpc, Ok(()));
@@ -247,7 +247,7 @@ fn damaged_calls_never_stop_the_server() {
     let root = client.mount("/export");
     let mut state = 1_u64;
     let mut draw = |below: usize| {
-        // Knuth's MMIX generator; any would do.
+        // Knuth's MMIX generator; any other would work.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) as usize % below
     };
@@ -256,12 +256,12 @@ fn damaged_calls_never_stop_the_server() {
         let call = CALLS[draw(CALLS.len())](&root);
         let mut bytes = stranger.encode(&program::Call::Nfs3(call));
         for _ in 0..=draw(4) {
-            // The mark is left whole, so that the server need not wait for more.
+            // The mark is left intact, so that the server need not wait for more.
             let at = 4 + draw(bytes.len() - 4);
             bytes[at] = [0, 0xff, 1, bytes[at] ^ 0x80][draw(4)];
         }
         stranger.send(&bytes);
-        // A reply or the end: anything but silence.
+        // A reply or the end of the connection, but not silence.
         assert_ne!(stranger.try_receive(0).err(), Some(std::io::ErrorKind::WouldBlock));
     }
     assert!(client.size(root).is_ok());

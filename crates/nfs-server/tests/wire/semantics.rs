@@ -1,6 +1,6 @@
-//! Procedures of NFS v3 over the wire, each with its exact expectation.
+//! Procedures of NFS v3 over the wire, each with its exact result.
 //!
-//! The semantics themselves are tested in `fs`; here it is their way to and from the wire.
+//! The semantics themselves are tested in `fs`; these tests cover encoding and decoding.
 
 use nfs_proto::nfs3::{
     Call, CreateHow, Device, FileType, Fsinfo, MknodWhat, Procedure, Reply, Sattr, StableHow,
@@ -102,7 +102,7 @@ fn keeps_acknowledged_data_when_full() {
     assert_eq!(client.size(file), Ok(written));
     assert!(server.read_file("/export/f").unwrap() == vec![0xa5; written as usize]);
     assert!(server.memory_bytes() <= memory_limit_bytes);
-    // Room comes back with the file.
+    // Removing the file frees its space.
     client.nfs(Call::Remove { dir: &root, name: b"f" });
     assert!(server.memory_bytes() < 10_000);
     let file = client.create(root, "g");
@@ -218,7 +218,7 @@ fn the_file_system_tells_its_limits() {
     let answer = client.nfs(Call::Access { file: &root, access: 0x3f });
     let Reply::Access { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result, Ok(0x3f & !access::EXECUTE));
-    // More than granted is cut short, never refused.
+    // A request for more than was granted is shortened, never refused.
     let file = client.create(root, "f");
     client.write(file, 0, &vec![1; 70_000]).unwrap();
     assert_eq!(client.read(file, 0, 1 << 20).unwrap().0.len(), 65_536);

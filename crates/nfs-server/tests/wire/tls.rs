@@ -1,4 +1,4 @@
-//! RPC over TLS: the probe, the handshake, and what is refused without.
+//! RPC over TLS: the probe, the handshake, and calls that are refused without TLS.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use crate::client::{Answer, Client, encode_call, encode_call_as, parse_reply, st
 use crate::udp::Peer;
 
 const NULL: program::Call<'static> = program::Call::Nfs3(Call::Null);
-/// Reply to the probe: accepted, a verifier of AUTH_NONE that says STARTTLS, success.
+/// Reply to the probe: accepted, with a verifier of AUTH_NONE that contains STARTTLS, success.
 /// **Source:** RFC 9289 section 4.1.
 const GO_AHEAD: &[u8; 28] = b"\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x08STARTTLS\0\0\0\0";
 
@@ -170,7 +170,7 @@ fn closes_without_handshake() {
     stream.read_to_end(&mut Vec::new()).ok();
     until(&server, |server| server.counters().connections_open == 0);
     assert_eq!(server.counters().tls_failures, 1);
-    // Bytes sent before the answer are not part of a handshake either.
+    // Bytes sent before the answer are not part of a handshake, either.
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let mut both = encode_call_as(1, Credential::Other { flavor: AUTH_TLS }, &NULL);
     both.extend(encode_call(2, &NULL));
@@ -189,7 +189,7 @@ fn requires_client_certificate() {
     let identity = (vec![made.cert.der().clone()], key);
     assert_eq!(handshake(&server, Some(identity)).unwrap().call(Call::Null).rpc, Ok(()));
     if let Ok(mut nameless) = handshake(&server, None) {
-        // In TLS 1.3 the client learns of it with the first answer.
+        // In TLS 1.3 the client only notices with the first answer.
         nameless.send(&NULL);
         assert!(nameless.receive(0).is_err());
     }

@@ -1,4 +1,4 @@
-//! Datagrams: every program answers, transfers fit, and what makes no sense is ignored.
+//! Datagrams: every program answers, transfers fit, and malformed ones are ignored.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -129,7 +129,7 @@ fn fits_largest_granted_transfers() {
     let answer = peer.nfs(Call::Write { file: &file, offset: 300_000, stable, data: &data });
     let Reply::Write { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap().count, granted);
-    // More than is granted is requested, across the blocks of the store.
+    // Requests more than was granted, across blocks of the store.
     let answer = peer.nfs(Call::Read { file: &file, offset: 300_000, count: 1 << 20 });
     let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };
     assert!(result.unwrap().data == data);
@@ -190,7 +190,7 @@ fn damaged_calls_never_stop_the_server() {
             peer.socket.send(&damaged).unwrap();
         }
         peer.socket.send(&bytes[..at]).unwrap();
-        // Whatever it answered, it answers on.
+        // Whatever it answered, it must still answer.
         let probe = Peer::connect(&server).nfs(Call::Null);
         assert_eq!(probe.rpc, Ok(()));
     }

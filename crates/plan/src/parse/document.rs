@@ -48,7 +48,7 @@ pub(crate) struct Table<'a> {
     text: &'a PlanText<'a>,
     entries: &'a DeTable<'a>,
     section: Section,
-    /// The place where the table begins.
+    /// Position at which the table begins.
     pub place: Place,
 }
 

@@ -1,4 +1,4 @@
-//! The keys of a plan with all that a reference page says of them.
+//! The keys of a plan, with their entries on the reference page.
 //!
 //! Settings have their rows in `model::setting`, and `keys` adds them. Limits and defaults of the
 //! others are repeated here in words; the tests of `keys` compare them with `limits`.

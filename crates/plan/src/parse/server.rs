@@ -47,7 +47,6 @@ pub fn parse_server_memory(text: &str, flag: &'static str) -> Result<u64, PlanEr
 ///
 /// # Errors
 /// If a text is not an NFS version.
-/// When one of them is none.
 pub fn parse_versions(texts: &[String], flag: &'static str) -> Result<Vec<NfsVersion>, PlanError> {
     let mut versions = Vec::new();
     for text in texts {

@@ -17,8 +17,7 @@ use crate::syntax::target::TargetArg;
 /// A directory with one of those names is written as `./null`.
 ///
 /// # Errors
-/// If the text is an invalid address; the error explains what is wrong with it.
-/// When it is an address that can't be used; the error says what is wrong with it.
+/// If the text is an invalid address; the error explains the problem.
 pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
     let place = Place::Flag("TARGET");
     if let Some(plain) = Target::plain(text) {

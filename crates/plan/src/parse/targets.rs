@@ -91,7 +91,7 @@ fn spread(table: &Table<'_>, target: RawTarget) -> Result<Vec<RawTarget>, PlanEr
     }
 }
 
-/// Makes a target of each device, or of each directory of a server.
+/// Creates a target of each device, or of each directory of a server.
 fn each_alone(lab: &LabArg) -> Vec<TargetArg> {
     let mut parts = Vec::new();
     if let Some(devices) = &lab.devices {
@@ -110,7 +110,7 @@ fn each_alone(lab: &LabArg) -> Vec<TargetArg> {
     parts
 }
 
-/// Makes a target of all of them, with a separate file system on each device.
+/// Creates a target of all of them, with a separate file system on each device.
 fn all_together(lab: &LabArg) -> TargetArg {
     let is_spread = lab.devices.is_some();
     TargetArg::Lab(Box::new(LabArg { is_spread, ..lab.clone() }))

@@ -41,7 +41,7 @@ pub(crate) const MIX_RATE: u64 = 100;
 /// **Source:** `PostMark` 1.51, `show`: 500 files, read and write blocks of 512 bytes.
 pub(crate) const POOL_FILES: u64 = 500;
 
-/// Makes a plan without runs and fills in all values that don't depend on them.
+/// Creates a plan without runs and fills in all values that don't depend on them.
 pub(crate) fn fill_in(raw: &RawPlan, around: &Surroundings) -> Plan {
     let RawRepetition {
         trials,

@@ -386,7 +386,7 @@ fn first_word(target: &RawTarget, setting: Setting) -> Option<&'static str> {
     }
 }
 
-/// Makes a level that was not written in the plan.
+/// Creates a level that was not written in the plan.
 fn word_level(word: &'static str) -> Vec<Located<Value>> {
     vec![Located::unwritten(Value::Word(word))]
 }

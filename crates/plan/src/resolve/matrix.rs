@@ -222,7 +222,7 @@ fn check_names(raw: &RawPlan, workload: &RawWorkload) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Makes a run in which every setting has the value that it has when it is irrelevant.
+/// Creates a run in which every setting has the value that it has when it is irrelevant.
 fn base_run(
     target: &RawTarget,
     around: &Surroundings,

@@ -1,4 +1,4 @@
-//! The hosts from which a run is made.
+//! The hosts that execute a run.
 //!
 //! The hosts of a job are only known from the surroundings. A target must have at least as many
 //! agents as `client_hosts` requests, and the setup of a run's hosts must match them.

@@ -29,7 +29,7 @@ pub enum UsedFrom {
 }
 
 impl UsedFrom {
-    /// Makes one agent for each slot of each host.
+    /// Creates one agent for each slot of each host.
     pub(crate) fn slots_of(hosts: &[PlannedHost]) -> Self {
         let mut agents = Vec::new();
         let mut slot = 1;

@@ -148,7 +148,7 @@ pub struct RawWorkload {
 }
 
 impl RawTarget {
-    /// Makes a target with its usual name and backend.
+    /// Creates a target with its usual name and backend.
     pub fn usual(what: TargetArg) -> Self {
         let name = Located::unwritten(what.row().usual_name.to_owned());
         let backends = what.backends()[..1].to_vec();
@@ -157,7 +157,7 @@ impl RawTarget {
 }
 
 impl RawWorkload {
-    /// Makes a workload with its defaults on every target.
+    /// Creates a workload with its defaults on every target.
     pub fn usual(kind: Workload, place: Place) -> Self {
         Self {
             kind: Located { value: kind, place },
@@ -194,7 +194,7 @@ impl RawPlan {
         places
     }
 
-    /// Makes a plan of every workload with its defaults on one target: the starting point for a
+    /// Creates a plan of every workload with its defaults on one target: the starting point for a
     /// command line without a plan.
     pub fn for_target(what: TargetArg) -> Self {
         let kinds = [Workload::Stream, Workload::Mixed, Workload::Metadata];

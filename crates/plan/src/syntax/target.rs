@@ -54,12 +54,12 @@ impl TargetArg {
         self.row().backends
     }
 
-    /// Makes a target of a directory on the local host.
+    /// Creates a target of a directory on the local host.
     pub const fn directory(path: PathBuf) -> Self {
         Self::Ready(Target::Directory { path })
     }
 
-    /// Makes a target of the in-memory server with these credentials.
+    /// Creates a target of the in-memory server with these credentials.
     pub fn embedded(user: User) -> Self {
         Self::Embedded(NfsAddress {
             host: "127.0.0.1".to_owned(),
@@ -69,7 +69,7 @@ impl TargetArg {
         })
     }
 
-    /// Makes a target of the in-memory server without faults.
+    /// Creates a target of the in-memory server without faults.
     pub fn faultless(user: User) -> Self {
         match Self::embedded(user) {
             Self::Embedded(address) => Self::Embedded(NfsAddress { faultless: true, ..address }),
@@ -77,14 +77,14 @@ impl TargetArg {
         }
     }
 
-    /// Makes a target of a dfsbench server over TCP without RPC; the one in this process has no
+    /// Creates a target of a dfsbench server over TCP without RPC; the one in this process has no
     /// port yet.
     pub(crate) const fn tcp(host: String, port: Option<u16>) -> Self {
         let embedded = port.is_none();
         Self::Ready(Target::Tcp(TcpTarget { host, port, embedded }))
     }
 
-    /// Makes a target of the in-memory server over TCP without RPC.
+    /// Creates a target of the in-memory server over TCP without RPC.
     pub(crate) fn tcp_embedded() -> Self {
         Self::tcp("127.0.0.1".to_owned(), None)
     }

@@ -95,7 +95,7 @@ fn uses_shared_directory_from_each_host() {
     assert!(plan.runs[0].lab.is_none());
     assert_eq!(names(&plan.hosts().into_iter().cloned().collect::<Vec<_>>()), ["c3", "c1"]);
     reads_back(&plan);
-    // Each host speaks to the server, and the clients are distributed over the hosts.
+    // Each host connects to the server, and the clients are distributed over the hosts.
     let nfs = made("url = \"nfs://h/e\"\nhosts = [\"c2\", \"c3\"]", "clients = [2, 40]");
     assert_eq!(nfs.runs.iter().map(RunSpec::clients).collect::<Vec<_>>(), [2, 40]);
     reads_back(&nfs);

@@ -1,5 +1,5 @@
-//! Plans with hosts that are set up: what runs require of them, in which order, and what would be
-//! lost.
+//! Plans with hosts that are set up: the requirements of runs, their order, and the data that would
+//! be lost.
 
 use std::path::{Path, PathBuf};
 
@@ -364,10 +364,10 @@ fn treats_system_settings_as_factor() {
     assert_eq!(plan.varying(), ["system_settings"]);
     let lab = lab(&plan.runs[0]);
     assert_eq!(lab.system.as_ref().unwrap().recipe.name, "glusterfs");
-    // The way in which the recipe drops caches, on a file system of ours.
+    // How the recipe drops caches, on a file system that we create.
     assert_eq!((lab.invalidation, lab.storage.file_system), (Remount, Tmpfs));
     assert_eq!(plan.runs[0].target, Target::Directory { path: MOUNT_POINT.into() });
-    // A FUSE client mounts it, and does not speak NFS.
+    // A FUSE client mounts it, without NFS.
     for setting in [Setting::NfsVers, Setting::Proto, Setting::TransferSize, Setting::Slots] {
         assert!(!setting.applies(&plan.runs[0]), "{setting:?}");
     }

@@ -1,4 +1,4 @@
-//! Which runs a plan makes, in which order, and what each contains.
+//! The runs of a plan: their order, and their settings.
 
 use std::path::Path;
 

@@ -202,7 +202,7 @@ fn round_trips_preset() {
     let quick = plan(QUICK).unwrap();
     assert_eq!((quick.name.as_str(), quick.runs.len(), quick.order().len()), ("quick", 6, 6 * 21));
     assert!(quick.server.memory_bytes <= 700 << 20);
-    // The preset's first line says a minute: on a virtual machine with two CPUs.
+    // The preset's first line claims a minute, on a virtual machine with two CPUs.
     let rates = Rates {
         bytes_per_s: 1_000_000_000,
         random_ops_per_s: 30_000,

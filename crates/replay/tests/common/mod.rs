@@ -1,4 +1,4 @@
-//! A proxy that writes down what goes over its connections, and traces of that.
+//! A proxy that records the traffic of its connections, and traces of that traffic.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod traces;
@@ -16,7 +16,7 @@ use trace::{Call, Capture, CaptureSettings, PacketReader, Section, TraceReader, 
 
 const SYN: u8 = 2;
 const ACK: u8 = 0x10;
-/// The most bytes of a segment, so that it fits in an IP packet.
+/// Maximum size of a segment that fits in an IP packet, in bytes.
 const SEGMENT_BYTES: usize = 32 << 10;
 
 struct Piece {
@@ -26,12 +26,13 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-/// Settings of a plan of a whole trace, with READs and WRITEs of at most the given number of bytes.
+/// Settings of a plan for a whole trace, with READs and WRITEs of at most the given number of
+/// bytes.
 pub fn whole_trace(target: TargetKind, [rsize, wsize]: [u32; 2]) -> PlanSettings {
     PlanSettings { window: Window::ALL, clients_max: None, target, rsize, wsize }
 }
 
-/// A server of ours behind a proxy.
+/// One of our servers behind a proxy.
 pub struct Recorded {
     pub server: Server,
     port: u16,
@@ -80,7 +81,7 @@ impl Recorded {
         options
     }
 
-    /// Makes a trace of everything that was recorded; each connection is a separate client.
+    /// Creates a trace of everything that was recorded; each connection is a separate client.
     pub fn trace(&self) -> Vec<u8> {
         let mut file = Vec::new();
         let mut capture = Capture::new(&mut file, CaptureSettings::default());
@@ -134,7 +135,7 @@ fn now() -> Instant {
 fn copy(mut from: TcpStream, mut to: TcpStream, begin: Instant, mut keep: impl FnMut(u64, &[u8])) {
     let mut buffer = vec![0; 256 << 10];
     while let Ok(len @ 1..) = from.read(&mut buffer) {
-        // Recorded before it is passed on, so that a reply never precedes its call.
+        // Record it before forwarding it, so that a reply never precedes its call.
         keep(now().duration_since(begin).as_nanos() as u64, &buffer[..len]);
         if to.write_all(&buffer[..len]).is_err() {
             break;
@@ -151,7 +152,7 @@ fn add_packet(pcap: &mut Vec<u8>, time_ns: u64, packet: &[u8]) {
     pcap.extend(packet);
 }
 
-/// Makes a frame of a connection whose client has its own address.
+/// Builds a frame of a connection whose client has its own address.
 fn segment(
     connection: usize,
     is_from_client: bool,
@@ -178,7 +179,7 @@ fn segment(
     packet
 }
 
-/// What an operation does, as far as it must be the same in a replay.
+/// The properties of an operation that must be the same in a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     pub kind: &'static str,
@@ -188,8 +189,8 @@ pub struct Row {
     pub count: u64,
 }
 
-/// Returns the operations of each connection of a trace in their order, without those that only
-/// frame others or belong to mounts and sessions; connections without any are left out.
+/// Returns the operations of each connection of a trace in order, without those that only frame
+/// others or belong to mounts and sessions. Connections without any are omitted.
 pub fn rows(trace: &[u8]) -> Vec<Vec<Row>> {
     let mut reader = TraceReader::new(trace).unwrap();
     let mut connections: Vec<Vec<Row>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Traces written by hand.
+//! Handwritten traces.
 
 use trace::{Call, Connection, End, Entry, Header, Op, TraceWriter, Transport, Version};
 

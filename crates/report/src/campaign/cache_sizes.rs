@@ -2,7 +2,7 @@
 //!
 //! [`sweeps`] is the entry point: rows that differ only in the size of their files form a sweep,
 //! and `stats` finds the drops in it. The data show a cache of a certain size; the facts about
-//! client and server suggest whose it is.
+//! client and server suggest which cache it is.
 
 mod memory;
 
@@ -269,18 +269,18 @@ pub(crate) fn show_bytes(bytes: f64) -> String {
 #[schemars(rename = "SizeSweep")]
 pub(crate) struct SweepPart {
     pass: String,
-    /// The target, with the settings that tell it apart from other sweeps of the pass.
+    /// The target, with the settings that distinguish it from other sweeps of the pass.
     place: String,
     #[schemars(extend("enum" = ["falls", "even", "level"]))]
     outcome: &'static str,
     falls: Vec<FallPart>,
 }
 
-/// A size from which on the rate is lower.
+/// A size beyond which the rate is lower.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SizeFall")]
 struct FallPart {
-    /// The largest size before it, all files together.
+    /// The largest size before it, of all files together.
     size_before_bytes: f64,
     size_after_bytes: f64,
     rate_before: f64,

@@ -1,6 +1,6 @@
 //! Lists the campaigns of a results file, or shows the details of one.
 //!
-//! [`ListedCampaign`] is the principal type. Verdicts are not stored but computed from the trials,
+//! [`ListedCampaign`] is the main type. Verdicts are not stored but computed from the trials,
 //! as in every report. Names, notes and tags are entered by users, so control characters are
 //! removed for terminals and formulas are escaped for spreadsheets.
 

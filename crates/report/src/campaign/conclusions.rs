@@ -35,11 +35,11 @@ pub(crate) struct Judgement {
 /// Outcome of a conclusion over all passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConclusionVerdict {
-    /// All passes bear it out.
+    /// All passes confirm it.
     BorneOut,
-    /// Some passes bear it out; others contradict it or are undecided.
+    /// Some passes confirm it; others contradict it or are undecided.
     Partly,
-    /// No pass bears it out, and at least one contradicts it.
+    /// No pass confirms it, and at least one contradicts it.
     Contradicted,
     /// All passes are undecided.
     Undecided,

@@ -1,7 +1,8 @@
-//! Describes the experiment of a campaign in plain words: what is done, where, and what varies.
+//! Describes the experiment of a campaign in plain words: the work, where it is done, and the
+//! factors.
 //!
-//! [`Experiment`] is the principal type. It describes what the plan requested, not what was
-//! measured, and uses the plan's names of settings so that they can be looked up.
+//! [`Experiment`] is the main type. It describes the plan's request, not the measurement, and uses
+//! the plan's names of settings so that they can be looked up.
 
 use std::collections::HashSet;
 

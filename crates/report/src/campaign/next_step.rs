@@ -1,7 +1,7 @@
 //! Suggests the next step for a campaign: finish it, fix a failure, settle the most frequent
 //! caveat, or open its page.
 //!
-//! [`NextStep`] is the principal type. It is computed from the stored campaign, so `run` and
+//! [`NextStep`] is the main type. It is computed from the stored campaign, so `run` and
 //! `report` suggest the same step. If nothing fits, nothing is suggested.
 
 use std::collections::BTreeMap;

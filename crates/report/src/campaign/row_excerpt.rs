@@ -1,6 +1,6 @@
 //! Selects the rows of a large campaign to show on a terminal: the best and worst of each pass.
 //!
-//! [`RowExcerpt`] is the principal type. Up to [`ROWS_MAX`] rows are all shown, in the order of the
+//! [`RowExcerpt`] is the main type. Up to [`ROWS_MAX`] rows are all shown, in the order of the
 //! campaign. If there are more, the rows of each kind of pass are sorted from highest to lowest.
 
 use crate::document::terminal::Screen;

@@ -1,6 +1,6 @@
 //! Pictures of values over time, for pages.
 //!
-//! [`OverTime`] is the principal type: lines of points over the duration of a replay or trace.
+//! [`OverTime`] is the main type: lines of points over the duration of a replay or trace.
 //! Times have a logarithmic axis, counts a linear one from 0.
 
 use model::units::Nanos;

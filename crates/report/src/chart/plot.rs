@@ -1,6 +1,6 @@
 //! Plot as inline SVG: lines with marks over two axes, and a legend below.
 //!
-//! [`Plot`] is the principal type. As in `chart`, horizontal positions are percentages and vertical
+//! [`Plot`] is the main type. As in `chart`, horizontal positions are percentages and vertical
 //! ones pixels, so that text keeps its size on a phone. Lines are therefore drawn segment by
 //! segment. Series differ in color, mark and dashes, so that color is never the only distinction.
 
@@ -74,7 +74,7 @@ pub(crate) struct Series {
     pub is_joined: bool,
 }
 
-/// What a point is good for, which determines its mark.
+/// How far a point can be trusted, which determines its mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DotKind {
     /// Usable: the mark of its series.

@@ -1,6 +1,6 @@
 //! Track of a timeline: lines over a time axis that all tracks of a picture share.
 //!
-//! [`Track`] is the principal type. The drawing area is stretched to the width of the picture; the
+//! [`Track`] is the main type. The drawing area is stretched to the width of the picture; the
 //! label above it is not. A track starts at 0 and states its largest value, or has an axis of
 //! times.
 

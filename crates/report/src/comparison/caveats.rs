@@ -1,6 +1,6 @@
 //! Determines how caveats restrict the comparison of two rows.
 //!
-//! [`Reservations`] is the principal type. Two kinds of caveats restrict a verdict. Some mean that
+//! [`Reservations`] is the main type. Two kinds of caveats restrict a verdict. Some mean that
 //! the trials are not independent samples around one median, so only a large difference counts, see
 //! [`Comparison::is_doubted`]. Others mean that a side measured a cache instead of the target, so
 //! that side cannot come out ahead. Rows with an invalid caveat never get here.

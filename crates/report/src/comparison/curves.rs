@@ -1,6 +1,6 @@
 //! Compares two load curves, if both campaigns measured curves.
 //!
-//! [`CurvePair`] is the principal type: a curve before and after. Its rows are load points with one
+//! [`CurvePair`] is the main type: a curve before and after. Its rows are load points with one
 //! trial each, so no row can be compared on its own. Together, they show whether the server became
 //! slower and whether it sustains less. Numbers come from [`stats::curve`].
 

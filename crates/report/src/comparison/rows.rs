@@ -265,7 +265,7 @@ pub(super) fn pair_rows(
     let names = common_settings([&first, &second], &ignored, by);
     let of_first = Index::new(&first, &names);
     let of_second = Index::new(&second, &names);
-    // New rows, which may be what a missing row has become.
+    // New rows, which may be successors of a missing row.
     let mut new: Vec<&KeyedRow> = Vec::new();
     for row in &second {
         if of_first.matching_rows(row, &ignored, by).is_empty() {

@@ -1,6 +1,6 @@
 //! Frame of every page: head, style, script and content security policy.
 //!
-//! [`Frame`] is the principal type. A page loads nothing and runs only the scripts that this
+//! [`Frame`] is the main type. A page loads nothing and runs only the scripts that this
 //! program embedded. Its content security policy lists each of them by hash, so even markup that
 //! slipped through escaping would not run.
 //!

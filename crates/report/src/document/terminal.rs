@@ -1,6 +1,6 @@
 //! Terminal that a report is written for: its width, how much to show, and colors.
 //!
-//! [`Screen`] is the principal type. Width and extent are arguments, so that the same campaign and
+//! [`Screen`] is the main type. Width and extent are arguments, so that the same campaign and
 //! screen always give the same bytes. [`paint`] adds colors to the finished text. They take no
 //! columns, and callers that write to a pipe leave them out.
 

@@ -1,10 +1,10 @@
 //! Report as JSON: everything measured and everything computed from it.
 //!
-//! [`Export`] is the principal type. The names and order of its fields are those of the output, so
-//! this file is the reference of the format, and `docs/results.schema.json` is generated from it
+//! [`Export`] is the main type. The names and order of its fields are those of the output, so this
+//! file is the reference of the format, and `docs/results.schema.json` is generated from it
 //! ([`schema`]). Numbers are plain, with their unit in the name. `schema` is incremented when a
-//! field changes its meaning or is removed. The seed is text because it may exceed what JSON
-//! readers can represent exactly (2^53).
+//! field changes its meaning or is removed. The seed is text because it may exceed the numbers that
+//! JSON readers can represent exactly (2^53).
 
 mod schema;
 mod shares;
@@ -39,9 +39,9 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     json.expect("only a path that is not text can't be written, and no plan can name one") + "\n"
 }
 
-/// A campaign: its figures, judged, and every trial behind them. Times are nanoseconds, sizes
+/// A campaign: its judged results, and every trial behind them. Times are nanoseconds and sizes
 /// bytes, unless a name says otherwise. Members may be added while `schema` stays 1; none changes
-/// its meaning or goes.
+/// its meaning or is removed.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "dfsbench report --format json")]
 #[schemars(extend("$id" = "https://github.com/dfsbench/dfsbench/docs/results.schema.json"))]
@@ -49,12 +49,13 @@ struct Export<'a> {
     #[schemars(extend("const" = SCHEMA))]
     schema: u32,
     campaign: Header<'a>,
-    /// The campaigns, if the report covers several; `campaign` then describes what they share.
+    /// The campaigns, if the report covers several; `campaign` then describes what they have in
+    /// common.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     campaigns: Vec<MemberPart<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<FoundPart>,
-    /// The sentences that the plan declares, judged.
+    /// The conclusions that the plan declares, judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conclusions: Vec<ConclusionPart>,
     /// The limits that results must keep, checked.
@@ -76,7 +77,7 @@ struct FoundPart {
     request: model::Question,
     /// The answer in sentences.
     sentences: Vec<String>,
-    /// The figures behind the answer, which differ from question to question.
+    /// The numbers behind the answer, which depend on the question.
     figures: serde_json::Value,
 }
 
@@ -86,7 +87,7 @@ struct FoundPart {
 struct MemberPart<'a> {
     id: i64,
     name: &'a str,
-    /// The first of its runs; the runs of all campaigns are numbered in a row.
+    /// The first of its runs; the runs of all campaigns are numbered consecutively.
     first_run: usize,
     runs: usize,
     /// Properties that distinguish it: host facts, labels and tags; null if unknown.
@@ -185,14 +186,14 @@ impl KindSharePart {
     }
 }
 
-/// A figure over the trials behind it, in the unit that its name says.
+/// A result over several trials, in the unit that its name contains.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Summary")]
 struct SummaryPart {
-    /// Trials behind it.
+    /// Number of trials behind it.
     n: usize,
     median: f64,
-    /// Lower end of the 95 % confidence interval of the median; fewer than three trials have none.
+    /// Lower end of the 95 % confidence interval of the median; null for fewer than three trials.
     interval_lo: Option<f64>,
     interval_hi: Option<f64>,
     mean: f64,
@@ -244,11 +245,11 @@ struct SharePart {
 struct CaveatPart {
     code: &'static str,
     severity: model::Severity,
-    /// The number of trials that showed it; null if it applies to the whole run.
+    /// Number of trials that have it; null if it applies to the whole run.
     trials_seen: Option<u32>,
     /// The numbers that raised it.
     evidence: String,
-    /// The number that decided, as data; null if the caveat has no limit.
+    /// The number that raised it, as data; null if the caveat has no limit.
     data: Option<model::Evidence>,
     sentence: &'static str,
     advice: String,

@@ -1,6 +1,6 @@
 //! Metrics in the text format of Prometheus: families, samples and labels.
 //!
-//! [`Exposition`] is the principal type; its users choose the families. All samples of a family
+//! [`Exposition`] is the main type; its users choose the families. All samples of a family
 //! must follow its header, and a family has only one header.
 //!
 //! **Source:** OpenMetrics 1.0 (draft-richih-opsawg-openmetrics-00), 4.1 to 5.

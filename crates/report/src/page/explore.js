@@ -1,6 +1,6 @@
 'use strict';
-// Draws the panels of a matrix again, by the settings that the reader chooses: from the rows of the
-// table of figures, with the marks and measures that the static panels have (`picture/plot.rs`).
+// Redraws the panels of a matrix by the settings that the reader selects. Uses the rows of the
+// results table, and the same marks and scales as the static panels (`picture/plot.rs`).
 window.dfsbench = (() => {
   const [TOP, GROUND, AXIS, MARGIN] = [18, 200, 38, 3];
   const [COLOURS_MAX, PANELS_MAX, COLUMNS_MAX, TICKS_MAX, DOTS_MAX] = [6, 24, 6, 5, 2000];
@@ -28,14 +28,14 @@ window.dfsbench = (() => {
       draw('path', { class: `mark s${number}`, d: MARKS[number] })));
   const median = (sorted) => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
 
-  // Values in a unit that suits the largest of them.
+  // Scales values to a unit that suits the largest of them.
   const scaleOf = (text, most) => {
     const units = SCALES.find(([form]) => form.test(text))[1];
     const [divisor, unit] = units.filter(([least]) => least <= most).pop() ?? units[0];
     return { unit, shown: (value) => `${Number((value / divisor).toPrecision(3))}`, divisor };
   };
 
-  // From 0 evenly, for heights.
+  // Evenly spaced from 0, for heights.
   const evenAxis = (text, most) => {
     const { unit, shown, divisor } = scaleOf(text, most);
     const end = (most || 1) * 1.02;
@@ -48,7 +48,7 @@ window.dfsbench = (() => {
     return { at: (value) => value / end * 100, ticks, shown: (value) => `${shown(value)} ${unit}` };
   };
 
-  // Whole decades, for response times and rates along the horizontal axis.
+  // Whole decades, for response times and rates on the horizontal axis.
   const decadeAxis = (text, values) => {
     const first = Math.floor(Math.log10(Math.max(1, Math.min(...values))));
     const last = Math.max(first + 1, Math.ceil(Math.log10(Math.max(1, ...values))));
@@ -62,7 +62,7 @@ window.dfsbench = (() => {
     return { at, ticks };
   };
 
-  // Levels at even distances.
+  // Evenly spaced levels.
   const levelAxis = (levels) => {
     const at = (level) => (levels.length < 2 ? 50 : levels.indexOf(level) * 100 / (levels.length - 1));
     const step = Math.max(1, Math.ceil((levels.length - 1) / (TICKS_MAX - 1)));
@@ -130,7 +130,8 @@ window.dfsbench = (() => {
       draw('line', { class: `line s${number}`, x1: 0, x2: 28, y1: 0, y2: 0 }),
       draw('path', { class: `mark s${number}`, transform: 'translate(14 0)', d: MARKS[number] })));
 
-  // One kind of pass by the choice; returns how many panels and results are shown.
+  // Draws one kind of pass with the selected settings; returns the number of panels and results
+  // shown.
   const redraw = (part, choice, { names, all }, { make, quantity, order }) => {
     const column = (name) => names.indexOf(name);
     const value = (row, name) => row.cells[column(name)];
@@ -139,7 +140,7 @@ window.dfsbench = (() => {
     const isMeasure = MEASURES.includes(x);
     const counting = all.filter((row) => value(row, 'pass') === part.dataset.pass
       && value(row, 'verdict') !== 'invalid' && number(row, y) !== null);
-    // A setting that does not apply to a row can't place it.
+    // A row that a setting does not apply to has no position.
     const chosen = [x, colour, choice.columns, choice.rows].filter(Boolean);
     const rows = counting.filter((row) => chosen.every((name) => value(row, name) !== '–')
       && (!isMeasure || number(row, x) !== null));
@@ -193,7 +194,7 @@ window.dfsbench = (() => {
       + (left > 0 ? `; ${left} more panels: choose a setting with fewer levels` : '');
   };
 
-  // Puts the chooser above the panels; what is chosen outlives a renewal of the page.
+  // Adds the chooser above the panels; the selection survives a refresh of the page.
   const explore = (table, tools, states) => {
     const section = document.querySelector('.explore');
     const parts = section ? [...section.querySelectorAll('.multiples')] : [];
@@ -235,8 +236,8 @@ window.dfsbench = (() => {
     if (isChanged) show();
   };
 
-  // Names the cell of a map that is pointed at or stepped to: one stop for the Tab key, arrows
-  // within the map.
+  // Shows the full combination of the cell under the pointer or with focus. Tab stops once at each
+  // map, arrow keys move within it.
   const nameCells = ({ make }) => {
     for (const svg of document.querySelectorAll('svg.map')) {
       const cells = [...svg.querySelectorAll('.pick')];

@@ -1,6 +1,6 @@
 //! Levels of a numeric factor along a horizontal axis, and which factors have one.
 //!
-//! [`FactorLevels`] is the principal type: each level with its position, on a logarithmic axis if
+//! [`FactorLevels`] is the main type: each level with its position, on a logarithmic axis if
 //! the largest is many times the smallest. A value chosen by the server ("server's") is at the end.
 
 use crate::chart::Tick;

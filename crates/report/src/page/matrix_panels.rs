@@ -1,6 +1,6 @@
 //! Small multiples of a matrix: a panel for each level of the factors that matter most.
 //!
-//! [`Layout`] is the principal type: which settings determine the panels, the axis and the colors.
+//! [`Layout`] is the main type: which settings determine the panels, the axis and the colors.
 //! The panels are static, but the page's script can redraw them by other settings, using the table
 //! of results. The constants of a panel must match those in `picture/plot.rs` and `explore.js`.
 

@@ -1,6 +1,6 @@
 'use strict';
-// Sorts, filters and pages the tables of figures. Without it every table is still there to read;
-// what it adds it makes itself, by text only: nothing that stands in the results becomes markup.
+// Sorts, filters and pages the tables of results. Without it, every table can still be read. It
+// adds text only, so nothing from the results becomes markup.
 (() => {
   const PAGE_ROWS = 200, LEVELS_MAX = 60;
   const UNITS = {
@@ -18,7 +18,7 @@
     return element;
   };
 
-  // The number behind a cell; null where it is a word, or nothing.
+  // Number of a cell; null if it is a word or empty.
   const quantity = (text) => {
     const found = /^(?:[▲▼]\s*)?[±+]?([0-9]+(?:\.[0-9]+)?)\s*([^\s(]*)/.exec(text);
     return found && Number(found[1]) * (UNITS[found[2]] ?? 1);
@@ -31,13 +31,13 @@
     return one.localeCompare(other);
   };
 
-  // The text of each column; a cell over several columns belongs to the first.
+  // Text of each column; a cell that spans several columns belongs to the first.
   const texts = (row) => [...row.cells].flatMap((cell) => [
     [...cell.childNodes].map((part) => part.textContent).join(' ').replace(/\s+/g, ' ').trim(),
     ...Array(cell.colSpan - 1).fill(''),
   ]);
 
-  // A row that is not in the document yet.
+  // Creates a row that is not in the document yet.
   const built = (cells, heads) => {
     const row = make('tr', 'first');
     cells.forEach((text, column) => {
@@ -64,7 +64,7 @@
     return row;
   };
 
-  // All rows: those of the document, or the ones kept beside it where they are too many for it.
+  // All rows: those of the document or, if there are too many for it, those stored as data.
   const gathered = (part, body, heads) => {
     const kept = part.querySelector('script[type="application/json"]');
     if (!kept) {
@@ -164,7 +164,7 @@
       const button = make('button', 'sort', names[column]);
       button.type = 'button';
       button.addEventListener('click', () => {
-        // Up, down, and back to the order of the campaign.
+        // Ascending, descending, then the order of the campaign again.
         if (state.by !== names[column]) [state.by, state.down] = [names[column], false];
         else if (!state.down) state.down = true;
         else [state.by, state.down] = [null, false];
@@ -190,9 +190,9 @@
     show();
   };
 
-  // Long tables that are folded away wait as the text of a `noscript`, which costs a browser
-  // nothing. What is made of it is this page's own markup, as a browser without scripts reads it;
-  // in a page that was fetched for a live view it is read already.
+  // Long folded tables are the text of a `noscript`, which costs a browser nothing until they are
+  // opened. Their markup is the page's own, as a browser without scripts would parse it. A page
+  // that was fetched for a live view has already parsed it.
   const unfold = ({ target }) => {
     const kept = target.open && target.querySelector(':scope > noscript');
     if (!kept) return;
@@ -203,7 +203,7 @@
   // The event does not bubble, and folds come and go in a live view.
   document.addEventListener('toggle', unfold, true);
 
-  // What a view that is live calls again for a table that has changed.
+  // Called again by a live view for a table that has changed.
   const states = {};
   const begin = () => {
     document.querySelectorAll('.sortable').forEach((part) => enhance(part, states));

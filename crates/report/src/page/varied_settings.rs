@@ -1,6 +1,6 @@
 //! Settings that vary among the rows of a kind of pass, most important first.
 //!
-//! [`VariedSetting`] is the principal type: a setting, or the target, with its sorted levels. Heat
+//! [`VariedSetting`] is the main type: a setting, or the target, with its sorted levels. Heat
 //! maps and small multiples choose their axes from these.
 
 use std::cmp::Reverse;

@@ -1,6 +1,6 @@
 'use strict';
-// Keeps a served page up to date: where the server says that the results have changed, the page is
-// requested again and replaced, with what was open, chosen and focused as it was.
+// Keeps a served page up to date: if the server reports new results, the page is fetched and
+// replaced, and everything that was open, selected or focused stays so.
 (() => {
   const CONTROLS = 'a, button, input, select, summary';
   const main = () => document.querySelector('main');

@@ -1,6 +1,6 @@
 //! Several campaigns as one set of runs, with what differs between them as factors.
 //!
-//! [`JoinedCampaigns`] is the principal type: a campaign with all runs, and a [`Property`] for each
+//! [`JoinedCampaigns`] is the main type: a campaign with all runs, and a [`Property`] for each
 //! host fact, label, tag or name that differs between the campaigns, so that swapped hardware is a
 //! factor like any setting. Facts that change on their own, such as the load, are not properties,
 //! and neither are numbers that differ by less than 2 %.

@@ -1,6 +1,6 @@
 //! One pass of one run as reports show it: settings, judged results, mark.
 //!
-//! [`Row`] is the principal type; a [`Mark`] ranks its result among those of the same pass. A row
+//! [`Row`] is the main type; a [`Mark`] ranks its result among those of the same pass. A row
 //! does not depend on other rows; comparing them is up to `table` and `best_and_worst`.
 
 use model::{Pass, Run, Verdict};

@@ -82,7 +82,7 @@ pub fn quick() -> Campaign {
     campaign
 }
 
-/// What a user of bonnie printed for files of 100 and 500 MB: K/sec (for seeks, tenths of ops per
+/// bonnie's output for files of 100 and 500 MB, from a user: K/sec (for seeks, tenths of ops per
 /// second), and tenths of a percent of CPU time.
 const PRINTED: [(u64, [(u64, u64); 6]); 2] = [
     (

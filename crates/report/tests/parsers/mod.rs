@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Returns what in a value does not fit a schema; `Ok` if all of it fits.
+/// Returns the part of a value that does not fit a schema; `Ok` if all of it fits.
 ///
-/// Knows the keywords of JSON Schema 2020-12 that our schema uses, and rejects others.
+/// Supports the keywords of JSON Schema 2020-12 that our schema uses, and rejects others.
 pub fn check(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     // `true` accepts any value.
     if *schema == Value::Bool(true) {

@@ -1,4 +1,4 @@
-//! One campaign with something of everything, for every test of the results file.
+//! One campaign with some of everything, for every test of the results file.
 
 #![allow(dead_code)] // each test binary uses its share
 

@@ -1,4 +1,4 @@
-//! Packets made by hand: frames, segments, RPC messages, and captures of them.
+//! Handmade packets: frames, segments, RPC messages, and captures of them.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use nfs_proto::nfs3::{self, StableHow};
@@ -10,7 +10,7 @@ use trace::{Call, Capture, CaptureSettings, Connection, Counters, Entry, Packet,
 use trace::{Section, TraceReader};
 
 pub const SECOND_NS: u64 = 1_000_000_000;
-/// When the first packet of a capture is sent.
+/// Time of the first packet of a capture.
 pub const BEGIN_NS: u64 = 1_700_000_000 * SECOND_NS;
 pub const CLIENT: [u8; 4] = [10, 0, 0, 1];
 pub const SERVER: [u8; 4] = [10, 0, 0, 2];
@@ -26,14 +26,14 @@ pub enum From {
     Server,
 }
 
-/// A frame with the time at which it was captured, from the beginning of the capture.
+/// A frame with its capture time, relative to the beginning of the capture.
 #[derive(Clone)]
 pub struct Frame {
     pub time_ns: u64,
     pub bytes: Vec<u8>,
 }
 
-/// A connection that numbers its segments in the order in which they are made.
+/// A connection that numbers its segments in the order in which they are created.
 pub struct Tcp {
     sequences: [u32; 2],
 }
@@ -45,12 +45,12 @@ impl Default for Tcp {
 }
 
 impl Tcp {
-    /// Begins a connection whose sequence numbers wrap soon.
+    /// Starts a connection whose sequence numbers wrap soon.
     pub fn near_the_wrap() -> Self {
         Self { sequences: [u32::MAX - 100, u32::MAX - 3] }
     }
 
-    /// Makes both segments that begin the connection.
+    /// Creates both segments that open the connection.
     pub fn connect(&mut self, time_ns: u64) -> Vec<Frame> {
         let syn = self.flagged(From::Client, SYN, &[], time_ns);
         let answer = self.flagged(From::Server, SYN | ACK, &[], time_ns + 1);
@@ -60,7 +60,7 @@ impl Tcp {
         vec![syn, answer]
     }
 
-    /// Makes the next segment of a direction.
+    /// Creates the next segment of a direction.
     pub fn send(&mut self, from: From, payload: &[u8], time_ns: u64) -> Frame {
         let frame = self.flagged(from, ACK, payload, time_ns);
         let sequence = &mut self.sequences[from as usize];
@@ -68,7 +68,7 @@ impl Tcp {
         frame
     }
 
-    /// Makes the segments of a message, each with the given number of bytes.
+    /// Creates the segments of a message, each with the given number of bytes.
     pub fn send_cut(&mut self, from: From, payload: &[u8], len: usize, time_ns: u64) -> Vec<Frame> {
         let mut frames = Vec::new();
         for (number, part) in payload.chunks(len).enumerate() {
@@ -104,7 +104,7 @@ pub fn ipv4(from: From, protocol: u8, payload: &[u8]) -> Vec<u8> {
     ipv4_part(from, protocol, 0, 0, payload)
 }
 
-/// Makes an IP packet; `place` is flags and offset as the header has them.
+/// Creates an IP packet; `place` contains flags and offset as in the header.
 pub fn ipv4_part(from: From, protocol: u8, id: u16, place: u16, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x45, 0];
     bytes.extend((20 + payload.len() as u16).to_be_bytes());
@@ -117,7 +117,8 @@ pub fn ipv4_part(from: From, protocol: u8, id: u16, place: u16, payload: &[u8]) 
     bytes
 }
 
-/// Makes an IPv6 packet with a payload that begins with `next`, an extension header or a transport.
+/// Creates an IPv6 packet with a payload that begins with `next`, an extension header or a
+/// transport.
 pub fn ipv6(from: From, next: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x60, 0, 0, 0];
     bytes.extend((payload.len() as u16).to_be_bytes());
@@ -135,7 +136,7 @@ pub fn ethernet(ip: &[u8]) -> Vec<u8> {
     [&[2; 12], &frame_type[..], ip].concat()
 }
 
-/// Puts VLAN tags into an Ethernet frame.
+/// Adds VLAN tags to an Ethernet frame.
 pub fn tagged(frame: &[u8], tags: &[u16]) -> Vec<u8> {
     let mut bytes = frame[..12].to_vec();
     for (number, tag) in tags.iter().enumerate() {
@@ -147,14 +148,14 @@ pub fn tagged(frame: &[u8], tags: &[u16]) -> Vec<u8> {
     bytes
 }
 
-/// Makes the message of a v3 call.
+/// Creates the message of a v3 call.
 pub fn call3(xid: u32, call: &nfs3::Call<'_>) -> Vec<u8> {
     let mut bytes = call_head(xid, nfs3::PROGRAM, 3, call.procedure().number());
     call.encode(&mut Writer::new(&mut bytes));
     bytes
 }
 
-/// Makes the head of a call.
+/// Creates the head of a call.
 pub fn call_head(xid: u32, program: u32, version: u32, procedure: u32) -> Vec<u8> {
     let ProcedureId { program, version, procedure } = ProcedureId::new(program, version, procedure);
     let groups = Groups::from_slice(&[4, 24]);
@@ -167,14 +168,14 @@ pub fn call_head(xid: u32, program: u32, version: u32, procedure: u32) -> Vec<u8
     bytes
 }
 
-/// Makes the message of a v3 reply.
+/// Creates the message of a v3 reply.
 pub fn reply3(xid: u32, reply: &nfs3::Reply<'_>) -> Vec<u8> {
     let mut bytes = reply_head(xid);
     reply.encode(&mut Writer::new(&mut bytes));
     bytes
 }
 
-/// Makes the head of a reply that was accepted.
+/// Creates the head of an accepted reply.
 pub fn reply_head(xid: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     ReplyHeader { xid, result: Ok(()) }.encode(&mut Writer::new(&mut bytes));
@@ -187,7 +188,7 @@ pub fn record(message: &[u8]) -> Vec<u8> {
     [&mark.to_be_bytes(), message].concat()
 }
 
-/// Makes a READ of a file and its reply with the given number of bytes.
+/// Creates a READ of a file and its reply with the given number of bytes.
 pub fn read3(xid: u32, offset: u64, len: u32) -> (Vec<u8>, Vec<u8>) {
     let call = call3(xid, &nfs3::Call::Read { file: b"file", offset, count: len });
     let data = vec![7; len as usize];
@@ -195,7 +196,7 @@ pub fn read3(xid: u32, offset: u64, len: u32) -> (Vec<u8>, Vec<u8>) {
     (call, reply3(xid, &nfs3::Reply::Read { attributes: None, result }))
 }
 
-/// Makes a WRITE of a file and its reply.
+/// Creates a WRITE of a file and its reply.
 pub fn write3(xid: u32, offset: u64, len: u32) -> (Vec<u8>, Vec<u8>) {
     let data = vec![9; len as usize];
     let stable = StableHow::Unstable;

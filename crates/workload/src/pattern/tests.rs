@@ -173,7 +173,7 @@ fn limits_age_of_data_by_pass() {
     let (written, rewritten) = (block(Pass::Write), block(Pass::Rewrite));
     assert_eq!(check(&spec, &written, Pass::Read), Ok(()));
     assert_eq!(check(&spec, &rewritten, Pass::Reread), Ok(()));
-    // Others may read what a mix writes, so it changes nothing.
+    // Other workers may read the data that a mix writes, so it must not change anything.
     assert_eq!(block(Pass::Mix), rewritten);
     // The rewrite of this block was lost: it is intact but two passes old.
     let stale = Found::Generation { found: 1, oldest: 3 };

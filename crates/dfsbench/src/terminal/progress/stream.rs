@@ -83,7 +83,7 @@ impl Stream {
         self.held_bytes >= HELD_MAX_BYTES
     }
 
-    /// Writes a line, or holds it back for a slow reader. Never blocks.
+    /// Writes a line, or buffers it for a slow reader. Never blocks.
     ///
     /// # Errors
     /// If the file can't be written any more.

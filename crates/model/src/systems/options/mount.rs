@@ -1,7 +1,7 @@
 //! Options of mounts and exports.
 //!
-//! Refused are options that name another file, device or host, that do something other than
-//! mounting (`remount`, `bind`, `move`), and those that leave a process behind or stop the host.
+//! Options are refused if they name another file, device or host, if they do something other than
+//! mounting (`remount`, `bind`, `move`), or if they leave a process behind or stop the host.
 //!
 //! **Source:** mount(8); ext4(5); xfs(5); btrfs(5); tmpfs(5); nfs(5); exports(5); of the kernel
 //! Documentation/admin-guide/ext4.rst and xfs.rst.

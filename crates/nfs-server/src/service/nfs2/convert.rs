@@ -19,7 +19,7 @@ pub(super) fn wire_attributes(found: &Attributes) -> Result<Fattr, Status> {
     Ok(Fattr::from(&convert::fattr(found)))
 }
 
-/// Makes the handle of an inode: that of the other versions, padded with zeros.
+/// Creates the handle of an inode: that of the other versions, padded with zeros.
 pub(super) fn handle(fs: &FileSystem, id: InodeId) -> FileHandle {
     FileHandle::from_slice(&fs.handle(id)).expect("our handles are shorter than 32 bytes")
 }

@@ -4,7 +4,7 @@
 //! monotonic time is an argument. Lock order: a session's slot, the index of clients, one client's
 //! holdings, one shard of files, one shard of a registry; never two of the same kind. READ and
 //! WRITE find their state under only one shard's read lock. Everything is charged to the memory for
-//! clients; when that is exhausted, clients and opens are put off and sessions refused. A client
+//! clients; when that is exhausted, clients and opens are deferred and sessions refused. A client
 //! whose lease has expired is forgotten when it, or something it blocks, is touched, or by a sweep
 //! when new clients arrive. A restart forgets everything except what may be reclaimed.
 //!
@@ -92,7 +92,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Makes empty tables. `boot_id` distinguishes this start from every other.
+    /// Creates empty tables. `boot_id` distinguishes this start from every other.
     pub(crate) fn new(boot_id: u64, lease_ns: u64, memory: Arc<Memory>) -> Self {
         let tables = Self {
             lease_ns,

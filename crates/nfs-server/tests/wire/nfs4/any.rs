@@ -1,7 +1,7 @@
 //! Any list of operations gets a well-formed answer, and the server keeps running.
 //!
-//! The lists are drawn from one seed, out of small pools of handles, stateids, names and numbers,
-//! so that they often mean something and often meet the edges of what may be requested.
+//! The lists are drawn from one seed, using small pools of handles, stateids, names and numbers, so
+//! that they often make sense and often hit the limits of valid requests.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
@@ -17,7 +17,7 @@ const ROUNDS: u32 = 1_500;
 const NUMBERS: [u64; 8] = [0, 1, 2, 5, 4096, 300_000, u64::MAX - 1, u64::MAX];
 const NAMES: [&[u8]; 8] = [b"export", b"a", b"b", b"d", b"", b"..", b"x/y", &[b'n'; 300]];
 
-/// Larger than an extended attribute may be.
+/// Larger than the maximum of an extended attribute.
 static LARGE_VALUE: [u8; 65_537] = [b'v'; 65_537];
 
 /// Numbers of one seed. **Source:** xorshift64, Marsaglia 2003, triple (13, 7, 17).
@@ -44,7 +44,7 @@ impl Draw {
     }
 }
 
-/// What the operations are made of.
+/// The pools from which operations are drawn.
 struct Pools<'a> {
     client: ClientId,
     files: Vec<FileHandle>,
@@ -176,7 +176,7 @@ fn xattr_op<'a>(name: &'a [u8], draw: &mut Draw) -> Op<'a> {
     ])
 }
 
-/// Asks whatever comes, and looks at each answer.
+/// Sends random requests, and checks each answer.
 fn ask(pools: &Pools<'_>, seed: u64, mut call: impl FnMut(&[Op<'_>]) -> Reply4) {
     let mut draw = Draw(seed);
     let mut successes = 0;

@@ -1,4 +1,4 @@
-//! Calls that make no sense: each gets its error, and the connection stays open.
+//! Malformed or pointless calls: each gets its error, and the connection stays open.
 
 use nfs_proto::nfs4::{Op, OpCode, OpResult, PROGRAM, VERSION};
 use nfs_proto::rpc::{CallHeader, Credential, RPC_VERSION};
@@ -9,7 +9,7 @@ use nfs_server::{ServerConfig, Versions};
 use super::fixtures::{Peer, compound, server};
 use crate::client::{Client, start};
 
-/// A compound of these words, whatever they are.
+/// A compound of arbitrary words.
 fn raw(client: &mut Client, words: &[u32]) -> Result<Vec<u8>, RpcError> {
     client.xid += 1;
     let (xid, credential) = (client.xid, Ok(Credential::None));

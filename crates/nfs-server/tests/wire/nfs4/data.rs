@@ -1,4 +1,4 @@
-//! Data: large transfers, several in a compound, and what v4.2 adds.
+//! Data: large transfers, several in a compound, and the additions of v4.2.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{List, Op, OpOk, OpResult, Segment, StableHow, Stateid, content};

@@ -14,7 +14,7 @@ use nfs_server::{Delegations, Server, ServerConfig};
 use super::fixtures::{CHANNEL, Peer, compound, exchange_id, lookup, mode, open_op, server, size};
 use crate::client::{Client, USER, start};
 
-/// A client that can be called over its one connection.
+/// A client that the server can call back over its only connection.
 fn callee(server: &Server, owner: &[u8]) -> Peer {
     let mut client = Client::connect(server);
     let (id, sequence) = exchange_id(&mut client, owner, 1);
@@ -35,7 +35,7 @@ fn callee(server: &Server, owner: &[u8]) -> Peer {
     peer
 }
 
-/// Opens a file of `/export` for reading; returns what became of the delegation.
+/// Opens a file of `/export` for reading; returns the delegation, or the reason why there is none.
 fn open_to_read(peer: &mut Peer, want: u32, claim: Claim<'_>) -> Result<Stateid, NoDelegation> {
     let op = Op::Open {
         seqid: 0,
@@ -89,7 +89,7 @@ fn take_recall(peer: &mut Peer) -> (Stateid, FileHandle) {
     (stateid, file)
 }
 
-/// Makes `/export/f` and the client that will have it delegated.
+/// Creates `/export/f` and the client to which it will be delegated.
 fn fixture(server: &Server) -> (Peer, Client, FileHandle) {
     let mut writer = Client::connect(server);
     let root = writer.mount("/export");
@@ -108,7 +108,7 @@ fn recalls_for_v3_write() {
     assert_eq!(data, b"old");
     assert_eq!(writer.write(file, 0, b"new"), Err(Status::Jukebox));
     assert_eq!(take_recall(&mut reader), (stateid, file));
-    // The client opens what it had opened by itself, then returns the delegation.
+    // The client sends its local opens to the server, then returns the delegation.
     let none = open_to_read(&mut reader, 0, Claim::DelegateCurrent(stateid, b"f"));
     assert_eq!(none, Err(NoDelegation::NotSupportedType));
     let unknown = Stateid { seqid: 1, other: [9; 12] };
@@ -153,7 +153,7 @@ fn recalls_for_changes_by_others() {
     assert_eq!(other.call(&[Op::Putfh { file }, write]).status(), Status::Jukebox);
     assert_eq!(take_recall(&mut reader), (stateid, file));
     assert!(reader.client.is_silent(), "it is called once");
-    // What reads does not wait, and what the client itself changes neither.
+    // Reads don't wait, and neither do the client's own changes.
     let read = Op::Read { stateid: Stateid::ANONYMOUS, offset, count: 1 };
     assert_eq!(other.call(&[Op::Putfh { file }, read]).status(), Status::Ok);
     assert_eq!(reader.call(&changes[6]).status(), Status::Ok);

@@ -1,4 +1,4 @@
-//! Compounds, sessions and opens in a few words.
+//! Helpers for compounds, sessions and opens.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
@@ -46,7 +46,7 @@ impl Reply4 {
         all
     }
 
-    /// The last result, which succeeded.
+    /// The last result, which must be a success.
     pub fn ok(&self) -> OpOk<'_> {
         self.results().pop().unwrap().ok().unwrap()
     }
@@ -56,14 +56,14 @@ impl Reply4 {
         &self.0.results
     }
 
-    /// The handle that GETFH at the end gave.
+    /// The handle returned by the GETFH at the end.
     pub fn file(&self) -> FileHandle {
         let OpOk::Getfh { file } = self.ok() else { panic!("no GETFH") };
         file
     }
 }
 
-/// Makes one compound as it is.
+/// Sends one compound unchanged.
 pub fn compound(client: &mut Client, minor: u32, ops: &[Op<'_>]) -> Reply4 {
     let mut bytes = Vec::new();
     let mut builder = CompoundBuilder::new(&mut bytes, b"tag", minor);
@@ -133,7 +133,7 @@ impl Peer {
         self.again(ops, true)
     }
 
-    /// Makes the call of the slot's present number.
+    /// Makes a call with the slot's current number.
     pub fn again(&mut self, ops: &[Op<'_>], cache_this: bool) -> Reply4 {
         let mut all = vec![self.sequence_op(cache_this)];
         all.extend_from_slice(ops);
@@ -153,7 +153,7 @@ pub fn lookup(name: &str) -> Op<'_> {
     Op::Lookup { name: name.as_bytes() }
 }
 
-/// OPEN of a name for reading and writing, making it with mode 644.
+/// OPEN of a name for reading and writing, creating it with mode 644.
 pub fn open_op<'a>(
     client: ClientId,
     name: &'a str,
@@ -191,7 +191,7 @@ pub fn opened(reply: &Reply4) -> (FileHandle, Stateid) {
     (file, stateid)
 }
 
-/// A client of v4.0 that has confirmed itself.
+/// A confirmed client of v4.0.
 pub struct Plain {
     pub client: Client,
     pub id: ClientId,
@@ -215,7 +215,7 @@ impl Plain {
         compound(&mut self.client, 0, ops)
     }
 
-    /// Makes a call of an owner of opens, with its number.
+    /// Makes a call with the number of an open owner.
     pub fn open_reply(&mut self, name: &str, owner: &[u8], number: u32) -> Reply4 {
         let mut scratch = Vec::new();
         let mut op = open_op(self.id, name, owner, &mut scratch);

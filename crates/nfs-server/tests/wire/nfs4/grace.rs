@@ -20,7 +20,7 @@ fn server(grace: Duration) -> Server {
 /// Longer than any test, shorter than a lease.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Introduces a client of v4.1 again, which has not sent RECLAIM_COMPLETE yet.
+/// Registers a client of v4.1 again, which has not sent RECLAIM_COMPLETE yet.
 fn again(server: &Server, owner: &[u8], start: u8) -> Peer {
     let mut client = Client::connect(server);
     let (id, sequence) = exchange_id(&mut client, owner, start);
@@ -60,7 +60,7 @@ fn reclaims_before_new_opens() {
     let OpOk::Open { stateid, .. } = reply.ok() else { panic!("{:?}", reply.status()) };
     let read = Op::Read { stateid, offset: 0, count: 1 };
     assert_eq!(peer.call(&[Op::Putfh { file }, read]).status(), Status::Ok);
-    // It was the only one that was known: the others need not wait for it any longer.
+    // It was the only known client, so the others need not wait any longer.
     let complete = Op::ReclaimComplete { one_fs: false };
     assert_eq!(peer.call(&[complete]).status(), Status::Ok);
     assert_eq!(reclaim(&mut peer, file).status(), Status::NoGrace);
@@ -151,7 +151,7 @@ fn keeps_clients_across_second_restart() {
     let (other, _) = Peer::new(&server, 1, b"quick").open("other");
     let (old, _) = Plain::new(&server, b"plain", 1).open("old", b"owner");
     server.restart_now();
-    // One reclaims what it had and sends RECLAIM_COMPLETE; the others have not returned yet.
+    // One client reclaims its state and sends RECLAIM_COMPLETE; the others have not returned yet.
     let mut quick = again(&server, b"quick", 1);
     assert_eq!(reclaim(&mut quick, other).status(), Status::Ok);
     let complete = Op::ReclaimComplete { one_fs: false };
@@ -164,7 +164,7 @@ fn keeps_clients_across_second_restart() {
     }
     let mut slow = again(&server, b"slow", 1);
     assert_eq!(reclaim(&mut slow, file).status(), Status::Ok);
-    // What was reclaimed in the first grace period is still valid in the second.
+    // State reclaimed in the first grace period is still valid in the second.
     let mut quick = again(&server, b"quick", 1);
     assert_eq!(reclaim(&mut quick, other).status(), Status::Ok);
     let mut plain = Plain::new(&server, b"plain", 1);

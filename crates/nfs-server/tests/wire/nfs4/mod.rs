@@ -1,6 +1,6 @@
-//! NFS v4 over the wire: what each minor version promises, and what bad calls get.
+//! NFS v4 over the wire: the features of each minor version, and the replies to bad calls.
 //!
-//! `fixtures` makes compounds and sessions; the tests state requests and expected replies with it.
+//! `fixtures` builds compounds and sessions; the tests use it for requests and expected replies.
 
 mod any;
 mod bad;

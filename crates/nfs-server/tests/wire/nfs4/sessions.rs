@@ -23,7 +23,7 @@ fn replays_cached_reply() {
     let removed = server.counters().nfs4_operations[28];
     let again = peer.again(&ops, true);
     assert_eq!(again.bytes(), first.bytes());
-    // On another connection too.
+    // Also on another connection.
     let mut other = Client::connect(&server);
     let mut all = vec![peer.sequence_op(true)];
     all.extend(ops);

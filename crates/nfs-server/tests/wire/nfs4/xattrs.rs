@@ -1,4 +1,4 @@
-//! Extended attributes over the wire: v4.2 has them, and no other version.
+//! Extended attributes over the wire, which only v4.2 supports.
 
 use nfs_proto::Status;
 use nfs_proto::nfs4::{
@@ -34,7 +34,7 @@ fn value_of(peer: &mut Peer, file: FileHandle, name: &[u8]) -> Result<Vec<u8>, S
     }
 }
 
-/// Names from `cookie` on, the next cookie, and whether that is all.
+/// Names from `cookie` on, the next cookie, and whether the listing is complete.
 type Page = (Vec<String>, u64, bool);
 
 fn list(peer: &mut Peer, file: FileHandle, cookie: u64, maxcount: u32) -> Result<Page, Status> {

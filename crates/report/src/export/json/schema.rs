@@ -18,8 +18,8 @@ use crate::table::columns::{COLUMNS, IDENTITY};
 
 /// Returns the JSON Schema of [`crate::Format::Json`]. The text ends with a newline.
 pub fn schema() -> String {
-    // Use the contract for serialization, in which a member is required unless the writer may leave
-    // it out. That for deserialization would make every member with a default optional.
+    // Use the schema for serialization, in which a member is required unless the writer may omit
+    // it. The one for deserialization would make every member with a default optional.
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
         .with_transform(RecursiveTransform(close_object));
@@ -42,8 +42,8 @@ fn close_object(schema: &mut Schema) {
     }
 }
 
-/// Every setting of the run, defaults written out. Each release adds settings, so more members may
-/// stand here than are named.
+/// Every setting of the run, including defaults. Each release adds settings, so there may be
+/// members that are not listed here.
 #[derive(JsonSchema)]
 #[schemars(rename = "Settings", extend("additionalProperties" = true))]
 #[expect(dead_code, reason = "the schema of `RunSpec`, of which it names the common part")]
@@ -59,7 +59,7 @@ pub(super) struct AnySettings {
     queue_depth: u32,
 }
 
-/// The question with its parameters, which differ from one to another.
+/// The question with its parameters, which depend on the kind of question.
 #[derive(JsonSchema)]
 #[schemars(rename = "Question", extend("additionalProperties" = true))]
 #[expect(dead_code, reason = "the schema of `model::Question`, of which it names the common part")]

@@ -43,18 +43,18 @@ pub(super) struct HostPart<'a> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Hosts")]
 pub(super) struct HostsPart<'a> {
-    /// The index of the rates in the time in which all of them worked.
+    /// Fairness index of the rates while all of them worked.
     jain_fairness_index: Option<f64>,
     start_skew_ns: u64,
-    /// How wrong the skew may be, by the clocks of both hosts.
+    /// Maximum error of the skew, given the clocks of both hosts.
     start_skew_error_ns: u64,
     /// Hosts that are slow compared with the others, slowest first.
     stragglers: Vec<&'a str>,
     hosts: Vec<HostSharePart<'a>>,
 }
 
-/// The share of one client host per second of its own time, in the unit of the row; its start is
-/// the worst of any trial.
+/// The share of one client host per second of its own time, in the unit of the row. Its start is
+/// the worst of all trials.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "HostShare")]
 struct HostSharePart<'a> {
@@ -70,7 +70,7 @@ struct HostSharePart<'a> {
     response_time_p50_ns: Option<u64>,
     response_time_p99_ns: Option<u64>,
     response_time_max_ns: Option<u64>,
-    /// Trials in which it had time to work and completed no op.
+    /// Trials in which it had time to work but completed no op.
     trials_stood_still: u32,
 }
 

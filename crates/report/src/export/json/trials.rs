@@ -44,13 +44,13 @@ struct PassPart<'a> {
     stalls: Option<model::Stalls>,
     #[serde(skip_serializing_if = "Option::is_none")]
     processor_wait: Option<model::ProcessorWait>,
-    /// What disturbed the pass from outside, by source: thousandths of the time, for `disk` bytes
-    /// per second.
+    /// External disturbances of the pass by source: thousandths of the time, or bytes per second
+    /// for `disk`.
     #[serde(skip_serializing_if = "Interference::is_empty")]
     #[schemars(with = "std::collections::BTreeMap<String, u64>")]
     interference: &'a Interference,
-    /// The source above its limit that disturbed the pass most; unless that is so of most trials,
-    /// the trial is set aside.
+    /// The source above its limit that disturbed the pass most. Such a trial is set aside, unless
+    /// most trials are disturbed.
     #[serde(skip_serializing_if = "Option::is_none")]
     disturbed_by: Option<String>,
     client_cpu_ns: u64,
@@ -81,16 +81,16 @@ struct KindPart {
     bytes: u64,
     errors: Vec<ErrorPart>,
     service_time: Times,
-    /// Lower bound of each bucket in nanoseconds, and how many times lie from there to the next.
+    /// Lower bound of each bucket in nanoseconds, and the number of times between it and the next.
     #[schemars(with = "Vec<[u64; 2]>")]
     service_time_buckets: Vec<(u64, u64)>,
     response_time: Times,
-    /// Lower bound of each bucket in nanoseconds, and how many times lie from there to the next.
+    /// Lower bound of each bucket in nanoseconds, and the number of times between it and the next.
     #[schemars(with = "Vec<[u64; 2]>")]
     response_time_buckets: Vec<(u64, u64)>,
 }
 
-/// Ops that failed in the same way.
+/// Ops that failed with the same error.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OpError")]
 struct ErrorPart {

@@ -1,6 +1,6 @@
 //! Result for programs: plain, without its unit.
 //!
-//! [`Value`] is the principal type. CSV has as many digits as are significant, JSON has all of
+//! [`Value`] is the main type. CSV has as many digits as are significant, JSON has all of
 //! them.
 
 use serde::{Serialize, Serializer};

@@ -28,7 +28,7 @@ pub(in super::super) enum Stage {
     Read,
     /// Writes data.
     Write,
-    /// Makes the single call that the op stands for.
+    /// Makes the single call of the op.
     Act,
     /// Closes the file that was opened or created.
     Close,

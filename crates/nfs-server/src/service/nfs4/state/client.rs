@@ -43,7 +43,7 @@ pub(super) struct Holdings {
     pub(super) revoked: Vec<u64>,
     /// Sequence of the last CREATE_SESSION, and its result if it succeeded.
     pub(super) sessions: Vec<u64>,
-    /// Sequence of the last CREATE_SESSION, and its result where there was one.
+    /// Sequence of the last CREATE_SESSION, and its result if there was one.
     pub(super) creation: (u32, Option<CreatedSession>),
     /// How a client identifies itself and numbers its calls.
     pub(super) reclaim_complete: bool,
@@ -92,7 +92,7 @@ pub(crate) enum OwnerKind {
 }
 
 impl Client {
-    /// Makes a client whose lease starts now.
+    /// Creates a client whose lease starts now.
     pub(super) fn new(
         id: u64,
         kind: ClientKind,
