@@ -169,7 +169,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
     for table in exported {
         rows.push(vec![table.table, table.rows.to_string()]);
     }
-    output::text(&output::aligned(&rows))?;
+    output::text(&report::align_columns(&rows))?;
     Ok(End::Ok.into())
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
     }
     let text = match shown.as_slice() {
         [] => format!("{place}only built-in defaults\n"),
-        _ => format!("{place}{}", output::aligned(&table)),
+        _ => format!("{place}{}", report::align_columns(&table)),
     };
     output::text(&text)?;
     Ok(End::Ok.into())

@@ -8,7 +8,6 @@
 //! same.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Mutex, MutexGuard};
@@ -209,31 +208,6 @@ pub(crate) fn name_list(names: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (name, what) in names {
         report::document::text::push_beside(&mut text, name, indent, what, columns);
-    }
-    text
-}
-
-/// Pads the cells of each column to the same width; all rows have as many cells as the first. Line
-/// breaks in cells are replaced, because a name must not add rows.
-pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
-    let mut widths = Vec::new();
-    for row in rows {
-        widths.resize(row.len(), 0);
-        for (width, cell) in std::iter::zip(&mut widths, row) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (width, cell) in std::iter::zip(&widths, row) {
-            let width = *width;
-            // Writing to a `String` never fails.
-            let _ = write!(line, "{:<width$}  ", printable::to_printable_line(cell));
-        }
-        // Don't end the line in blanks if its last cell is narrower than the column.
-        text.push_str(line.trim_end());
-        text.push('\n');
     }
     text
 }

@@ -3,16 +3,12 @@
 //! The library sends the queries; this command parses the address and prints the results as tables
 //! or JSON. A query without an answer is part of the result; if none is answered, that is an error.
 
-mod json;
-mod table;
-
 use std::process::ExitCode;
 use std::time::Duration;
 
-use model::printable::to_printable_line;
 use model::units::parse_time_ns;
-use nfs_client::probe::{Probe, ProbeOptions};
 use plan::{NfsAddress, TargetArg};
+use probe::{json, probe_server, table};
 use report::Format;
 
 use crate::args::ProbeArgs;
@@ -30,17 +26,8 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
         Ok(time_ns) if time_ns > 0 => time_ns,
         _ => return Err(bad_timeout(&args.timeout)),
     };
-    let target = target::named(&address);
-    let options = ProbeOptions {
-        port: address.port,
-        mount_port: address.mount_port,
-        portmap_port: args.portmapper,
-        timeout: Duration::from_nanos(timeout_ns),
-        uid: target.identity.uid,
-        gid: target.identity.gid,
-        ..ProbeOptions::new(&address.host)
-    };
-    let probe = run_probe(&options, &address.path)
+    let timeout = Duration::from_nanos(timeout_ns);
+    let probe = probe_server(&target::named(&address), args.portmapper, timeout)
         .map_err(|why| Failure::Lab(format!("{}: {why}", args.server)))?;
     let text = match args.format {
         Format::Json => json::render(&probe),
@@ -55,17 +42,6 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
         )));
     }
     Ok(End::Ok.into())
-}
-
-/// Probes a server and only keeps the export of this path.
-fn run_probe(options: &ProbeOptions, path: &str) -> Result<Probe, String> {
-    let mut probe = Probe::run(options).map_err(|error| error.to_string())?;
-    if !has_answer(&probe) {
-        return Err(describe_silence(&probe, options));
-    }
-    // All exports are requested, so that the error for a wrong path can list the right ones.
-    keep_named(&mut probe, path)?;
-    Ok(probe)
 }
 
 /// Parses `nfs://host[:port][/export]` or a bare host.
@@ -86,61 +62,6 @@ fn parse_address(text: &str) -> Result<NfsAddress, Failure> {
 
 fn bad_timeout(text: &str) -> Failure {
     Failure::Usage(format!("--timeout: `{text}` is not a time (hint: such as `2s` or `500ms`)"))
-}
-
-/// Returns true if any query was answered.
-fn has_answer(probe: &Probe) -> bool {
-    let mut services = probe.nfs.iter().chain(&probe.mount);
-    probe.portmap.is_ok() || probe.rpcbind.is_ok() || services.any(|service| service.null.is_ok())
-}
-
-/// Explains that nothing answers, and lists what was tried.
-fn describe_silence(probe: &Probe, options: &ProbeOptions) -> String {
-    let mut tried = Vec::new();
-    if let Err(why) = &probe.portmap {
-        tried.push(format!("portmapper on port {}: {why}", options.portmap_port));
-    }
-    for service in &probe.nfs {
-        let (Some(address), Err(why)) = (service.address, &service.null) else { continue };
-        let line = format!("NFS over {} on port {}: {why}", service.transport, address.port());
-        // Several versions may fail for the same reason.
-        if !tried.contains(&line) {
-            tried.push(line);
-        }
-    }
-    format!(
-        "nothing answers at {} ({}) (hint: is the server running, and its port another one? \
-         nfs://host:port)",
-        probe.address,
-        tried.join("; ")
-    )
-}
-
-/// Removes all other exports if one was named.
-fn keep_named(probe: &mut Probe, path: &str) -> Result<(), String> {
-    let Ok(exports) = &mut probe.exports else { return Ok(()) };
-    if path == "/" {
-        return Ok(());
-    }
-    let mut paths = Vec::new();
-    for export in exports.iter() {
-        paths.push(export.path.clone());
-    }
-    exports.retain(|export| is_below(path, &export.path));
-    if exports.is_empty() {
-        let paths = paths.join(", ");
-        let paths = to_printable_line(&paths);
-        return Err(format!("`{path}` is not exported (hint: exports are {paths})"));
-    }
-    Ok(())
-}
-
-/// Returns true if a path is an export or below it; `/export2` is not below `/export`.
-fn is_below(path: &str, export: &str) -> bool {
-    match path.strip_prefix(export.trim_end_matches('/')) {
-        Some(rest) => rest.is_empty() || rest.starts_with('/'),
-        None => false,
-    }
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 //! `cat` and `pattern` are hidden commands. They allow comparing the contents of a server byte for
 //! byte with what a campaign wrote there, using other tools.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use engine::FileSystemType;
-use engine::target::mount_options;
+use engine::target::NfsFile;
 use model::NfsTarget;
 use model::units::parse_size;
-use nfs_client::Mount;
 use plan::{NfsAddress, Surroundings, TargetArg};
 use workload::Pattern;
 
@@ -79,19 +79,16 @@ pub(crate) fn cat(args: &CatArgs) -> Result<ExitCode, Failure> {
     let TargetArg::Nfs(address) = plan::parse_target(&args.url)? else {
         return Err(Failure::Usage(format!("`{}` is not an nfs:// address", args.url)));
     };
-    // Treat the directory as the export, since a file can't be mounted.
-    let (directory, name) = address.path.rsplit_once('/').unwrap_or(("/", &address.path));
-    let target = NfsTarget { path: directory.to_owned(), ..named(&address) };
-    let options = mount_options(&target);
     let failed = |error: &dyn std::fmt::Display| Failure::Lab(format!("{}: {error}", args.url));
-    let mut mount = Mount::connect(&options).map_err(|error| failed(&error))?;
-    let file = mount.lookup(mount.root(), name).map_err(|error| failed(&error))?;
-    let size = mount.getattr(file).map_err(|error| failed(&error))?.size;
-    for offset in (0..size).step_by(STEP as usize) {
-        let data = mount.read(file, offset, STEP as usize).map_err(|error| failed(&error))?;
-        output::raw(&data)?;
+    let mut file = NfsFile::open(&named(&address)).map_err(|error| failed(&error))?;
+    let mut data = vec![0; STEP as usize];
+    loop {
+        let len = file.read(&mut data).map_err(|error| failed(&error))?;
+        if len == 0 {
+            return Ok(End::Ok.into());
+        }
+        output::raw(&data[..len])?;
     }
-    Ok(End::Ok.into())
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod named_files;
 mod neighbor_search;
 mod neighbors;
 mod nfs;
+mod nfs_file;
 pub mod removal;
 mod tcp;
 
@@ -43,6 +44,7 @@ use tcp::TcpAccess;
 pub use content::{follow_rewrites, pattern_of};
 pub use mount_options::mount_options;
 pub use neighbors::Neighbors;
+pub use nfs_file::NfsFile;
 
 /// Why a target cannot be created, prepared or opened. Each error says what happened, where, and
 /// what to do.

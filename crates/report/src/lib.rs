@@ -46,6 +46,7 @@ pub use factor_effects::{FactorEffects, NoEffects};
 pub use humanize::{counted, utc, utc_minute};
 pub use question::durability::render_durability;
 pub use table::joined_campaigns::{CampaignSource, JoinedCampaigns, JoinedMember, UnknownProperty};
+pub use text_grid::align_columns;
 
 /// Output format. Each command supports some of these, and falls back to the terminal table for the
 /// others.

@@ -4,6 +4,7 @@
 //! are replaced, so that a table cannot move the cursor.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use model::printable;
 use unicode_width::UnicodeWidthStr;
@@ -295,6 +296,31 @@ fn text_width(text: &str) -> usize {
 fn push_line(out: &mut String, line: &str) {
     out.push_str(line.trim_end());
     out.push('\n');
+}
+
+/// Pads the cells of each column to the same width; all rows have as many cells as the first. Line
+/// breaks in cells are replaced, because a name must not add rows.
+pub fn align_columns(rows: &[Vec<String>]) -> String {
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(row.len(), 0);
+        for (width, cell) in std::iter::zip(&mut widths, row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (width, cell) in std::iter::zip(&widths, row) {
+            let width = *width;
+            // Writing to a `String` never fails.
+            let _ = write!(line, "{:<width$}  ", printable::to_printable_line(cell));
+        }
+        // Don't end the line in blanks if its last cell is narrower than the column.
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
 }
 
 #[cfg(test)]

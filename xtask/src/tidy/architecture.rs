@@ -12,15 +12,6 @@ use crate::doctable;
 const COLUMNS: [&str; 4] = ["layer", "crate", "what it is", "may use"];
 const PAGE: &str = "architecture.md";
 
-/// The crates that a crate may depend on.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Uses {
-    /// Every crate in the table.
-    All,
-    /// Only these.
-    Only(BTreeSet<String>),
-}
-
 /// One row of the table.
 #[derive(Debug)]
 pub struct CrateRow {
@@ -29,7 +20,7 @@ pub struct CrateRow {
     /// Whether it must not use a clock, socket, file, environment or thread.
     pub pure: bool,
     /// The crates that it may use.
-    pub uses: Uses,
+    pub uses: BTreeSet<String>,
 }
 
 /// The whole table, by crate name.
@@ -56,7 +47,7 @@ impl Architecture {
             let layer = layer.parse().with_context(|| format!("{PAGE}: layer {layer:?}"))?;
             let pure = krate.contains("(pure)");
             let name = krate.split_whitespace().next().unwrap_or_default().to_owned();
-            crates.insert(name, CrateRow { layer, pure, uses: Uses::parse(uses) });
+            crates.insert(name, CrateRow { layer, pure, uses: parse_uses(uses) });
         }
         let architecture = Self { crates };
         architecture.check_names()?;
@@ -70,8 +61,7 @@ impl Architecture {
 
     fn check_names(&self) -> Result<()> {
         for (name, row) in &self.crates {
-            let Uses::Only(uses) = &row.uses else { continue };
-            for used in uses {
+            for used in &row.uses {
                 let is_known = self.crates.contains_key(used);
                 ensure!(is_known, "{PAGE}: `{name}` may use `{used}`, which has no row");
             }
@@ -80,21 +70,10 @@ impl Architecture {
     }
 }
 
-impl Uses {
-    fn parse(cell: &str) -> Self {
-        match cell {
-            "all" => Self::All,
-            "none" => Self::Only(BTreeSet::new()),
-            names => Self::Only(names.split(',').map(|name| name.trim().to_owned()).collect()),
-        }
-    }
-
-    /// Returns true if the table lists the dependency on `krate`.
-    pub fn allow(&self, krate: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(names) => names.contains(krate),
-        }
+fn parse_uses(cell: &str) -> BTreeSet<String> {
+    match cell {
+        "none" => BTreeSet::new(),
+        names => names.split(',').map(|name| name.trim().to_owned()).collect(),
     }
 }
 
@@ -111,8 +90,8 @@ mod tests {
         let architecture = Architecture::parse(&format!("{HEAD}{rows}")).unwrap();
         assert_eq!(architecture.crates["stats"].layer, 1);
         assert!(architecture.is_pure("stats") && !architecture.is_pure("lab"));
-        assert!(architecture.crates["stats"].uses.allow("model"));
-        assert!(!architecture.crates["model"].uses.allow("stats"));
+        assert!(architecture.crates["stats"].uses.contains("model"));
+        assert!(!architecture.crates["model"].uses.contains("stats"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Arguments of `dfsbench probe`.
 //!
-//! The queries themselves are those of `nfs_client::probe`.
+//! The queries themselves are those of the crate `probe`.
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show brackets as users type them")]
 
 use clap::Parser;

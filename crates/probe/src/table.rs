@@ -9,13 +9,12 @@ use model::units::{Nanos, Size};
 use nfs_client::probe::{
     Answer, Export, Flavor, Limits, Probe, Registration, ReservedPort, Service,
 };
-
-use crate::output::aligned;
+use report::align_columns;
 
 /// Shown if a value is unknown.
 const NOTHING: &str = "-";
 
-pub(super) fn render(probe: &Probe) -> String {
+pub fn render(probe: &Probe) -> String {
     let mut text = head_table(probe);
     text.push('\n');
     text.push_str(&service_table(probe));
@@ -100,7 +99,7 @@ fn service_table(probe: &Probe) -> String {
             }
         }
     }
-    aligned(&rows) + &note
+    align_columns(&rows) + &note
 }
 
 fn service_row(program: &str, service: &Service) -> Vec<String> {
@@ -134,7 +133,7 @@ fn export_table(probe: &Probe) -> String {
     for export in exports {
         rows.extend(export_rows(export));
     }
-    let mut text = aligned(&rows);
+    let mut text = align_columns(&rows);
     if probe.exports_not_examined > 0 {
         let _ = writeln!(text, "{} further exports were not examined", probe.exports_not_examined);
     }
@@ -241,7 +240,7 @@ fn list_registered(who: &str, answer: &Answer<Vec<Registration>>) -> String {
             if one.owner.is_empty() { NOTHING.to_owned() } else { one.owner.clone() },
         ]);
     }
-    format!("registered with the {who}:\n{}", aligned(&rows))
+    format!("registered with the {who}:\n{}", align_columns(&rows))
 }
 
 fn owned_cells<const N: usize>(texts: [&str; N]) -> Vec<String> {
