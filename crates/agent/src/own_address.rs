@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 
-use lab::namespaces;
+use lab::facts::namespaces;
 
 pub(crate) const NFS_PORT: u16 = 2049;
 

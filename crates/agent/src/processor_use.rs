@@ -6,8 +6,8 @@
 use std::cell::Cell;
 
 use engine::Cpus;
-use lab::counters;
-use lab::processors::{self, HostTimes, ProcessTable, ProcessUse};
+use lab::telemetry::counters;
+use lab::telemetry::processors::{self, HostTimes, ProcessTable, ProcessUse};
 use model::{ProcessorWait, RunSpec, Target};
 
 use crate::LocalServer;

@@ -2,7 +2,7 @@
 
 use engine::{Clock, Stop};
 use fleet::QuietWait;
-use lab::activity::Activity;
+use lab::telemetry::activity::Activity;
 
 /// Time between two checks, in nanoseconds: long enough to compute rates.
 const LOOK_NS: u64 = 250_000_000;

@@ -3,9 +3,9 @@
 //!
 //! They are read before and after a pass and evaluated by [`crate::caveats::about_memory`].
 
-use lab::counters;
-use lab::fuse::{FuseReads, FuseServers};
 use lab::mounts::Mount;
+use lab::telemetry::counters;
+use lab::telemetry::fuse::{FuseReads, FuseServers};
 
 /// Where the bytes read by a pass came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use engine::external::Moment;
 use engine::{Clock, Cpus, External, Neighbors, TrialTarget};
-use lab::processors::{self, ProgramWatch, Tracer};
+use lab::telemetry::processors::{self, ProgramWatch, Tracer};
 use model::{Caveat, ProcessorWait, RunSpec, Share, Workload};
 
 use crate::ProcessorUse;

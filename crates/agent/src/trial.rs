@@ -21,9 +21,11 @@ use engine::{
 };
 use fleet::in_process::AgentEnd;
 use fleet::{Assignment, Begun, ClockReading, JournalLocation, Order, Report};
-use lab::loops::LoopDevice;
+use lab::facts::loops;
+use lab::facts::loops::LoopDevice;
+use lab::host::cache;
 use lab::mounts::Mount;
-use lab::{cache, counters, loops};
+use lab::telemetry::counters;
 use model::{Caveat, Fact, Invalidation, Opens, Pass, RunSpec, Share, Telemetry, Workload};
 use workload::Pattern;
 
@@ -204,7 +206,7 @@ impl<'a> Trial<'a> {
         let mut facts = self.target.facts();
         if let Some(mount) = &self.mount {
             facts.extend(mount.facts());
-            facts.extend(lab::disks::facts("target", mount));
+            facts.extend(lab::facts::disks::facts("target", mount));
         }
         if let Some(external) = &self.external {
             facts.extend_from_slice(external.facts());

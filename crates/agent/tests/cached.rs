@@ -105,7 +105,7 @@ fn a_file_just_written_is_in_memory_until_it_is_dropped() {
     let directory = on_storage();
     let passes = vec![Pass::Write, Pass::Read, Pass::Reread];
     let small = RunSpec { file_size_bytes: 8 << 20, passes, ..stream(directory.path()) };
-    let memory = lab::memory::host_bytes().unwrap();
+    let memory = lab::facts::memory::host_bytes().unwrap();
     assert!(small.set_bytes() < memory, "a file smaller than memory");
     for (invalidate, cached) in [(false, true), (true, false)] {
         let mut agent = DrivenAgent::new();

@@ -11,7 +11,7 @@ use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
 use engine::worker::Ending;
 use fleet::clock::{Drift, Sample};
 use fleet::{ClockReading, QuietWait};
-use lab::memory::Memory;
+use lab::facts::memory::Memory;
 use lab::mounts::Mount;
 use model::testing::RunBuilder;
 use model::{

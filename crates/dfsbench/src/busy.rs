@@ -4,7 +4,7 @@
 //! CPU time used by other processes or the hypervisor is not available to the trials, which makes
 //! results lower and noisier.
 
-use lab::counters::{HostTime, process_cpu_ns};
+use lab::telemetry::counters::{HostTime, process_cpu_ns};
 use model::units::three_digits;
 
 /// Share of all CPUs that others may use before we warn. At twice this share, a pass gets the

@@ -74,7 +74,10 @@ fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Res
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let available_bytes = lab::facts::meminfo_bytes(&text, "MemAvailable:")?;
-    Some(lab::memory::usable().map_or(available_bytes, |usable| usable.bytes.min(available_bytes)))
+    Some(
+        lab::facts::memory::usable()
+            .map_or(available_bytes, |usable| usable.bytes.min(available_bytes)),
+    )
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use engine::Clock;
-use lab::counters::StorageWork;
+use lab::telemetry::counters::StorageWork;
 use model::units::{Nanos, Size, three_digits};
 use plan::Plan;
 

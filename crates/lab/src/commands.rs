@@ -5,6 +5,8 @@
 //! file as their stdin, and so hold the lock until they exit. Whoever gets the lock later can be
 //! sure that nothing started by an earlier dfsbench is still running, no matter how that one ended.
 
+pub(crate) mod packages;
+
 use std::fs::{self, File};
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -19,8 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, kill_process_group, pidfd_open};
 
 use crate::error::LabError;
-use crate::kernel_settings;
-use crate::packages;
+use crate::host::kernel_settings;
 
 /// Maximum output kept per stream, in bytes.
 const KEPT_MAX: u64 = 1 << 20;
@@ -490,7 +491,7 @@ mod tests {
             if !runs(child) {
                 return;
             }
-            crate::processes::pause(Duration::from_millis(50));
+            crate::host::processes::pause(Duration::from_millis(50));
         }
         panic!("process {child} still runs");
     }

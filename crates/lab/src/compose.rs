@@ -8,6 +8,7 @@
 
 mod connection;
 mod power_loss;
+pub(crate) mod reuse;
 mod storage;
 mod systems;
 mod tuning;

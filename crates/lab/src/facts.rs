@@ -3,6 +3,12 @@
 //! Includes only what affects measurements and can be read without privileges. A fact that cannot
 //! be read is left out rather than guessed.
 
+pub mod disks;
+mod hardware;
+pub mod loops;
+pub mod memory;
+pub mod namespaces;
+
 use std::fs;
 use std::sync::LazyLock;
 
@@ -10,7 +16,6 @@ use model::Fact;
 use model::units::Size;
 
 use crate::commands::{Runner, SOON};
-use crate::{hardware, memory};
 
 const OS_RELEASE: &str = "/etc/os-release";
 const CPUINFO: &str = "/proc/cpuinfo";

@@ -13,11 +13,10 @@ use model::{Action, EffectiveSettings, Fact, Invalidation};
 use crate::actions::{self, Prepared};
 use crate::commands::Runner;
 use crate::error::LabError;
-use crate::invalidate;
-use crate::log::{Entry, UndoLog, boot_id};
-use crate::restore::{restore_all, restore_entry};
-use crate::undo::Undo;
-use crate::undo_guard;
+use crate::host::invalidate;
+use crate::undo::log::{Entry, UndoLog, boot_id};
+use crate::undo::restore::{restore_all, restore_entry};
+use crate::undo::{Undo, guard};
 
 /// Time limit for a killed dfsbench to release the log.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -138,7 +137,7 @@ impl Lab {
             let (directory, campaign) = (directory.to_owned(), self.campaign.clone());
             undo.insert(0, Undo::Works { directory, campaign });
         }
-        undo.iter().rev().try_for_each(undo_guard::check_before_change)?;
+        undo.iter().rev().try_for_each(guard::check_before_change)?;
         // Written to disk before the first step, so nothing is forgotten if this process is killed
         // now.
         let id = self.log.begin(&self.campaign, actions::describe(action), undo.clone())?;
@@ -264,7 +263,7 @@ mod tests {
         // Without the symlink, it is allowed.
         let action = loop_file(at("real/x"));
         let undo = actions::prepare(&action).unwrap().undo(&[]).unwrap();
-        undo.iter().try_for_each(undo_guard::check_before_change).unwrap();
+        undo.iter().try_for_each(guard::check_before_change).unwrap();
     }
 
     #[test]

@@ -6,58 +6,29 @@
 #![warn(unreachable_pub)]
 
 mod actions;
-pub mod activity;
-mod additions;
-pub mod cache;
-mod clean;
 mod commands;
 mod compose;
-mod compression;
-pub mod counters;
-pub mod disks;
 mod error;
 pub mod facts;
-mod findings;
-pub mod fuse;
-mod hardware;
-mod host;
-mod invalidate;
-mod kernel_settings;
+pub mod host;
 mod lab;
-mod log;
-pub mod loops;
-pub mod memory;
 pub mod mounts;
-mod mountstats;
-pub mod namespaces;
-mod options;
-mod packages;
-mod processes;
-pub mod processors;
-mod restore;
-mod reuse;
-mod safety;
-mod servers;
-mod step;
 pub mod telemetry;
-mod trust;
 mod undo;
-mod undo_guard;
-mod unmount;
 
 pub use actions::commands;
-pub use clean::{Cleaned, clean, clean_and_forget};
 pub use compose::ComposeError;
+pub use compose::reuse::reusable_steps;
 pub use compose::{
     after_power_loss, compose, counters_of_system, disturbance, fresh_from, kill_of_system,
     outlasts_power_loss, redo_from, restart_of_system,
 };
 pub use error::LabError;
+pub use host::servers::is_serving_clients;
 pub use lab::Lab;
-pub use log::boot_id;
-pub use reuse::reusable_steps;
-pub use servers::is_serving_clients;
-pub use unmount::force_off;
+pub use mounts::unmount::force_off;
+pub use undo::clean::{Cleaned, clean, clean_and_forget};
+pub use undo::log::boot_id;
 
 /// Prefix for the names of the agents' acknowledgement journals. They are in the undo log's folder
 /// and exist only during a trial.

@@ -3,14 +3,16 @@
 //! Uses the mount table of this process's namespace. If several file systems are mounted on the
 //! same point, the last one is visible. **Source:** proc_pid_mountinfo(5).
 
+mod compression;
+pub(crate) mod mountstats;
+pub(crate) mod unmount;
+
 use std::path::Path;
 
 use model::Fact;
 use model::units::Size;
 use procfs::process::{MountInfo, Process};
 use rustix::fs::statvfs;
-
-use crate::{compression, mountstats};
 
 /// The mount that contains a path.
 #[derive(Clone, Debug, PartialEq, Eq)]

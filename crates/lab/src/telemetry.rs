@@ -3,8 +3,12 @@
 //! A [`Watch`] is a separate thread that sleeps between readings. It doesn't take any lock used by
 //! the measured loop. A test checks its cost.
 
-pub(crate) mod host;
+pub mod activity;
+pub mod counters;
+pub mod fuse;
+mod host;
 mod nfs;
+pub mod processors;
 mod record;
 mod systems;
 
@@ -113,7 +117,7 @@ fn since(started_ns: u64, now_ns: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters;
+    use crate::telemetry::counters;
 
     fn now_ns() -> u64 {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -1,7 +1,12 @@
 //! Self-contained data on how to undo one change of a host.
 //!
 //! An [`Undo`] is created before the change and contains whatever the change would lose, such as
-//! the old value of a sysctl. [`crate::restore`] executes it.
+//! the old value of a sysctl. [`crate::undo::restore`] executes it.
+
+pub(crate) mod clean;
+pub(crate) mod guard;
+pub(crate) mod log;
+pub(crate) mod restore;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -60,7 +60,7 @@ fn permille(share: f64) -> u64 {
 mod tests {
     use std::path::Path;
 
-    use lab::processors::HostTimes;
+    use lab::telemetry::processors::HostTimes;
     use model::testing::RunBuilder;
     use model::{Pass, ProcessorWait, Scope, Workload};
 

@@ -4,8 +4,8 @@
 //! bypassed if the loop device itself uses direct I/O. Comparing the counters of both devices shows
 //! what this cache delivered, although other programs that read the lower device can hide it.
 
-use lab::loops::{Below, LoopDevice};
-use lab::memory::Memory;
+use lab::facts::loops::{Below, LoopDevice};
+use lab::facts::memory::Memory;
 use model::units::{Size, three_digits};
 use model::{Caveat, CaveatCode, Evidence, Pass, PassResult, RunSpec, Telemetry};
 

@@ -2,7 +2,7 @@
 //! memory may never have left it, even with `O_DIRECT`, which only bypasses the page cache of the
 //! mount: the program that serves a FUSE mount has its own files in the page cache.
 
-use lab::memory::Memory;
+use lab::facts::memory::Memory;
 use lab::mounts::Mount;
 use model::units::Size;
 use model::{Caveat, CaveatCode, Evidence, PassResult, RunSpec, Telemetry};

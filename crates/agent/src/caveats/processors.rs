@@ -312,7 +312,7 @@ fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> Str
 
 #[cfg(test)]
 mod tests {
-    use lab::processors::HostTimes;
+    use lab::telemetry::processors::HostTimes;
     use model::{NfsTarget, Pass, Scope, Target, Workload};
 
     use super::*;

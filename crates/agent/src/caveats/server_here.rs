@@ -6,8 +6,8 @@
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
+use lab::facts::namespaces::{self, NamespaceServer};
 use lab::mounts::Mount;
-use lab::namespaces::{self, NamespaceServer};
 use model::Target;
 
 use crate::own_address::{NFS_PORT, is_own};

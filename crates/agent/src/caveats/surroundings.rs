@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use lab::processors::Tracer;
+use lab::telemetry::processors::Tracer;
 use model::{Caveat, CaveatCode};
 
 /// Maximum number of other campaigns to name.

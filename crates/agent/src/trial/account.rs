@@ -8,7 +8,7 @@ use engine::target::Inventory;
 use engine::worker::Ending;
 use engine::{InventoryScope, Measured};
 use fleet::{Assignment, Broken, Done, PassEnd, Report};
-use lab::memory::Memory;
+use lab::facts::memory::Memory;
 use model::soak::Recovery;
 use model::{Caveat, CaveatCode, Evidence, Fact, Pass, PassResult, RunSpec, Share};
 
@@ -144,9 +144,9 @@ impl Trial<'_> {
         caveats.extend(caveats::about_mount(result, mount));
         caveats.extend(caveats::about_segments(spec, result, mount, &tally.tcp));
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
-        let memory = lab::memory::host_bytes();
+        let memory = lab::facts::memory::host_bytes();
         caveats.extend(caveats::about_server_cache(spec, result, mount, server, memory));
-        let usable = lab::memory::usable();
+        let usable = lab::facts::memory::usable();
         caveats.extend(caveats::about_data(spec, result, mount));
         caveats.extend(caveats::about_memory(spec, result, mount, usable.as_ref(), seen.sources));
         caveats.extend(self.caveat_of_loops(spec, result, usable.as_ref()));

@@ -1,8 +1,8 @@
 //! Caveats about loop devices, from counters of disks as they would be.
 
 use agent::caveats::{about_loops, about_uncounted_loops};
-use lab::loops::{Below, LoopDevice};
-use lab::memory::Memory;
+use lab::facts::loops::{Below, LoopDevice};
+use lab::facts::memory::Memory;
 use model::{Caveat, CaveatCode, Metric, MetricKind, OpKind, Pass, PassResult, RunSpec, Telemetry};
 
 use crate::driven_agent::stream;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use agent::caveats::about_memory;
 use agent::sources::ReadSources;
-use lab::fuse::FuseReads;
-use lab::memory::Memory;
+use lab::facts::memory::Memory;
 use lab::mounts::Mount;
+use lab::telemetry::fuse::FuseReads;
 use model::{Metric, MetricKind, OpKind, Pass, PassResult, RunSpec, Telemetry};
 
 use crate::driven_agent::stream;

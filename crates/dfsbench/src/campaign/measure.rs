@@ -7,7 +7,7 @@ use std::path::Path;
 
 use controller::{CampaignRunner, ControllerError};
 use engine::SystemClock;
-use lab::counters::StorageWork;
+use lab::telemetry::counters::StorageWork;
 use model::lab::label_facts;
 use model::{Campaign, CampaignState, Question};
 use plan::Plan;

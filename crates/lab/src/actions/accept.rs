@@ -1,6 +1,6 @@
 //! Validation of an action's texts before anything is done, shared by all `accept` methods.
 //!
-//! Checks that depend on the host are in [`crate::safety`].
+//! Checks that depend on the host are in [`crate::host::safety`].
 
 use std::path::Path;
 

@@ -9,12 +9,12 @@ use model::EffectiveSettings;
 use model::action::ClockStep;
 
 use super::LabAction;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::calendar;
-use crate::log::boot_id;
-use crate::step::Step;
 use crate::undo::Undo;
+use crate::undo::log::boot_id;
 
 const MS_NS: i64 = 1_000_000;
 

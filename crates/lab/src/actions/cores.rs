@@ -8,9 +8,9 @@ use model::EffectiveSettings;
 use model::action::Cores;
 
 use super::LabAction;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::step::Step;
 use crate::undo::Undo;
 
 pub(crate) const FOLDER: &str = "/sys/devices/system/cpu";

@@ -9,9 +9,9 @@ use model::action::CpuFrequency;
 
 use super::LabAction;
 use super::cores::{FOLDER, online};
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for CpuFrequency {

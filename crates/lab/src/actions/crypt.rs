@@ -10,10 +10,10 @@ use model::{Device, EffectiveSettings};
 use super::LabAction;
 use super::accept::{accept, check_device};
 use super::storage::Devices;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::devices;
-use crate::step::Step;
 use crate::undo::Undo;
 
 /// Arguments for a mapping without an on-disk header. It leaves no traces on the device, and only

@@ -12,9 +12,9 @@ use model::options::check_interface;
 use super::LabAction;
 use super::accept::accept;
 use super::shape::{add_qdisc, undo_rules};
+use crate::actions::step::Step;
 use crate::error::LabError;
 use crate::host::interfaces::{HANDLE, INNER};
-use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for Cut {

@@ -10,12 +10,11 @@ use model::options::{check_clients, check_export_options, check_path};
 
 use super::accept::accept;
 use super::{LabAction, Layer};
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::commands::Runner;
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::host::exports;
-use crate::safety;
-use crate::step::Step;
+use crate::host::{exports, safety};
 use crate::undo::Undo;
 
 const SOURCE: &str = "exportfs -v";

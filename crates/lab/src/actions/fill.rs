@@ -7,10 +7,10 @@ use model::action::Fill;
 
 use super::LabAction;
 use super::accept::check_point;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::filler;
-use crate::step::Step;
 use crate::undo::Undo;
 
 /// Name of the file that takes up the space.

@@ -10,11 +10,11 @@ use model::{EffectiveSettings, FileSystem};
 use super::accept::{accept, check_device};
 use super::storage::Devices;
 use super::{LabAction, Layer};
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::commands::Runner;
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::devices;
-use crate::step::Step;
 use crate::undo::Undo;
 
 /// Facts needed to create a file system.

@@ -15,13 +15,14 @@ use model::{EffectiveSettings, NfsVersion};
 use super::accept::accept;
 use super::rpcbind::Rpcbind;
 use super::{LabAction, Layer, folder_undo, program_undo};
+use crate::RUN;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::commands::{RunAs, Runner, SOON};
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::nfsd::MOUNT_PORT;
-use crate::step::Step;
+use crate::host::{processes, safety, servers};
 use crate::undo::Undo;
-use crate::{RUN, processes, safety, servers};
 
 const PROGRAM: &str = "ganesha.nfsd";
 const PATIENCE: Duration = Duration::from_secs(30);

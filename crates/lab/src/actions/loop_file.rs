@@ -8,12 +8,11 @@ use model::{Device, EffectiveSettings};
 
 use super::accept::accept;
 use super::{LabAction, folder_undo};
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::commands::LONG;
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::host::devices;
-use crate::step::Step;
-use crate::trust;
+use crate::host::{devices, trust};
 use crate::undo::Undo;
 
 const SOURCE: &str = "/sys/block/*/loop/backing_file";

@@ -8,10 +8,10 @@ use model::options::check_interface;
 
 use super::LabAction;
 use super::accept::accept;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::interfaces;
-use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for Mtu {

@@ -13,17 +13,16 @@ use model::options::{OptionError, check_clients, check_nfs_options, check_path};
 
 use super::accept::{accept, check_point};
 use super::{LabAction, Layer, folder_undo};
-use crate::commands;
-use crate::disks;
+use crate::actions::findings::Findings;
+use crate::actions::options::{self, Requested};
+use crate::actions::step::Step;
+use crate::commands::packages;
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::mounts;
-use crate::mountstats;
-use crate::options::{self, Requested};
-use crate::packages;
-use crate::safety;
-use crate::step::Step;
+use crate::facts::disks;
+use crate::host::safety;
+use crate::mounts::mountstats;
 use crate::undo::Undo;
+use crate::{commands, mounts};
 
 const STATS: &str = mountstats::PATH;
 /// Time limit for mounting. A server in its grace period answers late.

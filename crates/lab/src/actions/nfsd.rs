@@ -10,16 +10,14 @@ use model::action::Nfsd;
 
 use super::rpcbind::Rpcbind;
 use super::{LabAction, Layer, program_undo};
-use crate::commands::{RunAs, Runner, find};
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
+use crate::commands::{RunAs, Runner, find, packages};
 use crate::error::LabError;
-use crate::facts;
-use crate::findings::Findings;
 use crate::host::grace;
 use crate::host::nfsd::{self, Host, MOUNT_PORT, ServerSettings, State, TransportWords, file};
-use crate::packages;
-use crate::step::Step;
 use crate::undo::Undo;
-use crate::{NFSD_FOLDER, RUN};
+use crate::{NFSD_FOLDER, RUN, facts};
 
 /// Facts needed to start the server.
 #[derive(Clone, Debug, Default)]

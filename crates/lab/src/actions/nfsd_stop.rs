@@ -6,10 +6,10 @@ use model::EffectiveSettings;
 use model::action::NfsdStop;
 
 use super::LabAction;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::nfsd::{State, file};
-use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for NfsdStop {

@@ -16,12 +16,13 @@ use model::options::check_clients;
 use super::accept::accept;
 use super::service::find_ours;
 use super::{LabAction, program_undo};
+use crate::RUN;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::commands::RunAs;
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::step::Step;
+use crate::host::servers;
 use crate::undo::Undo;
-use crate::{RUN, servers};
 
 const PROGRAM: &str = "dfsbench";
 const PATIENCE: Duration = Duration::from_secs(20);

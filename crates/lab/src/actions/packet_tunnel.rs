@@ -16,10 +16,10 @@ use model::action::PacketTunnel;
 use super::tunnel::{self, Destination};
 use super::{LabAction, Layer, program_undo};
 use crate::RUN;
+use crate::actions::step::Step;
 use crate::commands::RunAs;
 use crate::error::LabError;
-use crate::servers;
-use crate::step::Step;
+use crate::host::servers;
 use crate::undo::Undo;
 
 /// Time limit for a single attempt to reach the other end.

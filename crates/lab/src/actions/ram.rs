@@ -13,9 +13,9 @@ use model::action::Ram;
 use model::units::Size;
 
 use super::LabAction;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::step::Step;
 use crate::undo::Undo;
 
 const PAGES: &str = "/proc/sys/vm/nr_hugepages";

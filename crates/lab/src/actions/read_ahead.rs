@@ -9,10 +9,10 @@ use model::action::ReadAhead;
 
 use super::accept::check_point;
 use super::{LabAction, Layer};
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::mounts;
-use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for ReadAhead {

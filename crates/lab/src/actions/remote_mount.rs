@@ -16,17 +16,16 @@ use model::options::{check_remote_options, check_remote_source, check_remote_typ
 use super::accept::{accept, check_point};
 use super::service::{check_leaves, check_programs, check_root, undo_of_programs};
 use super::{LabAction, Layer, folder_undo};
+use crate::actions::findings::Findings;
+use crate::actions::options::{self, Requested};
+use crate::actions::step::Step;
 use crate::commands::{self, Runner, SOON};
-use crate::disks;
 use crate::error::LabError;
-use crate::findings::Findings;
+use crate::facts::disks;
+use crate::host::{processes, safety};
 use crate::mounts;
-use crate::options::{self, Requested};
-use crate::processes;
-use crate::safety;
-use crate::step::Step;
+use crate::mounts::unmount::ANY;
 use crate::undo::Undo;
-use crate::unmount::ANY;
 
 const SOURCE: &str = "/proc/self/mountinfo";
 /// Time limit for mounting.

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::{folder_undo, program_undo};
 use crate::RUN;
+use crate::actions::step::Step;
 use crate::commands::RunAs;
 use crate::host::nfsd::RPCBIND_FILES;
-use crate::servers;
-use crate::step::Step;
+use crate::host::servers;
 use crate::undo::Undo;
 
 /// Port of the portmapper. **Source:** RFC 1833, 2.

@@ -16,12 +16,12 @@ use model::system::{FilledStep, may_leave};
 
 use super::accept::{accept, check_point};
 use super::{LabAction, Layer, folder_undo};
-use crate::commands::{self, Runner, SOON, filled_lines, is_root};
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
+use crate::commands::{self, Runner, SOON, filled_lines, is_root, packages};
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::step::Step;
+use crate::host::{additions, processes, servers};
 use crate::undo::Undo;
-use crate::{additions, packages, processes, servers};
 
 /// Command name in recipes that stands for this program, wherever it is installed.
 const OURS: &str = "dfsbench";

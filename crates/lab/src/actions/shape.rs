@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::LabAction;
 use super::accept::accept;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::commands::Runner;
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::interfaces::{self, HANDLE, INNER};
-use crate::step::Step;
 use crate::undo::Undo;
 
 const SOURCE: &str = "tc -json qdisc show";

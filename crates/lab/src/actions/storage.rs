@@ -6,7 +6,7 @@ use model::Device;
 
 use crate::error::LabError;
 use crate::host::devices;
-use crate::safety::{self, OverwrittenDevice};
+use crate::host::safety::{self, OverwrittenDevice};
 
 /// An action's devices, as found on this host.
 #[derive(Clone, Debug, Default)]

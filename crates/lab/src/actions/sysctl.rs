@@ -9,9 +9,9 @@ use model::options::check_sysctl;
 
 use super::LabAction;
 use super::accept::accept;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::step::Step;
 use crate::undo::Undo;
 
 /// A module whose sysctls only exist once it is loaded.

@@ -7,10 +7,10 @@ use model::action::SystemCounters;
 use model::system::COUNTER_NAMES;
 
 use super::LabAction;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::commands::{self, Runner, SOON};
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for SystemCounters {

@@ -8,10 +8,10 @@ use model::action::SystemCrash;
 use super::LabAction;
 use super::accept::check_point;
 use super::service::check_root;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::processes;
-use crate::step::Step;
+use crate::host::processes;
 use crate::undo::Undo;
 
 impl LabAction for SystemCrash {

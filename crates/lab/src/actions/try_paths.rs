@@ -7,10 +7,10 @@ use model::EffectiveSettings;
 use model::action::TryPaths;
 
 use super::LabAction;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::path_probe::{self, Outcome};
-use crate::step::Step;
 use crate::undo::Undo;
 
 impl LabAction for TryPaths {

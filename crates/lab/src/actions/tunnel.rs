@@ -24,12 +24,11 @@ use nfs_proto::xdr::{Reader, Writer};
 use super::accept::accept;
 use super::{LabAction, Layer, program_undo};
 use crate::RUN;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
 use crate::commands::{RunAs, exchange};
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::processes;
-use crate::servers;
-use crate::step::Step;
+use crate::host::{processes, servers};
 use crate::undo::Undo;
 
 /// Time limit for a connection to come up.

@@ -15,13 +15,14 @@ use super::accept::accept;
 use super::ganesha::port_is_free;
 use super::rpcbind::Rpcbind;
 use super::{LabAction, Layer, program_undo};
-use crate::commands::RunAs;
+use crate::actions::findings::Findings;
+use crate::actions::step::Step;
+use crate::commands::{RunAs, packages};
 use crate::error::LabError;
-use crate::findings::Findings;
 use crate::host::nfsd::MOUNT_PORT;
-use crate::step::Step;
+use crate::host::{safety, servers};
 use crate::undo::Undo;
-use crate::{RUN, commands, packages, safety, servers};
+use crate::{RUN, commands};
 
 const PROGRAM: &str = "unfsd";
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -4,7 +4,7 @@ use model::system::{AccessWay, FilledStep, MountAccess, Quiet, Recipe, Role};
 use model::{NfsVersion, RemotePort, SiteMount, Storage, System, Tuning};
 
 use super::*;
-use crate::reuse::reusable_steps;
+use crate::compose::reuse::reusable_steps;
 
 fn spec() -> LabSpec {
     let host = |name: &str, address: &str| {

@@ -13,7 +13,7 @@ use model::Device;
 
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
-use crate::processes;
+use crate::host::processes;
 
 /// Number of attempts to detach a loop device, and the pause between them.
 const DETACHES: u32 = 100;

@@ -10,7 +10,7 @@ use rustix::fs::FallocateFlags;
 
 use crate::commands::{Runner, SOON, is_root};
 use crate::error::LabError;
-use crate::trust;
+use crate::host::trust;
 
 /// Space to leave free, in bytes.
 const LEFT: u64 = 1 << 20;

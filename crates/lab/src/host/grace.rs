@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::commands::Runner;
 use crate::error::LabError;
-use crate::processes;
+use crate::host::processes;
 
 /// Ends the grace period for files; contains `Y` once it is over.
 const END: &str = "/proc/fs/nfsd/v4_end_grace";

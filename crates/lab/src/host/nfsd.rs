@@ -10,11 +10,10 @@ use model::NfsVersion;
 use serde::{Deserialize, Serialize};
 
 use super::grace;
-use crate::NFSD_FOLDER;
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
-use crate::mounts;
-use crate::processes;
+use crate::host::processes;
+use crate::{NFSD_FOLDER, mounts};
 
 /// Number of threads if none is given. **Source:** rpc.nfsd(8).
 pub(crate) const THREADS: u32 = 8;

@@ -14,7 +14,7 @@ use procfs::FromBufRead as _;
 use procfs::process::{MountNFSStatistics, MountStats};
 
 use super::Readings;
-use crate::mountstats;
+use crate::mounts::mountstats;
 
 const NS_PER_MS: u64 = 1_000_000;
 const NFSD: &str = "/proc/net/rpc/nfsd";

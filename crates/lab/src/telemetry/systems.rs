@@ -12,7 +12,7 @@ use model::system::{CLIENT_DIR_END, SYSTEMS_DIR};
 use procfs::process::Process;
 
 use super::Readings;
-use crate::processes;
+use crate::host::processes;
 
 /// CPU time of a system's servers, in nanoseconds.
 const SERVER: &str = "system.server_cpu_ns";

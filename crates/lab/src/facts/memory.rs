@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use procfs::process::MountInfo;
 use procfs::{Current as _, Meminfo};
 
-use crate::hardware::line;
+use crate::facts::hardware::line;
 use crate::mounts;
 
 /// Files with a group's memory limits. In v2, both of them make the kernel reclaim page cache.
@@ -114,7 +114,7 @@ impl Hierarchy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::testing::plant;
+    use crate::facts::hardware::testing::plant;
 
     /// Returns a mount of a hierarchy whose folders are below `top`, seen from `root`.
     fn mount(kind: &str, options: &str, root: &str, top: &Path) -> MountInfo {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::commands::Runner;
 use crate::error::LabError;
+use crate::host::processes;
 use crate::mounts;
-use crate::processes;
 
 /// Time limit for unmounting, which may have to write data back first.
 const LIMIT: Duration = Duration::from_secs(120);

@@ -1,8 +1,8 @@
 //! Checks what the undo log wants to write, remove, unmount or stop before it is undone.
 //!
-//! The log is a text file. [`crate::trust`] rejects a log that another user could have written. In
-//! addition, its contents are compared here with what dfsbench writes: kernel settings, our own
-//! names, paths below /run/dfsbench, and files whose paths contain no symlinks. **Source:**
+//! The log is a text file. [`crate::host::trust`] rejects a log that another user could have
+//! written. In addition, its contents are compared here with what dfsbench writes: kernel settings,
+//! our own names, paths below /run/dfsbench, and files whose paths contain no symlinks. **Source:**
 //! proc_sys(5).
 
 use std::fmt::Write as _;
@@ -15,11 +15,10 @@ use model::options::{OptionError, check_clients, check_interface, check_object_n
 use model::system::may_leave;
 
 use crate::error::LabError;
-use crate::host::{devices, nfsd};
-use crate::kernel_settings;
+use crate::host::{devices, kernel_settings, nfsd, safety, trust};
+use crate::mounts::unmount::ANY;
 use crate::undo::Undo;
-use crate::unmount::ANY;
-use crate::{NFSD_FOLDER, RUN, safety, trust};
+use crate::{NFSD_FOLDER, RUN};
 
 /// Rejects entries that dfsbench would never have written.
 ///
@@ -292,8 +291,9 @@ mod tests {
         symlink(file("precious"), file("to-precious")).unwrap();
         fs::hard_link(file("first-name"), file("second-name")).unwrap();
         for undo in planted(folder.path()) {
-            let error =
-                crate::restore::restore(&undo, &mut Runner::default()).unwrap_err().to_string();
+            let error = crate::undo::restore::restore(&undo, &mut Runner::default())
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("left alone"), "{undo:?}: {error}");
         }
         for name in ["precious", "real/precious", "first-name", "second-name"] {

@@ -12,8 +12,8 @@ use procfs::net::{TcpNetEntry, TcpState};
 
 use crate::commands::{self, Runner, SOON, filled_lines, join_last};
 use crate::error::LabError;
+use crate::host::processes::{self, pause};
 use crate::mounts;
-use crate::processes::{self, pause};
 
 /// How often a server is polled.
 const POLL: Duration = Duration::from_millis(50);

@@ -17,8 +17,8 @@ use procfs::process::{Process, Stat, StatFlags};
 use procfs::{CpuTime, Current as _, CurrentSI as _, KernelStats};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::processes;
-pub use crate::processes::listeners;
+use crate::host::processes;
+pub use crate::host::processes::listeners;
 use crate::telemetry::host::times_by_state;
 
 /// Time of the CPUs available to this process, by state.

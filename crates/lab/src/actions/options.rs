@@ -3,7 +3,7 @@
 //! The kernel doesn't list some defaults, prints sizes in its own units and renames some options.
 //! An option that the list cannot show is not reported as a difference.
 
-use crate::findings::Findings;
+use crate::actions::findings::Findings;
 
 /// Flags that the kernel doesn't list because they are the default.
 ///

@@ -14,12 +14,12 @@ use std::time::Duration;
 use model::Peer;
 use rustix::process::{getegid, geteuid};
 
-use crate::commands::{self, LONG, RunAs, Runner, SOON};
+use crate::RUN;
+use crate::commands::{self, LONG, RunAs, Runner, SOON, packages};
 use crate::error::LabError;
-use crate::host::{calendar, filler, grace, path_probe};
-use crate::safety::{self, OverwrittenDevice};
-use crate::servers::Awaited;
-use crate::{RUN, packages, processes, servers, trust};
+use crate::host::safety::{self, OverwrittenDevice};
+use crate::host::servers::Awaited;
+use crate::host::{calendar, filler, grace, path_probe, processes, servers, trust};
 
 /// A command, or another small change.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::path::Path;
 use procfs::net::TcpState;
 use procfs::process::Process;
 
-use crate::processes;
+use crate::host::processes;
 
 /// A server in another network namespace of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]

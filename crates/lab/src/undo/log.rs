@@ -15,8 +15,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::processes;
-use crate::trust;
+use crate::host::{processes, trust};
 use crate::undo::Undo;
 
 const LOG: &str = "undo.jsonl";

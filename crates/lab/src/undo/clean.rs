@@ -10,9 +10,9 @@ use std::time::Duration;
 use crate::ACK_JOURNAL_PREFIX;
 use crate::commands::Runner;
 use crate::error::LabError;
-use crate::log::{UndoLog, boot_id};
-use crate::restore::{restore, restore_entry};
 use crate::undo::Undo;
+use crate::undo::log::{UndoLog, boot_id};
+use crate::undo::restore::{restore, restore_entry};
 
 /// Time limit for a program that the earlier dfsbench was waiting for.
 const PATIENCE: Duration = Duration::from_secs(120);

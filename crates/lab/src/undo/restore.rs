@@ -1,7 +1,7 @@
 //! Undoes changes to this host, using the data in the undo log.
 //!
 //! Everything can be undone twice, or even if the change was never made, because each operation
-//! first checks whether there is anything to do. [`undo_guard`] also checks beforehand that the
+//! first checks whether there is anything to do. [`guard`] also checks beforehand that the
 //! entry is something dfsbench would have done.
 
 use std::fs;
@@ -13,11 +13,10 @@ use model::work::{directory_name, mark_of};
 
 use crate::commands::{LONG, Runner, SOON};
 use crate::error::LabError;
-use crate::host::{calendar, devices, exports, interfaces, nfsd};
-use crate::log::UndoLog;
-use crate::processes;
-use crate::undo::Undo;
-use crate::{additions, undo_guard, unmount};
+use crate::host::{additions, calendar, devices, exports, interfaces, nfsd, processes};
+use crate::mounts::unmount;
+use crate::undo::log::UndoLog;
+use crate::undo::{Undo, guard};
 
 /// Undoes a change that has several parts, from last to first. Continues if a part fails.
 ///
@@ -58,7 +57,7 @@ pub(crate) fn restore_entry(
 /// # Errors
 /// If it cannot be undone. It is safe to try again later.
 pub(crate) fn restore(undo: &Undo, runner: &mut Runner) -> Result<(), LabError> {
-    undo_guard::check(undo)?;
+    guard::check(undo)?;
     match undo {
         Undo::Write { path, text } => write(runner, path, text),
         Undo::Mtu { interface, bytes } => interfaces::restore_mtu(runner, interface, *bytes),

@@ -9,8 +9,8 @@
 
 use std::path::Path;
 
-use crate::disks::{self, device_name};
-use crate::hardware::line;
+use crate::facts::disks::{self, device_name};
+use crate::facts::hardware::line;
 use crate::mounts::Mount;
 
 /// A loop device and its backing storage.
@@ -106,7 +106,7 @@ impl Chain<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::testing::plant;
+    use crate::facts::hardware::testing::plant;
 
     fn found(block: &Path, name: &str) -> Vec<(String, bool, Below)> {
         let lies_on = |file: &Path| match file.to_str().unwrap() {

@@ -11,7 +11,7 @@ use model::Fact;
 use model::units::Size;
 
 use crate::commands::{self, Runner, SOON};
-use crate::hardware::{join_different, line, link_name};
+use crate::facts::hardware::{join_different, line, link_name};
 use crate::host::devices;
 use crate::mounts::Mount;
 
@@ -239,7 +239,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::hardware::testing::plant;
+    use crate::facts::hardware::testing::plant;
 
     fn shown(block: &Path, name: &str) -> Vec<String> {
         let mut found = Found::new(block);
