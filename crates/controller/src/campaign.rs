@@ -2,6 +2,8 @@
 //!
 //! A failed run becomes a row in the results and doesn't end the campaign.
 
+mod preflight;
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use model::{Campaign, CampaignState, Ceiling, PassResult, RunSpec, Trial, TrialState, Workload};

@@ -5,6 +5,11 @@
 //! until the end of the campaign, and each run that needs it fails with the same message. Whatever
 //! was applied there is undone by the agent itself or by `dfsbench clean`.
 
+pub(crate) mod applied_steps;
+mod clocks;
+pub(crate) mod setup;
+pub(crate) mod shared_kernel;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Display;
 
@@ -14,10 +19,7 @@ use fleet::{
 };
 use model::{EffectiveSettings, Fact, Host, LabSpec, panicked, work};
 
-use crate::applied_steps::{AppliedSteps, on_host};
-use crate::shared_kernel;
-
-mod clocks;
+use applied_steps::{AppliedSteps, on_host};
 
 pub use clocks::LocalClock;
 

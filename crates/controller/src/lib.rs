@@ -9,29 +9,16 @@
 
 #![warn(unreachable_pub)]
 
-mod agent_group;
-mod applied_steps;
 mod campaign;
 mod error;
-mod faults;
-mod host_setup;
 mod hosts;
 pub mod leftovers;
-mod merge;
-mod one_directory;
 pub mod pace;
-mod pass;
-mod preflight;
-pub mod quiet_hosts;
 pub mod results_on_target;
 pub mod search;
-pub mod server_telemetry;
-mod shared_kernel;
 pub mod site;
 pub mod soak;
-mod system_counts;
-mod trial;
-mod trial_setup;
+pub mod trial;
 
 use std::sync::atomic::AtomicBool;
 
@@ -39,8 +26,8 @@ use model::{IntervalSample, Pass, PassResult, RunSpec, Trial};
 use plan::{Plan, Step};
 
 pub use error::ControllerError;
-pub use faults::FaultInjector;
 pub use hosts::{Hosts, Launch, Launched, LocalClock};
+pub use trial::faults::FaultInjector;
 
 /// Number of failures in a row after which a run is given up. With a dead server, each costs a
 /// timeout.

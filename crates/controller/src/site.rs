@@ -10,7 +10,7 @@ use lab::{compose, outlasts_power_loss, redo_from};
 use model::{Invalidation, LabSpec, LabStep};
 
 use crate::Hosts;
-use crate::host_setup::{apply_after_power_loss, apply_missing, bring_to, undo_to};
+use crate::hosts::setup::{apply_after_power_loss, apply_missing, bring_to, undo_to};
 
 /// Sets up the hosts for a run.
 ///

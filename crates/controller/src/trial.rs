@@ -4,6 +4,16 @@
 //! ends the trial and is recorded in it. Only two things end the campaign: losing the agent of this
 //! process, and results that cannot be stored.
 
+mod agent_group;
+pub(crate) mod faults;
+mod merge;
+mod one_directory;
+mod pass;
+pub mod quiet_hosts;
+pub mod server_telemetry;
+mod setup;
+mod system_counts;
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use fleet::{Assignment, Broken, JournalLocation, PassEnd, request};
@@ -11,13 +21,13 @@ use model::random::draw;
 use model::soak::{FaultKind, Soak};
 use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
 
-use crate::agent_group::AgentGroup;
-use crate::applied_steps::on_host;
 use crate::error::{ControllerError, TrialError};
-use crate::faults::FaultSchedule;
-use crate::hosts::Hosts;
-use crate::pass::OnePass;
-use crate::{CampaignRunner, Event, one_directory, quiet_hosts, shared_kernel, trial_setup};
+use crate::hosts::applied_steps::on_host;
+use crate::hosts::{Hosts, shared_kernel};
+use crate::{CampaignRunner, Event};
+use agent_group::AgentGroup;
+use faults::FaultSchedule;
+use pass::OnePass;
 
 /// How long to retry a lost host before the next trial that needs it, in nanoseconds. A host that
 /// was only slow to respond is back within seconds, once its agent has undone its setup.
@@ -109,7 +119,7 @@ impl CampaignRunner<'_> {
         let caveats = match &spec.lab {
             Some(lab) => {
                 let hosts = &mut self.hosts;
-                let mut caveats = trial_setup::before_trial(hosts, self.stop, spec, lab, trial)?;
+                let mut caveats = setup::before_trial(hosts, self.stop, spec, lab, trial)?;
                 caveats.extend(quiet_hosts::await_quiet(hosts, self.plan.quiet_ms, lab, trial)?);
                 caveats
             }
@@ -137,7 +147,7 @@ impl CampaignRunner<'_> {
         for pass in &mut trial.passes {
             pass.caveats.extend(caveats.iter().chain(&shared).cloned());
         }
-        trial_setup::after_trial(&mut self.hosts, spec, trial);
+        setup::after_trial(&mut self.hosts, spec, trial);
         let ended = group.end(&mut self.hosts);
         (self.observe)(Event::DirectoryEnded { is_left: ended.is_err() });
         if let Err(TrialError::Failed(reason)) = ended {

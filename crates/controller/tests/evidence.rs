@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use agent::{accounting, caveats};
-use controller::{quiet_hosts, results_on_target, server_telemetry};
+use controller::results_on_target;
+use controller::trial::{quiet_hosts, server_telemetry};
 use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
 use engine::worker::Ending;
 use fleet::clock::{Drift, Sample};

@@ -11,13 +11,14 @@ use fleet::clock::{FRESH_NS, Mapping, Sample};
 use fleet::{Done, Order, PassEnd, Report, request};
 use model::{Fact, IntervalSample, Pass, RunSpec};
 
-use crate::agent_group::AgentGroup;
+use crate::Event;
 use crate::error::TrialError;
-use crate::faults::FaultSchedule;
 use crate::hosts::Hosts;
-use crate::merge::{Part, merge};
-use crate::system_counts::{self, Counts};
-use crate::{Event, server_telemetry, trial_setup};
+use crate::trial::agent_group::AgentGroup;
+use crate::trial::faults::FaultSchedule;
+use crate::trial::merge::{Part, merge};
+use crate::trial::system_counts::{self, Counts};
+use crate::trial::{server_telemetry, setup};
 
 /// Minimum time between the last message and the start, in nanoseconds. Longer than a busy host
 /// takes to schedule a thread.
@@ -63,7 +64,7 @@ impl OnePass<'_, '_> {
         let Self { spec, pass, .. } = *self;
         self.group.ask_first(hosts, |_| request::prepare(pass))?;
         if let Some(lab) = spec.lab.as_deref() {
-            facts.extend(trial_setup::before_pass(hosts, self.stop, spec, lab, pass)?);
+            facts.extend(setup::before_pass(hosts, self.stop, spec, lab, pass)?);
         }
         let mut counted = Counts::new();
         if let Some(lab) = &spec.lab {

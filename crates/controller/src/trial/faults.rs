@@ -12,7 +12,7 @@ use fleet::{Order, request};
 use model::soak::{Disturbance, FaultEvent, FaultKind};
 use model::{Action, Fact, LabSpec, LabStep, Pass, RunSpec, action};
 
-use crate::applied_steps::on_host;
+use crate::hosts::applied_steps::on_host;
 use crate::hosts::{Disturbed, Hosts};
 
 /// A fault that has not begun yet.

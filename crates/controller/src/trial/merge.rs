@@ -16,7 +16,7 @@ use model::{
 use model::{CaveatCode, Pass};
 use stats::host_balance;
 
-use crate::applied_steps::on_host;
+use crate::hosts::applied_steps::on_host;
 
 /// The result of one agent for a pass.
 pub(crate) struct Part {

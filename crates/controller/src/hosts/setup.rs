@@ -14,8 +14,8 @@ use fleet::request;
 use lab::{after_power_loss, redo_from, reusable_steps};
 use model::{Action, Invalidation, LabSpec, LabStep};
 
-use crate::applied_steps::{Applied, AppliedSteps};
 use crate::hosts::Hosts;
+use crate::hosts::applied_steps::{Applied, AppliedSteps};
 
 /// Brings the hosts to the wanted steps.
 ///

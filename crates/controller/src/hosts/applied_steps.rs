@@ -1,6 +1,6 @@
 //! Record of the steps applied to the hosts of a campaign, in order.
 //!
-//! [`AppliedSteps`] only keeps the record; [`crate::host_setup`] applies and undoes steps. The
+//! [`AppliedSteps`] only keeps the record; [`crate::hosts::setup`] applies and undoes steps. The
 //! steps of a lost host are removed from it, because its agent undoes them on its own.
 
 use model::{Caveat, CaveatCode, Difference, EffectiveSettings, Fact, Fresh, LabStep, RunSpec};

@@ -9,9 +9,9 @@ use fleet::request;
 use lab::{compose, fresh_from, redo_from};
 use model::{Caveat, Fact, Fresh, Invalidation, LabSpec, Pass, RunSpec, Trial, TrialState};
 
-use crate::applied_steps::on_host;
-use crate::host_setup::{bring_to, undo_to};
 use crate::hosts::Hosts;
+use crate::hosts::applied_steps::on_host;
+use crate::hosts::setup::{bring_to, undo_to};
 
 /// Sets up the hosts for a run. Returns the caveats for each pass.
 ///
