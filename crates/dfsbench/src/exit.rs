@@ -19,7 +19,7 @@ use model::{Panicked, panicked};
 use plan::PlanError;
 use results::{ExportError, StoreError};
 
-use crate::output::{self, StdoutError};
+use crate::terminal::output::{self, StdoutError};
 
 /// Outcomes that are not errors of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,65 +10,31 @@
     reason = "the binary owns the calendar, the environment and the exit"
 )]
 
-mod agent_command;
-mod agents;
 mod args;
-mod busy;
 mod calendar;
-mod campaign;
-mod capture;
-mod catalog;
-mod clean;
-mod compare;
-mod config;
-mod contenders;
-mod copies;
-mod curve;
-mod describe;
-mod dry_run;
-mod durability;
-mod embedded;
+mod commands;
 mod exit;
-mod foreign_folder;
+mod files;
+mod hosts;
 mod http;
-mod input_file;
-mod joined;
-mod k8s;
-mod ladder;
-mod manual;
-mod memory_guard;
 mod metrics;
-mod output;
-mod output_file;
-mod own_program;
-mod pace;
-mod plan_source;
-mod presets;
-mod probe;
-mod progress;
-mod ramp;
-mod render;
-mod replay;
-mod resume;
-mod serve;
-mod server_config;
+mod plans;
+mod server;
 mod signals;
-mod slurm;
-mod soak;
-mod systems;
-mod target;
-mod temporary;
-mod trace_export;
-mod user_dirs;
-mod view;
-mod wrap;
-mod writeback;
+mod stored;
+mod terminal;
 
 use std::process::ExitCode;
 
 use args::defaults::UsedDefault;
 use args::{AgentArgs, Command};
+use commands::{
+    agent, campaign, capture, catalog, clean, compare, config, contenders, curve, describe,
+    durability, k8s, ladder, manual, pace, probe, ramp, render, replay, resume, serve, slurm, soak,
+    systems, target, view,
+};
 use exit::Failure;
+use plans::presets;
 
 fn main() -> ExitCode {
     signals::make_file_limit_an_error();
@@ -99,7 +65,7 @@ fn with_origin(failure: Failure) -> Failure {
 
 fn run_command() -> Result<ExitCode, Failure> {
     if let Some(args) = AgentArgs::alone(std::env::args_os()) {
-        return agent_command::run(&args);
+        return agent::run(&args);
     }
     let args = args::parse()?;
     match args.command.unwrap_or_else(Command::quick) {
@@ -139,7 +105,7 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Clean(args) => clean::run(&args),
         Command::Slurm(args) => slurm::run(&args),
         Command::K8s(args) => k8s::run(&args),
-        Command::Agent(args) => agent_command::run(&args),
+        Command::Agent(args) => agent::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { directory } => manual::man(directory.as_deref()),

@@ -24,8 +24,8 @@ use signal_hook::low_level::{self, pipe, unregister};
 use signal_hook::{SigId, flag};
 
 use crate::exit::{self, End, Failure};
-use crate::output::lock_always;
-use crate::{agents, output};
+use crate::hosts::agents;
+use crate::terminal::output::{self, lock_always};
 
 /// Interval between checks of the stop flag.
 const TICK: Duration = Duration::from_millis(100);

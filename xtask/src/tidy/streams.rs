@@ -11,18 +11,18 @@ const BINARY: &str = "crates/dfsbench/src/";
 
 /// Files that write bytes of a protocol or a file, escaped JSON, or text they have sanitized.
 const OWNERS: [&str; 6] = [
-    "agent_command.rs",
-    "output.rs",
-    "output_file/streamed.rs",
-    "progress.rs",
-    "progress/screen.rs",
-    "progress/stream.rs",
+    "commands/agent.rs",
+    "terminal/output.rs",
+    "files/output_file/streamed.rs",
+    "terminal/progress.rs",
+    "terminal/progress/screen.rs",
+    "terminal/progress/stream.rs",
 ];
 
 const STREAMS: [&str; 4] = ["io::stdout()", "io::stderr()", "anstream::", "ProgressBar"];
 
 /// The only file that draws a progress bar.
-const BAR: &str = "progress/bar.rs";
+const BAR: &str = "terminal/progress/bar.rs";
 
 /// Checks one file.
 pub fn check(file: &SourceFile) -> Vec<Finding> {
@@ -53,11 +53,11 @@ mod tests {
     #[test]
     fn finds_streams_outside_of_their_files() {
         let text = "fn a() {\n    let out = std::io::stdout().lock();\n}\n";
-        assert_eq!(count("crates/dfsbench/src/clean.rs", text), 1);
-        assert_eq!(count("crates/dfsbench/src/output.rs", text), 0);
+        assert_eq!(count("crates/dfsbench/src/commands/clean.rs", text), 1);
+        assert_eq!(count("crates/dfsbench/src/terminal/output.rs", text), 0);
         assert_eq!(count("crates/fleet/src/stdio.rs", text), 0);
         let bar = "use indicatif::ProgressBar;\n";
-        assert_eq!(count("crates/dfsbench/src/progress.rs", bar), 1);
-        assert_eq!(count("crates/dfsbench/src/progress/bar.rs", bar), 0);
+        assert_eq!(count("crates/dfsbench/src/terminal/progress.rs", bar), 1);
+        assert_eq!(count("crates/dfsbench/src/terminal/progress/bar.rs", bar), 0);
     }
 }

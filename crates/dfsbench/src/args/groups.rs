@@ -8,7 +8,7 @@ use clap::builder::StyledStr;
 use report::Extent;
 use report::document::text::wrap;
 
-use crate::output;
+use crate::terminal::output;
 
 /// Columns of the help, at most.
 const COLUMNS_MAX: usize = 100;

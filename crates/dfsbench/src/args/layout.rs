@@ -25,9 +25,9 @@ use super::run::FEW_EXAMPLES;
 use super::settings::own_words;
 use super::{Args, EXAMPLES, suggestion};
 use crate::exit::Failure;
-use crate::output;
-use crate::presets::Preset;
-use crate::user_dirs;
+use crate::files::user_dirs;
+use crate::plans::presets::Preset;
+use crate::terminal::output;
 
 /// Commands that take the options of `dfsbench run`.
 const MEASURING: [&str; 6] = ["run", "ramp", "curve", "soak", "ladder", "resume"];

@@ -1,11 +1,11 @@
 //! Arguments of `dfsbench preset`.
 //!
-//! The presets themselves are in `crate::presets`.
+//! The presets themselves are in `crate::plans::presets`.
 
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
-use crate::presets::Preset;
+use crate::plans::presets::Preset;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! Arguments of `dfsbench soak`.
 //!
 //! The options of a run, and those of a soak alone. Times and disturbances stay text
-//! here; [`crate::soak`] reads them.
+//! here; [`crate::commands::soak`] reads them.
 
 use clap::Parser;
 

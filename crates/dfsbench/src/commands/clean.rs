@@ -1,0 +1,194 @@
+//! `dfsbench clean`: restores changes to hosts that were left by killed campaigns.
+//!
+//! Each host replays its own undo log. This host and the hosts of a plan or of the command line are
+//! cleaned in turn; a host that can't be reached doesn't stop the others.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use controller::leftovers;
+use fleet::ssh::{self, RemovedPrograms};
+use fleet::{Report, RestoredChange, request};
+use model::Host;
+use model::units::Size;
+
+use crate::args::CleanArgs;
+use crate::exit::{End, Failure};
+use crate::files::{output_file, temporary, user_dirs};
+use crate::hosts::agents::Agents;
+use crate::plans::plan_source;
+use crate::signals;
+use crate::terminal::output;
+use crate::terminal::progress::Visibility;
+
+/// Cleans this host and those that are named.
+///
+/// # Errors
+/// If the plan can't be read, a host can't be reached, or something can't be restored.
+pub(crate) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
+    let stop = signals::stop_flag()?;
+    let records_dir = user_dirs::records_dir();
+    let results_files = leftovers::results_files(&args.results, &records_dir);
+    let cleaned = leftovers::clean(&results_files, &records_dir);
+    for place in &cleaned.removed {
+        output::text(&format!("removed: {place}\n"))?;
+    }
+    for record in &cleaned.foreign {
+        output::message(&format!("note: {record} (hint: its owner can clean up by it)"));
+    }
+    match results_files.iter().map(|file| results::remove_abandoned(file)).sum() {
+        0_usize => {}
+        1 => output::message("removed the lock file of a campaign that no process runs"),
+        count => {
+            output::message(&format!(
+                "removed {count} lock files of campaigns that no process runs"
+            ));
+        }
+    }
+    let mut parts = 0;
+    for results in &results_files {
+        parts += output_file::remove_abandoned_parts(&results.with_extension("html"));
+    }
+    let temporary = parts + temporary::remove_abandoned() + ssh::remove_abandoned_folders();
+    if temporary > 0 {
+        output::message(&format!(
+            "removed {temporary} temporary files of processes that were killed"
+        ));
+    }
+    remove_cache();
+    let mut hosts = vec![Host::here("this host")];
+    if let Some(path) = &args.plan {
+        for host in plan_source::read_plan(path)?.hosts {
+            if host.ssh.is_some() {
+                hosts.push(host);
+            }
+        }
+    }
+    for name in &args.host {
+        hosts.push(find_host(name, args));
+    }
+    let mut kept = 0;
+    let mut refused = Vec::new();
+    for record in cleaned.unfinished {
+        if args.forget {
+            match record.forget() {
+                Ok(stays) => output::text(&format!("forgotten: {stays}\n"))?,
+                Err(why) => refused.push(why),
+            }
+        } else {
+            kept += 1;
+            refused.extend(record.lines());
+        }
+    }
+    for host in &hosts {
+        match clean_host(host, &stop, args) {
+            Ok(changes) => {
+                output::text(&describe_restored(&host.name, &changes))?;
+                for RestoredChange { what, refused: why, stays, .. } in changes {
+                    if let Some(why) = why
+                        && stays.is_empty()
+                    {
+                        kept += 1;
+                        refused.push(format!("host {}: {what}: {why}", host.name));
+                    }
+                }
+            }
+            Err(why) => refused.push(why),
+        }
+    }
+    if refused.is_empty() {
+        return Ok(End::Ok.into());
+    }
+    if kept > 0 {
+        refused.push(
+            "(hint: what can never be restored is dropped from the record by `dfsbench clean \
+             --forget`, and stays)"
+                .to_owned(),
+        );
+    }
+    Err(Failure::Lab(refused.join("\n       ")))
+}
+
+/// Removes the compressed programs that campaigns cache for their next agents over ssh.
+fn remove_cache() {
+    let Some(cache) = user_dirs::cache_dir() else { return };
+    let RemovedPrograms { files, bytes } = ssh::remove_cached_programs(&cache);
+    if files > 0 {
+        output::message(&format!(
+            "removed the cache of agent programs in {} ({files} files, {}): the next campaign over \
+             ssh makes one again",
+            cache.display(),
+            Size(bytes)
+        ));
+    }
+}
+
+fn find_host(name: &str, args: &CleanArgs) -> Host {
+    Host { ssh: Some(name.to_owned()), ssh_config: args.ssh_config.clone(), ..Host::here(name) }
+}
+
+/// Makes a host restore everything in its undo log.
+fn clean_host(
+    host: &Host,
+    stop: &Arc<AtomicBool>,
+    args: &CleanArgs,
+) -> Result<Vec<RestoredChange>, String> {
+    let mut agents = Agents::new(Arc::clone(stop), Visibility::Shown);
+    let request = if args.forget { request::clean_and_forget() } else { request::clean() };
+    let (order, answer) = request.into_parts();
+    let mut agent = agents.launch_one(host).map_err(|gone| gone.0)?;
+    agent.send(order).map_err(|gone| gone.0)?;
+    match agent.receive().map_err(|gone| gone.0)? {
+        Report::Failed(why) => Err(format!("host {}: {why}", host.name)),
+        report => answer.read(report).map_err(|wrong| format!("host {} {wrong}", host.name)),
+    }
+}
+
+fn describe_restored(host: &str, changes: &[RestoredChange]) -> String {
+    if changes.is_empty() {
+        return format!("{host}: nothing to restore\n");
+    }
+    let mut text = String::new();
+    for RestoredChange { campaign, what, refused, stays } in changes {
+        // Writing to a `String` never fails.
+        let _ = match refused {
+            None => writeln!(text, "{host}: restored: {what} (campaign {campaign})"),
+            Some(_) if stays.is_empty() => {
+                writeln!(text, "{host}: not restored: {what} (campaign {campaign})")
+            }
+            Some(why) => {
+                let stays = stays.join("; ");
+                writeln!(text, "{host}: forgotten: {what} (campaign {campaign}): {stays} ({why})")
+            }
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_restored_changes() {
+        assert_eq!(describe_restored("web", &[]), "web: nothing to restore\n");
+        let of = |what: &str, refused: Option<&str>, stays: &[&str]| RestoredChange {
+            campaign: "7".into(),
+            what: what.into(),
+            refused: refused.map(str::to_owned),
+            stays: stays.iter().map(|&stays| stays.to_owned()).collect(),
+        };
+        let changes = [
+            of("mount", None, &[]),
+            of("sysctl", Some("busy"), &[]),
+            of("file", Some("it is a link"), &["the file /x stays"]),
+        ];
+        assert_eq!(
+            describe_restored("web", &changes),
+            "web: restored: mount (campaign 7)\nweb: not restored: sysctl (campaign 7)\n\
+             web: forgotten: file (campaign 7): the file /x stays (it is a link)\n"
+        );
+    }
+}

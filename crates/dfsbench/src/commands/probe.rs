@@ -1,0 +1,86 @@
+//! `dfsbench probe`: shows what a server supports.
+//!
+//! The library sends the queries; this command parses the address and prints the results as tables
+//! or JSON. A query without an answer is part of the result; if none is answered, that is an error.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use model::units::parse_time_ns;
+use plan::{NfsAddress, TargetArg};
+use probe::{json, probe_server, table};
+use report::Format;
+
+use crate::args::ProbeArgs;
+use crate::commands::target;
+use crate::exit::{End, Failure};
+use crate::terminal::output::{self, Printable};
+
+/// Probes a server and prints the results.
+///
+/// # Errors
+/// If the address is invalid, nothing answers there, or the given path is not exported.
+pub(crate) fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
+    let address = parse_address(&args.server)?;
+    let timeout_ns = match parse_time_ns(&args.timeout) {
+        Ok(time_ns) if time_ns > 0 => time_ns,
+        _ => return Err(bad_timeout(&args.timeout)),
+    };
+    let timeout = Duration::from_nanos(timeout_ns);
+    let probe = probe_server(&target::named(&address), args.portmapper, timeout)
+        .map_err(|why| Failure::Lab(format!("{}: {why}", args.server)))?;
+    let text = match args.format {
+        Format::Json => json::render(&probe),
+        _ => table::render(&probe),
+    };
+    output::print(&Printable::report(&text, args.format))?;
+    if let Some(why) = &probe.stopped {
+        return Err(Failure::Lab(format!(
+            "{}: the server stopped answering during the probe ({why}); what is listed is from \
+             before (hint: is it still running? probe it again)",
+            args.server
+        )));
+    }
+    Ok(End::Ok.into())
+}
+
+/// Parses `nfs://host[:port][/export]` or a bare host.
+fn parse_address(text: &str) -> Result<NfsAddress, Failure> {
+    let url = if text.contains("://") { text.to_owned() } else { format!("nfs://{text}") };
+    let (_, rest) = url.split_once("://").unwrap_or_default();
+    // A server can be probed without naming an export.
+    let url = match rest.split_once('?') {
+        Some((place, query)) if !place.contains('/') => format!("nfs://{place}/?{query}"),
+        None if !rest.is_empty() && !rest.contains('/') => format!("{url}/"),
+        _ => url,
+    };
+    match plan::parse_target(&url)? {
+        TargetArg::Nfs(address) => Ok(address),
+        _ => Err(Failure::Usage(format!("`{text}` is not an nfs:// address"))),
+    }
+}
+
+fn bad_timeout(text: &str) -> Failure {
+    Failure::Usage(format!("--timeout: `{text}` is not a time (hint: such as `2s` or `500ms`)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_needs_no_export() {
+        let read = |text: &str| {
+            let address = parse_address(text).unwrap();
+            (address.host, address.port, address.path)
+        };
+        let host = || "h".to_owned();
+        assert_eq!(read("h"), (host(), None, "/".to_owned()));
+        assert_eq!(read("nfs://h"), (host(), None, "/".to_owned()));
+        assert_eq!(read("nfs://h:99?mountport=5"), (host(), Some(99), "/".to_owned()));
+        assert_eq!(read("nfs://h:99/e/f"), (host(), Some(99), "/e/f".to_owned()));
+        for text in ["", "nfs://", "http://h", "nfs://h:x"] {
+            assert!(parse_address(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `dfsbench systems`: lists, prints and checks recipes of systems.
+//!
+//! No host is contacted: anything missing on a host is reported when a plan sets it up.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use model::system::Recipe;
+
+use crate::args::{SystemsArgs, SystemsCommand};
+use crate::exit::{End, Failure};
+use crate::files::input_file;
+use crate::terminal::output;
+
+/// Runs `dfsbench systems`.
+///
+/// # Errors
+/// If a recipe can't be read or is invalid, or stdout can't be written.
+pub(crate) fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        None | Some(SystemsCommand::List) => list()?,
+        Some(SystemsCommand::Show { name }) => {
+            output::text(plan::built_in_recipe(name)?)?;
+        }
+        Some(SystemsCommand::Check { file }) => check(file)?,
+    }
+    Ok(End::Ok.into())
+}
+
+fn list() -> Result<(), Failure> {
+    let mut recipes = Vec::new();
+    for (name, text) in plan::RECIPES {
+        recipes.push(plan::parse_recipe(text, name)?);
+    }
+    let mut titles = Vec::new();
+    for recipe in &recipes {
+        titles.push((recipe.name.as_str(), recipe.title.as_str()));
+    }
+    output::text(&output::name_list(&titles))?;
+    output::message(
+        "`dfsbench systems show NAME` prints a recipe; docs/systems.md explains its keys",
+    );
+    Ok(())
+}
+
+/// Checks a recipe and describes how it would be used.
+fn check(file: &Path) -> Result<(), Failure> {
+    let text = input_file::read_recipe(file)
+        .map_err(|why| Failure::Usage(format!("can't read recipe `{}`: {why}", file.display())))?;
+    let recipe = plan::parse_recipe(&text, &file.display().to_string())?;
+    output::text(&describe(&recipe))?;
+    Ok(())
+}
+
+/// Describes a recipe: its settings, kinds of access and requirements.
+fn describe(recipe: &Recipe) -> String {
+    let mut text = String::new();
+    // Writing to a `String` never fails.
+    let _ = writeln!(text, "{}: {}", recipe.name, recipe.title);
+    let _ = writeln!(text, "tried: {}", recipe.tried);
+    let ways: Vec<&str> = recipe.ways().iter().map(|way| way.name()).collect();
+    let _ = writeln!(text, "access: {}", ways.join(", "));
+    for (name, role) in &recipe.roles {
+        let _ = writeln!(text, "role {name} (up to {} hosts): {}", role.hosts_max, role.meaning);
+    }
+    for (distribution, packages) in &recipe.packages {
+        let _ = writeln!(text, "packages of {distribution}: {}", packages.join(" "));
+    }
+    for (name, setting) in &recipe.settings {
+        let (default, legal) = (&setting.default, setting.legal());
+        let _ = writeln!(text, "setting {name} = {default} ({legal}): {}", setting.meaning);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_every_recipe() {
+        for (name, text) in plan::RECIPES {
+            let recipe = plan::parse_recipe(text, name).unwrap();
+            assert_eq!(recipe.name, name);
+            assert!(!recipe.tried.starts_with("not"), "{name} was never tried");
+            assert!(describe(&recipe).contains("access: "));
+        }
+    }
+
+    #[test]
+    fn rejects_unknown_key_with_line() {
+        let text = "name = \"x\"\nstarts = 1\n";
+        let error = plan::parse_recipe(text, "x.toml").unwrap_err().to_string();
+        assert!(error.starts_with("x.toml:2:1: unknown field `starts`"), "{error}");
+        let missing = plan::parse_recipe("name = \"x\"\n", "x.toml").unwrap_err().to_string();
+        assert!(missing.contains("missing field `title`"), "{missing}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Input files: plans, mixes and lists of hosts, read as a whole and limited in size.
+//!
+//! A plan may come from a pipe: stdin, named `-`, or a shell's `<(...)`, which is /dev/fd/N. A FIFO
+//! in a file system is refused because opening it waits for a writer that may never come;
+//! everything else that is not a regular file is refused as well.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::{FileType, OFlags};
+
+use crate::exit::Failure;
+use crate::files::output_file::kind_name;
+use crate::plans::presets::Preset;
+
+/// Name that stands for stdin.
+pub(crate) const STDIN: &str = "-";
+
+/// Directories in which the system exposes the open files of this process.
+const DESCRIPTORS: [&str; 4] =
+    ["/dev/fd/", "/dev/stdin", "/proc/self/fd/", "/proc/thread-self/fd/"];
+
+/// Maximum size of a plan. A plan for 10,000 hosts takes a tenth of it.
+const PLAN_BYTES_MAX: u64 = 16 << 20;
+
+/// Maximum size of a mix.
+const MIX_BYTES_MAX: u64 = 1 << 20;
+
+/// Returns true if a path refers to a pipe that is already open, like `<(...)`.
+pub(crate) fn is_pipe(path: &Path) -> bool {
+    is_descriptor(path)
+        && std::fs::metadata(path).is_ok_and(|found| file_kind(&found) == FileType::Fifo)
+}
+
+/// Returns true if no other process can read a path, and this one can only read it once.
+pub(crate) fn is_read_once(path: &Path) -> bool {
+    path.as_os_str() == STDIN || is_descriptor(path)
+}
+
+/// Reads a plan, or a preset of that name if there is no such file.
+///
+/// # Errors
+/// If it is not a file or pipe, can't be read, is not text, or is too large.
+pub(crate) fn read_plan(path: &Path) -> Result<String, Failure> {
+    if let Some(preset) = path.to_str().and_then(Preset::named) {
+        return Ok(preset.text.to_owned());
+    }
+    let read = if path.as_os_str() == STDIN {
+        read_bounded(io::stdin().lock(), PLAN_BYTES_MAX)
+    } else {
+        read_file(path, PLAN_BYTES_MAX)
+    };
+    read.map_err(|why| Failure::Usage(format!("can't read plan `{}`: {why}", path.display())))
+}
+
+/// Reads a mix.
+///
+/// # Errors
+/// Same as [`read_plan`]; the message is a sentence without the path.
+pub(crate) fn read_mix(path: &str) -> Result<String, String> {
+    read_file(Path::new(path), MIX_BYTES_MAX)
+}
+
+/// Reads a recipe.
+///
+/// # Errors
+/// Same as [`read_plan`]; the message is a sentence without the path.
+pub(crate) fn read_recipe(path: &Path) -> Result<String, String> {
+    read_file(path, PLAN_BYTES_MAX)
+}
+
+/// Reads a list of hosts written by a scheduler.
+///
+/// # Errors
+/// Same as [`read_plan`]; the message is a sentence without the path.
+pub(crate) fn read_host_list(path: &Path) -> Result<String, String> {
+    read_file(path, PLAN_BYTES_MAX)
+}
+
+fn read_file(path: &Path, bytes_max: u64) -> Result<String, String> {
+    read_bounded(open_input(path)?, bytes_max)
+}
+
+/// Opens a file of any length, or stdin. `sort` names what it should contain, for the message.
+///
+/// # Errors
+/// If it is not a file or pipe, or can't be opened.
+pub(crate) fn open_stream(path: &Path, sort: &str) -> Result<Box<dyn Read>, Failure> {
+    if path.as_os_str() == STDIN {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    match open_input(path) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(why) => Err(Failure::Usage(format!("can't read {sort} `{}`: {why}", path.display()))),
+    }
+}
+
+/// Opens a regular file, or a pipe that is already open.
+///
+/// # Errors
+/// If it is neither or can't be opened; the message is a sentence without the path.
+pub(crate) fn open_input(path: &Path) -> Result<File, String> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    if !is_descriptor(path) {
+        // Without this flag, opening a FIFO would wait for its writer.
+        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    }
+    let file = options.open(path).map_err(|error| error.to_string())?;
+    let found = file.metadata().map_err(|error| error.to_string())?;
+    match file_kind(&found) {
+        FileType::RegularFile => Ok(file),
+        FileType::Fifo | FileType::CharacterDevice if is_descriptor(path) => Ok(file),
+        FileType::Fifo => {
+            Err(format!("it is a FIFO (hint: `cat {} | dfsbench ... -`)", path.display()))
+        }
+        other => Err(format!("it is {} (hint: name a file, or `-` for stdin)", kind_name(other))),
+    }
+}
+
+fn read_bounded(from: impl Read, bytes_max: u64) -> Result<String, String> {
+    let mut text = String::new();
+    // Read one byte more to distinguish a file of the maximum size from a larger one.
+    from.take(bytes_max + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > bytes_max {
+        return Err(format!("it is larger than {} MiB", bytes_max >> 20));
+    }
+    Ok(text)
+}
+
+fn is_descriptor(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    DESCRIPTORS.iter().any(|begin| text.starts_with(begin))
+}
+
+fn file_kind(found: &Metadata) -> FileType {
+    FileType::from_raw_mode(found.mode())
+}

@@ -1,0 +1,5 @@
+//! Where a plan comes from, and what `--dry-run` shows of it.
+
+pub(crate) mod dry_run;
+pub(crate) mod plan_source;
+pub(crate) mod presets;

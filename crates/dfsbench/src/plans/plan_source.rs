@@ -1,0 +1,299 @@
+//! Reads a plan from a file, a preset, stdin or a target, and applies the flags to it.
+//!
+//! [`read`] is the entry point for most commands. It reads and checks the plan; nothing is
+//! measured, written or connected to.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser as _;
+use model::setting::Setting;
+use model::{Host, Target};
+use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, UsedFrom};
+
+use crate::args::{JobArgs, RunArgs};
+use crate::calendar::token;
+use crate::commands::target;
+use crate::exit::Failure;
+use crate::files::input_file;
+use crate::hosts::agents;
+use crate::plans::presets::{Preset, QUICK};
+
+/// Returns what a plan needs to know about this process, with a seed unique to this campaign.
+pub(crate) fn surroundings() -> Surroundings {
+    target::surroundings(token() % 1_000_000_000)
+}
+
+/// Like [`surroundings`], with the hosts of a job. Their names may not be known yet.
+///
+/// # Errors
+/// If their number is missing or a list of them is invalid.
+pub(crate) fn surroundings_of_job(args: &JobArgs) -> Result<Surroundings, Failure> {
+    let mut around = surroundings();
+    if let Some(request) = args.request() {
+        around.job = Some(request.stand_ins(&agents::SCHEDULER)?);
+    }
+    Ok(around)
+}
+
+/// Reads the plan that the arguments name, and applies their flags to it.
+///
+/// # Errors
+/// If it can't be read, a flag's value is invalid, or it contains disturbances.
+pub(crate) fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
+    let raw = read_disturbed(args)?;
+    let Some(one) = raw.disturbances.first() else { return Ok(raw) };
+    let hint = "`dfsbench soak` makes disturbances; remove [[disturb]] for other commands";
+    Err(PlanError {
+        source_name: raw.source_name.clone(),
+        place: one.place,
+        message: format!("`{}` is only for a soak", one.value),
+        hint: Some(hint.to_owned()),
+    }
+    .into())
+}
+
+/// Like [`read`], but accepts disturbances, which a soak supports.
+///
+/// # Errors
+/// If the plan can't be read or a flag's value is invalid.
+pub(crate) fn read_disturbed(args: &RunArgs) -> Result<RawPlan, Failure> {
+    let mut raw = match args.target.as_deref() {
+        None if args.wants_null() => RawPlan::for_target(TargetArg::NULL),
+        None => RawPlan::parse(QUICK.text, QUICK.name)?,
+        Some(text) => named(text)?,
+    };
+    apply(&mut raw, args)?;
+    Ok(raw)
+}
+
+/// Returns the plan of a file or preset, or builds one for a target.
+///
+/// # Errors
+/// If it can't be read.
+pub(crate) fn named(text: &str) -> Result<RawPlan, Failure> {
+    match Preset::named(text) {
+        Some(preset) => Ok(RawPlan::parse(preset.text, preset.name)?),
+        None if is_plan_file(text) => read_plan(Path::new(text)),
+        None => {
+            check_spelling(text)?;
+            Ok(RawPlan::for_target(plan::parse_target(text)?))
+        }
+    }
+}
+
+/// Reads the files that a plan refers to: mixes and recipes.
+///
+/// # Errors
+/// If one can't be read or is invalid.
+pub(crate) fn read_inputs(raw: &mut RawPlan) -> Result<(), Failure> {
+    raw.read_mixes(input_file::read_mix)?;
+    Ok(raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?)
+}
+
+/// Refuses a word that is not a local directory and looks like a misspelled preset or target.
+fn check_spelling(text: &str) -> Result<(), Failure> {
+    let mut targets = vec!["embedded"];
+    targets.extend(Target::PLAIN.iter().map(|target| target.row().usual_name));
+    if targets.contains(&text) || text.contains(['/', ':']) || Path::new(text).exists() {
+        return Ok(());
+    }
+    let mut known = Preset::ALL.map(|preset| preset.name).to_vec();
+    known.extend(targets);
+    match plan::nearest_word(text, &known) {
+        None if text.starts_with("seed-") => Err(Failure::Usage(format!(
+            "there is no directory, plan or preset `{text}` (hint: `dfsbench preset` lists the \
+             presets)"
+        ))),
+        None => Ok(()),
+        Some(near) => Err(Failure::Usage(format!(
+            "there is no directory, plan or target `{text}` (hint: did you mean `{near}`? A \
+             directory that is to be named so is written as `./{text}`)"
+        ))),
+    }
+}
+
+/// Rejects `--scale` for a bare target: only a plan has sizes to scale.
+fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
+    match target {
+        Some(text)
+            if given.scale.is_some() && !is_plan_file(text) && Preset::named(text).is_none() =>
+        {
+            Err(Failure::Usage(format!(
+                "--scale: applies only to plans and presets; `{text}` is a target (hint: \
+                 --file-size and --duration)"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Applies the flags, which take precedence over the plan, and the user's defaults, which don't.
+/// Then reads the files that the plan refers to.
+///
+/// # Errors
+/// If a flag or a file is invalid.
+pub(crate) fn apply(raw: &mut RawPlan, args: &RunArgs) -> Result<(), Failure> {
+    let mut defaults = args.defaults();
+    // Scale first, because values given as flags are not scaled.
+    raw.apply(&Overrides { scale: defaults.scale.take(), ..Overrides::default() })?;
+    let given = args.overrides();
+    check_scale(&given, args.target.as_deref())?;
+    raw.apply(&given)?;
+    if let Some((trials, duration)) = args.effort() {
+        raw.apply(&effort_overrides(raw, &given, trials, duration))?;
+    }
+    raw.apply_defaults(defaults)?;
+    if let Some((trials, duration)) = args.default_effort() {
+        raw.apply_defaults(effort_overrides(raw, &given, trials, duration))?;
+    }
+    read_inputs(raw)?;
+    if args.job.launcher.is_some() {
+        use_job_hosts(raw)?;
+    }
+    Ok(())
+}
+
+/// Makes targets that name no hosts use the hosts of the job.
+///
+/// # Errors
+/// If this isn't possible for any target.
+fn use_job_hosts(raw: &mut RawPlan) -> Result<(), Failure> {
+    for target in &mut raw.targets {
+        if target.used_from != UsedFrom::One {
+            continue;
+        }
+        match &mut target.what {
+            TargetArg::Ready(Target::Directory { path }) => make_absolute(path)?,
+            TargetArg::Ready(Target::Directories { paths }) => {
+                for path in paths {
+                    make_absolute(path)?;
+                }
+            }
+            TargetArg::Ready(Target::Null) | TargetArg::Nfs(_) => {}
+            TargetArg::Ready(_)
+            | TargetArg::Temporary
+            | TargetArg::Embedded(_)
+            | TargetArg::Lab(_) => continue,
+        }
+        target.used_from = UsedFrom::Job;
+    }
+    let mut names_hosts = false;
+    for target in &raw.targets {
+        match target.used_from {
+            UsedFrom::Job => return Ok(()),
+            UsedFrom::Hosts(_) => names_hosts = true,
+            UsedFrom::One => {}
+        }
+    }
+    let hint = if names_hosts {
+        "remove `hosts` and `clients` of the targets: the hosts are those of the job"
+    } else {
+        "name a directory that all of them have, or nfs://server/export"
+    };
+    let what = "no target of the plan can be used from the hosts of a job";
+    Err(Failure::Usage(format!("{what} (hint: {hint})")))
+}
+
+/// Makes a path absolute, because agents on other hosts run in a different directory.
+fn make_absolute(path: &mut PathBuf) -> Result<(), Failure> {
+    match std::path::absolute(&*path) {
+        Ok(absolute) => *path = absolute,
+        Err(error) => {
+            let shown = path.display();
+            return Err(Failure::Usage(format!("can't make `{shown}` absolute: {error}")));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the trials and duration of `--quick` or `--thorough`, unless flags set them.
+fn effort_overrides(raw: &RawPlan, given: &Overrides, trials: &str, duration: &str) -> Overrides {
+    let mut effort = Overrides::default();
+    if given.trials.is_none() {
+        effort.trials = Some(trials.to_owned());
+    }
+    // If no workload is limited by time, the setting would have no effect and cause a warning.
+    let is_timed = raw.workloads.iter().any(|it| Setting::Duration.has_workload(it.kind.value));
+    if is_timed && !given.settings.contains_key(&Setting::Duration) {
+        effort = effort.with(Setting::Duration, &[duration]);
+    }
+    effort
+}
+
+/// Reads a plan from a file, or from stdin if the path is `-`.
+///
+/// # Errors
+/// If it can't be read or is not a plan.
+pub(crate) fn read_plan(path: &Path) -> Result<RawPlan, Failure> {
+    let name = path.display().to_string();
+    Ok(RawPlan::parse(&input_file::read_plan(path)?, &name)?)
+}
+
+/// Flags of `dfsbench run` to be written into a job script, checked beforehand.
+pub(crate) struct RunFlags(RunArgs);
+
+impl RunFlags {
+    /// Parses flags, and refuses those that the job sets by itself.
+    ///
+    /// # Errors
+    /// If one is unknown, has an invalid value, or is set by the job.
+    pub(crate) fn parse(words: &[String]) -> Result<Self, Failure> {
+        const OF_JOB: [&str; 8] = [
+            "--results",
+            "--launcher",
+            "--agents",
+            "--agents-per-node",
+            "--listen",
+            "--meet-within",
+            "--launch-with",
+            "--dry-run",
+        ];
+        for word in words {
+            let name = word.split('=').next().unwrap_or_default();
+            if OF_JOB.contains(&name) {
+                return Err(Failure::Usage(format!(
+                    "{name} behind `--`: the job says that itself (hint: leave it out; --help \
+                     lists the options of this command)"
+                )));
+            }
+        }
+        let all = std::iter::once("run").chain(words.iter().map(String::as_str));
+        let parsed = RunArgs::try_parse_from(all);
+        let args = parsed.map_err(|error| {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            let what = line.strip_prefix("error: ").unwrap_or(line);
+            Failure::Usage(format!("{what} (hint: `dfsbench run --help` lists the flags)"))
+        })?;
+        match &args.target {
+            None => Ok(Self(args)),
+            Some(target) => Err(Failure::Usage(format!(
+                "`{target}` behind `--` is no flag (hint: the job makes the plan that is named first)"
+            ))),
+        }
+    }
+
+    /// Resolves a plan with these flags in the same way as the job will, with each agent as a host.
+    ///
+    /// # Errors
+    /// If it is invalid.
+    pub(crate) fn plan_of_job(
+        &self,
+        text: &str,
+        source_name: &str,
+        agents: Vec<Host>,
+    ) -> Result<Plan, Failure> {
+        let mut raw = RawPlan::parse(text, source_name)?;
+        apply(&mut raw, &self.0)?;
+        use_job_hosts(&mut raw)?;
+        Ok(Plan::resolve(&raw, &Surroundings { job: Some(agents), ..surroundings() })?)
+    }
+}
+
+/// Returns true if a target is the name of a plan file or a pipe, or stands for stdin.
+pub(crate) fn is_plan_file(text: &str) -> bool {
+    let path = Path::new(text);
+    let is_named_so = path.extension().is_some_and(|extension| extension == "toml");
+    let is_file = is_named_so || path.is_file() || input_file::is_pipe(path);
+    text == input_file::STDIN || !text.contains("://") && is_file
+}

@@ -1,0 +1,211 @@
+//! The in-memory servers inside this process: the default target `embedded`, and one without
+//! faults.
+//!
+//! The binary starts them because only this crate knows both the plan and the server. The agent
+//! gets their counters and thread IDs, so that it can count their work and doesn't mistake their
+//! CPU time for the client's.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Calls, LocalServer, ServerCounts};
+use model::soak::FaultKind;
+use model::{NfsSettings, Proto, RunSpec, XprtSec};
+use nfs_server::{Server, ServerConfig, ServerCounters, TlsConfig};
+use plan::{Plan, ServerPlan};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tempfile::NamedTempFile;
+
+use crate::exit::Failure;
+use crate::files::temporary;
+use crate::server::server_config;
+use crate::terminal::output;
+
+/// A running server, plus one without faults if a plan needs both.
+pub(crate) struct Embedded {
+    usual: Running,
+    faultless: Option<Running>,
+}
+
+struct Running {
+    server: Arc<Server>,
+    /// The certificate, in a temporary file that exists as long as the server runs.
+    certificate: Option<NamedTempFile>,
+}
+
+/// Starts the servers that a plan needs, on loopback and on ports chosen by the system; `None` if
+/// it needs none.
+///
+/// # Errors
+/// If one can't be started.
+pub(crate) fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
+    let settings: Vec<NfsSettings> = plan.on_server().map(RunSpec::nfs).collect();
+    let without_faults: Vec<NfsSettings> = plan.on_faultless().map(RunSpec::nfs).collect();
+    let clean = ServerPlan { faults: Vec::new(), ..plan.server.clone() };
+    if settings.is_empty() && without_faults.is_empty() {
+        return Ok(None);
+    }
+    // A single server is enough if no faults are planned or all clients need the one without
+    // faults.
+    if plan.server == clean || settings.is_empty() {
+        let all = [settings, without_faults].concat();
+        return Ok(Some(Embedded { usual: start_server(&clean, &all)?, faultless: None }));
+    }
+    let mut faultless = None;
+    if !without_faults.is_empty() {
+        faultless = Some(start_server(&clean, &without_faults)?);
+    }
+    Ok(Some(Embedded { usual: start_server(&plan.server, &settings)?, faultless }))
+}
+
+/// Starts one server for clients with these settings.
+fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, Failure> {
+    // UDP needs sockets and TLS a certificate, so only enable them if a client of this plan uses
+    // them.
+    let (mut udp, mut tls) = (false, None);
+    for nfs in settings {
+        udp |= nfs.proto == Proto::Udp;
+        if nfs.xprtsec == XprtSec::Tls {
+            tls = Some(TlsConfig::default());
+        }
+    }
+    let config = ServerConfig { udp, tls, ..server_config::config(plan)? };
+    let server = match Server::start(config) {
+        Ok(server) => server,
+        Err(error) => {
+            return Err(Failure::Lab(format!("can't start the in-memory server: {error}")));
+        }
+    };
+    let certificate = match server.certificate_pem() {
+        Some(pem) => Some(write_certificate(pem)?),
+        None => None,
+    };
+    Ok(Running { server: Arc::new(server), certificate })
+}
+
+/// Writes the certificate to a file, from which the client reads it like that of any other server.
+fn write_certificate(pem: &str) -> Result<NamedTempFile, Failure> {
+    temporary::certificate(pem).map_err(|error| certificate_error(&error))
+}
+
+fn certificate_error(error: &io::Error) -> Failure {
+    Failure::Output {
+        what: "the certificate of the in-memory server to a temporary file".to_owned(),
+        reason: error.to_string(),
+        hint: "free space in the temporary folder, or name another one in TMPDIR",
+    }
+}
+
+impl Embedded {
+    /// Sets the servers' ports and certificates in the runs of a plan.
+    pub(crate) fn set_addresses(&self, plan: &mut Plan) {
+        let faultless = self.faultless.as_ref().unwrap_or(&self.usual);
+        plan.set_embedded(self.usual.port(), self.usual.certificate());
+        plan.set_faultless(faultless.port(), faultless.certificate());
+    }
+
+    /// Warns about connections that a server closed because this process, which holds both ends of
+    /// each one, ran out of file descriptors, and about everything refused for lack of memory.
+    pub(crate) fn warn_of_refused(&self) {
+        let (mut refused, mut out_of_memory, mut put_off) = (0, 0, 0);
+        for running in [Some(&self.usual), self.faultless.as_ref()].into_iter().flatten() {
+            let counters = running.server.counters();
+            refused += counters.connections_turned_away;
+            out_of_memory += counters.connections_out_of_memory;
+            put_off += counters.clients_out_of_memory;
+        }
+        if out_of_memory + put_off > 0 {
+            output::message(&format!(
+                "warning: the in-memory server ran out of memory: {out_of_memory} connections \
+                 closed, {put_off} calls of v4 clients put off (hint: raise --server-memory, or \
+                 use fewer workers or clients)"
+            ));
+        }
+        if refused > 0 {
+            let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+            output::message(&format!(
+                "warning: the in-memory server closed connections at once ({refused}) for want of \
+                 open files: each takes two of this process, which may have {limit} (hint: raise \
+                 `ulimit -n`, or use fewer workers or clients)"
+            ));
+        }
+    }
+
+    /// Combines the servers into the single one that an agent uses.
+    pub(crate) fn as_local_server(&self) -> LocalServer {
+        let mut servers = vec![Arc::clone(&self.usual.server)];
+        if let Some(faultless) = &self.faultless {
+            servers.push(Arc::clone(&faultless.server));
+        }
+        let mut thread_ids = Vec::new();
+        for server in &servers {
+            for id in server.thread_ids() {
+                thread_ids.push(id.unsigned_abs());
+            }
+        }
+        let disturbed = Arc::clone(&self.usual.server);
+        LocalServer {
+            thread_ids,
+            counts: Box::new(move || counts_of(&servers)),
+            inject_fault: Some(Arc::new(move |fault, lasts_ms| {
+                disturb_server(&disturbed, fault, lasts_ms)
+            })),
+        }
+    }
+}
+
+impl Running {
+    /// Returns the port for NFS and MOUNT.
+    fn port(&self) -> u16 {
+        self.server.address().port()
+    }
+
+    /// Returns the certificate that clients must trust, if the server uses TLS.
+    fn certificate(&self) -> Option<&Path> {
+        Some(self.certificate.as_ref()?.path())
+    }
+}
+
+/// Injects a soak's fault into the server.
+fn disturb_server(server: &Server, fault: FaultKind, lasts_ms: u64) -> Result<(), String> {
+    let lasts = Duration::from_millis(lasts_ms);
+    match fault {
+        FaultKind::ServerStall => server.stall_now(lasts),
+        FaultKind::ServerRestart => {
+            server.restart_now();
+            if !lasts.is_zero() {
+                server.stall_now(lasts);
+            }
+        }
+        other => return Err(format!("the in-memory server knows no {other}")),
+    }
+    Ok(())
+}
+
+/// Adds up the counters of all servers. Only one of them is in use during a pass.
+fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
+    let (mut read_bytes, mut write_bytes) = (0, 0);
+    let mut counters: Vec<ServerCounters> = Vec::with_capacity(servers.len());
+    for server in servers {
+        let counted = server.counters();
+        read_bytes += counted.payload_read_bytes;
+        write_bytes += counted.payload_written_bytes;
+        counters.push(counted);
+    }
+    let calls = Calls::from_counts(|kind| {
+        let mut calls = 0;
+        for counted in &counters {
+            calls += counted.calls_of_kind(kind);
+        }
+        calls
+    });
+    ServerCounts { read_bytes, write_bytes, calls }
+}
+
+/// Raises the soft limit of open files to the hard limit. If that fails, opening files reports it.
+pub(crate) fn raise_descriptor_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}

@@ -1,0 +1,90 @@
+//! Finds campaigns by name, and loads those of `dfsbench report` and `dfsbench factors` as a single
+//! set of runs.
+
+use std::path::{Path, PathBuf};
+
+use model::setting::Setting;
+use report::{CampaignSource, JoinedCampaigns, UnknownProperty};
+use results::Store;
+
+use crate::exit::Failure;
+use crate::stored::memory_guard;
+
+/// Loads campaigns by name: `3`, `last`, `file.db` or `file.db:3`. `by` lists the properties that
+/// distinguish them; if it is empty, they are determined automatically.
+///
+/// # Errors
+/// If one can't be found or is named twice, or if `by` lists a property that doesn't differ.
+pub(crate) fn load(
+    named: &[String],
+    by: &[String],
+    results: &Path,
+) -> Result<JoinedCampaigns, Failure> {
+    let mut sources = Vec::with_capacity(named.len());
+    let mut known: Vec<(String, &String)> = Vec::new();
+    for name in named {
+        let (store, id) = find_campaign(name, results)?;
+        let line = store.line(id)?;
+        if let Some((_, before)) = known.iter().find(|(uuid, _)| *uuid == line.uuid) {
+            return Err(Failure::Usage(format!(
+                "`{before}` and `{name}` are one campaign, {id} of {} (hint: name each campaign \
+                 once; `dfsbench list` shows them)",
+                store.path().display()
+            )));
+        }
+        known.push((line.uuid, name));
+        let campaign = memory_guard::load(&store, id)?;
+        sources.push(CampaignSource { campaign, tags: line.tags, label: name.clone() });
+    }
+    JoinedCampaigns::new(sources, by).map_err(|unknown| refuse_property(&unknown))
+}
+
+/// Finds a campaign by name: `3`, `last`, `file.db` or `file.db:3`.
+///
+/// # Errors
+/// If the file can't be read or contains no campaign.
+pub(crate) fn find_campaign(named: &str, results: &Path) -> Result<(Store, i64), Failure> {
+    let (file, id) = match (named, named.parse::<i64>()) {
+        ("last", _) => (results.to_owned(), None),
+        (_, Ok(id)) => (results.to_owned(), Some(id)),
+        _ => match named.rsplit_once(':').map(|(file, id)| (file, id.parse::<i64>())) {
+            Some((file, Ok(id))) => (PathBuf::from(file), Some(id)),
+            _ => (PathBuf::from(named), None),
+        },
+    };
+    let store = Store::open_existing(&file)?;
+    let id = campaign_id(&store, id)?;
+    Ok((store, id))
+}
+
+/// Returns the ID that was given, or that of the latest campaign.
+///
+/// # Errors
+/// If there is no campaign at all.
+pub(crate) fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Failure> {
+    if let Some(id) = named {
+        return Ok(id);
+    }
+    let Some(id) = store.latest()? else {
+        let shown = store.path().display();
+        return Err(Failure::Usage(format!("{shown} holds no campaign yet (hint: dfsbench run)")));
+    };
+    Ok(id)
+}
+
+/// Builds the error for a property that doesn't distinguish the campaigns.
+fn refuse_property(unknown: &UnknownProperty) -> Failure {
+    let UnknownProperty { name, only_value, known } = unknown;
+    let is_setting = Setting::ALL.iter().any(|setting| setting.key() == name.trim());
+    let what = match only_value {
+        None if is_setting => format!("`{name}` is a setting, and a factor if it varies"),
+        Some(value) => format!("`{name}` is `{value}` in all runs and makes no difference"),
+        None => format!("no campaign has `{name}` as a fact or a label"),
+    };
+    let hint = if known.is_empty() {
+        "nothing differs; settings are factors by themselves".to_owned()
+    } else {
+        format!("there are: {}", known.join(", "))
+    };
+    Failure::Usage(format!("--by: {what} (hint: {hint})"))
+}
