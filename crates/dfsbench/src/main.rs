@@ -29,9 +29,9 @@ use std::process::ExitCode;
 use args::defaults::UsedDefault;
 use args::{AgentArgs, Command};
 use commands::{
-    agent, campaign, capture, catalog, clean, compare, config, contenders, curve, describe,
-    durability, k8s, ladder, manual, pace, probe, ramp, render, replay, resume, serve, slurm, soak,
-    systems, target, view,
+    agent, campaign, capture, catalog, clean, compare, config, contenders, contents, curve,
+    describe, durability, k8s, ladder, manual, pace, probe, ramp, render, replay, resume, serve,
+    slurm, soak, systems, view,
 };
 use exit::Failure;
 use plans::presets;
@@ -100,8 +100,8 @@ fn run_command() -> Result<ExitCode, Failure> {
         Command::Replay(args) => replay::run(&args),
         Command::Probe(probe) => probe::run(&probe),
         Command::Serve(serve) => serve::run(&serve),
-        Command::Cat(cat) => target::cat(&cat),
-        Command::Pattern(pattern) => target::pattern(&pattern),
+        Command::Cat(cat) => contents::cat(&cat),
+        Command::Pattern(pattern) => contents::pattern(&pattern),
         Command::Clean(args) => clean::run(&args),
         Command::Slurm(args) => slurm::run(&args),
         Command::K8s(args) => k8s::run(&args),

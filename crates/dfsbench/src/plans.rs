@@ -3,3 +3,4 @@
 pub(crate) mod dry_run;
 pub(crate) mod plan_source;
 pub(crate) mod presets;
+pub(crate) mod surroundings;

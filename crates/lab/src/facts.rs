@@ -15,9 +15,9 @@ use std::sync::LazyLock;
 use model::Fact;
 use model::units::Size;
 
+use crate::commands::packages::{OS_RELEASE, os_release_value};
 use crate::commands::{Runner, SOON};
 
-const OS_RELEASE: &str = "/etc/os-release";
 const CPUINFO: &str = "/proc/cpuinfo";
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 /// Facts that are the whole contents of a file.
@@ -50,12 +50,7 @@ pub fn host() -> Vec<Fact> {
 /// Returns the name of the distribution. **Source:** os-release(5).
 fn distribution() -> Option<Fact> {
     let text = fs::read_to_string(OS_RELEASE).ok()?;
-    Some(Fact::new("host", "distribution", pretty_name(&text)?, OS_RELEASE))
-}
-
-fn pretty_name(os_release: &str) -> Option<&str> {
-    let line = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
-    Some(line.trim_matches(['"', '\'']))
+    Some(Fact::new("host", "distribution", os_release_value(&text, "PRETTY_NAME")?, OS_RELEASE))
 }
 
 /// Returns the version of nfs-utils, which is used for mounting and exporting.
@@ -187,6 +182,7 @@ mod tests {
         let text = "mount.nfs: (linux nfs-utils 2.8.3)\n";
         assert_eq!((nfs_utils_version(text), nfs_utils_version("usage")), (Some("2.8.3"), None));
         let text = "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\n";
+        let pretty_name = |text| os_release_value(text, "PRETTY_NAME");
         assert_eq!(pretty_name(text), Some("Debian GNU/Linux 13 (trixie)"));
         assert_eq!(pretty_name("NAME=x"), None);
     }

@@ -19,9 +19,9 @@ use fleet::stdio::Flags;
 use model::units;
 
 use crate::args::AgentArgs;
-use crate::commands::target;
 use crate::exit::{self, End, Failure};
 use crate::files::user_dirs;
+use crate::plans::surroundings;
 use crate::server::embedded;
 use crate::signals;
 use crate::terminal::output;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<ExitCode, Failure> {
         let _ = PUSHED.set(seen.clone());
     }
     if args.replay {
-        let around = target::surroundings(0);
+        let around = surroundings::for_process(0);
         replay::serve_share(io::stdin(), io::stdout(), clock, Flags { stop, leave }, around);
         remove_pushed();
         return Ok(End::Ok.into());

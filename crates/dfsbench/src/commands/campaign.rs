@@ -22,7 +22,7 @@ use plan::Plan;
 use crate::args::RunArgs;
 use crate::commands::contenders;
 use crate::exit::{End, Failure};
-use crate::plans::{dry_run, plan_source};
+use crate::plans::{dry_run, plan_source, surroundings};
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
 
@@ -37,7 +37,7 @@ pub(crate) use session::{Session, check_outputs, page_path};
 /// If it can't be started. Results measured before a later error are in the results file.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
-    let mut around = plan_source::surroundings_of_job(&args.job)?;
+    let mut around = surroundings::for_job(&args.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     warn_of_idle_settings(&plan);
     if args.estimate.dry_run {

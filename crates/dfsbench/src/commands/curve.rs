@@ -22,7 +22,7 @@ use crate::args::CurveArgs;
 use crate::commands::campaign::{self, Session};
 use crate::exit::{End, Failure};
 use crate::plans::presets::Preset;
-use crate::plans::{dry_run, plan_source};
+use crate::plans::{dry_run, plan_source, surroundings};
 use crate::server::embedded;
 use crate::terminal::output;
 use crate::terminal::progress::{Progress, Visibility};
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
                 .to_owned(),
         ));
     }
-    let mut around = plan_source::surroundings_of_job(&args.run.job)?;
+    let mut around = surroundings::for_job(&args.run.job)?;
     let raw = read_plan(args, &around)?;
     let light = plan_with_loads(&raw, &around, &[1])?;
     campaign::warn_of_idle_settings(&light);

@@ -25,7 +25,7 @@ use crate::commands::{campaign, render};
 use crate::exit::{End, Failure};
 use crate::files::{foreign_folder, user_dirs};
 use crate::hosts::agents::{self, Agents};
-use crate::plans::plan_source;
+use crate::plans::{plan_source, surroundings};
 use crate::server::embedded;
 use crate::signals;
 use crate::stored::{joined, memory_guard};
@@ -125,7 +125,7 @@ fn read_plan(args: &DurabilityArgs) -> Result<Plan, Failure> {
         raw.server.faults.planned.push(plan::fault::parse_fault(text)?);
     }
     plan::fault::check_faults(&raw.server.faults.planned)?;
-    Ok(Plan::resolve(&raw, &plan_source::surroundings())?)
+    Ok(Plan::resolve(&raw, &surroundings::for_campaign())?)
 }
 
 /// Checks that findings can be stored, before anything is started.

@@ -12,7 +12,7 @@ use plan::{BesideServer, NfsAddress, Plan, RawPlan, TargetArg};
 use crate::args::LadderArgs;
 use crate::commands::campaign::{self, Session};
 use crate::exit::{End, Failure};
-use crate::plans::{dry_run, plan_source};
+use crate::plans::{dry_run, plan_source, surroundings};
 use crate::terminal::output;
 
 /// Runs the ladder that the arguments describe.
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &LadderArgs) -> Result<ExitCode, Failure> {
     }
     // One target per layer. Layers that can't be measured here are listed as missing.
     let (raw, ladder) = read_plan(args)?.into_ladder(beside)?;
-    let plan = Plan::resolve(&raw, &plan_source::surroundings())?;
+    let plan = Plan::resolve(&raw, &surroundings::for_campaign())?;
     plan.check_ladder()?;
     campaign::warn_of_idle_settings(&plan);
     if args.run.estimate.dry_run {

@@ -19,7 +19,7 @@ use plan::Plan;
 use crate::args::{MakingArgs, RunArgs};
 use crate::commands::campaign::{self, Session};
 use crate::exit::{End, Failure};
-use crate::plans::{dry_run, plan_source};
+use crate::plans::{dry_run, plan_source, surroundings};
 use crate::server::embedded;
 use crate::signals;
 use crate::terminal::output;
@@ -31,7 +31,7 @@ use crate::terminal::progress::{Progress, Visibility, trial_figures, work_label}
 /// If the plan is invalid, hosts would have to be set up, or no target can be used.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
-    let around = plan_source::surroundings_of_job(&args.job)?;
+    let around = surroundings::for_job(&args.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     campaign::warn_of_idle_settings(&plan);
     let rates = dry_run::assumed_rates(args)?;

@@ -12,8 +12,8 @@ use probe::{json, probe_server, table};
 use report::Format;
 
 use crate::args::ProbeArgs;
-use crate::commands::target;
 use crate::exit::{End, Failure};
+use crate::plans::surroundings;
 use crate::terminal::output::{self, Printable};
 
 /// Probes a server and prints the results.
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
         _ => return Err(bad_timeout(&args.timeout)),
     };
     let timeout = Duration::from_nanos(timeout_ns);
-    let probe = probe_server(&target::named(&address), args.portmapper, timeout)
+    let probe = probe_server(&surroundings::resolve_address(&address), args.portmapper, timeout)
         .map_err(|why| Failure::Lab(format!("{}: {why}", args.server)))?;
     let text = match args.format {
         Format::Json => json::render(&probe),

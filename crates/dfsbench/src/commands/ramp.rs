@@ -19,7 +19,7 @@ use stats::breaking::{Recovery, replay};
 use crate::args::{Raise, RampArgs, RunArgs};
 use crate::commands::campaign::{self, Session};
 use crate::exit::{End, Failure};
-use crate::plans::{dry_run, plan_source};
+use crate::plans::{dry_run, plan_source, surroundings};
 use crate::server::embedded;
 use crate::terminal::output;
 use crate::terminal::progress::Progress;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &RampArgs) -> Result<ExitCode, Failure> {
         let what = "--until-broken: a ramp does that already";
         return Err(Failure::Usage(format!("{what} (hint: --max sets the limit)")));
     }
-    let around = plan_source::surroundings_of_job(&args.run.job)?;
+    let around = surroundings::for_job(&args.run.job)?;
     let is_quick = args.run.target.is_none();
     let mut raw = match args.run.target.as_deref() {
         None => quick_plan()?,
@@ -84,7 +84,7 @@ fn quick_plan() -> Result<RawPlan, Failure> {
 /// Same as [`run`].
 pub(crate) fn until_broken(args: &RunArgs, clients_max: u32) -> Result<ExitCode, Failure> {
     let raw = plan_source::read(args)?;
-    let around = plan_source::surroundings_of_job(&args.job)?;
+    let around = surroundings::for_job(&args.job)?;
     let RampRequest { recovery_ms, slow_factor, .. } = RampRequest::default();
     let max = Some(clients_max);
     let request = RaiseRequest { setting: None, first: None, max, recovery_ms, slow_factor };

@@ -28,10 +28,10 @@ use report::document::Form;
 
 use crate::args::{DescribeFormat, ReplayArgs};
 use crate::commands::capture::gaps;
-use crate::commands::target;
 use crate::exit::{End, Failure};
 use crate::files::{foreign_folder, input_file, output_file, user_dirs};
 use crate::hosts::agents::Agents;
+use crate::plans::surroundings;
 use crate::server::embedded;
 use crate::terminal::output::{self, Printable};
 use crate::terminal::progress::Visibility;
@@ -54,7 +54,8 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     output_file::check_with_inputs(args.output.as_deref(), [&args.trace])?;
     let source = input_file::open_stream(&args.trace, "trace")?;
     check_hosts(args)?;
-    let named = NamedTarget::find(&args.target, args.nfsvers.as_deref(), &target::surroundings(0))?;
+    let named =
+        NamedTarget::find(&args.target, args.nfsvers.as_deref(), &surroundings::for_process(0))?;
     let stop = signals::stop_flag()?;
     let clock = SystemClock::new();
     embedded::raise_descriptor_limit();
@@ -273,7 +274,7 @@ pub(crate) fn written(mut document: report::document::Document, format: Describe
 fn recorded_target(args: &ReplayArgs, kind: TargetKind) -> Result<Option<Target>, Failure> {
     Ok(match plan::parse_target(&args.target)? {
         TargetArg::Nfs(address) => {
-            let mut nfs = target::named(&address);
+            let mut nfs = surroundings::resolve_address(&address);
             if let TargetKind::Nfs(version) = kind
                 && let Some(version) = NfsVersion::from_name(version.name())
             {

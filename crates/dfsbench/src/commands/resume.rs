@@ -13,9 +13,9 @@ use results::Store;
 
 use crate::args::ResumeArgs;
 use crate::commands::campaign::Session;
-use crate::commands::target;
 use crate::exit::Failure;
 use crate::files::{input_file, user_dirs};
+use crate::plans::surroundings;
 use crate::stored::joined;
 use crate::terminal::output;
 
@@ -53,11 +53,11 @@ pub(crate) fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     if !args.allow_program {
         refuse_programs(id, &raw)?;
     }
-    raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?;
+    raw.read_systems(|path| input_file::read_text(Path::new(path)))?;
     let mut session = Session::start(&args.making, &args.job)?;
     session.resumes = Some(id);
     // Reuse the stored seed, so that order and random choices match the first half.
-    let mut around = target::surroundings(stored.seed);
+    let mut around = surroundings::for_process(stored.seed);
     let has_job = session.add_job_hosts(&mut around);
     let mut plan = Plan::resolve(&raw, &around)?;
     if let Question::Soak(soak) = &stored.question {

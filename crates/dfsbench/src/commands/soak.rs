@@ -15,7 +15,7 @@ use crate::args::SoakArgs;
 use crate::calendar;
 use crate::commands::campaign::Session;
 use crate::exit::{End, Failure};
-use crate::plans::{dry_run, plan_source};
+use crate::plans::{dry_run, plan_source, surroundings};
 use crate::terminal::output;
 
 /// Runs the soak that the arguments describe.
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failure> {
     };
     let (soak, planned) = soak::read_soak(&request, timed, &raw)?;
     soak::add_defaults(&mut raw, &soak)?;
-    let mut around = plan_source::surroundings_of_job(&args.run.job)?;
+    let mut around = surroundings::for_job(&args.run.job)?;
     let mut plan = Plan::resolve(&raw, &around)?;
     soak::apply(&mut plan, &soak)?;
     soak::check(&plan, &planned)?;

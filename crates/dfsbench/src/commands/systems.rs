@@ -46,7 +46,7 @@ fn list() -> Result<(), Failure> {
 
 /// Checks a recipe and describes how it would be used.
 fn check(file: &Path) -> Result<(), Failure> {
-    let text = input_file::read_recipe(file)
+    let text = input_file::read_text(file)
         .map_err(|why| Failure::Usage(format!("can't read recipe `{}`: {why}", file.display())))?;
     let recipe = plan::parse_recipe(&text, &file.display().to_string())?;
     output::text(&describe(&recipe))?;

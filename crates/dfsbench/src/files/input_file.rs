@@ -63,19 +63,11 @@ pub(crate) fn read_mix(path: &str) -> Result<String, String> {
     read_file(Path::new(path), MIX_BYTES_MAX)
 }
 
-/// Reads a recipe.
+/// Reads a recipe, or a list of hosts written by a scheduler.
 ///
 /// # Errors
 /// Same as [`read_plan`]; the message is a sentence without the path.
-pub(crate) fn read_recipe(path: &Path) -> Result<String, String> {
-    read_file(path, PLAN_BYTES_MAX)
-}
-
-/// Reads a list of hosts written by a scheduler.
-///
-/// # Errors
-/// Same as [`read_plan`]; the message is a sentence without the path.
-pub(crate) fn read_host_list(path: &Path) -> Result<String, String> {
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     read_file(path, PLAN_BYTES_MAX)
 }
 

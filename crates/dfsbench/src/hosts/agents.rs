@@ -48,10 +48,8 @@ pub(crate) fn note_left() {
 }
 
 /// Access to the variables and files that job schedulers leave for this process.
-pub(crate) const SCHEDULER: Scheduler<'static> = Scheduler {
-    variable: &|name| std::env::var(name).ok(),
-    read_file: &input_file::read_host_list,
-};
+pub(crate) const SCHEDULER: Scheduler<'static> =
+    Scheduler { variable: &|name| std::env::var(name).ok(), read_file: &input_file::read_text };
 
 /// Gathers the hosts of a job and the agents that connect by themselves.
 ///

@@ -10,30 +10,11 @@ use model::setting::Setting;
 use model::{Host, Target};
 use plan::{Overrides, Plan, PlanError, RawPlan, Surroundings, TargetArg, UsedFrom};
 
-use crate::args::{JobArgs, RunArgs};
-use crate::calendar::token;
-use crate::commands::target;
+use crate::args::RunArgs;
 use crate::exit::Failure;
 use crate::files::input_file;
-use crate::hosts::agents;
 use crate::plans::presets::{Preset, QUICK};
-
-/// Returns what a plan needs to know about this process, with a seed unique to this campaign.
-pub(crate) fn surroundings() -> Surroundings {
-    target::surroundings(token() % 1_000_000_000)
-}
-
-/// Like [`surroundings`], with the hosts of a job. Their names may not be known yet.
-///
-/// # Errors
-/// If their number is missing or a list of them is invalid.
-pub(crate) fn surroundings_of_job(args: &JobArgs) -> Result<Surroundings, Failure> {
-    let mut around = surroundings();
-    if let Some(request) = args.request() {
-        around.job = Some(request.stand_ins(&agents::SCHEDULER)?);
-    }
-    Ok(around)
-}
+use crate::plans::surroundings;
 
 /// Reads the plan that the arguments name, and applies their flags to it.
 ///
@@ -87,7 +68,7 @@ pub(crate) fn named(text: &str) -> Result<RawPlan, Failure> {
 /// If one can't be read or is invalid.
 pub(crate) fn read_inputs(raw: &mut RawPlan) -> Result<(), Failure> {
     raw.read_mixes(input_file::read_mix)?;
-    Ok(raw.read_systems(|path| input_file::read_recipe(Path::new(path)))?)
+    Ok(raw.read_systems(|path| input_file::read_text(Path::new(path)))?)
 }
 
 /// Refuses a word that is not a local directory and looks like a misspelled preset or target.
@@ -286,7 +267,10 @@ impl RunFlags {
         let mut raw = RawPlan::parse(text, source_name)?;
         apply(&mut raw, &self.0)?;
         use_job_hosts(&mut raw)?;
-        Ok(Plan::resolve(&raw, &Surroundings { job: Some(agents), ..surroundings() })?)
+        Ok(Plan::resolve(
+            &raw,
+            &Surroundings { job: Some(agents), ..surroundings::for_campaign() },
+        )?)
     }
 }
 

@@ -5,6 +5,8 @@
 
 use crate::error::LabError;
 
+pub(crate) const OS_RELEASE: &str = "/etc/os-release";
+
 const PACKAGES: [(&str, &str); 34] = [
     ("blkid", "util-linux"),
     ("blockdev", "util-linux"),
@@ -56,13 +58,15 @@ pub(crate) fn package_of(program: &str) -> &str {
 ///
 /// **Source:** os-release(5).
 pub(crate) fn distribution() -> String {
-    let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    for line in text.lines() {
-        if let Some(id) = line.strip_prefix("ID=") {
-            return id.trim_matches('"').to_owned();
-        }
-    }
-    String::new()
+    let text = std::fs::read_to_string(OS_RELEASE).unwrap_or_default();
+    os_release_value(&text, "ID").unwrap_or_default().to_owned()
+}
+
+/// Returns the value of a variable in os-release(5), without quotes.
+pub(crate) fn os_release_value<'a>(text: &'a str, variable: &str) -> Option<&'a str> {
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix(variable)?.strip_prefix('='))?;
+    Some(value.trim_matches(['"', '\'']))
 }
 
 /// Returns the error for a missing program, with the package to install.
