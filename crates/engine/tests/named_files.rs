@@ -1,8 +1,10 @@
 //! Files that the caller names and writes one by one: the calls for each kind of durability, and
 //! the content after a restart that loses everything uncommitted.
 
+use std::io::Read as _;
 use std::time::Duration;
 
+use engine::target::NfsFile;
 use engine::target::named_files::{NamedFile, NamedFiles, NamedWrite};
 use model::{Durability, NfsSettings, NfsTarget, NfsVersion, Proto, Target};
 use nfs_client::proto::client::OperationKind;
@@ -120,4 +122,24 @@ fn directory_has_what_was_written_last() {
         assert_eq!(files.read("new").unwrap(), None);
         std::fs::remove_dir_all(folder.path().join("work")).unwrap();
     }
+}
+
+#[test]
+fn reads_file_at_path() {
+    let server = start_server();
+    let target = target_on(&server, NfsSettings::default());
+    let mut files = open(&target);
+    files.make("work").unwrap();
+    let mut file = files.create("a", NUMBER, Durability::Sync).unwrap();
+    write(&mut files, &mut file, 0, 1);
+    files.make_safe(&mut file).unwrap();
+    files.close(file).unwrap();
+    let at = |path: &str| NfsTarget { path: path.to_owned(), ..target.nfs().unwrap().clone() };
+    let mut read = NfsFile::open(&at("/export/work/a")).unwrap();
+    let mut start = [0; 100];
+    read.read_exact(&mut start).unwrap();
+    let mut rest = Vec::new();
+    read.read_to_end(&mut rest).unwrap();
+    assert_eq!([&start[..], &rest].concat(), files.read("a").unwrap().unwrap());
+    assert!(NfsFile::open(&at("/export/work/b")).is_err());
 }

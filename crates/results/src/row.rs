@@ -42,12 +42,7 @@ pub(crate) fn header(row: &Row<'_>) -> rusqlite::Result<Campaign> {
 }
 
 fn read_state(row: &Row<'_>) -> rusqlite::Result<CampaignState> {
-    named(row, "state", |state| match state {
-        "running" => Some(CampaignState::Running),
-        "complete" => Some(CampaignState::Complete),
-        "interrupted" => Some(CampaignState::Interrupted),
-        _ => None,
-    })
+    named(row, "state", CampaignState::from_name)
 }
 
 /// Reads all rows of a query.

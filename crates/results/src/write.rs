@@ -37,7 +37,7 @@ impl Store {
                     ":command": campaign.command,
                     ":plan": campaign.plan_toml,
                     ":seed": campaign.seed.to_string(),
-                    ":state": state_name(campaign.state),
+                    ":state": campaign.state.name(),
                     ":ops": ceiling.map(|c| whole(c.ops_per_s)).transpose()?,
                     ":p50": ceiling.map(|c| whole(c.service_time_p50_ns)).transpose()?,
                 },
@@ -152,7 +152,7 @@ impl Store {
     pub fn finish(&mut self, campaign_id: i64, state: CampaignState) -> Result<(), StoreError> {
         self.transact(|transaction| {
             let sql = "UPDATE campaigns SET state = ?2 WHERE id = ?1";
-            transaction.execute(sql, params![campaign_id, state_name(state)])?;
+            transaction.execute(sql, params![campaign_id, state.name()])?;
             Ok(())
         })?;
         self.release(campaign_id);
@@ -165,14 +165,6 @@ pub(crate) fn next_campaign(connection: &Connection) -> rusqlite::Result<i64> {
     let sql = "SELECT 1 + max(coalesce((SELECT max(id) FROM campaigns), 0),
                               coalesce((SELECT max(id) FROM removed), 0))";
     connection.query_row(sql, [], |row| row.get(0))
-}
-
-const fn state_name(state: CampaignState) -> &'static str {
-    match state {
-        CampaignState::Running => "running",
-        CampaignState::Complete => "complete",
-        CampaignState::Interrupted => "interrupted",
-    }
 }
 
 /// Stores the question of a campaign, if it is more than figures.

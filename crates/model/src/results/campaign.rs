@@ -37,6 +37,23 @@ pub enum CampaignState {
     Interrupted,
 }
 
+impl CampaignState {
+    /// Name of the state in results files and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Finds the state with the given name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Self::Running, Self::Complete, Self::Interrupted];
+        all.into_iter().find(|state| state.name() == name)
+    }
+}
+
 /// Summary of a campaign for lists: its header, size and tags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CampaignLine {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use model::csv::quoted;
 use model::units::Size;
-use model::{Campaign, CampaignLine, CampaignState, Verdict};
+use model::{Campaign, CampaignLine, Verdict};
 use serde::Serialize;
 use stats::judge;
 
@@ -250,7 +250,7 @@ fn campaign_grid(campaigns: &[ListedCampaign], without: &[&str], name_width_max:
         let cells = [
             line.id.to_string(),
             break_text(&one_line(&line.name), name_width_max),
-            name_state(line.state).to_owned(),
+            line.state.name().to_owned(),
             format_minute(line.started_unix_ms),
             line.runs.to_string(),
             line.trials.to_string(),
@@ -287,7 +287,7 @@ fn campaign_lines(campaigns: &[ListedCampaign]) -> String {
             line.id.to_string(),
             line.name.clone(),
             line.uuid.clone(),
-            name_state(line.state).to_owned(),
+            line.state.name().to_owned(),
             line.started_unix_ms.to_string(),
             line.runs.to_string(),
             line.trials.to_string(),
@@ -302,14 +302,6 @@ fn campaign_lines(campaigns: &[ListedCampaign]) -> String {
         out.push('\n');
     }
     out
-}
-
-const fn name_state(state: CampaignState) -> &'static str {
-    match state {
-        CampaignState::Running => "running",
-        CampaignState::Complete => "complete",
-        CampaignState::Interrupted => "interrupted",
-    }
 }
 
 fn count_trials(line: &CampaignLine) -> String {

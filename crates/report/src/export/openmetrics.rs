@@ -7,7 +7,7 @@
 //!
 //! **Source:** OpenMetrics 1.0 (draft-richih-opsawg-openmetrics-00), 4.1 to 5.
 
-use model::{Campaign, CampaignState, Histogram, TrialState, Verdict};
+use model::{Campaign, Histogram, TrialState, Verdict};
 
 use super::prometheus_text::{Exposition, escape_label, labels, push_label};
 use crate::table::{Row, Sheet};
@@ -150,11 +150,7 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
 /// Writes the metrics of the campaign itself.
 fn write_campaign(out: &mut Exposition, sheet: &Sheet<'_>) {
     let campaign = sheet.campaign;
-    let state = match campaign.state {
-        CampaignState::Running => "running",
-        CampaignState::Complete => "complete",
-        CampaignState::Interrupted => "interrupted",
-    };
+    let state = campaign.state.name();
     let own = labels(&[("campaign", &campaign.id.to_string()), ("name", &campaign.name)]);
     out.family("dfsbench_campaign", "gauge", "", "A campaign; its value is always 1.");
     let version = escape_label(&campaign.tool_version);
