@@ -96,7 +96,7 @@ fn what_the_host_cannot_do_is_one_clear_error() {
             .apply(&Action::CpuFrequency(action::CpuFrequency { khz: 1_000_000 }))
             .unwrap_err()
             .to_string();
-        assert!(error.contains("frequencies can't be limited here"), "{error}");
+        assert!(error.contains("the CPU frequency cannot be limited on this host"), "{error}");
     }
     let error =
         lab.apply(&Action::Cores(action::Cores { online: 10_000 })).unwrap_err().to_string();

@@ -126,7 +126,7 @@ impl LabAction for Ganesha {
 pub(crate) fn port_is_free() -> Result<(), LabError> {
     if servers::answers(NFS_PORT) {
         return Err(LabError::Refused(format!(
-            "no server is started: something answers on port {NFS_PORT} already"
+            "cannot start a server: port {NFS_PORT} is already in use"
         )));
     }
     Ok(())

@@ -72,7 +72,7 @@ impl LabAction for NfsMount {
         };
         let Some(stats) = MountStats::of(&text, &self.point) else {
             let point = self.point.display();
-            return Err(LabError::Unable(format!("no NFS is mounted on {point}")));
+            return Err(LabError::Unable(format!("{point} is not an NFS mount")));
         };
         let mut findings = Findings::new("target");
         findings.compare("export", &self.source, &stats.source, STATS);
