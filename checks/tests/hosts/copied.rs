@@ -91,7 +91,7 @@ pub fn refused(lab: &Lab) -> Result<()> {
     let noexec = fails(
         lab,
         &program,
-        &["host one: it can't run this dfsbench: /tmp is mounted noexec", "by XDG_CACHE_HOME"],
+        &["host one: cannot run this dfsbench: /tmp is mounted noexec", "with XDG_CACHE_HOME"],
     );
     // The client's ssh sends the variable, and this sshd accepts it.
     let elsewhere =
@@ -102,7 +102,7 @@ pub fn refused(lab: &Lab) -> Result<()> {
     let full = fails(
         lab,
         &program,
-        &["/tmp/dfsbench-0 does not take the agent of", "No space left on device (hint: free "],
+        &["MiB) in /tmp/dfsbench-0: ", "No space left on device (hint: free "],
     );
     mount_tmp("remount,size=400m")?;
     noexec?;

@@ -144,7 +144,7 @@ impl CampaignRunner<'_> {
             if is_observed {
                 // The results table shows what was measured, and the measurement succeeded, so
                 // report this separately.
-                let left = format!("the working directory `{work_name}` is left behind: {reason}");
+                let left = format!("the working directory `{work_name}` was not removed: {reason}");
                 (self.observe)(Event::Left(&left));
             }
             trial.state = TrialState::Failed(match &trial.state {
