@@ -5,10 +5,7 @@
 //! undone, a fresh client process reads everything back, and [`stats::durability`] evaluates the
 //! result. The journal of acknowledgements is kept in this process, which no event affects. A
 //! [`FindingsKeeper`] stores findings as soon as they are complete. This crate must not print.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "crashes and whether a target is back are a matter of real time"
-)]
+#![allow(clippy::disallowed_methods, reason = "waits for crashes and recovery in real time")]
 
 mod client;
 mod events;

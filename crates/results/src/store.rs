@@ -273,7 +273,7 @@ impl Store {
             }
             (APPLICATION_ID, version, _) => Err(StoreError::Damaged {
                 path,
-                what: format!("it says schema version {version}, which never existed"),
+                what: format!("its schema version {version} does not exist"),
             }),
             _ => Err(StoreError::Foreign(path)),
         }

@@ -243,10 +243,10 @@ const ABSENT: [(&str, &str); 14] = [
     ("factors old.db new.db:2", "makes no difference"),
     ("report old.db new.db", "are one campaign"),
     // The trace of the tests only contains NULL calls.
-    ("replay nfs.dfst target", "has no operation that can be replayed"),
+    ("replay nfs.dfst target", "has no operations that can be replayed"),
     ("soak plan.toml", "it needs a host that the plan sets up"),
-    ("replay nfs.dfst nfs://a/export", "the host name `a` does not resolve"),
-    ("replay nfs.dfst nfs://b/export", "the host name `b` does not resolve"),
+    ("replay nfs.dfst nfs://a/export", "cannot resolve the host name `a`"),
+    ("replay nfs.dfst nfs://b/export", "cannot resolve the host name `b`"),
     // Only if it names hosts that ssh does not know.
     ("replay nfs.dfst nfs://127.", "host h1: cannot be reached"),
     ("compare a.json b.json", "can't read replay `a.json`"),

@@ -1,5 +1,5 @@
 //! A proxy that writes down what goes over its connections, and traces of that.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, reason = "not every test uses all of it")]
 
 pub mod traces;
 
@@ -126,7 +126,7 @@ impl Recorded {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
+#[expect(clippy::disallowed_methods, reason = "tests read the clock themselves")]
 fn now() -> Instant {
     Instant::now()
 }
