@@ -70,7 +70,11 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
         Undo::End { program } => {
             parsed(program, check_path(program))?;
             // The path is only compared with those of running processes, never opened.
-            if program.starts_with(RUN) { Ok(()) } else { Err(refuse(program, "isn't ours")) }
+            if program.starts_with(RUN) {
+                Ok(())
+            } else {
+                Err(refuse(program, "does not belong to dfsbench"))
+            }
         }
         // The mark is only compared with those of running processes, never opened.
         Undo::EndMarked { mark, .. } => check_below_run(mark),
@@ -145,7 +149,7 @@ fn check_noted_setting(path: &Path) -> Result<(), LabError> {
 fn check_below_run(path: &Path) -> Result<(), LabError> {
     parsed(path, check_path(path))?;
     if path == Path::new(RUN) || !path.starts_with(RUN) {
-        return Err(refuse(path, "isn't ours"));
+        return Err(refuse(path, "does not belong to dfsbench"));
     }
     check_no_link_on_the_way(path)
 }

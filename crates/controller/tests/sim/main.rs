@@ -177,8 +177,8 @@ fn removes_directory_for_stuck_agent() {
         Nature { seed: 5, agents: 20, lost_one_in: 0, slow_one_in: 100, never_ends: Some(7) };
     let (trial, _) = trial(nature);
     let TrialState::Failed(why) = &trial.state else { panic!("{:?}", trial.state) };
-    let stated = "clean-up: host c7 is still removing its files after 1800 s; its agent was left \
-                  to finish on its own";
+    let stated = "cleanup: host c7 is still removing its files after 1800 s; its agent was left to \
+                  finish on its own";
     assert_eq!(why, stated);
     // Measured results are kept.
     assert_eq!(trial.passes[0].hosts.len(), 20);
