@@ -111,7 +111,7 @@ pub fn killed(lab: &Lab) -> Result<()> {
         let sync = tiers.iter().find(|one| one["promise"] == "sync").context("no promise")?;
         ensure!(sync["tier"] == tier, "{name}: {sync} {errors}");
     }
-    ensure!(errors.contains("warning: knfsd: knfsd is served by the kernel"), "{errors}");
+    ensure!(errors.contains("warning: knfsd: knfsd runs in the kernel"), "{errors}");
     (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 

@@ -117,13 +117,9 @@ pub fn refused(lab: &Lab) -> Result<()> {
     lab.run_on(0, &["rmdir", "/tmp/dfsbench-0"])?;
     foreign?;
     let changed = change_names(&program, "GLIBC_2.3", "GLIBC_9.3", lab)?;
-    fails(
-        lab,
-        &changed,
-        &["version `GLIBC_9.3", "its C library is older than", "dfsbench-static"],
-    )?;
+    fails(lab, &changed, &["version `GLIBC_9.3", "its C library is too old", "dfsbench-static"])?;
     let changed = change_names(&program, "/lib64/ld-linux", "/lib64/no-linux", lab)?;
-    fails(lab, &changed, &["not found (hint: it has another C library", "dfsbench-static"])?;
+    fails(lab, &changed, &["not found (hint: it has a different C library", "dfsbench-static"])?;
     lab.await_nothing(0, LEAVING)
 }
 

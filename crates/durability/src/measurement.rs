@@ -237,10 +237,10 @@ impl Measurement<'_> {
         let folder = directory_name(&self.campaign, number);
         let promises = self.request.promise_names();
         let ending = match last {
-            Some(promise) => format!(", the last write with promise {promise}"),
+            Some(promise) => format!("; last write with {promise}"),
             None => String::new(),
         };
-        self.report(&format!("{}: writing with promise {promises}{ending}", arranged.event));
+        self.report(&format!("{}: writing with promises {promises}{ending}", arranged.event));
         let begun = DurabilityEvent::DirectoryBegun { name: &folder, target: self.target };
         (self.context.observe)(begun);
         let measured = self.measure_in(&folder, arranged, last);

@@ -243,7 +243,7 @@ fn find_named_host<'r>(
 
 /// Checks a disturbance of a client's agent, which needs another agent to replace it.
 fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
-    let hint = "add `on HOST` with a client host, one of `hosts` of the [[target]]";
+    let hint = "use `on HOST` with a client host, one of `hosts` of the [[target]]";
     if run.lab.is_some() {
         let what = "a killed client could not undo what the plan set up on it".to_owned();
         return Err((what, "use a target with `url` or `path`, and `hosts`"));
@@ -263,7 +263,7 @@ fn to_clock(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
         hosts.extend(lab.hosts());
     }
     hosts.extend(run.client_hosts());
-    let hint = "add `on HOST` with a host that has `ssh`, as root";
+    let hint = "use `on HOST` with a host that has `ssh`, as root";
     let host = find_named_host(&hosts, one, hint)?;
     if host.ssh.is_none() {
         let what = format!("host {} shares its clock with this host", host.name);

@@ -359,7 +359,10 @@ fn exports_tiers_and_kinds() {
     assert!(lines.iter().all(|line| line.split(',').count() == columns), "{csv}");
     let markdown = cli.run(&[&flags[..], &["--format", "markdown"]].concat());
     assert!(markdown.stdout.contains("| kill-server | sync |"), "{}", markdown.stdout);
-    assert!(markdown.stderr.contains("kill-server: writing under none, close"), "{markdown:?}");
+    assert!(
+        markdown.stderr.contains("kill-server: writing with promises none, close"),
+        "{markdown:?}"
+    );
 }
 
 /// Starts a measurement that is still waiting for its event, which creates a file.
@@ -504,7 +507,7 @@ fn kills_only_named_targets() {
     refused(&["--confirm-power-cut", "h"], &["--power-cut is missing"]);
     refused(
         &[&target, "--power-cut", "embedded", "--confirm-power-cut", "embedded"],
-        &["no other target is"],
+        &["the host `embedded` is for the in-memory server"],
     );
     refused(
         &["nfs://h/e", "--power-cut=-oProxyCommand=x", "--confirm-power-cut=-oProxyCommand=x"],
@@ -514,7 +517,7 @@ fn kills_only_named_targets() {
     refused(&["--confirm-lose-server", "h"], &["--lose-server is missing"]);
     let lost = ["--lose-server", "h", "--confirm-lose-server", "h"];
     refused(&[&[target.as_str()], &lost[..]].concat(), &["does not know how", "--lose-command"]);
-    refused(&lost, &["the in-memory server is one server"]);
+    refused(&lost, &["the in-memory server is a single server"]);
     refused(&[&target, "--lose-command", "true", "--kill-client"], &["--lose-server"]);
     refused(&[&target, "--cut-network"], &["--cut-command and --restore-command"]);
     refused(

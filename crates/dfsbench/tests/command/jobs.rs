@@ -84,7 +84,7 @@ fn reports_wrong_and_missing_agents() {
     let other = "f".repeat(64);
     let bad = end_of(agent(&cli, &address, &other, ("1", "2")));
     assert_eq!(bad.code, 3, "{bad:?}");
-    let message = format!("error: agent, rank 1 of 2: the controller at {address} refused");
+    let message = format!("error: agent, rank 1 of 2: the controller at {address} rejected");
     assert!(bad.stderr.starts_with(&message) && !bad.stderr.contains(&other), "{bad:?}");
     let lines: Vec<String> = stderr.lines().map(Result::unwrap).collect();
     let end = end_of(controller);
@@ -258,7 +258,11 @@ fn lists_scheduler_hosts_in_dry_run() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     for (more, variable, words) in [
         (&["--launcher", "lsf"][..], pbs, "LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS is not set"),
-        (&["--launcher", "lsf"], ("LSB_MCPU_HOSTS", "a"), "`a` has no number of slots"),
+        (
+            &["--launcher", "lsf"],
+            ("LSB_MCPU_HOSTS", "a"),
+            "`a` is not followed by a number of slots",
+        ),
         (&["--launcher", "pbs", "--agents", "3"], pbs, "--agents 3: the job has 2 hosts"),
         (&["--launcher", "pbs", "--listen", "a"], pbs, "--listen has no effect"),
         (&["--launcher", "pbs", "--launch-with", "a"], pbs, "--launch-with has no effect"),

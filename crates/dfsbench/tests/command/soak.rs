@@ -317,13 +317,13 @@ fn never_sets_own_clock() {
     let step = "[[disturb]]\nkind = \"clock-step\"\nhost = \"two\"\nat = \"1s\"\nfor = \"1s\"\n\
                 by = \"-5s\"\n";
     let plan = shared(&cli, step);
-    cli.refused(&["soak", &plan], 2, &["`clock-step on two", "host two shares the clock"]);
+    cli.refused(&["soak", &plan], 2, &["`clock-step on two", "host two shares its clock"]);
     let alone = ["--disturb", "client-kill on one at 1s"];
     let directory = cli.target().display().to_string();
     cli.refused(
         &["soak", &directory, alone[0], alone[1]],
         2,
-        &["there is no host `one`", "only this process is used"],
+        &["unknown host `one`", "the plan has no hosts except this one"],
     );
 }
 

@@ -244,7 +244,7 @@ const ABSENT: [(&str, &str); 14] = [
     ("report old.db new.db", "are one campaign"),
     // The trace of the tests only contains NULL calls.
     ("replay nfs.dfst target", "has no operations that can be replayed"),
-    ("soak plan.toml", "it needs a host that the plan sets up"),
+    ("soak plan.toml", "it needs a server that the plan sets up"),
     ("replay nfs.dfst nfs://a/export", "cannot resolve the host name `a`"),
     ("replay nfs.dfst nfs://b/export", "cannot resolve the host name `b`"),
     // Only if it names hosts that ssh does not know.

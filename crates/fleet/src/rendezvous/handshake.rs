@@ -253,7 +253,7 @@ mod tests {
         let mut controller = ControllerHandshake::new(&token);
         let (agent, first) = AgentHandshake::begin(&token);
         let Ok(Step::Send(answer)) = controller.receive_bytes(&first) else {
-            panic!("the first part is rejected")
+            panic!("the first part was rejected")
         };
         let answer = &answer[answer.len() - AgentHandshake::answer_bytes()..];
         let (_, second) = agent.end(answer, &hello()).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn refused(step: Result<Step, Refusal>) -> String {
-        step.err().expect("it is accepted").to_string()
+        step.err().expect("it was accepted").to_string()
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl LabAction for Format {
         for node in &facts.devices.nodes {
             let found = devices::probe(&Runner::default(), node, "TYPE")?;
             findings.compare(
-                "created file system",
+                "file system created",
                 self.file_system.name(),
                 &found,
                 "blkid --probe",

@@ -96,7 +96,7 @@ impl LabAction for Ganesha {
             findings.compare(&format!("NFS v{major}"), requested, found, source);
         }
         if self.threads != 0 {
-            findings.fact("threads requested of Ganesha", self.threads.to_string(), "ganesha.conf");
+            findings.fact("requested threads of Ganesha", self.threads.to_string(), "ganesha.conf");
         }
         // Ganesha has other threads, too, so the number found cannot be compared with the requested
         // one.

@@ -69,7 +69,7 @@ impl LabAction for RemoteMount {
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let (mut findings, mount) = read_back(&self.point)?;
-        findings.fact("mount type requested", &self.kind, "the plan");
+        findings.fact("requested mount type", &self.kind, "the plan");
         let requested = Requested::local(&self.options);
         options::compare(&mut findings, &requested, &mount.options, SOURCE);
         Ok(findings.done())

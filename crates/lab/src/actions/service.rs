@@ -96,7 +96,7 @@ impl LabAction for Service {
         if !self.settings.is_empty() {
             findings.fact("system settings", &self.settings, "the recipe");
         }
-        findings.fact("system's promise", &self.durability, "the recipe");
+        findings.fact("system durability", &self.durability, "the recipe");
         if !self.version.is_empty() {
             let command = commands::show(&self.version);
             let output = Runner::default().output(&name_ours(&self.version, ours), SOON)?;
