@@ -79,7 +79,7 @@ pub fn retry_until_begun(check: impl Fn() -> Result<()>) -> Result<()> {
     loop {
         match check() {
             Err(error)
-                if format!("{error:#}").contains("can't begin") && begun.elapsed() < PATIENCE =>
+                if format!("{error:#}").contains("cannot start") && begun.elapsed() < PATIENCE =>
             {
                 std::thread::sleep(Duration::from_millis(500));
             }

@@ -229,7 +229,7 @@ fn cut(group: &AgentGroup<'_>) -> Result<()> {
     let report = group.report()?;
     let trials = |run: usize| report["runs"][run]["trials"].as_array().cloned().unwrap_or_default();
     let why = trials(0)[0]["reason"].as_str().unwrap_or_default().to_owned();
-    let words = format!("host c{HOSTS}: no sign of life for 3 s");
+    let words = format!("host c{HOSTS}: the agent has been silent for 3 s");
     ensure!(why.contains(&words), "{why}");
     let made: BTreeSet<String> = trials(1).iter().map(|trial| trial["state"].to_string()).collect();
     ensure!(made == BTreeSet::from(["\"done\"".to_owned()]), "without it: {made:?}");
@@ -250,8 +250,9 @@ fn unmounted(group: &AgentGroup<'_>) -> Result<()> {
                 file_size = \"1MiB\"\n";
     let output = group.campaign(Path::new("/srv/data"), 1, work)?.output()?;
     let text = String::from_utf8_lossy(&output.stderr);
-    let words = "`/srv/data` is not one directory for all hosts: what host c1 (tmpfs `tmpfs`) made \
-                 in it is missing on host c2 (tmpfs `tmpfs`), host c3 (tmpfs `tmpfs`) (hint: ";
+    let words = "`/srv/data` is not the same directory on all hosts: files created by host c1 \
+                 (tmpfs `tmpfs`) are missing on host c2 (tmpfs `tmpfs`), host c3 (tmpfs `tmpfs`) \
+                 (hint: ";
     ensure!(text.contains(words), "{output:?}");
     ensure!(!output.status.success(), "{output:?}");
     group.await_nothing()?;

@@ -169,7 +169,7 @@ fn laid_out(cluster: &Machine) -> Result<()> {
     let json = String::from_utf8(OURS.report(&cluster.path("results.db"), "json")?)?;
     ensure!(!json.contains("\"n2\"") && !json.contains("\"n2:2\""), "{json}");
     // Its nodes are namespaces of this machine.
-    ensure!(json.contains("n1 and n1:2 are one machine"), "no shared-host: {json}");
+    ensure!(json.contains("n1 and n1:2 are the same machine"), "no shared-host: {json}");
     check(cluster, &output, ["n1", "n1:2", "shared-host", "n1"])?;
     let launcher = cluster.path("uneven");
     fs::write(&launcher, UNEVEN)?;
@@ -179,7 +179,7 @@ fn laid_out(cluster: &Machine) -> Result<()> {
     let output = proc::capture_output(&mut run_command(cluster, &how, &SHORT))?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(exit::LAB), "{output:?}");
-    let words = "error: the launcher has not laid out 2 agents on each host: n1 has 3, n2 has 1";
+    let words = "error: the launcher did not start 2 agents on each host: n1 has 3, n2 has 1";
     ensure!(stderr.contains(words), "{stderr}");
     nothing_left(cluster)
 }

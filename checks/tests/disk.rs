@@ -182,7 +182,7 @@ fn without_rights() -> Result<()> {
 
 fn without_direct() -> Result<()> {
     let text = run_on("ramfs", "mode=755", &["--direct", "true", "--quiet"])?;
-    for words in ["error: ", "has no O_DIRECT", "hint: --direct false", "exit 2"] {
+    for words in ["error: ", "does not support O_DIRECT", "hint: use --direct false", "exit 2"] {
         ensure!(text.contains(words), "`{words}` is not in:\n{text}");
     }
     ensure!(!text.contains("dfsbench.db"), "results of nothing were kept:\n{text}");

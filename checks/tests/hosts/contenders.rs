@@ -111,7 +111,7 @@ pub fn killed(lab: &Lab) -> Result<()> {
         let sync = tiers.iter().find(|one| one["promise"] == "sync").context("no promise")?;
         ensure!(sync["tier"] == tier, "{name}: {sync} {errors}");
     }
-    ensure!(errors.contains("warning: knfsd: knfsd is served by the kernel"), "{errors}");
+    ensure!(errors.contains("warning: knfsd: knfsd runs in the kernel"), "{errors}");
     (0..2).try_for_each(|host| lab.await_nothing(host, LEAVING))
 }
 
@@ -132,7 +132,7 @@ pub fn compared(lab: &Lab) -> Result<()> {
     ensure!(!errors.contains("contenders differ"), "all are used alike: {errors}");
     // Both hosts are namespaces of this machine, not a cluster.
     let results = OURS.report(&lab.folder.path().join("contenders.db"), "json")?;
-    let note = "client and the server server are one machine";
+    let note = "client and the server server are the same machine";
     ensure!(String::from_utf8(results)?.contains(note), "no shared-host");
     let mut compare = lab.ours();
     compare.args(["contenders", "--results", &at("contenders.db"), "--format", "json"]);

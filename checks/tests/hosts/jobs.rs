@@ -58,7 +58,7 @@ pub fn listed(lab: &Lab) -> Result<()> {
         }
         ensure!(measured == agents, "{measured:?} for {words:?}");
         // The hosts are namespaces of this machine.
-        ensure!(report.to_string().contains("are one machine"), "no shared-host: {report}");
+        ensure!(report.to_string().contains("are the same machine"), "no shared-host: {report}");
         for host in 0..2 {
             lab.await_nothing(host, LEAVING)?;
         }
@@ -79,7 +79,7 @@ pub fn noisy(lab: &Lab) -> Result<()> {
     let output = output?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(exit::LAB), "{output:?}");
-    let words = "host h2: its shell prints more than 64 KiB, beginning with `MOTD`";
+    let words = "host h2: its shell printed more than 64 KiB, starting with `MOTD`";
     ensure!(stderr.contains(words) && stderr.matches("error: ").count() == 1, "{stderr}");
     lab.await_nothing(1, LEAVING)
 }

@@ -29,7 +29,7 @@ pub fn large_frames_dropped(lab: &Lab) -> Result<()> {
     for (from, to, address) in [("client", "server", 1), ("server", "client", 2)] {
         let lost = format!(
             "host {from}: packets of 9000 bytes to {to} (10.79.0.{address}) are lost (1500 bytes \
-             pass)"
+             get through)"
         );
         ensure!(text.contains(&lost), "{lost}:\n{text}");
     }

@@ -161,7 +161,7 @@ fn tallied(result: &PassResult, tally: &Tally) -> Vec<CrossCheck> {
     if result.errors() > 0 {
         return cross_checks;
     }
-    let source = "bytes counted below the recorder: kernel or RPC layer";
+    let source = "bytes counted by the kernel or the RPC layer";
     if let Some(bytes) = tally.read_bytes {
         cross_checks.push(cross_check(bytes_of(result, OpKind::reads_data), bytes, source));
     }

@@ -54,8 +54,8 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
         let found = tally.mismatches;
         let ops = result.ops() + result.errors();
         let evidence =
-            format!("{mismatches} of {ops} ops brought other bytes than were written: {found}");
-        let source = "stamps and checksums of what was read";
+            format!("{mismatches} of {ops} ops read different data than was written: {found}");
+        let source = "stamps and checksums of the data read";
         let data = Evidence::counts(mismatches, 0, "ops", source);
         caveats.push(CaveatCode::DataMismatch.because(evidence).with_data(data));
     }
@@ -68,7 +68,7 @@ pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec
             Ending::Lost(reason) => format!("{errors}: {reason}"),
             _ => errors,
         };
-        let data = Evidence::counts(result.errors(), 0, "ops", "errors that the recorder counted");
+        let data = Evidence::counts(result.errors(), 0, "ops", "errors counted by the recorder");
         caveats.push(CaveatCode::Errors.because(evidence).with_data(data));
     }
     if *ending == Ending::Stopped {
@@ -115,8 +115,8 @@ pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
     let receiver_share = tcp.receiver_limited_us as f64 / busy_us as f64;
     let buffer_share = tcp.send_buffer_limited_us as f64 / busy_us as f64;
     let value = format!(
-        "{} busy over {connections} connections, of that {} limited by the server's window and {} \
-         by the send buffer; {} sent again",
+        "{connections} connections were busy for {} in total, {} of it limited by the server's \
+         receive window and {} by the send buffer; {} retransmitted",
         Nanos(busy_us.saturating_mul(1_000)),
         processors::percent(receiver_share),
         processors::percent(buffer_share),
@@ -132,13 +132,15 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
     let Recovered { retransmissions, delays, .. } = *recovered;
     let mut caveats = Vec::new();
     if retransmissions > 0 {
-        let evidence = format!("{retransmissions} calls were sent again (counted by the client)");
+        let evidence =
+            format!("{retransmissions} calls were retransmitted (counted by the client)");
         let data = Evidence::counts(retransmissions, 0, "calls", "counted by the client");
         caveats.push(CaveatCode::Retransmits.because(evidence).with_data(data));
     }
     if delays > 0 {
-        let evidence = format!("{delays} answers were \"later\" (JUKEBOX, DELAY, GRACE)");
-        let source = "answers JUKEBOX, DELAY and GRACE, counted by the client";
+        let evidence =
+            format!("{delays} replies asked the client to try again later (JUKEBOX, DELAY, GRACE)");
+        let source = "JUKEBOX, DELAY and GRACE replies counted by the client";
         let data = Evidence::counts(delays, 0, "answers", source);
         caveats.push(CaveatCode::ServerBusy.because(evidence).with_data(data));
     }
@@ -161,12 +163,7 @@ pub fn recovered(recovered: &Recovered) -> Option<Caveat> {
 /// Keeps the same counts as a fact of a pass that failed nevertheless.
 pub fn unrecovered(pass: Pass, recovered: &Recovered) -> Option<Fact> {
     let losses = losses_in_words(recovered)?;
-    Some(Fact::new(
-        "target",
-        format!("{pass}: recovery that failed"),
-        losses,
-        "counted by the client",
-    ))
+    Some(Fact::new("target", format!("{pass}: failed recovery"), losses, "counted by the client"))
 }
 
 /// Counts lost connections and lost data; `None` without any.
@@ -174,8 +171,8 @@ fn losses_in_words(recovered: &Recovered) -> Option<String> {
     let Recovered { reconnects, replays, resent_bytes, .. } = *recovered;
     (reconnects > 0 || resent_bytes > 0).then(|| {
         format!(
-            "{reconnects} reconnects, {replays} calls sent again over them, {} written more than \
-             once",
+            "{reconnects} reconnects, {replays} calls resent over new connections, {} written more \
+             than once",
             Size(resent_bytes)
         )
     })
@@ -195,11 +192,11 @@ pub fn about_short_transfers(transfers: &ShortTransfers, source: &str) -> Option
     }
     let missing = match missing_bytes {
         0 => String::new(),
-        bytes => format!("; further calls moved the missing {}", Size(bytes)),
+        bytes => format!("; additional calls transferred the remaining {}", Size(bytes)),
     };
     let evidence = format!(
-        "{short_reads} READs and {short_writes} WRITEs of {calls} calls moved less than they asked \
-         for ({} %, at most {} %; {source}){missing}",
+        "{short_reads} READs and {short_writes} WRITEs of {calls} calls transferred less than \
+         requested ({} %, limit {} %; {source}){missing}",
         three_digits(share * 100.0),
         three_digits(SHORT_SHARE_MAX * 100.0),
     );
@@ -269,14 +266,15 @@ pub fn about_server_cache(
         given => Some(given),
     };
     let Some(memory) = memory else {
-        let evidence = format!("{set} of files, and the size of the server's memory is not known");
+        let evidence = format!("the files are {set}, and the server's memory size is not known");
         return Some(CaveatCode::MayBeServerCached.because(evidence));
     };
     if set_bytes >= memory {
         return None;
     }
-    let evidence = format!("{set} of files, and the server has {} of memory", Size(memory));
-    let data = Evidence::bytes(set_bytes, memory, "size of the files, and the server's memory");
+    let evidence = format!("the files are {set}, but the server has {} of memory", Size(memory));
+    let data =
+        Evidence::bytes(set_bytes, memory, "size of the files compared with the server's memory");
     Some(CaveatCode::MayBeServerCached.because(evidence).with_data(data))
 }
 
@@ -307,24 +305,21 @@ fn too_short(result: &PassResult) -> Option<Caveat> {
     if result.window_ns >= WINDOW_MIN_NS {
         return None;
     }
-    let evidence = format!(
-        "measured for {}, at least {} wanted",
-        Nanos(result.window_ns),
-        Nanos(WINDOW_MIN_NS)
-    );
-    let data = Evidence::nanos(result.window_ns, WINDOW_MIN_NS, "the measured window");
+    let evidence =
+        format!("measured for only {} (minimum {})", Nanos(result.window_ns), Nanos(WINDOW_MIN_NS));
+    let data = Evidence::nanos(result.window_ns, WINDOW_MIN_NS, "measured window");
     Some(CaveatCode::TooShort.because(evidence).with_data(data))
 }
 
 /// Raises a caveat if the CPU is emulated. `emulator` is the result of [`lab::facts::emulated`].
 pub fn about_host(emulator: Option<&str>) -> Option<Caveat> {
     let emulator = emulator?;
-    Some(CaveatCode::Emulated.because(format!("the processor is a {emulator} (/proc/cpuinfo)")))
+    Some(CaveatCode::Emulated.because(format!("the CPU is a {emulator} (/proc/cpuinfo)")))
 }
 
 fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     if pass == Pass::Create && spec.target.is_local() {
-        return Some(CaveatCode::NotDurable.because("files were closed, not synced"));
+        return Some(CaveatCode::NotDurable.because("files were closed but not synced"));
     }
     let writes = match pass {
         Pass::Mix => spec.read_percent < 100,
@@ -342,5 +337,5 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     if is_stable || spec.workload == Workload::Bonniexx {
         return None;
     }
-    Some(CaveatCode::NotDurable.because("durability none: neither fsync nor COMMIT"))
+    Some(CaveatCode::NotDurable.because("durability none: no fsync and no COMMIT"))
 }

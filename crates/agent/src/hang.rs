@@ -48,7 +48,7 @@ impl LastResort {
     /// Undoes the changes of this host and ends the agent.
     fn end_agent(&self, why: &str) {
         let undone = match self.changes.leave() {
-            Ok(()) => "what was changed on this host is undone".to_owned(),
+            Ok(()) => "all changes to this host were undone".to_owned(),
             Err(left) => left,
         };
         (self.give_up)(&format!("{why}; {undone}"));
@@ -204,19 +204,19 @@ fn look(shared: &Shared, silence: &mut Silence, last_resort: Option<&LastResort>
     let seconds = silence.ticks * TICK.as_millis() as u64 / 1_000;
     let mut reasons = Vec::new();
     for point in &now.points {
-        let what = format!("no answer on the mount {} for {seconds} s", point.display());
+        let what = format!("no reply from the mount {} for {seconds} s", point.display());
         reasons.push(match lab::force_off(point) {
             Ok(()) => format!(
-                "{what}: it was unmounted by force (hint: is its server up, and do packets of \
-                 full size reach it?)"
+                "{what}: forcibly unmounted (hint: is its server running, and do full-size packets \
+                 reach it?)"
             ),
             Err(error) => format!("{what}: {error}"),
         });
     }
     if reasons.is_empty() {
         reasons.push(format!(
-            "file I/O has not ended for {seconds} s, and what it waits for is no mount of ours \
-             (hint: `umount -f` it, or restart its server)"
+            "file I/O has been stuck for {seconds} s on a mount that dfsbench did not create \
+             (hint: run `umount -f` on it, or restart its server)"
         ));
     }
     let why = reasons.join("; ");

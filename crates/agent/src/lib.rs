@@ -190,10 +190,10 @@ impl Held<'_> {
                 self.guard.watch(self.watched.clone());
                 match &mut self.trial {
                     Some(trial) => in_trial(trial, order, end, &mut self.host),
-                    None => Report::Failed("no trial has begun".to_owned()),
+                    None => Report::Failed("no trial is running".to_owned()),
                 }
             }
-            Order::Go { .. } => Report::Failed("no workers wait to start".to_owned()),
+            Order::Go { .. } => Report::Failed("no workers are waiting to start".to_owned()),
             Order::Disarm => Report::Disarmed,
             Order::End { inherits } => {
                 // The agent that created the directory is lost, so this one removes it.
@@ -216,7 +216,7 @@ impl Held<'_> {
             }
             Order::Unwatch => match self.watch.take() {
                 Some(watch) => Report::Watched(Box::new(watch.stop(THIS_HOST))),
-                None => Report::Failed("this host was not watched".to_owned()),
+                None => Report::Failed("this host is not being watched".to_owned()),
             },
             Order::Release => {
                 self.guard.watch(self.watched.clone());
@@ -226,7 +226,9 @@ impl Held<'_> {
                 Report::Released
             }
             Order::Disturb(_) | Order::EndDisturbance => self.host.disturb(order),
-            Order::Crash => Report::Failed("this very process is not to be killed".to_owned()),
+            Order::Crash => {
+                Report::Failed("the agent in the controller's process cannot be killed".to_owned())
+            }
             Order::Open(_)
             | Order::Apply(_)
             | Order::UndoLast
@@ -295,7 +297,7 @@ fn in_trial(
         Order::Prepare(pass) => trial.prepare(pass).map(|()| Report::Prepared),
         Order::Arm { pass, share } => trial.work(pass, share, end, host),
         Order::Account { others } => Ok(trial.account(&others)),
-        other => return Report::Failed(format!("{} is not about a pass", other.name())),
+        other => return Report::Failed(format!("{} does not apply to a pass", other.name())),
     };
     done.unwrap_or_else(|error| Report::Failed(error.to_string()))
 }

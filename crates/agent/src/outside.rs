@@ -102,7 +102,7 @@ impl Trial<'_> {
         Ok(Some(CrossCheck {
             expected: result.bytes(),
             found: inventory.bytes,
-            source: "sizes of the files, added up".to_owned(),
+            source: "total size of the files".to_owned(),
         }))
     }
 }

@@ -245,7 +245,7 @@ impl ProcessorUse {
             if *server == ServerPlace::Hidden && self.server.is_none() && !is_kernel {
                 // The first entry has the largest usage and is our best guess, so say so in the
                 // name.
-                let name = format!("{name}, taken for the server,");
+                let name = format!("{name} (probably the server)");
                 self.server = Some(ServerUse { name, used_ns, waited_ns: 0 });
                 continue;
             }
@@ -352,7 +352,7 @@ mod tests {
         // If the server cannot be identified, the largest process is assumed and named.
         let guessed = named(&ServerPlace::Hidden, uses());
         let server = guessed.server.unwrap();
-        assert!(server.name.starts_with("ganesha.nfsd, taken for") && server.used_ns == 80);
+        assert!(server.name.starts_with("ganesha.nfsd (probably") && server.used_ns == 80);
         assert_eq!(guessed.others.len(), 2);
     }
 

@@ -14,7 +14,7 @@ use lab::{Cleaned, Lab, LabError};
 use model::{EffectiveSettings, Fact};
 
 /// Answer to an order that would change this host before it was opened.
-const NOT_OPENED: &str = "this host was not opened to be changed";
+const NOT_OPENED: &str = "this host has not been opened for changes";
 
 /// The changes to this host, shared with the thread that ends a hung agent.
 ///
@@ -32,7 +32,7 @@ impl HostChanges {
     /// process cannot end.
     pub(crate) fn leave(&self) -> Result<(), String> {
         let Some(mut lab) = self.lock().take() else { return Ok(()) };
-        let hint = "hint: `dfsbench clean` on this host tries again";
+        let hint = "hint: run `dfsbench clean` on this host to try again";
         lab.undo_all().map_err(|error| format!("{error} ({hint})"))
     }
 }
@@ -148,7 +148,7 @@ fn change(lab: &mut Lab, order: Order) -> Result<Report, LabError> {
         Order::Invalidate { how, directory } => {
             Report::Facts(lab.invalidate(how, directory.as_deref())?)
         }
-        other => Report::Failed(format!("{other:?} is no order about this host")),
+        other => Report::Failed(format!("{other:?} does not apply to this host")),
     })
 }
 

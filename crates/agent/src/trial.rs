@@ -131,7 +131,7 @@ impl<'a> Trial<'a> {
                 _ => engine::ack_journal::begin_journal(path, spec),
             };
             let journal = opened.map_err(|error| TargetError::Io {
-                what: "journal what is acknowledged in",
+                what: "open the journal of acknowledged writes",
                 location: path.display().to_string(),
                 reason: error.to_string(),
             })?;
@@ -243,7 +243,9 @@ impl<'a> Trial<'a> {
         };
         match (gate.instead, worked) {
             (Some(Order::Disarm), _) => Ok(Report::Disarmed),
-            (Some(order), _) => Ok(Report::Failed(format!("workers wait, and got {order:?}"))),
+            (Some(order), _) => Ok(Report::Failed(format!(
+                "unexpected order {order:?} while workers were waiting to start"
+            ))),
             (None, Err(error)) => Err(error),
             (None, Ok(worked)) => {
                 let Measured { result, ending, .. } = &worked.measured;
@@ -424,7 +426,7 @@ impl<'a> Trial<'a> {
         for path in self.target.local_paths() {
             let dropped = cache::drop_directory(&path, &|name| self.may_be_cached(name));
             dropped.map_err(|error| TargetError::Io {
-                what: "drop from the page cache what is in",
+                what: "drop the page cache of files in",
                 location: path.display().to_string(),
                 reason: error.to_string(),
             })?;

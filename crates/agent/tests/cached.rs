@@ -3,7 +3,7 @@
 
 mod agent_thread;
 #[path = "caveats/driven_agent.rs"]
-#[allow(dead_code, reason = "shared with the other caveats")]
+#[allow(dead_code, reason = "not every test uses all of it")]
 mod driven_agent;
 
 use driven_agent::{DrivenAgent, codes, metadata, nfs, server, stream};
@@ -33,7 +33,7 @@ fn programs_are_judged_by_what_storage_read_for_them() {
             let spec = RunSpec { workload, invalidate, direct, timeout_ms: 600_000, ..spec };
             let mut agent = DrivenAgent::new();
             agent.begin(&spec);
-            assert!(!is_cached(&mut agent, Pass::Write), "a write is no read");
+            assert!(!is_cached(&mut agent, Pass::Write), "writes are not reads");
             let end = agent.run(Pass::Read);
             let found = codes(&end).contains(&CaveatCode::Cached);
             let case = format!("{workload} {} {invalidate} {direct}", path.display());
@@ -52,7 +52,7 @@ fn programs_that_make_all_passes_in_one_go_are_judged_as_a_whole() {
             let spec = RunSpec { timeout_ms: 600_000, file_size_bytes: 16 << 20, ..spec };
             let mut agent = DrivenAgent::new();
             agent.begin(&spec);
-            assert!(!is_cached(&mut agent, Pass::Write), "a write is no read");
+            assert!(!is_cached(&mut agent, Pass::Write), "writes are not reads");
             let end = agent.run(Pass::Read);
             let refused = codes(&end).contains(&CaveatCode::OptionNotEffective);
             assert_eq!(refused, direct && cached, "{workload} {direct}");
@@ -110,7 +110,7 @@ fn a_file_just_written_is_in_memory_until_it_is_dropped() {
     for (invalidate, cached) in [(false, true), (true, false)] {
         let mut agent = DrivenAgent::new();
         agent.begin(&RunSpec { invalidate, ..small.clone() });
-        assert!(!is_cached(&mut agent, Pass::Write), "a write is no read");
+        assert!(!is_cached(&mut agent, Pass::Write), "writes are not reads");
         assert_eq!(is_cached(&mut agent, Pass::Read), cached, "just written, {invalidate}");
         assert_eq!(is_cached(&mut agent, Pass::Reread), cached, "just read, {invalidate}");
     }

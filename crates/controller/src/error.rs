@@ -25,7 +25,7 @@ pub enum ControllerError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The campaign was stopped before its first trial.
-    #[error("interrupted during set-up: nothing was measured")]
+    #[error("interrupted during setup; nothing was measured")]
     Interrupted,
     /// The results can't be kept.
     #[error(transparent)]

@@ -515,7 +515,7 @@ impl<'a> Hosts<'a> {
         match self.agents.get_mut(host) {
             Some(Ok(agent)) => Ok(agent.as_mut()),
             Some(Err(why)) => Err(why.clone()),
-            None => Err(format!("host {host}: it has no agent")),
+            None => Err(format!("host {host} has no agent")),
         }
     }
 

@@ -31,7 +31,7 @@ pub fn note_left() {
 
 /// No record can be made in a folder.
 #[derive(Debug, thiserror::Error)]
-#[error("can't write to the folder {}: {reason} (hint: {hint})", folder.display())]
+#[error("cannot write to the folder {}: {reason} (hint: {hint})", folder.display())]
 pub struct UnwritableRecord {
     pub folder: PathBuf,
     /// The system's reason.
@@ -104,7 +104,7 @@ impl WorkRecord {
         let hint = if content.targets.iter().any(|worked| worked.tree.is_some()) {
             REPLAY_HINT
         } else {
-            "use a writable directory for results: --results"
+            "choose a results file in a writable directory with --results"
         };
         let file = record_file::write(&path, &content)
             .map_err(|error| unwritable(record_file::folder_of(&path), &error, hint))?;
@@ -129,8 +129,7 @@ fn content_of(
 }
 
 /// Advice if the record of a replay can't be written.
-const REPLAY_HINT: &str = "set XDG_STATE_HOME to a folder in which files can be made, or keep the \
-                           tree: --tree";
+const REPLAY_HINT: &str = "set XDG_STATE_HOME to a writable folder, or keep the tree with --tree";
 
 fn unwritable(folder: &Path, error: &io::Error, hint: &'static str) -> UnwritableRecord {
     UnwritableRecord { folder: folder.to_owned(), reason: error.to_string(), hint }
@@ -209,15 +208,17 @@ impl UnfinishedRecord {
         }
         Ok(match self.why {
             Unfinished::Refused(why) => {
-                format!("{shown} ({}): whatever it names stays", printable(&why))
+                format!("{shown} ({}): nothing it lists was removed", printable(&why))
             }
-            Unfinished::Left(left) => format!("{shown}: what it names stays: {}", left.join("; ")),
+            Unfinished::Left(left) => {
+                format!("{shown}: not everything it lists was removed: {}", left.join("; "))
+            }
         })
     }
 }
 
 fn describe_refused(path: &Path, why: &str) -> String {
-    printable(&format!("{} is not followed: {why}", path.display()))
+    printable(&format!("ignoring the record {}: {why}", path.display()))
 }
 
 /// Removes the leftovers of killed processes with one of these results files, and of this user's
@@ -278,8 +279,8 @@ pub fn warnings(results: &Path, runs: &[RunSpec]) -> Vec<String> {
             }
             let shown = results.display();
             warnings.push(format!(
-                "process {} was killed while it worked on {}, and may have left files \
-                 there (hint: `dfsbench clean --results {shown}` removes them)",
+                "process {} was killed while it was using {}, and may have left files there (hint: \
+                 `dfsbench clean --results {shown}` removes them)",
                 abandoned.content.pid, worked.target
             ));
         }
@@ -308,8 +309,8 @@ fn clean_target(
     let campaign = &record.content.campaign;
     if worked.target.is_local() && !worked.hosts.is_empty() {
         left.push(printable(&format!(
-            "{} on {}: `.dfsbench-{campaign}-*` may be left there (hint: remove it there by hand, \
-             then `dfsbench clean --forget`, which drops the record {})",
+            "{} on {} may still contain `.dfsbench-{campaign}-*` (hint: remove it there by hand, \
+             then run `dfsbench clean --forget` to drop the record {})",
             worked.target,
             worked.hosts.join(", "),
             record.path.display()
@@ -479,7 +480,7 @@ mod tests {
                 let cleaned = clean_beside(&results);
                 assert_eq!(cleaned.removed, [""; 0], "{name} of {campaign}");
                 let [record] = &cleaned.unfinished[..] else { panic!("{name}: {cleaned:?}") };
-                assert!(record.lines()[0].contains("is not followed"), "{record:?}");
+                assert!(record.lines()[0].contains("ignoring the record"), "{record:?}");
                 fs::remove_file(&record.path).unwrap();
             }
         }
@@ -510,7 +511,7 @@ mod tests {
         assert_eq!((cleaned.removed.len(), cleaned.unfinished.len()), (0, 4), "{cleaned:?}");
         assert!(work.exists());
         for record in cleaned.unfinished {
-            assert!(record.forget().unwrap().contains("stays"));
+            assert!(record.forget().unwrap().contains("was removed"));
         }
         assert_eq!(files(folder.path()), 1);
     }
@@ -526,7 +527,7 @@ mod tests {
         let path = abandon(&results, "ab", worked(&target, None));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(
-            clean_beside(&results).unfinished[0].lines()[0].contains("other users may write it")
+            clean_beside(&results).unfinished[0].lines()[0].contains("other users can write to it")
         );
         assert!(work.exists());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();

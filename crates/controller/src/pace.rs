@@ -166,14 +166,14 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Controller
     }
     if paces.iter().all(Option::is_none) {
         return Err(ControllerError::Request(format!(
-            "--assume-pace: campaign {} has no two trials on a target of this plan (hint: a \
-             campaign of the same plan, such as one with --scale 0.01 --trials 1)",
+            "--assume-pace: campaign {} has fewer than two trials on targets of this plan (hint: \
+             use a campaign of the same plan, such as one measured with --scale 0.01 --trials 1)",
             earlier.id
         )));
     }
     let all_ns: u64 = took_ns.values().sum();
     let basis = format!(
-        "by campaign {}, where {} trials took {}",
+        "based on campaign {}, whose {} trials took {}",
         earlier.id,
         took_ns.len(),
         Nanos(all_ns)

@@ -47,8 +47,8 @@ pub fn caveat(
         return None;
     }
     let mut evidence = format!(
-        "{} and its journal are on the same {} (device {}): {} were written there before this \
-         trial was stored",
+        "{} and its journal are on the same {} as the target (device {}): {} were written to them \
+         before this trial was stored",
         results.display(),
         mount.file_system,
         mount.device,
@@ -57,7 +57,7 @@ pub fn caveat(
     if pass.bytes() > 0 {
         let percent = written_bytes as f64 / pass.bytes() as f64 * 100.0;
         evidence = format!(
-            "{evidence}, {} % of the {} that the pass moved",
+            "{evidence}, {} % of the {} moved by the pass",
             three_digits(percent),
             Size(pass.bytes())
         );

@@ -25,13 +25,13 @@ pub use settings::{SoakRequest, check, read_soak};
 /// If the plan does not have exactly one run, or that run is not suitable for a soak.
 pub fn apply(plan: &mut Plan, soak: &Soak) -> Result<(), ControllerError> {
     let [run] = plan.runs.as_mut_slice() else {
-        let what = format!("a soak is one run, and this plan makes {}", plan.runs.len());
-        let hint = "one target, one workload, and one value for each setting";
+        let what = format!("a soak is a single run, but this plan has {}", plan.runs.len());
+        let hint = "use one target, one workload, and one value for each setting";
         return Err(ControllerError::Request(format!("{what} (hint: {hint})")));
     };
     if run.workload != Workload::Mixed {
-        let what = format!("a soak is a mixed workload, and this plan's is {}", run.workload);
-        return Err(ControllerError::Request(format!("{what} (hint: --workload mixed)")));
+        let what = format!("a soak needs the workload mixed, but this plan has {}", run.workload);
+        return Err(ControllerError::Request(format!("{what} (hint: use --workload mixed)")));
     }
     run.passes = vec![Pass::Mix, Pass::Read];
     run.soak = Some(Box::new(soak.clone()));

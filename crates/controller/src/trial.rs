@@ -154,13 +154,13 @@ impl CampaignRunner<'_> {
             if is_observed {
                 // The results table shows what was measured, and the measurement succeeded, so
                 // report this separately.
-                let left = format!("the working directory `{work_name}` is left behind: {reason}");
+                let left = format!("the working directory `{work_name}` was not removed: {reason}");
                 (self.observe)(Event::Left(&left));
             }
             trial.state = TrialState::Failed(match &trial.state {
-                TrialState::Done => format!("clean-up: {reason}"),
-                TrialState::Interrupted => format!("interrupted; clean-up: {reason}"),
-                TrialState::Failed(first) => format!("{first}; clean-up: {reason}"),
+                TrialState::Done => format!("cleanup: {reason}"),
+                TrialState::Interrupted => format!("interrupted; cleanup: {reason}"),
+                TrialState::Failed(first) => format!("{first}; cleanup: {reason}"),
             });
         }
         Ok(())
@@ -318,8 +318,8 @@ fn recover(hosts: &mut Hosts<'_>, group: &mut AgentGroup<'_>, panicked: &Panicke
         match done {
             Ok(Ok(())) => {}
             Ok(Err(TrialError::CampaignOver(error))) => return TrialError::CampaignOver(error),
-            Ok(Err(TrialError::Failed(why))) => reasons.push(format!("clean-up: {why}")),
-            Err(again) => reasons.push(format!("clean-up: {again}")),
+            Ok(Err(TrialError::Failed(why))) => reasons.push(format!("cleanup: {why}")),
+            Err(again) => reasons.push(format!("cleanup: {again}")),
         }
     }
     for why in left.unwrap_or_else(|again| vec![again.to_string()]) {

@@ -79,7 +79,7 @@ fn drift(times_ns: [u64; 5]) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let read_clocks = || ClockReading { mono_ns: 0, wall_ns: 0 };
     let mut launch = |hosts: &[&Host]| -> Vec<Launched> {
-        hosts.iter().map(|_| Err(Gone("no host is set up".to_owned()))).collect()
+        hosts.iter().map(|_| Err(Gone("no host was opened".to_owned()))).collect()
     };
     let opening = Opening { campaign: controller::campaign_name(1), ..Opening::default() };
     let hosts = Hosts::new(&mut launch, &read_clocks, opening).with_local_agent(&mut transport);

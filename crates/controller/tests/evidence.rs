@@ -387,7 +387,7 @@ fn includes_evidence_for_every_limit() {
         assert_eq!(data.is_some(), code.has_threshold(), "{code}: {data:?}");
         let Some(Evidence { found, limit, unit, source }) = data else { continue };
         assert!(found.is_finite() && limit.is_finite(), "{code}: {found} and {limit}");
-        assert!((found - limit).abs() > 1e-9, "{code}: {found} did not pass {limit}");
+        assert!((found - limit).abs() > 1e-9, "{code}: {found} does not exceed the limit {limit}");
         assert!(!unit.is_empty() && source.len() > 3, "{code}: `{unit}`, `{source}`");
     }
 }

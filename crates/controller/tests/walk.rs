@@ -53,7 +53,7 @@ impl<F: FnMut(usize, &Order) -> Option<Report>> Transport for Scripted<F> {
                 }
             },
             Order::Go { start_ns: 0 } => Report::Worked { done: Vec::new(), is_broken: false },
-            Order::Account { .. } => self.ran.take().expect("a pass was made"),
+            Order::Account { .. } => self.ran.take().expect("a pass has run"),
             Order::End { inherits: false } => reported.unwrap_or(Report::Ended),
             order => panic!("unexpected order {order:?}"),
         };
@@ -414,7 +414,7 @@ fn notes_results_on_target() {
     assert_eq!(notes.len(), 4);
     let (evidence, bytes) = &notes[0];
     assert!(evidence.contains("r.db and its journal are on the same "), "{evidence}");
-    assert!(evidence.ends_with(" % of the 1 MiB that the pass moved"), "{evidence}");
+    assert!(evidence.ends_with(" % of the 1 MiB moved by the pass"), "{evidence}");
     // The schema and the campaign's header; later, each previously stored trial.
     assert!(*bytes > 4096.0, "{evidence}");
     assert!(notes.is_sorted_by(|(_, one), (_, other)| one < other), "{notes:?}");

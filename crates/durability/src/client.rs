@@ -29,10 +29,8 @@ pub fn run() -> Result<(), DurabilityError> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
     let Ok(Ok(job)) = read.map(|_| serde_json::from_str::<ClientJob>(&line)) else {
-        let hint = "`dfsbench durability` starts it";
-        return Err(DurabilityError::Usage(format!(
-            "stdin has no job for a client (hint: {hint})"
-        )));
+        let hint = "`dfsbench durability` starts this command";
+        return Err(DurabilityError::Usage(format!("stdin contains no job (hint: {hint})")));
     };
     thread::spawn(end_with_parent);
     let last = match do_job(&job) {
@@ -85,7 +83,7 @@ fn do_job(job: &ClientJob) -> Result<(), String> {
                 && let Some(identity) = identity
                 && found != *identity
             {
-                let what = "the target is another file system than before";
+                let what = "the target is now a different file system";
                 return Err(format!("{what}: {found}, not {identity}"));
             }
             for file in files {

@@ -25,8 +25,8 @@ const COMMAND_WITHIN: Duration = Duration::from_secs(120);
 /// Polling interval while waiting.
 const TICK: Duration = Duration::from_millis(20);
 
-const NOTHING_AT_RISK: &str = "the in-memory server keeps its memory when it restarts, unless a \
-    fault makes it lose data (hint: --fault lose-unstable)";
+const NOTHING_AT_RISK: &str = "the in-memory server keeps its data when it restarts, unless a \
+                               fault makes it lose some (hint: use --fault lose-unstable)";
 
 /// An event and how to trigger it.
 #[derive(Debug)]
@@ -123,13 +123,17 @@ impl ArrangedEvent {
 impl Way {
     fn describe(&self) -> String {
         match self {
-            Self::RestartEmbedded { .. } => "the in-memory server restarted".to_owned(),
-            Self::StallEmbedded(_) => "the in-memory server did not answer for a time".to_owned(),
-            Self::CrashSystem => "SIGKILL of the system's servers, then their start".to_owned(),
-            Self::SystemPower(way) => format!("{}, then its set-up again", way.describe()),
-            Self::KillClient => "SIGKILL of the writing process".to_owned(),
+            Self::RestartEmbedded { .. } => "the in-memory server was restarted".to_owned(),
+            Self::StallEmbedded(_) => {
+                "the in-memory server did not answer for some time".to_owned()
+            }
+            Self::CrashSystem => "the system's servers were killed and restarted".to_owned(),
+            Self::SystemPower(way) => {
+                format!("{}, then the system was set up again", way.describe())
+            }
+            Self::KillClient => "the writing process was killed".to_owned(),
             Self::Commands { make, .. } => format!("`{make}`"),
-            Self::Sysrq { host, .. } => format!("reset of {host} by its kernel (sysrq b)"),
+            Self::Sysrq { host, .. } => format!("{host} was reset (sysrq b)"),
         }
     }
 
@@ -139,7 +143,7 @@ impl Way {
         system: Option<SystemControl<'_>>,
         kill_client: &mut dyn FnMut(),
     ) -> Result<u64, String> {
-        let set_up = || system.ok_or_else(|| "no system was set up".to_owned());
+        let set_up = || system.ok_or_else(|| "the plan has set up no system".to_owned());
         match self {
             Self::CrashSystem => {
                 let system = set_up()?;
@@ -209,7 +213,7 @@ struct Guard {
 impl Guard {
     /// Starts the process. It runs the command as soon as its stdin is closed, for whatever reason.
     fn start(line: &str) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("can't start a shell for `{line}`: {error}");
+        let failed = |error: std::io::Error| format!("cannot start a shell for `{line}`: {error}");
         let output = tempfile::tempfile().map_err(failed)?;
         let script = "cat >/dev/null; exec sh -c \"$1\" </dev/null";
         let mut command = Command::new("sh");
@@ -231,7 +235,7 @@ impl Guard {
 /// # Errors
 /// If it fails or takes too long; the message contains the last line of its output.
 pub(crate) fn run_shell(line: &str) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("can't start a shell for `{line}`: {error}");
+    let failed = |error: std::io::Error| format!("cannot start a shell for `{line}`: {error}");
     let output = tempfile::tempfile().map_err(failed)?;
     let mut command = Command::new("sh");
     command.args(["-c", line]).stdin(Stdio::null());
@@ -260,7 +264,7 @@ fn await_command(mut child: Child, line: &str, output: File) -> Result<(), Strin
                 let limit = COMMAND_WITHIN.as_secs();
                 return Err(format!("`{line}` took more than {limit} s{}", last_words(output)));
             }
-            Err(error) => return Err(format!("`{line}` can't be waited for: {error}")),
+            Err(error) => return Err(format!("cannot wait for `{line}`: {error}")),
         }
     }
 }
@@ -299,7 +303,7 @@ impl Ssh<'_> {
                 Ok(after) if after != before => return Ok(made_ns),
                 _ if Instant::now() < deadline => thread::sleep(Duration::from_secs(1)),
                 Ok(_) => return Err(format!("{}: sysrq did not reset the host", self.host)),
-                Err(why) => return Err(format!("it has not started again: {why}")),
+                Err(why) => return Err(format!("the host has not come back: {why}")),
             }
         }
     }
@@ -307,7 +311,7 @@ impl Ssh<'_> {
     /// Returns an ID that changes with every boot of the host.
     fn boot_id(&self) -> Result<String, String> {
         let output = self.run("cat /proc/sys/kernel/random/boot_id");
-        let output = output.map_err(|error| format!("can't start ssh: {error}"))?;
+        let output = output.map_err(|error| format!("cannot start ssh: {error}"))?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
             let why = text.lines().last().unwrap_or("ssh failed").trim().to_owned();
@@ -366,13 +370,13 @@ mod tests {
         }));
         for way in [Way::CrashSystem, power] {
             let begun_ns = now_ns();
-            let mut kill_client = || panic!("the client is left alone");
+            let mut kill_client = || panic!("the client must not be killed");
             let made_ns = way.make(None, Some(system), &mut kill_client).unwrap();
             assert!(begun_ns < made_ns && made_ns < restarted_ns.get(), "{way:?}: {made_ns}");
             assert!(killed_ns.get() < made_ns, "{way:?}: {made_ns}");
         }
         let why = Way::CrashSystem.make(None, None, &mut || {}).unwrap_err();
-        assert_eq!(why, "no system was set up");
+        assert_eq!(why, "the plan has set up no system");
     }
 
     #[test]

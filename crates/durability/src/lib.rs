@@ -6,10 +6,7 @@
 //! result. The journal of acknowledgements is kept in this process, which no event affects. A
 //! [`FindingsKeeper`] stores findings as soon as they are complete. This crate must not print.
 #![warn(unreachable_pub)]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "crashes and whether a target is back are a matter of real time"
-)]
+#![allow(clippy::disallowed_methods, reason = "waits for crashes and recovery in real time")]
 
 mod client;
 mod events;

@@ -237,10 +237,10 @@ impl Measurement<'_> {
         let folder = directory_name(&self.campaign, number);
         let promises = self.request.promise_names();
         let ending = match last {
-            Some(promise) => format!(", the last write under {promise}"),
+            Some(promise) => format!("; last write with {promise}"),
             None => String::new(),
         };
-        self.report(&format!("{}: writing under {promises}{ending}", arranged.event));
+        self.report(&format!("{}: writing with promises {promises}{ending}", arranged.event));
         let begun = DurabilityEvent::DirectoryBegun { name: &folder, target: self.target };
         (self.context.observe)(begun);
         let measured = self.measure_in(&folder, arranged, last);
@@ -248,7 +248,7 @@ impl Measurement<'_> {
         let removed = self.remove(&folder);
         let is_gone = matches!(&measured, Ok(Some(event)) if event.unverified.is_some());
         let why = match removed {
-            Ok(()) if is_gone => "the target is not back".to_owned(),
+            Ok(()) if is_gone => "the target has not come back".to_owned(),
             Ok(()) => {
                 (self.context.observe)(DurabilityEvent::DirectoryRemoved);
                 return measured;
@@ -257,7 +257,7 @@ impl Measurement<'_> {
         };
         let target = self.target;
         (self.context.observe)(DurabilityEvent::Warning(&format!(
-            "the working directory `{folder}` may be left in {target}: {why}"
+            "the working directory `{folder}` may still be in {target}: {why}"
         )));
         measured
     }
@@ -290,7 +290,7 @@ impl Measurement<'_> {
             at_ns: begun_ns.max(load.last_acked_ns(made_ns)),
             access: access_to(self.target),
         };
-        self.report(&format!("{}: done; reading back", arranged.event));
+        self.report(&format!("{}: done, reading back", arranged.event));
         let (found, unverified) = match self.read_back(folder, &load, arranged.event) {
             Ok(found) => (Some(found), None),
             Err(why) => (None, Some(why)),
@@ -334,7 +334,7 @@ impl Measurement<'_> {
                 Ok(None) => {}
                 Err(_) => {
                     return Err(DurabilityError::Unusable(
-                        "the client process ended early".to_owned(),
+                        "the client process exited early".to_owned(),
                     ));
                 }
             }
@@ -392,7 +392,7 @@ impl Measurement<'_> {
                         _ => Ok(found),
                     };
                 }
-                Ok(_) => "the client that reads back ended early".to_owned(),
+                Ok(_) => "the client process exited while reading back".to_owned(),
                 Err(why) => why,
             };
             if self.context.stop.load(Relaxed) {

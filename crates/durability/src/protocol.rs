@@ -119,7 +119,7 @@ impl ClientProcess {
     /// If the program can't be started.
     pub(crate) fn start(job: &ClientJob, program: &ClientProgram) -> Result<Self, DurabilityError> {
         let failed = |error: &dyn std::fmt::Display| {
-            DurabilityError::Unusable(format!("can't start a client process: {error}"))
+            DurabilityError::Unusable(format!("cannot start a client process: {error}"))
         };
         let is_remote = program.is_remote;
         let mut command = (program.command)(CLIENT_COMMAND).map_err(|error| failed(&error))?;

@@ -95,13 +95,17 @@ impl DurabilityRequest {
     /// If they are invalid.
     pub fn new(plan: Plan, options: &DurabilityOptions) -> Result<Self, DurabilityError> {
         if plan.runs.is_empty() {
-            return Err(DurabilityError::Usage("the plan has no target".to_owned()));
+            return Err(DurabilityError::Usage("the plan has no targets".to_owned()));
         }
         let subjects = subjects_of(&plan, options)?;
         let first = &subjects[0].spec;
         let target = &first.target;
         if !is_embedded(target) && !options.faults.is_empty() {
-            return Err(usage("--fault", "only the in-memory server has planned faults", EMBEDDED));
+            return Err(usage(
+                "--fault",
+                "faults can only be planned for the in-memory server",
+                EMBEDDED,
+            ));
         }
         let mut promises: Vec<Durability> = Vec::new();
         for name in &options.promises {
@@ -187,12 +191,13 @@ const fn in_directory(promise: Durability) -> &'static str {
     match promise {
         Durability::None => "write(2) returned",
         Durability::Close => "close(2) returned",
-        Durability::Sync => "fsync(2) returned, for new names that of the directory, too",
+        Durability::Sync => "fsync(2) returned; for new names, also fsync(2) of the directory",
         Durability::Dsync => {
-            "write(2) to a file with O_DSYNC returned, and for new names fsync(2) of the directory"
+            "write(2) to a file with O_DSYNC returned; for new names, also fsync(2) of the \
+             directory"
         }
         Durability::Osync => {
-            "write(2) to a file with O_SYNC returned, and for new names fsync(2) of the directory"
+            "write(2) to a file with O_SYNC returned; for new names, also fsync(2) of the directory"
         }
     }
 }
@@ -204,14 +209,16 @@ fn subjects_of(plan: &Plan, options: &DurabilityOptions) -> Result<Vec<Subject>,
     let mut subjects: Vec<Subject> = Vec::new();
     for run in &plan.runs {
         if is_lab != run.lab.is_some() {
-            let what = format!("{} is set up by the plan, and another target is not", run.target);
-            return Err(DurabilityError::Usage(format!("{what} (hint: measure them apart)")));
+            let what = format!("the plan sets up {}, but not its other targets", run.target);
+            return Err(DurabilityError::Usage(format!("{what} (hint: measure them separately)")));
         }
         if !is_lab && run.target != first.target {
-            let what =
-                format!("durability is that of one target: {} or {}", first.target, run.target);
+            let what = format!(
+                "only one target can be measured, not both {} and {}",
+                first.target, run.target
+            );
             return Err(DurabilityError::Usage(format!(
-                "{what} (hint: a plan with one, or name it here)"
+                "{what} (hint: use a plan with one target, or name the target on the command line)"
             )));
         }
         check_target(&run.target)?;
@@ -230,9 +237,10 @@ fn subjects_of(plan: &Plan, options: &DurabilityOptions) -> Result<Vec<Subject>,
         }
     }
     if !is_lab && options.campaign.is_some() != options.contender.is_some() {
-        let what = "--campaign and --contender belong together for a target of yours";
+        let what = "--campaign and --contender can only be used together, unless the plan sets up \
+                    the target";
         return Err(DurabilityError::Usage(format!(
-            "{what} (hint: `dfsbench contenders` has the names)"
+            "{what} (hint: `dfsbench contenders` lists the names)"
         )));
     }
     Ok(subjects)
@@ -250,8 +258,8 @@ fn check_target(target: &Target) -> Result<(), DurabilityError> {
     if matches!(target, Target::Nfs(_) | Target::Directory { .. }) {
         return Ok(());
     }
-    let what = format!("durability is that of files, and {target} keeps none");
-    Err(DurabilityError::Usage(format!("{what} (hint: a directory, nfs://..., `embedded`)")))
+    let what = format!("durability is measured with files, but {target} stores none");
+    Err(DurabilityError::Usage(format!("{what} (hint: use a directory, nfs://... or `embedded`)")))
 }
 
 /// Returns true if the target is the in-memory server of this process.
@@ -274,8 +282,8 @@ fn arrange(
                 && keeper != Some(host)
             {
                 let name = contender.as_deref().unwrap_or_default();
-                let what = format!("it is not the host that keeps the files of {name}");
-                let hint = "--contender NAME measures one of them";
+                let what = format!("this host does not store the files of {name}");
+                let hint = "use --contender NAME to measure one of them";
                 return Err(usage(&format!("--power-cut `{host}`"), &what, hint));
             }
         }
@@ -305,8 +313,8 @@ fn arrange(
         events.push(ArrangedEvent { event: CrashEvent::LoseServer, way });
     }
     if events.is_empty() {
-        let hint =
-            "--kill-server, --power-cut HOST, --lose-server HOST, --kill-client or --cut-network";
+        let hint = "choose --kill-server, --power-cut HOST, --lose-server HOST, --kill-client or \
+                    --cut-network";
         return Err(no_event(hint));
     }
     Ok(events)
@@ -325,8 +333,8 @@ fn arrange_set_up(
         ("--before-reading", options.before_reading.is_some()),
     ] {
         if is_given {
-            let what = "it can't be used with a plan that sets up its systems";
-            let hint = "start a system by itself and name its address or directory";
+            let what = "not available with a plan that sets up its systems";
+            let hint = "start the system yourself and use its address or directory as the target";
             return Err(usage(flag, what, hint));
         }
     }
@@ -344,13 +352,13 @@ fn arrange_set_up(
         });
     }
     if events.is_empty() {
-        return Err(no_event("--kill-server, --power-cut HOST or --kill-client"));
+        return Err(no_event("choose --kill-server, --power-cut HOST or --kill-client"));
     }
     Ok(events)
 }
 
 fn no_event(hint: &str) -> DurabilityError {
-    let what = "no event is named, and nothing is killed or cut without its name";
+    let what = "no event was requested";
     DurabilityError::Usage(format!("{what} (hint: {hint})"))
 }
 
@@ -373,13 +381,15 @@ fn kill_server(
             undo: Some(undo.clone()),
             lasts: Duration::ZERO,
         }),
-        _ if is_embedded(target) => {
-            Err(usage("--kill-server", "the in-memory server takes no commands", "leave them out"))
-        }
+        _ if is_embedded(target) => Err(usage(
+            "--kill-server",
+            "the in-memory server does not need commands",
+            "leave them out",
+        )),
         _ => Err(usage(
             "--kill-server",
             "dfsbench did not start this server",
-            "--stop-command and --start-command, such as `pkill -9 ganesha.nfsd`",
+            "add --stop-command and --start-command, such as `pkill -9 ganesha.nfsd`",
         )),
     }
 }
@@ -391,13 +401,16 @@ fn cut_network(options: &DurabilityOptions, target: &Target) -> Result<Way, Dura
         (Some(make), Some(undo)) if !is_embedded(target) => {
             Ok(Way::Commands { make: make.clone(), undo: Some(undo.clone()), lasts })
         }
-        _ if is_embedded(target) => {
-            Err(usage("--cut-network", "the in-memory server takes no commands", "leave them out"))
-        }
+        _ if is_embedded(target) => Err(usage(
+            "--cut-network",
+            "the in-memory server does not need commands",
+            "leave them out",
+        )),
         _ => Err(usage(
             "--cut-network",
-            "how the network is cut and restored is not known",
-            "--cut-command and --restore-command, such as an ssh that sets a link down and up",
+            "dfsbench does not know how to cut and restore the network",
+            "add --cut-command and --restore-command, such as ssh commands that set a link down \
+             and up",
         )),
     }
 }
@@ -408,8 +421,12 @@ fn planned_power_cut(options: &DurabilityOptions, lab: &LabSpec) -> Result<Way, 
         named_twice("power-cut", options.power_cut.as_ref(), options.confirm_power_cut.as_ref())?;
     let keeper = lab.keeper();
     if host != keeper.name {
-        let what = "it is not the plan's host that keeps the files";
-        return Err(usage(&format!("--power-cut `{host}`"), what, &format!("`{}`", keeper.name)));
+        let what = "this host does not store the files";
+        return Err(usage(
+            &format!("--power-cut `{host}`"),
+            what,
+            &format!("use `{}`", keeper.name),
+        ));
     }
     let undo = options.power_on_command.clone();
     let way = match (&options.power_cut_command, &keeper.ssh) {
@@ -419,8 +436,8 @@ fn planned_power_cut(options: &DurabilityOptions, lab: &LabSpec) -> Result<Way, 
             Way::Sysrq { host: ssh.clone(), ssh_config, power_on: undo }
         }
         (None, None) => {
-            let what = "this host keeps the files, and can't reset itself";
-            return Err(usage("--power-cut", what, "a [[host]] with `ssh` in its place"));
+            let what = "the files are on this host, which cannot reset itself";
+            return Err(usage("--power-cut", what, "use a [[host]] with `ssh` instead"));
         }
     };
     Ok(Way::SystemPower(Box::new(way)))
@@ -435,18 +452,20 @@ fn power_cut(
     let host =
         named_twice("power-cut", options.power_cut.as_ref(), options.confirm_power_cut.as_ref())?;
     if (host == EMBEDDED) != is_embedded(target) {
-        let what = "the in-memory server is the host `embedded`, and no other target is";
+        let what = "the host `embedded` is for the in-memory server, and only for it";
         return Err(usage(
             &format!("--power-cut `{host}`"),
             what,
-            "the host that serves the target",
+            "use the host that serves the target",
         ));
     }
     match (&options.power_cut_command, &options.power_on_command) {
         (None, None) if is_embedded(target) => Ok(restart_embedded(faults)),
-        _ if is_embedded(target) => {
-            Err(usage("--power-cut", "the in-memory server takes no commands", "leave them out"))
-        }
+        _ if is_embedded(target) => Err(usage(
+            "--power-cut",
+            "the in-memory server does not need commands",
+            "leave them out",
+        )),
         (Some(make), undo) => {
             Ok(Way::Commands { make: make.clone(), undo: undo.clone(), lasts: Duration::ZERO })
         }
@@ -463,15 +482,20 @@ fn lose_server(options: &DurabilityOptions, target: &Target) -> Result<Way, Dura
     let lost = options.lose_server.as_ref();
     let host = named_twice("lose-server", lost, options.confirm_lose_server.as_ref())?;
     if is_embedded(target) {
-        let what = "the in-memory server is one server, and nothing is left of it";
-        return Err(usage("--lose-server", what, "a directory or nfs://... of several servers"));
+        let what = "the in-memory server is a single server, so nothing would remain";
+        return Err(usage(
+            "--lose-server",
+            what,
+            "use a directory or nfs://... with several servers",
+        ));
     }
     match &options.lose_command {
         Some(make) => Ok(Way::Commands { make: make.clone(), undo: None, lasts: Duration::ZERO }),
         None => Err(usage(
             &format!("--lose-server `{host}`"),
-            "how it is lost is not known",
-            "--lose-command, such as one that ends its processes by ssh and removes its data",
+            "dfsbench does not know how to destroy this server",
+            "add --lose-command, for example an ssh command that kills its processes and removes \
+             its data",
         )),
     }
 }
@@ -483,22 +507,22 @@ fn named_twice(
     again: Option<&String>,
 ) -> Result<String, DurabilityError> {
     let Some(host) = host else {
-        let what = format!("no --{option} names a host");
-        return Err(usage(&format!("--confirm-{option}"), &what, &format!("--{option} HOST")));
+        let what = format!("--{option} is missing");
+        return Err(usage(&format!("--confirm-{option}"), &what, &format!("add --{option} HOST")));
     };
     if again != Some(host) {
         let again = match again {
             Some(other) => format!("--confirm-{option} names `{other}`"),
-            None => "its name is not repeated".to_owned(),
+            None => "the host must be confirmed".to_owned(),
         };
-        let hint = format!("--confirm-{option} {host}");
+        let hint = format!("add --confirm-{option} {host}");
         return Err(usage(&format!("--{option} `{host}`"), &again, &hint));
     }
     if host.is_empty() || host.starts_with('-') {
         return Err(usage(
             &format!("--{option} `{host}`"),
-            "that is not a host",
-            "as ssh finds it",
+            "this is not a host name",
+            "use a name that ssh accepts",
         ));
     }
     Ok(host.clone())
@@ -507,9 +531,11 @@ fn named_twice(
 fn read_time(flag: &str, text: &str) -> Result<Duration, DurabilityError> {
     match parse_time_ns(text) {
         Ok(ns) => Ok(Duration::from_nanos(ns)),
-        Err(_) => {
-            Err(usage(flag, &format!("`{text}` is not a time"), "such as 500ms, 10s or 2min"))
-        }
+        Err(_) => Err(usage(
+            flag,
+            &format!("`{text}` is not a time"),
+            "write, for example, 500ms, 10s or 2min",
+        )),
     }
 }
 

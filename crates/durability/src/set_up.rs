@@ -75,7 +75,7 @@ impl Systems<'_, '_> {
     fn measure(&self, subject: &Subject, number: usize) -> Result<DurabilityReport, String> {
         let spec = &subject.spec;
         let Some(lab) = spec.lab.as_deref() else {
-            return Err("the plan does not set it up".to_owned());
+            return Err("the plan does not set up this system".to_owned());
         };
         if self.has_event(CrashEvent::KillServer) {
             // Refuse impossible events before anything is changed.

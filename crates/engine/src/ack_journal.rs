@@ -78,7 +78,7 @@ impl JournalFile {
         let bytes = words.max(1) * size_of::<AtomicU32>();
         let found = file.metadata()?.len();
         if found != bytes as u64 {
-            let what = format!("{found} B of journal where there should be {bytes}");
+            let what = format!("the journal has {found} B instead of {bytes} B");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         Self::map_file(file, bytes)
@@ -107,11 +107,11 @@ mod tests {
         let path = folder.path().join("journal");
         let first = JournalFile::begin(&path, 8).unwrap();
         first.as_ref()[7].store(42, Relaxed);
-        assert!(JournalFile::begin(&path, 8).is_err(), "they belong to another agent");
+        assert!(JournalFile::begin(&path, 8).is_err(), "another agent owns the file");
         drop(first);
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(JournalFile::reopen(&link, 8).is_err(), "it may lead to another file");
+        assert!(JournalFile::reopen(&link, 8).is_err(), "symlinks are rejected");
         let left = JournalFile::reopen(&path, 8).unwrap();
         assert_eq!(left.as_ref().len(), 8);
         assert_eq!((left.as_ref()[7].load(Relaxed), left.as_ref()[0].load(Relaxed)), (42, 0));

@@ -129,7 +129,7 @@ impl External {
     /// If the program doesn't exist or its setup fails.
     pub fn begin(target: &TrialTarget, spec: &RunSpec, stop: &Stop) -> Result<Self, TargetError> {
         let Some(directory) = target.local_paths().into_iter().next() else {
-            return Err(TargetError::Program("a program needs a directory to work in".to_owned()));
+            return Err(TargetError::Program("a program needs a directory target".to_owned()));
         };
         let limit_ms = match spec.workload {
             Workload::App => spec.command.limit_ms,
@@ -188,7 +188,9 @@ impl External {
                 let known = self.made.iter().position(|known| known.pass == pass);
                 let Some(at) = known else {
                     let (tool, pass) = (spec.workload.name(), pass.name());
-                    return Err(TargetError::Program(format!("{tool} reported nothing of {pass}")));
+                    return Err(TargetError::Program(format!(
+                        "{tool} reported no result for {pass}"
+                    )));
                 };
                 Ok(self.made.swap_remove(at).figures)
             }
@@ -231,7 +233,7 @@ fn not_started(command: &[String], error: &std::io::Error) -> TargetError {
         }
         _ => String::new(),
     };
-    TargetError::Program(format!("can't run `{program}`: {error}{hint}"))
+    TargetError::Program(format!("cannot run `{program}`: {error}{hint}"))
 }
 
 /// Fails the pass with the tool's reason if the tool has failed.

@@ -159,7 +159,7 @@ impl Recorder {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "else the number of a single op is not known in it")]
+    #[expect(clippy::inline_always, reason = "so that the count of a single op is a constant")]
     fn record_alike(&mut self, completion: &Completion, times: u64) {
         // What counts is when the op should have started: a late op of the warm-up is still part of
         // it.
@@ -262,7 +262,7 @@ impl Recorder {
 
     #[inline]
     fn kind_mut(&mut self, kind: OpKind) -> &mut Kind {
-        self.kinds[kind as usize].as_deref_mut().expect("the pass names the kinds it contains")
+        self.kinds[kind as usize].as_deref_mut().expect("the pass lists its kinds of op")
     }
 }
 

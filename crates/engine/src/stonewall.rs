@@ -87,7 +87,7 @@ impl Marks {
     }
 }
 
-const _: () = assert!(STARTING == 0, "marks begin as nothing");
+const _: () = assert!(STARTING == 0, "zero-initialized marks mean starting");
 
 #[cfg(test)]
 mod tests {

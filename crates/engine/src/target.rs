@@ -51,7 +51,7 @@ pub use nfs_file::NfsFile;
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The directory does not exist.
-    #[error("directory `{}` does not exist (hint: create it, or name another)", .0.display())]
+    #[error("directory `{}` does not exist (hint: create it, or choose another)", .0.display())]
     Missing(PathBuf),
     /// The path isn't a directory.
     #[error("`{}` is not a directory", .0.display())]
@@ -66,8 +66,8 @@ pub enum TargetError {
     },
     /// There isn't enough space for the files.
     #[error(
-        "not enough space in `{location}`: the files need {needed}, {free} are free \
-        (hint: a smaller --file-size or fewer --files)"
+        "not enough space in `{location}`: the files need {needed}, but {free} are free (hint: use \
+         a smaller --file-size or fewer --files)"
     )]
     NoSpace {
         /// The file system.
@@ -78,12 +78,15 @@ pub enum TargetError {
         free: String,
     },
     /// The file system does not support `O_DIRECT`.
-    #[error("the file system of `{}` has no O_DIRECT (hint: --direct false)", .0.display())]
+    #[error(
+        "the file system of `{}` does not support O_DIRECT (hint: use --direct false)",
+        .0.display()
+    )]
     NoDirect(PathBuf),
     /// A file is too short for the data to be read from it.
     #[error(
-        "reading what was never written is refused: `{location}` holds {written} of {wanted} \
-        (hint: have a write pass without bounds go before)"
+        "cannot read data that was never written: `{location}` contains only {written} of {wanted} \
+         (hint: run an unlimited write pass first)"
     )]
     Unwritten {
         location: String,
@@ -93,7 +96,7 @@ pub enum TargetError {
         wanted: String,
     },
     /// A call failed.
-    #[error("can't {what} `{location}`: {reason}")]
+    #[error("cannot {what} `{location}`: {reason}")]
     Io {
         /// The operation.
         what: &'static str,
@@ -109,13 +112,15 @@ pub enum TargetError {
     #[error("{0}")]
     Program(String),
     /// Another worker could not open its files.
-    #[error("stopped, because another worker could not start")]
+    #[error("stopped because another worker could not start")]
     Stopped,
     /// The system could not create a thread.
-    #[error("can't start {0} workers: {1} (hint: fewer --workers, or a higher limit of threads)")]
+    #[error(
+        "cannot start {0} workers: {1} (hint: use fewer --workers, or raise the limit of threads)"
+    )]
     Threads(u32, String),
     /// The run asks for more CPUs than this process may use.
-    #[error("cpus = {requested}, but this process may use {allowed} (hint: fewer --cpus)")]
+    #[error("cpus = {requested}, but this process may only use {allowed} (hint: lower --cpus)")]
     TooFewCpus {
         /// Number of CPUs in the run.
         requested: u32,
@@ -123,7 +128,7 @@ pub enum TargetError {
         allowed: u32,
     },
     /// Threads could not be confined to some CPUs.
-    #[error("can't confine threads to some CPUs: {0} (hint: leave out --cpus)")]
+    #[error("cannot restrict threads to some CPUs: {0} (hint: leave out --cpus)")]
     Affinity(String),
     /// A worker panicked. This is a bug of ours, but it ends only the trial.
     #[error("worker {worker} {panicked}")]
@@ -326,8 +331,8 @@ impl TrialTarget {
         // A transaction depends on the previous ones; two at the same time would collide.
         if pass == Pass::Transactions && opened.queue_depth > 1 {
             let evidence = format!(
-                "{} transactions of a worker at once requested, 1 effective: each relies on those \
-                before it (hint: more --workers)",
+                "{} concurrent transactions per worker requested, 1 effective: each depends on \
+                 earlier ones (hint: use more --workers)",
                 opened.queue_depth
             );
             opened.queue_depth = 1;
@@ -335,7 +340,8 @@ impl TrialTarget {
         }
         if spec.layout.mmap && !spec.backend.can(Ability::MapFiles) {
             let evidence = format!(
-                "mmap requested, calls effective: {} maps no files (hint: backend posix)",
+                "mmap requested, but {} cannot map files and uses calls instead (hint: use backend \
+                 posix)",
                 spec.backend.name()
             );
             opened.caveats.push(CaveatCode::OptionNotEffective.because(evidence));

@@ -181,7 +181,7 @@ fn reports_unmet_load_with_waiting() {
     let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));
     let (done, late) = (end.recorder.ops(), end.recorder.late());
     // Scheduled ops are awaited as long as the window lasted, and no longer.
-    assert!((1..=101).contains(&(done - late)) && done <= 202, "{done}, {late} of them late");
+    assert!((1..=101).contains(&(done - late)) && done <= 202, "{done} done, {late} of them late");
     // 5000/s for 100 ms, not counting the one at the deadline.
     assert_eq!(end.recorder.scheduled().0 + end.unanswered, 499);
     let times = response_times(end);

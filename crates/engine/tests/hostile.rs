@@ -32,7 +32,7 @@ fn trickling(bytes_per_s: u64) -> (Server, MountOptions) {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the client takes its clock from the test")]
+#[allow(clippy::disallowed_methods, reason = "the test passes its clock to the client")]
 fn times_out_trickling_reply() {
     let (server, options) = trickling(RATE_BYTES_PER_S);
     let fs = server.file_system();
@@ -54,10 +54,13 @@ fn times_out_trickling_reply() {
         if let Err(error) = connection.check_timeout(clock(), 2_000_000_000) {
             break error;
         }
-        assert!(begun.elapsed() < Duration::from_secs(30), "bytes keep it alive");
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "the connection stays alive while bytes arrive"
+        );
     };
     assert!(matches!(error, ConnectionError::CallTimedOut { .. }), "{error}");
-    assert!(connection.counters().wire_bytes_in > 0, "bytes did come");
+    assert!(connection.counters().wire_bytes_in > 0, "bytes did arrive");
 }
 
 #[test]

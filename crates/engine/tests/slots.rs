@@ -115,7 +115,7 @@ fn reap_until(backend: &mut dyn Backend, count: usize, ended: &mut Vec<Completio
         }
         backend.reap(1, NO_LIMIT, ended).unwrap();
     }
-    panic!("{} of {count} ops ended", ended.len());
+    panic!("only {} of {count} ops completed", ended.len());
 }
 
 fn slow(time_ns: u64) -> FaultPlan {

@@ -55,7 +55,7 @@ fn keeps_memory_steady() {
     let result = measured.result;
     assert_eq!((result.ops(), result.errors()), (OPS, 0));
     let journaled: u64 = result.intervals.iter().map(|interval| interval.ops).sum();
-    assert_eq!(journaled, OPS, "every op is in an interval");
+    assert_eq!(journaled, OPS, "every op belongs to an interval");
     let kept = target.journal().unwrap().summarize(|_| true);
     // Each block is written about 1,000 times; blocks that are not safe were written since the last
     // sync.

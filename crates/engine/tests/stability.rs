@@ -163,7 +163,7 @@ fn keeps_first_malformed_reply() {
         assert!(outcomes.any(|outcome| outcome == Outcome::Failed(OpError::MALFORMED)));
         Some(backend.tally().bad_reply.unwrap().to_string())
     });
-    let reason = reason.expect("a seed that cuts no reply of the set-up");
+    let reason = reason.expect("a seed that does not truncate replies during setup");
     assert!(reason.starts_with("READ: the reply is malformed: "), "{reason}");
     let server = Server::start(ServerConfig::default()).unwrap();
     let (target, spec) = run_on(&server, NfsVersion::V3, Durability::None);

@@ -200,12 +200,12 @@ impl Drift {
         let Sample { ahead_ns, error_ns, .. } = self.last;
         let word = if ahead_ns < 0 { "behind" } else { "ahead of" };
         let by = Nanos(ahead_ns.unsigned_abs());
-        let offset = format!("{by} {word} the controller's, ± {}", Nanos(error_ns));
-        let source = format!("up to {EXCHANGES} exchanges, the shortest");
+        let offset = format!("{by} {word} the controller's clock, ± {}", Nanos(error_ns));
+        let source = format!("shortest of up to {EXCHANGES} exchanges");
         let mut facts = vec![Fact::new(host, "clock offset", offset, source)];
         if let Some(Rate { millionths, error }) = self.rate() {
             let rate = format!("{} ± {}", decimal(millionths), decimal(error));
-            facts.push(Fact::new(host, "clock rate", rate, "against the controller's"));
+            facts.push(Fact::new(host, "clock rate", rate, "relative to the controller's clock"));
         }
         facts
     }
@@ -220,12 +220,13 @@ impl Drift {
         }
         let passed = Nanos(self.last.here_ns.saturating_sub(self.first.here_ns));
         let evidence = format!(
-            "the clock of host {host} ran at {} ± {} of the controller's over {passed}",
+            "the clock of host {host} ran at {} ± {} times the rate of the controller's clock, \
+             measured over {passed}",
             decimal(millionths),
             decimal(error)
         );
         let limit = RATE_OFF_MAX.saturating_add(error);
-        let source = "rate of the host's clock between two samples, off by";
+        let source = "rate error of the host's clock between two samples";
         let data = Evidence::shares(off as f64 / 1e6, limit as f64 / 1e6, source);
         Some(CaveatCode::ClockRate.because(evidence).with_data(data))
     }
@@ -276,10 +277,10 @@ mod tests {
         let facts = Drift::begin(sample(1_000_000_000, 7)).facts("web");
         // No time has passed, so there is no rate.
         let [offset] = &facts[..] else { panic!("{facts:?}") };
-        assert_eq!(offset.value, "2.00 ms ahead of the controller's, ± 1.00 ms");
+        assert_eq!(offset.value, "2.00 ms ahead of the controller's clock, ± 1.00 ms");
         let late = Sample::of(at(0, 9_000), at(0, 2_000), at(0, 9_000));
         let facts = Drift::begin(late).facts("web");
-        assert_eq!(facts[0].value, "7.00 µs behind the controller's, ± 0 ns");
+        assert_eq!(facts[0].value, "7.00 µs behind the controller's clock, ± 0 ns");
     }
 
     #[test]
@@ -303,8 +304,8 @@ mod tests {
         drift.go_on(sample(3_000_000_000, 56_000_000_000));
         let caveat = drift.caveat("web").unwrap();
         assert_eq!(caveat.code, CaveatCode::ClockRate);
-        let evidence =
-            "the clock of host web ran at 3.000000 ± 0.001000 of the controller's over 2.00 s";
+        let evidence = "the clock of host web ran at 3.000000 ± 0.001000 times the rate of the \
+                        controller's clock, measured over 2.00 s";
         assert_eq!(caveat.evidence, evidence);
         assert_eq!(drift.facts("web")[1].value, "3.000000 ± 0.001000");
     }
@@ -321,7 +322,7 @@ mod tests {
             assert_eq!(drift.caveat("web"), None);
             let facts = drift.facts("web");
             let way = if by_ns > 0 { "3600 s ahead of" } else { "3600 s behind" };
-            assert_eq!(facts[0].value, format!("{way} the controller's, ± 1.00 ms"));
+            assert_eq!(facts[0].value, format!("{way} the controller's clock, ± 1.00 ms"));
             assert!(facts[1].value.starts_with("1.000000 "), "{facts:?}");
             let mapping = Mapping { before, after: stepped };
             assert_eq!(mapping.here_ns(2_000_000_000), 6_000_000_000);

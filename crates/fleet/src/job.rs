@@ -170,8 +170,8 @@ impl Job {
         let starts = request.launcher != Launcher::Wait;
         if !starts && request.launch_with.is_some() {
             return Err(JobError::Request(
-                "--launch-with has no effect with `--launcher wait`, which starts nothing (hint: \
-                 leave one of them out)"
+                "--launch-with cannot be combined with `--launcher wait`, which starts no agents \
+                 (hint: leave one of them out)"
                     .to_owned(),
             ));
         }
@@ -199,7 +199,7 @@ impl Job {
         });
         let Gathered { agents, refused } = gathered.map_err(JobError::agents)?;
         for connection in refused {
-            report(&format!("warning: a connection was refused: {connection}"));
+            report(&format!("warning: rejected a connection: {connection}"));
         }
         let mut job = Self { hosts: Vec::new(), connected: BTreeMap::new(), _starter: starter };
         for joined in agents {
@@ -225,7 +225,10 @@ impl Job {
     pub fn take_agent(&mut self, host: &Host) -> Option<Result<Remote, Gone>> {
         let agent = self.connected.get_mut(&host.name)?.take();
         Some(agent.ok_or_else(|| {
-            Gone(format!("host {}: its agent has ended, and the job starts no other", host.name))
+            Gone(format!(
+                "host {}: its agent exited, and a job cannot start another one",
+                host.name
+            ))
         }))
     }
 }
@@ -252,9 +255,9 @@ fn check_layout(agents: &[Host], per_node: u32) -> Result<(), JobError> {
     };
     others.truncate(NAMED_MAX);
     Err(JobError::Agents(format!(
-        "the launcher has not laid out {per_node} agents on each host: {}{more} (hint: options of \
-         the launcher in --launch-with, such as -N and --ntasks-per-node of srun, or \
-         --agents-per-node)",
+        "the launcher did not start {per_node} agents on each host: {}{more} (hint: change \
+         --agents-per-node, or pass options such as -N and --ntasks-per-node to srun with \
+         --launch-with)",
         others.join(", ")
     )))
 }
@@ -290,7 +293,7 @@ fn start_launcher(command: &mut Command, report: fn(&str)) -> Result<Starter, Jo
     match Starter::start(command, move |line| report(&format!("job: {line}"))) {
         Ok(starter) => Ok(starter),
         Err(gone) => {
-            let hint = "(hint: --launch-with names the command that starts agents)";
+            let hint = "(hint: set the command that starts the agents with --launch-with)";
             Err(JobError::Agents(format!("{gone} {hint}")))
         }
     }
@@ -315,7 +318,7 @@ fn count_agents(request: &JobRequest, scheduler: &Scheduler<'_>) -> Result<u32, 
             Err(JobError::Request(format!("--agents {count}: must be 1 to {AGENTS_MAX}")))
         }
         None => Err(JobError::Request(
-            "the number of agents is not known (hint: --agents 4)".to_owned(),
+            "the number of agents is not known (hint: set it, as in --agents 4)".to_owned(),
         )),
     }
 }
@@ -343,8 +346,8 @@ fn count_per_node(
     match per_node {
         Some(per_node) if per_node == 0 || !agents.is_multiple_of(per_node) => {
             Err(JobError::Request(format!(
-                "--agents-per-node {per_node}: {agents} agents can't be laid out so (hint: \
-                 --agents is the number on all hosts together, and a multiple of it)"
+                "--agents-per-node {per_node}: {agents} agents cannot be divided that way (hint: \
+                 --agents is the total on all hosts and must be a multiple of --agents-per-node)"
             )))
         }
         per_node => Ok(per_node),
@@ -361,7 +364,7 @@ fn parse_deadline(text: &str) -> Result<Duration, JobError> {
 fn draw_token() -> Result<Token, JobError> {
     match Token::draw() {
         Ok(token) => Ok(token),
-        Err(error) => Err(JobError::Agents(format!("can't read random bytes: {error}"))),
+        Err(error) => Err(JobError::Agents(format!("cannot read random bytes: {error}"))),
     }
 }
 
@@ -369,8 +372,8 @@ fn draw_token() -> Result<Token, JobError> {
 fn given_token(scheduler: &Scheduler<'_>) -> Result<Token, JobError> {
     let Some(text) = (scheduler.variable)(TOKEN) else {
         return Err(JobError::Request(format!(
-            "`--launcher wait` needs the token that the agents get, in {TOKEN} (hint: export \
-             {TOKEN}=$(openssl rand -hex 32))"
+            "`--launcher wait` needs {TOKEN} to be set to the same token as for the agents (hint: \
+             export {TOKEN}=$(openssl rand -hex 32))"
         )));
     };
     match text.parse() {
@@ -401,7 +404,7 @@ mod tests {
     fn rejects_other_layout_with_hosts() {
         let agents = ["a", "b", "a:2", "a:3"].map(Host::here);
         let refused = check_layout(&agents, 2).unwrap_err().to_string();
-        let words = "the launcher has not laid out 2 agents on each host: a has 3, b has 1 (hint: ";
+        let words = "the launcher did not start 2 agents on each host: a has 3, b has 1 (hint: ";
         assert!(refused.starts_with(words), "{refused}");
         assert!(check_layout(&unnamed_hosts(6, 2), 2).is_ok());
         assert!(check_layout(&unnamed_hosts(6, 2), 3).is_err());

@@ -4,7 +4,7 @@
 //! [`LOST_AFTER`]. [`Remote`] then kills the local process and appends its last line on stderr to
 //! the reason, or closes the socket. Dropping a [`Remote`] closes the stream and gives the agent
 //! `LEAVE_WITHIN` to exit.
-#![allow(clippy::disallowed_methods, reason = "whether a process lives is a matter of real time")]
+#![allow(clippy::disallowed_methods, reason = "detects dead processes by timeout")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -42,8 +42,8 @@ pub(crate) const ANSWER_AFTER_STOP: Duration = Duration::from_secs(10);
 pub(crate) const LEAVE_AFTER_STOP: Duration = Duration::from_secs(13);
 
 /// Note for hosts whose changes have yet to be restored by their agent.
-pub const LEFT_TO_AGENT: &str = "it is left to its agent, which restores it as soon as it can \
-                                 (hint: `dfsbench clean` on that host shows what is left)";
+pub const LEFT_TO_AGENT: &str = "its agent will restore the host as soon as it can (hint: run \
+                                 `dfsbench clean` on that host to see what remains)";
 
 /// How often silence and stop requests are checked.
 const TICK: Duration = Duration::from_millis(100);
@@ -139,13 +139,13 @@ where
             Ok(child) => child,
             Err(error) => {
                 let program = command.get_program().to_string_lossy();
-                return Err(Gone(format!("host {host}: can't start `{program}`: {error}")));
+                return Err(Gone(format!("host {host}: cannot start `{program}`: {error}")));
             }
         };
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            unreachable!("the command has three pipes");
+            unreachable!("stdin, stdout and stderr are pipes");
         };
         let stream = Stream::open(stdout, stdin);
         let stderr = StderrReader::start(stderr, |_| ());
@@ -153,7 +153,7 @@ where
         // The greeting comes after the login, which may be slow, so allow a longer silence here.
         match remote.next_event(GREET_WITHIN)? {
             Event::Greeted => Ok(remote),
-            _ => Err(remote.disconnect("the agent did not greet")),
+            _ => Err(remote.disconnect("the agent sent no greeting")),
         }
     }
 
@@ -207,7 +207,7 @@ where
         let stream = match (&self.lost, &self.stream) {
             (None, Some(stream)) => stream,
             (Some(gone), _) => return Err(gone.clone()),
-            (None, None) => return Err(Gone(format!("host {}: it was left", self.host))),
+            (None, None) => return Err(Gone(format!("host {}: already disconnected", self.host))),
         };
         match stream.events.recv_timeout(wait) {
             Ok(Event::Closed) | Err(RecvTimeoutError::Disconnected) => {
@@ -277,14 +277,14 @@ impl<In, Out> Remote<In, Out> {
         // The agent notices that its stream was closed.
         self.stream = None;
         let seconds = ANSWER_AFTER_STOP.as_secs();
-        let why = format!("no answer for {seconds} s after the request to stop");
+        let why = format!("the agent did not answer a request to stop for {seconds} s");
         let gone = Gone(format!("host {}: {why}; {LEFT_TO_AGENT}", self.host));
         self.lost = Some(gone.clone());
         gone
     }
 
     fn disconnect_silent(&mut self, silence: Duration) -> Gone {
-        self.disconnect(&format!("no sign of life for {:.0} s", silence.as_secs_f64()))
+        self.disconnect(&format!("the agent has been silent for {:.0} s", silence.as_secs_f64()))
     }
 
     /// Cuts off the agent and remembers the reason, with its last line on stderr.

@@ -31,8 +31,8 @@ pub struct Answer<T> {
 /// The answer does not match the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "answered {answer} to {order} (hint: its dfsbench is another one or broken; install this one \
-     there)"
+    "answered {answer} to {order} (hint: a different or damaged dfsbench is installed there; \
+     replace it with this one)"
 )]
 pub struct WrongAnswer {
     /// Name of the report that was received.

@@ -9,7 +9,7 @@
 //!
 //! **Source:** ssh(1), ssh_config(5): BatchMode, ControlMaster, ControlPath, ControlPersist.
 
-#![allow(clippy::disallowed_methods, reason = "how long a copy takes is a matter of real time")]
+#![allow(clippy::disallowed_methods, reason = "measures how long a copy takes")]
 
 mod binary;
 mod bounded;
@@ -139,7 +139,10 @@ impl Launcher {
         let (control, lock) = match Self::prepare_folder(&folder) {
             Ok(both) => both,
             Err(error) => {
-                return Err(Gone(format!("can't make a folder in {}: {error}", folder.display())));
+                return Err(Gone(format!(
+                    "cannot create a folder in {}: {error}",
+                    folder.display()
+                )));
             }
         };
         let LauncherOptions { binaries, cache, on_copy } = options;
@@ -231,8 +234,8 @@ impl Launcher {
                 return Err(host_error(
                     host,
                     &format!(
-                        "it is {} on {}, and {} is for Linux on {} (hint: DFSBENCH_AGENT_BINARY \
-                         names one for it)",
+                        "it runs {} on {}, but {} is for Linux on {} (hint: set \
+                         DFSBENCH_AGENT_BINARY to a dfsbench built for it)",
                         found.system,
                         found.machine,
                         path.display(),
@@ -271,7 +274,7 @@ impl Launcher {
         }
         Err(match refused {
             Some(ended) => describe_failed_try(host, &ended),
-            None => host_error(host, &"there is no program for its agent"),
+            None => host_error(host, &"no program is available for its agent"),
         })
     }
 
@@ -290,7 +293,7 @@ impl Launcher {
         let ended = bounded::with_input(&mut command, scripts::look(binary), COMMAND_WITHIN);
         let ended = ended.map_err(|unfinished| describe_unfinished(host, &unfinished))?;
         if !ended.worked() {
-            let what = "it has no folder for the agent's program: ";
+            let what = "no folder for the agent's program: ";
             return Err(describe_refusal(host, &ended, what, binary.content.len_bytes));
         }
         if let Some(found) = Found::parse(&ended.stdout) {
@@ -299,7 +302,9 @@ impl Launcher {
         let line = bounded::first_line(ended.stdout.as_bytes());
         Err(host_error(
             host,
-            &format!("its shell answers `{line}` (hint: nothing in its start-up files may print)"),
+            &format!(
+                "its shell printed `{line}` (hint: shell startup files must not print anything)"
+            ),
         ))
     }
 
@@ -330,7 +335,7 @@ impl Launcher {
         }
         let program_bytes = binary.content.len_bytes;
         let what = format!(
-            "{} does not take the agent of {} MiB: ",
+            "cannot store the agent ({1} MiB) in {0}: ",
             found.directory,
             program_bytes.div_ceil(1 << 20)
         );

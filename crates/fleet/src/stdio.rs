@@ -3,10 +3,7 @@
 //!
 //! A controller is lost if it closes the stream, sends something undecodable, or sends nothing for
 //! [`LOST_AFTER`]. The agent then gets a stop request for its current work, and no further orders.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "how often progress travels is a matter of real time"
-)]
+#![allow(clippy::disallowed_methods, reason = "limits how often progress is sent")]
 
 use std::io::Read;
 use std::sync::Arc;

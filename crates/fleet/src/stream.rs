@@ -5,7 +5,7 @@
 //! Heartbeats aren't events, and they are received no matter what else is in progress:
 //! [`LastReceived::silence`] is the time since the other side sent anything at all. The last event
 //! reports that the stream ended or failed.
-#![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
+#![allow(clippy::disallowed_methods, reason = "detects dead peers by timeout")]
 
 use std::io::{BufReader, ErrorKind, Read};
 use std::sync::Arc;

@@ -29,12 +29,12 @@ const STEP_BYTES: usize = 64 << 10;
 pub enum WireError {
     /// The other side isn't dfsbench, or something else writes to its stream.
     #[error(
-        "it answered `{0}`, which no agent sends (hint: nothing in its shell's start-up files may \
-         print)"
+        "it answered `{0}`, which is not from an agent (hint: shell startup files must not print \
+         anything)"
     )]
     NotDfsbench(String),
     /// The other side is a different version of dfsbench.
-    #[error("it runs dfsbench {theirs}, and this is dfsbench {ours}")]
+    #[error("it runs dfsbench {theirs}, but this is dfsbench {ours}")]
     Version {
         /// The other side's greeting.
         theirs: Greeting,
@@ -42,10 +42,10 @@ pub enum WireError {
         ours: Greeting,
     },
     /// The length of a frame is too large.
-    #[error("a message claims to have {0} bytes, but the limit is {FRAME_BYTES_MAX}")]
+    #[error("received a message of {0} bytes; the limit is {FRAME_BYTES_MAX}")]
     TooLong(u32),
     /// The bytes are not a valid message.
-    #[error("{len} bytes are no message: {reason}")]
+    #[error("received {len} bytes that are not a message: {reason}")]
     Garbage {
         /// Number of bytes.
         len: usize,
@@ -53,7 +53,7 @@ pub enum WireError {
         reason: String,
     },
     /// The message cannot be encoded.
-    #[error("a message can't be sent: {0}")]
+    #[error("cannot send a message: {0}")]
     Unsendable(String),
     /// The stream ended or failed.
     #[error(transparent)]
@@ -236,12 +236,16 @@ pub fn read<T: DeserializeOwned>(input: &mut impl Read) -> Result<Option<Message
     }
     let reason = match postcard::take_from_bytes(&body) {
         Ok((message, [])) => return Ok(Some(message)),
-        Ok((_, rest)) => format!("{} too many", rest.len()),
+        Ok((_, rest)) => format!("{} trailing bytes", rest.len()),
         Err(error) => error.to_string(),
     };
     Err(WireError::Garbage { len: body.len(), reason })
 }
 
 fn stream_ended() -> WireError {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection closed within a message").into()
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the connection was closed in the middle of a message",
+    )
+    .into()
 }

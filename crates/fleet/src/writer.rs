@@ -5,7 +5,7 @@
 //! because passing every message through a thread would cost a wakeup each. Everything else goes to
 //! the thread, so a sender never waits for the other side. The thread also sends the greeting, and
 //! a heartbeat if nothing else was sent recently.
-#![allow(clippy::disallowed_methods, reason = "whether a peer lives is a matter of real time")]
+#![allow(clippy::disallowed_methods, reason = "detects dead peers by timeout")]
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;

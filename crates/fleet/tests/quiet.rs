@@ -1,5 +1,5 @@
 //! An agent sends little while it works, however much it has to report.
-#![allow(clippy::disallowed_methods, reason = "bytes are counted over real time")]
+#![allow(clippy::disallowed_methods, reason = "counts bytes over real time")]
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -358,7 +358,7 @@ pub(crate) fn join_last(lines: &[&str], count: usize) -> String {
 }
 
 fn command(argv: &[impl AsRef<str>], user: RunAs) -> Result<Command, LabError> {
-    let (name, arguments) = argv.split_first().expect("a command has a name");
+    let (name, arguments) = argv.split_first().expect("a command is never empty");
     let Some(path) = find(name.as_ref()) else { return Err(packages::missing(name.as_ref())) };
     let mut command = if user == RunAs::Root && !is_root() {
         let Some(sudo) = find("sudo") else {
@@ -493,7 +493,7 @@ mod tests {
             }
             crate::host::processes::pause(Duration::from_millis(50));
         }
-        panic!("process {child} still runs");
+        panic!("process {child} is still running");
     }
 
     #[test]
@@ -514,7 +514,7 @@ mod tests {
         let mut runner = Runner::default();
         runner.heed_stop(Arc::new(AtomicBool::new(true)));
         let error = runner.output(&["sleep", "600"], Duration::from_secs(600)).unwrap_err();
-        assert_eq!(error.to_string(), "`sleep 600` was ended, since the campaign was stopped");
+        assert_eq!(error.to_string(), "`sleep 600` was killed because the campaign was stopped");
         runner.ignore_stop();
         assert!(runner.output(&["sleep", "0.3"], SOON).is_ok());
     }

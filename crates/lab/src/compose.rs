@@ -36,10 +36,10 @@ const LOOPBACK: &str = "127.0.0.1";
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ComposeError {
     /// The file system needs a device.
-    #[error("{0} needs a device: give `devices`, or `loop_size` for files")]
+    #[error("{0} needs a device: set `devices`, or `loop_size` to use a file")]
     NoDevice(FileSystem),
     /// The RAID level needs more devices.
-    #[error("RAID {level} needs at least {needed} devices, and there are {given}")]
+    #[error("RAID {level} needs at least {needed} devices, but the plan has {given}")]
     FewDevices {
         level: Raid,
         /// Devices it needs.
@@ -48,22 +48,25 @@ pub enum ComposeError {
         given: usize,
     },
     /// It isn't known how other hosts can reach this one.
-    #[error("host `{0}` has no address for the other hosts: give its `address`")]
+    #[error("other hosts need the address of host `{0}`: set its `address`")]
     NoAddress(String),
     /// Only the kernel's server can export several directories.
-    #[error("{0} serves one directory only, and there are {1}: server_kind knfsd serves several")]
+    #[error(
+        "{0} can export only one directory, but the plan has {1}; server_kind knfsd can export \
+         several"
+    )]
     OneExport(ServerKind, usize),
     /// The options are in the format of exports(5).
-    #[error("`export_options` are those of the kernel's server, and {0} knows none of them")]
+    #[error("`export_options` are for the kernel's NFS server and have no meaning for {0}")]
     NoExportOptions(ServerKind),
     /// The recipe cannot be filled in.
     #[error("{0}")]
     Recipe(#[from] RecipeError),
     /// There are no addresses left for tunnels.
-    #[error("at most {0} clients have a tunnel for packets each")]
+    #[error("at most {0} clients can have a packet tunnel")]
     ManyTunnels(usize),
     /// It isn't known which interface to tune.
-    #[error("host `{0}` has no interface that could be tuned: give its `interface`")]
+    #[error("the network interface of host `{0}` is not known: set its `interface`")]
     NoInterface(String),
 }
 
@@ -177,7 +180,7 @@ pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> 
             let port = match (spec.system_nfs(), &spec.site_mount) {
                 (Some(nfs), _) => nfs.port,
                 (None, None) if spec.system.is_none() => spec.serving.kind.port(),
-                _ => return Err("it isn't known by which port clients reach it".to_owned()),
+                _ => return Err("the port that clients connect to is not known".to_owned()),
             };
             Action::Cut(action::Cut { interface, port })
         }
@@ -186,11 +189,13 @@ pub fn disturbance(spec: &LabSpec, fault: FaultKind) -> Result<LabStep, String> 
         {
             Action::Fill(action::Fill { point: spec.storage.place().to_owned() })
         }
-        FaultKind::NfsdStop => return Err(format!("{} is served by no nfsd", server.name)),
+        FaultKind::NfsdStop => return Err(format!("{} does not run nfsd", server.name)),
         FaultKind::DiskFull => {
-            return Err("only a file system that the plan makes is filled (file_system)".to_owned());
+            return Err(
+                "only a file system created by the plan can be filled (file_system)".to_owned()
+            );
         }
-        other => return Err(format!("{other} can't be done to {}", server.name)),
+        other => return Err(format!("{other} is not possible on {}", server.name)),
     };
     Ok(step(server, action))
 }

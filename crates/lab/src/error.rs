@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LabError {
     /// A program isn't installed.
-    #[error("program `{program}` is missing; as root: `apt-get install {package}`")]
+    #[error("program `{program}` is not installed; as root: `apt-get install {package}`")]
     Missing {
         program: String,
         /// The package that contains it.
@@ -19,15 +19,15 @@ pub enum LabError {
     },
     /// Only root may do this.
     #[error(
-        "`{command}` needs root, and `sudo -n` isn't allowed; run as root, or let sudo do it \
-         without a password"
+        "`{command}` needs root, and `sudo -n` is not allowed; run as root, or allow sudo without \
+         a password"
     )]
     NotRoot {
         /// The command line.
         command: String,
     },
     /// A program failed.
-    #[error("`{command}` ended with {status}: {message}")]
+    #[error("`{command}` failed with {status}: {message}")]
     Failed {
         /// The command line.
         command: String,
@@ -37,7 +37,7 @@ pub enum LabError {
         message: String,
     },
     /// A program ran for too long and was killed.
-    #[error("`{command}` did not end within {seconds} s and was killed")]
+    #[error("`{command}` did not finish within {seconds} s and was killed")]
     TooSlow {
         /// The command line.
         command: String,
@@ -45,15 +45,15 @@ pub enum LabError {
         seconds: u64,
     },
     /// A program was killed because the campaign was stopped.
-    #[error("`{command}` was ended, since the campaign was stopped")]
+    #[error("`{command}` was killed because the campaign was stopped")]
     Stopped {
         /// The command line.
         command: String,
     },
     /// A mount cannot be removed because the kernel is waiting for an answer that never comes.
     #[error(
-        "the mount on {} is stuck: {why} (hint: `umount -f` it once its server answers again; \
-         otherwise only a restart of this host frees it)",
+        "the mount on {} is stuck: {why} (hint: run `umount -f` on it once its server answers \
+         again; if that fails, reboot this host)",
         point.display()
     )]
     Stuck {
@@ -82,10 +82,10 @@ pub enum LabError {
         holders: Vec<String>,
     },
     /// This host doesn't support it.
-    #[error("this host can't do that: {0}")]
+    #[error("{0}")]
     Unable(String),
     /// A server was started but doesn't answer.
-    #[error("{what} did not come up: {why}")]
+    #[error("{what} did not start: {why}")]
     Silent {
         /// The server or program that was started.
         what: String,
@@ -99,7 +99,7 @@ pub enum LabError {
         holders: String,
     },
     /// An earlier dfsbench was killed here and left changes behind.
-    #[error("{0} changes of an earlier campaign are still there; `dfsbench clean` undoes them")]
+    #[error("{0} changes made by an earlier campaign have not been undone; run `dfsbench clean`")]
     Leftovers(usize),
     /// Several errors occurred.
     #[error("{}", join_messages(.0))]

@@ -100,7 +100,7 @@ fn cores() -> Fact {
         Ok(cores) => cores.get(),
         Err(_) => 1,
     };
-    Fact::new("host", "cores for us", cores.to_string(), "sched_getaffinity(2), cgroups(7)")
+    Fact::new("host", "cores available", cores.to_string(), "sched_getaffinity(2), cgroups(7)")
 }
 
 /// Parses a line such as `MemTotal:  16384 kB` of `/proc/meminfo` or `/proc/self/status`. Returns
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_host_has_facts_with_sources() {
         let facts = host();
-        for name in ["kernel", "cores for us", "memory"] {
+        for name in ["kernel", "cores available", "memory"] {
             assert!(facts.iter().any(|fact| fact.name == name), "{name}");
         }
         assert!(facts.iter().all(|fact| !fact.source.is_empty() && !fact.value.is_empty()));

@@ -256,7 +256,10 @@ mod tests {
             let error = lab.apply(&loop_file(at(file))).unwrap_err().to_string();
             assert!(error.contains(&at("link").display().to_string()), "{error}");
             let real = at("real").join(Path::new(file).strip_prefix("link").unwrap());
-            assert!(error.contains(&format!("without it is {}", real.display())), "{error}");
+            assert!(
+                error.contains(&format!("without it, the path is {}", real.display())),
+                "{error}"
+            );
             assert_eq!((lab.height(), lab.log.open_entries().len()), (0, 0));
         }
         assert_eq!(fs::read_dir(at("real")).unwrap().count(), 0);
@@ -273,7 +276,7 @@ mod tests {
         // Changes left by another campaign are not taken over.
         assert!(matches!(open("d"), Err(LabError::Leftovers(2))));
         let lab = open("c").unwrap();
-        assert_eq!(lab.height(), 1, "the mount went with the power");
+        assert_eq!(lab.height(), 1, "the mount is gone");
         drop(lab);
         // Unless the host was rebooted, no change is assumed to be gone.
         let folder = changed(&boot_id());

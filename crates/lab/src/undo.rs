@@ -142,39 +142,48 @@ impl Undo {
     pub(crate) fn remainder(&self) -> String {
         match self {
             Self::Write { path, text } => {
-                format!("the setting {} keeps its value; it was `{text}` before", path.display())
+                format!(
+                    "the setting {} was not restored; its old value was `{text}`",
+                    path.display()
+                )
             }
             Self::Mtu { interface, bytes } => {
-                format!("interface {interface} keeps its MTU; it was {bytes} before")
+                format!("the MTU of interface {interface} was not restored; it was {bytes}")
             }
-            Self::Shape { interface } => format!("interface {interface} keeps its traffic rules"),
-            Self::Unmount { point, .. } => format!("{} stays mounted", point.display()),
+            Self::Shape { interface } => {
+                format!("interface {interface} still has our traffic rules")
+            }
+            Self::Unmount { point, .. } => format!("{} is still mounted", point.display()),
             Self::Folder { path } | Self::Tree { path } => {
-                format!("the folder {} stays", path.display())
+                format!("the folder {} still exists", path.display())
             }
-            Self::File { path } => format!("the file {} stays", path.display()),
-            Self::Loop { file } => format!("the loop device of {} stays attached", file.display()),
-            Self::Array { name, .. } => format!("the array {name} stays"),
-            Self::Mapped { name } => format!("the encrypted mapping {name} stays open"),
+            Self::File { path } => format!("the file {} still exists", path.display()),
+            Self::Loop { file } => {
+                format!("the loop device of {} is still attached", file.display())
+            }
+            Self::Array { name, .. } => format!("the array {name} still exists"),
+            Self::Mapped { name } => format!("the encrypted mapping {name} is still open"),
             Self::Wipe { device, uuid } => {
-                format!("the file system {uuid} on {} stays", device.display())
+                format!("the file system {uuid} on {} was not wiped", device.display())
             }
-            Self::End { program } => format!("processes of {} keep running", program.display()),
+            Self::End { program } => {
+                format!("processes of {} are still running", program.display())
+            }
             Self::EndMarked { mark, .. } => {
-                format!("processes of the system in {} keep running", mark.display())
+                format!("processes of the system in {} are still running", mark.display())
             }
             Self::Additions { path, .. } => {
-                format!("additions to {} stay", path.display())
+                format!("files added to {} were not removed", path.display())
             }
             Self::Works { directory, campaign } => {
                 let name = directory_name(campaign, '*');
-                format!("working directories {} stay", directory.join(name).display())
+                format!("the working directories {} still exist", directory.join(name).display())
             }
             Self::Export { directory, clients } => {
-                format!("{} stays exported to {clients}", directory.display())
+                format!("{} is still exported to {clients}", directory.display())
             }
-            Self::Nfsd { .. } => "the kernel's NFS server stays as it is".to_owned(),
-            Self::Calendar { .. } => "the wall clock stays as it is".to_owned(),
+            Self::Nfsd { .. } => "the kernel's NFS server was not restored".to_owned(),
+            Self::Calendar { .. } => "the wall clock was not restored".to_owned(),
         }
     }
 }

@@ -501,6 +501,6 @@ pub(crate) fn target_of(
     server: SocketAddr,
     options: &MountOptions,
 ) -> Target {
-    debug_assert!(service != NFS || server.port() != 0, "a port was found");
+    debug_assert!(service != NFS || server.port() != 0, "the port has been found");
     Target { service, server, options: options.clone() }
 }

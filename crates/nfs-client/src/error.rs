@@ -29,8 +29,8 @@ pub(crate) const MOUNT: &str = "MOUNT";
 pub enum MountError {
     /// The host name has no address.
     #[error(
-        "the host name `{host}` does not resolve: {reason}\n  \
-         hint: check the spelling, /etc/hosts and the name server, or give an address"
+        "cannot resolve the host name `{host}`: {reason}\n  hint: check the spelling, /etc/hosts \
+         and DNS, or use an address"
     )]
     Resolve {
         /// Name of the host.
@@ -40,8 +40,8 @@ pub enum MountError {
     },
     /// The host has no address of the requested family.
     #[error(
-        "the host `{host}` has no {} address; it has {found}\n  \
-         hint: leave the address family open, or name an address",
+        "the host `{host}` has no {} address; it has {found}\n  hint: don't set the address \
+         family, or use an address",
         if matches!(family, Family::V6) { "IPv6" } else { "IPv4" }
     )]
     Family {
@@ -53,15 +53,17 @@ pub enum MountError {
         found: IpAddr,
     },
     /// This version is not available over UDP. **Source:** RFC 7530 section 3.1.
-    #[error("NFS version {version} is not spoken over UDP\n  hint: proto tcp, or version 2 or 3")]
+    #[error(
+        "NFS version {version} is not available over UDP\n  hint: use proto tcp, or version 2 or 3"
+    )]
     NoUdp {
         /// The version requested.
         version: ProtocolVersion,
     },
     /// The system gave us no reserved port.
     #[error(
-        "no port below 1024 for a connection to {server}: {reason}\n  \
-         hint: `resvport` takes root or CAP_NET_BIND_SERVICE"
+        "cannot get a port below 1024 for a connection to {server}: {reason}\n  hint: `resvport` \
+         needs root or CAP_NET_BIND_SERVICE"
     )]
     ReservedPort {
         /// Address of the server.
@@ -71,7 +73,7 @@ pub enum MountError {
     },
     /// Nothing listens on the port, or the network does not reach the server.
     #[error(
-        "no connection to {service} at {server}: {reason}\n  hint: {}",
+        "cannot connect to {service} at {server}: {reason}\n  hint: {}",
         connect_hint(service, .reason)
     )]
     Connect {
@@ -84,8 +86,8 @@ pub enum MountError {
     },
     /// The server did not answer.
     #[error(
-        "no answer from {service} at {server} within {} s\n  \
-         hint: is it an NFS server that listens there, and is it alive? (`timeout` is the limit)",
+        "no answer from {service} at {server} within {} s\n  hint: check that an NFS server is \
+         running there, or raise `timeout`",
         timeout.as_secs_f64()
     )]
     NoAnswer {
@@ -98,8 +100,8 @@ pub enum MountError {
     },
     /// The program is not registered with the portmapper.
     #[error(
-        "the portmapper at {server} knows no {service} version {version} over {protocol}\n  \
-         hint: start it on the server, or name its port if it does not register"
+        "{service} version {version} over {protocol} is not registered with the portmapper at \
+         {server}\n  hint: start it on the server, or set its port if it does not register"
     )]
     NotRegistered {
         /// Name of the service that was looked for.
@@ -113,8 +115,8 @@ pub enum MountError {
     },
     /// The server answers, but does not offer TLS.
     #[error(
-        "{service} at {server} does not offer TLS\n  \
-         hint: turn it on at the server (Linux: tlshd and xprtsec=tls), or use xprtsec none"
+        "{service} at {server} does not offer TLS\n  hint: enable TLS on the server (Linux: tlshd \
+         and xprtsec=tls), or use xprtsec none"
     )]
     NoTls {
         /// Name of the service that was queried.
@@ -124,8 +126,7 @@ pub enum MountError {
     },
     /// The files with certificates or keys can't be used.
     #[error(
-        "the files for TLS can't be used: {reason}\n  \
-         hint: tls_ca, tls_cert and tls_key name PEM files"
+        "cannot use the TLS files: {reason}\n  hint: set tls_ca, tls_cert and tls_key to PEM files"
     )]
     Trust {
         /// The certificate or file, and the reason.
@@ -133,8 +134,8 @@ pub enum MountError {
     },
     /// The server's certificate is not signed by an authority that we trust.
     #[error(
-        "the TLS certificate of {server} is not trusted: {reason}\n  \
-         hint: name the PEM file of who signed it with --tls-ca (tls_ca in plans and addresses)"
+        "the TLS certificate of {server} is not trusted: {reason}\n  hint: set --tls-ca (tls_ca in \
+         plans and addresses) to the PEM file of the authority that signed it"
     )]
     Untrusted {
         /// Address of the server.
@@ -144,8 +145,8 @@ pub enum MountError {
     },
     /// The server requires a client certificate, or rejects ours.
     #[error(
-        "{server} refuses our TLS certificate, or that we showed none: {reason}\n  \
-         hint: name the PEM files of one that it knows with tls_cert and tls_key"
+        "{server} rejected our TLS certificate, or the lack of one: {reason}\n  hint: set tls_cert \
+         and tls_key to the PEM files of a certificate that it accepts"
     )]
     ClientCertificate {
         /// Address of the server.
@@ -155,8 +156,8 @@ pub enum MountError {
     },
     /// The TLS handshake failed.
     #[error(
-        "the TLS handshake with {server} failed: {reason}\n  \
-         hint: the server must speak TLS 1.3, and may ask for a certificate of ours"
+        "the TLS handshake with {server} failed: {reason}\n  hint: the server must support TLS \
+         1.3, and it may require a client certificate"
     )]
     Handshake {
         /// Address of the server.
@@ -174,9 +175,9 @@ pub enum MountError {
     },
     /// The server does not speak RPC.
     #[error(
-        "{server} is not {service}: its answer begins with `{begin}`{}\n  \
-         hint: name the port of NFS, usually 2049", if begin == "HTTP" {
-            ", so it is an HTTP server"
+        "{server} is not {service}: its answer starts with `{begin}`{}\n  hint: set the port of \
+         NFS, usually 2049", if begin == "HTTP" {
+            ", like that of an HTTP server"
         } else {
             ""
         }
@@ -191,8 +192,8 @@ pub enum MountError {
     },
     /// The server offers other versions.
     #[error(
-        "{service} at {server} offers versions {low} to {high}, not version {requested}\n  \
-         hint: enable version {requested} on the server, or name a version that it offers"
+        "{service} at {server} offers versions {low} to {high}, not version {requested}\n  hint: \
+         enable version {requested} on the server, or choose a version that it offers"
     )]
     Version {
         /// Name of the service that was queried.
@@ -208,8 +209,8 @@ pub enum MountError {
     },
     /// The server offers other minor versions of version 4.
     #[error(
-        "NFS at {server} speaks version 4, but not {requested}\n  \
-         hint: name another minor version; 4.0 and 4.1 are the most common"
+        "NFS at {server} supports version 4, but not {requested}\n  hint: choose another minor \
+         version; 4.0 and 4.1 are the most common"
     )]
     MinorVersion {
         /// Address of the server.
@@ -219,7 +220,7 @@ pub enum MountError {
     },
     /// The server does not allow this client to mount.
     #[error(
-        "the server {server} refuses to mount `{export}`: {status}\n  hint: {}", hint_of(*status)
+        "the server {server} refused to mount `{export}`: {status}\n  hint: {}", hint_of(*status)
     )]
     Refused {
         /// The path requested.
@@ -244,8 +245,8 @@ pub enum MountError {
     },
     /// A directory below the export does not exist or is not accessible.
     #[error(
-        "the directory `{name}` of the path `{path}` can't be entered: {reason}\n  \
-         hint: check the path; `dfsbench probe` lists what the server exports"
+        "cannot enter the directory `{name}` of the path `{path}`: {reason}\n  hint: check the \
+         path; `dfsbench probe` lists the server's exports"
     )]
     Walk {
         /// The path that was walked.
@@ -257,8 +258,8 @@ pub enum MountError {
     },
     /// The system refuses the congestion control.
     #[error(
-        "the congestion control `{name}` can't be set: {reason}\n  \
-         hint: /proc/sys/net/ipv4/tcp_allowed_congestion_control lists what is allowed"
+        "cannot set the congestion control `{name}`: {reason}\n  hint: \
+         /proc/sys/net/ipv4/tcp_allowed_congestion_control lists those that are allowed"
     )]
     CongestionControl {
         /// The requested one.
@@ -267,7 +268,7 @@ pub enum MountError {
         reason: io::Error,
     },
     /// An option of the socket could not be set or read.
-    #[error("the socket to {server} can't be set up: {reason}")]
+    #[error("cannot set up a socket to {server}: {reason}")]
     Socket {
         /// Address of the server.
         server: SocketAddr,
@@ -348,7 +349,7 @@ pub enum CallFailure {
         why: Unlistable,
     },
     /// The connection broke.
-    #[error("{call} at {server}: the connection is lost: {reason}")]
+    #[error("{call} at {server}: connection lost: {reason}")]
     Lost {
         /// The call that was made.
         call: Kind,
@@ -388,13 +389,13 @@ impl fmt::Display for Silence {
             Self::Nothing => f.write_str("no answer"),
             Self::PutOff(times) => write!(
                 f,
-                "the server answered {times} times to try again later (JUKEBOX, DELAY or GRACE), \
-                 and nothing else"
+                "the server only answered to try again later (JUKEBOX, DELAY or GRACE), {times} \
+                 times"
             ),
             Self::Strays(count) => {
-                write!(f, "no answer (replies with the xid of no call: {count})")
+                write!(f, "no answer (replies with an unknown xid: {count})")
             }
-            Self::Part(bytes) => write!(f, "no whole answer (bytes of it received: {bytes})"),
+            Self::Part(bytes) => write!(f, "no complete answer (bytes received: {bytes})"),
         }
     }
 }
@@ -425,19 +426,19 @@ impl CallFailure {
 fn hint_of(status: MountStatus) -> &'static str {
     match status {
         MountStatus::Access | MountStatus::Perm => {
-            "the export must name this client, and carry `insecure` or be mounted with \
-             `resvport`, since this client calls from a port above 1023"
+            "the export must allow this client; it also needs the option `insecure`, or the mount \
+             needs `resvport`, since this client uses a port above 1023"
         }
-        MountStatus::NotDir => "the path names a file; mount its directory",
-        MountStatus::ServerFault | MountStatus::Io => "the server's own log says more",
-        _ => "`showmount -e` and the server's log say more",
+        MountStatus::NotDir => "the path is a file; mount its directory",
+        MountStatus::ServerFault | MountStatus::Io => "see the server's log",
+        _ => "see `showmount -e` and the server's log",
     }
 }
 
 fn exports_hint(exports: Option<&[String]>) -> String {
     match exports {
-        None => "the server does not list its exports; look into its configuration".into(),
-        Some([]) => "the server exports nothing at all".into(),
+        None => "the server does not list its exports; check its configuration".into(),
+        Some([]) => "the server has no exports".into(),
         // Names from a server must not start a new line.
         Some(exports) => format!("it exports: {}", exports.join(", ").replace('\n', "\u{fffd}")),
     }
@@ -446,10 +447,10 @@ fn exports_hint(exports: Option<&[String]>) -> String {
 /// Returns a hint for a port that belongs to another service.
 fn other_port_hint(service: &str) -> &'static str {
     if service == MOUNT {
-        "MOUNT may have another port: name it with `?mountport=` at the end of the address \
-         (`rpcinfo -p` lists the ports of a server), or use version 4, which does without MOUNT"
+        "MOUNT may use another port: set it with `?mountport=` at the end of the address (`rpcinfo \
+         -p` lists a server's ports), or use version 4, which does not need MOUNT"
     } else {
-        "it listens on another port; `rpcinfo -p` lists the ports of a server"
+        "it listens on another port; `rpcinfo -p` lists a server's ports"
     }
 }
 
@@ -460,7 +461,7 @@ fn connect_hint(service: &str, reason: &io::Error) -> &'static str {
     match reason.raw_os_error() {
         Some(23 | 24) => "each connection is an open file: raise `ulimit -n`, or use fewer clients",
         _ if service == MOUNT => other_port_hint(service),
-        _ => "is the server running, and does a firewall let this port through?",
+        _ => "is the server running, and does a firewall block this port?",
     }
 }
 

@@ -18,7 +18,7 @@ pub enum Interrupted {
     #[error("interrupted")]
     Stopped,
     /// A job of many calls took too long in total.
-    #[error("given up: {job} took longer than {} s", limit.as_secs_f64())]
+    #[error("{job} took longer than {} s and was aborted", limit.as_secs_f64())]
     TooLong {
         /// The job in progress.
         job: &'static str,
@@ -26,7 +26,10 @@ pub enum Interrupted {
         limit: Duration,
     },
     /// A job of many calls made no progress.
-    #[error("given up: {job} made no progress for {} s after the interruption", idle.as_secs_f64())]
+    #[error(
+        "{job} made no progress for {} s after the interruption and was aborted",
+        idle.as_secs_f64()
+    )]
     Stuck {
         /// The job in progress.
         job: &'static str,

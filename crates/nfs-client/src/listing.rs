@@ -30,8 +30,8 @@ pub struct DirEntry {
 pub enum Unlistable {
     /// A page ended with the cookie of an earlier one.
     #[error(
-        "the cookie {cookie} was sent twice, after {entries} names: the directory would be listed \
-         for ever"
+        "the server sent the cookie {cookie} twice, after {entries} names, so the listing would \
+         never end"
     )]
     RepeatedCookie {
         /// The repeated cookie.
@@ -40,7 +40,10 @@ pub enum Unlistable {
         entries: u64,
     },
     /// There are too many names.
-    #[error("no end after {entries} names of {bytes} bytes (the limit is {max_entries} names)")]
+    #[error(
+        "the listing has not ended after {entries} names of {bytes} bytes (the limit is \
+         {max_entries} names)"
+    )]
     TooLong {
         /// Number of names so far.
         entries: u64,
@@ -130,7 +133,7 @@ mod tests {
         }
         let too_long = Unlistable::TooLong { entries: 3, bytes: 3, max_entries: 2 };
         assert_eq!(listing.end_page(5), Err(too_long));
-        assert_eq!(listing.entries.len(), 1, "what is beyond the limit is not kept");
+        assert_eq!(listing.entries.len(), 1, "names beyond the limit are dropped");
         let mut listing = DirListing::begin(u64::MAX);
         let name = vec![b'x'; 1 << 24];
         listing.bytes = LISTED_BYTES_MAX - (1 << 25);

@@ -29,7 +29,7 @@ pub(crate) fn connect_nfs(options: &MountOptions) -> Result<Control, MountError>
             Err(error) => first_failure = first_failure.or(Some(error)),
         }
     }
-    Err(first_failure.expect("a name that resolves has at least one address"))
+    Err(first_failure.expect("a resolved name has at least one address"))
 }
 
 fn connect_nfs_at(address: SocketAddr, options: &MountOptions) -> Result<Control, MountError> {
@@ -68,7 +68,7 @@ fn resolve_host(options: &MountOptions) -> Result<Vec<SocketAddr>, MountError> {
         Err(reason) => return Err(MountError::Resolve { host: host.clone(), reason }),
     };
     let Some(first) = addresses.first().copied() else {
-        let reason = io::Error::other("it has no address");
+        let reason = io::Error::other("the name has no address");
         return Err(MountError::Resolve { host: host.clone(), reason });
     };
     if let Some(family) = options.family {

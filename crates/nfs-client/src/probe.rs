@@ -37,7 +37,7 @@ use v4::Conversation;
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The name has no address; check its spelling, or use an address.
-    #[error("can't find an address for {host}: {reason}")]
+    #[error("cannot resolve {host}: {reason}")]
     Name {
         /// Name of the host.
         host: String,
@@ -218,7 +218,7 @@ fn ask_reserved_port(
         Err(reason) => return Err(reason.clone()),
     };
     let Some(name) = name else {
-        return Err(NoAnswer::NotRequested("no export is known"));
+        return Err(NoAnswer::NotRequested("no exports are known"));
     };
     let reach = |options: &ProbeOptions| {
         let mut conversation = start_conversation(|_| true, v4.nfs, v4.minor_versions, options)?;
@@ -282,7 +282,7 @@ fn start_conversation(
             return Conversation::start(address, *version, options);
         }
     }
-    Err(NoAnswer::NotRequested("no such minor version is spoken"))
+    Err(NoAnswer::NotRequested("no such minor version is supported"))
 }
 
 /// Asks for the root, and for its flavors in a version that can report them, if there is one.
@@ -328,7 +328,7 @@ fn ask_for_tls(nfs: &[Service], options: &ProbeOptions) -> Answer<bool> {
         }
     }
     let found = answered.or(refused);
-    let service = found.ok_or(NoAnswer::NotRequested("no version of NFS answers over TCP"))?;
-    let address = service.address.ok_or(NoAnswer::NotRequested("no port is known"))?;
+    let service = found.ok_or(NoAnswer::NotRequested("no NFS version answers over TCP"))?;
+    let address = service.address.ok_or(NoAnswer::NotRequested("the port is not known"))?;
     services::offers_tls(address, service.version, options)
 }

@@ -41,7 +41,7 @@ struct Rig {
 
 impl Rig {
     /// Creates `/export/f` with three bytes, without a delegation.
-    #[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
+    #[expect(clippy::disallowed_methods, reason = "tests read the clock themselves")]
     fn new(version: ProtocolVersion, delegations: Delegations, wanted: bool) -> Self {
         let server = server(delegations);
         let mut writer = mount(&server, ProtocolVersion::V3, false);
@@ -115,7 +115,7 @@ fn reads_delegated_file_without_opens() {
         let opened = rig.open_to_read();
         assert_eq!(rig.call(&Operation::Close { file: &opened }).0, Ok(()));
         for _ in 0..3 {
-            let file = rig.delegated().expect("it is delegated");
+            let file = rig.delegated().expect("the file is delegated");
             assert_ne!(file.stateid, opened.stateid);
             let read = Operation::Read { file: &file, offset: 0, count: 3 };
             assert_eq!(rig.call(&read).0, Ok(()));
@@ -153,7 +153,7 @@ fn returns_delegation_on_recall() {
         // After "try later", the write is repeated and succeeds once the delegation is returned.
         writing.join().unwrap().unwrap();
         let read = |file| Operation::Read { file, offset: 0, count: 3 };
-        assert_eq!(rig.call(&read(&opened)).0, Ok(()), "the open outlives it");
+        assert_eq!(rig.call(&read(&opened)).0, Ok(()), "the open outlives the delegation");
         assert_eq!(rig.call(&read(&file)).0, Err(Status::BadStateid));
         let counters = rig.server.counters();
         assert_eq!((counters.delegations_recalled, counters.delegations_revoked), (1, 0));
@@ -170,7 +170,11 @@ fn returns_delegation_before_own_change() {
     assert_eq!(rig.call(&Operation::Remove { dir: &dir, name: b"f" }).0, Ok(()));
     rig.return_all();
     assert_eq!((rig.delegated(), rig.calls()), (None, [1, 1, 1]));
-    assert_eq!(rig.server.counters().errors, [].into(), "the file was there when it was returned");
+    assert_eq!(
+        rig.server.counters().errors,
+        [].into(),
+        "the delegation is returned before the file is removed"
+    );
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn options(address: SocketAddr, portmap: Option<SocketAddr>) -> ProbeOptions {
 fn answers(services: &[Service], version: u32, transport: Proto) -> bool {
     let found =
         services.iter().find(|found| (found.version, found.transport) == (version, transport));
-    found.expect("every version was looked for").null.is_ok()
+    found.expect("every version was probed").null.is_ok()
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn reports_every_part_without_server() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "it is a time that is bounded")]
+#[expect(clippy::disallowed_methods, reason = "the time is bounded")]
 fn limits_timeouts_of_silent_server() {
     // The system accepts connections and queues datagrams, but no process reads them.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -332,7 +332,7 @@ fn detects_need_for_reserved_port() {
         assert_eq!(found, Ok(ReservedPort::Needed));
     } else {
         let why = found.unwrap_err().to_string();
-        assert!(why.contains("no reserved port can be had"), "{why}");
+        assert!(why.contains("cannot try a reserved port"), "{why}");
     }
     let v4_only = Versions { v4_0: true, v4_1: true, ..Versions::NONE };
     let server = start(ServerConfig { versions: v4_only, ..ServerConfig::default() });

@@ -81,7 +81,7 @@ fn answer(compound: &Compound<'_>, minors: &[u32], bytes: &mut Vec<u8>) {
         return;
     }
     for (index, op) in compound.ops().enumerate() {
-        let op = op.expect("a probe sends well-formed operations");
+        let op = op.expect("probes send well-formed operations");
         let alone = matches!(
             op,
             Op::Sequence { .. }

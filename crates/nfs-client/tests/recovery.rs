@@ -28,7 +28,7 @@ fn options(server: &Server, version: ProtocolVersion, proto: Proto) -> MountOpti
     options
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
+#[expect(clippy::disallowed_methods, reason = "tests read the clock themselves")]
 fn clock() -> impl Fn() -> u64 {
     let start = Instant::now();
     move || start.elapsed().as_nanos() as u64
@@ -123,7 +123,7 @@ fn deaf(address: SocketAddr) -> (OwnedFd, Vec<std::thread::JoinHandle<()>>) {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "between two looks a test may rest")]
+#[expect(clippy::disallowed_methods, reason = "the test waits between two checks")]
 fn reconnecting_waits_for_no_server() {
     let server = server(FaultPlan::default());
     let address = server.address();
@@ -145,7 +145,7 @@ fn reconnecting_waits_for_no_server() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(connection.is_down());
-    assert!(longest_ns < 500_000_000, "it waited for {longest_ns} ns");
+    assert!(longest_ns < 500_000_000, "the longest wait was {longest_ns} ns");
 }
 
 #[test]

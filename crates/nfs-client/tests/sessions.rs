@@ -50,7 +50,7 @@ fn counts(server: &Server) -> [u64; 5] {
         .map(|operation| count(server, operation))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
+#[expect(clippy::disallowed_methods, reason = "tests read the clock themselves")]
 fn clock() -> impl Fn() -> u64 {
     let start = Instant::now();
     move || start.elapsed().as_nanos() as u64
@@ -196,7 +196,7 @@ fn recovers_once_for_all_connections() {
     }
     let created = count(&server, CREATE_SESSION);
     // The first connection uses the client id that the server has forgotten.
-    assert_eq!(created, 5, "one, and two for each restart");
+    assert_eq!(created, 5, "one at first, and two for each restart");
     for connection in &connections {
         assert_eq!(connection.free_slots(), 4);
     }

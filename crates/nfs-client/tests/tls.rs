@@ -165,7 +165,7 @@ fn rejects_expired_certificates() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
+#[expect(clippy::disallowed_methods, reason = "tests read the clock themselves")]
 fn hides_lost_renewal_from_caller() {
     // The number of RENEW. **Source:** RFC 7530 section 16.28.
     let (number, never) = (30_u32, ServiceTime::Fixed { time_ns: 3_600_000_000_000 });

@@ -8,8 +8,8 @@
 //! reply beforehand and lets the kernel drop the bytes, so it spends almost all of its time in the
 //! kernel. Compare READ with `iperf3 -c 127.0.0.1 -C cubic` in the same minute. Next to each rate,
 //! it prints the share of time in which the server's thread was on a CPU.
-#![allow(clippy::print_stdout, reason = "an example that prints")]
-#![allow(clippy::disallowed_methods, reason = "no clock is passed into an example")]
+#![allow(clippy::print_stdout, reason = "prints its results")]
+#![allow(clippy::disallowed_methods, reason = "examples read the clock themselves")]
 
 use std::io::{self, Write};
 use std::net::TcpStream;
@@ -69,15 +69,15 @@ fn start(store: StoreMode) -> (Server, FileHandle) {
     let config = ServerConfig { store, congestion_control, ..ServerConfig::default() };
     let server = Server::start(config).expect("the server starts");
     let fs = server.file_system();
-    let (directory, _) = fs.find_path("/export").expect("the export is there");
+    let (directory, _) = fs.find_path("/export").expect("the export exists");
     let (set, context) = (SetAttributes::default(), Context::default());
     let made = fs.create(directory, b"file", CreateMode::Guarded, &set, &context);
-    let file = made.expect("the file can be made").id;
+    let file = made.expect("the file can be created").id;
     for offset in (0..FILE_BYTES).step_by(TRANSFER_BYTES as usize) {
         fs.write(file, offset, &vec![offset as u8; TRANSFER_BYTES as usize], &context)
-            .expect("the file fits");
+            .expect("there is space for the file");
     }
-    let handle = FileHandle::from_slice(&fs.handle(file)).expect("handles are short");
+    let handle = FileHandle::from_slice(&fs.handle(file)).expect("handles fit in the buffer");
     (server, handle)
 }
 
@@ -185,7 +185,7 @@ fn read(what: &str, store: StoreMode, time: Duration) -> io::Result<()> {
 fn write(what: &str, store: StoreMode, time: Duration, fresh: bool) -> io::Result<()> {
     let (server, file) = start(store);
     let fs = server.file_system();
-    let (id, _) = fs.find_path("/export/file").expect("the file is there");
+    let (id, _) = fs.find_path("/export/file").expect("the file exists");
     let empty = SetAttributes { size: Some(0), ..SetAttributes::default() };
     let mut stream = connect(&server)?;
     let payload = vec![7; TRANSFER_BYTES as usize];
@@ -196,7 +196,8 @@ fn write(what: &str, store: StoreMode, time: Duration, fresh: bool) -> io::Resul
         call.clear();
         let offset = sent * u64::from(TRANSFER_BYTES) % FILE_BYTES;
         if fresh && offset == 0 {
-            fs.set_attributes(id, &empty, None, &Context::default()).expect("the file can be cut");
+            fs.set_attributes(id, &empty, None, &Context::default())
+                .expect("the file can be truncated");
         }
         let mark = record::begin(&mut call);
         encode_call(&mut call, sent as u32, 7, |writer| {

@@ -4,7 +4,7 @@
 //! Prints the median of the time per operation and the range of the middle half of all rounds.
 //! Usage: `cargo run --release -p dfsbench-nfs-server --example permission_cost [rounds]`.
 
-#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a program of its own")]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "reads the clock and prints")]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -32,21 +32,21 @@ fn main() {
     let fs = FileSystem::new(StoreMode::Keep, 64 << 20, 1, FileTime(1));
     let set = SetAttributes { mode: Some(0o664), gid: Some(100), ..SetAttributes::default() };
     let made = fs.create(fs.root(), b"file", CreateMode::Guarded, &set, &Context::default());
-    let file = made.expect("the file can be made").id;
+    let file = made.expect("the file can be created").id;
     fs.write(file, 0, &DATA, &Context::default()).expect("the file can be written");
     let operations: [Operation; 4] = [
         ("GETATTR", |fs, file, _| {
-            black_box(fs.attributes(file)).expect("it is there");
+            black_box(fs.attributes(file)).expect("the file exists");
         }),
         ("LOOKUP", |fs, _, context| {
-            black_box(fs.lookup(fs.root(), b"file", &context.caller)).expect("it is there");
+            black_box(fs.lookup(fs.root(), b"file", &context.caller)).expect("the file exists");
         }),
         ("READ 4 KiB", |fs, file, context| {
             let mut pieces = Vec::with_capacity(1);
-            black_box(fs.read(file, 0, 4096, context, &mut pieces)).expect("it may be read");
+            black_box(fs.read(file, 0, 4096, context, &mut pieces)).expect("reading is allowed");
         }),
         ("WRITE 4 KiB", |fs, file, context| {
-            black_box(fs.write(file, 0, &DATA, context)).expect("it may be written");
+            black_box(fs.write(file, 0, &DATA, context)).expect("writing is allowed");
         }),
     ];
     let callers = [context(Permissions::Off), context(Permissions::Enforced)];

@@ -4,7 +4,7 @@
 //!
 //! NFS, MOUNT and the portmapper are answered on the one port, so clients must be given it, as in
 //! `nfs-ls "nfs://127.0.0.1/export?version=3&nfsport=PORT&mountport=PORT"`.
-#![allow(clippy::print_stdout, reason = "an example that prints")]
+#![allow(clippy::print_stdout, reason = "prints its address")]
 
 use std::io::{self, Read};
 

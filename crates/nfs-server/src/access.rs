@@ -21,7 +21,7 @@ pub struct Network {
 
 /// The text is not a range of addresses.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("`{0}` is not an address range; write an address or a range such as 192.168.1.0/24")]
+#[error("`{0}` is not an address range; use an address or a range such as 192.168.1.0/24")]
 pub struct NetworkError(pub String);
 
 impl Network {

@@ -37,7 +37,7 @@ pub enum Delegations {
 
 /// NFS versions offered; a call of another version is refused, with the supported range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "one switch for each version")]
+#[expect(clippy::struct_excessive_bools, reason = "one switch per version")]
 pub struct Versions {
     /// NFS v2, with MOUNT v1.
     pub v2: bool,

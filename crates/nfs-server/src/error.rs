@@ -23,7 +23,7 @@ pub enum ServerError {
         expected: &'static str,
     },
     /// An export could not be created.
-    #[error("can't make the export {path}: {source}")]
+    #[error("cannot create the export {path}: {source}")]
     Export {
         /// Path of the export.
         path: String,
@@ -31,7 +31,7 @@ pub enum ServerError {
         source: FsError,
     },
     /// The address can't be listened on; choose another address or port.
-    #[error("can't listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The configured address.
         address: SocketAddr,
@@ -39,10 +39,10 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The certificate or key can't be used.
-    #[error("can't use TLS: {0}")]
+    #[error("cannot use TLS: {0}")]
     Tls(String),
     /// The system refused something an event loop needs.
-    #[error("can't {action}: {source}")]
+    #[error("cannot {action}: {source}")]
     System {
         /// The action that failed.
         action: &'static str,

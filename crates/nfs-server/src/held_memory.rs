@@ -165,11 +165,11 @@ mod tests {
         assert!(held[0].reserve(CALL));
         assert!(held[1].reserve(CALL / 2));
         assert!(!held[2].reserve(CALL));
-        assert!(held[3].reserve(40_000), "a short one is not stuck behind them");
+        assert!(held[3].reserve(40_000), "a short call does not wait behind them");
         assert!(held[2].is_waiting() && memory.has_waiting());
         held[0].settle(CALL, 0).unwrap();
-        assert!(!held[2].reserve(CALL), "it is still being received");
-        assert_eq!(held[2].settle(4096, 0), Ok(()), "the others have their own room");
+        assert!(!held[2].reserve(CALL), "the call is still being received");
+        assert_eq!(held[2].settle(4096, 0), Ok(()), "other connections have their own share");
         held[0].release_call();
         assert!(held[2].reserve(CALL));
         assert!(!held[2].is_waiting() && !memory.has_waiting());
@@ -184,9 +184,9 @@ mod tests {
         assert!(held[1].reserve(CALL / 2));
         held[0].note_call();
         assert!(!held[0].yield_room(), "nobody waits");
-        assert!(held[0].reserve(CALL), "it goes on with the same room");
+        assert!(held[0].reserve(CALL), "it continues with the same memory");
         assert!(!held[2].reserve(CALL));
-        assert!(!held[0].yield_room(), "its call is under way");
+        assert!(!held[0].yield_room(), "its call is in progress");
         held[0].note_call();
         assert!(held[0].yield_room());
         assert!(held[0].is_waiting() && held[2].reserve(CALL));
@@ -196,7 +196,7 @@ mod tests {
     fn yields_only_to_short_calls() {
         let (memory, mut held) = connections(4);
         assert!(held[0].reserve(CALL) && held[3].reserve(CALL / 2) && held[1].reserve(40_000));
-        assert!(!held[2].reserve(CALL), "a long one waits");
+        assert!(!held[2].reserve(CALL), "a long call waits");
         held[1].note_call();
         assert!(!held[1].yield_room());
         let _short = Waiting::begin(&memory, true);

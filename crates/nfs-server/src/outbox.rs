@@ -138,7 +138,7 @@ impl Outbox {
         self.bytes -= sent;
         while sent > 0 {
             let Some(front) = self.segments.front_mut() else {
-                debug_assert!(false, "more bytes sent than there were");
+                debug_assert!(false, "more bytes were sent than queued");
                 return;
             };
             let length = match front {

@@ -53,13 +53,13 @@ impl Resources {
 
     /// Lends the warm outbox to a connection whose own is empty.
     pub(crate) fn lend_outbox(&mut self, outbox: &mut Outbox) {
-        debug_assert!(outbox.bytes() == 0, "only when nothing waits");
+        debug_assert!(outbox.bytes() == 0, "only if nothing is waiting");
         std::mem::swap(&mut self.outbox, outbox);
     }
 
     /// Takes back an outbox that is now empty; frees it if the warm one is still here.
     pub(crate) fn return_outbox(&mut self, outbox: &mut Outbox) {
-        debug_assert!(outbox.bytes() == 0, "only when nothing waits");
+        debug_assert!(outbox.bytes() == 0, "only if nothing is waiting");
         let returned = std::mem::take(outbox);
         if !self.outbox.is_warm() {
             self.outbox = returned;

@@ -90,7 +90,7 @@ impl Server {
         let mut mailboxes = Vec::new();
         for _ in 0..threads {
             let mailbox =
-                Mailbox::new().map_err(ServerError::system("make an event descriptor"))?;
+                Mailbox::new().map_err(ServerError::system("create an event descriptor"))?;
             mailboxes.push(Arc::new(mailbox));
         }
         let mut server = Self {
@@ -221,12 +221,12 @@ impl Server {
             let counters = Arc::clone(&self.counters[index]);
             let service = Service::new(Arc::clone(&self.shared), counters);
             let event_loop = EventLoop::new(index, Arc::clone(&loops), own, service)
-                .map_err(ServerError::system("prepare an event loop"))?;
+                .map_err(ServerError::system("set up an event loop"))?;
             let (sender, receiver) = mpsc::channel();
             let run = move || {
                 // The thread that starts it waits for this, so the send can't fail.
                 let _ = sender.send(rustix::thread::gettid().as_raw_nonzero().get());
-                event_loop.run().expect("waiting for events works");
+                event_loop.run().expect("epoll_wait only fails if interrupted");
             };
             let handle = thread::Builder::new()
                 .name(format!("nfs-server-{index}"))
@@ -274,7 +274,7 @@ fn check_config(config: &ServerConfig) -> Result<(), ServerError> {
     }
     if !config.listen.to_canonical().is_loopback() && config.allowed.is_empty() {
         let (setting, value) = ("allowed", "empty".to_owned());
-        let expected = "a list of client addresses where the server listens off loopback";
+        let expected = "a list of client addresses if the server does not listen on loopback";
         return Err(ServerError::Setting { setting, value, expected });
     }
     for path in &config.exports {

@@ -123,7 +123,7 @@ fn parse_certificates(
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     let all = all.map_err(tls_error(what))?;
     if all.is_empty() {
-        return Err(ServerError::Tls(format!("{what}: no certificate in the PEM text")));
+        return Err(ServerError::Tls(format!("{what}: no certificate in the PEM data")));
     }
     Ok(all)
 }

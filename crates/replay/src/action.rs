@@ -46,7 +46,7 @@ macro_rules! actions {
         = $kind:ident $(, $($trait:ident)|+)?;)*) => {
         /// What a step does. The files, names and opens involved are numbers in the step.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "the fields are named as the arguments are in the RFCs")]
+        #[expect(missing_docs, reason = "the fields have the names used in the RFCs")]
         pub enum Action {
             $($(#[$doc])* $action $(($value))? $({ $($field: $type),* })?,)*
         }

@@ -118,7 +118,7 @@ impl<'a> DirectoryReplayer<'a> {
             };
             made.map_err(|reason| {
                 let below = text.as_c_str().to_string_lossy();
-                ReplayError::file("make", &path.join(&*below), reason)
+                ReplayError::file("create", &path.join(&*below), reason)
             })?;
             places.bind(place, initial.object);
         }
@@ -129,7 +129,7 @@ impl<'a> DirectoryReplayer<'a> {
     fn make_directory(&self, below: &Path) -> Result<(), ReplayError> {
         match fs::mkdirat(&self.root, below, Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(reason) => Err(ReplayError::file("make", &self.path.join(below), reason)),
+            Err(reason) => Err(ReplayError::file("create", &self.path.join(below), reason)),
         }
     }
 

@@ -91,7 +91,7 @@ impl ShareHosts {
     fn send_plan(&mut self, shared: &SharedTrace<'_>) -> Result<(), Gone> {
         let PlanSettings { window, clients_max, target, rsize, wsize } = shared.settings;
         let TargetKind::Nfs(version) = target else {
-            unreachable!("hosts are refused for a directory");
+            unreachable!("a directory cannot be shared by hosts");
         };
         let task = ShareTask {
             target: shared.target.to_owned(),
@@ -113,7 +113,8 @@ impl ShareHosts {
             match host.answer()? {
                 ShareReport::Planned(theirs) if theirs == digest => Ok(()),
                 ShareReport::Planned(_) => {
-                    let why = "its plan of the trace is another one (hint: this is a defect)";
+                    let why =
+                        "it made a different plan from the trace (hint: please report this bug)";
                     Err(host.gone(why))
                 }
                 other => Err(host.wrong(&other)),
@@ -151,7 +152,7 @@ impl ShareHosts {
         })?;
         let shares = self.run(plan, pace, &samples)?;
         let record = Record::of_shares(plan, pace, target, shares);
-        record.ok_or_else(|| Gone("no host replays".to_owned()))
+        record.ok_or_else(|| Gone("no host takes part in the replay".to_owned()))
     }
 
     /// Starts all hosts at the same time, and forwards notices until all are done.
@@ -225,7 +226,7 @@ impl ShareHost {
     }
 
     fn wrong(&self, report: &ShareReport) -> Gone {
-        self.gone(&format!("it answered {report:.40?} out of turn (hint: this is a defect)"))
+        self.gone(&format!("unexpected answer {report:.40?} (hint: please report this bug)"))
     }
 
     /// Compares its clock with this host's.
@@ -255,7 +256,7 @@ impl ShareHost {
                 ShareReport::Ended(notice) => {
                     let batch = &relay.plan.batch;
                     if notice.step as usize >= batch.steps.len() {
-                        return Err(self.gone("its notice is of a step that does not exist"));
+                        return Err(self.gone("it reported the end of a step that does not exist"));
                     }
                     waiting.clear();
                     relay.division.hosts_waiting_for(batch, notice.step, &mut waiting);

@@ -37,7 +37,7 @@ pub enum PlanError {
     Trace(#[from] TraceError),
     /// The window contains no calls.
     #[error(
-        "has no call from {from_s} s to {to_s} s (hint: it is {duration_s} s long; `dfsbench \
+        "has no calls between {from_s} s and {to_s} s (hint: it is {duration_s} s long; `dfsbench \
          describe` shows its calls over time)"
     )]
     Outside {
@@ -49,10 +49,12 @@ pub enum PlanError {
         duration_s: f64,
     },
     /// Nothing can be replayed.
-    #[error("has no operation that can be replayed (hint: it has only {0})")]
+    #[error("has no operations that can be replayed, only {0}")]
     Nothing(String),
     /// There are too many operations.
-    #[error("has more than {OPS_MAX} operations (hint: name a part of it, --window 0s..60s)")]
+    #[error(
+        "has more than {OPS_MAX} operations (hint: replay a part of it, as in --window 0s..60s)"
+    )]
     TooLong,
 }
 

@@ -45,7 +45,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Mount(Box<MountError>),
     /// A call during setup or clean-up failed.
-    #[error("can't {what} `{name}`: {reason}")]
+    #[error("cannot {what} `{name}`: {reason}")]
     Call {
         /// The attempted operation.
         what: &'static str,
@@ -56,8 +56,8 @@ pub enum ReplayError {
     },
     /// The tree could not be built.
     #[error(
-        "can't build the tree in `{directory}`: {count} of its {objects} objects failed, the \
-             first of them: {kind} {reason} (hint: is there enough room, and may this user write?)"
+        "cannot build the tree in `{directory}`: {count} of {objects} objects failed; the first \
+         one: {kind} {reason} (hint: is there enough space, and may this user write there?)"
     )]
     Tree {
         /// Name of the directory.
@@ -72,7 +72,7 @@ pub enum ReplayError {
         reason: String,
     },
     /// A system call during setup or clean-up on a directory failed.
-    #[error("can't {what} `{}`: {reason}", path.display())]
+    #[error("cannot {what} `{}`: {reason}", path.display())]
     File {
         /// The attempted operation.
         what: &'static str,
@@ -340,7 +340,7 @@ impl<'a> Replayer<'a> {
             made => made,
         };
         made.map_err(|reason| ReplayError::Call {
-            what: "make",
+            what: "create",
             name: name.to_owned(),
             reason: Box::new(reason),
         })

@@ -228,7 +228,7 @@ impl SharingHost<'_> {
                 (ShareOrder::Connect, Some(planned)) => Some(self.connect(planned)),
                 (ShareOrder::Clock, _) => Some(ShareReport::Clock(read_clocks(clock))),
                 (ShareOrder::Replay(begin), Some(planned)) => Some(self.replay(planned, begin)),
-                (order, _) => Some(ShareReport::Failed(format!("{order:?} comes too early"))),
+                (order, _) => Some(ShareReport::Failed(format!("unexpected order {order:?}"))),
             };
             if let Some(answer) = answer {
                 self.reports.send(answer);
@@ -287,7 +287,7 @@ impl SharingHost<'_> {
                 planned.ready = Some(Ready { clients, files, exchange, outgoing });
                 ShareReport::Connected
             }
-            Err(error) => ShareReport::Failed(format!("can't make an eventfd: {error}")),
+            Err(error) => ShareReport::Failed(format!("cannot create an eventfd: {error}")),
         }
     }
 

@@ -67,14 +67,14 @@ impl NamedTarget {
             }
             TargetArg::Ready(model::Target::Directory { .. }) => {
                 return Err(NamedTargetError::Unusable(format!(
-                    "--nfsvers: `{text}` is a directory, which is used by system calls (hint: a \
-                     mounted file system has its version from mount)"
+                    "--nfsvers: `{text}` is a directory and is not accessed over NFS (hint: set \
+                     the version of a mounted file system with mount)"
                 )));
             }
             _ => {
                 return Err(NamedTargetError::Unusable(format!(
-                    "`{text}` is neither an NFS server nor a directory (hint: nfs://host/export, \
-                     embedded, or a path such as /mnt/nfs)"
+                    "`{text}` is neither an NFS server nor a directory (hint: use \
+                     nfs://host/export, embedded, or a path such as /mnt/nfs)"
                 )));
             }
         };
@@ -86,7 +86,7 @@ impl NamedTarget {
         if let Some(text) = nfsvers {
             options.version = text.parse::<ProtocolVersion>().map_err(|_| {
                 NamedTargetError::Unusable(format!(
-                    "--nfsvers: `{text}` is not an NFS version (hint: 2, 3, 4.0, 4.1 or 4.2)"
+                    "--nfsvers: `{text}` is not an NFS version (hint: use 2, 3, 4.0, 4.1 or 4.2)"
                 ))
             })?;
         }
@@ -185,7 +185,7 @@ impl<'a> OpenTarget<'a> {
             (Self::Directory(replayer), Tree::Directory(mut tree)) => {
                 replayer.replay(plan, &mut tree, pace)
             }
-            _ => unreachable!("a tree is that of its target"),
+            _ => unreachable!("the tree belongs to the target"),
         }
     }
 

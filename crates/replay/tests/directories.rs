@@ -271,7 +271,7 @@ fn keeps_or_removes_tree() {
     replayer.remove("tree").unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     let error = replayer.remove("tree").unwrap_err().to_string();
-    assert!(error.contains("can't remove") && error.contains("tree"), "{error}");
+    assert!(error.contains("cannot remove") && error.contains("tree"), "{error}");
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let Err(error) = DirectoryReplayer::open(&file, &clock, &stop) else { panic!("it is a file") };

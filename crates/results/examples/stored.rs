@@ -16,7 +16,7 @@ use results::Store;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
     let path = PathBuf::from(words.next().ok_or("usage: stored FILE RUNS [TRIALS]")?);
-    let runs = words.next().ok_or("how many runs?")?.parse()?;
+    let runs = words.next().ok_or("RUNS is missing")?.parse()?;
     let trials = words.next().map_or(Ok(1), |trials| trials.parse())?;
     let campaign = campaigns::many(runs, Workload::Mixed, trials);
     let mut store = Store::open_or_create(&path)?;

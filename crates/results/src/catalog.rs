@@ -78,7 +78,9 @@ impl Store {
         self.check_campaign(campaign_id)?;
         let length = note.text.chars().count();
         if note.text.trim().is_empty() || length > NOTE_LENGTH_MAX {
-            let what = format!("a note has 1 to {NOTE_LENGTH_MAX} characters, this one {length}");
+            let what = format!(
+                "a note must have 1 to {NOTE_LENGTH_MAX} characters, but this one has {length}"
+            );
             return Err(StoreError::Remark { path: self.path.clone(), what });
         }
         self.transact(|transaction| {
@@ -235,8 +237,8 @@ fn check_tag(tag: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{}` can't be a tag: it begins with a letter or a digit, goes on with these or \
-         `._:+=@/-`, and has at most {TAG_LENGTH_MAX} characters",
+        "`{}` cannot be a tag: a tag starts with a letter or digit, contains only letters, digits \
+         and `._:+=@/-`, and has at most {TAG_LENGTH_MAX} characters",
         tag.escape_debug()
     ))
 }

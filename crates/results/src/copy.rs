@@ -92,5 +92,5 @@ fn key_shift(connection: &Connection, table: &Table, below: &str) -> rusqlite::R
     {
         return Ok(shift);
     }
-    Err(damaged(format!("the keys of {name} leave none for further rows")))
+    Err(damaged(format!("the keys of {name} leave no room for more rows")))
 }

@@ -41,7 +41,7 @@ pub(crate) fn read(
         Ok(StoredDurability {
             contender: row.get("contender")?,
             measured_unix_ms: count(row, "measured_unix_ms")?,
-            report: from_json(&json, "what was kept")?,
+            report: from_json(&json, "the durability report")?,
         })
     })
 }

@@ -14,39 +14,40 @@ use rusqlite::ErrorCode;
 pub enum StoreError {
     /// The file does not exist.
     #[error(
-        "there is no results file `{}` (hint: measure first, or name another file)", .0.display()
+        "there is no results file `{}` (hint: measure first, or choose another file)", .0.display()
     )]
     Missing(PathBuf),
     /// The directory of the file does not exist.
     #[error(
-        "the folder `{}` of the results file does not exist (hint: make it first, or name a file \
-         elsewhere)", .0.parent().unwrap_or(.0).display()
+        "the folder `{}` of the results file does not exist (hint: create it first, or choose \
+         another file)", .0.parent().unwrap_or(.0).display()
     )]
     DirectoryMissing(PathBuf),
     /// The path is not a regular file.
-    #[error("`{}` is not a file (hint: name a file, such as dfsbench.db)", .0.display())]
+    #[error("`{}` is not a file (hint: choose a file such as dfsbench.db)", .0.display())]
     NotAFile(PathBuf),
     /// The file is not an SQLite database.
     #[error(
-        "`{}` is not a dfsbench results file: it is no SQLite database (hint: name another file)",
+        "`{}` is not a dfsbench results file: it is not an SQLite database (hint: choose another \
+         file)",
         .0.display()
     )]
     NotSqlite(PathBuf),
     /// The file is empty.
     #[error(
-        "`{}` is empty: it holds no results (hint: measure first, or name another file)",
+        "`{}` is empty and holds no results (hint: measure first, or choose another file)",
         .0.display()
     )]
     Empty(PathBuf),
     /// The file is an SQLite database of another program.
     #[error(
-        "`{}` is not a dfsbench results file: it is an SQLite database of another program \
-         (hint: name another file)", .0.display()
+        "`{}` is not a dfsbench results file: it is an SQLite database of another program (hint: \
+         choose another file)", .0.display()
     )]
     Foreign(PathBuf),
     /// The file has a schema version that this dfsbench cannot read.
     #[error(
-        "`{}` has schema version {found}, and this dfsbench knows version {known} \
+        "`{}` has schema version {found}, but this dfsbench only supports version {known} \
          (hint: use the dfsbench that wrote it{})",
         path.display(), if found > known { ", or a newer one" } else { "" }
     )]
@@ -73,14 +74,14 @@ pub enum StoreError {
     },
     /// The file is locked by another process.
     #[error(
-        "`{}` is locked by another process: perhaps another dfsbench writes to it, or an sqlite3 \
-         shell has an open transaction (hint: wait, or close it; `fuser` names it)", .0.display()
+        "`{}` is locked by another process, perhaps another dfsbench or an sqlite3 shell with an \
+         open transaction (hint: wait, or end that process; `fuser` shows it)", .0.display()
     )]
     Locked(PathBuf),
     /// Another process is running the campaign.
     #[error(
-        "campaign {campaign_id} of `{}` is being made by {holder} (hint: wait for it or stop it; \
-         another campaign may be made meanwhile)", path.display()
+        "campaign {campaign_id} of `{}` is being measured by {holder} (hint: wait for it or stop \
+         it; other campaigns can be measured at the same time)", path.display()
     )]
     Held {
         /// The results file.
@@ -92,35 +93,38 @@ pub enum StoreError {
     },
     /// The file or its directory can't be written to.
     #[error(
-        "`{}` can't be written to (hint: check the permissions of the file and of its directory)",
+        "cannot write to `{}` (hint: check the permissions of the file and its directory)",
         .0.display()
     )]
     ReadOnly(PathBuf),
     /// The file or its directory can't be read.
     #[error(
-        "`{}` or its journal can't be opened (hint: check the permissions of the file and of its \
+        "cannot open `{}` or its journal (hint: check the permissions of the file and its \
          directory)", .0.display()
     )]
     Denied(PathBuf),
     /// A crash interrupted a transaction, and rolling it back requires write access.
     #[error(
-        "`{}` was left in the middle of a write, and can't be repaired where it is (hint: copy it \
-         together with its -journal file to where you may write)", .0.display()
+        "a write to `{}` was interrupted, and the file cannot be repaired there (hint: copy it \
+         together with its -journal file to a writable folder)", .0.display()
     )]
     Unrepairable(PathBuf),
     /// There is no space left for the file.
-    #[error("no space is left for `{}` (hint: free some, or name a file elsewhere)", .0.display())]
+    #[error(
+        "no space is left for `{}` (hint: free some space, or choose a file elsewhere)",
+        .0.display()
+    )]
     DiskFull(PathBuf),
     /// The system refused a write for another reason than a full disk.
     #[error(
-        "`{}` can't be written to: the system refused a write (hint: check whether the disk is \
-         full or failing, or a quota or a limit of file sizes is reached)", .0.display()
+        "cannot write to `{}`: the system refused a write (hint: check for a full or failing disk, \
+         a quota, or a file size limit)", .0.display()
     )]
     Refused(PathBuf),
     /// A write failed while a campaign was running.
     #[error(
-        "{cause}; campaign {campaign_id} keeps the trials that were stored before (`dfsbench \
-         report {campaign_id} --results {}` shows them, and how to go on)", path.display()
+        "{cause}; the trials of campaign {campaign_id} stored so far are safe (`dfsbench report \
+         {campaign_id} --results {}` shows them and how to continue)", path.display()
     )]
     WhileMeasuring {
         /// The results file.
@@ -131,7 +135,7 @@ pub enum StoreError {
         cause: Box<StoreError>,
     },
     /// The content was not written by this program.
-    #[error("`{}` is damaged: {what} (hint: restore it from a copy)", path.display())]
+    #[error("`{}` is damaged: {what} (hint: restore it from a backup)", path.display())]
     Damaged {
         /// The results file.
         path: PathBuf,
@@ -152,8 +156,8 @@ pub enum StoreError {
     },
     /// The file contains a table that would be lost in a merge.
     #[error(
-        "`{}` has a table `{table}` that this dfsbench does not know and would lose (hint: use a \
-         newer dfsbench)", path.display()
+        "`{}` has a table `{table}` that this dfsbench does not support and would lose (hint: use \
+         a newer dfsbench)", path.display()
     )]
     UnknownTable {
         /// The results file.
@@ -162,7 +166,7 @@ pub enum StoreError {
         table: String,
     },
     /// Something that can't be stored, such as a path that is not UTF-8.
-    #[error("the results can't be stored in `{}`: {what}", path.display())]
+    #[error("cannot store the results in `{}`: {what}", path.display())]
     NotStorable {
         /// The results file.
         path: PathBuf,
@@ -171,8 +175,8 @@ pub enum StoreError {
     },
     /// Another user created the file, or a link to it, and root only trusts its own.
     #[error(
-        "`{}` is not written to: `{}` belongs to user {owner} and not to root (hint: name a file \
-         in a folder of your own)", path.display(), placed.display()
+        "refusing to write to `{}`: `{}` belongs to user {owner}, not to root (hint: choose a file \
+         in a folder that belongs to you)", path.display(), placed.display()
     )]
     Placed {
         /// The path given by the user.
@@ -192,16 +196,16 @@ pub enum StoreError {
     },
     /// The file would be imported into itself.
     #[error(
-        "`{}` can't be imported into itself (hint: name the other file)", .0.display()
+        "`{}` cannot be imported into itself (hint: choose the other file)", .0.display()
     )]
     IntoItself(PathBuf),
     /// The path can't be passed to SQLite.
     #[error(
-        "`{}` can't be imported: its path is not UTF-8 (hint: rename it)", .0.display()
+        "`{}` cannot be imported: its path is not UTF-8 (hint: rename it)", .0.display()
     )]
     PathNotText(PathBuf),
     /// The file's metadata could not be read.
-    #[error("`{}` can't be opened: {source}", path.display())]
+    #[error("cannot open `{}`: {source}", path.display())]
     Io {
         /// The results file.
         path: PathBuf,
@@ -227,8 +231,8 @@ impl StoreError {
 
 fn describe_latest(latest: Option<i64>) -> String {
     match latest {
-        Some(latest) => format!("the last one is {latest}"),
-        None => "it holds none: measure first".to_owned(),
+        Some(latest) => format!("the latest one is {latest}"),
+        None => "it has no campaigns; measure first".to_owned(),
     }
 }
 
@@ -246,7 +250,7 @@ pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::DiskFull) => StoreError::DiskFull(path),
         Some(ErrorCode::OperationInterrupted) => StoreError::Damaged {
             path,
-            what: "reading it takes far more steps than its size explains".to_owned(),
+            what: "reading it takes far too many steps for its size".to_owned(),
         },
         Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged { path, what: error.to_string() },
         _ => explain_data(path, error),

@@ -64,18 +64,18 @@ pub struct Exported {
 pub enum ExportError {
     /// The program was built without the feature `parquet`.
     #[error(
-        "this dfsbench was built without Parquet (hint: `--format csv` and `--format json` have the \
-         same tables; `cargo build --release --features parquet` builds it in)"
+        "this dfsbench was built without Parquet (hint: `--format csv` and `--format json` write \
+         the same tables; `cargo build --release --features parquet` adds Parquet)"
     )]
     NoParquet,
     /// The results can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The target already exists.
-    #[error("`{}` exists already (hint: name a directory that does not)", .0.display())]
+    #[error("`{}` already exists (hint: choose a new directory)", .0.display())]
     Exists(PathBuf),
     /// The directory can't be written.
-    #[error("`{}` can't be written: {source}", path.display())]
+    #[error("cannot write `{}`: {source}", path.display())]
     Write {
         /// The target directory.
         path: PathBuf,
@@ -203,7 +203,7 @@ impl Store {
         let mut kinds_below = None;
         for table in &tree.tables {
             let below = tree.below(table, ROOT, &is_wanted, "");
-            let below = below.expect("every table of the tree hangs on a campaign");
+            let below = below.expect("every table refers to a campaign");
             let shown = readable_columns(table);
             let sink = Sink::open(directory, &shown, format)?;
             let rows = copy_rows(&snapshot, &shown, &below, sink)?;

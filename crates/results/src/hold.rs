@@ -160,7 +160,7 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let found = file.metadata()?;
     // The link count is 0 if its holder removed it after we opened it.
     if !found.is_file() || found.nlink() > 1 {
-        return Err(io::Error::other("it is no lock file of dfsbench (hint: remove it)"));
+        return Err(io::Error::other("it is not a lock file of dfsbench (hint: remove it)"));
     }
     Ok(file)
 }
@@ -215,7 +215,7 @@ mod tests {
         let (directory, path) = results();
         let hold = Hold::take(&path, 3).unwrap();
         let error = Hold::take(&path, 3).unwrap_err().to_string();
-        let holder = format!("campaign 3 of `{}` is being made by process", path.display());
+        let holder = format!("campaign 3 of `{}` is being measured by process", path.display());
         assert!(error.starts_with(&format!("{holder} {}", std::process::id())), "{error}");
         // A different name for the same file does not bypass the lock.
         let link = directory.path().join("link.db");
@@ -250,7 +250,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..200 {
                         let Ok(_hold) = Hold::take(&path, 1) else { continue };
-                        assert_eq!(inside.fetch_add(1, order), 0, "two have it");
+                        assert_eq!(inside.fetch_add(1, order), 0, "two locks were granted");
                         entered.fetch_add(1, order);
                         inside.fetch_sub(1, order);
                     }

@@ -143,7 +143,7 @@ fn copy_campaign(connection: &Connection, from: &CampaignLine) -> rusqlite::Resu
     let is_root = format!("id = {}", from.id);
     for table in &tree.tables {
         let below = tree.below(table, ROOT, &is_root, "other.");
-        let below = below.expect("every table of the tree hangs on a campaign");
+        let below = below.expect("every table refers to a campaign");
         copy_table(connection, table, &below, &mut keys)?;
     }
     Ok(id)

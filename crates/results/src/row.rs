@@ -67,7 +67,7 @@ pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: &str) -> rusqlite::Result<T> {
     match serde_json::from_str(json) {
         Ok(value) => Ok(value),
-        Err(error) => Err(damaged(format!("{what} can't be read: {error}"))),
+        Err(error) => Err(damaged(format!("cannot parse {what}: {error}"))),
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn read_client_times(row: &Row<'_>, column: &str) -> rusqlite::Result
     let bytes: Vec<u8> = row.get(column)?;
     match ClientTimes::from_bytes(&bytes) {
         Some(times) => Ok(times),
-        None => Err(damaged(format!("{column} holds no times of a client"))),
+        None => Err(damaged(format!("{column} does not contain times of a client"))),
     }
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn named<T>(
     let name: String = row.get(column)?;
     match find(&name) {
         Some(known) => Ok(known),
-        None => Err(damaged(format!("{column} `{name}` is not known here"))),
+        None => Err(damaged(format!("{column} `{name}` is unknown"))),
     }
 }
 
@@ -121,6 +121,6 @@ pub(crate) fn whole(value: u64) -> rusqlite::Result<i64> {
     if let Ok(signed) = i64::try_from(value) {
         return Ok(signed);
     }
-    let cause = format!("{value} exceeds the largest number that SQLite can hold");
+    let cause = format!("{value} exceeds the largest number that SQLite can store");
     Err(rusqlite::Error::ToSqlConversionFailure(cause.into()))
 }

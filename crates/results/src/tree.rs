@@ -57,7 +57,7 @@ pub(crate) struct Made {
 
 /// The objects created by this program's schema, in order of creation.
 static KNOWN: LazyLock<(Tree, Vec<Made>)> =
-    LazyLock::new(|| read_own_schema().expect("the schema in this program is well-formed"));
+    LazyLock::new(|| read_own_schema().expect("our own schema is valid"));
 
 fn read_own_schema() -> rusqlite::Result<(Tree, Vec<Made>)> {
     let memory = Connection::open_in_memory()?;
@@ -83,7 +83,7 @@ pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Opti
         let Some(table) = our_tables().find(is_ours) else { continue };
         let name = &table.name;
         if found.is_view {
-            return Ok(Some(format!("`{name}` is a view in place of a table")));
+            return Ok(Some(format!("`{name}` is a view instead of a table")));
         }
         if !found.sql.starts_with("CREATE TABLE") {
             return Ok(Some(format!("`{name}` is not an ordinary table")));
@@ -228,7 +228,7 @@ mod tests {
             .map(|made| made.name.as_str())
             .filter(|name| tree.tables.iter().all(|table| table.name != *name))
             .collect();
-        assert_eq!(alone, ["removed"], "this table would not be removed, merged and exported");
+        assert_eq!(alone, ["removed"], "this table would not be removed, merged or exported");
         for (at, table) in tree.tables.iter().enumerate() {
             assert!(tree.below(table, ROOT, "id = 1", "").is_some(), "{}", table.name);
             for parent in table.columns.iter().filter_map(|column| column.parent.as_ref()) {

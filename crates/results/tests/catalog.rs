@@ -53,7 +53,7 @@ fn omits_large_parts_from_outline() {
         }
     }
     let whole = store.load(1).unwrap();
-    assert_ne!(expected, whole, "the material has none of what is left out");
+    assert_ne!(expected, whole, "the test data has nothing that is left out");
     assert_eq!(store.outline(1).unwrap(), expected);
 }
 
@@ -105,8 +105,8 @@ fn changes_nothing_if_refused() {
     ];
     for (at, refused) in refused.into_iter().enumerate() {
         let error = refused.unwrap_err().to_string();
-        let words = if at < 3 { "can't be" } else { "holds no campaign 7" };
-        assert!(error.contains(words) || error.contains("a note has"), "{error}");
+        let words = if at < 3 { "cannot be" } else { "holds no campaign 7" };
+        assert!(error.contains(words) || error.contains("a note must have"), "{error}");
     }
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }

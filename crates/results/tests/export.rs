@@ -23,7 +23,7 @@ fn stored(path: &Path, table: &str, names: &[String]) -> Vec<Vec<Option<String>>
                 Value::Integer(number) => Some(number.to_string()),
                 Value::Real(number) => Some(format!("{number:.6e}")),
                 Value::Text(text) => Some(text),
-                Value::Blob(_) => panic!("{table}: a blob was queried"),
+                Value::Blob(_) => panic!("{table}: a blob was exported"),
             })
         });
         cells.collect::<rusqlite::Result<_>>()
@@ -171,6 +171,6 @@ fn what_fails_leaves_no_directory_behind() {
     assert!(error.contains("not a histogram"), "{error}");
     let nowhere = directory.path().join("no/such/out");
     let error = store.export(&[], &nowhere, ExportFormat::Csv).unwrap_err().to_string();
-    assert!(error.contains("no/such/out") && error.contains("can't be written"), "{error}");
+    assert!(error.contains("no/such/out") && error.contains("cannot write"), "{error}");
     assert_eq!(names(), before);
 }

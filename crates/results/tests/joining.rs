@@ -61,13 +61,13 @@ fn makes_both_files_complete() {
 
     let first = Gained { runs: 1, trials: 3, notes: 1, tags: 1, differ: 0 };
     assert_eq!(gained(&mut here, &copy), first);
-    assert_eq!(gained(&mut here, &copy), Gained::default(), "twice is once");
+    assert_eq!(gained(&mut here, &copy), Gained::default(), "joining twice changes nothing");
     let joined = here.load(1).unwrap();
     assert_eq!(joined.runs.len(), 4);
     assert_eq!(trials(&joined, 0).last().unwrap(), &&done(7, 70));
     assert_eq!(joined.runs[2].trials, [done(0, 80)]);
     assert_eq!(joined.runs[3].trials, [done(0, 90)]);
-    assert_eq!(trials(&joined, 0)[..3], trials(&campaign(), 0), "what was here is kept");
+    assert_eq!(trials(&joined, 0)[..3], trials(&campaign(), 0), "existing rows are kept");
 
     // The stopped trial was replaced; importing back adds the new content to the other file.
     let second = Gained { trials: 1, tags: 1, ..Gained::default() };

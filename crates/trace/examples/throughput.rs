@@ -5,11 +5,7 @@
 //! given number of times; the best round counts, since others were disturbed. With a number of
 //! calls, the capture is generated while it is read, with one file per four calls; the trace is
 //! written to the file, and the memory used is printed.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "an example that measures time, and prints it"
-)]
+#![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "measures and prints time")]
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read};
@@ -50,15 +46,16 @@ fn main() {
         let mut capture = Capture::new(std::io::sink(), CaptureSettings::default());
         let mut packets = PacketReader::new(&pcap[..]);
         while let Some(packet) = packets.next_packet().expect("a capture") {
-            capture.packet(&packet).expect("a sink takes everything");
+            capture.packet(&packet).expect("writing to a sink never fails");
         }
-        let (counters, written) = capture.finish().expect("a sink takes everything");
+        let (counters, written) = capture.finish().expect("writing to a sink never fails");
         assert_eq!((counters.calls, counters.replies), (calls.into(), calls.into()));
         best = best.min(begun.elapsed().as_secs_f64());
         bytes = written;
     }
     println!(
-        "{calls} calls of {size} bytes, {} MB of pcap: {:.0} MB/s, {:.0} calls/s, {:.1} bytes a call",
+        "{calls} calls of {size} bytes, {} MB of pcap: {:.0} MB/s, {:.0} calls/s, {:.1} bytes per \
+         call",
         pcap.len() / 1_000_000,
         pcap.len() as f64 / best / 1e6,
         f64::from(calls) / best,
@@ -69,20 +66,23 @@ fn main() {
 /// Converts a capture that is larger than memory, and prints the time and memory needed.
 fn stream(calls: u32, size: u32, path: &str) {
     let begun = Instant::now();
-    let out = BufWriter::new(File::create(path).expect("a file that can be made"));
+    let out = BufWriter::new(File::create(path).expect("the file can be created"));
     let mut capture = Capture::new(out, CaptureSettings::default());
     let mut packets = PacketReader::new(Generated::new(calls, size, calls / 4));
     while let Some(packet) = packets.next_packet().expect("a capture") {
-        capture.packet(&packet).expect("room for the trace");
+        capture.packet(&packet).expect("there is space for the trace");
     }
     let bytes = packets.position();
-    let (counters, written) = capture.finish().expect("room for the trace");
+    let (counters, written) = capture.finish().expect("there is space for the trace");
     assert_eq!((counters.calls, counters.replies), (calls.into(), calls.into()));
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
-    let peak = status.lines().find(|line| line.starts_with("VmHWM")).expect("a line of it");
+    let peak = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .expect("the line is in /proc/self/status");
     println!(
-        "{calls} calls of {size} bytes on {} files, {} MB of pcap in {:.0} s with its making, \
-         {:.1} bytes a call, {peak}",
+        "{calls} calls of {size} bytes on {} files, {} MB of pcap in {:.0} s including its \
+         generation, {:.1} bytes per call, {peak}",
         calls / 4,
         bytes / 1_000_000,
         begun.elapsed().as_secs_f64(),

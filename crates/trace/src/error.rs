@@ -9,25 +9,25 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The system could not read it.
-    #[error("can't be read: {0}")]
+    #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
     /// It has no bytes.
-    #[error("is empty (hint: was the capture ended before its first packet?)")]
+    #[error("is empty (hint: was the capture stopped before its first packet?)")]
     Empty,
     /// It starts like a compressed file.
     #[error(
-        "is compressed (hint: unpack it on the way, such as \
-         `zcat FILE | dfsbench capture - -o OUT`)"
+        "is compressed (hint: decompress it first, for example with `zcat FILE | dfsbench capture \
+         - -o OUT`)"
     )]
     Compressed,
     /// It doesn't start like a packet capture.
     #[error(
-        "is no packet capture: it begins with {0} (hint: pcap and pcapng are read, as tcpdump -w \
-         and dumpcap write them)"
+        "is not a packet capture: it starts with {0} (hint: use pcap or pcapng files, as written \
+         by tcpdump -w and dumpcap)"
     )]
     Foreign(String),
     /// It ends within its first header.
-    #[error("ends within its header of {needed} bytes: {left} are there")]
+    #[error("ends within its header: it has {left} of {needed} bytes")]
     CutHeader {
         /// Length of the header.
         needed: usize,
@@ -49,19 +49,22 @@ pub enum CaptureError {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The system could not read it.
-    #[error("can't be read: {0}")]
+    #[error("cannot be read: {0}")]
     Read(io::Error),
     /// The system could not write it.
-    #[error("can't be written: {0}")]
+    #[error("cannot be written: {0}")]
     Write(io::Error),
     /// It has no bytes.
     #[error("is empty (hint: did `dfsbench capture` end with an error?)")]
     Empty,
     /// It doesn't start like a trace.
-    #[error("is no trace (hint: `dfsbench capture FILE.pcap -o trace.dfst` makes one)")]
+    #[error("is not a trace (hint: create one with `dfsbench capture FILE.pcap -o trace.dfst`)")]
     Foreign,
     /// It was written by a later release.
-    #[error("has format {found}; this release reads up to {known} (hint: use a newer dfsbench)")]
+    #[error(
+        "has format {found}, but this dfsbench only reads formats up to {known} (hint: use a newer \
+         dfsbench)"
+    )]
     Version {
         /// Format of the file.
         found: u16,
@@ -70,8 +73,8 @@ pub enum TraceError {
     },
     /// It ends before its end section.
     #[error(
-        "is cut off at byte {at}, after {calls} calls (hint: capture or copy it again; it has no \
-         end section)"
+        "is cut off at byte {at}, after {calls} calls (hint: capture or copy it again; its end \
+         section is missing)"
     )]
     Cut {
         /// Offset of the incomplete section, in bytes.
@@ -80,7 +83,7 @@ pub enum TraceError {
         calls: u64,
     },
     /// A section was modified.
-    #[error("is damaged at byte {at}: {what} (hint: copy it again from where it was made)")]
+    #[error("is damaged at byte {at}: {what} (hint: copy it again from its original location)")]
     Corrupt {
         /// Offset of the section, in bytes.
         at: u64,

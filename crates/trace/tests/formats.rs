@@ -87,9 +87,9 @@ fn reads_same_packets_from_all_formats() {
 fn reports_one_error_per_bad_capture() {
     let message = |bytes: &[u8]| read_all(bytes).unwrap_err().to_string();
     assert!(message(b"").contains("is empty"));
-    assert!(message(b"hello, world").contains("begins with 68 65 6c 6c"));
+    assert!(message(b"hello, world").contains("starts with 68 65 6c 6c"));
     assert!(message(&[0x1f, 0x8b, 8, 0]).contains("is compressed"));
-    assert!(message(&pcap(&[])[..10]).contains("ends within its header of 24 bytes: 10"));
+    assert!(message(&pcap(&[])[..10]).contains("ends within its header: it has 10 of 24 bytes"));
     let mut damaged = pcap(&frames());
     damaged[24 + 8 + 3] = 0x7f;
     assert!(message(&damaged).contains("damaged at byte 24: the length of a packet"));
@@ -125,11 +125,11 @@ fn reports_one_error_per_bad_trace() {
     assert_eq!(read(&file).unwrap(), 3);
     let message = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert!(message(b"").contains("is empty"));
-    assert!(message(b"PAR1 and so on").contains("is no trace"));
-    assert!(message(&pcap(&frames())).contains("is no trace"));
+    assert!(message(b"PAR1 and so on").contains("is not a trace"));
+    assert!(message(&pcap(&frames())).contains("is not a trace"));
     let mut newer = file.clone();
     newer[8] = 2;
-    assert!(message(&newer).contains("has format 2; this release reads up to 1"));
+    assert!(message(&newer).contains("has format 2, but this dfsbench only reads formats up to 1"));
     // A truncated file is detected by its missing end, whatever its length.
     for len in 8..file.len() {
         let error = read(&file[..len]).unwrap_err();
@@ -144,5 +144,5 @@ fn reports_one_error_per_bad_trace() {
     let mut damaged = file;
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
-    assert!(message(&damaged).contains("the checksum of a section differs"));
+    assert!(message(&damaged).contains("a section has the wrong checksum"));
 }

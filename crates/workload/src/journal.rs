@@ -59,7 +59,10 @@ impl<'w> Block<'w> {
 impl fmt::Debug for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { block_bytes, blocks_per_file, uncommitted, .. } = self;
-        write!(f, "Journal({blocks_per_file} x {block_bytes} B a file, {uncommitted:?} not safe)")
+        write!(
+            f,
+            "Journal({blocks_per_file} x {block_bytes} B a file, {uncommitted:?} uncommitted)"
+        )
     }
 }
 
@@ -119,7 +122,7 @@ impl Journal {
     pub fn count_words(files: u32, file_bytes: u64, block_bytes: u32) -> usize {
         let blocks_per_file = file_bytes.div_ceil(u64::from(block_bytes.max(1)));
         let count = u64::from(files).saturating_mul(blocks_per_file);
-        assert!(count <= JOURNAL_BLOCKS_MAX, "{count} blocks are too many for a journal");
+        assert!(count <= JOURNAL_BLOCKS_MAX, "a journal cannot have {count} blocks");
         count as usize * WORDS_PER_BLOCK
     }
 
@@ -313,7 +316,7 @@ mod tests {
         assert_eq!(
             journal.note_found(1, 0, Some(2)),
             Some(BlockState::Lost),
-            "no write had that generation"
+            "no write has that generation"
         );
         journal.note_acknowledged(1, 0, Safety::OnStorage);
         assert_eq!(journal.note_found(1, 0, None), Some(BlockState::Lost));
@@ -365,7 +368,7 @@ mod tests {
         let journal = Journal::new(1, 250, 100);
         assert_eq!(journal.note_found(0, 249, Some(0)), None);
         assert_eq!(journal.note_found(0, 200, None), Some(BlockState::Lost));
-        assert_eq!(journal.note_found(0, 300, None), None, "there is no such block");
+        assert_eq!(journal.note_found(0, 300, None), None, "the block does not exist");
         assert_eq!(journal.summarize(|_| true).findings[0].offset_bytes, 200);
     }
 }

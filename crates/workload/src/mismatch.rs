@@ -59,22 +59,24 @@ impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}: ", Name::file(self.file).as_str(), self.offset_bytes)?;
         match self.what {
-            Found::Byte { found, expected } => write!(f, "{found:#04x}, written {expected:#04x}"),
+            Found::Byte { found, expected } => {
+                write!(f, "read {found:#04x}, expected {expected:#04x}")
+            }
             Found::NoStamp(head) => {
-                f.write_str("no stamp but")?;
+                f.write_str("no stamp, but bytes")?;
                 for byte in head {
                     write!(f, " {byte:02x}")?;
                 }
                 Ok(())
             }
             Found::Checksum { stored, computed } => {
-                write!(f, "checksum {computed:#010x}, stamped {stored:#010x}")
+                write!(f, "checksum {computed:#010x}, but the stamp has {stored:#010x}")
             }
             Found::OtherCampaign(id) => write!(f, "a block of campaign {id:x}"),
             Found::OtherFile(file) => write!(f, "a block of file number {file}"),
             Found::OtherOffset(offset) => write!(f, "the block written at {offset}"),
             Found::Generation { found, oldest } => {
-                write!(f, "generation {found}, written {oldest} or later")
+                write!(f, "generation {found}, expected {oldest} or later")
             }
         }
     }
@@ -149,6 +151,6 @@ mod tests {
         assert_eq!(log.count(), 9);
         let offsets: Vec<u64> = log.first().map(|mismatch| mismatch.offset_bytes).collect();
         assert_eq!(offsets, [0, 1, 2, 10]);
-        assert!(log.to_string().ends_with("f00000003 at 10: 0x41, written 0x40; 5 more"));
+        assert!(log.to_string().ends_with("f00000003 at 10: read 0x41, expected 0x40; 5 more"));
     }
 }

@@ -114,7 +114,7 @@ impl Name {
     /// # Panics
     /// Never: only the last byte is zero.
     pub fn as_c_str(&self) -> &CStr {
-        CStr::from_bytes_with_nul(&self.0).expect("names end with their only zero byte")
+        CStr::from_bytes_with_nul(&self.0).expect("names contain no zero byte except the last one")
     }
 
     /// Returns the name as text.

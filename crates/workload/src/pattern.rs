@@ -204,8 +204,8 @@ impl Pattern {
         // written to the wrong file is detected without stamps.
         let start = ((offset_bytes + self.pool_start(file) as u64) % PERIOD as u64) as usize;
         let range = start..start + len as usize;
-        assert!(range.end <= self.pool.len(), "op longer than the pattern was made for");
-        assert!(self.pool.is_made(&range), "op beyond what the pattern was made for");
+        assert!(range.end <= self.pool.len(), "the op is longer than the pattern supports");
+        assert!(self.pool.is_made(&range), "the content of the op was not generated");
         range
     }
 

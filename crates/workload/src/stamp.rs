@@ -218,7 +218,7 @@ impl Stamps {
 }
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes[at..at + N].try_into().expect("the range is as long as the array")
+    bytes[at..at + N].try_into().expect("the range has the length of the array")
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

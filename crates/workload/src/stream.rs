@@ -30,7 +30,7 @@ const ARRIVALS: u64 = 0x6172_7269;
 
 /// Ops of one worker.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "four facts that have nothing in common")]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts")]
 pub struct OpStream {
     family: Family,
     arrivals: Option<Box<Arrivals>>,

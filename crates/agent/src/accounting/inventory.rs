@@ -11,7 +11,7 @@ use workload::{FileSet, Places};
 use super::{CrossCheckSources, cross_check, of};
 
 const FILES: &str = "files in the working directory";
-const BYTES: &str = "sizes of the files, added up";
+const BYTES: &str = "total size of the files";
 const DIRECTORIES: &str = "directories in the working directory";
 const LINKS: &str = "symbolic links in the working directory";
 

@@ -40,7 +40,7 @@ pub(super) fn cross_checks(
         let served = counts.calls.of(procedure);
         let started = tally.calls.as_ref().map_or(0, |started| sum(started, version, procedure));
         if spec_knows(procedure, version) && started + served > 0 {
-            let source = format!("{procedure} calls of the backend, counted by the server");
+            let source = format!("{procedure} calls sent by the backend, counted by the server");
             cross_checks.push(cross_check(started, served, &source));
         }
         let expected = recorded.of(procedure);

@@ -89,21 +89,21 @@ fn check_rate(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     }
     let rest = match (late, unanswered) {
         (0, 0) => String::new(),
-        (late, 0) => format!("; {late} ops were started after the window had ended"),
+        (late, 0) => format!("; {late} ops were started only after the end of the window"),
         (late, unanswered) => format!(
-            "; {late} ops were started after the window had ended, and {unanswered} not at \
-             all: they stand among the response times with the time that they had waited"
+            "; {late} ops were started only after the end of the window, and {unanswered} were \
+             never started: response times include them with the time that they waited"
         ),
     };
     let evidence = format!(
-        "{} op/s were answered of {} op/s offered ({:.0} %){rest}",
+        "only {} of {} op/s offered were answered ({:.0} %){rest}",
         three_digits(done / span_s),
         three_digits(scheduled / span_s),
         done / scheduled * 100.0
     );
     // The limit as a share of what was scheduled, lowered by the allowance for chance.
     let limit = LOAD_SHARE_MIN - chance / scheduled;
-    let source = "ops that were answered, of those that were scheduled";
+    let source = "share of scheduled ops that were answered";
     let data = Evidence::shares(done / scheduled, limit, source);
     Some(CaveatCode::BelowOffered.because(evidence).with_data(data))
 }
@@ -151,8 +151,8 @@ fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     }
     let (kind, requested, found) = farthest?;
     let evidence =
-        format!("{found:.1} % of {all} ops were {kind}, {requested:.1} % were requested");
-    let source = "shares of the kinds of op, recorded against requested";
+        format!("{found:.1} % of {all} ops were {kind}, but {requested:.1} % were requested");
+    let source = "recorded and requested shares of the kinds of op";
     let data = Evidence::new(points_max, points_limit, "points", source);
     Some(CaveatCode::MixShares.because(evidence).with_data(data))
 }
@@ -172,10 +172,10 @@ fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
         // compressed.
         _ if spec.workload.is_external() => {
             let path = mount?.compression.as_ref()?;
-            let evidence = format!("{} chooses what it writes; {path}", spec.workload);
+            let evidence = format!("{} writes data of its own choice; {path}", spec.workload);
             return Some(CaveatCode::Compressible.because(evidence));
         }
-        Fill::Zeros => "every byte is zero".to_owned(),
+        Fill::Zeros => "all data is zeros".to_owned(),
         Fill::Random if data.compress_percent > 0 || data.dedup_percent > 0 => {
             format!("{} % compresses, {} % repeats", data.compress_percent, data.dedup_percent)
         }
@@ -184,7 +184,7 @@ fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
     let path = match spec.target.row().keeps {
         Keeps::Nothing(_) => return None,
         // NFS has no call that reports whether the server compresses data.
-        Keeps::FilesOnServer => "an NFS server's file system may compress".to_owned(),
+        Keeps::FilesOnServer => "the NFS server's file system may compress it".to_owned(),
         Keeps::FilesHere => find_compression(mount?)?,
     };
     Some(CaveatCode::Compressible.because(format!("{what}; {path}")))
@@ -198,9 +198,9 @@ fn find_compression(mount: &Mount) -> Option<String> {
     let file_system = mount.file_system.as_str();
     match file_system {
         // Compression is a property of a data set or folder here, which we don't look up.
-        "zfs" | "ntfs3" => Some(format!("{file_system} compresses where it is configured to")),
+        "zfs" | "ntfs3" => Some(format!("{file_system} may be configured to compress it")),
         "nfs" | "nfs4" | "cifs" | "smb3" | "fuse.sshfs" | "ceph" | "lustre" | "9p" => {
-            Some(format!("what is behind {file_system} may compress"))
+            Some(format!("the server behind {file_system} may compress it"))
         }
         _ => None,
     }

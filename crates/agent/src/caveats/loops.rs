@@ -79,12 +79,12 @@ impl<'a> LoopReads<'a> {
         let evidence = match below {
             Below::Memory(file_system) => format!(
                 "{name} delivered {delivered} sectors ({DISKSTATS}) of {backing_file}, which is on \
-                 {file_system}: that is memory of this host"
+                 {file_system} and therefore in this host's memory"
             ),
             Below::Device(disk) | Below::Unknown(disk) => format!(
-                "{name} delivered {delivered} sectors and {disk} below it read {} ({} %, at least \
-                 {:.0} %; {DISKSTATS}): the rest came from the page cache of this host, which \
-                 holds {backing_file}; `losetup --direct-io=on` bypasses it",
+                "{name} delivered {delivered} sectors, but {disk} below it read only {} ({} %, \
+                 minimum {:.0} %; {DISKSTATS}): the rest came from this host's page cache, which \
+                 contains {backing_file}; `losetup --direct-io=on` bypasses it",
                 self.below,
                 three_digits(self.share() * 100.0),
                 STORAGE_SHARE_MIN * 100.0,
@@ -113,8 +113,8 @@ pub fn about_uncounted_loops(
     })?;
     let LoopDevice { name, backing_file, .. } = device;
     let evidence = format!(
-        "{} of files, {} of memory ({}): {name} reads {backing_file} on {file_system} through the \
-         page cache of this host, and the disk below is not known",
+        "the files are {}, but this host has {} of memory ({}): {name} reads {backing_file} on \
+         {file_system} through its page cache, and the disk below is not known",
         Size(set_bytes),
         Size(memory.bytes),
         memory.source,

@@ -38,7 +38,8 @@ pub fn about_memory(
         && host.is_known
         && let Some(data) = evidence_of_cache(host.all_bytes(), read, SOURCES)
     {
-        let evidence = format!("{} were read on {}; {counted}", Size(read), mount.file_system);
+        let evidence =
+            format!("{} were read from {}, but {counted}", Size(read), mount.file_system);
         return Some(CaveatCode::Cached.because(evidence).with_data(data));
     }
     let memory = memory?;
@@ -46,14 +47,14 @@ pub fn about_memory(
         return None;
     }
     let evidence = format!(
-        "{} of files on {}, {} of memory ({}); {} were read; {counted}",
+        "the files on {} are {}, but this host has {} of memory ({}); {} were read; {counted}",
         Size(spec.set_bytes()),
         mount.file_system,
         Size(memory.bytes),
         memory.source,
         Size(read),
     );
-    let source = format!("size of the files, and {}", memory.source);
+    let source = format!("size of the files compared with {}", memory.source);
     let data = Evidence::bytes(spec.set_bytes(), memory.bytes, source);
     Some(CaveatCode::FitsMemory.because(evidence).with_data(data))
 }
@@ -115,16 +116,17 @@ fn describe_counters(sources: Option<&ReadSources>, host: &HostReads) -> String 
     let mut parts = Vec::new();
     if sources.is_some() {
         let stored = Size(stored_bytes(sources));
-        parts.push(format!("storage read {stored} for {programs} (read_bytes of /proc/PID/io)"));
+        parts
+            .push(format!("storage delivered {stored} to {programs} (read_bytes of /proc/PID/io)"));
     }
     if host.is_known {
         let received = host.network_bytes.saturating_add(host.loopback_bytes);
         parts.push(format!(
-            "in all, this host read {} from disks and received {} by network (/proc/diskstats, \
-             /proc/net/dev)",
+            "this host read {} from disks and received {} from the network in total \
+             (/proc/diskstats, /proc/net/dev)",
             Size(host.disk_bytes),
             Size(received),
         ));
     }
-    if parts.is_empty() { "nothing was counted".to_owned() } else { parts.join("; ") }
+    if parts.is_empty() { "there are no counters".to_owned() } else { parts.join("; ") }
 }

@@ -79,7 +79,7 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
             return None;
         }
         let evidence = format!(
-            "no name or attribute was requested from the server ({source}) for {} stats",
+            "the client requested no names or attributes from the server ({source}) for {} stats",
             result.ops()
         );
         (evidence, Evidence::counts(requested, 1, "calls", source))
@@ -88,8 +88,8 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
         let (requested, ops) = (counters.risen("GETXATTR.ops"), result.ops());
         let data = evidence_of_cache(requested, ops, source)?;
         let evidence = format!(
-            "{requested} extended attributes were requested from the server (GETXATTR of \
-             {source}) for {ops} read"
+            "the client requested {requested} extended attributes from the server (GETXATTR of \
+             {source}), but {ops} were read"
         );
         (evidence, data)
     } else {
@@ -97,7 +97,7 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
         let wire = counters.risen("server_read_bytes");
         let data = evidence_of_cache(wire, read, source)?;
         let evidence = format!(
-            "{} were read from the server (bytes of {source}) for {} read",
+            "the client read {} from the server (bytes of {source}), but {} were read in total",
             Size(wire),
             Size(read)
         );
@@ -140,7 +140,7 @@ fn check_localio(mount: &Mount, counters: &MountCounters<'_>) -> Option<Caveat> 
         }
         let source = "/proc/self/mountstats";
         let evidence = format!(
-            "{} were {verb} the server of {} with {calls} {call} calls (bytes and per-op \
+            "{} were {verb} the server of {} in only {calls} {call} calls (bytes and per-op \
              statistics of {source})",
             Size(bytes),
             counters.point,
@@ -161,7 +161,7 @@ fn check_retransmissions(counters: &MountCounters<'_>) -> Option<Caveat> {
         return None;
     }
     let evidence = format!(
-        "{again} of {calls} calls of the kernel's client were sent again, {major} timed out \
+        "the kernel's client retransmitted {again} of {calls} calls, and {major} timed out \
          (/proc/self/mountstats)"
     );
     let source = "/proc/self/mountstats";

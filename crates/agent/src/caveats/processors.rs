@@ -85,13 +85,13 @@ fn check_saturated(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         return None;
     }
     let evidence = format!(
-        "{} of processor time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
+        "the client used {} of CPU time (CLOCK_PROCESS_CPUTIME_ID) in {} with {} workers ({} %)",
         Nanos(result.client_cpu_ns),
         Nanos(result.window_ns),
         spec.workers,
         three_digits(share * 100.0),
     );
-    let source = "CLOCK_PROCESS_CPUTIME_ID, of the time that the workers have";
+    let source = "CLOCK_PROCESS_CPUTIME_ID as a share of the workers' time";
     let data = Evidence::shares(share, CLIENT_CPU_SHARE_MAX, source);
     Some(CaveatCode::ClientSaturated.because(evidence).with_data(data))
 }
@@ -103,8 +103,7 @@ fn check_quota(result: &PassResult) -> Option<Caveat> {
         return None;
     }
     let evidence = format!(
-        "a quota of its control group held the client back for {} of {} ({} %, at most {} %; \
-         cpu.stat)",
+        "a cgroup quota throttled the client for {} of {} ({} %, limit {} %; cpu.stat)",
         Nanos(wait.held_ns),
         Nanos(wait.of_ns),
         three_digits(wait.held_share() * 100.0),
@@ -128,7 +127,7 @@ fn check_contention(
     let waits = Waits::of(result, Some(used)).unwrap_or_else(|| Waits::none(spec, used));
     let stolen = waits.share_of_stolen(used);
     if stolen > PROCESSOR_WAIT_SHARE_MAX {
-        let source = "time that the hypervisor took from the workers, /proc/stat";
+        let source = "time taken from the workers by the hypervisor, /proc/stat";
         let data = Evidence::shares(stolen, PROCESSOR_WAIT_SHARE_MAX, source);
         let evidence = format!(
             "the hypervisor took {} % of the workers' time (limit {} %); {}",
@@ -146,7 +145,7 @@ fn check_contention(
         if may_use_all(spec) {
             return None;
         }
-        let source = "processors of this host that the client used, /proc/stat";
+        let source = "share of this host's CPUs used by the client, /proc/stat";
         let data = Evidence::shares(shares.client, ALL_PROCESSORS_SHARE, source);
         return Some(CaveatCode::ClientSaturated.because(evidence).with_data(data));
     }
@@ -220,7 +219,7 @@ impl Waits {
     }
 
     fn evidence(&self) -> Evidence {
-        let source = format!("time that {}, {}", self.who, self.source);
+        let source = format!("time during which {}, {}", self.who, self.source);
         Evidence::shares(self.share(), PROCESSOR_WAIT_SHARE_MAX, source)
     }
 }
@@ -272,7 +271,7 @@ pub(super) fn percent(share: f64) -> String {
 fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> String {
     let server_waited = match waits.server_ns {
         0 => String::new(),
-        ns => format!(", the server's threads for {}", Nanos(ns)),
+        ns => format!(", and the server's threads for {}", Nanos(ns)),
     };
     let waited = format!(
         "{} {} % of the time ({} of {}{server_waited}; limit {} %; {})",
@@ -290,7 +289,7 @@ fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> Str
     };
     let systems = match used.systems_ns {
         0 => String::new(),
-        _ => format!(", programs of the system {}", percent(shares.systems)),
+        _ => format!(", programs of the file system {}", percent(shares.systems)),
     };
     let mut names = Vec::new();
     for (name, used_ns) in &used.others {
@@ -303,8 +302,8 @@ fn describe_wait(waits: &Waits, counted: Option<(&ProcessorUse, Shares)>) -> Str
         names => format!(" ({})", names.join(", ")),
     };
     format!(
-        "{waited}; of {} processors the client had {}{server}{systems}, other processes \
-         {}{names}, the hypervisor {} (/proc/stat)",
+        "{waited}; use of {} CPUs: the client {}{server}{systems}, other processes {}{names}, the \
+         hypervisor {} (/proc/stat)",
         used.host.processors,
         percent(shares.client),
         percent(shares.others),
@@ -413,7 +412,7 @@ mod tests {
             let busy = Plant { client: 0.18, others: 0.80, ..Plant::default() };
             let caveat = busy.caveat(&spec).unwrap();
             assert_eq!(caveat.code, CaveatCode::ProcessorContention);
-            let words = "of 2 processors the client had 18 %, other processes 80 % (cc1 80 %), the \
+            let words = "use of 2 CPUs: the client 18 %, other processes 80 % (cc1 80 %), the \
                          hypervisor 0 % (/proc/stat)";
             assert!(caveat.evidence.contains(words), "{}", caveat.evidence);
         }
@@ -454,7 +453,7 @@ mod tests {
         let server = "the server is 127.0.0.1";
         let note = shared_host(server, &waited(SECOND / 4), Some(&shared.used()));
         assert_eq!(note.code, CaveatCode::SharedHost);
-        let words = "the client had 40 %, the server ganesha.nfsd 45 %, other processes 3 %";
+        let words = "the client 40 %, the server ganesha.nfsd 45 %, other processes 3 %";
         assert!(note.evidence.contains(words), "{}", note.evidence);
         let hogged = Plant { client: 0.30, server: Some(0.30), others: 0.35, stolen: 0.0 };
         assert_eq!(hogged.code(&near), Some(CaveatCode::ProcessorContention));
@@ -468,7 +467,7 @@ mod tests {
         assert_eq!(raised(&spec, &waited(SECOND / 4), Some(&used)), None);
         used.systems_ns -= SECOND / 5;
         let caveat = raised(&spec, &waited(SECOND / 4), Some(&used)).unwrap();
-        assert!(caveat.evidence.contains(", programs of the system 35 %, "), "{caveat:?}");
+        assert!(caveat.evidence.contains(", programs of the file system 35 %, "), "{caveat:?}");
     }
 
     #[test]
@@ -526,7 +525,7 @@ mod tests {
         let used = Plant { client: 0.1, others: 0.1, ..Plant::default() }.used();
         let caveat = raised(&nfs("192.0.2.1", 1), &held, Some(&used)).unwrap();
         assert_eq!(caveat.code, CaveatCode::ClientSaturated);
-        assert!(caveat.evidence.starts_with("a quota of its control group held"), "{caveat:?}");
+        assert!(caveat.evidence.starts_with("a cgroup quota throttled"), "{caveat:?}");
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Segments {
         let plural = if tcp.connections == 1 { "" } else { "s" };
         let mut senders = format!("{} connection{plural} of this client", tcp.connections);
         if tcp.uncounted > 0 {
-            senders = format!("{senders} ({} more were not counted)", tcp.uncounted);
+            senders = format!("{senders} ({} more not counted)", tcp.uncounted);
         }
         Self {
             sent: tcp.segments_sent,
@@ -132,8 +132,8 @@ impl Segments {
             return None;
         }
         let evidence = format!(
-            "{again} of {sent} segments of {senders} were sent again ({} %, at most {} %; \
-             {source}, less {arrived_twice} that arrived twice by {twice_source})",
+            "{senders} retransmitted {again} of {sent} segments ({} %, limit {} %; {source}, minus \
+             {arrived_twice} that arrived twice according to {twice_source})",
             three_digits(share * 100.0),
             SEGMENTS_AGAIN_SHARE_MAX * 100.0,
         );
@@ -150,9 +150,9 @@ impl Segments {
         let Self { sent, arrived_twice, out_of_order, senders, sources, .. } = self;
         let [source, twice_source, order_source] = sources;
         let evidence = format!(
-            "{senders} lost {} of {sent} segments ({source}, less {twice_source}); what the \
-             server lost shows in {out_of_order} that arrived out of order ({order_source}) and \
-             {arrived_twice} that were sent again in vain ({twice_source}); {}",
+            "{senders} lost {} of {sent} segments ({source} minus {twice_source}); segments lost \
+             by the server show as {out_of_order} that arrived out of order ({order_source}) and \
+             {arrived_twice} that were retransmitted in vain ({twice_source}); {}",
             self.again(),
             held.describe(),
         );

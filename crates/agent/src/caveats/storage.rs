@@ -44,14 +44,14 @@ pub fn about_cache(spec: &RunSpec, result: &PassResult, mount: Option<&Mount>) -
         }
         let ops = result.ops();
         let evidence =
-            format!("0 B were read from storage ({source}) for {ops} stats on {file_system}");
+            format!("nothing was read from storage ({source}) for {ops} stats on {file_system}");
         (evidence, Evidence::bytes(stored, 1, source))
     } else {
         let read = read_bytes(result);
         let share_min = stored_share_min(spec, mount);
         let data = evidence_below(share_min, stored, read, source)?;
         let evidence = format!(
-            "{} were read from storage ({source}) for {} read on {file_system}",
+            "storage delivered {} ({source}), but {} were read from {file_system}",
             Size(stored),
             Size(read)
         );
@@ -117,8 +117,8 @@ pub fn about_run(
     }
     let data = evidence_below(share_min, stored, read, &from)?;
     let evidence = format!(
-        "{} were read {from} for {} read in the whole run of {}; which of its passes they belong \
-         to is not known",
+        "{} were read {from}, but {} were read in the whole run of {}; how much belongs to which \
+         pass is not known",
         Size(stored),
         Size(read),
         run.workload,
@@ -143,16 +143,15 @@ pub fn about_direct(
         return None;
     }
     let evidence = format!(
-        "direct true requested, but the page cache holds {} of {} pages that were sampled after \
-         the pass ({} %; {} % before, at most {} % more; mincore(2)): the file system went through \
-         it",
+        "direct true requested, but {} of {} pages sampled after the pass are in the page cache \
+         ({} %; {} % before, limit {} % more; mincore(2)): the file system used the page cache",
         after.resident_pages,
         after.pages,
         three_digits(after.share() * 100.0),
         three_digits(before.share() * 100.0),
         RESIDENT_SHARE_MAX * 100.0,
     );
-    let source = "mincore(2) of sampled pages, after the pass less before";
+    let source = "mincore(2) of sampled pages, increase during the pass";
     let data = Evidence::shares(after.share() - before.share(), RESIDENT_SHARE_MAX, source);
     Some(CaveatCode::OptionNotEffective.because(evidence).with_data(data))
 }

@@ -17,7 +17,7 @@ pub(crate) const CALENDAR_STEP_MIN_NS: u64 = 128_000_000;
 pub(crate) const CALENDAR_SLEW_MAX: f64 = 500e-6;
 
 /// The clocks that are compared.
-const CLOCKS: &str = "CLOCK_REALTIME against CLOCK_MONOTONIC";
+const CLOCKS: &str = "CLOCK_REALTIME relative to CLOCK_MONOTONIC";
 
 /// Maximum number of steps to list in the evidence of a pass.
 const STEPS_MAX: usize = 8;
@@ -33,7 +33,7 @@ pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
     let longest = stalls.longest;
     let evidence = format!(
         "no op completed for at least {}, starting at {}, on {} of {} workers (stalls of {} or \
-         more: {}; the workers' counters, ten times a second)",
+         more: {}; the workers' counters, read ten times a second)",
         Nanos(longest.lasts_ns),
         Nanos(longest.at_ns),
         longest.workers,
@@ -41,7 +41,7 @@ pub(super) fn stalled(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         Nanos(spec.sampling.stall_ns()),
         stalls.count,
     );
-    let source = "counters of the workers, ten times a second";
+    let source = "counters of the workers, read ten times a second";
     let data = Evidence::nanos(longest.lasts_ns, spec.sampling.stall_ns(), source);
     Some(CaveatCode::Stalled.because(evidence).with_data(data))
 }
@@ -116,8 +116,8 @@ impl Calendar {
             steps.push(format!("{} at {}", describe_step(step.by_ns), Nanos(step.at_ns)));
         }
         let evidence = format!(
-            "the wall clock stepped {} (CLOCK_REALTIME against CLOCK_MONOTONIC, by which \
-             everything is measured)",
+            "the wall clock stepped {} (CLOCK_REALTIME relative to CLOCK_MONOTONIC, which is used \
+             for all measurements)",
             steps.join(", and ")
         );
         let data = Evidence::nanos(largest_ns, CALENDAR_STEP_MIN_NS, CLOCKS);
@@ -136,7 +136,7 @@ pub fn about_calendar(calendar_ns: i128, monotonic_ns: u64) -> Option<Caveat> {
         return None;
     }
     let evidence = format!(
-        "the wall clock went {} in {} (CLOCK_REALTIME against CLOCK_MONOTONIC)",
+        "the wall clock moved {} in {} (CLOCK_REALTIME relative to CLOCK_MONOTONIC)",
         describe_step(step_ns),
         Nanos(monotonic_ns),
     );

@@ -94,9 +94,9 @@ fn ends_wait_for_dead_mount() {
     let watched = watched(mount.point(), Some(2), &stop);
     guard.watch(Some(watched.clone()));
     let finding = mount.look_for_file();
-    finding.recv_timeout(PATIENCE).expect("the wait was ended");
+    finding.recv_timeout(PATIENCE).expect("the wait ends");
     let why = guard.release().unwrap();
-    assert!(why.contains("no answer on the mount") && why.contains("by force"), "{why}");
+    assert!(why.contains("no reply from the mount") && why.contains("forcibly"), "{why}");
     assert!(why.contains(&mount.point().display().to_string()), "{why}");
     assert!(!is_mounted(mount.point()));
     // Workers that got an error must stop, too, but nothing else.
@@ -110,9 +110,9 @@ fn ends_wait_on_stop_request() {
     let stop = Arc::new(AtomicBool::new(false));
     guard.watch(Some(watched(mount.point(), None, &stop)));
     let finding = mount.look_for_file();
-    assert!(finding.recv_timeout(TICK * 4).is_err(), "the trial was not to stop");
+    assert!(finding.recv_timeout(TICK * 4).is_err(), "the wait ended without a stop request");
     stop.store(true, Relaxed);
-    finding.recv_timeout(PATIENCE).expect("the wait was ended");
+    finding.recv_timeout(PATIENCE).expect("the wait ends");
     assert!(guard.release().is_some());
 }
 
@@ -129,7 +129,7 @@ fn counts_only_unanswered_wait_as_silence() {
     silence.count_unanswered(wait(2), 5);
     assert_eq!(silence.ticks, 2);
     silence.count_unanswered(wait(2), 6);
-    assert_eq!(silence.ticks, 0, "an answer arrived");
+    assert_eq!(silence.ticks, 0, "a reply resets the count");
     // Replies on other mounts are not counted, so only an unchanged wait matters there.
     silence.count_unmoved(wait(3));
     assert_eq!(silence.ticks, 0);
@@ -161,9 +161,9 @@ fn restores_host_before_giving_up_agent() {
     let removed_for = Some(RELEASE_TICKS - 2);
     let mut silence = Silence { removed_for, ..Silence::default() };
     look(&shared, &mut silence, Some(&last_resort));
-    assert!(host.is_changed(), "they have a little time yet");
+    assert!(host.is_changed(), "the threads still have some time");
     look(&shared, &mut silence, Some(&last_resort));
-    let expected = "no answer; what was changed on this host is undone";
+    let expected = "no answer; all changes to this host were undone";
     assert_eq!(*GIVEN_UP.lock().unwrap(), expected);
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
     // The next campaign finds a clean host even though this process cannot end.

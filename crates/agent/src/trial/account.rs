@@ -30,7 +30,7 @@ impl Trial<'_> {
     /// the work of other agents, if this agent does the accounting for all.
     pub(crate) fn account(&mut self, others: &[Done]) -> Report {
         let Some(worked) = self.worked.take() else {
-            return Report::Failed("no pass has been worked".to_owned());
+            return Report::Failed("no pass has run".to_owned());
         };
         let Worked { pass, share, measured, mut facts, server, sources, processors } = worked;
         let Measured { mut result, ending, tally, span, timeline } = measured;
@@ -109,7 +109,7 @@ impl Trial<'_> {
             // If the campaign is stopped, the inventory may be aborted.
             Err(_) if self.stop.is_set() => None,
             Err(error) => {
-                let evidence = format!("the target could not be counted: {error}");
+                let evidence = format!("the files at the target could not be counted: {error}");
                 let data = Evidence::counts(0, 1, "counted", "files at the target");
                 caveats.push(CaveatCode::Accounting.because(evidence).with_data(data));
                 None
@@ -192,7 +192,7 @@ fn is_whole(result: &PassResult, ending: &Ending) -> bool {
 fn removed_but_open(pass: Pass, inventory: Option<Inventory>) -> Option<Fact> {
     let count = inventory?.removed_but_open;
     let name = format!("{pass}: removed files still open");
-    let source = "names that begin with .fuse_hidden or .nfs";
+    let source = "names that start with .fuse_hidden or .nfs";
     (count > 0).then(|| Fact::new("target", name, count.to_string(), source))
 }
 
@@ -205,7 +205,7 @@ fn broken(result: &PassResult, ending: &Ending) -> Option<Broken> {
         Ending::Lost(reason) => Some(Broken::Failed(format!("{pass}: {reason}"))),
         Ending::TooManyErrors => {
             let errors = caveats::errors_in_words(result);
-            Some(Broken::Failed(format!("{pass} given up after {errors}")))
+            Some(Broken::Failed(format!("{pass} aborted after {errors}")))
         }
     }
 }

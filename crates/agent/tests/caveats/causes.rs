@@ -38,7 +38,7 @@ fn null_accounting(target: &TrialTarget) -> Vec<CaveatCode> {
         measure(target, &spec, Pass::Write, Share::whole(spec.workers), 1, &mut monitor).unwrap();
     let sources = CrossCheckSources { tally: measured.tally, ..CrossCheckSources::default() };
     let cross_checks = accounting::cross_checks(&spec, &measured.result, &sources);
-    assert!(cross_checks.len() >= 2, "no independent counts: {cross_checks:?}");
+    assert!(cross_checks.len() >= 2, "no cross-checks: {cross_checks:?}");
     accounting::caveats(&cross_checks).iter().map(|caveat| caveat.code).collect()
 }
 
@@ -143,7 +143,7 @@ fn ends_pass_after_many_failures() {
     }
     let many = agent.run(Pass::Stat);
     let Some(Broken::Failed(reason)) = many.broken else { panic!("{:?}", many.broken) };
-    assert_eq!(reason, "stat given up after 100 failed ops (100 x ENOENT on stat)");
+    assert_eq!(reason, "stat aborted after 100 failed ops (100 x ENOENT on stat)");
 }
 
 #[test]
@@ -298,8 +298,8 @@ fn limits_depth_to_granted_slots() {
             })
             .map(|caveat| caveat.evidence.as_str())
             .collect();
-        let evidence = "a queue depth of 8 was requested of each connection, and 4 slots are \
-                        granted (CREATE_SESSION)";
+        let evidence = "queue depth 8 per connection requested, but only 4 slots are available \
+                        (CREATE_SESSION)";
         let expected = if is_limited { vec![evidence] } else { Vec::new() };
         assert_eq!(limited, expected, "{version:?} {queue_depth}");
         let slots = if is_limited { 4 } else { queue_depth };

@@ -72,7 +72,7 @@ fn names_reads_and_writes_without_calls() {
             caveats(Pass::Read, done(OpKind::Read, 16 * MIB), before, &after(before, local));
         let [caveat] = &found[..] else { panic!("{found:?}") };
         assert_eq!(caveat.code, CaveatCode::Localio);
-        let evidence = "29.6 MiB were read from the server of /mnt with 0 READ calls (bytes and \
+        let evidence = "29.6 MiB were read from the server of /mnt in only 0 READ calls (bytes and \
                         per-op statistics of /proc/self/mountstats)";
         assert_eq!(caveat.evidence, evidence);
         let data = Evidence::shares(0.0, 0.9, "/proc/self/mountstats");
@@ -81,7 +81,7 @@ fn names_reads_and_writes_without_calls() {
         let text = after(before, written);
         let found = caveats(Pass::Write, done(OpKind::Write, 16 * MIB), before, &text);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].evidence.contains("written to the server of /mnt with 0 WRITE calls"));
+        assert!(found[0].evidence.contains("written to the server of /mnt in only 0 WRITE calls"));
     }
     // The client detected that the server is on its host only after the first calls.
     let late = Moved { read_bytes: 16 * MIB, read_calls: 50, ..Moved::default() };

@@ -2,7 +2,7 @@
 
 #[path = "../agent_thread/mod.rs"]
 mod agent_thread;
-#[allow(dead_code, reason = "shared with the tests of programs")]
+#[allow(dead_code, reason = "not every test uses all of it")]
 mod driven_agent;
 mod recovery;
 mod stamps;

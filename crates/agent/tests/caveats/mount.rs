@@ -148,9 +148,9 @@ fn reports_tcp_retransmits() {
     let [served, _] = served_and_local();
     // Counts of a run over a shaped link that had no caveat before.
     let reported = segments(&served, 1_200_000, 115_191).expect("tcp-retransmits");
-    assert!(reported.starts_with("115191 of 1200000 segments "), "{reported}");
+    assert!(reported.contains(" retransmitted 115191 of 1200000 segments "), "{reported}");
     assert!(
-        reported.contains("(9.60 %, at most 0.1 %; RetransSegs of /proc/net/snmp, "),
+        reported.contains("(9.60 %, limit 0.1 %; RetransSegs of /proc/net/snmp, "),
         "{reported}"
     );
     assert!(segments(&served, 10_000, SEGMENTS_AGAIN_MAX + 1).is_some());
@@ -205,12 +205,12 @@ fn reports_own_retransmitted_segments() {
         ..TcpCounters::default()
     };
     let reported = own_segments(&served, tcp).expect("tcp-retransmits");
-    let begin = "65 of 10000 segments of 2 connections of this client were sent again (0.650 %, ";
+    let begin = "2 connections of this client retransmitted 65 of 10000 segments (0.650 %, ";
     assert!(reported.starts_with(begin), "{reported}");
-    let end = "TCP_INFO, less 3 that arrived twice by tcpi_dsack_dups)";
+    let end = "TCP_INFO, minus 3 that arrived twice according to tcpi_dsack_dups)";
     assert!(reported.ends_with(end), "{reported}");
     let reported = own_segments(&served, TcpCounters { uncounted: 1, ..tcp }).unwrap();
-    assert!(reported.contains("of this client (1 more were not counted) were"), "{reported}");
+    assert!(reported.contains("of this client (1 more not counted) retransmitted"), "{reported}");
 }
 
 #[test]
@@ -244,8 +244,8 @@ fn records_send_limit_as_fact() {
     assert_eq!(fact.name, "write: TCP sending");
     assert_eq!(
         fact.value,
-        "1.00 s busy over 2 connections, of that 90 % limited by the server's window and 5 % by \
-         the send buffer; 4 KiB sent again"
+        "2 connections were busy for 1.00 s in total, 90 % of it limited by the server's receive \
+         window and 5 % by the send buffer; 4 KiB retransmitted"
     );
     assert!(fact.source.starts_with("TCP_INFO "), "{}", fact.source);
     // Requests to read are small, and without connections nothing was sent.
@@ -281,11 +281,11 @@ fn read_back(spec: &RunSpec, host_mib: u64) -> Option<String> {
 fn notes_possible_server_cache() {
     let [served, _] = served_and_local();
     let unknown = read_back(&served, 1).unwrap();
-    assert!(unknown.ends_with("the size of the server's memory is not known"), "{unknown}");
+    assert!(unknown.ends_with("the server's memory size is not known"), "{unknown}");
     let reported = RunSpec { server_memory_bytes: 65 * MIB, ..served };
     assert_eq!(
         read_back(&reported, 1).unwrap(),
-        "64 MiB of files, and the server has 65 MiB of memory"
+        "the files are 64 MiB, but the server has 65 MiB of memory"
     );
     // A server on this host shares its memory.
     let mut here = reported;

@@ -33,7 +33,7 @@ fn detects_campaigns_in_same_directory() {
     assert!(stated.contains("/.dfsbench-one-"), "{stated}");
     one.end();
     let stated = neighbors(&mut other).expect("concurrent-campaign");
-    assert!(stated.ends_with("it was removed meanwhile"), "{stated}");
+    assert!(stated.ends_with("it was removed during the trial"), "{stated}");
     assert_eq!(neighbors(&mut other), None);
 }
 
@@ -46,11 +46,11 @@ fn detects_campaigns_on_same_export() {
     other.begin_of("other", &spec);
     let stated = neighbors(&mut one).expect("concurrent-campaign");
     assert!(stated.contains("/.dfsbench-other-"), "{stated}");
-    assert!(stated.ends_with("it was made meanwhile"), "{stated}");
+    assert!(stated.ends_with("it was created during the trial"), "{stated}");
     // The first one shows activity before and after its pass.
     let stated = neighbors(&mut other).expect("concurrent-campaign");
     assert!(stated.contains("/.dfsbench-one-"), "{stated}");
-    assert!(stated.ends_with("it was changed meanwhile"), "{stated}");
+    assert!(stated.ends_with("it was modified during the trial"), "{stated}");
     // It no longer changes.
     assert_eq!(neighbors(&mut other), None);
 }

@@ -25,7 +25,7 @@ fn written(faults: FaultPlan, settings: NfsSettings) -> Vec<Caveat> {
     assert_eq!(end.broken, None);
     assert_eq!(end.result.errors(), 0);
     let accounting = end.result.caveats.iter().find(|caveat| caveat.code == CaveatCode::Accounting);
-    assert_eq!(accounting, None, "made good means accounted for");
+    assert_eq!(accounting, None, "recovered data is accounted for");
     end.result.caveats
 }
 
@@ -109,7 +109,7 @@ fn reports_lost_udp_replies() {
     let settings = NfsSettings { proto: Proto::Udp, timeo_ms: 100, ..NfsSettings::default() };
     let caveats = written(faults, settings);
     let reported = evidence(&caveats, CaveatCode::Retransmits).expect("retransmits");
-    assert!(reported.contains("sent again (counted by the client)"), "{reported}");
+    assert!(reported.contains("retransmitted (counted by the client)"), "{reported}");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn failed_pass_was_not_made_good() {
         let caveats = &end.result.caveats;
         assert_eq!(evidence(caveats, CaveatCode::Errors).is_some(), has_errors, "{caveats:?}");
         assert_eq!(evidence(caveats, CaveatCode::Recovered).is_none(), has_errors, "{caveats:?}");
-        let fact = end.facts.iter().find(|fact| fact.name == "write: recovery that failed");
+        let fact = end.facts.iter().find(|fact| fact.name == "write: failed recovery");
         assert_eq!(fact.is_some(), has_errors, "{:?}", end.facts);
     }
 }
@@ -153,5 +153,5 @@ fn reports_server_that_delays_calls() {
     };
     let caveats = written(faults, NfsSettings::default());
     let reported = evidence(&caveats, CaveatCode::ServerBusy).expect("server-busy");
-    assert!(reported.contains("\"later\""), "{reported}");
+    assert!(reported.contains("try again later"), "{reported}");
 }

@@ -62,8 +62,8 @@ fn timed_out() -> PassResult {
 fn names_costly_rare_losses() {
     let caveat = check(&timed_out(), own(38, 0, 0)).unwrap();
     let start = "1 connection of this client lost 38 of 6000 segments (tcpi_total_retrans of \
-                 TCP_INFO, less tcpi_dsack_dups); what the server lost shows in 0 that arrived \
-                 out of order (tcpi_rcv_ooopack) and 0 that were sent again in vain \
+                 TCP_INFO minus tcpi_dsack_dups); segments lost by the server show as 0 that \
+                 arrived out of order (tcpi_rcv_ooopack) and 0 that were retransmitted in vain \
                  (tcpi_dsack_dups); 38 ops waited 3.8";
     assert!(caveat.evidence.starts_with(start), "{}", caveat.evidence);
     // Only timers of a few milliseconds: a third of the time.

@@ -63,7 +63,7 @@ fn detects_flipped_bit_on_files() {
         let file = |work: &str| folder.path().join(work).join("f00000001");
         let stated = found(&spec, |work| flip(&file(work), 70_001)).unwrap();
         assert!(stated.starts_with("1 of 64 ops "), "{stated}");
-        assert!(stated.contains("f00000001 at 70001: 0x"), "{stated}");
+        assert!(stated.contains("f00000001 at 70001: read 0x"), "{stated}");
         // In the stamp itself.
         let stated = found(&spec, |work| flip(&file(work), 65_536 + 20)).unwrap();
         assert!(stated.contains("f00000001 at 65536: checksum 0x"), "{stated}");
@@ -104,7 +104,7 @@ fn detects_lost_rewrite() {
     let caveats = agent.run(Pass::Reread).result.caveats;
     let caveat = caveats.iter().find(|caveat| caveat.code == CaveatCode::DataMismatch).unwrap();
     let stated = &caveat.evidence;
-    assert!(stated.contains("f00000001 at 12288: generation 1, written 2 or later"), "{stated}");
+    assert!(stated.contains("f00000001 at 12288: generation 1, expected 2 or later"), "{stated}");
 }
 
 #[test]
@@ -256,6 +256,6 @@ fn detects_flipped_bit_over_nfs() {
         }
         assert_eq!(found(&spec, |_| ()), None, "{version}");
         let stated = found(&spec, |work| flip_over_nfs(&server, work, 70_001)).unwrap();
-        assert!(stated.contains("f00000001 at 70001: 0x"), "{version}: {stated}");
+        assert!(stated.contains("f00000001 at 70001: read 0x"), "{version}: {stated}");
     }
 }

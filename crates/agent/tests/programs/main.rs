@@ -4,7 +4,7 @@
 
 #[path = "../agent_thread/mod.rs"]
 mod agent_thread;
-#[allow(dead_code, reason = "shared with the tests of caveats")]
+#[allow(dead_code, reason = "not every test uses all of it")]
 #[path = "../caveats/driven_agent.rs"]
 mod driven_agent;
 
@@ -94,7 +94,7 @@ fn ends_command_that_hangs() {
     let mut agent = DrivenAgent::new();
     agent.begin(&spec);
     let end = agent.run(Pass::App);
-    assert!(reason(&end).contains("no end after 3"), "{}", reason(&end));
+    assert!(reason(&end).contains("still running after 3"), "{}", reason(&end));
     assert!(end.result.window_ns < 5_000_000_000);
 }
 
@@ -107,7 +107,7 @@ fn ends_tool_that_hangs() {
     agent.begin(&spec);
     let end = agent.run(Pass::Mix);
     let why = reason(&end);
-    assert!(why.contains("fio: no end after") && why.contains("a longer timeout"), "{why}");
+    assert!(why.contains("fio: still running after") && why.contains("a longer timeout"), "{why}");
 }
 
 #[test]
@@ -119,13 +119,13 @@ fn ends_hanging_setup_and_cleanup() {
         Report::Failed(reason) => reason,
         other => panic!("{other:?}"),
     };
-    assert!(why.contains("set-up `sleep 60` failed: no end after"), "{why}");
+    assert!(why.contains("setup `sleep 60` failed: still running after"), "{why}");
     spec.command.cleanup = std::mem::take(&mut spec.command.setup);
     let mut agent = DrivenAgent::new();
     agent.begin(&spec);
     assert_eq!(agent.run(Pass::App).broken, None);
-    let Report::Failed(why) = agent.try_end() else { panic!("it ended well") };
-    assert!(why.contains("clean-up `sleep 60` failed: no end after"), "{why}");
+    let Report::Failed(why) = agent.try_end() else { panic!("expected an error") };
+    assert!(why.contains("cleanup `sleep 60` failed: still running after"), "{why}");
 }
 
 #[test]
@@ -137,11 +137,11 @@ fn names_package_of_missing_program() {
         Report::Failed(reason) => reason,
         other => panic!("{other:?}"),
     };
-    assert!(refused(&spec).contains("can't run `no-such-set-up`"));
+    assert!(refused(&spec).contains("cannot run `no-such-set-up`"));
     spec.command.setup = words("dfsbench:tree files=none");
     assert!(refused(&spec).contains("files must be 1 to"));
     spec.command.setup = words("cat /not/there");
-    assert!(refused(&spec).contains("set-up `cat /not/there` failed: exit code 1"));
+    assert!(refused(&spec).contains("setup `cat /not/there` failed: exit code 1"));
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn reports_contention_beside_programs() {
             agent.end();
             evidence(&result.caveats, CaveatCode::ProcessorContention).map(str::to_owned)
         });
-        let stated = stated.unwrap_or_else(|| panic!("{} was not named", spec.workload));
+        let stated = stated.unwrap_or_else(|| panic!("{} was not listed", spec.workload));
         assert!(
             stated.starts_with("the program's threads were runnable but not running"),
             "{stated}"

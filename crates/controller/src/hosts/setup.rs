@@ -167,7 +167,7 @@ pub(crate) fn undo_to(
         }
         if !refused.is_empty() {
             let refused = refused.join("; ");
-            return Err(format!("earlier changes can't be undone: {refused}"));
+            return Err(format!("earlier changes could not be undone: {refused}"));
         }
     }
     Ok(())

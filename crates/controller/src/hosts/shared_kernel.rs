@@ -51,7 +51,7 @@ pub(crate) fn check(spec: &RunSpec, kernels: &BTreeMap<String, String>) -> Optio
             names.push(format!("{more} more"));
         }
         let last = names.pop().unwrap_or_default();
-        groups.push(format!("{} and {last} are one machine", names.join(", ")));
+        groups.push(format!("{} and {last} are the same machine", names.join(", ")));
     }
     if groups.is_empty() {
         return None;
@@ -85,7 +85,7 @@ mod tests {
         let apart = [("a", "1"), ("b", "2"), ("c", "3")];
         assert_eq!(evidence(&spec, &apart), None);
         let shared = [("a", "1"), ("b", "2"), ("a:2", "1"), ("c", "2"), ("d", "1")];
-        let words = "a, a:2 and d are one machine; b and c are one machine \
+        let words = "a, a:2 and d are the same machine; b and c are the same machine \
                      (/proc/sys/kernel/random/boot_id)";
         assert_eq!(evidence(&spec, &shared).as_deref(), Some(words));
         let hosts: Vec<Host> = (1..=20).map(|n| Host::here(format!("h{n:02}"))).collect();
@@ -101,7 +101,7 @@ mod tests {
         spec.lab = Some(Box::new(LabSpec::new(Host::here("s"), Host::here("c"))));
         let same = [("s", "1"), ("c", "1")];
         let found = evidence(&spec, &same).unwrap();
-        assert!(found.starts_with("c and the server s are one machine"), "{found}");
+        assert!(found.starts_with("c and the server s are the same machine"), "{found}");
         assert_eq!(evidence(&spec, &[("s", "1"), ("c", "2")]), None);
         spec.lab.as_mut().unwrap().path = model::DataPath::Disk;
         assert_eq!(evidence(&spec, &same), None);

@@ -79,12 +79,14 @@ impl RecordContent {
     /// Checks that a record of this campaign lists only things that dfsbench creates.
     fn check(&self, campaign: &str) -> Result<(), String> {
         if self.campaign != campaign {
-            return Err("it names another campaign than its file name does".to_owned());
+            return Err("it names a different campaign than its file name".to_owned());
         }
         for worked in &self.targets {
             match &worked.tree {
                 Some(tree) if tree != campaign || !is_replay_directory(tree) => {
-                    return Err(format!("it names the directory `{tree}`, which no replay made"));
+                    return Err(format!(
+                        "it lists the directory `{tree}`, which is not one that a replay creates"
+                    ));
                 }
                 None if !is_hex(campaign) => {
                     return Err(format!("`{campaign}` is not the name of a campaign"));
@@ -94,7 +96,7 @@ impl RecordContent {
             if worked.is_here()
                 && let Some(path) = worked.target.paths().iter().find(|path| path.is_relative())
             {
-                return Err(format!("it names the relative path `{}`", path.display()));
+                return Err(format!("it lists the relative path `{}`", path.display()));
             }
         }
         Ok(())
@@ -167,14 +169,14 @@ fn read(path: &Path, campaign: &str) -> Result<Option<AbandonedRecord>, String> 
     let file = match options.open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
-            return Err("it is a link".to_owned());
+            return Err("it is a symlink".to_owned());
         }
         opened => opened.map_err(|error| error.to_string())?,
     };
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     check_author(metadata.uid(), metadata.mode(), rustix::process::geteuid().as_raw())?;
     if !metadata.is_file() || metadata.nlink() > 1 {
-        return Err("it is no file, or has another name as well".to_owned());
+        return Err("it is not a regular file, or has several hard links".to_owned());
     }
     match file.try_lock() {
         Ok(()) => {}
@@ -200,7 +202,7 @@ fn check_author(owner: u32, mode: u32, me: u32) -> Result<(), String> {
         return Err(format!("it belongs to user {owner}"));
     }
     if mode & 0o022 != 0 {
-        return Err("other users may write it".to_owned());
+        return Err("other users can write to it".to_owned());
     }
     Ok(())
 }

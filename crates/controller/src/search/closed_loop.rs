@@ -55,9 +55,9 @@ pub fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, Controll
             return Err(ControllerError::Interrupted);
         }
         if let TrialState::Failed(reason) = trial.state {
-            let what = "the closed loop that finds the heaviest load failed";
+            let what = "the closed loop that determines the maximum load failed";
             return Err(ControllerError::Unusable(format!(
-                "{what}: {reason} (hint: name the load with --max-load)"
+                "{what}: {reason} (hint: set the maximum with --max-load)"
             )));
         }
         let Some(pass) = trial.passes.first() else { continue };

@@ -46,8 +46,8 @@ pub fn fill_in(
 ) -> Result<(), ControllerError> {
     raw.workloads.retain(|workload| can_be_offered(workload.kind.value));
     if raw.workloads.is_empty() {
-        let what = "a curve needs a workload that can be offered at a rate for a time";
-        let hint = "--workload op_mix, or mixed";
+        let what = "a curve needs a workload that can run at a fixed rate";
+        let hint = "use --workload op_mix or mixed";
         return Err(ControllerError::Request(format!("{what} (hint: {hint})")));
     }
     let mut probe = raw.clone();

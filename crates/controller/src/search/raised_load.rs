@@ -62,8 +62,10 @@ impl<'a> RaisedLoad<'a> {
         let mut raised = Self { raw, around, setting, ramp };
         let RampRequest { first, max, .. } = raised.ramp;
         if max < first {
-            let what = format!("a ramp from {first} to {max} does not rise");
-            return Err(ControllerError::Request(format!("{what} (hint: --from and --max)")));
+            let what = format!("a ramp cannot go from {first} to {max}");
+            return Err(ControllerError::Request(format!(
+                "{what} (hint: --max must be at least --from)"
+            )));
         }
         raised.plan(first)?;
         raised.ramp.max = raised.largest(max);
@@ -112,7 +114,7 @@ impl<'a> RaisedLoad<'a> {
     pub fn take_run(&self, plan: Plan, number: usize, load: u32) -> Result<RunSpec, String> {
         match plan.runs.into_iter().nth(number) {
             Some(run) => Ok(run),
-            None => Err(format!("the plan has fewer runs with {}", self.ramp.describe_load(load))),
+            None => Err(format!("the plan has fewer runs at {}", self.ramp.describe_load(load))),
         }
     }
 }
@@ -152,12 +154,12 @@ fn find_raised(
             Ok((Setting::Rate, FIRST_RATE, request.max.unwrap_or(MAX_RATE)))
         }
         Some(Setting::Rate) => {
-            let what = "--raise rate: not every run of this plan can be offered at a rate";
-            Err(ControllerError::Request(format!("{what} (hint: --workload mixed)")))
+            let what = "--raise rate: not every run of this plan can run at a fixed rate";
+            Err(ControllerError::Request(format!("{what} (hint: use --workload mixed)")))
         }
         _ => {
-            let what = "not every run of this plan has clients to add";
-            let hint = "a target with `clients` or `hosts`, or an nfs:// address";
+            let what = "clients cannot be added to every run of this plan";
+            let hint = "use an nfs:// address, or a target with `clients` or `hosts`";
             Err(ControllerError::Request(format!("{what} (hint: {hint})")))
         }
     }

@@ -129,21 +129,21 @@ impl PlannedDisturbances {
     fn fits(&self, number: usize, one: &Disturbance, lengths: Lengths) -> Result<(), Refusal> {
         let Lengths { segment_ms, duration_ms } = lengths;
         if one.at_ms >= duration_ms {
-            let what = format!("the soak measures for {} only", format_ms(duration_ms));
-            return Err((what, "choose an earlier instant, or a longer --duration"));
+            let what = format!("the soak lasts only {}", format_ms(duration_ms));
+            return Err((what, "choose an earlier time or a longer --duration"));
         }
         if (one.at_ms % segment_ms).saturating_add(one.lasts_ms) >= segment_ms {
             let what =
-                format!("it does not end before its segment of {} ends", format_ms(segment_ms));
-            return Err((what, "choose another instant, or a longer --segment"));
+                format!("it lasts beyond the end of its segment of {}", format_ms(segment_ms));
+            return Err((what, "choose another time or a longer --segment"));
         }
         let ends_ms = one.at_ms.saturating_add(one.lasts_ms);
         // They are sorted by time, so only the next one has to be checked.
         if self.all.get(number + 1).is_some_and(|next| next.value.at_ms <= ends_ms) {
-            let what = "it does not end before the next one begins".to_owned();
+            let what = "it overlaps with the next disturbance".to_owned();
             return Err((
                 what,
-                "let them follow each other: effects that overlap can't be separated",
+                "choose times that do not overlap, so that their effects can be separated",
             ));
         }
         Ok(())
@@ -190,8 +190,8 @@ fn to_embedded(target: &Target, one: &Disturbance) -> Result<(), Refusal> {
     match &one.host {
         None if is_embedded => Ok(()),
         _ => Err((
-            format!("this process can't disturb {target} so"),
-            "only the in-memory server, `embedded`, has this disturbance",
+            format!("this disturbance is not possible on {target}"),
+            "only the in-memory server, `embedded`, supports it",
         )),
     }
 }
@@ -201,15 +201,16 @@ fn to_server(lab: Option<&LabSpec>, one: &Disturbance) -> Result<(), Refusal> {
     let Some(lab) = lab else {
         let whom = one.host.as_deref().unwrap_or("the server");
         return Err((
-            format!("this process can't disturb {whom} so"),
-            "it needs a host that the plan sets up, as root: [[host]] and [target.server]",
+            format!("this disturbance is not possible on {whom}"),
+            "it needs a server that the plan sets up as root, with [[host]] and [target.server]",
         ));
     };
-    let step = lab::disturbance(lab, one.fault).map_err(|why| (why, "`dfsbench soak --help`"))?;
+    let step = lab::disturbance(lab, one.fault)
+        .map_err(|why| (why, "`dfsbench soak --help` lists the disturbances"))?;
     match &one.host {
         Some(host) if *host != step.host => Err((
-            format!("{} can't disturb host {host}", one.fault),
-            "this one disturbs the host that serves",
+            format!("{} is not possible on host {host}", one.fault),
+            "it is only possible on the server",
         )),
         _ => Ok(()),
     }
@@ -222,7 +223,7 @@ fn find_named_host<'r>(
     hint: &'static str,
 ) -> Result<&'r Host, Refusal> {
     let Some(name) = &one.host else {
-        return Err((format!("it names no host for {}", one.fault), hint));
+        return Err((format!("{} needs a host", one.fault), hint));
     };
     let mut names = Vec::new();
     for host in hosts {
@@ -232,22 +233,25 @@ fn find_named_host<'r>(
         names.push(host.name.as_str());
     }
     if names.is_empty() {
-        return Err((format!("there is no host `{name}`: only this process is used"), hint));
+        return Err((
+            format!("unknown host `{name}`: the plan has no hosts except this one"),
+            hint,
+        ));
     }
-    Err((format!("`{name}` is none of its hosts ({})", names.join(", ")), hint))
+    Err((format!("`{name}` is not a host of this run ({})", names.join(", ")), hint))
 }
 
 /// Checks a disturbance of a client's agent, which needs another agent to replace it.
 fn to_client(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
-    let hint = "`on` one of the client hosts: `hosts` of the [[target]]";
+    let hint = "use `on HOST` with a client host, one of `hosts` of the [[target]]";
     if run.lab.is_some() {
-        let what = "a client that is killed would leave what the plan set up there".to_owned();
-        return Err((what, "a target with `url` or `path`, and `hosts`"));
+        let what = "a killed client could not undo what the plan set up on it".to_owned();
+        return Err((what, "use a target with `url` or `path`, and `hosts`"));
     }
     find_named_host(&Vec::from_iter(run.client_hosts()), one, hint)?;
     if run.client_hosts().len() < 2 {
-        let what = "there is one client host, and no other to go on working".to_owned();
-        return Err((what, "two client hosts, or `slots = 2` in its [[host]]"));
+        let what = "there is only one client host, so none would continue".to_owned();
+        return Err((what, "use two client hosts, or `slots = 2` in its [[host]]"));
     }
     Ok(())
 }
@@ -259,10 +263,10 @@ fn to_clock(run: &RunSpec, one: &Disturbance) -> Result<(), Refusal> {
         hosts.extend(lab.hosts());
     }
     hosts.extend(run.client_hosts());
-    let hint = "`on` a host with `ssh`, as root";
+    let hint = "use `on HOST` with a host that has `ssh`, as root";
     let host = find_named_host(&hosts, one, hint)?;
     if host.ssh.is_none() {
-        let what = format!("host {} shares the clock of this host", host.name);
+        let what = format!("host {} shares its clock with this host", host.name);
         return Err((what, hint));
     }
     Ok(())

@@ -33,8 +33,8 @@ pub fn fits_job(
         return Ok(());
     }
     Err(ControllerError::Request(format!(
-        "the soak takes about {} and the job ends in {} ({source}) (hint: --duration {}s, or a \
-         longer --time for the job)",
+        "the soak takes about {}, but the job ends in {} ({source}) (hint: use --duration {}s, or \
+         a longer --time for the job)",
         format_ms(takes_ms),
         format_ms(left_ms),
         left_ms * 100 / (100 + BESIDES_PERCENT) / 1_000

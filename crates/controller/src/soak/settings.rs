@@ -49,7 +49,7 @@ pub fn read_soak(
     if duration_ms < SEGMENT_MS_MIN {
         let (least, given) = (format_ms(SEGMENT_MS_MIN), format_ms(duration_ms));
         return Err(ControllerError::Request(format!(
-            "--duration: a soak lasts at least one segment of {least}, not {given}"
+            "--duration: {given} is shorter than the shortest segment, {least}"
         )));
     }
     let segment_ms = match request.segment {
@@ -67,8 +67,7 @@ pub fn read_soak(
     if request.segment.is_some() && !duration_ms.is_multiple_of(segment_ms) {
         let whole = duration_ms.div_ceil(segment_ms);
         return Err(ControllerError::Request(format!(
-            "--segment: {} is no whole number of segments of {} (hint: --duration {}ms, or \
-             --segment {}ms)",
+            "--segment: {} is not a multiple of {} (hint: use --duration {}ms or --segment {}ms)",
             format_ms(duration_ms),
             format_ms(segment_ms),
             whole * segment_ms,
@@ -99,8 +98,8 @@ pub fn check(plan: &Plan, planned: &PlannedDisturbances) -> Result<(), Controlle
     let workers = run.all_workers();
     if run.files < workers {
         return Err(ControllerError::Request(format!(
-            "a soak journals each file for one worker, and there are {} files for {workers} \
-             workers (hint: --files {workers} or more)",
+            "each worker of a soak needs a file of its own, but there are {} files for {workers} \
+             workers (hint: use --files {workers} or more)",
             run.files
         )));
     }
@@ -108,8 +107,9 @@ pub fn check(plan: &Plan, planned: &PlannedDisturbances) -> Result<(), Controlle
     let blocks = blocks.saturating_mul(run.files.into());
     if blocks > JOURNAL_BLOCKS_MAX || run.io_size_bytes < 512 {
         return Err(ControllerError::Request(format!(
-            "a soak journals each block of --io-size, 512 B or more, and {blocks} blocks of {} B \
-             are too many; {JOURNAL_BLOCKS_MAX} can be (hint: a larger --io-size, or a smaller set)",
+            "a soak keeps a journal of blocks of --io-size, at least 512 B each and at most \
+             {JOURNAL_BLOCKS_MAX}; this plan has {blocks} blocks of {} B (hint: use a larger \
+             --io-size, or fewer or smaller files)",
             run.io_size_bytes
         )));
     }
@@ -135,6 +135,6 @@ fn duration_ms(raw: &RawPlan) -> Result<Option<u64>, ControllerError> {
             Value::Number(ms) => Some(ms),
             _ => None,
         }),
-        _ => Err(ControllerError::Request("a soak has one --duration, not several".to_owned())),
+        _ => Err(ControllerError::Request("a soak takes only one --duration".to_owned())),
     }
 }

@@ -435,7 +435,7 @@ impl<'s> AgentGroup<'s> {
         let mut samples = Vec::with_capacity(names.len());
         for (index, host) in names.iter().enumerate() {
             let Some(sample) = exchanges[index].best() else {
-                return Err(TrialError::Failed(format!("host {host}: its clock was not reported")));
+                return Err(TrialError::Failed(format!("host {host} did not report its clock")));
             };
             hosts.note_clock(host, sample);
             samples.push(sample);

@@ -146,12 +146,13 @@ impl<'a> FaultSchedule<'a> {
         for Open { index, phase, .. } in std::mem::take(&mut self.open) {
             let event = &mut self.events[index];
             let Phase::Killed(host) = phase else {
-                event.failed = Some("its host did not report whether it was undone".to_owned());
+                event.failed =
+                    Some("its host did not report whether the fault was undone".to_owned());
                 continue;
             };
             match hosts.killed_at_ns(&host) {
                 Some(at_ns) => event.ended_ns = Some(at_ns.saturating_sub(self.started_ns)),
-                None => event.failed = Some("its work was over before".to_owned()),
+                None => event.failed = Some("its workers had already finished".to_owned()),
             }
         }
         (self.events, self.facts)
@@ -261,7 +262,7 @@ impl<'a> FaultSchedule<'a> {
             }
             (Phase::Sent(_), Err(why)) => event.failed = Some(why),
             (_, Ok(_)) => event.ended_ns = Some(at_ns),
-            (_, Err(why)) => event.failed = Some(format!("it could not be undone: {why}")),
+            (_, Err(why)) => event.failed = Some(format!("the fault could not be undone: {why}")),
         }
     }
 
@@ -296,7 +297,7 @@ impl<'a> FaultSchedule<'a> {
                     event.ended_ns = Some(one.end_ns.min(now_ns));
                 }
                 Ok(()) => event.ended_ns = Some(now_ns),
-                Err(why) => event.failed = Some(format!("it could not be undone: {why}")),
+                Err(why) => event.failed = Some(format!("the fault could not be undone: {why}")),
             }
         }
     }

@@ -56,9 +56,9 @@ pub(crate) fn check(hosts: &[&str], begun: &[Begun]) -> Result<(), String> {
     }
     if !apart.is_empty() {
         return Err(format!(
-            "`{path}` is not one directory for all hosts: what host {first} ({}) made in it is \
-             missing on {} (hint: mount it there, too; `shared = false` in the plan, or --shared \
-             false, lets each host have a directory of its own)",
+            "`{path}` is not the same directory on all hosts: files created by host {first} ({}) \
+             are missing on {} (hint: mount it there, too; with `shared = false` or --shared \
+             false, each host uses a directory of its own)",
             describe_mount(made),
             apart.join(", "),
         ));
@@ -67,9 +67,9 @@ pub(crate) fn check(hosts: &[&str], begun: &[Begun]) -> Result<(), String> {
         if let Some(difference) = first_difference(made, found) {
             let Difference { what, on_first, on_other } = difference;
             return Err(format!(
-                "`{path}` is not mounted equally: {what} is {on_first} on host {first} and \
-                 {on_other} on host {host} (hint: mount it with the same options everywhere; \
-                 `shared = false`, or --shared false, measures it as it is)"
+                "`{path}` is mounted differently: {what} is {on_first} on host {first} and \
+                 {on_other} on host {host} (hint: use the same mount options everywhere; `shared = \
+                 false` or --shared false measures it as it is)"
             ));
         }
     }
@@ -166,7 +166,7 @@ mod tests {
         let bare = begun(true, ["tmpfs", "tmpfs", "rw"]);
         let found = [first, bare.clone(), mounted, bare];
         let refused = check(&["a", "b", "c", "d"], &found).unwrap_err();
-        let words = "host a (nfs4 `srv:/data`) made in it is missing on host b (tmpfs `tmpfs`), \
+        let words = "created by host a (nfs4 `srv:/data`) are missing on host b (tmpfs `tmpfs`), \
                      host d (tmpfs `tmpfs`)";
         assert!(refused.contains(words), "{refused}");
         assert!(refused.contains("shared = false"), "{refused}");

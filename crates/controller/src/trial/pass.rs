@@ -94,7 +94,7 @@ impl OnePass<'_, '_> {
         }
         if done.is_empty() {
             return Err(TrialError::Failed(
-                "no agent is left that could report its work".to_owned(),
+                "all agents are gone, so no work was reported".to_owned(),
             ));
         }
         let ends = self.account(hosts, done)?;
@@ -249,7 +249,7 @@ impl OnePass<'_, '_> {
             let share = self.group.neighbour(index, 0);
             let host = self.group.hosts().get(index).copied().unwrap_or_default().to_owned();
             let (Some(before), Some(after)) = (start.clocks.get(index), after.get(index)) else {
-                return Err(TrialError::Failed(format!("host {host}: its clock is not known")));
+                return Err(TrialError::Failed(format!("the clock of host {host} is not known")));
             };
             // Interpolating between a sample before and one after the pass keeps clock drift from
             // looking like skew between hosts.
@@ -267,7 +267,8 @@ impl OnePass<'_, '_> {
             return Ok(());
         }
         Err(TrialError::Failed(format!(
-            "{} of {} agents reported their work (hint: plan the kill to fall within the pass)",
+            "only {} of {} agents reported their work (hint: choose a time within the pass for the \
+             kill)",
             ends.len(),
             self.group.len()
         )))
@@ -322,7 +323,7 @@ mod tests {
     fn reason<T>(done: Result<T, TrialError>) -> String {
         match done {
             Err(TrialError::Failed(why)) => why,
-            _ => panic!("the trial goes on, or the campaign is over"),
+            _ => panic!("expected a failed trial"),
         }
     }
 
@@ -334,7 +335,7 @@ mod tests {
         let pass = one_pass(&spec, &stop, &mut group);
         assert_eq!(reason(pass.name_host(Vec::new())), "the agent did not report its pass");
         let why = reason(pass.check_all_reported(&[]));
-        assert!(why.starts_with("0 of 1 agents reported their work"), "{why}");
+        assert!(why.starts_with("only 0 of 1 agents reported their work"), "{why}");
         assert!(pass.check_all_reported(&[reported()]).is_ok());
         assert!(pass.name_host(vec![reported()]).is_ok());
     }

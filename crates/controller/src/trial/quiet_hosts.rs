@@ -54,7 +54,8 @@ pub fn caveat(host: &str, wait: &QuietWait) -> Option<Caveat> {
         devices.push(format!("{} moved {rate} MB/s", device.name));
     }
     let waited = three_digits(wait.waited_ms as f64 / 1e3);
-    let evidence = format!("host {host}: {} after {waited} s ({SOURCE})", devices.join(", "));
+    let evidence =
+        format!("host {host} was still busy after {waited} s: {} ({SOURCE})", devices.join(", "));
     let (found, limit) = (busiest.bytes_per_s, BusyDevice::QUIET_BYTES_PER_S);
     let data = Evidence::counts(found, limit, "B/s", SOURCE);
     Some(CaveatCode::NotQuiet.because(evidence).with_data(data))
@@ -78,8 +79,8 @@ mod tests {
         let caveat = caveat("server", &wait(&devices)).unwrap();
         assert_eq!(
             caveat.evidence,
-            "host server: disk vdb moved 12.3 MB/s, network lo moved 45.6 MB/s after 10.0 s \
-             (/proc/diskstats, /proc/net/dev)"
+            "host server was still busy after 10.0 s: disk vdb moved 12.3 MB/s, network lo moved \
+             45.6 MB/s (/proc/diskstats, /proc/net/dev)"
         );
         let data = caveat.data.unwrap();
         assert_eq!((data.found as u64, data.limit as u64), (45_600_000, 1_000_000));

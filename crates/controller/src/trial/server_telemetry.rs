@@ -76,13 +76,13 @@ pub fn about_server(lab: &LabSpec, server: &Telemetry) -> Option<Caveat> {
         return None;
     }
     let evidence = format!(
-        "the disks of {} read {} (/proc/diskstats) while it served {} (/proc/net/rpc/nfsd)",
+        "the disks of {} read {} (/proc/diskstats) while its nfsd sent {} (/proc/net/rpc/nfsd)",
         server.host,
         Size(from_disk),
         Size(served)
     );
     let share = from_disk as f64 / served as f64;
-    let source = "/proc/diskstats, of what /proc/net/rpc/nfsd counts";
+    let source = "/proc/diskstats divided by /proc/net/rpc/nfsd";
     let data = Evidence::shares(share, DISK_SHARE_MIN, source);
     Some(CaveatCode::ServerCached.because(evidence).with_data(data))
 }

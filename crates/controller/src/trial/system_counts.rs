@@ -47,7 +47,7 @@ pub(crate) fn read(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<Counts, Strin
     for effective in answers {
         for fact in effective?.facts {
             let Ok(number) = fact.value.parse::<u64>() else {
-                return Err(format!("`{}` is no number of {}", fact.value, fact.name));
+                return Err(format!("`{}` is not a valid {} count", fact.value, fact.name));
             };
             let sum = counts.entry(fact.name).or_default();
             *sum = sum.saturating_add(number);
@@ -88,7 +88,7 @@ pub(crate) fn compare(spec: &RunSpec, before: &Counts, after: &Counts, result: &
         _ => None,
     };
     if let Some((expected, counted, what)) = written {
-        let source = format!("{what}, counted by the servers of {system}, at least");
+        let source = format!("{what}, counted by the servers of {system} (at least)");
         if counted < expected {
             let evidence = format!("recorded {expected}, found {counted} ({source})");
             let data = Evidence::counts(counted, expected, "counted", source.as_str());
@@ -108,7 +108,7 @@ fn about_reads(system: &str, read: u64, sent: u64) -> Option<Caveat> {
         return None;
     }
     let source = format!("counters of the servers of {system}");
-    let evidence = format!("{} were read; the servers sent {}", Size(read), Size(sent));
+    let evidence = format!("{} were read, but the servers sent only {}", Size(read), Size(sent));
     let share = sent as f64 / read as f64;
     let data = Evidence::shares(share, SENT_SHARE_MIN, source.as_str());
     Some(CaveatCode::Cached.because(format!("{evidence} ({source})")).with_data(data))
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn attributes_missing_bytes_to_client_cache() {
         let read = |sent| compared(Pass::Read, OpKind::Read, "read_bytes", sent);
-        assert_eq!(codes(&read(8_900)), [CaveatCode::Cached], "the counters tell it");
+        assert_eq!(codes(&read(8_900)), [CaveatCode::Cached], "the counters show it");
         // Read-ahead reads more.
         assert_eq!(codes(&read(9_000)), []);
         assert_eq!(codes(&read(20_000)), []);

@@ -184,9 +184,15 @@ fn waits_for_quiet_hosts() {
                     found.push(caveat.evidence.as_str());
                 }
             }
-            let expected = "moved 30.0 MB/s after 2.00 s (/proc/diskstats, /proc/net/dev)";
+            let expected = "moved 30.0 MB/s (/proc/diskstats, /proc/net/dev)";
             assert_eq!(found.len(), 2 * busy.len(), "{found:?}");
-            assert!(found.iter().all(|evidence| evidence.ends_with(expected)), "{found:?}");
+            assert!(
+                found
+                    .iter()
+                    .all(|evidence| evidence.contains("after 2.00 s")
+                        && evidence.ends_with(expected)),
+                "{found:?}"
+            );
         }
     }
     // A plan that does not request it does not wait.
@@ -212,7 +218,7 @@ fn restores_others_after_lost_host() {
     let (campaign, left) = hosts.run(&[network(8), network(16), network(32), disk("c")]);
     assert_eq!(left, [""; 0]);
     for run in &campaign.runs[..3] {
-        assert_eq!(run.trials[0].state, TrialState::Failed("host s: it died".to_owned()));
+        assert_eq!(run.trials[0].state, TrialState::Failed("host s: the agent died".to_owned()));
     }
     assert_eq!(campaign.runs[3].trials[0].state, TrialState::Done);
     // Ten times a second for 30 s, and not again before the third run.
@@ -228,7 +234,7 @@ fn loses_one_trial_to_silent_host() {
     let (campaign, left) = hosts.run(&[network(8), network(8), network(16)]);
     assert_eq!(left, [""; 0]);
     let states: Vec<&TrialState> = campaign.runs.iter().map(|run| &run.trials[0].state).collect();
-    let why = TrialState::Failed("write: host s: it died".to_owned());
+    let why = TrialState::Failed("write: host s: the agent died".to_owned());
     assert_eq!(states, [&why, &TrialState::Done, &TrialState::Done]);
     // Everything is set up again, since its agent has undone the setup.
     let log = hosts.log();
@@ -242,7 +248,7 @@ fn ends_trial_with_lost_server() {
     let hosts = ScriptedHosts::new(Script { dies_at: Some(("s", "c trial")), ..Script::default() });
     let (campaign, left) = hosts.run(&[network(8), disk("c")]);
     assert_eq!(left, [""; 0]);
-    let why = "write: host s: it died".to_owned();
+    let why = "write: host s: the agent died".to_owned();
     assert_eq!(campaign.runs[0].trials[0].state, TrialState::Failed(why));
     // The client is abandoned, so that its agent restores it, and then serves again.
     assert_eq!(hosts.log()[5..], ["c trial", "c left", "c open", "c trial"]);
@@ -254,7 +260,7 @@ fn tries_unreachable_host_once() {
     let hosts = ScriptedHosts::new(Script { unreachable: Some("c"), ..Script::default() });
     let (campaign, _) = hosts.run(&[network(8), network(16)]);
     for run in &campaign.runs {
-        let why = "host c: it can't be reached: No route to host".to_owned();
+        let why = "host c: cannot be reached: No route to host".to_owned();
         assert_eq!(run.trials[0].state, TrialState::Failed(why));
     }
     // The other one is not set up for an impossible change, either.

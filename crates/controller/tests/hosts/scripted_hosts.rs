@@ -154,10 +154,10 @@ impl ScriptedHosts {
 
     fn launch(&self, host: &Host) -> Result<Box<dyn Transport>, Gone> {
         if self.world.script.borrow().unreachable == Some(host.name.as_str()) {
-            return Err(Gone(format!("host {}: it can't be reached: No route to host", host.name)));
+            return Err(Gone(format!("host {}: cannot be reached: No route to host", host.name)));
         }
         if self.world.tries_in_vain(&host.name) {
-            return Err(Gone(format!("host {}: it died", host.name)));
+            return Err(Gone(format!("host {}: the agent died", host.name)));
         }
         Ok(Box::new(Played {
             world: Rc::clone(&self.world),
@@ -298,14 +298,14 @@ impl Played {
 impl Transport for Played {
     fn send(&mut self, order: Order) -> Result<(), Gone> {
         self.check_alive()?;
-        let answer = self.obey(order).expect("an order that has an answer");
+        let answer = self.obey(order).expect("every order has an answer");
         self.answers.push_back(answer);
         Ok(())
     }
 
     fn receive(&mut self) -> Result<Report, Gone> {
         self.check_alive()?;
-        self.answers.pop_front().ok_or_else(|| Gone("nothing was requested".to_owned()))
+        self.answers.pop_front().ok_or_else(|| Gone("there was no request".to_owned()))
     }
 
     fn try_receive(&mut self) -> Result<Option<Report>, Gone> {
@@ -314,7 +314,7 @@ impl Transport for Played {
 
     fn check_alive(&mut self) -> Result<(), Gone> {
         let dead = self.world.is_dead(&self.host);
-        if dead { Err(Gone(format!("host {}: it died", self.host))) } else { Ok(()) }
+        if dead { Err(Gone(format!("host {}: the agent died", self.host))) } else { Ok(()) }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Counts the allocations of a test.
-#![allow(unsafe_code, reason = "a counting allocator is an allocator")]
+#![allow(unsafe_code, reason = "a counting allocator must implement GlobalAlloc")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -3,7 +3,7 @@
 //!
 //! Each agent has a clock, network delays and a pace of its own. No test waits: virtual time
 //! advances when a message arrives.
-#![allow(clippy::print_stdout, reason = "a world that failed is made again by its seed")]
+#![allow(clippy::print_stdout, reason = "prints the seed that reproduces a failure")]
 
 mod allocations;
 #[path = "../campaign/mod.rs"]
@@ -119,7 +119,7 @@ fn adds_up_ten_thousand_agents() {
     let before_ns = processor_ns();
     let (pass, cross_checks) = made(nature);
     let each_us = (processor_ns() - before_ns) / 1_000 / nature.agents as u64;
-    println!("{each_us} µs of processor time for each agent, its simulation among them");
+    println!("{each_us} µs of CPU time per agent, including its simulation");
     assert_true(&pass, &cross_checks);
     // A round trip takes at least 0.2 ms, and at most five of them are made.
     let skew_ns = spread(cross_checks.iter().map(|cross_check| cross_check.start_ns));
@@ -143,7 +143,7 @@ fn scales_controller_cost_linearly() {
     };
     let (few, many) = (allocations_each(250), allocations_each(2_000));
     // A step that examines all agents for each agent would need eight times as many.
-    assert!(many < few * 3 / 2, "{few} allocations for each of 250, {many} for each of 2000");
+    assert!(many < few * 3 / 2, "{few} allocations per agent with 250 agents, {many} with 2000");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn names_agent_that_started_late() {
             assert!(skew_ns < 5_000_000 && stated.is_empty(), "{skew_ns} ns, {stated:?}");
         }
     }
-    assert!(late > 0, "no order to go was lost in any of the worlds");
+    assert!(late > 0, "no simulation lost an order to start");
 }
 
 #[test]
@@ -177,7 +177,8 @@ fn removes_directory_for_stuck_agent() {
         Nature { seed: 5, agents: 20, lost_one_in: 0, slow_one_in: 100, never_ends: Some(7) };
     let (trial, _) = trial(nature);
     let TrialState::Failed(why) = &trial.state else { panic!("{:?}", trial.state) };
-    let stated = "clean-up: host c7: it still removes its files after 1800 s, and is left to it";
+    let stated = "cleanup: host c7 is still removing its files after 1800 s; its agent was left to \
+                  finish on its own";
     assert_eq!(why, stated);
     // Measured results are kept.
     assert_eq!(trial.passes[0].hosts.len(), 20);

@@ -141,7 +141,7 @@ impl World {
         };
         self.now_ns.set(self.now_ns.get().max(at_ns));
         let agent = &mut self.agents.borrow_mut()[index];
-        let report = agent.coming.pop_front().expect("each message has its report");
+        let report = agent.coming.pop_front().expect("every message in flight has a report");
         agent.come.push_back(report);
         agent.wakeup.iter().for_each(Wakeup::notify);
     }

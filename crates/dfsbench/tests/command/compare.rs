@@ -146,7 +146,8 @@ fn ignores_chance_differences_of_schedule() {
     for (results, seed) in [("one.db", "1"), ("other.db", "2")] {
         campaign(&cli, results, &[&load[..], &["--seed", seed]].concat());
         let db = Connection::open(cli.folder().join(results)).unwrap();
-        let sql = "SELECT count(DISTINCT json_extract(scope_json, '$.offered.scheduled_ops')) FROM scopes";
+        let sql = "SELECT count(DISTINCT json_extract(scope_json, '$.offered.scheduled_ops')) FROM \
+                   scopes";
         let different: u32 = db.query_row(sql, [], |row| row.get(0)).unwrap();
         assert!(different > 1, "all trials of {results} have the same schedule");
         // A busy machine may not sustain all in time, and that is not tested here.
@@ -234,7 +235,7 @@ fn bad_comparisons_are_refused() {
     let cli = Cli::new();
     campaign(&cli, "dfsbench.db", &[]);
     cli.refused(&["compare", "last"], 2, &["two selections", "--where"]);
-    cli.refused(&["compare", "1", "9"], 2, &["no campaign 9", "the last one is 1"]);
+    cli.refused(&["compare", "1", "9"], 2, &["no campaign 9", "the latest one is 1"]);
     cli.refused(&["factors", "none.db"], 2, &["no results file `none.db`", "hint"]);
     std::fs::write(cli.folder().join("empty.db"), "").unwrap();
     cli.refused(&["compare", "1", "empty.db"], 2, &["`empty.db` is empty", "hint"]);

@@ -207,7 +207,7 @@ fn what_is_no_curve_is_refused() {
         (&["--bound", "0s"], &["--bound `0s`", "20ms"]),
         (&["--bound", "soon"], &["--bound `soon`"]),
         (&["--bound", "5ms", "--bound-quantile", "100"], &["--bound-quantile `100`"]),
-        (&["--workload", "stream"], &["can be offered at a rate", "op_mix"]),
+        (&["--workload", "stream"], &["can run at a fixed rate", "op_mix"]),
         (&["--points", "9"], &["--points"]),
         (&["--until-broken"], &["--until-broken", "dfsbench ramp"]),
     ] {

@@ -302,7 +302,7 @@ fn does_not_verify_late_target() {
     let end = cli.run(&[&["durability", "--quiet", &target], &flags[..], &more].concat());
     std::fs::rename(&away, cli.target()).unwrap();
     assert_eq!(end.code, 4, "{end:?}");
-    assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: can't open"), "{end:?}");
+    assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: cannot open"), "{end:?}");
     assert!(end.stdout.contains("could not be verified"), "{end:?}");
     assert!(end.stdout.contains("Tier of sync: not measured."), "{end:?}");
     assert!(end.stderr.contains("warning: the working directory `.dfsbench-"), "{end:?}");
@@ -332,7 +332,7 @@ fn counts_unreadable_file_as_lost() {
     all.extend(["--back-within", "100ms"]);
     let end = cli.run(&all);
     assert_eq!(end.code, 4, "{end:?}");
-    assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: can't read"), "{end:?}");
+    assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: cannot read"), "{end:?}");
 }
 
 #[test]
@@ -359,7 +359,10 @@ fn exports_tiers_and_kinds() {
     assert!(lines.iter().all(|line| line.split(',').count() == columns), "{csv}");
     let markdown = cli.run(&[&flags[..], &["--format", "markdown"]].concat());
     assert!(markdown.stdout.contains("| kill-server | sync |"), "{}", markdown.stdout);
-    assert!(markdown.stderr.contains("kill-server: writing under none, close"), "{markdown:?}");
+    assert!(
+        markdown.stderr.contains("kill-server: writing with promises none, close"),
+        "{markdown:?}"
+    );
 }
 
 /// Starts a measurement that is still waiting for its event, which creates a file.
@@ -446,7 +449,7 @@ fn resets_confirmed_host_over_ssh() {
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("Tier of sync: survives power loss."), "{end:?}");
-    assert!(end.stdout.contains("reset of storage by its kernel (sysrq b)"), "{end:?}");
+    assert!(end.stdout.contains("storage was reset (sysrq b)"), "{end:?}");
     // With and without ops in flight.
     assert_eq!(std::fs::read_to_string(bin.join("boot")).unwrap(), "3\n");
     cli.assert_target_is_empty();
@@ -495,34 +498,34 @@ fn kills_only_named_targets() {
     let refused = |flags: &[&str], words: &[&str]| {
         cli.refused(&[&["durability"], flags].concat(), 2, words);
     };
-    refused(&[], &["no event is named", "--kill-server"]);
+    refused(&[], &["no event was requested", "--kill-server"]);
     refused(&[&target, "--kill-server"], &["--kill-server: dfsbench did not start", "--stop-com"]);
-    refused(&["--power-cut", "embedded"], &["its name is not repeated", "--confirm-power-cut"]);
+    refused(&["--power-cut", "embedded"], &["the host must be confirmed", "--confirm-power-cut"]);
     refused(
         &["nfs://h/e", "--power-cut", "h", "--confirm-power-cut", "g"],
         &["--power-cut `h`", "names `g`"],
     );
-    refused(&["--confirm-power-cut", "h"], &["no --power-cut names a host"]);
+    refused(&["--confirm-power-cut", "h"], &["--power-cut is missing"]);
     refused(
         &[&target, "--power-cut", "embedded", "--confirm-power-cut", "embedded"],
-        &["no other target is"],
+        &["the host `embedded` is for the in-memory server"],
     );
     refused(
         &["nfs://h/e", "--power-cut=-oProxyCommand=x", "--confirm-power-cut=-oProxyCommand=x"],
-        &["that is not a host"],
+        &["not a host name"],
     );
-    refused(&[&target, "--lose-server", "h"], &["--lose-server `h`", "its name is not repeated"]);
-    refused(&["--confirm-lose-server", "h"], &["no --lose-server names a host"]);
+    refused(&[&target, "--lose-server", "h"], &["--lose-server `h`", "the host must be confirmed"]);
+    refused(&["--confirm-lose-server", "h"], &["--lose-server is missing"]);
     let lost = ["--lose-server", "h", "--confirm-lose-server", "h"];
-    refused(&[&[target.as_str()], &lost[..]].concat(), &["is not known", "--lose-command"]);
-    refused(&lost, &["the in-memory server is one server"]);
+    refused(&[&[target.as_str()], &lost[..]].concat(), &["does not know how", "--lose-command"]);
+    refused(&lost, &["the in-memory server is a single server"]);
     refused(&[&target, "--lose-command", "true", "--kill-client"], &["--lose-server"]);
     refused(&[&target, "--cut-network"], &["--cut-command and --restore-command"]);
     refused(
         &["--kill-server", "--stop-command", "true", "--start-command", "true"],
-        &["the in-memory server takes no commands"],
+        &["the in-memory server does not need commands"],
     );
-    refused(&["null", "--kill-client"], &["durability is that of files"]);
+    refused(&["null", "--kill-client"], &["durability is measured with files"]);
     refused(&[&target, "--kill-client", "--fault", "drop 1%"], &["--fault: only the in-memory"]);
     refused(&["--kill-server", "--fault", "lose-everything"], &["unknown fault"]);
     refused(&["--kill-server", "--idle", "soon"], &["--idle: `soon` is not a time"]);
@@ -538,19 +541,19 @@ fn limits_events_for_plan_with_systems() {
     let refused = |flags: &[&str], words: &[&str]| {
         cli.refused(&[&["durability", "plan.toml"], flags].concat(), 2, words);
     };
-    refused(&[], &["no event is named", "--kill-server, --power-cut HOST or --kill-client"]);
+    refused(&[], &["no event was requested", "--kill-server, --power-cut HOST or --kill-client"]);
     refused(
         &["--kill-server", "--stop-command", "true", "--start-command", "true"],
-        &["--stop-command: it can't be used with a plan"],
+        &["--stop-command: not available with a plan"],
     );
     refused(
         &["--power-cut", "s", "--confirm-power-cut", "s"],
-        &["--power-cut: this host keeps the files, and can't reset itself"],
+        &["--power-cut: the files are on this host, which cannot reset itself"],
     );
-    refused(&["--power-cut", "s"], &["--power-cut `s`", "its name is not repeated"]);
+    refused(&["--power-cut", "s"], &["--power-cut `s`", "the host must be confirmed"]);
     refused(
         &["--power-cut", "t", "--confirm-power-cut", "t"],
-        &["--power-cut `t`: it is not the plan's host that keeps the files (hint: `s`)"],
+        &["--power-cut `t`: this host does not store the files (hint: use `s`)"],
     );
     let shared = "name = \"p\"\nhost = [{ name = \"s\", address = \"10.0.0.1\" }, \
                   { name = \"c\", address = \"10.0.0.2\", ssh = \"c\" }]\n\
@@ -560,7 +563,7 @@ fn limits_events_for_plan_with_systems() {
     cli.refused(
         &["durability", "shared.toml", "--power-cut", "s", "--confirm-power-cut", "s"],
         2,
-        &["--power-cut `s`: it is not the plan's host that keeps the files (hint: `c`)"],
+        &["--power-cut `s`: this host does not store the files (hint: use `c`)"],
     );
     refused(
         &["--kill-server", "--contender", "theirs"],
@@ -574,7 +577,7 @@ fn limits_events_for_plan_with_systems() {
     refused(&["--kill-server"], &["none.toml", "No such file"]);
     let mixed = format!("{plan}[[target]]\nname = \"d\"\npath = \"/tmp\"\n");
     std::fs::write(cli.folder().join("plan.toml"), mixed).unwrap();
-    refused(&["--kill-server"], &["is set up by the plan, and another target is not"]);
+    refused(&["--kill-server"], &["but not its other targets"]);
 }
 
 #[test]

@@ -190,15 +190,15 @@ fn rejects_unusable_hosts() {
     for (look, words) in [
         (
             format!("echo 'dfsbench-host Linux riscv64 '; {folder}"),
-            ["host one: it is Linux on riscv64, and", &format!("is for Linux on {ours}")],
+            ["host one: it runs Linux on riscv64, but", &format!("is for Linux on {ours}")],
         ),
         (
             format!("echo 'dfsbench-host Linux {ours} '; {folder}"),
-            ["host one: /tmp/dfsbench-7 does not take the agent of", "No space left on device"],
+            ["MiB) in /tmp/dfsbench-7: ", "No space left on device"],
         ),
         (
             "echo 'Host key verification failed.' >&2; exit 255".to_owned(),
-            ["host one: ssh does not know it", "log in by hand once: `ssh h1`"],
+            ["host one: unknown host key", "log in once by hand with `ssh h1`"],
         ),
     ] {
         std::fs::write(&ssh, NO_SSH.replace("LOOK", &look)).unwrap();

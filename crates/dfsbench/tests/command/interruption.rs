@@ -351,14 +351,14 @@ fn reports_interrupted_set_up_as_such() {
     let silent = Served::start(&cli, &["--fault", "service-time 600s on MKDIR"]);
     let end = interrupt_set_up(&cli, &["run", &silent.url], || holds("-work-"));
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
-    assert_eq!(end.stderr, "interrupted during set-up: nothing was measured\n");
+    assert_eq!(end.stderr, "interrupted during setup; nothing was measured\n");
     assert!(!holds(".db"), "{:?}", entries(cli.folder()));
     // The closed loop prepares its files before it can reach any rate.
     let slow = Served::start(&cli, &["--fault", "service-time 600s on CREATE"]);
     let is_preparing = || names(&slow).iter().any(|name| !name.contains("check"));
     let end = interrupt_set_up(&cli, &["curve", &slow.url, "--quiet"], is_preparing);
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
-    assert_eq!(end.stderr, "interrupted during set-up: nothing was measured\n");
+    assert_eq!(end.stderr, "interrupted during setup; nothing was measured\n");
 }
 
 #[test]

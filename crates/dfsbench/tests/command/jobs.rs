@@ -84,15 +84,15 @@ fn reports_wrong_and_missing_agents() {
     let other = "f".repeat(64);
     let bad = end_of(agent(&cli, &address, &other, ("1", "2")));
     assert_eq!(bad.code, 3, "{bad:?}");
-    let message = format!("error: agent, rank 1 of 2: the controller at {address} refused");
+    let message = format!("error: agent, rank 1 of 2: the controller at {address} rejected");
     assert!(bad.stderr.starts_with(&message) && !bad.stderr.contains(&other), "{bad:?}");
     let lines: Vec<String> = stderr.lines().map(Result::unwrap).collect();
     let end = end_of(controller);
     assert_eq!((end.code, lines.len()), (3, 1), "{lines:?}");
     assert_eq!(
         lines[0],
-        "error: 1 of 2 agents connected within 5 s: rank 1 is missing; refused: 127.0.0.1: its \
-         token is not that of the campaign"
+        "error: 1 of 2 agents connected within 5 s: rank 1 is missing; refused: 127.0.0.1: it has \
+         the wrong token"
     );
     // The other one exits by itself.
     assert_eq!(end_of(good).code, 0);
@@ -125,7 +125,7 @@ fn names_what_agent_lacks() {
         assert!(end.code == 2 || end.code == 3, "{end:?}");
         end.stderr
     };
-    assert!(refused(&[]).starts_with("error: no launcher has set this agent's rank"));
+    assert!(refused(&[]).starts_with("error: this agent's rank is not set"));
     let mut variables = vec![("DFSBENCH_RANK", "0"), ("DFSBENCH_SIZE", "1")];
     let message = refused(&variables);
     assert!(
@@ -136,7 +136,10 @@ fn names_what_agent_lacks() {
     assert!(refused(&variables).contains("DFSBENCH_TOKEN is not set"));
     variables.push(("DFSBENCH_TOKEN", "secret"));
     let message = refused(&variables);
-    assert!(message.contains("it has 6 characters") && !message.contains("secret"), "{message}");
+    assert!(
+        message.contains("this one has 6 characters") && !message.contains("secret"),
+        "{message}"
+    );
     variables.pop();
     variables.push(("DFSBENCH_TOKEN", TOKEN));
     let message = refused(&variables);
@@ -152,16 +155,16 @@ fn rejects_bad_job_arguments() {
     let run = |more: &[&'static str]| [&["run", "target"], more].concat();
     for (more, words) in [
         (&["--launcher", "wait"][..], "the number of agents is not known"),
-        (&["--launcher", "wait", "--agents", "2"], "needs the token that the agents get"),
+        (&["--launcher", "wait", "--agents", "2"], "to be set to the same token"),
         (&["--launcher", "slurm", "--agents", "0"], "--agents 0: must be 1 to 65536"),
         (&["--launcher", "mpi", "--agents", "2", "--listen", "a:b"], "`b` is not a port"),
         (&["--launcher", "mpi", "--agents", "2", "--meet-within", "x"], "--meet-within x"),
-        (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "which starts nothing"),
+        (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "which starts no agents"),
     ] {
         cli.refused(&run(more), 2, &[words]);
     }
     let missing = run(&["--launcher", "mpi", "--agents", "2", "--launch-with", "/no/mpirun"]);
-    cli.refused(&missing, 3, &["can't start `/no/mpirun`", "--launch-with"]);
+    cli.refused(&missing, 3, &["cannot start `/no/mpirun`", "--launch-with"]);
     let other = run(&[
         "--launcher",
         "slurm",
@@ -233,7 +236,7 @@ fn starts_flux_agent_per_node() {
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert_eq!(end.code, 2, "{end:?}");
     let what =
-        "`flux getattr size` does not tell the nodes of the job: broker: no (hint: run it in";
+        "`flux getattr size` did not print the number of nodes: broker: no (hint: run dfsbench in";
     assert!(end.stderr.contains(what), "{end:?}");
 }
 
@@ -255,7 +258,11 @@ fn lists_scheduler_hosts_in_dry_run() {
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     for (more, variable, words) in [
         (&["--launcher", "lsf"][..], pbs, "LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS is not set"),
-        (&["--launcher", "lsf"], ("LSB_MCPU_HOSTS", "a"), "`a` has no number of slots"),
+        (
+            &["--launcher", "lsf"],
+            ("LSB_MCPU_HOSTS", "a"),
+            "`a` is not followed by a number of slots",
+        ),
         (&["--launcher", "pbs", "--agents", "3"], pbs, "--agents 3: the job has 2 hosts"),
         (&["--launcher", "pbs", "--listen", "a"], pbs, "--listen has no effect"),
         (&["--launcher", "pbs", "--launch-with", "a"], pbs, "--launch-with has no effect"),

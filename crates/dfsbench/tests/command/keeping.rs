@@ -114,7 +114,7 @@ fn exports_tables_atomically() {
         let file = cli.folder().join(form).join(format!("passes.{form}"));
         assert!(std::fs::read(file).unwrap().starts_with(magic), "{form}");
     }
-    cli.refused(&["export", "csv"], 2, &["`csv` exists already"]);
+    cli.refused(&["export", "csv"], 2, &["`csv` already exists"]);
     cli.refused(&["export", "new", "--campaign", "9"], 2, &["no campaign 9"]);
     cli.refused(&["export", "no/such/new"], 3, &["no/such/new"]);
 }
@@ -225,7 +225,7 @@ fn keeps_trials_on_full_disk() {
     let short = ["--workload", "mixed", "--duration", "10ms", "--warmup", "0s", "--quiet"];
     let end = bounded(&cli, kib, &[&["run", "null", "--trials", "1000"], &short[..]].concat());
     assert_eq!((end.code, end.stderr.matches("error: ").count()), (3, 1), "{end:?}");
-    assert!(end.stderr.contains("campaign 3 keeps the trials"), "{end:?}");
+    assert!(end.stderr.contains("the trials of campaign 3 stored so far"), "{end:?}");
     let list = cli.run(&["list", "--format", "csv"]).stdout;
     let last = list.lines().last().unwrap();
     assert!(last.starts_with("3,") && last.contains(",interrupted,"), "{list}");

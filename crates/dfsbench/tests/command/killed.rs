@@ -161,9 +161,9 @@ fn reports_leftovers_and_resumes() {
     let mut args = vec!["run", target.to_str().unwrap(), "--results", "r.db"];
     args.extend(small);
     let next = cli.run(&args);
-    assert!(next.stderr.contains("was killed while it worked on"), "{next:?}");
+    assert!(next.stderr.contains("was killed while it was using"), "{next:?}");
     assert!(next.stderr.contains("dfsbench clean --results r.db"), "{next:?}");
-    assert!(is_left(), "a run removes nothing of another one");
+    assert!(is_left(), "a run does not remove files of another one");
     let list = cli.run(&["list", "--results", "r.db", "--format", "csv"]);
     let interrupted = list.stdout.lines().skip(1).filter(|line| line.contains("interrupted"));
     let mut interrupted = interrupted;

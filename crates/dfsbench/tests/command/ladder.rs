@@ -95,7 +95,7 @@ fn explains_failed_layer() {
 #[test]
 fn refuses_missing_server_first() {
     let cli = Cli::new();
-    let words = ["nfs://127.0.0.1:1/x", "no connection", "is the server running"];
+    let words = ["nfs://127.0.0.1:1/x", "cannot connect", "is the server running"];
     cli.refused(&["ladder", "nfs://127.0.0.1:1/x"], 3, &words);
     let served = Served::start(&cli, &[]);
     cli.refused(&["ladder", &served.url, "--own-server", "nfs://127.0.0.1:1/x"], 3, &words[1..]);

@@ -93,9 +93,9 @@ fn ends_search_without_recovery() {
 fn rejects_load_that_cannot_rise() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
-    cli.refused(&["ramp", &target], 2, &["clients to add", "nfs://"]);
-    cli.refused(&["ramp", "embedded", "--raise", "client_hosts"], 2, &["clients to add"]);
-    cli.refused(&["ramp", "embedded", "--from", "50", "--max", "20"], 2, &["does not rise"]);
+    cli.refused(&["ramp", &target], 2, &["clients cannot be added", "nfs://"]);
+    cli.refused(&["ramp", "embedded", "--raise", "client_hosts"], 2, &["clients cannot be added"]);
+    cli.refused(&["ramp", "embedded", "--from", "50", "--max", "20"], 2, &["cannot go from"]);
     cli.refused(&["ramp", "embedded", "--recovery", "soon"], 2, &["--recovery `soon`"]);
     cli.refused(&["ramp", "--until-broken"], 2, &["--until-broken", "--max"]);
     let dry = cli.run(&["ramp", "--dry-run"]);

@@ -94,7 +94,7 @@ fn a_planned_fault_is_met() {
     let plan = "name = \"p\"\ntrials = 1\n[server.faults]\nrefuse_mount = true\n\
                 [[target]]\nname = \"n\"\nembedded = true\n[[workload]]\nkind = \"stream\"\n";
     std::fs::write(cli.folder().join("p.toml"), plan).unwrap();
-    cli.refused(&["run", "p.toml"], 3, &["refuses to mount", "hint"]);
+    cli.refused(&["run", "p.toml"], 3, &["refused to mount", "hint"]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_server_may_want_reserved_ports() {
     let served = Served::start(&cli, &["--fault", "reserved-ports"]);
     let names = ["--workload", "metadata", "--small-files", "10", "--trials", "1", "--quiet"];
     let refused = [&["run", &served.url], &names[..]].concat();
-    cli.refused(&refused, 3, &["refuses to mount", "resvport"]);
+    cli.refused(&refused, 3, &["refused to mount", "resvport"]);
     let probe = cli.run(&["probe", &served.url, "--format", "json"]);
     // Without permission to use such a port the answer is unknown, but it must not be false.
     assert!(!probe.stdout.contains("\"resvport_needed\": false"), "{probe:?}");

@@ -76,7 +76,7 @@ fn rejects_second_process_on_campaign() {
     assert!(reaches(&mut first, &results, 1));
     let refused = cli.run(&["resume", "--quiet"]);
     assert_eq!(refused.code, 2, "{refused:?}");
-    let holder = format!("campaign 1 of `dfsbench.db` is being made by process {}", first.id());
+    let holder = format!("campaign 1 of `dfsbench.db` is being measured by process {}", first.id());
     assert!(refused.stderr.contains(&holder), "{refused:?}");
     // Meanwhile another one may be run in the same file.
     let second = cli.run(&plan("20ms", "2", "dfsbench.db"));

@@ -193,28 +193,28 @@ fn rejects_impossible_soak_early() {
         ("earthquake at 1s", ["unknown disturbance `earthquake`", "server-restart"]),
         ("server-stall at 1s", ["how long", "`for`"]),
         ("server-stall for 1s", ["its times can't be read", "such as"]),
-        ("server-restart at 31s", ["server-restart at 31.0 s", "30.0 s only"]),
-        ("server-stall at 14s for 2s", ["not end before its segment", "--segment"]),
+        ("server-restart at 31s", ["server-restart at 31.0 s", "only 30.0 s"]),
+        ("server-stall at 14s for 2s", ["beyond the end of its segment", "--segment"]),
         ("nfsd-stop on server at 1s for 1s", ["nfsd-stop on server", "[[host]]"]),
     ] {
         let [flag, text] = of(disturbance);
         refused(&[&flag, &text], &words);
     }
     let target = cli.target().display().to_string();
-    refused(&[&target, "--disturb", "server-restart at 1s"], &["can't disturb", "in-memory"]);
+    refused(&[&target, "--disturb", "server-restart at 1s"], &["not possible on", "in-memory"]);
     refused(&["--trials", "3"], &["--trials has no effect on a soak", "--segment"]);
-    refused(&["--io-size", "4KiB,8KiB"], &["a soak is one run, and this plan makes 2"]);
+    refused(&["--io-size", "4KiB,8KiB"], &["a soak is a single run, but this plan has 2"]);
     refused(&["--workers", "4", "--files", "3"], &["3 files for 4 workers", "--files 4"]);
     refused(&["--segment", "40s"], &["--segment", "30.0 s"]);
     refused(
         &["--duration", "20s", "--segment", "15s"],
-        &["20.0 s is no whole number of segments of 15.0 s", "--segment 10000ms"],
+        &["20.0 s is not a multiple of 15.0 s", "--segment 10000ms"],
     );
     refused(&["--quick"], &["--quick or --thorough has no effect on a soak"]);
     refused(&["null"], &["`null` keeps nothing"]);
     refused(&["--fault", "lose-everything"], &["unknown fault"]);
-    refused(&["--fault", "restart at 1h"], &["--fault", "`server-restart at ", "30.0 s only"]);
-    refused(&[&target, "--fault", "restart at 1s"], &["can't disturb", "in-memory"]);
+    refused(&["--fault", "restart at 1h"], &["--fault", "`server-restart at ", "only 30.0 s"]);
+    refused(&[&target, "--fault", "restart at 1s"], &["not possible on", "in-memory"]);
     refused(&["--disturb", "drop 1%"], &["`drop` is a fault", "--fault 'drop ...'"]);
 }
 
@@ -317,13 +317,13 @@ fn never_sets_own_clock() {
     let step = "[[disturb]]\nkind = \"clock-step\"\nhost = \"two\"\nat = \"1s\"\nfor = \"1s\"\n\
                 by = \"-5s\"\n";
     let plan = shared(&cli, step);
-    cli.refused(&["soak", &plan], 2, &["`clock-step on two", "host two shares the clock"]);
+    cli.refused(&["soak", &plan], 2, &["`clock-step on two", "host two shares its clock"]);
     let alone = ["--disturb", "client-kill on one at 1s"];
     let directory = cli.target().display().to_string();
     cli.refused(
         &["soak", &directory, alone[0], alone[1]],
         2,
-        &["there is no host `one`", "only this process is used"],
+        &["unknown host `one`", "the plan has no hosts except this one"],
     );
 }
 
@@ -359,24 +359,24 @@ fn rejects_impossible_disturbance_with_line() {
     let cli = Cli::new();
     let table = |lines: &str| format!("[[disturb]]\n{lines}\n");
     for (lines, words) in [
-        ("kind = \"server-restart\"\nat = \"31s\"", ["disturbed.toml:8:8: ", "30.0 s only"]),
+        ("kind = \"server-restart\"\nat = \"31s\"", ["disturbed.toml:8:8: ", "only 30.0 s"]),
         (
             "kind = \"server-stall\"\nat = \"14s\"\nfor = \"2s\"",
             [
                 "disturbed.toml:8:8: `server-stall at 14.0 s for 2.00 s`",
-                "not end before its segment",
+                "beyond the end of its segment",
             ],
         ),
         (
             "kind = \"server-stall\"\nat = \"1s\"\nfor = \"3s\"\n[[disturb]]\n\
              kind = \"server-restart\"\nat = \"2s\"",
-            ["disturbed.toml:8:8: `server-stall", "before the next one begins"],
+            ["disturbed.toml:8:8: `server-stall", "overlaps with the next"],
         ),
         (
             "kind = \"nfsd-stop\"\nat = \"1s\"\nfor = \"1s\"",
-            ["disturbed.toml:8:8: `nfsd-stop", "this process can't disturb"],
+            ["disturbed.toml:8:8: `nfsd-stop", "this disturbance is not possible on"],
         ),
-        ("kind = \"client-kill\"\nat = \"1s\"", ["8:8: ", "names no host for client-kill"]),
+        ("kind = \"client-kill\"\nat = \"1s\"", ["8:8: ", "client-kill needs a host"]),
         (
             "kind = \"client-kill\"\nhost = \"x\"\nat = \"1s\"",
             ["disturbed.toml:9:8: host: unknown host `x`", "begin with [[host]]"],

@@ -123,7 +123,7 @@ fn rejects_views_in_place_of_tables() {
                  CREATE VIRTUAL TABLE facts USING fts5(id, campaign_id, trial_id)"
         .to_owned();
     for (sql, what) in [
-        (view, "`facts` is a view in place of a table"),
+        (view, "`facts` is a view instead of a table"),
         (expensive, "the table `facts` has a computed column"),
         (table, "`facts` is not an ordinary table"),
     ] {

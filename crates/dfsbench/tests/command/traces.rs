@@ -155,9 +155,9 @@ fn rejects_file_that_is_no_capture() {
     file("none", &whole[..24]);
     for (name, words) in [
         ("empty", &["`empty` is empty"][..]),
-        ("text", &["`text` is no packet capture", "tcpdump -w"]),
+        ("text", &["`text` is not a packet capture", "tcpdump -w"]),
         ("packed", &["`packed` is compressed", "zcat"]),
-        ("short", &["`short` ends within its header of 24 bytes"]),
+        ("short", &["`short` ends within its header"]),
         ("none", &["no call of NFS or MOUNT in 0 packets of `none`", "TLS"]),
         ("missing", &["can't read capture `missing`", "No such file"]),
         ("target", &["can't read capture `target`", "a directory"]),
@@ -216,7 +216,7 @@ fn rejects_file_that_is_no_trace() {
     let cli = beside_bad_traces();
     for (name, words) in [
         ("empty", &["trace `empty` is empty"][..]),
-        ("nfs.pcap", &["trace `nfs.pcap` is no trace", "dfsbench capture"]),
+        ("nfs.pcap", &["trace `nfs.pcap` is not a trace", "dfsbench capture"]),
         ("cut", &["trace `cut` is cut off at byte", "after 1 calls"]),
         ("damaged", &["trace `damaged` is damaged at byte 12", "checksum"]),
         ("missing", &["can't read trace `missing`"]),
@@ -325,14 +325,14 @@ fn rejects_trace_that_cannot_be_replayed() {
     let beyond = ["replay", "nfs.dfst", "embedded", "--window", "60s..70s"];
     for (args, words) in [
         (&["replay", "empty", "embedded"][..], &["trace `empty` is empty"][..]),
-        (&["replay", "nfs.pcap", "embedded"], &["trace `nfs.pcap` is no trace"]),
+        (&["replay", "nfs.pcap", "embedded"], &["trace `nfs.pcap` is not a trace"]),
         (&["replay", "cut", "embedded"], &["trace `cut` is cut off at byte"]),
         (&["replay", "missing", "embedded"], &["can't read trace `missing`"]),
         (
             &["replay", "nfs.dfst", "null"],
             &["`null` is neither an NFS server", "nfs://host/export"],
         ),
-        (&beyond, &["trace `nfs.dfst` has no call from 60 s to 70 s", "describe"]),
+        (&beyond, &["trace `nfs.dfst` has no calls between 60 s and 70 s", "describe"]),
         (&["replay", "nfs.dfst", "embedded", "--window", "9"], &["--window: `9` has no `..`"]),
         (&["replay", "nfs.dfst", "embedded", "--speed", "0"], &["--speed: `0` is no factor"]),
         (&["replay", "nfs.dfst", "embedded", "--nfsvers", "5"], &["--nfsvers: `5`", "4.1"]),

@@ -7,15 +7,15 @@ use crate::traces::write_pcap;
 
 /// Options that the questions share with `run` but refuse, with the expected error.
 const REFUSED: [(&str, &str); 13] = [
-    ("curve --workload", "a curve needs a workload that can be offered at a rate"),
+    ("curve --workload", "a curve needs a workload that can run at a fixed rate"),
     ("curve --bound-quantile", "--bound <TIME>"),
     ("curve --files", "no run of this plan depends on it"),
     ("curve --file-size", "no run of this plan depends on it"),
     ("curve --direct", "applies only to posix and uring"),
     ("curve --rate", "the load points of a curve are its rates"),
-    ("ramp --raise client_hosts", "not every run of this plan has clients to add"),
+    ("ramp --raise client_hosts", "clients cannot be added to every run of this plan"),
     ("ramp --workload", "programs work in a directory"),
-    ("ramp --backend", "not every run of this plan has clients to add"),
+    ("ramp --backend", "clients cannot be added to every run of this plan"),
     ("ramp --direct", "applies only to posix and uring"),
     ("soak --", "has no effect on a soak"),
     ("ladder --duration", "no run of this plan depends on it"),
@@ -243,12 +243,12 @@ const ABSENT: [(&str, &str); 14] = [
     ("factors old.db new.db:2", "makes no difference"),
     ("report old.db new.db", "are one campaign"),
     // The trace of the tests only contains NULL calls.
-    ("replay nfs.dfst target", "has no operation that can be replayed"),
-    ("soak plan.toml", "it needs a host that the plan sets up"),
-    ("replay nfs.dfst nfs://a/export", "the host name `a` does not resolve"),
-    ("replay nfs.dfst nfs://b/export", "the host name `b` does not resolve"),
+    ("replay nfs.dfst target", "has no operations that can be replayed"),
+    ("soak plan.toml", "it needs a server that the plan sets up"),
+    ("replay nfs.dfst nfs://a/export", "cannot resolve the host name `a`"),
+    ("replay nfs.dfst nfs://b/export", "cannot resolve the host name `b`"),
     // Only if it names hosts that ssh can't find.
-    ("replay nfs.dfst nfs://127.", "host h1: it can't be reached"),
+    ("replay nfs.dfst nfs://127.", "host h1: cannot be reached"),
     ("compare a.json b.json", "can't read replay `a.json`"),
     ("capture ring_*.pcapng", "can't read capture `ring_*.pcapng`"),
     ("capture -", "it is empty"),

@@ -56,7 +56,7 @@ fn finds_saturation_and_goes_on() {
 fn rejects_target_without_clients() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
-    let words = ["clients to add", "nfs://"];
+    let words = ["clients cannot be added", "nfs://"];
     cli.refused(&["run", &target, "--until-broken"], 2, &words);
     cli.refused(&["run", "embedded", "--until-broken=0"], 2, &["--until-broken"]);
     let dry = cli.run(&["run", "embedded", "--workload", "mixed", "--until-broken", "--dry-run"]);

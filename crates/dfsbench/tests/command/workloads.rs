@@ -118,7 +118,8 @@ fn names_package_of_missing_program() {
         let mut command = cli.command(&["run", "target", "--workload", workload, "--quiet"]);
         let end = End::of(command.env("PATH", "/nonexistent").output().unwrap());
         assert_eq!(end.stderr.matches("error: ").count(), 1, "{end:?}");
-        for words in [format!("can't run `{workload}`"), format!("install the package {package}")] {
+        for words in [format!("cannot run `{workload}`"), format!("install the package {package}")]
+        {
             assert!(end.stderr.contains(&words), "{end:?}");
         }
         cli.assert_target_is_empty();

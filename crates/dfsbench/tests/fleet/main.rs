@@ -89,12 +89,12 @@ fn names_killed_agent_at_once() {
 
 #[test]
 fn names_frozen_agent_within_seconds() {
-    lost_at_each_step(Harm::Stop, remote::LOST_AFTER, "no sign of life for 3 s");
+    lost_at_each_step(Harm::Stop, remote::LOST_AFTER, "the agent has been silent for 3 s");
 }
 
 #[test]
 fn names_disconnected_agent_within_seconds() {
-    lost_at_each_step(Harm::Cut, remote::LOST_AFTER, "no sign of life for 3 s");
+    lost_at_each_step(Harm::Cut, remote::LOST_AFTER, "the agent has been silent for 3 s");
 }
 
 #[test]

@@ -114,8 +114,7 @@ impl Files {
         match first {
             None => Ok(()),
             Some(errno) => Err(Lost(format!(
-                "closing {failures} of the files failed: {} (hint: what was written to them may be \
-                 lost)",
+                "{failures} files could not be closed: {} (hint: data written to them may be lost)",
                 failed(errno)
             ))),
         }

@@ -65,7 +65,7 @@ struct Counts {
 /// # Errors
 /// If it cannot be reached.
 pub fn connect(target: &TcpTarget, timeout: Duration) -> io::Result<TcpStream> {
-    let port = target.port.ok_or_else(|| io::Error::other("no port is known"))?;
+    let port = target.port.ok_or_else(|| io::Error::other("the port is not known"))?;
     let mut last = io::Error::other("the name has no address");
     for address in (target.host.as_str(), port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, timeout) {
@@ -246,7 +246,7 @@ impl Backend for Tcp {
         }
         let silent_ns = self.clock.now_ns().saturating_sub(self.received_ns);
         if !self.waiting.is_empty() && silent_ns > self.timeout_ns {
-            return Err(Lost("the server did not answer in time".to_owned()));
+            return Err(Lost("the server did not reply in time".to_owned()));
         }
         Ok(())
     }
@@ -274,11 +274,11 @@ const fn frame_of(op: &Op, tag: u64) -> (Frame, usize) {
 }
 
 fn lost(error: Errno) -> Lost {
-    Lost(format!("the connection broke: {error}"))
+    Lost(format!("the connection failed: {error}"))
 }
 
 fn unexpected() -> Lost {
-    Lost("the server gave an answer to no request of ours (hint: is it a dfsbench?)".to_owned())
+    Lost("the server sent a reply without a request (hint: is it a dfsbench server?)".to_owned())
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ pub(crate) fn calls_instead(pass: Pass) -> Option<Caveat> {
         return None;
     }
     Some(CaveatCode::BackendFallback.because(format!(
-        "io_uring has no entry for {}: synchronous calls did them, one at a time",
+        "io_uring does not support {}: synchronous calls were used, one at a time",
         names.join(", ")
     )))
 }
@@ -163,7 +163,7 @@ impl Uring {
         // them is moved or freed while the slot is in flight: they are allocated once, live as long
         // as the ring, and `Drop` waits until nothing is in flight.
         let pushed = unsafe { self.ring.submission().push(&entry) };
-        pushed.expect("the ring has an entry for each slot");
+        pushed.expect("the ring has as many entries as slots");
     }
 
     /// Executes an op without a ring entry immediately.
@@ -237,7 +237,7 @@ impl Backend for Uring {
         let accepted = batch.len().min(self.free.len());
         let mut sent_ns = self.clock.now_ns();
         for op in &batch[..accepted] {
-            let slot = self.free.pop().expect("as many are free as were accepted");
+            let slot = self.free.pop().expect("no more ops are accepted than slots are free");
             let state = &mut self.slots[slot as usize];
             (state.op, state.sent_ns, state.moved) = (*op, sent_ns, 0);
             if is_call(op.kind) {

@@ -21,12 +21,12 @@ const OUTPUT_KEPT: usize = 4 << 10;
 /// If the setup fails or there is nothing to run.
 pub(super) fn set_up(bench: &Bench, command: &Command) -> Result<Vec<Fact>, TargetError> {
     if command.run.is_empty() {
-        return Err(TargetError::Program("there is no command to run".to_owned()));
+        return Err(TargetError::Program("the plan has no command to run".to_owned()));
     }
     match command.setup.split_first() {
         None => {}
         Some((word, arguments)) if word == tree::WORD => make_tree(bench, arguments)?,
-        Some(_) => untimed(bench, "set-up", &command.setup)?,
+        Some(_) => untimed(bench, "setup", &command.setup)?,
     }
     Ok(vec![Fact::new("target", "command", command.run.join(" "), "plan")])
 }
@@ -39,7 +39,7 @@ pub(super) fn clean_up(bench: &Bench, command: &Command) -> Result<(), TargetErr
     if command.cleanup.is_empty() {
         return Ok(());
     }
-    untimed(bench, "clean-up", &command.cleanup)
+    untimed(bench, "cleanup", &command.cleanup)
 }
 
 /// Runs the command.
@@ -92,7 +92,7 @@ fn untimed(bench: &Bench, what: &str, words: &[String]) -> Result<(), TargetErro
 }
 
 fn make_tree(bench: &Bench, arguments: &[String]) -> Result<(), TargetError> {
-    let wrong = |why| TargetError::Program(format!("set-up {}: {why}", tree::WORD));
+    let wrong = |why| TargetError::Program(format!("setup {}: {why}", tree::WORD));
     let wanted = tree::wanted(arguments).map_err(wrong)?;
     for program in wanted.needs {
         bench.read_version(program, "--version")?;

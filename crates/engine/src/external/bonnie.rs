@@ -123,8 +123,9 @@ fn test_figures(report: &TestReport, kind: Kind, of_rate: f64, whole_share: f64)
     let window_ns = report.rate.map_or(SHORTEST_NS, |rate| (of_rate / rate * 1e9) as u64);
     let mut figures = Figures { kinds: vec![kind], window_ns, ..Figures::default() };
     if report.rate.is_none() {
-        let evidence = "bonnie++ printed +++++: less than 0.5 s; the figure is a lower bound";
-        let data = Evidence::nanos(SHORTEST_NS, SHORTEST_NS, "what bonnie++ prints");
+        let evidence = "bonnie++ printed +++++, so the test took less than 0.5 s and the result is \
+                        a lower bound";
+        let data = Evidence::nanos(SHORTEST_NS, SHORTEST_NS, "output of bonnie++");
         figures.caveats.push(CaveatCode::TooShort.because(evidence).with_data(data));
     }
     let share = report.cpu_percent.map_or(whole_share, |percent| percent / 100.0);
@@ -148,8 +149,8 @@ fn check_direct(is_wanted: bool, pass: Pass) -> Option<Caveat> {
     if !is_wanted || matches!(pass, Pass::Write | Pass::CharWrite) {
         return None;
     }
-    let evidence = "direct true requested, but bonnie++ opens its file with O_DIRECT for its first \
-                    write alone (its calls under strace, -D)";
+    let evidence = "direct true requested, but bonnie++ uses O_DIRECT only for its first write \
+                    (option -D, seen with strace)";
     Some(CaveatCode::OptionNotEffective.because(evidence))
 }
 
@@ -163,17 +164,21 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
     if spec.workers != 1 || spec.files != 1 {
         let (workers, files) = (spec.workers, spec.files);
         return Err(format!(
-            "bonnie++ is one worker on one file: workers {workers}, files {files}"
+            "bonnie++ uses one worker and one file, not {workers} workers and {files} files"
         ));
     }
     if matches!(spec.durability, Durability::Dsync | Durability::Osync) {
         return Err(
-            "bonnie++ can't make each write safe, -b or not (hint: durability sync)".to_owned()
+            "bonnie++ cannot sync each write, not even with -b (hint: use durability sync)"
+                .to_owned(),
         );
     }
     let mib = spec.file_size_bytes >> 20;
     if mib == 0 || !spec.file_size_bytes.is_multiple_of(1 << 20) {
-        return Err(format!("bonnie++ takes whole MiB: file_size {} B", spec.file_size_bytes));
+        return Err(format!(
+            "bonnie++ needs a file_size in whole MiB, not {} B",
+            spec.file_size_bytes
+        ));
     }
     let mut words: Vec<String> =
         ["bonnie++", "-d", ".", "-q", "-n", "0", "-m", "dfsbench", "-u"].map(str::to_owned).into();
@@ -260,7 +265,7 @@ mod tests {
             test_figures(write, Kind::counted(OpKind::Write, 1024, 64 << 20), 65_536.0, 0.9);
         assert_eq!(of_write.window_ns, SHORTEST_NS);
         let share = of_write.cpu_ns as f64 / SHORTEST_NS as f64;
-        assert!((share - 0.9).abs() < 1e-6, "no share in print: that of the process, not none");
+        assert!((share - 0.9).abs() < 1e-6, "without a printed share, that of the process is used");
         assert_eq!(of_write.caveats[0].code, CaveatCode::TooShort);
     }
 
@@ -281,7 +286,7 @@ mod tests {
             RunBuilder::from(spec()).passes(vec![Pass::Write, Pass::Seeks]).direct(true).build();
         assert!(line(&fast).unwrap().ends_with(" -r 1536 -f -D"));
         let many = RunBuilder::from(spec()).workers(2).build();
-        assert!(line(&many).unwrap_err().contains("one worker on one file"));
+        assert!(line(&many).unwrap_err().contains("one worker and one file"));
         let each = RunBuilder::from(spec()).durability(Durability::Dsync).build();
         assert!(line(&each).unwrap_err().contains("each write"));
         let small = RunBuilder::from(spec()).file_size_bytes(4096).build();

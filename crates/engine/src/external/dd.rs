@@ -51,8 +51,8 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
         cpu_ns,
         storage_read_bytes: Some(stored),
         facts: vec![
-            Fact::new("target", "content", "zeros: dd writes nothing else", "dd if=/dev/zero"),
-            Fact::new("target", "processor time", "of the whole program", "wait4(2)"),
+            Fact::new("target", "content", "zeros, as always with dd", "dd if=/dev/zero"),
+            Fact::new("target", "CPU time", "of the whole program", "wait4(2)"),
         ],
         ..Figures::default()
     })

@@ -105,7 +105,7 @@ impl Failed {
 
     /// Creates the error for output that cannot be parsed.
     pub(crate) fn unread(tool: &str, what: &str) -> Self {
-        Self::NotRun(TargetError::Program(format!("can't read what {tool} printed: {what}")))
+        Self::NotRun(TargetError::Program(format!("cannot parse the output of {tool}: {what}")))
     }
 
     /// Converts the failed pass to our own kind of result.

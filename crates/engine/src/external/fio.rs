@@ -133,7 +133,7 @@ fn parse_output(printed: &[u8]) -> Result<Figures, String> {
     }
     for job in &output.jobs {
         if job.error != 0 {
-            return Err(format!("a job ended with error {}", job.error));
+            return Err(format!("a job failed with error {}", job.error));
         }
     }
     let mut figures = Figures::default();

@@ -78,7 +78,8 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
     let (io_size, file_size) = (u64::from(spec.io_size_bytes), spec.file_size_bytes);
     if !io_size.is_multiple_of(1024) || !file_size.is_multiple_of(io_size) {
         return Err(format!(
-            "iozone takes whole KiB and whole records: io_size {io_size} B, file_size {file_size} B"
+            "iozone needs an io_size in whole KiB and a file_size that is a multiple of it, not \
+             {io_size} B and {file_size} B"
         ));
     }
     let mut words: Vec<String> = ["iozone", "-x", "-+u"].map(str::to_owned).into();

@@ -121,7 +121,9 @@ impl Finished {
             How::Exited(0) => return None,
             How::Exited(code) => format!("exit code {code}"),
             How::Killed(signal) => format!("killed by signal {signal}"),
-            How::TimedOut => format!("no end after {wall}, killed (hint: a longer timeout)"),
+            How::TimedOut => {
+                format!("still running after {wall} and killed (hint: use a longer timeout)")
+            }
             How::Stopped => format!("stopped after {wall}"),
         };
         // Some tools report errors on stdout.
@@ -292,7 +294,7 @@ impl Pipe {
 
 fn spawn_program(request: &Request<'_>) -> std::io::Result<Child> {
     let Some((program, arguments)) = request.command.split_first() else {
-        return Err(std::io::Error::new(ErrorKind::InvalidInput, "an empty command"));
+        return Err(std::io::Error::new(ErrorKind::InvalidInput, "the command is empty"));
     };
     let start = |program: &str| {
         let mut command = Command::new(program);

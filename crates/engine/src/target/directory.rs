@@ -263,7 +263,7 @@ impl Work {
     /// Returns the handle relative to which files are opened.
     fn handle(&self) -> Result<&OwnedFd, TargetError> {
         let Some(handle) = &self.held else {
-            let error = std::io::Error::other("it was released");
+            let error = std::io::Error::other("it has been released");
             return Err(io_error("open", &self.path, &error));
         };
         Ok(handle)
@@ -283,7 +283,7 @@ impl Work {
             Ok(_) => {}
         }
         rustix::fs::unlinkat(self.handle()?, name.as_c_str(), AtFlags::empty())
-            .map_err(|errno| io_error("remove the trial file in", &self.path, &errno.into()))
+            .map_err(|errno| io_error("remove the test file in", &self.path, &errno.into()))
     }
 
     fn target(&self) -> &Path {
@@ -332,7 +332,7 @@ fn check_target(target: &Path) -> Result<(), TargetError> {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(TargetError::Missing(target.to_owned()))
         }
-        Err(error) => Err(io_error("look at", target, &error)),
+        Err(error) => Err(io_error("inspect", target, &error)),
         Ok(found) if !found.is_dir() => Err(TargetError::NotADirectory(target.to_owned())),
         Ok(_) => Ok(()),
     }

@@ -35,7 +35,7 @@ pub(super) struct Preparation {
 pub(super) struct PreparedFixtures(Mutex<Present>);
 
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is there or not, apart from the others")]
+#[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
 struct Present {
     files: bool,
     directories: bool,

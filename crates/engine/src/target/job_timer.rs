@@ -33,9 +33,9 @@ impl Job {
     const fn name(self) -> &'static str {
         match self {
             Self::Mount(_) => "mounting",
-            Self::SetUp => "set-up",
+            Self::SetUp => "setup",
             Self::Count => "counting the files",
-            Self::CleanUp => "the clean-up",
+            Self::CleanUp => "cleanup",
         }
     }
 

@@ -155,7 +155,7 @@ fn remove_over_nfs(target: &NfsTarget, wanted: &Wanted<'_>) -> Result<Vec<Leftov
     // It does no harm if the server no longer answers MOUNT.
     let _ = mount.unmount();
     swept.map_err(|failure| TargetError::Io {
-        what: "remove what was left in",
+        what: "remove leftovers in",
         location: shown,
         reason: failure.to_string(),
     })
@@ -262,11 +262,11 @@ mod tests {
             assert_eq!(remove_tree(&target, name).unwrap(), [], "{name}");
         }
         let [Leftover::Kept(..)] = remove_tree(&target, "precious").unwrap()[..] else {
-            panic!("it has no mark")
+            panic!("it is not marked as ours")
         };
         assert!(at("precious/dear").exists() && at("target/precious/dear").exists());
         let [Leftover::Removed(_)] = remove_tree(&target, "marked").unwrap()[..] else {
-            panic!("it has its mark")
+            panic!("it is marked as ours")
         };
         assert!(!at("target/marked").exists());
     }

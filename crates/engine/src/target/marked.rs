@@ -184,7 +184,7 @@ mod tests {
         let left: Vec<_> = fs::read_dir(&work).unwrap().map(|entry| entry.unwrap()).collect();
         assert_eq!(left.len(), 1);
         assert_eq!(left[0].file_name(), mark_of(NAME).as_str());
-        assert!(folder.path().join("other/file").exists(), "a link was followed");
+        assert!(folder.path().join("other/file").exists(), "a symlink was followed");
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         let work = work_directory(folder.path());
         remove_directory(&work, &Stop::default()).unwrap();
         assert!(!work.exists());
-        assert!(folder.path().join("other/file").exists(), "a link was followed");
+        assert!(folder.path().join("other/file").exists(), "a symlink was followed");
         let gone = remove_directory(&work, &Stop::default()).unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::NotFound);
     }

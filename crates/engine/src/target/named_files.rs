@@ -106,9 +106,9 @@ impl NamedFiles {
             }
             Target::Directory { path } => match fs::metadata(path) {
                 Ok(_) => Directory::Local(path.clone()),
-                Err(error) => return Err(format!("can't open {}: {error}", path.display())),
+                Err(error) => return Err(format!("cannot open {}: {error}", path.display())),
             },
-            other => return Err(format!("{other} keeps no files")),
+            other => return Err(format!("{other} does not store files")),
         };
         Ok(Self { directory, content: Content { pattern, io_size_bytes } })
     }
@@ -149,7 +149,7 @@ impl NamedFiles {
                     // It has to be there after a crash, whatever becomes of its files.
                     sync_names(&path.with_file_name("."))
                 });
-                made.map_err(|error| format!("can't make {}: {error}", path.display()))
+                made.map_err(|error| format!("cannot create {}: {error}", path.display()))
             }
         }
     }
@@ -195,7 +195,7 @@ impl NamedFiles {
             Directory::Local(path) => {
                 let flags = OFlags::CREATE | OFlags::TRUNC | sync_flags(durability);
                 let opened = self.content.open_local(&path.join(name), flags);
-                OpenFile::Local(opened.map_err(|error| format!("can't create {name}: {error}"))?)
+                OpenFile::Local(opened.map_err(|error| format!("cannot create {name}: {error}"))?)
             }
         };
         Ok(NamedFile { number, open })
@@ -224,7 +224,7 @@ impl NamedFiles {
             }
             Directory::Local(path) => {
                 let opened = self.content.open_local(&path.join(name), sync_flags(durability));
-                OpenFile::Local(opened.map_err(|error| format!("can't open {name}: {error}"))?)
+                OpenFile::Local(opened.map_err(|error| format!("cannot open {name}: {error}"))?)
             }
         };
         Ok(NamedFile { number, open })
@@ -248,7 +248,7 @@ impl NamedFiles {
             }
             (_, OpenFile::Local(backend)) => {
                 backend.set_pattern(pattern);
-                execute(&mut **backend, &op).map_err(|error| format!("can't write: {error}"))
+                execute(&mut **backend, &op).map_err(|error| format!("cannot write: {error}"))
             }
             (Directory::Local(_), OpenFile::Nfs(..)) => Err(FOREIGN_FILE.to_owned()),
         }
@@ -305,7 +305,7 @@ impl NamedFiles {
                 nfs.mount.rename(nfs.directory, from, to).map_err(|error| error.to_string())
             }
             Directory::Local(path) => fs::rename(path.join(from), path.join(to))
-                .map_err(|error| format!("can't rename {from}: {error}")),
+                .map_err(|error| format!("cannot rename {from}: {error}")),
         }
     }
 
@@ -339,7 +339,7 @@ impl NamedFiles {
             Directory::Local(path) => match read_from_storage(&path.join(name)) {
                 Ok(data) => Ok(Some(data)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(format!("can't read {name}: {error}")),
+                Err(error) => Err(format!("cannot read {name}: {error}")),
             },
         }
     }

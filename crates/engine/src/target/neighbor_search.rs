@@ -171,7 +171,10 @@ mod tests {
         folder.touch(".dfsbench-ab-1");
         let active = folder.look().active_since(&before);
         assert_eq!(active.len(), 1, "{active:?}");
-        assert!(active[0].ends_with(".dfsbench-ab-1: it was changed meanwhile"), "{active:?}");
+        assert!(
+            active[0].ends_with(".dfsbench-ab-1: it was modified during the trial"),
+            "{active:?}"
+        );
     }
 
     #[test]
@@ -181,8 +184,8 @@ mod tests {
         folder.make(".dfsbench-cd-7");
         fs::remove_dir_all(folder.0.path().join(".dfsbench-ab-1")).unwrap();
         let active = folder.look().active_since(&before).join(", ");
-        assert!(active.contains(".dfsbench-cd-7: it was made meanwhile"), "{active}");
-        assert!(active.contains(".dfsbench-ab-1: it was removed meanwhile"), "{active}");
+        assert!(active.contains(".dfsbench-cd-7: it was created during the trial"), "{active}");
+        assert!(active.contains(".dfsbench-ab-1: it was removed during the trial"), "{active}");
     }
 
     #[test]
@@ -203,7 +206,7 @@ mod tests {
         hold(&one);
         hold(&other);
         let active = folder.look().active_since(&before);
-        assert!(active[0].ends_with("a process of this host has it open (flock)"), "{active:?}");
+        assert!(active[0].ends_with("a process on this host has it open (flock)"), "{active:?}");
         drop(one);
         assert_eq!(folder.look().active_since(&before).len(), 1);
         drop(other);

@@ -33,16 +33,16 @@ impl Neighbors {
         let mut active = Vec::new();
         for (place, now) in &self.0 {
             let sign = match before.0.get(place) {
-                _ if now.is_held => "a process of this host has it open (flock)",
-                None => "it was made meanwhile",
-                Some(then) if then.changed != now.changed => "it was changed meanwhile",
+                _ if now.is_held => "a process on this host has it open (flock)",
+                None => "it was created during the trial",
+                Some(then) if then.changed != now.changed => "it was modified during the trial",
                 Some(_) => continue,
             };
             active.push(format!("{place}: {sign}"));
         }
         for place in before.0.keys() {
             if !self.0.contains_key(place) {
-                active.push(format!("{place}: it was removed meanwhile"));
+                active.push(format!("{place}: it was removed during the trial"));
             }
         }
         active

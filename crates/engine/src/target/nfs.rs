@@ -103,7 +103,7 @@ impl NfsAccess {
             marked.map_err(|failure| not_writable(&shown, target, &failure, &work_name))?;
         }
         if !is_ours && !config.joins {
-            let reason = "it is there already".to_owned();
+            let reason = "it already exists".to_owned();
             return Err(TargetError::Io { what: "create", location: work_name, reason });
         }
         Ok(Self {
@@ -378,13 +378,12 @@ fn names_max(workload: Workload, files: u32) -> u64 {
 fn not_writable(shown: &str, target: &NfsTarget, failure: &CallFailure, left: &str) -> TargetError {
     if !left.is_empty() {
         return TargetError::Nfs(format!(
-            "can't create a directory in {shown}: {failure} (hint: `{left}` may be left there)"
+            "cannot create a directory in {shown}: {failure} (hint: `{left}` may be left there)"
         ));
     }
     TargetError::Nfs(format!(
-        "can't create a directory in {shown} as uid {} and gid {}: {failure} \
-         (hint: the export may squash this uid, as root_squash does, or be read-only; ask for \
-         another ?uid=)",
+        "cannot create a directory in {shown} as uid {} and gid {}: {failure} (hint: check whether \
+         the export is read-only or squashes this uid, as root_squash does, or try another ?uid=)",
         target.identity.uid, target.identity.gid
     ))
 }

@@ -122,11 +122,16 @@ impl BackendFixture {
             given += self.backend.submit(&ops[given..]);
             let min = usize::from(given > ended.len());
             self.backend.reap(min, NO_LIMIT, &mut ended).unwrap();
-            assert!(clock.now_ns() < 20_000_000_000, "{} of {} ops ended", ended.len(), ops.len());
+            assert!(
+                clock.now_ns() < 20_000_000_000,
+                "only {} of {} ops completed",
+                ended.len(),
+                ops.len()
+            );
         }
         assert!(ended.iter().all(|end| end.done_ns >= end.sent_ns));
         let outcome_of =
-            |op: &Op| ended.iter().find(|end| end.op == *op).expect("every op comes back").outcome;
+            |op: &Op| ended.iter().find(|end| end.op == *op).expect("every op completes").outcome;
         ops.iter().map(outcome_of).collect()
     }
 
@@ -208,7 +213,7 @@ impl BackendFixture {
     fn local(&self, path: &str) -> PathBuf {
         match &self.eyes {
             Eyes::Directory(directory, work) => directory.path().join(work).join(path),
-            Eyes::Nfs(..) => unreachable!("no path of this host"),
+            Eyes::Nfs(..) => unreachable!("the target is not a path on this host"),
         }
     }
 

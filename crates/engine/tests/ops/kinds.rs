@@ -213,7 +213,7 @@ fn answers_queries_and_missing_names() {
         fixture.name_op(OpKind::Setattr, 1);
         assert_eq!(fixture.mode("t00000000/f00000001"), 0o644);
         let execute = fixture.try_op(op(OpKind::Execute, 0, 0, 0));
-        assert!(matches!(execute, Outcome::Failed(_)), "a backend runs no commands");
+        assert!(matches!(execute, Outcome::Failed(_)), "backends don't run commands");
     });
 }
 

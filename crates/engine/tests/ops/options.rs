@@ -101,7 +101,7 @@ fn does_not_read_unwritten_data() {
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };
-        let message = refused(&target).expect("short files are refused");
+        let message = refused(&target).expect("short files are rejected");
         assert!(message.contains("never written") && message.contains("4 KiB"), "{message}");
         let file = std::fs::File::options().write(true).open(work.join("f00000000")).unwrap();
         file.set_len(8192 * 5).unwrap();
@@ -159,10 +159,10 @@ fn reports_backend_deviations() {
         BackendFixture::on_directory(BackendKind::Uring, |made| spec = Some(made.clone()));
     let uring = spec.take().unwrap();
     let evidence = evidence_of(&fixture, &uring, Pass::OpMix);
-    assert!(evidence.contains("no entry for setattr, access, readlink"), "{evidence}");
+    assert!(evidence.contains("not support setattr, access, readlink"), "{evidence}");
     let layout = Layout { mmap: true, ..uring.layout };
     let mapped = RunBuilder::from(uring).layout(layout).build();
-    assert!(evidence_of(&fixture, &mapped, Pass::Create).contains("uring maps no files"));
+    assert!(evidence_of(&fixture, &mapped, Pass::Create).contains("uring cannot map files"));
 
     for (version, expected) in [(NfsVersion::V2, true), (NfsVersion::V3, false)] {
         let fixture = BackendFixture::on_nfs(version, |made| spec = Some(made.clone()));

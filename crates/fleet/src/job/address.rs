@@ -42,7 +42,7 @@ impl ListenAddress {
             },
             Err(_) => format!("`{port}` is not a port"),
         };
-        let hint = "an address or name of this host, such as 10.0.0.1:7411";
+        let hint = "use an address or name of this host, such as 10.0.0.1:7411";
         Err(JobError::Request(format!("--listen {text}: {why} (hint: {hint})")))
     }
 

@@ -65,7 +65,7 @@ fn check_flags(request: &JobRequest) -> Result<(), JobError> {
     for (flag, value) in [("--launch-with", &request.launch_with), ("--listen", &request.listen)] {
         if value.is_some() {
             return Err(JobError::Request(format!(
-                "{flag} has no effect with this launcher: the hosts are reached by ssh (hint: \
+                "{flag} has no effect with this launcher, which uses ssh to reach the hosts (hint: \
                  leave it out, or use `--launcher mpi`)"
             )));
         }
@@ -86,17 +86,17 @@ fn read_names(sources: &[Source], scheduler: &Scheduler<'_>) -> Result<Vec<Strin
                     Ok(text) => (place, parse_lines(&text)),
                     Err(why) => {
                         return Err(JobError::Request(format!(
-                            "can't read the hosts of the job: {place}: {why} (hint: the file is on \
-                             the first host of the job, while the job runs)"
+                            "cannot read the hosts of the job: {place}: {why} (hint: the file only \
+                             exists on the first host of the job, while the job is running)"
                         )));
                     }
                 }
             }
         };
-        let hint = "one host name for each slot of the job is expected";
+        let hint = "expected a host name for each slot of the job";
         return match parsed {
             Ok(names) if names.is_empty() => {
-                Err(JobError::Request(format!("{place}: it names no host (hint: {hint})")))
+                Err(JobError::Request(format!("{place}: it contains no host names (hint: {hint})")))
             }
             Ok(names) => Ok(names),
             Err(why) => Err(JobError::Request(format!("{place}: {why} (hint: {hint})"))),
@@ -107,8 +107,8 @@ fn read_names(sources: &[Source], scheduler: &Scheduler<'_>) -> Result<Vec<Strin
         variables.push(source.variable);
     }
     Err(JobError::Request(format!(
-        "this is no job of that scheduler: {} is not set (hint: run it in the script of a job or \
-         in an interactive one; elsewhere name the hosts in the plan)",
+        "not running in a job of that scheduler: {} is not set (hint: run dfsbench in a batch \
+         script or an interactive job; otherwise list the hosts in the plan)",
         variables.join(" or ")
     )))
 }
@@ -161,9 +161,9 @@ fn parse_pairs(text: &str) -> Result<Vec<String>, String> {
             Some(slots) if slots.parse::<u32>().is_ok() => names.add(name),
             Some(other) => {
                 let other = other.escape_default();
-                return Err(format!("`{other}` behind `{name}` is not a number of slots"));
+                return Err(format!("`{other}` after `{name}` is not a number of slots"));
             }
-            None => return Err(format!("`{name}` has no number of slots behind it")),
+            None => return Err(format!("`{name}` is not followed by a number of slots")),
         }
     }
     Ok(names.in_order)
@@ -191,8 +191,8 @@ fn choose_hosts(
     count_per_node(&laid_out, agents, scheduler)?;
     if agents > most {
         return Err(JobError::Request(format!(
-            "--agents {agents}: the job has {} hosts, with {per_node} on each that is {most} \
-             (hint: --agents-per-node)",
+            "--agents {agents}: the job has {} hosts, enough for {most} agents with {per_node} on \
+             each (hint: raise --agents-per-node)",
             names.len()
         )));
     }
@@ -265,7 +265,10 @@ mod tests {
     fn rejects_bad_host_list() {
         let refused = |value: &str| names_of(&[("PBS_NODEFILE", value)], &PBS).unwrap_err();
         let none = names_of(&[], &PBS).unwrap_err();
-        assert!(none.contains("no job of that scheduler: PBS_NODEFILE is not set (hint"), "{none}");
+        assert!(
+            none.contains("not running in a job of that scheduler: PBS_NODEFILE is not set (hint"),
+            "{none}"
+        );
         let none = names_of(&[], &LSF).unwrap_err();
         assert!(none.contains("LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS is not set"), "{none}");
         let gone = refused("/no/such/file");
@@ -273,8 +276,8 @@ mod tests {
         let folder = refused("/");
         assert!(folder.contains("PBS_NODEFILE, `/`: Is a directory"), "{folder}");
         for (text, why) in [
-            (&b""[..], "it names no host"),
-            (b"\n \n", "it names no host"),
+            (&b""[..], "it contains no host names"),
+            (b"\n \n", "it contains no host names"),
             (b"n1\nn2 n3\n", "line 2: `n2 n3` is not a host name"),
             (b"-oProxyCommand=x\n", "line 1: `-oProxyCommand=x` is not a host name"),
             (b"n1\nroot@n2\n", "line 2: `root@n2` is not a host name"),
@@ -287,9 +290,9 @@ mod tests {
             assert!(error.contains(&path), "{error}");
         }
         for (pairs, why) in [
-            ("", "it names no host"),
-            ("n1", "`n1` has no number of slots behind it"),
-            ("n1 n2", "`n2` behind `n1` is not a number of slots"),
+            ("", "it contains no host names"),
+            ("n1", "`n1` is not followed by a number of slots"),
+            ("n1 n2", "`n2` after `n1` is not a number of slots"),
             ("n1 2 -x 1", "`-x` is not a host name"),
         ] {
             let error = names_of(&[("LSB_MCPU_HOSTS", pairs)], &LSF).unwrap_err();
@@ -315,9 +318,13 @@ mod tests {
         assert_eq!(chosen(None, Some(2)).unwrap(), "n1 n2 n3 n1:2 n2:2 n3:2");
         assert_eq!(chosen(Some(4), Some(2)).unwrap(), "n1 n2 n1:2 n2:2");
         let error = chosen(Some(4), None).unwrap_err();
-        assert!(error.contains("--agents 4: the job has 3 hosts, with 1 on each that is 3 (hint"));
+        assert!(
+            error.contains(
+                "--agents 4: the job has 3 hosts, enough for 3 agents with 1 on each (hint"
+            )
+        );
         assert!(chosen(Some(0), None).unwrap_err().contains("must be 1 to 65536"));
-        assert!(chosen(Some(3), Some(2)).unwrap_err().contains("can't be laid out so"));
+        assert!(chosen(Some(3), Some(2)).unwrap_err().contains("cannot be divided that way"));
         assert!(chosen(None, Some(0)).unwrap_err().contains("--agents-per-node 0"));
     }
 

@@ -38,7 +38,7 @@ pub(super) fn launch_command(
     };
     let words = split_words(request.launch_with.as_deref().unwrap_or(usual))?;
     let Some((program, words)) = words.split_first() else {
-        return Err(JobError::Request("--launch-with names no command".to_owned()));
+        return Err(JobError::Request("--launch-with is empty".to_owned()));
     };
     let mut command = Command::new(program);
     command.args(words);
@@ -102,13 +102,14 @@ fn finish_mpi(
 /// # Errors
 /// If it runs in none.
 pub(super) fn count_flux_nodes() -> Result<u32, JobError> {
-    let hint = "(hint: run it in `flux batch` or `flux alloc`, or name their number: --agents 4)";
+    let hint = "(hint: run dfsbench in `flux batch` or `flux alloc`, or set the number of agents, \
+                as in --agents 4)";
     let mut flux = Command::new("flux");
     let output = match flux.args(["getattr", "size"]).stdin(Stdio::null()).output() {
         Ok(output) => output,
         Err(error) => {
             return Err(JobError::Request(format!(
-                "can't start `flux getattr size`: {error} {hint}"
+                "cannot start `flux getattr size`: {error} {hint}"
             )));
         }
     };
@@ -117,10 +118,10 @@ pub(super) fn count_flux_nodes() -> Result<u32, JobError> {
         Ok(nodes) if output.status.success() => Ok(nodes),
         _ => {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            let reason = stderr.trim().lines().next_back().unwrap_or("it prints no number");
+            let reason = stderr.trim().lines().next_back().unwrap_or("it printed no number");
             let reason = reason.escape_default();
             Err(JobError::Request(format!(
-                "`flux getattr size` does not tell the nodes of the job: {reason} {hint}"
+                "`flux getattr size` did not print the number of nodes: {reason} {hint}"
             )))
         }
     }
@@ -128,18 +129,18 @@ pub(super) fn count_flux_nodes() -> Result<u32, JobError> {
 
 /// Determines the implementation that an `mpirun` belongs to.
 fn detect_mpi(program: &str) -> Result<Mpi, JobError> {
-    let hint = "(hint: --launch-with names the command that starts agents)";
+    let hint = "(hint: set the command that starts the agents with --launch-with)";
     let output = match Command::new(program).arg("--version").stdin(Stdio::null()).output() {
         Ok(output) => output,
         Err(error) => {
-            return Err(JobError::Agents(format!("can't start `{program}`: {error} {hint}")));
+            return Err(JobError::Agents(format!("cannot start `{program}`: {error} {hint}")));
         }
     };
     let version = [output.stdout, output.stderr].concat();
     match parse_mpi_version(&String::from_utf8_lossy(&version)) {
         Some(mpi) => Ok(mpi),
         None => Err(JobError::Agents(format!(
-            "`{program} --version` names neither Open MPI nor MPICH's HYDRA {hint}"
+            "`{program} --version` mentions neither Open MPI nor MPICH's HYDRA {hint}"
         ))),
     }
 }
@@ -171,7 +172,7 @@ fn split_words(text: &str) -> Result<Vec<String>, JobError> {
     match quote {
         None => Ok(words),
         Some(open) => {
-            Err(JobError::Request(format!("--launch-with {text}: a {open} is not closed")))
+            Err(JobError::Request(format!("--launch-with {text}: missing closing {open}")))
         }
     }
 }
@@ -236,10 +237,10 @@ mod tests {
         );
         assert_eq!(parse_mpi_version("mpirun (mine) 1.0"), None);
         let error = try_launch(Launcher::Mpi, Some("true"), 1, None).unwrap_err().to_string();
-        assert!(error.starts_with("`true --version` names neither"), "{error}");
+        assert!(error.starts_with("`true --version` mentions neither"), "{error}");
         let error =
             try_launch(Launcher::Mpi, Some("/no/such/mpirun -q"), 1, None).unwrap_err().to_string();
-        assert!(error.starts_with("can't start `/no/such/mpirun`: "), "{error}");
+        assert!(error.starts_with("cannot start `/no/such/mpirun`: "), "{error}");
     }
 
     #[test]
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(split(" a  'b c' d\"e f\"'' \"\" "), ["a", "b c", "de f", ""]);
         assert_eq!(split(""), [""; 0]);
         let error = split_words("a 'b").unwrap_err().to_string();
-        assert_eq!(error, "--launch-with a 'b: a ' is not closed");
+        assert_eq!(error, "--launch-with a 'b: missing closing '");
         assert!(try_launch(Launcher::Slurm, Some(" "), 1, None).is_err());
     }
 }

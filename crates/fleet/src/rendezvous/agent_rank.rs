@@ -54,14 +54,14 @@ impl AgentRank {
             let size = parse_number(size_name, &size)?;
             if rank >= size || size > AGENTS_MAX {
                 return Err(format!(
-                    "{rank_name} is {rank} and {size_name} is {size}: ranks go from 0 to below the \
-                     size, which is at most {AGENTS_MAX}"
+                    "{rank_name} is {rank} and {size_name} is {size}: the rank must be less than \
+                     the size, and the size at most {AGENTS_MAX}"
                 ));
             }
             return Ok(Self { rank, size });
         }
-        Err("no launcher has set this agent's rank (hint: set DFSBENCH_RANK and DFSBENCH_SIZE, \
-             or start it by srun, mpirun, flux run or as an Indexed Job)"
+        Err("this agent's rank is not set (hint: set DFSBENCH_RANK and DFSBENCH_SIZE, or start it \
+             with srun, mpirun, flux run or as an Indexed Job)"
             .to_owned())
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named() {
         let refused = |variables: &[(&str, &str)]| read_rank(variables).unwrap_err();
-        assert!(refused(&[]).starts_with("no launcher has set this agent's rank"));
+        assert!(refused(&[]).starts_with("this agent's rank is not set"));
         assert_eq!(refused(&[("PMI_RANK", "x")]), "PMI_RANK is `x`, which is not a number");
         assert_eq!(refused(&[("PMI_RANK", "1")]), "PMI_RANK is 1, but PMI_SIZE is not set");
         for size in ["1", "0", "4294967295"] {

@@ -4,7 +4,7 @@
 //! of the [`HANDSHAKES_MAX`] slots for at most [`HANDSHAKE_WITHIN`]; if all slots are taken, the
 //! oldest connection is dropped. An agent that has proved the token gets its stream, and with it
 //! heartbeats, right away, while the others are still missing.
-#![allow(clippy::disallowed_methods, reason = "whether agents come is a matter of real time")]
+#![allow(clippy::disallowed_methods, reason = "waits for agents with a timeout")]
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -74,7 +74,9 @@ pub struct Gathered {
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
     /// Cannot listen on the address.
-    #[error("can't listen at {address}: {error} (hint: --listen names an address of this host)")]
+    #[error(
+        "cannot listen on {address}: {error} (hint: set an address of this host with --listen)"
+    )]
     Listen {
         /// The address we tried to listen on.
         address: SocketAddr,
@@ -100,7 +102,8 @@ pub enum GatherError {
     },
     /// The job was started with a different number of agents than expected.
     #[error(
-        "the agent of rank {} on host {} is one of {}, and {count} are wanted (hint: --agents)",
+        "the agent with rank {} on host {} was started as one of {}, but {count} are expected \
+         (hint: set --agents)",
         hello.rank, hello.host, hello.size
     )]
     OtherSize {
@@ -109,7 +112,7 @@ pub enum GatherError {
         count: u32,
     },
     /// An agent connected and was lost while we waited for the others.
-    #[error("the agent of rank {rank} connected and was lost: {why}")]
+    #[error("the agent with rank {rank} connected but was lost again: {why}")]
     LostAgain {
         rank: u32,
         /// The reason, if known.
@@ -128,7 +131,7 @@ pub enum GatherError {
         why: String,
     },
     /// The user stopped us while we waited for agents.
-    #[error("stopped while agents were awaited: {connected} of {count} had connected")]
+    #[error("stopped while waiting for agents: {connected} of {count} had connected")]
     Stopped {
         /// Number of agents that connected.
         connected: usize,
@@ -258,7 +261,7 @@ impl Lobby {
             self.handshaking.iter().position(|it| now - it.since > HANDSHAKE_WITHIN)
         {
             let from = self.handshaking.swap_remove(index).from;
-            let why = format!("it sent too little for {} s", HANDSHAKE_WITHIN.as_secs());
+            let why = format!("no handshake within {} s", HANDSHAKE_WITHIN.as_secs());
             self.refused.note(from, Refused::stranger(why));
         }
         self.accept_waiting();
@@ -308,7 +311,7 @@ impl Lobby {
             let oldest = (0..HANDSHAKES_MAX).min_by_key(|index| self.handshaking[*index].since);
             if let Some(index) = oldest {
                 let from = self.handshaking.swap_remove(index).from;
-                self.refused.note(from, Refused::stranger("it was dropped for newer connections"));
+                self.refused.note(from, Refused::stranger("dropped in favor of newer connections"));
             }
         }
         let handshake = ControllerHandshake::new(&self.rendezvous.token);
@@ -325,7 +328,10 @@ impl Lobby {
         let wrong_size = hello.size != self.count || hello.rank >= self.count;
         let mut refusal = None;
         if wrong_size {
-            refusal = Some(format!("it is one of {}, and {} are wanted", hello.size, self.count));
+            refusal = Some(format!(
+                "it was started as one of {}, but {} are expected",
+                hello.size, self.count
+            ));
         } else if let Some(other) = self.connected.get(&hello.rank) {
             let host = &other.hello.host;
             refusal = Some(format!("rank {} is already connected, from host {host}", hello.rank));
@@ -359,7 +365,8 @@ impl Lobby {
     fn timeout_error(&self, within: Duration) -> GatherError {
         let refused = self.refused.list();
         let hint = if refused.is_empty() && self.connected.is_empty() {
-            " (hint: can its hosts reach this one? --listen names an address that they can)"
+            " (hint: can the agents' hosts reach this one? set an address that they can reach with \
+             --listen)"
         } else {
             ""
         };
@@ -413,12 +420,14 @@ impl Handshaking {
         let mut bytes = [0; 512];
         let len = match self.socket.read(&mut bytes) {
             Ok(0) => {
-                let why = "it closed the connection before it introduced itself";
+                let why = "it closed the connection during the handshake";
                 return Err(Refused::stranger(why));
             }
             Ok(len) => len,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
-            Err(error) => return Err(Refused::stranger(format!("it was lost: {error}"))),
+            Err(error) => {
+                return Err(Refused::stranger(format!("the connection was lost: {error}")));
+            }
         };
         match self.handshake.receive_bytes(&bytes[..len]) {
             Ok(Step::More) => Ok(None),
@@ -434,7 +443,7 @@ impl Handshaking {
     /// Sends a few hundred bytes, which always fit into the send buffer of a fresh socket.
     fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), Refused> {
         let sent = self.socket.write_all(bytes);
-        sent.map_err(|error| Refused::stranger(format!("it was lost: {error}")))
+        sent.map_err(|error| Refused::stranger(format!("the connection was lost: {error}")))
     }
 
     /// Sends our greeting to a peer that has greeted as dfsbench. Anyone else learns nothing.

@@ -73,13 +73,13 @@ pub enum Refusal {
     #[error(transparent)]
     Wire(#[from] WireError),
     /// The peer doesn't have the token.
-    #[error("its token is not that of the campaign")]
+    #[error("it has the wrong token")]
     Token,
     /// The agent's introduction was not encrypted for this connection.
-    #[error("its introduction was recorded on another connection, or damaged on its way")]
+    #[error("its introduction was replayed from another connection, or damaged in transit")]
     Replayed,
     /// The peer has the token, but its introduction is invalid.
-    #[error("it knows the token, but its introduction makes no sense")]
+    #[error("it has the right token, but its introduction is malformed")]
     Nonsense,
 }
 
@@ -93,14 +93,14 @@ enum Side {
 /// was modified in transit.
 fn build_half(token: &Token, side: Side) -> HandshakeState {
     let greeting = Greeting::ours().to_bytes();
-    let builder = Builder::new(PATTERN.parse().expect("the pattern is one that snow knows"));
-    let builder = builder.psk(0, token.bytes()).expect("a token has the length of a key");
-    let builder = builder.prologue(&greeting).expect("there is one prologue");
+    let builder = Builder::new(PATTERN.parse().expect("snow supports the pattern"));
+    let builder = builder.psk(0, token.bytes()).expect("a token is as long as a key");
+    let builder = builder.prologue(&greeting).expect("the prologue is set once");
     let half = match side {
         Side::Agent => builder.build_initiator(),
         Side::Controller => builder.build_responder(),
     };
-    half.expect("a token and a greeting are all that the pattern needs")
+    half.expect("the pattern needs only a token and a prologue")
 }
 
 /// The agent's half of the handshake.
@@ -115,7 +115,7 @@ impl AgentHandshake {
         let mut bytes = Greeting::ours().to_bytes();
         let begin = bytes.len();
         bytes.resize(begin + MESSAGE_BYTES, 0);
-        noise.write_message(&[], &mut bytes[begin..]).expect("the buffer holds the message");
+        noise.write_message(&[], &mut bytes[begin..]).expect("the message fits in the buffer");
         (Self { noise }, bytes)
     }
 
@@ -253,7 +253,7 @@ mod tests {
         let mut controller = ControllerHandshake::new(&token);
         let (agent, first) = AgentHandshake::begin(&token);
         let Ok(Step::Send(answer)) = controller.receive_bytes(&first) else {
-            panic!("the first part is refused")
+            panic!("the first part was rejected")
         };
         let answer = &answer[answer.len() - AgentHandshake::answer_bytes()..];
         let (_, second) = agent.end(answer, &hello()).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn refused(step: Result<Step, Refusal>) -> String {
-        step.err().expect("it is let in").to_string()
+        step.err().expect("it was accepted").to_string()
     }
 
     #[test]
@@ -278,13 +278,10 @@ mod tests {
     fn another_token_shows_on_either_side() {
         let (agent, first) = AgentHandshake::begin(&Token::from_bytes([7; 32]));
         let mut controller = ControllerHandshake::new(&Token::from_bytes([8; 32]));
-        assert_eq!(
-            refused(controller.receive_bytes(&first)),
-            "its token is not that of the campaign"
-        );
+        assert_eq!(refused(controller.receive_bytes(&first)), "it has the wrong token");
         let answer = [9; MESSAGE_BYTES];
         let error = agent.end(&answer, &hello()).err().unwrap().to_string();
-        assert_eq!(error, "its token is not that of the campaign");
+        assert_eq!(error, "it has the wrong token");
     }
 
     #[test]
@@ -295,7 +292,7 @@ mod tests {
         let why = refused(controller.receive_bytes(&second));
         assert_eq!(
             why,
-            "its introduction was recorded on another connection, or damaged on its way"
+            "its introduction was replayed from another connection, or damaged in transit"
         );
     }
 
@@ -310,7 +307,7 @@ mod tests {
             let odd = Hello { host: host.to_owned(), ..hello() };
             let (_, second) = agent.end(answer, &odd).unwrap();
             assert!(
-                refused(controller.receive_bytes(&second)).contains("makes no sense"),
+                refused(controller.receive_bytes(&second)).contains("is malformed"),
                 "{host:?}"
             );
         }

@@ -3,7 +3,7 @@
 //! Schedulers start processes in any order, so [`join`] keeps trying while no controller is
 //! listening. A refusal by a controller is final. The result is the two halves of an encrypted
 //! stream.
-#![allow(clippy::disallowed_methods, reason = "whether a peer answers is a matter of real time")]
+#![allow(clippy::disallowed_methods, reason = "waits for the controller with a timeout")]
 
 use std::io::{self, ErrorKind, Read, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -34,8 +34,8 @@ const ANSWER_BYTES_MAX: u64 = 4 << 10;
 pub enum JoinError {
     /// No controller is listening there.
     #[error(
-        "no controller answered at {address} within {within_s} s: {error} (hint: it listens only \
-         until all of its agents have connected)"
+        "no controller answered at {address} within {within_s} s: {error} (hint: a controller \
+         stops listening once all of its agents have connected)"
     )]
     NoController {
         address: String,
@@ -46,8 +46,8 @@ pub enum JoinError {
     },
     /// The controller ended the handshake.
     #[error(
-        "the controller at {0} refused this agent (hint: DFSBENCH_TOKEN must be that of the \
-         campaign)"
+        "the controller at {0} rejected this agent (hint: DFSBENCH_TOKEN must be the campaign's \
+         token)"
     )]
     Rejected(String),
     /// The answer isn't from a controller of the same version that has the token.
@@ -66,7 +66,7 @@ pub enum JoinError {
         why: String,
     },
     /// This agent was stopped before it could connect.
-    #[error("it was stopped while it looked for its controller")]
+    #[error("stopped while connecting to the controller")]
     Stopped,
 }
 
@@ -112,7 +112,7 @@ pub fn join(
 
 /// Connects to the first of a name's addresses that accepts the connection.
 fn connect(address: &str) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(ErrorKind::NotFound, "it has no address");
+    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
     for socket_address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&socket_address, CONNECT_WITHIN) {
             Ok(socket) => return Ok(socket),

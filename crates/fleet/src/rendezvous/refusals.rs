@@ -110,7 +110,7 @@ impl Refusals {
         match self.strangers {
             1 => format!("{from}: {why}"),
             count if self.has_other_reasons => {
-                format!("{from}: {count} connections that no agent made, the first: {why}")
+                format!("{from}: {count} connections not made by agents; the first: {why}")
             }
             count => format!("{from}: {why} ({count} times)"),
         }
@@ -132,20 +132,20 @@ mod tests {
         let mut refusals = Refusals::default();
         assert_eq!(refusals.list(), [""; 0]);
         for number in 0..1_000 {
-            let why = if number == 0 { "it is no agent" } else { "it left" };
+            let why = if number == 0 { "not an agent" } else { "it left" };
             refusals.note(address((number % 20) as u8), Refused::stranger(why));
         }
-        refusals.note(address(7), Refused::agent("its token is wrong"));
-        refusals.note(address(7), Refused::agent("its token is wrong"));
+        refusals.note(address(7), Refused::agent("it has the wrong token"));
+        refusals.note(address(7), Refused::agent("it has the wrong token"));
         refusals.note(address(8), Refused::agent("rank 0 is there already"));
         let strangers = "10.0.0.0, 10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6, \
-                         10.0.0.7 and others: 1000 connections that no agent made, the first: it \
-                         is no agent";
+                         10.0.0.7 and others: 1000 connections not made by agents; the first: not \
+                         an agent";
         let agents =
-            ["10.0.0.7: its token is wrong (2 times)", "10.0.0.8: rank 0 is there already"];
+            ["10.0.0.7: it has the wrong token (2 times)", "10.0.0.8: rank 0 is there already"];
         assert_eq!(refusals.list(), [&agents[..], &[strangers]].concat());
         for number in 0..30 {
-            refusals.note(address(number), Refused::agent("its token is wrong"));
+            refusals.note(address(number), Refused::agent("it has the wrong token"));
         }
         let list = refusals.list();
         assert_eq!(list.len(), LISTED_MAX + 2);

@@ -79,7 +79,7 @@ pub(super) fn open_record(
 }
 
 fn seal_error(error: &snow::Error) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, format!("a record was damaged or forged ({error})"))
+    io::Error::new(ErrorKind::InvalidData, format!("received a damaged or forged record ({error})"))
 }
 
 /// The writing half. Shuts down its direction when dropped.
@@ -167,7 +167,7 @@ impl Opener {
         self.input.read_exact(&mut head[1..])?;
         let len = usize::from(u16::from_be_bytes(head));
         if len > RECORD_BYTES_MAX {
-            let why = format!("a record of {len} bytes, but the limit is {RECORD_BYTES_MAX}");
+            let why = format!("received a record of {len} bytes; the limit is {RECORD_BYTES_MAX}");
             return Err(io::Error::new(ErrorKind::InvalidData, why));
         }
         self.record.resize(len, 0);

@@ -3,7 +3,7 @@
 //! [`Starter`] passes the agents' environment to the process and relays its lines on stderr. The
 //! process normally exits when the agents do; otherwise it gets SIGTERM, and SIGKILL if that
 //! doesn't help. Agents don't notice that their starter is gone, only that their controller is.
-#![allow(clippy::disallowed_methods, reason = "whether a process ends is a matter of real time")]
+#![allow(clippy::disallowed_methods, reason = "waits for a process with a timeout")]
 
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -44,7 +44,7 @@ impl Starter {
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = match command.spawn() {
             Ok(child) => child,
-            Err(error) => return Err(Gone(format!("can't start `{name}`: {error}"))),
+            Err(error) => return Err(Gone(format!("cannot start `{name}`: {error}"))),
         };
         let Some(stderr) = child.stderr.take() else { unreachable!("stderr is a pipe") };
         Ok(Self { name, child, stderr: StderrReader::start(stderr, on_line) })
@@ -61,7 +61,7 @@ impl Starter {
                 let reason = format!("`{}` ended with {status}", self.name);
                 Err(with_last_line(reason, self.stderr.last_line()))
             }
-            Err(error) => Err(format!("`{}` is lost: {error}", self.name)),
+            Err(error) => Err(format!("cannot wait for `{}`: {error}", self.name)),
         }
     }
 

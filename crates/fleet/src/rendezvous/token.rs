@@ -57,7 +57,7 @@ impl fmt::Debug for Token {
 
 /// The text is not a token. The error doesn't quote it, since it may be most of a real one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it has {characters} characters, but a token has {} hexadecimal digits", 2 * LEN)]
+#[error("a token has {} hexadecimal digits, but this one has {characters} characters", 2 * LEN)]
 pub struct NoToken {
     /// Length of the text, in characters.
     characters: usize,
@@ -102,7 +102,7 @@ mod tests {
         for text in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"é".repeat(32)] {
             let error = text.parse::<Token>().unwrap_err().to_string();
             assert!(
-                error.ends_with("characters, but a token has 64 hexadecimal digits"),
+                error.starts_with("a token has 64 hexadecimal digits, but this one has"),
                 "{error}"
             );
             assert!(text.is_empty() || !error.contains(text), "{error}");

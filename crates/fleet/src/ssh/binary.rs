@@ -37,7 +37,7 @@ impl Binary {
         match Self::read_file(path) {
             Ok(Some(binary)) => Ok(binary),
             Ok(None) => Err(format!("{} is not a Linux program", path.display())),
-            Err(error) => Err(format!("can't read {}: {error}", path.display())),
+            Err(error) => Err(format!("cannot read {}: {error}", path.display())),
         }
     }
 

@@ -3,7 +3,7 @@
 //! At most [`STDOUT_BYTES_MAX`] of stdout are kept. A process that prints more is killed right
 //! away: no valid answer is that long, and a shell that prints forever would never finish. Only the
 //! last line of stderr is kept.
-#![allow(clippy::disallowed_methods, reason = "how long a process takes is a matter of real time")]
+#![allow(clippy::disallowed_methods, reason = "limits how long a process takes")]
 
 use std::fmt;
 use std::io::{self, Cursor, Read};
@@ -60,8 +60,8 @@ impl fmt::Display for Unfinished {
             Self::NotStarted(why) | Self::TimedOut(why) => f.write_str(why),
             Self::TooMuchOutput(first) => write!(
                 f,
-                "its shell prints more than {} KiB, beginning with `{first}`, where a few lines \
-                 are the answer (hint: nothing in its start-up files may print)",
+                "its shell printed more than {} KiB, starting with `{first}`, instead of a few \
+                 lines (hint: shell startup files must not print anything)",
                 STDOUT_BYTES_MAX >> 10
             ),
         }
@@ -104,14 +104,14 @@ fn spawn_piped(command: &mut Command) -> Result<Child, Unfinished> {
         Err(error) => error,
     };
     let program = command.get_program().to_string_lossy();
-    let hint = " (hint: it is in the package openssh-client)";
+    let hint = " (hint: install the package openssh-client)";
     let hint = if error.kind() == io::ErrorKind::NotFound { hint } else { "" };
-    Err(Unfinished::NotStarted(format!("can't start `{program}`: {error}{hint}")))
+    Err(Unfinished::NotStarted(format!("cannot start `{program}`: {error}{hint}")))
 }
 
 fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<Ended, Unfinished> {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        unreachable!("the command has two pipes");
+        unreachable!("stdout and stderr are pipes");
     };
     let has_other_key = Arc::new(AtomicBool::new(false));
     let found_other_key = Arc::clone(&has_other_key);
@@ -137,7 +137,7 @@ fn wait_bounded(command: &Command, mut child: Child, limit: Duration) -> Result<
             Ok(None) | Err(_) => {
                 end(&mut child);
                 let program = command.get_program().to_string_lossy();
-                let reason = format!("no answer from `{program}` in {} s", limit.as_secs());
+                let reason = format!("no answer from `{program}` within {} s", limit.as_secs());
                 return Err(Unfinished::TimedOut(with_last_line(reason, stderr.last_line())));
             }
         }
@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn ends_slow_process() {
         let error = sh("echo busy >&2; exec sleep 60", Duration::from_secs(1));
-        let Err(Unfinished::TimedOut(why)) = error else { panic!("it was not too slow") };
-        assert_eq!(why, "no answer from `sh` in 1 s: busy");
+        let Err(Unfinished::TimedOut(why)) = error else { panic!("expected a timeout") };
+        assert_eq!(why, "no answer from `sh` within 1 s: busy");
     }
 
     #[test]
@@ -202,10 +202,10 @@ mod tests {
             let begun = Instant::now();
             let error = sh(words, WIDE).err().map(|error| error.to_string());
             let error = error.unwrap_or_else(|| panic!("`{words}` was accepted"));
-            assert!(error.starts_with("its shell prints more than 64 KiB, beginning"), "{error}");
-            assert!(error.contains("MOTD`, where a few lines are the answer (hint: "), "{error}");
+            assert!(error.starts_with("its shell printed more than 64 KiB, starting"), "{error}");
+            assert!(error.contains("MOTD`, instead of a few lines (hint: "), "{error}");
             assert!(!error.contains(char::is_control) && error.len() < 250, "{error}");
-            assert!(begun.elapsed() < WIDE, "it was waited for");
+            assert!(begun.elapsed() < WIDE, "it ran to its end");
         }
         // Output of exactly the limit is accepted.
         let words = format!("head -c {STDOUT_BYTES_MAX} /dev/zero");

@@ -17,13 +17,13 @@ const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
 /// Advice on how to choose another folder for the program.
-const ELSEWHERE: &str = "name another folder by XDG_CACHE_HOME in /etc/environment of that host, \
-                         or by `SetEnv XDG_CACHE_HOME=FOLDER` in your ssh_config if its sshd \
-                         accepts that";
+const ELSEWHERE: &str = "choose another folder with XDG_CACHE_HOME in /etc/environment of that \
+                         host, or with `SetEnv XDG_CACHE_HOME=FOLDER` in your ssh_config if its \
+                         sshd accepts that";
 
 /// Advice on how to build a program that needs no libraries.
-const STATIC: &str = "`cargo xtask static` builds one that needs nothing; put it beside this one \
-                      as `dfsbench-static`, or name it in DFSBENCH_AGENT_BINARY";
+const STATIC: &str = "`cargo xtask static` builds one that needs no libraries; put it next to this \
+                      one as `dfsbench-static`, or set DFSBENCH_AGENT_BINARY to its path";
 
 /// Creates an error that names the host.
 pub(super) fn host_error(host: &Host, why: &dyn Display) -> Gone {
@@ -43,8 +43,8 @@ pub(super) fn describe_unfinished(host: &Host, unfinished: &Unfinished) -> Gone 
     host_error(
         host,
         &format!(
-            "{why} (hint: the start-up files of its login shell may wait for something, such as a \
-             lock or a file system that hangs; `ssh {name} true` shows it)"
+            "{why} (hint: a startup file of its login shell seems to wait for something, such as a \
+             lock or a hung file system; try `ssh {name} true`)"
         ),
     )
 }
@@ -53,7 +53,7 @@ pub(super) fn describe_unfinished(host: &Host, unfinished: &Unfinished) -> Gone 
 /// the command's last line. `program` is the size of the program that was to be stored there, in
 /// bytes.
 pub(super) fn describe_refusal(host: &Host, ended: &Ended, what: &str, program: u64) -> Gone {
-    let reason = ended.last_line.as_deref().unwrap_or("ssh gives no reason");
+    let reason = ended.last_line.as_deref().unwrap_or("ssh gave no reason");
     if ended.code == Some(SSH_FAILED) {
         return describe_failure_of_ssh(host, ended, reason);
     }
@@ -75,21 +75,21 @@ pub(super) fn describe_refusal(host: &Host, ended: &Ended, what: &str, program: 
 
 /// Explains why a program on a host doesn't run.
 pub(super) fn describe_failed_try(host: &Host, ended: &Ended) -> Gone {
-    let why = ended.last_line.as_deref().unwrap_or("it ends at once");
+    let why = ended.last_line.as_deref().unwrap_or("it exited immediately");
     let hint = if why.ends_with("is mounted noexec") {
-        format!("programs can't be executed from there: {ELSEWHERE}")
+        format!("programs cannot be executed there: {ELSEWHERE}")
     } else if ended.code == Some(NOT_EXECUTABLE) && why.contains("Permission denied") {
-        "a security policy of that host may forbid it, such as SELinux or fapolicyd: install this \
-         dfsbench there, in a folder of its PATH, and that one is used"
+        "a security policy such as SELinux or fapolicyd may forbid it: install this dfsbench on \
+         that host, in a folder in PATH, and it will be used instead"
             .to_owned()
     } else if why.contains("GLIBC_") {
-        format!("its C library is older than the one of this program; {STATIC}")
+        format!("its C library is too old for this program; {STATIC}")
     } else if ended.code == Some(NOT_FOUND) {
-        format!("it has another C library than this program needs; {STATIC}")
+        format!("it has a different C library than this program needs; {STATIC}")
     } else {
         STATIC.to_owned()
     };
-    host_error(host, &format!("it can't run this dfsbench: {why} (hint: {hint})"))
+    host_error(host, &format!("cannot run this dfsbench: {why} (hint: {hint})"))
 }
 
 /// Returns the ssh arguments with which a user can reach the host by hand.
@@ -104,17 +104,15 @@ fn describe_failure_of_ssh(host: &Host, ended: &Ended, reason: &str) -> Gone {
     let name = ssh_words(host);
     let why = if ended.has_other_key {
         format!(
-            "it has another host key than ssh knows: {reason} (hint: `ssh {name}` says which; make \
-             sure that it is the host you mean)"
+            "its host key has changed: {reason} (hint: `ssh {name}` shows which key; make sure \
+             that this is the right host)"
         )
     } else if reason.contains("Host key verification failed") {
-        format!("ssh does not know it: {reason} (hint: log in by hand once: `ssh {name}`)")
+        format!("unknown host key: {reason} (hint: log in once by hand with `ssh {name}`)")
     } else if reason.contains("Permission denied") || reason.contains("authentication failures") {
-        format!(
-            "it refuses the login: {reason} (hint: `ssh {name} true` must work without a prompt)"
-        )
+        format!("login refused: {reason} (hint: `ssh {name} true` must work without a prompt)")
     } else {
-        format!("it can't be reached: {reason}")
+        format!("cannot be reached: {reason}")
     };
     host_error(host, &why)
 }
@@ -139,10 +137,10 @@ mod tests {
     fn explains_each_refusal() {
         let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
         let known = [
-            ("Host key verification failed.", "host web: ssh does not know it: Host key"),
-            ("Host key, known otherwise.", "host web: it has another host key than ssh knows: H"),
-            ("root@h: Permission denied (publickey).", "host web: it refuses the login: root@h"),
-            ("ssh: connect to host h port 22: No route", "host web: it can't be reached: ssh: con"),
+            ("Host key verification failed.", "host web: unknown host key: Host key"),
+            ("Host key, known otherwise.", "host web: its host key has changed: H"),
+            ("root@h: Permission denied (publickey).", "host web: login refused: root@h"),
+            ("ssh: connect to host h port 22: No route", "host web: cannot be reached: ssh: con"),
         ];
         for (words, start) in known {
             let message = describe_refusal(&host, &ended(SSH_FAILED, words), "", 0).to_string();
@@ -161,48 +159,54 @@ mod tests {
         shell.args(["-c", "echo answer"]).env("BASH_ENV", start_up);
         let slow = bounded::with_input(&mut shell, String::new(), Duration::from_secs(1));
         let host = Host { ssh: Some("root@h".into()), ..Host::here("web") };
-        let gone = describe_unfinished(&host, &slow.err().expect("it does not wait")).0;
-        let words = "host web: no answer from `bash` in 1 s (hint: the start-up files of its login \
-                     shell may wait for something, such as a lock or a file system that hangs; \
-                     `ssh root@h true` shows it)";
+        let gone = describe_unfinished(&host, &slow.err().expect("expected a timeout")).0;
+        let words = "host web: no answer from `bash` within 1 s (hint: a startup file of its login \
+                     shell seems to wait for something, such as a lock or a hung file system; try \
+                     `ssh root@h true`)";
         assert_eq!(gone, words);
         // Other failures don't get this hint.
         let missing = bounded::with_input(&mut Command::new("/no/ssh"), String::new(), WIDE);
-        let gone = describe_unfinished(&host, &missing.err().expect("there is one")).0;
-        assert!(gone.starts_with("host web: can't start `/no/ssh`: "), "{gone}");
-        assert!(!gone.contains("start-up"), "{gone}");
+        let gone = describe_unfinished(&host, &missing.err().expect("expected an error")).0;
+        assert!(gone.starts_with("host web: cannot start `/no/ssh`: "), "{gone}");
+        assert!(!gone.contains("startup"), "{gone}");
     }
 
     #[test]
     fn gives_hint_for_each_cause() {
         let host = Host::here("web");
         let known = [
-            ("gzip: stdout: No space left on device", "(hint: free 18 MiB there, or name another"),
+            (
+                "gzip: stdout: No space left on device",
+                "(hint: free 18 MiB there, or choose another",
+            ),
             ("/tmp/dfsbench-0 belongs to another user", "(hint: have that user or root remove it"),
-            ("mkdir: /tmp/dfsbench-0: Permission denied", "(hint: name another folder by XDG_"),
-            ("mkdir: /tmp/dfsbench-0: Read-only file system", "(hint: name another folder by XDG_"),
+            ("mkdir: /tmp/dfsbench-0: Permission denied", "(hint: choose another folder with XDG_"),
+            (
+                "mkdir: /tmp/dfsbench-0: Read-only file system",
+                "(hint: choose another folder with XDG_",
+            ),
         ];
         for (line, hint) in known {
             let gone = describe_refusal(&host, &ended(1, line), "no folder: ", 18 << 20).0;
             assert!(gone.starts_with(&format!("host web: no folder: {line} {hint}")), "{gone}");
         }
-        let gone = describe_refusal(&host, &ended(1, "what arrived is not what was sent"), "", 0);
-        assert_eq!(gone.0, "host web: what arrived is not what was sent");
+        let gone = describe_refusal(&host, &ended(1, "checksum mismatch after the copy"), "", 0);
+        assert_eq!(gone.0, "host web: checksum mismatch after the copy");
     }
 
     #[test]
     fn gives_hint_for_each_start_failure() {
         let host = Host::here("web");
         let known = [
-            (126, "/tmp is mounted noexec", "executed from there: name another folder by XDG_CAC"),
+            (126, "/tmp is mounted noexec", "executed there: choose another folder with XDG_CAC"),
             (126, "sh: 1: /x: Permission denied", "SELinux"),
-            (1, "/x: libc.so.6: version `GLIBC_2.39' not found", "older than the one of this"),
-            (127, "sh: 1: /x: not found", "another C library than this program needs; `cargo"),
+            (1, "/x: libc.so.6: version `GLIBC_2.39' not found", "too old for this"),
+            (127, "sh: 1: /x: not found", "a different C library than this program needs; `cargo"),
             (132, "Illegal instruction", "(hint: `cargo xtask static` builds one"),
         ];
         for (code, line, hint) in known {
             let gone = describe_failed_try(&host, &ended(code, line)).0;
-            let start = format!("host web: it can't run this dfsbench: {line} (hint: ");
+            let start = format!("host web: cannot run this dfsbench: {line} (hint: ");
             assert!(gone.starts_with(&start) && gone.contains(hint), "{gone}");
         }
     }

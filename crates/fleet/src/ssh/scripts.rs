@@ -63,7 +63,7 @@ report "${there%% *}" "$(stat -c %.9Y "$dir/dfsbench-HASH" 2>/dev/null)"
 /// checked, and the hash is hexadecimal.
 const TAKE: &str = r#"sh -c 'umask 077; cd DIR && UNPACK > new-$$ && chmod 700 new-$$ &&
  there=$(sha256sum < new-$$) && if [ "${there%% *}" = HASH ]; then mv new-$$ dfsbench-HASH &&
- { stat -c %.9Y dfsbench-HASH; true; }; else echo "what arrived is not what was sent" >&2; false; fi || { rm -f new-$$; exit 1; }'"#;
+ { stat -c %.9Y dfsbench-HASH; true; }; else echo "checksum mismatch after the copy" >&2; false; fi || { rm -f new-$$; exit 1; }'"#;
 
 /// Command that tries to run the program. If it may not be executed and the file system is mounted
 /// noexec, the last line on stderr mentions that.
@@ -293,7 +293,7 @@ mod tests {
         assert!(!host.folder().exists());
     }
 
-    #[allow(clippy::disallowed_methods, reason = "files are made to look old")]
+    #[allow(clippy::disallowed_methods, reason = "backdates files")]
     fn make_old(path: &Path) {
         let an_hour_ago = std::time::SystemTime::now() - Duration::from_secs(3_600);
         let file = File::options().write(true).open(path).unwrap();

@@ -1,5 +1,5 @@
 //! Agents that connect by themselves, over real sockets: those that are allowed to, and strangers.
-#![allow(clippy::disallowed_methods, reason = "sockets are waited for in real time")]
+#![allow(clippy::disallowed_methods, reason = "waits for sockets with a timeout")]
 
 mod meeting;
 mod strangers;
@@ -72,7 +72,8 @@ fn names_missing_agents() {
     // The agent that connected is disconnected again.
     assert_eq!(agent.join().unwrap().unwrap(), 0);
     let alone = Meeting::new().gather(1, Duration::from_secs(1)).err().unwrap().to_string();
-    let start = "0 of 1 agents connected within 1 s: rank 0 is missing (hint: can its hosts reach";
+    let start =
+        "0 of 1 agents connected within 1 s: rank 0 is missing (hint: can the agents' hosts reach";
     assert!(alone.starts_with(start), "{alone}");
 }
 
@@ -116,11 +117,14 @@ fn rejects_wrong_number_of_agents() {
     let error = meeting.gather(2, SOON).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the agent of rank 3 on host a is one of 4, and 2 are wanted (hint: --agents)"
+        "the agent with rank 3 on host a was started as one of 4, but 2 are expected (hint: set \
+         --agents)"
     );
     let message = agent.join().unwrap().unwrap_err().to_string();
     assert!(
-        message.ends_with("does not expect this agent: it is one of 4, and 2 are wanted"),
+        message.ends_with(
+            "does not expect this agent: it was started as one of 4, but 2 are expected"
+        ),
         "{message}"
     );
 }
@@ -130,7 +134,7 @@ fn stops_waiting_for_agents() {
     let meeting = Meeting::new();
     meeting.stop.store(true, Relaxed);
     let error = meeting.gather(2, SOON).err().unwrap().to_string();
-    assert_eq!(error, "stopped while agents were awaited: 0 of 2 had connected");
+    assert_eq!(error, "stopped while waiting for agents: 0 of 2 had connected");
     let (rendezvous, wanted) = Meeting::new().parts(3, SOON);
     let mut looks = 0;
     let mut launcher = || {

@@ -46,15 +46,15 @@ fn reports_wrong_token_without_slot() {
     let error = meeting.gather(1, Duration::from_secs(2)).err().unwrap().to_string();
     assert_eq!(
         error,
-        "0 of 1 agents connected within 2 s: rank 0 is missing; refused: 127.0.0.1: its token \
-         is not that of the campaign"
+        "0 of 1 agents connected within 2 s: rank 0 is missing; refused: 127.0.0.1: it has the \
+         wrong token"
     );
     let message = other.join().unwrap().unwrap_err().to_string();
     assert_eq!(
         message,
         format!(
-            "the controller at {address} refused this agent (hint: DFSBENCH_TOKEN must be \
-             that of the campaign)"
+            "the controller at {address} rejected this agent (hint: DFSBENCH_TOKEN must be the \
+             campaign's token)"
         )
     );
 }
@@ -78,7 +78,7 @@ fn rejects_replayed_handshake() {
     let gathered = gathering.join().unwrap();
     assert_eq!(
         gathered.refused,
-        ["127.0.0.1: its introduction was recorded on another connection, or damaged on its way"]
+        ["127.0.0.1: its introduction was replayed from another connection, or damaged in transit"]
     );
     drop(gathered);
     assert!(first.join().unwrap().is_ok() && last.join().unwrap().is_ok());
@@ -118,15 +118,15 @@ fn strangers_are_quoted_and_learn_nothing() {
         assert_eq!(say(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"), b"");
     });
     assert!(
-        message.starts_with("127.0.0.1: it answered `GET / HTTP/1.1.`, which no agent"),
+        message.starts_with("127.0.0.1: it answered `GET / HTTP/1.1.`, which is not from an"),
         "{message}"
     );
     let message = report_of(|address| {
         assert_eq!(say(address, &[0xff; 64]), b"");
     });
-    assert!(message.contains("which no agent sends"), "{message}");
+    assert!(message.contains("which is not from an agent"), "{message}");
     let message = report_of(|address| drop(TcpStream::connect(address).unwrap()));
-    assert_eq!(message, "127.0.0.1: it closed the connection before it introduced itself");
+    assert_eq!(message, "127.0.0.1: it closed the connection during the handshake");
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn reports_wrong_token_among_strangers() {
     let agent = meeting::agent(address, token, ("a", 0, 1));
     let gathered = gathering.join().unwrap();
     let [wrong, strangers] = &gathered.refused[..] else { panic!("{:?}", gathered.refused) };
-    assert_eq!(wrong, "127.0.0.1: its token is not that of the campaign");
-    let start = "127.0.0.1: 20 connections that no agent made, the first: it answered `GET /0";
+    assert_eq!(wrong, "127.0.0.1: it has the wrong token");
+    let start = "127.0.0.1: 20 connections not made by agents; the first: it answered `GET /0";
     assert!(strangers.starts_with(start), "{strangers}");
     drop(gathered);
     agent.join().unwrap().unwrap();
@@ -160,7 +160,7 @@ fn names_other_version_on_both_sides() {
     });
     assert_eq!(
         message,
-        format!("127.0.0.1: it runs dfsbench {other}, and this is dfsbench {ours}")
+        format!("127.0.0.1: it runs dfsbench {other}, but this is dfsbench {ours}")
     );
     // A controller with a different version.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -173,7 +173,7 @@ fn names_other_version_on_both_sides() {
     assert_eq!(
         message,
         format!(
-            "the controller at {address}: it runs dfsbench {other}, and this is dfsbench {ours}"
+            "the controller at {address}: it runs dfsbench {other}, but this is dfsbench {ours}"
         )
     );
 }
@@ -191,12 +191,9 @@ fn rejects_garbage_and_huge_frames() {
         gathered.agents[0].agent.receive().unwrap_err().to_string()
     };
     let of_4_gib = lost_for(&vec![0xff; 40_000]);
-    assert_eq!(
-        of_4_gib,
-        "host a: a message claims to have 4294967295 bytes, but the limit is 67108864"
-    );
+    assert_eq!(of_4_gib, "host a: received a message of 4294967295 bytes; the limit is 67108864");
     let garbage = lost_for(&[0, 0, 0, 1, 0x40]);
-    assert!(garbage.starts_with("host a: 1 bytes are no message: "), "{garbage}");
+    assert!(garbage.starts_with("host a: received 1 bytes that are not a message: "), "{garbage}");
 }
 
 #[test]
@@ -216,7 +213,7 @@ fn ends_connection_after_damaged_record() {
     thread::spawn(move || flip(from, to, handshake));
     let mut gathered = gathering.join().unwrap();
     let lost = gathered.agents[0].agent.receive().unwrap_err().to_string();
-    assert_eq!(lost, "host a: a record was damaged or forged (decrypt error)");
+    assert_eq!(lost, "host a: received a damaged or forged record (decrypt error)");
     drop(gathered);
     let _ = agent.join().unwrap();
 }
@@ -262,7 +259,7 @@ fn admits_agents_despite_strangers() {
     assert!(begun.elapsed() < SOON / 2, "{:?}", begun.elapsed());
     // Hundreds of them are summarized on one line.
     let [refused] = &gathered.refused[..] else { panic!("{:?}", gathered.refused) };
-    let start = "127.0.0.1: it was dropped for newer connections (";
+    let start = "127.0.0.1: dropped in favor of newer connections (";
     assert!(refused.starts_with(start) && refused.ends_with(" times)"), "{refused}");
     drop((held, gathered));
     for agent in agents {
@@ -279,5 +276,5 @@ fn drops_silent_stranger() {
     assert_eq!(socket.read(&mut [0]).unwrap(), 0);
     let error = gathering.join().unwrap().err().unwrap();
     let GatherError::TooFew { refused, .. } = &error else { panic!("{error}") };
-    assert_eq!(refused, "; refused: 127.0.0.1: it sent too little for 10 s");
+    assert_eq!(refused, "; refused: 127.0.0.1: no handshake within 10 s");
 }

@@ -105,7 +105,7 @@ fn the_running_server_is_changed_used_and_put_back() {
     fs::write(format!("{MOUNT}/file"), "something").unwrap();
     assert_eq!(read(&format!("{POINT}/file")), "something");
     let again = lab.apply(&export("rw")).unwrap_err().to_string();
-    assert!(again.contains("is exported to 127.0.0.1 already"), "{again}");
+    assert!(again.contains("is already exported to 127.0.0.1"), "{again}");
     lab.undo_all().unwrap();
     host.assert_as_before(&before);
     assert_eq!(server(), server_before);
@@ -149,8 +149,8 @@ fn a_server_that_was_restarted_reads_from_its_disk_again() {
     for how in all {
         invalidate(&mut lab, &steps, how);
         let (of_server, of_disk) = reads(&file, &host);
-        assert!(of_server >= 4 * MIB, "{how}: {of_server} bytes from the server");
-        assert!(of_disk >= 4 * MIB, "{how}: {of_disk} bytes from the disk");
+        assert!(of_server >= 4 * MIB, "{how}: only {of_server} bytes came from the server");
+        assert!(of_disk >= 4 * MIB, "{how}: only {of_disk} bytes came from the disk");
         assert_client_keeps(&file, &host, &how.to_string());
     }
     lab.undo_all().unwrap();
@@ -165,7 +165,11 @@ fn invalidate(lab: &mut Lab, steps: &[LabStep], how: Invalidation) {
     lab.invalidate(how, Some(Path::new(POINT))).unwrap();
     apply_all(lab, &actions(&steps[from..]));
     // Otherwise the next pass would include the time during which it may not open files.
-    assert_eq!(read("/proc/fs/nfsd/v4_end_grace").trim(), "Y", "{how}: clients may still reclaim");
+    assert_eq!(
+        read("/proc/fs/nfsd/v4_end_grace").trim(),
+        "Y",
+        "{how}: the server is still in its grace period"
+    );
 }
 
 /// Asserts that the client reads a file from its own memory once it has cached it.
@@ -181,7 +185,7 @@ fn assert_client_keeps(file: &str, host: &Host, when: &str) {
             return;
         }
     }
-    panic!("{when}: the client keeps nothing; bytes of server and disk: {seen:?}");
+    panic!("{when}: the client's page cache stays empty; bytes from server and disk: {seen:?}");
 }
 
 /// Reads a file; returns the bytes that the server sent for it, and those that its disk read.
@@ -222,7 +226,7 @@ fn exports_of_others_and_the_root_are_left_alone() {
     let theirs_name = format!("10.9.9.9:{}", theirs.display());
     run(&["exportfs", "-o", "ro,no_subtree_check", theirs_name.as_str()]);
     let before = server();
-    for (directory, why) in [(theirs.as_path(), "not by us"), (Path::new("/"), "the root")] {
+    for (directory, why) in [(theirs.as_path(), "not by dfsbench"), (Path::new("/"), "the root")] {
         let (directory, clients) = (directory.to_owned(), "127.0.0.1".to_owned());
         let action = Action::Export(action::Export { directory, clients, options: Vec::new() });
         let error = lab.apply(&action).unwrap_err().to_string();
@@ -304,7 +308,7 @@ fn a_server_that_was_stopped_is_as_it_was() {
         lab.apply(&Action::NfsdStop(action::NfsdStop {}))
             .unwrap_err()
             .to_string()
-            .contains("no nfsd runs")
+            .contains("nfsd is not running")
     );
     lab.undo_all().unwrap();
     assert_eq!(server(), was);
@@ -316,7 +320,10 @@ fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {
     // The ssh configuration belongs to the user: it exists before, and is kept.
     let _ = tunnelled(&host.path("disk"));
     let found = kill_often(&host, KERNEL_CHILD, KILLS.0, KILLS.1);
-    assert!(found as u64 > KILLS.0, "the child was hardly ever met at work: {found} changes");
+    assert!(
+        found as u64 > KILLS.0,
+        "the child was rarely killed in the middle of its work: {found} changes"
+    );
     assert_eq!(server(), before);
 }
 

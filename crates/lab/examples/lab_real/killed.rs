@@ -59,7 +59,7 @@ fn start(host: &Host, word: &str) -> Child {
 fn nothing_is_left_of_a_process_that_is_killed_anywhere() {
     // A round of the child takes about three seconds.
     let found = kill_often(&Host::new(), CHILD, KILLS, 4_000);
-    assert!(found > 30, "the child was hardly ever met at work: {found} changes");
+    assert!(found > 30, "the child was rarely killed in the middle of its work: {found} changes");
 }
 
 /// Repeatedly kills the child within the given number of milliseconds after its start, and cleans

@@ -5,8 +5,8 @@
 //! root and their own mount and network namespace; those of the group `kernel` need a virtual
 //! machine of the tests.
 
-#![allow(clippy::disallowed_methods, reason = "checks wait, and read what xtask sets")]
-#![allow(clippy::print_stdout, reason = "xtask reads the list of checks")]
+#![allow(clippy::disallowed_methods, reason = "checks wait, and read variables set by xtask")]
+#![allow(clippy::print_stdout, reason = "prints the list of checks for xtask")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,9 +50,9 @@ fn main() {
         [word @ (killed::CHILD | killed::KERNEL_CHILD)] => killed::child_that_never_ends(word),
         [wanted] => {
             let found = here().chain(kernel::CHECKS).find(|(name, _)| *name == wanted);
-            found.unwrap_or_else(|| panic!("there is no check {wanted}")).1();
+            found.unwrap_or_else(|| panic!("no check is named {wanted}")).1();
         }
-        _ => panic!("lab_real list here|kernel, or lab_real NAME"),
+        _ => panic!("usage: lab_real list here|kernel, or lab_real NAME"),
     }
 }
 
@@ -67,7 +67,7 @@ impl Host {
         let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).unwrap();
         // The program that started us created the namespace only for us.
         let parent = std::os::unix::process::parent_id().to_string();
-        assert_ne!(of("self"), of(&parent), "run this by `cargo xtask real lab`");
+        assert_ne!(of("self"), of(&parent), "run this with `cargo xtask real lab`");
         run(&["mount", "--make-rprivate", "/"]);
         run(&["mount", "-t", "tmpfs", "tmpfs", "/run"]);
         run(&["mount", "-t", "sysfs", "sysfs", "/sys"]);
@@ -77,7 +77,7 @@ impl Host {
 
     /// A virtual machine of the tests, which only we use.
     pub(crate) fn machine() -> Self {
-        assert!(read("/proc/cmdline").contains("lab."), "run this by `cargo xtask real vm`");
+        assert!(read("/proc/cmdline").contains("lab."), "run this with `cargo xtask real vm`");
         Self::of_folder()
     }
 

@@ -82,7 +82,7 @@ fn stand_still() -> Child {
         }
         signal_program("-CONT");
     }
-    panic!("no moment was met at which the program had a request");
+    panic!("the program never had a request in flight");
 }
 
 fn signal_program(signal: &str) {
@@ -131,7 +131,7 @@ fn a_mount_whose_program_goes_on_waits_for_its_reader() {
     });
     let begun = Instant::now();
     served.lab.undo_all().unwrap();
-    assert!(begun.elapsed() > Duration::from_secs(7), "it did not wait for the reader");
+    assert!(begun.elapsed() > Duration::from_secs(7), "the unmount did not wait for the reader");
     program.join().unwrap();
     served.assert_gone(reader);
 }

@@ -54,7 +54,9 @@ fn memory_is_mounted_read_back_and_put_back() {
     let (before, mut lab) = (host.traces(), host.lab());
     apply_all(&mut lab, &[memory(&["size=64m", "noatime", "mode=700"])]);
     fs::write(format!("{POINT}/file"), "something").unwrap();
-    assert!(lab.apply(&memory(&[])).unwrap_err().to_string().contains("something is mounted"));
+    assert!(
+        lab.apply(&memory(&[])).unwrap_err().to_string().contains("something is already mounted")
+    );
     lab.undo_all().unwrap();
     host.assert_as_before(&before);
 }
@@ -85,7 +87,7 @@ fn a_disk_that_was_filled_takes_nothing_and_is_emptied_again() {
     fs::remove_file(&file).unwrap();
     assert!(
         lab.apply(&Action::Fill(action::Fill { point: POINT.into() })).is_err(),
-        "it is full already"
+        "it is already full"
     );
     lab.undo_last().unwrap();
     fs::write(&file, vec![1; 2 << 20]).unwrap();
@@ -133,7 +135,7 @@ fn a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may() {
     run(&["mount", &node, &elsewhere]);
     let error = lab.undo_all().unwrap_err().to_string();
     run(&["umount", &elsewhere]);
-    assert!(error.contains(&format!("{node} is in use still")), "{error}");
+    assert!(error.contains(&format!("{node} is still in use")), "{error}");
     lab.undo_all().unwrap();
     fs::remove_dir(&elsewhere).unwrap();
     host.assert_as_before(&before);
@@ -178,7 +180,7 @@ fn a_device_that_vanished_is_one_error_and_the_rest_is_put_back() {
     run(&["losetup", "--detach", fact(&found, "loop device")]);
     for action in [format, mount] {
         let error = lab.apply(&action).unwrap_err().to_string();
-        assert!(error.contains("isn't there (any more)"), "{error}");
+        assert!(error.contains("does not exist (any more)"), "{error}");
     }
     lab.undo_all().unwrap();
     host.assert_as_before(&before);

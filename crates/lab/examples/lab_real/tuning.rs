@@ -79,7 +79,7 @@ fn rules_of_others_are_left_alone() {
     run(&["tc", "qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "77"]);
     let before = host.traces();
     let error = lab.apply(&shape(Some(1_000_000), None)).unwrap_err().to_string();
-    assert!(error.contains("pfifo") && error.contains("isn't ours"), "{error}");
+    assert!(error.contains("pfifo") && error.contains("not created by dfsbench"), "{error}");
     host.assert_as_before(&before);
     let error =
         lab.apply(&Action::Mtu(action::Mtu { interface: "no-such0".to_owned(), bytes: 1_500 }));
@@ -96,7 +96,7 @@ fn what_the_host_cannot_do_is_one_clear_error() {
             .apply(&Action::CpuFrequency(action::CpuFrequency { khz: 1_000_000 }))
             .unwrap_err()
             .to_string();
-        assert!(error.contains("frequencies can't be limited here"), "{error}");
+        assert!(error.contains("the CPU frequency cannot be limited on this host"), "{error}");
     }
     let error =
         lab.apply(&Action::Cores(action::Cores { online: 10_000 })).unwrap_err().to_string();

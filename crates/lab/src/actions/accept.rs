@@ -37,11 +37,11 @@ pub(crate) fn check_point(point: &Path) -> Result<(), LabError> {
     let why = match check_path(point) {
         Err(error) => error.to_string(),
         Ok(()) if point == Path::new(RUN) || !point.starts_with(RUN) => {
-            format!("it doesn't lie below {RUN}")
+            format!("it is not below {RUN}")
         }
         Ok(()) => return Ok(()),
     };
-    Err(LabError::Refused(format!("nothing is mounted on {}: {why}", point.display())))
+    Err(LabError::Refused(format!("refusing to mount on {}: {why}", point.display())))
 }
 
 #[cfg(test)]

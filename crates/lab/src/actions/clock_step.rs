@@ -47,7 +47,7 @@ impl LabAction for ClockStep {
     }
 
     fn check(&self, before_ns: &i64) -> Result<EffectiveSettings, LabError> {
-        let (name, source) = ("calendar set by", "CLOCK_REALTIME against CLOCK_BOOTTIME");
+        let (name, source) = ("wall clock set by", "CLOCK_REALTIME relative to CLOCK_BOOTTIME");
         let by_ns = calendar::offset_ns().saturating_sub(*before_ns);
         let requested_ns = self.by_ms.saturating_mul(MS_NS);
         let mut findings = Findings::new("host");
@@ -62,7 +62,8 @@ impl LabAction for ClockStep {
 /// Rejects a host that runs on the controller's kernel, or on an unknown one.
 fn refuse_own(not_boot: &str, boot: &str) -> Result<(), LabError> {
     if boot.is_empty() || boot == not_boot {
-        let what = "its clock is that of the host that controls it, and is left alone";
+        let what =
+            "it shares its clock with the controller's host, so the clock will not be changed";
         return Err(LabError::Refused(what.to_owned()));
     }
     Ok(())
@@ -98,7 +99,7 @@ mod tests {
     fn skips_host_sharing_controller_clock() {
         let here = boot_id();
         let error = step(1, &here).undo(&0, &[]).unwrap_err().to_string();
-        assert!(error.contains("its clock is that of the host that controls it"), "{error}");
+        assert!(error.contains("it shares its clock with the controller's host"), "{error}");
         assert!(refuse_own("x", "").is_err(), "an unknown kernel may be the same");
         assert!(refuse_own("x", "y").is_ok());
     }

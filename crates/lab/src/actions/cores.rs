@@ -45,7 +45,8 @@ impl LabAction for Cores {
     fn undo(&self, online: &Vec<u32>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let has = online.len();
         if self.online == 0 || has < self.online as usize {
-            let what = format!("it has {has} processors, not {}", self.online);
+            let what =
+                format!("this host has {has} CPUs online, but {} were requested", self.online);
             return Err(LabError::Unable(what));
         }
         let mut undo = Vec::new();
@@ -54,7 +55,7 @@ impl LabAction for Cores {
             if !path.exists() {
                 let path = path.display();
                 return Err(LabError::Unable(format!(
-                    "processor {cpu} can't be taken offline: there is no {path}"
+                    "CPU {cpu} cannot be taken offline: {path} does not exist"
                 )));
             }
             undo.push(Undo::Write { path, text: "1".to_owned() });
@@ -66,7 +67,7 @@ impl LabAction for Cores {
         let mut findings = Findings::new("host");
         let found = online().len().to_string();
         let source = format!("{FOLDER}/online");
-        findings.compare("processors online", &self.online.to_string(), &found, &source);
+        findings.compare("CPUs online", &self.online.to_string(), &found, &source);
         Ok(findings.done())
     }
 }

@@ -46,7 +46,7 @@ impl LabAction for CpuFrequency {
             let Ok(text) = fs::read_to_string(&path) else {
                 let path = path.display();
                 return Err(LabError::Unable(format!(
-                    "frequencies can't be limited here: there is no {path}"
+                    "the CPU frequency cannot be limited on this host: {path} does not exist"
                 )));
             };
             undo.push(Undo::Write { path, text: text.trim().to_owned() });
@@ -60,7 +60,7 @@ impl LabAction for CpuFrequency {
             let path = limit_of(cpu);
             let text =
                 fs::read_to_string(&path).map_err(|error| LabError::file("read", &path, error))?;
-            let name = format!("highest kHz of processor {cpu}");
+            let name = format!("maximum kHz of CPU {cpu}");
             findings.compare(&name, &self.khz.to_string(), &text, &path.display().to_string());
         }
         Ok(findings.done())

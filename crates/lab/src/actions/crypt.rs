@@ -61,7 +61,7 @@ impl LabAction for Crypt {
         let name = &self.name;
         if Path::new("/dev/mapper").join(name).exists() {
             return Err(LabError::Refused(format!(
-                "there is a mapping /dev/mapper/{name} already"
+                "the mapping /dev/mapper/{name} already exists"
             )));
         }
         Ok(vec![Undo::Mapped { name: name.clone() }])

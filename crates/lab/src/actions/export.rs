@@ -53,7 +53,7 @@ impl LabAction for Export {
             if export.is_of(&self.directory) {
                 let (directory, clients) = (self.directory.display(), &export.clients);
                 return Err(LabError::Refused(format!(
-                    "{directory} is exported to {clients} already, and not by us"
+                    "{directory} is already exported to {clients}, and not by dfsbench"
                 )));
             }
         }

@@ -38,7 +38,9 @@ impl LabAction for Fill {
         let path = filler_of(&self.point);
         if path.symlink_metadata().is_ok() {
             let path = path.display();
-            return Err(LabError::Refused(format!("{path} already exists (hint: dfsbench clean)")));
+            return Err(LabError::Refused(format!(
+                "{path} already exists (hint: run `dfsbench clean`)"
+            )));
         }
         Ok(vec![Undo::File { path }])
     }

@@ -87,7 +87,12 @@ impl LabAction for Format {
         let mut findings = Findings::new("server");
         for node in &facts.devices.nodes {
             let found = devices::probe(&Runner::default(), node, "TYPE")?;
-            findings.compare("file system made", self.file_system.name(), &found, "blkid --probe");
+            findings.compare(
+                "file system created",
+                self.file_system.name(),
+                &found,
+                "blkid --probe",
+            );
             let (size, source) = devices::size_bytes(node);
             findings.fact("bytes of the device", size.to_string(), source);
         }

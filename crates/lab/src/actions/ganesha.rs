@@ -97,7 +97,7 @@ impl LabAction for Ganesha {
             findings.compare(&format!("NFS v{major}"), requested, found, source);
         }
         if self.threads != 0 {
-            findings.fact("threads requested of Ganesha", self.threads.to_string(), "ganesha.conf");
+            findings.fact("requested threads of Ganesha", self.threads.to_string(), "ganesha.conf");
         }
         // Ganesha has other threads, too, so the number found cannot be compared with the requested
         // one.
@@ -127,7 +127,7 @@ impl LabAction for Ganesha {
 pub(crate) fn port_is_free() -> Result<(), LabError> {
     if servers::answers(NFS_PORT) {
         return Err(LabError::Refused(format!(
-            "no server is started: something answers on port {NFS_PORT} already"
+            "cannot start a server: port {NFS_PORT} is already in use"
         )));
     }
     Ok(())

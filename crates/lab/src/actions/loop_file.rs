@@ -52,7 +52,9 @@ impl LabAction for LoopFile {
         trust::check_path(folder.unwrap_or(&self.file))?;
         if self.file.symlink_metadata().is_ok() {
             let file = self.file.display();
-            return Err(LabError::Refused(format!("{file} is not touched: it already exists")));
+            return Err(LabError::Refused(format!(
+                "refusing to overwrite {file}: it already exists"
+            )));
         }
         let mut undo = folder.map(folder_undo).unwrap_or_default();
         undo.push(Undo::File { path: self.file.clone() });

@@ -71,12 +71,12 @@ impl LabAction for NfsMount {
         };
         let Some(stats) = MountStats::of(&text, &self.point) else {
             let point = self.point.display();
-            return Err(LabError::Unable(format!("no NFS is mounted on {point}")));
+            return Err(LabError::Unable(format!("{point} is not an NFS mount")));
         };
         let mut findings = Findings::new("target");
         findings.compare("export", &self.source, &stats.source, STATS);
         findings.fact("mount options", &stats.options, STATS);
-        findings.fact("seconds since it was mounted", &stats.age_s, STATS);
+        findings.fact("seconds since the mount", &stats.age_s, STATS);
         findings.fact("connections", stats.connections.to_string(), STATS);
         findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
         let requested = Requested::nfs(&self.options);

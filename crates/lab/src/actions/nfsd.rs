@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    const WAIT: &str = "wait until /proc/fs/nfsd/v4_end_grace says Y";
+    const WAIT: &str = "wait until /proc/fs/nfsd/v4_end_grace contains Y";
 
     /// Returns the facts of a running server whose clients may have open files.
     fn running(has_clients: bool) -> NfsdFacts {

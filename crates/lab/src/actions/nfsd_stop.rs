@@ -35,7 +35,7 @@ impl LabAction for NfsdStop {
     /// Starts it again with its previous settings. Fails if it isn't running.
     fn undo(&self, state: &State, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         if state.threads == 0 {
-            return Err(LabError::Refused("no nfsd runs that could be stopped".to_owned()));
+            return Err(LabError::Refused("nfsd is not running".to_owned()));
         }
         Ok(vec![Undo::Nfsd { state: state.clone() }])
     }
@@ -56,6 +56,6 @@ mod tests {
     #[test]
     fn rejects_stopping_stopped_server() {
         let error = NfsdStop {}.undo(&State::default(), &[]).unwrap_err().to_string();
-        assert!(error.contains("no nfsd runs"), "{error}");
+        assert!(error.contains("nfsd is not running"), "{error}");
     }
 }

@@ -98,7 +98,7 @@ impl LabAction for OwnServer {
     fn undo(&self, _facts: &OwnServerFacts, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         if servers::answers(OWN_PORT) {
             return Err(LabError::Refused(format!(
-                "no server of ours is started: something answers on port {OWN_PORT}"
+                "cannot start the in-memory server: port {OWN_PORT} is already in use"
             )));
         }
         Ok(program_undo(&folder(), PROGRAM))
@@ -108,7 +108,9 @@ impl LabAction for OwnServer {
     fn check(&self, _facts: &OwnServerFacts) -> Result<EffectiveSettings, LabError> {
         let link = folder().join(PROGRAM);
         let log = Step::stderr_of(&link);
-        servers::await_up("our server", &link, &log, PATIENCE, || servers::serves(OWN_PORT, 3))?;
+        servers::await_up("the in-memory server", &link, &log, PATIENCE, || {
+            servers::serves(OWN_PORT, 3)
+        })?;
         let mut findings = Findings::new("server");
         let version =
             concat!("dfsbench ", env!("CARGO_PKG_VERSION"), ", in memory, without faults");
@@ -124,9 +126,9 @@ fn far_addresses(clients: &str) -> Result<Vec<IpAddr>, LabError> {
         let found = match (name.trim_matches(['[', ']']), 0).to_socket_addrs() {
             Ok(found) => found,
             Err(error) => {
-                let hint = "give its `address` in the plan";
+                let hint = "set its `address` in the plan";
                 return Err(LabError::Unable(format!(
-                    "no address of client {name}: {error} ({hint})"
+                    "no address for client {name}: {error} (hint: {hint})"
                 )));
             }
         };

@@ -72,7 +72,7 @@ impl LabAction for Raid {
         facts.may_destroy(&self.devices, allowed)?;
         let name = &self.name;
         if devices::array_node(name).is_some() {
-            return Err(LabError::Refused(format!("there is an array /dev/md/{name} already")));
+            return Err(LabError::Refused(format!("the array /dev/md/{name} already exists")));
         }
         Ok(vec![Undo::Array { name: name.clone(), devices: facts.nodes.clone() }])
     }

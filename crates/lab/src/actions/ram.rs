@@ -45,7 +45,9 @@ impl Memory {
         let text = fs::read_to_string(MEMINFO)
             .map_err(|error| LabError::file("read", Path::new(MEMINFO), error))?;
         Self::parse(&text).ok_or_else(|| {
-            LabError::Unable("memory can't be held back: this kernel has no huge pages".to_owned())
+            LabError::Unable(
+                "memory cannot be limited on this host: its kernel has no huge pages".to_owned(),
+            )
         })
     }
 
@@ -100,7 +102,9 @@ impl LabAction for Ram {
         let (has, wanted) = (memory.left_bytes(), self.left_bytes);
         if has < wanted {
             let (has, wanted) = (Size(has), Size(wanted));
-            return Err(LabError::Unable(format!("it has {has} of memory, not {wanted}")));
+            return Err(LabError::Unable(format!(
+                "this host has {has} of memory, but {wanted} were requested"
+            )));
         }
         Ok(vec![Undo::Write { path: PAGES.into(), text: memory.pages.to_string() }])
     }
@@ -111,7 +115,7 @@ impl LabAction for Ram {
         let mut findings = Findings::new("host");
         // The kernel doesn't reclaim memory that is in use, and may have created fewer pages.
         findings.compare(
-            "huge pages that hold memory back",
+            "huge pages that reserve memory",
             &wanted.to_string(),
             &now.pages.to_string(),
             PAGES,

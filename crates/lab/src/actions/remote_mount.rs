@@ -68,7 +68,7 @@ impl LabAction for RemoteMount {
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let (mut findings, mount) = read_back(&self.point)?;
-        findings.fact("mount type requested", &self.kind, "the plan");
+        findings.fact("requested mount type", &self.kind, "the plan");
         let requested = Requested::local(&self.options);
         options::compare(&mut findings, &requested, &mount.options, SOURCE);
         Ok(findings.done())
@@ -116,7 +116,9 @@ impl LabAction for FuseMount {
         check_root(&self.system)?;
         check_programs(&self.run[..1], &self.packages)?;
         if !Path::new("/dev/fuse").exists() {
-            return Err(LabError::Unable("it has no /dev/fuse (hint: `modprobe fuse`)".to_owned()));
+            return Err(LabError::Unable(
+                "/dev/fuse does not exist (hint: run `modprobe fuse`)".to_owned(),
+            ));
         }
         safety::may_mount_on(&self.point)?;
         let mut undo = folder_undo(&self.point);
@@ -169,7 +171,7 @@ fn check_known(kind: &str) -> Result<(), LabError> {
         return Ok(());
     }
     Err(LabError::Unable(format!(
-        "its kernel has no file system `{kind}`, and there is no program mount.{kind} (hint: \
-         /proc/filesystems lists what it has)"
+        "neither the kernel nor a program mount.{kind} supports file system `{kind}` (hint: \
+         /proc/filesystems lists those of the kernel)"
     )))
 }

@@ -79,7 +79,7 @@ impl LabAction for Service {
                     None => String::new(),
                 };
                 return Err(LabError::Refused(format!(
-                    "{} is not started: something answers on its port {port}{holder}",
+                    "cannot start {}: its port {port} is already in use{holder}",
                     self.system
                 )));
             }
@@ -96,7 +96,7 @@ impl LabAction for Service {
         if !self.settings.is_empty() {
             findings.fact("system settings", &self.settings, "the recipe");
         }
-        findings.fact("system's promise", &self.durability, "the recipe");
+        findings.fact("system durability", &self.durability, "the recipe");
         if !self.version.is_empty() {
             let command = commands::show(&self.version);
             let output = Runner::default().output(&name_ours(&self.version, ours), SOON)?;
@@ -208,7 +208,9 @@ fn check_inside(service: &Service, path: &Path) -> Result<(), LabError> {
         return Ok(());
     }
     let (system, path) = (&service.system, path.display());
-    Err(LabError::Refused(format!("{system}: {path} is not a location for files of a system")))
+    Err(LabError::Refused(format!(
+        "{system}: {path} is outside of the system's folder and its storage"
+    )))
 }
 
 impl LabAction for AwaitQuiet {
@@ -252,7 +254,7 @@ pub(super) fn check_leaves(leaves: &[PathBuf]) -> Result<(), LabError> {
     for path in leaves {
         if !may_leave(&path.to_string_lossy()) {
             let path = path.display();
-            return Err(LabError::Refused(format!("leaves: nothing may be removed from {path}")));
+            return Err(LabError::Refused(format!("leaves: files in {path} cannot be removed")));
         }
     }
     Ok(())

@@ -113,8 +113,8 @@ pub(crate) fn undo_rules(interface: &str) -> Result<Vec<Undo>, LabError> {
         {
             let kind = rule["kind"].as_str().unwrap_or("?");
             return Err(LabError::Refused(format!(
-                "{interface} has a tc rule ({kind}) that isn't ours; `tc qdisc del dev {interface} \
-                 root` would remove it"
+                "{interface} already has a tc rule ({kind}), not created by dfsbench; `tc qdisc \
+                 del dev {interface} root` removes it"
             )));
         }
     }

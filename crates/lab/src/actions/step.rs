@@ -221,7 +221,7 @@ impl Step {
                 })
             }
             Self::AwaitService { port, limit, mark, has_program } => {
-                let what = format!("port {port} of the loopback");
+                let what = format!("port {port} on the loopback address");
                 let awaited = Awaited { what: &what, mark, has_program: *has_program };
                 servers::await_service(runner, &awaited, *limit, |_| servers::reach(*port))
             }
@@ -262,7 +262,7 @@ impl fmt::Display for Step {
                 write!(f, "wait for the mount on {}", point.display())
             }
             Self::AwaitQuiet { argv, busy, .. } if !busy.is_empty() => {
-                write!(f, "wait until `{}` prints no `{busy}`", commands::show(argv))
+                write!(f, "wait until `{}` no longer prints `{busy}`", commands::show(argv))
             }
             Self::KillMarked(mark) => {
                 write!(f, "kill -9 the processes of {}", mark.display())
@@ -274,7 +274,7 @@ impl fmt::Display for Step {
                 write!(f, "wait for port {port} of 127.0.0.1")
             }
             Self::TryPath { peer: Peer { name, address }, bytes } => {
-                write!(f, "try packets of {bytes} bytes, not fragmented, to {name} ({address})")
+                write!(f, "send unfragmented packets of {bytes} bytes to {name} ({address})")
             }
             Self::AwaitGrace => f.write_str(&grace::shown()),
             Self::Fill(file) => {
@@ -310,14 +310,14 @@ fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
             }
             Ok(())
         }
-        Err(error) => Err(LabError::file("make", path, error)),
+        Err(error) => Err(LabError::file("create", path, error)),
     }
 }
 
 /// Starts a program through a symlink. Its command line then begins with that path, which is
 /// recorded in the undo log and used by no other program.
 fn start(runner: &mut Runner, link: &Path, argv: &[String], user: RunAs) -> Result<(), LabError> {
-    let (name, arguments) = argv.split_first().expect("a command has a name");
+    let (name, arguments) = argv.split_first().expect("a command is never empty");
     let Some(program) = commands::find(name) else { return Err(packages::missing(name)) };
     match symlink(&program, link) {
         // A symlink to something else would start the wrong program.
@@ -325,11 +325,11 @@ fn start(runner: &mut Runner, link: &Path, argv: &[String], user: RunAs) -> Resu
             let found = fs::read_link(link).map_err(|error| LabError::file("read", link, error))?;
             if found != program {
                 let (link, found) = (link.display(), found.display());
-                let what = format!("{link} leads to {found}, not to {}", program.display());
+                let what = format!("{link} is a symlink to {found}, not to {}", program.display());
                 return Err(LabError::Refused(what));
             }
         }
-        Err(error) => return Err(LabError::file("make", link, error)),
+        Err(error) => return Err(LabError::file("create", link, error)),
         Ok(()) => {}
     }
     // Its stderr is only needed for error messages, so the program may run without it.

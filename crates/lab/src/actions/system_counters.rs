@@ -41,7 +41,7 @@ impl LabAction for SystemCounters {
             |why: String| LabError::Refused(format!("counters of {}: {why}", self.system));
         if !output.status.success() {
             let last = output.stderr.lines().last().unwrap_or_default();
-            return Err(refused(format!("`{command}` ended with {}: {last}", output.status)));
+            return Err(refused(format!("`{command}` failed with {}: {last}", output.status)));
         }
         let mut findings = Findings::new("server");
         for (name, number) in parse(&output.stdout).map_err(refused)? {
@@ -60,10 +60,10 @@ fn parse(text: &str) -> Result<Vec<(&'static str, u64)>, String> {
             return Err(format!("`{line}` is not a name and a number"));
         };
         let Some(name) = COUNTER_NAMES.into_iter().find(|name| name == word) else {
-            return Err(format!("`{word}` is none of {}", COUNTER_NAMES.join(", ")));
+            return Err(format!("`{word}` is not one of {}", COUNTER_NAMES.join(", ")));
         };
         let Ok(number) = number.parse::<u64>() else {
-            return Err(format!("`{number}` is no number of {name}"));
+            return Err(format!("`{number}` is not a valid {name} count"));
         };
         match counts.iter_mut().find(|(known, _)| *known == name) {
             Some((_, sum)) => *sum = sum.saturating_add(number),
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn what_is_no_counter_is_named() {
         for (script, words) in [
-            ("echo ops 4", "counters of plain: `ops` is none of read_bytes, "),
+            ("echo ops 4", "counters of plain: `ops` is not one of read_bytes, "),
             ("echo read_bytes", "`read_bytes` is not a name and a number"),
-            ("echo creates -1", "`-1` is no number of creates"),
-            ("echo no such volume >&2; exit 3", "ended with exit status: 3: no such volume"),
+            ("echo creates -1", "`-1` is not a valid creates count"),
+            ("echo no such volume >&2; exit 3", "failed with exit status: 3: no such volume"),
         ] {
             let error = run(script).unwrap_err().to_string();
             assert!(error.contains(words), "{script}: {error}");

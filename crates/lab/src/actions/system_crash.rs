@@ -36,7 +36,7 @@ impl LabAction for SystemCrash {
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         check_root(&self.system)?;
         if processes::marked(&self.dir).is_empty() {
-            let what = format!("no process of {} runs that could be killed", self.system);
+            let what = format!("no process of {} is running", self.system);
             return Err(LabError::Refused(what));
         }
         Ok(Vec::new())

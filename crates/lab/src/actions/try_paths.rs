@@ -49,7 +49,7 @@ impl LabAction for TryPaths {
                 probes.push(scope.spawn(|| path_probe::send_until_answered(peer, self.bytes)));
             }
             for probe in probes {
-                outcomes.push(probe.join().expect("a probe can't panic"));
+                outcomes.push(probe.join().expect("probes don't panic"));
             }
         });
         let mut findings = Findings::new("network");

@@ -122,7 +122,9 @@ impl LabAction for Tunnel {
         let folder = folder(self.local_port);
         let port = self.local_port;
         if processes::running_by(&folder.join("ssh")).is_empty() && servers::answers(port) {
-            return Err(LabError::Refused(format!("port {port} of the loopback is taken")));
+            return Err(LabError::Refused(format!(
+                "port {port} on the loopback address is already in use"
+            )));
         }
         Ok(program_undo(&folder, "ssh"))
     }
@@ -230,21 +232,21 @@ pub(crate) fn mount_port(
         Ok(reply) => reply,
         Err(why) => {
             return Err(LabError::Unable(format!(
-                "the portmapper of the server ({address}, port {}) can't be reached through ssh \
-                 for the port of MOUNT v{version}: {why} (hint: is rpcbind running there?)",
+                "cannot ask the portmapper of the server ({address}, port {}) for the port of \
+                 MOUNT v{version} through ssh: {why} (hint: is rpcbind running there?)",
                 portmap::PORT
             )));
         }
     };
     match port_of(&reply) {
         Some(0) => Err(LabError::Unable(format!(
-            "the portmapper of the server ({address}) knows no MOUNT service v{version} over TCP \
-             (hint: `rpcinfo -p` there; is rpc.mountd running, and does the server serve this \
-             version of NFS?)"
+            "the portmapper of the server ({address}) has no MOUNT v{version} service over TCP \
+             (hint: run `rpcinfo -p` there; is rpc.mountd running, and does the server support \
+             this version of NFS?)"
         ))),
         Some(port) => Ok(Some(port)),
         None => Err(LabError::Unable(format!(
-            "what answers at port {} of the server ({address}) is not a portmapper: {reply:02x?}",
+            "port {} of the server ({address}) does not answer like a portmapper: {reply:02x?}",
             portmap::PORT
         ))),
     }

@@ -16,17 +16,17 @@ pub fn outlasts_power_loss(spec: &LabSpec) -> Result<usize, String> {
         let recipe = &system.recipe;
         let name = &recipe.name;
         if recipe.restart == Restart::Never {
-            return Err(format!("{name} is recreated when it starts, and its files are lost"));
+            return Err(format!("{name} is recreated when it starts, so its files would be lost"));
         }
         let is_found =
             !matches!(spec.storage.file_system, FileSystem::Tmpfs | FileSystem::Existing);
         if recipe.restart == Restart::OnState && recipe.has_storage() && !is_found {
-            let what = "what it needs to start again has to lie on a file system of `devices`";
+            let what = "its state must be on a file system on `devices`, or it cannot start again";
             return Err(format!("{name}: {what}"));
         }
     }
     if spec.servers().len() > 1 {
-        return Err("its servers are on several hosts".to_owned());
+        return Err("its servers run on several hosts".to_owned());
     }
     let steps = compose(spec).map_err(|error| error.to_string())?;
     let is_on_keeper = |step: &&LabStep| step.host == spec.keeper().name;
@@ -36,13 +36,13 @@ pub fn outlasts_power_loss(spec: &LabSpec) -> Result<usize, String> {
         matches!(step.action, Action::LoopFile(_) | Action::Raid(_) | Action::Crypt(_))
     };
     if on_keeper.iter().any(is_lost) {
-        return Err("its files lie on loop devices, an array or a mapping: only file systems \
-                    right on `devices` are found again"
+        return Err("its files are on loop devices, an array or an encrypted mapping; only file \
+                    systems directly on `devices` survive a power loss"
             .to_owned());
     }
     let formatted = on_keeper.iter().take_while(|step| is_format(step)).count();
     if formatted < on_keeper.iter().filter(|step| is_format(step)).count() {
-        return Err("settings of the server's kernel don't outlast it".to_owned());
+        return Err("kernel settings of the server do not survive a power loss".to_owned());
     }
     Ok(formatted)
 }
@@ -81,7 +81,7 @@ mod tests {
         other = spec.clone();
         let server_sysctls = vec![("vm.dirty_ratio".to_owned(), "5".to_owned())];
         other.tuning = Tuning { server_sysctls, ..Tuning::default() };
-        assert!(refused(&other).contains("settings of the server's kernel"));
+        assert!(refused(&other).contains("kernel settings of the server"));
         other = spec;
         let recipe = Recipe { name: "plain".to_owned(), storage: true, ..Recipe::default() };
         other.system = Some(Box::new(System { recipe, ..System::default() }));
@@ -91,6 +91,6 @@ mod tests {
         other.system.as_mut().unwrap().recipe.restart = Restart::OnState;
         assert_eq!(outlasts_power_loss(&other), Ok(1));
         other.storage.file_system = FileSystem::Tmpfs;
-        assert!(refused(&other).contains("plain: what it needs to start again"));
+        assert!(refused(&other).contains("plain: its state"));
     }
 }

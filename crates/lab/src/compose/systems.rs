@@ -152,10 +152,10 @@ pub fn restart_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
 /// Returns the system of a run, provided that its servers are processes.
 fn of_processes(spec: &LabSpec) -> Result<&System, String> {
     let Some(system) = &spec.system else {
-        return Err("only a system from a recipe can be killed and started again".to_owned());
+        return Err("only a system from a recipe can be killed and restarted".to_owned());
     };
     if system.recipe.serves_in_kernel {
-        let what = "is served by the kernel, which is no process that could be killed";
+        let what = "runs in the kernel, which cannot be killed";
         return Err(format!("{} {what}", system.recipe.name));
     }
     Ok(system)

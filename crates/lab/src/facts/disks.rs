@@ -198,7 +198,7 @@ fn disk_model(folder: &Path) -> Option<String> {
             Some("1") => "direct I/O",
             _ => "through the page cache",
         };
-        return Some(format!("a file (loop device, {way})"));
+        return Some(format!("file (loop device, {way})"));
     }
     let mut words = Vec::new();
     words.extend(line(&folder.join("device/vendor")).filter(|text| !text.starts_with("0x")));

@@ -205,7 +205,7 @@ const fn module_kind(number: u8) -> &'static str {
         0x21 => "HBM2",
         0x22 => "DDR5",
         0x23 => "LPDDR5",
-        _ => "of another type",
+        _ => "unknown type",
     }
 }
 

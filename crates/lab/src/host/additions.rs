@@ -36,8 +36,8 @@ pub(crate) fn list(path: &Path) -> Result<Option<BTreeSet<PathBuf>>, LabError> {
         if found.len() > LISTED_MAX {
             let path = path.display();
             let what = format!(
-                "{path} holds more than {LISTED_MAX} files: which of them a system adds \
-                                there isn't known then"
+                "{path} contains more than {LISTED_MAX} files, too many to tell which ones a \
+                 system adds"
             );
             return Err(LabError::Refused(what));
         }

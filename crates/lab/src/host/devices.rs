@@ -39,7 +39,7 @@ pub(crate) fn node(device: &Device) -> Result<PathBuf, LabError> {
             Device::Array(name) => format!("the array {name}"),
             Device::Mapped(name) => format!("/dev/mapper/{name}"),
         };
-        return Err(LabError::Unable(format!("{what} isn't there (any more)")));
+        return Err(LabError::Unable(format!("{what} does not exist (any more)")));
     };
     Ok(node)
 }
@@ -82,7 +82,7 @@ pub(crate) fn detach(runner: &Runner, file: &Path) -> Result<(), LabError> {
     }
     let Some(node) = found else { return Ok(()) };
     Err(LabError::Unable(format!(
-        "{} is in use still, and so keeps {}",
+        "{} is still in use, so {} cannot be detached from it",
         node.display(),
         file.display()
     )))

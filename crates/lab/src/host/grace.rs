@@ -62,8 +62,8 @@ pub(crate) fn await_end() -> Result<(), LabError> {
         if waited > limit {
             let seconds = limit.as_secs();
             return Err(LabError::Unable(format!(
-                "after {seconds} s the NFS server still lets clients reclaim files, and no \
-                 client may open others; `echo Y > {END}` ends that"
+                "the NFS server is still in its grace period after {seconds} s, so clients cannot \
+                 open files; `echo Y > {END}` ends it"
             )));
         }
         processes::pause(POLL);
@@ -78,7 +78,7 @@ fn is_over(answer: &str) -> bool {
 
 /// Returns the command that a dry run shows for the wait.
 pub(crate) fn shown() -> String {
-    format!("wait until {END} says Y")
+    format!("wait until {END} contains Y")
 }
 
 #[cfg(test)]

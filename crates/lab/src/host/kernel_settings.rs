@@ -24,7 +24,7 @@ pub(crate) fn check(path: &Path) -> Result<(), LabError> {
     if contains(&real) || real.starts_with(NFSD_FOLDER) {
         return Ok(());
     }
-    Err(refuse(path, "it leads to no setting of the kernel"))
+    Err(refuse(path, "it does not lead to a kernel setting"))
 }
 
 /// Returns true if a path is below one of the folders of kernel settings.
@@ -34,7 +34,7 @@ pub(crate) fn contains(path: &Path) -> bool {
 
 fn refuse(path: &Path, why: &str) -> LabError {
     let path = path.display().to_string();
-    LabError::Refused(format!("`{}` is not written: {why}", path.escape_debug()))
+    LabError::Refused(format!("refusing to write `{}`: {why}", path.escape_debug()))
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
         let file = folder.path().join("precious");
         std::fs::write(&file, "precious").unwrap();
         let error = check(&file).unwrap_err().to_string();
-        assert!(error.contains("no setting of the kernel"), "{error}");
+        assert!(error.contains("not lead to a kernel setting"), "{error}");
         check(Path::new("/proc/sys/vm/drop_caches")).unwrap();
     }
 }

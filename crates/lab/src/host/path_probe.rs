@@ -55,15 +55,15 @@ pub(crate) fn try_path(peer: &Peer, bytes: u32) -> Result<(), LabError> {
     let passes = match (full, smaller) {
         (Outcome::Arrived, _) | (Outcome::Unanswered, None) => return Ok(()),
         (_, Some(smaller)) if send_until_answered(peer, smaller)? == Outcome::Arrived => {
-            format!("{smaller} bytes pass")
+            format!("{smaller} bytes get through")
         }
         (Outcome::Unanswered, _) => return Ok(()),
-        (Outcome::TooLarge, _) => "a router or this host refuses them".to_owned(),
+        (Outcome::TooLarge, _) => "a router or this host rejects them".to_owned(),
     };
     Err(LabError::Refused(format!(
-        "packets of {bytes} bytes to {name} ({address}) are lost ({passes}): something between \
-         them has a smaller MTU (hint: set it to {bytes} on every host, bridge and switch between \
-         them, or ask for a smaller `mtu`)"
+        "packets of {bytes} bytes to {name} ({address}) are lost ({passes}): something on the path \
+         has a smaller MTU (hint: set the MTU to {bytes} on every host, bridge and switch on the \
+         path, or use a smaller `mtu`)"
     )))
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn send_until_answered(peer: &Peer, bytes: u32) -> Result<Outcome, La
         Ok(outcome) => Ok(outcome),
         Err(why) => {
             let Peer { name, address } = peer;
-            let what = format!("the address of {name}, `{address}`, can't be used: {why}");
+            let what = format!("cannot use the address of {name}, `{address}`: {why}");
             Err(LabError::Refused(what))
         }
     }
@@ -84,7 +84,9 @@ pub(crate) fn send_until_answered(peer: &Peer, bytes: u32) -> Result<Outcome, La
 
 fn resolve_and_probe(address: &str, bytes: u32) -> io::Result<Outcome> {
     let mut addresses = (address.trim_matches(['[', ']']), PORT).to_socket_addrs()?;
-    let Some(address) = addresses.next() else { return Err(io::Error::other("it names no host")) };
+    let Some(address) = addresses.next() else {
+        return Err(io::Error::other("the name has no address"));
+    };
     probe(address, bytes)
 }
 
@@ -204,8 +206,8 @@ mod tests {
     fn names_host_dropping_large_packets() {
         let Some(hosts) = Hosts::new([9_000, 1_500]) else { return };
         let error = tried_from(&hosts.0[0], 9_000).unwrap_err().to_string();
-        let expected = "packets of 9000 bytes to server (10.77.1.2) are lost (1500 bytes pass): \
-                        something between them has a smaller MTU";
+        let expected = "packets of 9000 bytes to server (10.77.1.2) are lost (1500 bytes get \
+                        through): something on the path has a smaller MTU";
         assert!(error.starts_with(expected), "{error}");
         tried_from(&hosts.0[0], 1_500).unwrap();
         // With equal MTUs, they get through.

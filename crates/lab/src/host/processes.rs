@@ -133,14 +133,14 @@ fn signal_marked(
         None => Ok(()),
         Some(pid) => {
             let what = mark.display();
-            Err(LabError::Unable(format!("pid {pid} of {what} doesn't end when it is killed")))
+            Err(LabError::Unable(format!("process {pid} of {what} is still there after SIGKILL")))
         }
     }
 }
 
 /// Sends a signal to a process if it still carries the mark, since its ID may have been reused.
 fn send_to_marked(pid: u32, mark: &Path, signal: Signal) {
-    let number = Pid::from_raw(pid.cast_signed()).expect("a process has a number above 0");
+    let number = Pid::from_raw(pid.cast_signed()).expect("process IDs are positive");
     let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return };
     // From here on, the handle refers to this one process even if the ID is reused.
     if carries_mark(pid, mark) {
@@ -170,7 +170,7 @@ pub fn listeners(port: u16) -> Vec<u32> {
     holding(|link| fs::read_link(link).is_ok_and(is_wanted))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a host that is set up isn't measured")]
+#[expect(clippy::disallowed_methods, reason = "hosts are set up before anything is measured")]
 pub(crate) fn pause(duration: Duration) {
     std::thread::sleep(duration);
 }
@@ -198,7 +198,7 @@ pub(crate) fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
         None => Ok(()),
         Some(pid) => {
             let what = program.display();
-            Err(LabError::Unable(format!("{what} (pid {pid}) doesn't end when it is killed")))
+            Err(LabError::Unable(format!("{what} (pid {pid}) is still there after SIGKILL")))
         }
     }
 }
@@ -334,7 +334,7 @@ fn signal_and_wait(
     program: &Path,
     signal: Signal,
 ) -> Result<(), LabError> {
-    let number = Pid::from_raw(pid.cast_signed()).expect("a process has a number above 0");
+    let number = Pid::from_raw(pid.cast_signed()).expect("process IDs are positive");
     // It may have exited.
     let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else { return Ok(()) };
     // A process ID may be reused, but the handle always refers to the same process. If the check
@@ -350,7 +350,7 @@ fn signal_and_wait(
         let (name, pid) = (if signal == Signal::TERM { "-TERM" } else { "-KILL" }, pid.to_string());
         runner.run(&["kill", name, pid.as_str()], SOON)?;
     }
-    let limit = Timespec::try_from(PATIENCE).expect("ten seconds fit");
+    let limit = Timespec::try_from(PATIENCE).expect("10 s are in range");
     // If the wait is interrupted, it is merely shorter; whatever is still running gets killed next.
     let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&limit));
     Ok(())

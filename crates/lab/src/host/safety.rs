@@ -18,7 +18,7 @@ use crate::error::LabError;
 use crate::mounts;
 
 /// Facts about a device that would be overwritten.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "the facts are independent")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceFacts {
     /// Its node, as named in the plan.
@@ -51,28 +51,30 @@ pub(crate) fn refuse(facts: &DeviceFacts, allowed: &[PathBuf]) -> Option<String>
     let why = if !facts.exists {
         "there is no such device".to_owned()
     } else if facts.is_link {
-        "it is a link; name the device itself".to_owned()
+        "it is a symlink; name the device itself".to_owned()
     } else if !facts.is_block {
-        "it is no block device".to_owned()
+        "it is not a block device".to_owned()
     } else if !allowed.contains(&facts.node) {
-        format!("the command line doesn't say `--allow-destroy {node}`")
+        format!(
+            "its contents would be lost; `--allow-destroy {node}` on the command line permits that"
+        )
     } else if !facts.mounted.is_empty() {
         format!("it is mounted on {}", facts.mounted.join(", "))
     } else if facts.swap {
-        "it is used to swap".to_owned()
+        "it is used as swap".to_owned()
     } else if !facts.holders.is_empty() {
-        format!("{} is made of it", facts.holders.join(", "))
+        format!("it is part of {}", facts.holders.join(", "))
     } else if !facts.partitions.is_empty() {
         format!("it has partitions: {}", facts.partitions.join(", "))
     } else if !facts.signatures.is_empty() {
         let found = facts.signatures.join(", ");
-        format!("there is something on it ({found}); if it may go: `wipefs --all {node}`")
+        format!("it is not empty ({found}); if its contents may be lost, run `wipefs --all {node}`")
     } else if facts.is_claimed {
         "another program or the kernel has opened it exclusively".to_owned()
     } else {
         return None;
     };
-    Some(format!("{node} is left alone: {why}"))
+    Some(format!("refusing to overwrite {node}: {why}"))
 }
 
 /// Checks that the user's devices may be overwritten, see [`refuse`]. Devices we created ourselves
@@ -102,19 +104,19 @@ pub(crate) fn may_destroy(
 pub(crate) fn may_mount_on(point: &Path) -> Result<(), LabError> {
     // The order matters: access the path only after it is known to be plain.
     let why = if !point.is_absolute() || point.components().any(|part| part.as_os_str() == "..") {
-        "it is no absolute path"
+        "it is not an absolute path"
     } else if point.parent().is_none() {
-        "it is the root of the host"
+        "it is the root directory"
     } else if fs::read_link(point).is_ok() {
-        "it is a link"
+        "it is a symlink"
     } else if mounts::at(point).is_some() {
-        "something is mounted there"
+        "something is already mounted there"
     } else if has_entries(point) {
-        "files in it would vanish from sight"
+        "it contains files, which the mount would hide"
     } else {
         return Ok(());
     };
-    Err(LabError::Refused(format!("nothing is mounted on {}: {why}", point.display())))
+    Err(LabError::Refused(format!("refusing to mount on {}: {why}", point.display())))
 }
 
 fn has_entries(folder: &Path) -> bool {
@@ -134,15 +136,15 @@ pub(crate) fn may_export(directory: &Path) -> Result<(), LabError> {
         Err(error) => return Err(LabError::file("export", directory, error)),
     };
     let why = if real.parent().is_none() {
-        "it is the root of the host"
+        "it is the root directory"
     } else if real != directory {
-        "there is a link in its name"
+        "its path contains a symlink"
     } else if !real.is_dir() {
-        "it is no directory"
+        "it is not a directory"
     } else {
         return Ok(());
     };
-    Err(LabError::Refused(format!("{} is not exported: {why}", directory.display())))
+    Err(LabError::Refused(format!("refusing to export {}: {why}", directory.display())))
 }
 
 /// A device that a program is about to overwrite, as it was when it was checked.
@@ -178,7 +180,7 @@ pub(crate) fn check_final_arguments(
 ) -> Result<(), LabError> {
     if let Some(why) = refuse_arguments(&argv[1..], devices) {
         let command = crate::commands::show(argv);
-        return Err(LabError::Refused(format!("`{command}` is not run: {why}")));
+        return Err(LabError::Refused(format!("refusing to run `{command}`: {why}")));
     }
     for device in devices {
         check_still_free(device)?;
@@ -189,7 +191,7 @@ pub(crate) fn check_final_arguments(
 /// Returns why a program must not run with these arguments, or `None` if it may.
 fn refuse_arguments(arguments: &[String], devices: &[OverwrittenDevice]) -> Option<String> {
     if devices.is_empty() {
-        return Some("no device was checked for it".to_owned());
+        return Some("none of its devices has been checked".to_owned());
     }
     for device in devices {
         let node = device.node.display();
@@ -199,7 +201,7 @@ fn refuse_arguments(arguments: &[String], devices: &[OverwrittenDevice]) -> Opti
             return Some(format!("{node} is no longer the block device that was checked"));
         }
         if !arguments.iter().any(|word| Path::new(word) == device.node) {
-            return Some(format!("{node} is none of its arguments"));
+            return Some(format!("{node} is not among its arguments"));
         }
     }
     for word in arguments {
@@ -260,23 +262,23 @@ pub(crate) fn check_unused(node: &Path) -> Result<(), LabError> {
 /// If anything else uses it.
 pub(crate) fn check_unused_but_by(node: &Path, made_of_it: Option<&Path>) -> Result<(), LabError> {
     // Our nodes in /dev/md and /dev/mapper are symlinks created by udev.
-    let node = node.canonicalize().map_err(|error| LabError::file("look at", node, error))?;
+    let node = node.canonicalize().map_err(|error| LabError::file("inspect", node, error))?;
     let mut facts = look_at(&node)?;
     if let Some(made_of_it) = made_of_it {
         facts.holders.retain(|holder| made_of_it.file_name() != Some(OsStr::new(holder)));
     }
     let why = if !facts.is_block {
-        "it is no block device".to_owned()
+        "it is not a block device".to_owned()
     } else if !facts.mounted.is_empty() {
         format!("it is mounted on {}", facts.mounted.join(", "))
     } else if facts.swap {
-        "it is used to swap".to_owned()
+        "it is used as swap".to_owned()
     } else if !facts.holders.is_empty() {
-        format!("{} is made of it", facts.holders.join(", "))
+        format!("it is part of {}", facts.holders.join(", "))
     } else {
         return Ok(());
     };
-    Err(LabError::Refused(format!("{} is left alone: {why}", node.display())))
+    Err(LabError::Refused(format!("refusing to overwrite {}: {why}", node.display())))
 }
 
 /// Returns the number of the block device that a path leads to.
@@ -343,7 +345,7 @@ fn signatures(node: &Path) -> Result<Vec<String>, LabError> {
     let found: Value = serde_json::from_str(&text).unwrap_or_default();
     let Some(found) = found["signatures"].as_array() else {
         // If we don't understand the output, assume that there is something on the device.
-        return Ok(vec!["what wipefs says of it can't be understood".to_owned()]);
+        return Ok(vec!["unknown; the output of wipefs could not be parsed".to_owned()]);
     };
     let mut kinds = Vec::new();
     for one in found {
@@ -397,16 +399,16 @@ mod tests {
         let one = || vec!["x".to_owned()];
         let rules: [(&str, Rule); 5] = [
             ("no such device", |facts| facts.exists = false),
-            ("it is a link", |facts| facts.is_link = true),
-            ("no block device", |facts| facts.is_block = false),
-            ("used to swap", |facts| facts.swap = true),
+            ("it is a symlink", |facts| facts.is_link = true),
+            ("not a block device", |facts| facts.is_block = false),
+            ("used as swap", |facts| facts.swap = true),
             ("opened it exclusively", |facts| facts.is_claimed = true),
         ];
         for (says, rule) in rules {
             assert!(why(rule).unwrap().contains(says), "{says}");
         }
         assert!(why(|facts| facts.mounted = one()).unwrap().contains("mounted on x"));
-        assert!(why(|facts| facts.holders = one()).unwrap().contains("x is made of it"));
+        assert!(why(|facts| facts.holders = one()).unwrap().contains("part of x"));
         assert!(why(|facts| facts.partitions = one()).unwrap().contains("partitions: x"));
         assert!(why(|facts| facts.signatures = one()).unwrap().contains("wipefs --all /dev/vdb"));
     }
@@ -456,8 +458,8 @@ mod tests {
             assert!(why.contains("is a device that was not checked"), "{planted}: {why}");
         }
         assert!(why(&[&format!("-p{file}"), &node], one).contains("is a file"));
-        assert!(why(&["-q"], one).contains("none of its arguments"));
-        assert!(why(&[&node], &[]).contains("no device was checked"));
+        assert!(why(&["-q"], one).contains("not among its arguments"));
+        assert!(why(&[&node], &[]).contains("none of its devices has been checked"));
         // Another device has replaced the node.
         fs::remove_file(&node).unwrap();
         make_node(Path::new(&node), 251);

@@ -64,7 +64,7 @@ pub(crate) fn await_up(
         }
         let is_gone = waited > startup && processes::running_by(link).is_empty();
         if is_gone || waited > patience {
-            let why = if is_gone { "it ended" } else { "it is silent" };
+            let why = if is_gone { "it exited" } else { "it does not answer" };
             let log = fs::read_to_string(log).unwrap_or_default();
             let why = format!("{why}; {}", last_lines(&log));
             return Err(LabError::Silent { what: what.to_owned(), why });
@@ -109,7 +109,7 @@ pub(crate) fn await_service(
         let is_gone = has_program && waited >= GONE_AFTER && processes::marked(mark).is_empty();
         if is_gone || waited >= limit {
             let why = if is_gone {
-                "its program ended".to_owned()
+                "its program exited".to_owned()
             } else {
                 format!("not within {} s", limit.as_secs())
             };
@@ -142,7 +142,7 @@ pub(crate) fn await_quiet(
         if waited >= limit {
             let (what, seconds) = (commands::show(argv), limit.as_secs());
             let text = [output.stdout, output.stderr].join("\n");
-            let why = format!("it wasn't quiet within {seconds} s; {}", last_lines(&text));
+            let why = format!("still busy after {seconds} s; {}", last_lines(&text));
             return Err(LabError::Silent { what, why });
         }
         runner.check_stop(&commands::show(argv))?;
@@ -166,14 +166,14 @@ pub(crate) fn reach(port: u16) -> Result<(), LabError> {
 pub(crate) fn mounted(point: &Path) -> Result<(), LabError> {
     match mounts::named(point) {
         Some(_) => Ok(()),
-        None => Err(LabError::Refused("nothing is mounted".to_owned())),
+        None => Err(LabError::Refused("not mounted yet".to_owned())),
     }
 }
 
 /// Collects the last lines of the logs in one of our folders.
 fn last_words(folder: &Path) -> String {
     let mut words = Vec::new();
-    let Ok(entries) = fs::read_dir(folder) else { return "nothing is in its logs".to_owned() };
+    let Ok(entries) = fs::read_dir(folder) else { return "its logs are empty".to_owned() };
     let mut paths = Vec::new();
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -191,7 +191,7 @@ fn last_words(folder: &Path) -> String {
             words.push(format!("{name}: {}", join_last(&lines, 3)));
         }
     }
-    if words.is_empty() { "nothing is in its logs".to_owned() } else { words.join("; ") }
+    if words.is_empty() { "its logs are empty".to_owned() } else { words.join("; ") }
 }
 
 /// Returns true if something answers on a loopback TCP port.
@@ -211,7 +211,8 @@ pub(crate) fn await_port(port: u16) -> Result<(), LabError> {
         }
         pause(POLL);
     }
-    let (what, why) = (format!("port {port} of the loopback"), "it is silent".to_owned());
+    let (what, why) =
+        (format!("port {port} on the loopback address"), "it does not answer".to_owned());
     Err(LabError::Silent { what, why })
 }
 
@@ -248,7 +249,7 @@ fn last_lines(text: &str) -> String {
     plain.retain(|line| !is_debug(line));
     let lines = if plain.is_empty() { all } else { plain };
     if lines.is_empty() {
-        return "it says nothing".to_owned();
+        return "it printed nothing".to_owned();
     }
     join_last(&lines, 6)
 }
@@ -272,6 +273,6 @@ mod tests {
                         forwarding.";
         assert_eq!(last_lines(log), expected);
         assert_eq!(last_lines("debug1: Connecting to s.\n"), "debug1: Connecting to s.");
-        assert_eq!(last_lines("\n"), "it says nothing");
+        assert_eq!(last_lines("\n"), "it printed nothing");
     }
 }

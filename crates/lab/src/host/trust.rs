@@ -34,11 +34,11 @@ pub(crate) fn check_path(path: &Path) -> Result<(), LabError> {
         let metadata = match part.symlink_metadata() {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(LabError::file("look at", part, error)),
+            Err(error) => return Err(LabError::file("inspect", part, error)),
         };
         if let Some(why) = distrust(&metadata) {
             return Err(LabError::Refused(format!(
-                "{} is not used: {} {why} (hint: use a folder that belongs to {} alone)",
+                "refusing to use {}: {} {why} (hint: use a folder that only {} can write to)",
                 path.display(),
                 part.display(),
                 if geteuid().is_root() { "root" } else { "you" }
@@ -67,12 +67,12 @@ fn distrust(metadata: &Metadata) -> Option<String> {
         return None;
     }
     if mode & OTHERS_WRITE != 0 {
-        return Some("may be written by all users".to_owned());
+        return Some("is writable by all users".to_owned());
     }
     // Root's group, and the owner's private group, have no other members.
     let group = metadata.gid();
     if mode & GROUP_WRITES != 0 && group != 0 && group != owner {
-        return Some(format!("may be written by group {group}"));
+        return Some(format!("is writable by group {group}"));
     }
     None
 }
@@ -84,7 +84,7 @@ fn distrust(metadata: &Metadata) -> Option<String> {
 pub(crate) fn private_folder(folder: &Path) -> Result<(), LabError> {
     check_path(folder)?;
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| LabError::file("make", folder, error))?;
+    made.map_err(|error| LabError::file("create", folder, error))?;
     // Someone may have created it between the first check and our attempt.
     check_path(folder)
 }
@@ -109,7 +109,7 @@ pub(crate) fn create_file(path: &Path) -> Result<File, LabError> {
     }
     // Truncate it only after checking that it is ours.
     let file = open_own(OpenOptions::new().write(true).create(true), path)?;
-    file.set_len(0).map_err(|error| LabError::file("empty", path, error))?;
+    file.set_len(0).map_err(|error| LabError::file("truncate", path, error))?;
     Ok(file)
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn create_file(path: &Path) -> Result<File, LabError> {
 /// If something with this name exists.
 pub(crate) fn create_new(path: &Path) -> Result<File, LabError> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    file.map_err(|error| LabError::file("make", path, error))
+    file.map_err(|error| LabError::file("create", path, error))
 }
 
 fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, LabError> {
@@ -127,17 +127,17 @@ fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, LabError> {
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let options = options.mode(0o600).custom_flags(flags.bits().cast_signed());
     let file = options.open(path).map_err(|error| LabError::file("open", path, error))?;
-    let metadata = file.metadata().map_err(|error| LabError::file("look at", path, error))?;
+    let metadata = file.metadata().map_err(|error| LabError::file("inspect", path, error))?;
     let why = if !metadata.is_file() {
-        "is no regular file".to_owned()
+        "is not a regular file".to_owned()
     } else if metadata.nlink() > 1 {
-        "has another name as well".to_owned()
+        "has another hard link".to_owned()
     } else if let Some(why) = distrust(&metadata) {
         why
     } else {
         return Ok(file);
     };
-    Err(LabError::Refused(format!("{} is not used: it {why}", path.display())))
+    Err(LabError::Refused(format!("refusing to use {}: it {why}", path.display())))
 }
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
         }
         set_mode(&inner, 0o777);
         let error = private_folder(&inner).unwrap_err().to_string();
-        assert!(error.contains("may be written by all users"), "{error}");
+        assert!(error.contains("is writable by all users"), "{error}");
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         let other = folder.path().join("other");
         fs::hard_link(&target, &other).unwrap();
         let error = create_file(&other).unwrap_err().to_string();
-        assert!(error.contains("another name"), "{error}");
+        assert!(error.contains("another hard link"), "{error}");
         assert!(create_file(folder.path()).is_err());
         assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
         fs::remove_file(other).unwrap();

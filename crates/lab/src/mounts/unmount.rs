@@ -53,7 +53,9 @@ pub(crate) fn at(runner: &Runner, point: &Path, file_system: &str) -> Result<(),
     }
     let mut holders = holders(point);
     if holders.is_empty() {
-        holders.push("held by the kernel, such as by its NFS server or a loop device".to_owned());
+        holders.push(
+            "in use by the kernel, for example by its NFS server or a loop device".to_owned(),
+        );
     }
     Err(LabError::Busy { point: point.to_owned(), holders })
 }

@@ -53,9 +53,9 @@ pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
     for line in UndoLog::drop_unreadable(state_dir, PATIENCE)? {
         cleaned.push(Cleaned {
             campaign: "unknown".to_owned(),
-            what: "a line of the undo log that can't be read".to_owned(),
+            what: "an unreadable line of the undo log".to_owned(),
             outcome: Err(LabError::Refused(format!("`{line}`"))),
-            stays: vec!["the change of that line is not undone".to_owned()],
+            stays: vec!["the change recorded in that line was not undone".to_owned()],
         });
     }
     cleaned.extend(restore_logged(state_dir, Unrestorable::Forgotten)?);
@@ -175,7 +175,7 @@ mod tests {
         // If kept, it would block every later campaign.
         let forgotten = clean_and_forget(state.path()).unwrap();
         let [change] = &forgotten[..] else { panic!("{forgotten:?}") };
-        assert_eq!(change.stays, [format!("the file {} stays", through_link.display())]);
+        assert_eq!(change.stays, [format!("the file {} still exists", through_link.display())]);
         assert!(at("real/kept").exists());
         assert!(clean(state.path()).unwrap().is_empty());
     }

@@ -25,7 +25,7 @@ use crate::{NFSD_FOLDER, RUN};
 /// # Errors
 /// If the log names something that isn't ours. The error names it.
 pub(crate) fn check(undo: &Undo) -> Result<(), LabError> {
-    inspect(undo).map_err(|error| explain("left alone, though the undo log names it", error))
+    inspect(undo).map_err(|error| explain("not undone, although it is in the undo log", error))
 }
 
 /// Rejects a change that [`check`] would not allow to be undone.
@@ -33,7 +33,7 @@ pub(crate) fn check(undo: &Undo) -> Result<(), LabError> {
 /// # Errors
 /// If it couldn't be undone. The error contains the reason.
 pub(crate) fn check_before_change(undo: &Undo) -> Result<(), LabError> {
-    inspect(undo).map_err(|error| explain("not begun, since it could not be undone", error))
+    inspect(undo).map_err(|error| explain("not started, since it could not be undone", error))
 }
 
 fn explain(consequence: &str, error: LabError) -> LabError {
@@ -47,7 +47,7 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
     match undo {
         Undo::Write { path, text } => {
             if text.contains(['\n', '\0']) {
-                return Err(refuse(path, "has an old value of several lines"));
+                return Err(refuse(path, "has an old value with several lines"));
             }
             check_noted_setting(path)
         }
@@ -61,7 +61,7 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
             }
             let known = ["ext4", "ext3", "ext2", "xfs", "btrfs", "tmpfs", "nfs", ANY];
             if !known.contains(&file_system.as_str()) {
-                return Err(refuse(point, "dfsbench mounts no such file system"));
+                return Err(refuse(point, "has a type of file system that dfsbench never mounts"));
             }
             check_below_run(point)
         }
@@ -69,13 +69,17 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
         Undo::End { program } => {
             parsed(program, check_path(program))?;
             // The path is only compared with those of running processes, never opened.
-            if program.starts_with(RUN) { Ok(()) } else { Err(refuse(program, "isn't ours")) }
+            if program.starts_with(RUN) {
+                Ok(())
+            } else {
+                Err(refuse(program, "does not belong to dfsbench"))
+            }
         }
         // The mark is only compared with those of running processes, never opened.
         Undo::EndMarked { mark, .. } => check_below_run(mark),
         Undo::Additions { path, .. } => {
             if !may_leave(&path.to_string_lossy()) {
-                return Err(refuse(path, "is not a location for files of a system"));
+                return Err(refuse(path, "is not a place where a system may leave files"));
             }
             check_no_link_on_the_way(path)
         }
@@ -109,7 +113,7 @@ fn inspect(undo: &Undo) -> Result<(), LabError> {
         Undo::Works { directory, campaign } => {
             // Directories to remove are found by this prefix. An empty one would match everything.
             if campaign.is_empty() || campaign.contains(is_no_letter_of_names) {
-                return Err(refuse(directory, "has a campaign without a name"));
+                return Err(refuse(directory, "belongs to a campaign with an invalid name"));
             }
             check_no_link_on_the_way(directory)
         }
@@ -129,14 +133,14 @@ fn is_no_letter_of_names(letter: char) -> bool {
 fn check_noted_setting(path: &Path) -> Result<(), LabError> {
     parsed(path, check_path(path))?;
     if !kernel_settings::contains(path) {
-        return Err(refuse(path, "is no setting of the kernel"));
+        return Err(refuse(path, "is not a kernel setting"));
     }
     match path.canonicalize() {
         Ok(real) if kernel_settings::contains(&real) => Ok(()),
-        Ok(_) => Err(refuse(path, "leads to no setting of the kernel")),
+        Ok(_) => Err(refuse(path, "does not lead to a kernel setting")),
         // Settings of a mount or an interface disappear along with it.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(LabError::file("look at", path, error)),
+        Err(error) => Err(LabError::file("inspect", path, error)),
     }
 }
 
@@ -144,7 +148,7 @@ fn check_noted_setting(path: &Path) -> Result<(), LabError> {
 fn check_below_run(path: &Path) -> Result<(), LabError> {
     parsed(path, check_path(path))?;
     if path == Path::new(RUN) || !path.starts_with(RUN) {
-        return Err(refuse(path, "isn't ours"));
+        return Err(refuse(path, "does not belong to dfsbench"));
     }
     check_no_link_on_the_way(path)
 }
@@ -175,11 +179,11 @@ fn check_no_link_on_the_way(path: &Path) -> Result<(), LabError> {
 }
 
 fn describe_link(path: &Path, link: &Path) -> String {
-    let mut text = format!("leads through the link {}", link.display());
+    let mut text = format!("contains the symlink {}", link.display());
     if let (Ok(real), Ok(rest)) = (link.canonicalize(), path.strip_prefix(link)) {
         let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
         // Writing to a string never fails.
-        let _ = write!(text, "; the path without it is {}", real.display());
+        let _ = write!(text, "; without it, the path is {}", real.display());
     }
     text
 }
@@ -190,7 +194,7 @@ fn check_removable_file(path: &Path) -> Result<(), LabError> {
     if metadata.is_file() && metadata.nlink() == 1 {
         return Ok(());
     }
-    Err(refuse(path, "is no file that dfsbench made"))
+    Err(refuse(path, "is not a file that dfsbench created"))
 }
 
 /// Checks that a device to be wiped is used by nothing except `made_of_it`. A missing device is
@@ -198,13 +202,13 @@ fn check_removable_file(path: &Path) -> Result<(), LabError> {
 fn check_device(device: &Path, made_of_it: Option<&Path>) -> Result<(), LabError> {
     parsed(device, check_path(device))?;
     if !device.starts_with("/dev") {
-        return Err(refuse(device, "is no device"));
+        return Err(refuse(device, "is not a device"));
     }
     if device.exists() { safety::check_unused_but_by(device, made_of_it) } else { Ok(()) }
 }
 
 fn parsed(named: &Path, checked: Result<(), OptionError>) -> Result<(), LabError> {
-    checked.map_err(|error| refuse(named, &format!("can't be one: {error}")))
+    checked.map_err(|error| refuse(named, &format!("is not valid: {error}")))
 }
 
 fn refuse(named: &Path, why: &str) -> LabError {
@@ -294,7 +298,7 @@ mod tests {
             let error = crate::undo::restore::restore(&undo, &mut Runner::default())
                 .unwrap_err()
                 .to_string();
-            assert!(error.contains("left alone"), "{undo:?}: {error}");
+            assert!(error.contains("not undone"), "{undo:?}: {error}");
         }
         for name in ["precious", "real/precious", "first-name", "second-name"] {
             assert_eq!(fs::read_to_string(file(name)).unwrap(), "precious");

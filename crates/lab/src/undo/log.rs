@@ -75,7 +75,7 @@ impl UndoLog {
         let Contents { entries, unreadable } = read(&file, &path)?;
         if let Some(UnreadableLine { number, error, .. }) = unreadable.first() {
             let message = format!(
-                "line {number}: {error} (hint: `dfsbench clean --forget` drops what it can't read)"
+                "line {number}: {error} (hint: `dfsbench clean --forget` drops unreadable lines)"
             );
             let error = io::Error::new(ErrorKind::InvalidData, message);
             return Err(LabError::file("read", &path, error));
@@ -126,7 +126,9 @@ impl UndoLog {
     /// # Errors
     /// If this process has too many open files.
     pub(crate) fn lock(&self) -> Result<File, LabError> {
-        self.lock.try_clone().map_err(|error| LabError::file("hold", &self.path, error))
+        self.lock
+            .try_clone()
+            .map_err(|error| LabError::file("duplicate the handle of", &self.path, error))
     }
 
     /// Returns the changes that must be undone, oldest first.
@@ -164,7 +166,7 @@ impl UndoLog {
         // The length is metadata, which fdatasync(2) may not write, so use fsync(2).
         match self.empty() {
             Ok(()) => Ok(()),
-            Err(error) => Err(LabError::file("empty", &self.path, error)),
+            Err(error) => Err(LabError::file("truncate", &self.path, error)),
         }
     }
 
@@ -190,7 +192,7 @@ impl UndoLog {
 }
 
 fn line_of(line: &Line) -> Vec<u8> {
-    let mut text = serde_json::to_vec(line).expect("a line has no maps with other keys");
+    let mut text = serde_json::to_vec(line).expect("all maps have string keys");
     text.push(b'\n');
     text
 }
@@ -243,7 +245,7 @@ fn read(mut file: &File, path: &Path) -> Result<Contents, LabError> {
     }
     if whole < text.len() {
         // Cut it off, or the next line would be appended to it.
-        file.set_len(whole as u64).map_err(|error| LabError::file("shorten", path, error))?;
+        file.set_len(whole as u64).map_err(|error| LabError::file("truncate", path, error))?;
     }
     let (mut entries, mut unreadable) = (Vec::<Entry>::new(), Vec::new());
     for (number, line) in text[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {

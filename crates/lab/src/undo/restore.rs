@@ -147,7 +147,7 @@ fn remove_work(runner: &Runner, work: &Path, mark: &str) -> Result<(), LabError>
         return Ok(());
     }
     Err(LabError::Refused(format!(
-        "{} is left alone: it is not empty and has no directory {mark}",
+        "refusing to remove {}: it is not empty and has no directory {mark}",
         work.display()
     )))
 }
@@ -155,7 +155,7 @@ fn remove_work(runner: &Runner, work: &Path, mark: &str) -> Result<(), LabError>
 fn remove_file(runner: &Runner, path: &Path) -> Result<(), LabError> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(LabError::file("look at", path, error)),
+        Err(error) => return Err(LabError::file("inspect", path, error)),
         Ok(metadata) if metadata.is_dir() => return Ok(()),
         Ok(_) => {}
     }
@@ -179,7 +179,7 @@ mod tests {
         fs::write(at(".dfsbench-c-0/d/file"), "data").unwrap();
         let undo = Undo::Works { directory: folder.path().to_owned(), campaign: "c".to_owned() };
         let error = restore(&undo, &mut Runner::default()).unwrap_err().to_string();
-        assert!(error.contains(".dfsbench-c-1 is left alone"), "{error}");
+        assert!(error.contains(".dfsbench-c-1: it is not empty"), "{error}");
         let left = [0, 1, 2].map(|number| at(&format!(".dfsbench-c-{number}")).exists());
         assert_eq!(left, [false, true, false]);
         fs::remove_dir_all(at(".dfsbench-c-1")).unwrap();

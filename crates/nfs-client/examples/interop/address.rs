@@ -54,7 +54,7 @@ impl Settings {
 }
 
 fn parse(address: &str) -> Result<(MountOptions, ProtocolVersion), String> {
-    let rest = address.strip_prefix("nfs://").ok_or("an address begins with nfs://")?;
+    let rest = address.strip_prefix("nfs://").ok_or("an address must start with nfs://")?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (host, export) = path.split_once('/').ok_or("the address has no export")?;
     let (host, port) = match host.rsplit_once(':') {
@@ -81,5 +81,5 @@ fn parse(address: &str) -> Result<(MountOptions, ProtocolVersion), String> {
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number that fits"))
+    text.parse().map_err(|_| format!("`{text}` is not a number in range"))
 }

@@ -112,7 +112,7 @@ pub fn durability(client: &mut TestedClient) -> Done {
             return Err(format!("WRITE gave {outcome:?}"));
         };
         if (committed as u32) < stable as u32 {
-            return Err(format!("{stable:?} was requested, {committed:?} was given"));
+            return Err(format!("requested {stable:?}, got {committed:?}"));
         }
         let commit = client.one(&Operation::Commit { file: &file, offset: 0, count: 0 })?;
         same("verifier of COMMIT", &commit, &Outcome::Committed { verifier })?;
@@ -169,7 +169,7 @@ fn too_large(client: &mut TestedClient, file: &File) -> Done {
     let attributes = Sattr { size: Some(1 << 33), ..Sattr::default() };
     match client.connection().start(0, 0, &Operation::Setattr { file, attributes }) {
         Err(StartError::FileTooLarge { .. }) => client.close(file),
-        Ok(()) => Err("SETATTR to 8 GiB was sent in v2".to_owned()),
+        Ok(()) => Err("v2 sent a SETATTR to 8 GiB".to_owned()),
         Err(error) => Err(format!("SETATTR to 8 GiB: {error}")),
     }
 }

@@ -7,7 +7,7 @@
 //! `--empty-read-plus` accepts an empty READ_PLUS. Every check works in its own directory below the
 //! export and removes it again. Prints one line per check, then the wire counters as a line of
 //! JSON; exits with 1 if anything failed.
-#![allow(clippy::print_stdout, reason = "a tool for tests: its output is its result")]
+#![allow(clippy::print_stdout, reason = "a tool for tests that prints its results")]
 
 use std::process::ExitCode;
 
@@ -36,32 +36,24 @@ const fn always(name: &'static str, run: fn(&mut TestedClient) -> Done) -> Check
 }
 
 const CHECKS: [Check; 15] = [
-    always("names are made, found, renamed and removed", names::life),
-    always("errors are those of the protocol", names::errors),
-    always("attributes are set and read", names::attributes),
-    always("links, hard and symbolic", names::links),
+    always("create, find, rename and remove names", names::life),
+    always("errors of the protocol", names::errors),
+    always("set and read attributes", names::attributes),
+    always("hard and symbolic links", names::links),
     Check { name: "special files", applies: tested_client::is_not_v2, run: names::special },
-    always("a directory of many entries", names::listing),
+    always("a directory with many entries", names::listing),
     Check {
-        name: "the same, with attributes",
+        name: "the same with attributes",
         applies: tested_client::is_not_v2,
         run: names::listing_plus,
     },
-    always("data of every kind of size", data::sizes),
-    Check {
-        name: "every kind of durability",
-        applies: tested_client::is_not_v2,
-        run: data::durability,
-    },
-    always("what a file becomes when it is cut and grown", data::truncation),
+    always("data of various sizes", data::sizes),
+    Check { name: "every durability", applies: tested_client::is_not_v2, run: data::durability },
+    always("truncate and extend a file", data::truncation),
     always("a sparse file beyond 4 GiB", data::sparse),
     always("limits of the file system", space::limits),
     Check { name: "holes and reservations", applies: tested_client::is_v42, run: space::holes },
-    Check {
-        name: "a copy that the server makes",
-        applies: tested_client::is_v42,
-        run: space::copy,
-    },
+    Check { name: "a copy on the server", applies: tested_client::is_v42, run: space::copy },
     Check { name: "extended attributes", applies: tested_client::is_v42, run: xattrs::all },
 ];
 
@@ -77,7 +69,7 @@ fn main() -> ExitCode {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
-            println!("interop: can't begin: {error}");
+            println!("interop: cannot start: {error}");
             ExitCode::FAILURE
         }
     }

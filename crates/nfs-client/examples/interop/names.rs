@@ -136,7 +136,7 @@ pub fn listing_plus(client: &mut TestedClient) -> Done {
     compare(&listed, &made)?;
     for entry in &listed {
         let attributes = entry.attributes.ok_or("an entry has no attributes")?;
-        same("id of an entry and of its attributes", &attributes.fileid, &entry.fileid)?;
+        same("file id of an entry and of its attributes", &attributes.fileid, &entry.fileid)?;
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ fn make_many(client: &mut TestedClient, count: usize) -> Result<HashSet<Vec<u8>>
 fn compare(listed: &[Name], made: &HashSet<Vec<u8>>) -> Done {
     same("number of entries", &listed.len(), &made.len())?;
     let names: HashSet<Vec<u8>> = listed.iter().map(|entry| entry.name.clone()).collect();
-    if &names == made { Ok(()) } else { Err("the listing has other names".to_owned()) }
+    if &names == made { Ok(()) } else { Err("the listing has different names".to_owned()) }
 }
 
 /// Compares two values; `what` describes them.

@@ -64,7 +64,10 @@ pub fn holes(client: &mut TestedClient) -> Done {
     if let Some(got) = found.map_err(|error| format!("READ_PLUS: {error}"))? {
         let right = got.iter().zip(&want).take_while(|(got, want)| got == want).count();
         if right < got.len() || (got.is_empty() && !client.empty_read_plus) {
-            return Err(format!("READ_PLUS gave {} bytes, of which {right} are right", got.len()));
+            return Err(format!(
+                "READ_PLUS returned {} bytes, of which {right} are correct",
+                got.len()
+            ));
         }
     }
     client.close(&file)

@@ -134,14 +134,14 @@ impl TestedClient {
         let mut taken = None;
         while taken.is_none() {
             if Duration::from_nanos(clock()) > PATIENCE {
-                return Err(format!("{} has no answer", operation.kind()));
+                return Err(format!("no answer to {}", operation.kind()));
             }
             let wait = self.connection.wait(&mut self.scratch, &clock, PATIENCE, &mut |event| {
                 taken = Some(take(event));
             });
             wait.map_err(|error| error.to_string())?;
         }
-        Ok(taken.expect("the loop ended with it"))
+        Ok(taken.expect("the loop ends with an answer"))
     }
 
     /// Makes one operation; the outer error is the connection's, the inner one the server's.
@@ -198,7 +198,7 @@ impl TestedClient {
     /// Finds a name.
     pub fn lookup(&mut self, dir: &File, name: &str) -> Result<File, String> {
         let object = self.object(&Operation::Lookup { dir, name: name.as_bytes() })?;
-        object.ok_or_else(|| "LOOKUP gave no handle".to_owned())
+        object.ok_or_else(|| "LOOKUP returned no handle".to_owned())
     }
 
     /// Creates a directory.
@@ -225,7 +225,7 @@ impl TestedClient {
     pub fn open(&mut self, name: &str) -> Result<File, String> {
         let (dir, access) = (self.dir, OpenAccess::Both);
         let object = self.object(&Operation::Open { dir: &dir, name: name.as_bytes(), access })?;
-        object.ok_or_else(|| "OPEN gave no handle".to_owned())
+        object.ok_or_else(|| "OPEN returned no handle".to_owned())
     }
 
     /// Closes a file, in versions with opens.
@@ -298,7 +298,7 @@ impl TestedClient {
                 }
                 cursor.verifier = page.verifier;
                 if !page.eof && cursor.cookie == before {
-                    return Err("a page without entries is not the last".to_owned());
+                    return Err("got a page without entries that is not the last".to_owned());
                 }
                 Ok(page.eof)
             })??;
@@ -323,7 +323,7 @@ impl TestedClient {
 }
 
 /// Nanoseconds since the first call.
-#[expect(clippy::disallowed_methods, reason = "an example owns its clock")]
+#[expect(clippy::disallowed_methods, reason = "examples read the clock themselves")]
 pub fn clock() -> impl Fn() -> u64 {
     let start = Instant::now();
     move || start.elapsed().as_nanos() as u64

@@ -8,7 +8,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a tool for tests: it prints, and owns its clock"
+    reason = "a tool for tests that prints and reads the clock"
 )]
 
 use std::io;
@@ -129,7 +129,7 @@ fn settings() -> Result<Settings, Failure> {
         "getattr" => Op::Getattr,
         "read" => Op::Read,
         "write" => Op::Write,
-        other => return Err(format!("`{other}` is no operation").into()),
+        other => return Err(format!("unknown operation `{other}`").into()),
     };
     let bytes: u32 = bytes.parse()?;
     let mut options = parse(address)?;
@@ -147,7 +147,7 @@ fn settings() -> Result<Settings, Failure> {
 }
 
 fn parse(address: &str) -> Result<MountOptions, Failure> {
-    let rest = address.strip_prefix("nfs://").ok_or("an address begins with nfs://")?;
+    let rest = address.strip_prefix("nfs://").ok_or("an address must start with nfs://")?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (host, export) = path.split_once('/').ok_or("the address has no export")?;
     let (host, port) = host.rsplit_once(':').ok_or("the address has no port")?;
@@ -235,7 +235,7 @@ impl Work {
         if let (Op::Read, Some(pattern)) = (self.op, &self.pattern)
             && event.payload != &pattern[..self.bytes as usize]
         {
-            self.wrong = Some("a READ brought other bytes".to_owned());
+            self.wrong = Some("a READ returned different data".to_owned());
         }
         self.done += 1;
         self.moved += u64::from(moved);
@@ -313,6 +313,7 @@ fn processor_s() -> f64 {
 fn resident_bytes() -> io::Result<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm")?;
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    let pages = pages.ok_or_else(|| io::Error::other("/proc/self/statm has changed"))?;
+    let pages =
+        pages.ok_or_else(|| io::Error::other("/proc/self/statm has the expected format"))?;
     Ok(pages * rustix::param::page_size() as u64)
 }

@@ -282,7 +282,7 @@ fn silence_since(before: &Counters, after: &Counters) -> Silence {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "set-up blocks and is never measured")]
+#[expect(clippy::disallowed_methods, reason = "setup blocks and is never measured")]
 fn now() -> Instant {
     Instant::now()
 }

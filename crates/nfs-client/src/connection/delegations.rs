@@ -386,7 +386,7 @@ mod tests {
     fn survives_recall_before_grant() {
         let delegations = delegations();
         delegations.drop_recalled(&file(1).stateid);
-        assert!(delegations.keep(7, file(1), 1), "it is returned by the recall");
+        assert!(delegations.keep(7, file(1), 1), "the recall returns it");
         assert_eq!(delegations.find(7), None);
         // Another grant of the same file is a new delegation.
         assert!(delegations.keep(7, file(2), 1));
@@ -402,7 +402,7 @@ mod tests {
         for number in 1..=3 {
             assert!(delegations.keep(number.into(), file(number), u64::from(number % 2)));
         }
-        assert!(!delegations.keep(1, file(9), 1), "one of each name");
+        assert!(!delegations.keep(1, file(9), 1), "one delegation per name");
         let mut taken = Vec::new();
         delegations.take_all(Some(0), &mut taken);
         assert_eq!(taken, [file(2)]);

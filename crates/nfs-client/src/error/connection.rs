@@ -30,7 +30,7 @@ pub enum ConnectionError {
         pending: PendingCalls,
     },
     /// The server or the network closed the connection.
-    #[error("the connection to {server} is lost: {reason}; pending: {pending}")]
+    #[error("the connection to {server} was lost: {reason}; pending: {pending}")]
     ConnectionLost {
         /// Address of the server.
         server: SocketAddr,
@@ -40,7 +40,7 @@ pub enum ConnectionError {
         pending: PendingCalls,
     },
     /// The received bytes are not RPC.
-    #[error("{server} sends what is no RPC: {error}; pending: {pending}")]
+    #[error("{server} sent data that is not RPC: {error}; pending: {pending}")]
     Garbage {
         /// Address of the server.
         server: SocketAddr,
@@ -86,6 +86,6 @@ impl fmt::Display for PendingCalls {
 fn and_strays(count: u64) -> String {
     match count {
         0 => String::new(),
-        count => format!(", and {count} replies so far with the xid of no call"),
+        count => format!(", and {count} replies so far with an unknown xid"),
     }
 }

@@ -268,13 +268,13 @@ fn no_answer_of_refusal(error: RpcError) -> NoAnswer {
 struct Deadline(Instant);
 
 impl Deadline {
-    #[expect(clippy::disallowed_methods, reason = "a probe blocks and is never measured")]
+    #[expect(clippy::disallowed_methods, reason = "probes block and are never measured")]
     fn after_timeout(timeout: Duration) -> Self {
         Self(Instant::now() + timeout)
     }
 
     /// Returns the remaining time, or `TimedOut`.
-    #[expect(clippy::disallowed_methods, reason = "a probe blocks and is never measured")]
+    #[expect(clippy::disallowed_methods, reason = "probes block and are never measured")]
     fn time_left(&self) -> io::Result<Duration> {
         let left = self.0.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }

@@ -48,7 +48,7 @@ pub(super) fn find_answered(services: &[Service], version: u32) -> Found {
             _ => {}
         }
     }
-    Err(first_reason.unwrap_or(NoAnswer::NotRequested("the version was not looked for")))
+    Err(first_reason.unwrap_or(NoAnswer::NotRequested("the version was not probed")))
 }
 
 /// A reply of another procedure than the called one.
@@ -129,9 +129,9 @@ pub(super) fn ask_reserved_port(
     let Err(refusal) = reach(&from_port(false)) else { return Ok(ReservedPort::NotNeeded) };
     match reach(&from_port(true)) {
         Ok(()) => Ok(ReservedPort::Needed),
-        Err(NoAnswer::System(reason)) => Err(NoAnswer::System(format!(
-            "{refusal}, and no reserved port can be had to try: {reason}"
-        ))),
+        Err(NoAnswer::System(reason)) => {
+            Err(NoAnswer::System(format!("{refusal}; cannot try a reserved port: {reason}")))
+        }
         Err(_) => Err(refusal),
     }
 }
@@ -147,7 +147,7 @@ pub(super) fn reach_export(
         mount3: connect_found(&services.mount3, options),
         nfs2: connect_found(&services.nfs2, options),
         nfs3: connect_found(&services.nfs3, options),
-        conversation: &mut Err(NoAnswer::NotRequested("v3 and v2 come first")),
+        conversation: &mut Err(NoAnswer::NotRequested("v3 and v2 are probed first")),
     };
     if services.nfs3.is_err() && services.nfs2.is_ok() {
         return examiner.limits_v2(path).map(drop);
@@ -164,7 +164,7 @@ fn read_exports(results: Reader<'_>) -> Result<Vec<Export>, DecodeError> {
         lines += groups.len();
         if lines < LINES_MAX {
             lines += 1;
-            let reason = NoAnswer::NotRequested("more exports than are looked at closely");
+            let reason = NoAnswer::NotRequested("beyond the limit of exports that are examined");
             exports.push(Export {
                 path: text(path),
                 groups,

@@ -62,7 +62,7 @@ fn ask_null(
     addresses: &[SocketAddr],
     options: &ProbeOptions,
 ) -> Service {
-    let null = Err(NoAnswer::NotRequested("no port is known"));
+    let null = Err(NoAnswer::NotRequested("the port is not known"));
     let mut service = Service { version, transport, address: None, null };
     for address in addresses {
         service.address = Some(*address);
@@ -109,7 +109,7 @@ pub(super) fn measure_services(
 }
 
 /// Times NULL calls one after the other; the first of several only warms the connection.
-#[expect(clippy::disallowed_methods, reason = "a probe takes its own samples")]
+#[expect(clippy::disallowed_methods, reason = "probes read the clock themselves")]
 fn time_round_trips(asker: &mut Asker, null_call: ProcedureId, samples: u32) -> Answer<RoundTrip> {
     let samples = samples.clamp(1, SAMPLES_MAX);
     let warm_ups = u32::from(samples > 1);

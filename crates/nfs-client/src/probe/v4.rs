@@ -111,7 +111,7 @@ impl Conversation {
         let (limits, lease_seconds) = match self.limits_at(&[]) {
             Ok((limits, Some(seconds))) => (Ok(limits), Ok(seconds)),
             Ok((limits, None)) => {
-                let reason = NoAnswer::NotRequested("the server does not tell its lease");
+                let reason = NoAnswer::NotRequested("the server does not report its lease time");
                 (Ok(limits), Err(reason))
             }
             Err(reason) => (Err(reason.clone()), Err(reason)),

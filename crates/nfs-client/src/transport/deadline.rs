@@ -19,13 +19,19 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    #[expect(clippy::disallowed_methods, reason = "opening blocks and is never measured")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "opening connections blocks and is never measured"
+    )]
     pub(super) fn after_timeout(timeout: Duration, interrupt: Interrupt) -> Self {
         Self { at: Instant::now() + timeout, interrupt }
     }
 
     /// Repeats an operation on a socket, waiting until it is ready in between.
-    #[expect(clippy::disallowed_methods, reason = "opening blocks and is never measured")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "opening connections blocks and is never measured"
+    )]
     pub(super) fn retry_until_ready<T>(
         &self,
         stream: &TcpStream,

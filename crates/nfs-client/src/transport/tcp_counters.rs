@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "a test waits while the window is full")]
+    #[expect(clippy::disallowed_methods, reason = "the test waits while the window is full")]
     fn blames_receiver_that_reads_nothing() {
         let (near, far) = connected();
         let meter = TcpMeter::begin_at(&near);

@@ -367,7 +367,7 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String
         certificates.push(certificate.map_err(|error| file_fault(path, &error))?);
     }
     if certificates.is_empty() {
-        return Err(file_fault(path, &"it holds no certificate"));
+        return Err(file_fault(path, &"it contains no certificate"));
     }
     Ok(certificates)
 }

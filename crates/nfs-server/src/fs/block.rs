@@ -236,7 +236,7 @@ mod tests {
         let budget = Budget::new(1 << 20);
         drop(Block::new(&budget, 0, &vec![7; BLOCK_BYTES]).unwrap());
         let block = Block::new(&budget, BLOCK_BYTES - 1, &[1]).unwrap();
-        assert!(budget.take_spare().is_none(), "the buffer was used again");
+        assert!(budget.take_spare().is_none(), "the buffer was reused");
         assert!(block.bytes[..BLOCK_BYTES - 1].iter().all(|byte| *byte == 0));
         assert_eq!((block.len(), budget.used_bytes()), (BLOCK_BYTES, BLOCK_BYTES as u64));
     }

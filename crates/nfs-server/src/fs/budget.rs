@@ -224,10 +224,10 @@ mod tests {
     fn grants_one_owner_at_a_time() {
         let budget = Budget::new(100);
         let [mut first, mut second] = [(); 2].map(|()| Charge::force(&budget, 10));
-        assert_eq!(first.resize_in_turn(500, 75), Ok(()), "the other one holds less than half");
+        assert_eq!(first.resize_in_turn(500, 75), Ok(()), "the other one has less than half");
         assert_eq!(second.resize_in_turn(500, 75), Err(FsError::NoSpace));
         assert_eq!(second.resize_in_turn(20, 75), Err(FsError::NoSpace));
-        assert_eq!(first.resize_in_turn(600, 75), Ok(()), "it may go on");
+        assert_eq!(first.resize_in_turn(600, 75), Ok(()), "it may continue");
         first.resize_in_turn(60, 75).unwrap();
         assert_eq!(second.resize_in_turn(16, 75), Err(FsError::NoSpace));
         assert_eq!(second.resize_in_turn(16, 100), Ok(()));
@@ -244,12 +244,12 @@ mod tests {
         assert_eq!(kept(), (200, 2));
         budget.keep_spare(Vec::with_capacity(1));
         budget.keep_spare(Vec::with_capacity(1));
-        assert_eq!(kept(), (201, 3), "the last one would pass the limit");
+        assert_eq!(kept(), (201, 3), "the last one would exceed the limit");
         assert_eq!(budget.take_spare().map(|buffer| buffer.capacity()), Some(1));
         charge.resize(101).unwrap();
-        assert_eq!(kept(), (100, 1), "as many are freed as needed");
+        assert_eq!(kept(), (100, 1), "only as many as needed are freed");
         charge.resize(300).unwrap();
-        assert_eq!(kept(), (0, 0), "all are freed before anything is refused");
+        assert_eq!(kept(), (0, 0), "all are freed before anything is rejected");
     }
 
     #[test]

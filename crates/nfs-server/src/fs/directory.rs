@@ -102,7 +102,7 @@ impl Directory {
         let (cookie, id) = self.by_name.remove(name)?;
         self.by_cookie.remove(&cookie);
         let smaller = self.charge.resize(self.charge.bytes() - entry_bytes(name));
-        debug_assert!(smaller.is_ok(), "giving back never fails");
+        debug_assert!(smaller.is_ok(), "releasing memory never fails");
         Some(id)
     }
 

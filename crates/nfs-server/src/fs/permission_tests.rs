@@ -65,7 +65,7 @@ fn applies_single_permission_class() {
     assert_eq!(read(0o040, &OTHER), Err(FsError::AccessDenied));
     assert_eq!(read(0o040, &member(OTHER, 10)), Ok(()));
     assert_eq!(read(0o004, &member(OTHER, 10)), Err(FsError::AccessDenied));
-    assert_eq!(read(0o001, &OTHER), Ok(()), "what can be executed can be read");
+    assert_eq!(read(0o001, &OTHER), Ok(()), "executable files are readable");
     // The owner may have opened it before the chmod, and user 0 may do everything.
     assert_eq!(read(0o000, &OWNER), Ok(()));
     assert_eq!(read(0o000, &ROOT), Ok(()));
@@ -137,7 +137,11 @@ fn protects_names_in_sticky_directory() {
     let (a, b) = (Named::new(id, b"a"), Named::new(id, b"b"));
     assert_eq!(fs.remove(id, b"a", &OTHER).map(drop), denied);
     assert_eq!(fs.rename(a, Named::new(id, b"c"), &OTHER).map(drop), denied);
-    assert_eq!(fs.rename(b, a, &OTHER).map(drop), denied, "it would replace the other's");
+    assert_eq!(
+        fs.rename(b, a, &OTHER).map(drop),
+        denied,
+        "it would replace a file of another user"
+    );
     let inner = fs.make(id, b"inner", NewObject::Directory, &NONE, &OWNER);
     inner.unwrap();
     assert_eq!(fs.remove_directory(id, b"inner", &OTHER).map(drop), denied);

@@ -236,7 +236,11 @@ mod tests {
         assert_eq!(content.seek(3 * PLACE, ExtentKind::Hole), Some(5 * PLACE));
         assert_eq!(content.seek(5 * PLACE, ExtentKind::Data), None);
         content.resize(5 * PLACE).unwrap();
-        assert_eq!(content.seek(3 * PLACE, ExtentKind::Hole), Some(5 * PLACE), "the end is a hole");
+        assert_eq!(
+            content.seek(3 * PLACE, ExtentKind::Hole),
+            Some(5 * PLACE),
+            "the end of the file is a hole"
+        );
     }
 
     #[test]

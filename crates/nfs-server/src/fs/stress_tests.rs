@@ -41,7 +41,7 @@ fn lists_each_entry_once_during_removal() {
         .iter()
         .filter(|name| fs.lookup(fs.root(), name.as_bytes(), &CONTEXT.caller).is_ok())
         .count();
-    assert_eq!(kept, survivors + 2, "`.` and `..` and every survivor");
+    assert_eq!(kept, survivors + 2, "`.`, `..` and every remaining entry");
 }
 
 #[test]

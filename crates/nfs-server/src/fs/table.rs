@@ -39,7 +39,7 @@ impl InodeTable {
 
     /// Frees the slot of an inode.
     pub fn remove(&self, id: InodeId) {
-        assert!(self.0.remove(id.key()).is_some(), "an inode is removed once");
+        assert!(self.0.remove(id.key()).is_some(), "an inode is removed only once");
     }
 
     /// All live inodes, in no particular order.

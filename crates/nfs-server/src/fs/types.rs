@@ -180,7 +180,7 @@ pub enum FsError {
     #[error("no such file or directory")]
     NoEntry,
     /// The name already exists.
-    #[error("name exists already")]
+    #[error("name already exists")]
     Exists,
     /// The object is not a directory.
     #[error("not a directory")]
@@ -213,7 +213,7 @@ pub enum FsError {
     #[error("bad file handle")]
     BadHandle,
     /// The guard of SETATTR does not match ctime.
-    #[error("attributes changed meanwhile")]
+    #[error("attributes have changed")]
     NotSync,
     /// The cookie is from another start of the server.
     #[error("bad directory cookie")]
@@ -228,9 +228,9 @@ pub enum FsError {
     #[error("no such extended attribute")]
     NoXattr,
     /// The value is larger than `XATTR_VALUE_BYTES_MAX`.
-    #[error("value of an extended attribute too large")]
+    #[error("extended attribute value too large")]
     XattrTooBig,
     /// Another client has to return its delegation first.
-    #[error("delegated to another client, which has to return it")]
+    #[error("delegated to another client")]
     Recalled,
 }

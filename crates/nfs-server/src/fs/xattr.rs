@@ -126,7 +126,7 @@ impl Xattrs {
         let removed = self.entries.remove(position);
         let left = self.charge.bytes() - removed.stored_bytes() - ENTRY_BYTES;
         let smaller = self.charge.resize(left);
-        debug_assert!(smaller.is_ok(), "giving back never fails");
+        debug_assert!(smaller.is_ok(), "releasing memory never fails");
         Ok(())
     }
 
@@ -310,7 +310,7 @@ mod tests {
         let moved = |nanoseconds| FileTime(NOW.0 + nanoseconds);
         assert_eq!((change.before.ctime, change.after.ctime), (NOW, moved(1)));
         let again = set(&fs, id, b"a", b"1").unwrap();
-        assert_eq!(again.after.ctime, moved(2), "the same value is a change too");
+        assert_eq!(again.after.ctime, moved(2), "setting the same value counts as a change");
         fs.set_xattr(id, b"a", b"2", XattrMode::Create, &CONTEXT).unwrap_err();
         fs.remove_xattr(id, b"b", &CONTEXT).unwrap_err();
         let removed = fs.remove_xattr(id, b"a", &CONTEXT).unwrap();
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!((texts(&second), second.eof), (vec!["c", "d", "a"], true));
         let end = names_after(&fs, id, second.cookie, 9);
         assert_eq!((texts(&end), end.eof, end.cookie), (vec![], true, second.cookie));
-        assert!(!names_after(&fs, id, 0, 0).eof, "what does not fit is left");
+        assert!(!names_after(&fs, id, 0, 0).eof, "entries that don't fit are left out");
     }
 
     #[test]
@@ -358,10 +358,10 @@ mod tests {
             (0..9_999).find(|n| set(&fs, id, n.to_string().as_bytes(), &large[1..]).is_err());
         assert_eq!(filled, Some(14), "values of 64 KiB fill 1 MiB");
         assert_eq!(set(&fs, id, b"more", &large[1..]).unwrap_err(), FsError::NoSpace);
-        set(&fs, id, b"v", &large[1..]).expect("one that is there is replaced");
+        set(&fs, id, b"v", &large[1..]).expect("an existing value is replaced");
         let id = file(&fs, "g");
         let filled = (0..9_999).find(|n| set(&fs, id, format!("{n:010}").as_bytes(), b"").is_err());
-        assert_eq!(filled, Some(4096), "names of 16 bytes, as listed, fill 64 KiB");
+        assert_eq!(filled, Some(4096), "the list of 16-byte names fills 64 KiB");
     }
 
     #[test]

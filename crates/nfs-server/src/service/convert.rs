@@ -73,7 +73,7 @@ pub(super) fn set_attributes(sattr: &Sattr) -> SetAttributes {
 
 /// Creates the handle of an inode.
 pub(super) fn handle(fs: &FileSystem, id: InodeId) -> FileHandle {
-    FileHandle::from_slice(&fs.handle(id)).expect("our handles are shorter than 64 bytes")
+    FileHandle::from_slice(&fs.handle(id)).expect("our handles have at most 64 bytes")
 }
 
 impl From<FsError> for Status {

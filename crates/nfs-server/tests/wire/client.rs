@@ -1,7 +1,7 @@
 //! A blocking client: one connection that encodes calls and returns replies as records.
 //!
 //! It has no retries, and only one long timeout that fails the test.
-#![allow(clippy::large_types_passed_by_value, reason = "tests write calls where they are made")]
+#![allow(clippy::large_types_passed_by_value, reason = "tests define items next to their calls")]
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -71,7 +71,7 @@ pub fn until(server: &Server, condition: impl Fn(&Server) -> bool) {
         }
         std::thread::yield_now();
     }
-    panic!("the condition was not reached: {:#?}", server.counters());
+    panic!("the condition was not met: {:#?}", server.counters());
 }
 
 /// User 1000 of group 100.
@@ -211,7 +211,7 @@ impl Client {
     pub fn mount(&mut self, path: &str) -> FileHandle {
         use nfs_proto::mount3::{Call, Reply};
         let answer = self.call(&program::Call::Mount3(Call::Mnt(path.as_bytes())));
-        Reply::decode_mnt(answer.reader()).unwrap().expect("the path is exported").root
+        Reply::decode_mnt(answer.reader()).unwrap().expect("the path should be exported").root
     }
 
     pub fn create(&mut self, dir: FileHandle, name: &str) -> FileHandle {

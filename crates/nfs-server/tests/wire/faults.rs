@@ -26,7 +26,7 @@ fn faulty(faults: FaultPlan) -> (Server, Client, FileHandle) {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the test measures a delay")]
+#[allow(clippy::disallowed_methods, reason = "measures a delay")]
 fn delays_replies_without_blocking_others() {
     let delay = Duration::from_millis(250);
     let service_time = Some(ServiceTime::Fixed { time_ns: delay.as_nanos() as u64 });

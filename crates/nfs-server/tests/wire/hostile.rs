@@ -166,7 +166,7 @@ fn truncates_reply_or_closes() {
     let closing = Damage { cut_closes: true, ..cut };
     let (server, mut client, bytes, _) = raw_reply(damaged(closing), 4 + 12);
     assert_eq!(bytes[..4], [0x80, 0, 0, 24]);
-    assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0, "the connection is closed");
+    assert_eq!(client.stream.read(&mut [0; 1]).unwrap(), 0, "the connection should be closed");
     until(&server, |server| server.counters().connections_open == 0);
 }
 
@@ -178,7 +178,7 @@ fn announces_oversized_record() {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the test measures a rate")]
+#[allow(clippy::disallowed_methods, reason = "measures a rate")]
 fn a_reply_trickles() {
     let begun = Instant::now();
     let plan = FaultPlan { trickle_bytes_per_s: Some(50), ..FaultPlan::default() };

@@ -60,7 +60,7 @@ fn all(mut next: impl FnMut((u64, Verifier)) -> Page) -> Vec<String> {
     let (mut cursor, mut names) = ((0, Verifier::default()), Vec::new());
     loop {
         let (entries, verifier, eof) = next(cursor);
-        cursor = (entries.last().expect("each page holds something").1, verifier);
+        cursor = (entries.last().expect("every page has entries").1, verifier);
         names.extend(entries.into_iter().map(|(name, _)| name));
         if eof {
             return names;

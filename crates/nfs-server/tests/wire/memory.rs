@@ -164,7 +164,7 @@ fn unsent_replies_stay_within_the_memory() {
     });
     let answer = client.nfs(list);
     let Reply::Readdir { result, .. } = answer.nfs3() else { unreachable!() };
-    assert!(result.unwrap().entries.iter().count() > 2_000, "others are served");
+    assert!(result.unwrap().entries.iter().count() > 2_000, "other clients are served");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn delays_clients_beyond_memory() {
             status => break status,
         }
     };
-    assert_eq!(refusal, Status::Jukebox, "it may come again later");
+    assert_eq!(refusal, Status::Jukebox, "the client may reconnect later");
     assert!((200..1000).contains(&registered), "{registered}");
     assert!(server.client_memory_bytes() <= memory_limit_bytes / 4);
     assert_eq!(server.counters().clients_out_of_memory, 1);

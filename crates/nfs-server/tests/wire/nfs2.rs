@@ -19,7 +19,8 @@ fn pair_with(config: ServerConfig) -> (Server, Client, FileHandle) {
     let server = start(config);
     let mut client = Client::connect(&server);
     let answer = client.call(&program::Call::Mount1(mount1::Call::Mnt(b"/export")));
-    let root = mount1::Reply::decode_mnt(answer.reader()).unwrap().expect("it is exported");
+    let root =
+        mount1::Reply::decode_mnt(answer.reader()).unwrap().expect("the path should be exported");
     (server, client, root)
 }
 

@@ -60,7 +60,7 @@ fn checks_owner_in_v3() {
     assert_eq!(other.write(file, 0, b"x"), Err(Status::Access));
     assert_eq!(other.read(file, 0, 4), Err(Status::Access));
     assert_eq!(chmod(&mut other, file, 0o666), Err(Status::Perm));
-    assert_eq!(remove(&mut other, root), Err(Status::Perm), "the export is sticky");
+    assert_eq!(remove(&mut other, root), Err(Status::Perm), "the export has the sticky bit");
     assert_eq!((granted(&mut owner, file), granted(&mut other, file)), (0x0d, 0));
     let all = access::READ | access::LOOKUP | access::MODIFY | access::EXTEND | access::DELETE;
     assert_eq!(granted(&mut other, root), all);

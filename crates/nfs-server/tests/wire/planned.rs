@@ -19,7 +19,7 @@ fn faulty(faults: FaultPlan) -> (Server, Client, FileHandle) {
     (server, client, root)
 }
 
-#[allow(clippy::disallowed_methods, reason = "the tests measure delays")]
+#[allow(clippy::disallowed_methods, reason = "measures delays")]
 fn timed<T>(act: impl FnOnce() -> T) -> (Duration, T) {
     let start = Instant::now();
     let value = act();

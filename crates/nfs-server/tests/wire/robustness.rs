@@ -109,7 +109,10 @@ fn stops_reading_from_blocked_peer() {
     let mut other = Client::connect(&server);
     (0..1000).for_each(|_| assert!(other.size(file).is_ok()));
     let answered = server.counters().calls_of(Procedure::Read);
-    assert!(answered < calls, "{answered} of {calls} reads answered into nowhere");
+    assert!(
+        answered < calls,
+        "{answered} of {calls} reads were answered although nobody reads the replies"
+    );
     assert!(server.memory_bytes() < OUTBOX_BYTES_MAX as u64);
     // The file changes while replies are waiting; they must contain the old data.
     other.write(file, 0, &vec![2; 1 << 20]).unwrap();
@@ -118,7 +121,7 @@ fn stops_reading_from_blocked_peer() {
         let answer = client.receive(Procedure::Read.number());
         let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };
         let data = result.unwrap().data;
-        assert!(data == vec![data[0]; 1 << 20], "a reply mixes old and new");
+        assert!(data == vec![data[0]; 1 << 20], "a reply mixes old and new data");
         fills.push(data[0]);
     }
     assert!(fills.is_sorted() && fills[0] == 1 && fills[calls as usize - 1] == 2);

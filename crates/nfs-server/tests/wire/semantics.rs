@@ -211,7 +211,7 @@ fn the_file_system_tells_its_limits() {
     assert_eq!(info.properties & Fsinfo::LINK, Fsinfo::LINK);
     let answer = client.nfs(Call::Fsstat { root: &root });
     let Reply::Fsstat { result, .. } = answer.nfs3() else { unreachable!() };
-    assert_eq!(result.unwrap().total_bytes, (1 << 30) / 4 * 3, "what files may take");
+    assert_eq!(result.unwrap().total_bytes, (1 << 30) / 4 * 3, "space available for files");
     let answer = client.nfs(Call::Pathconf { file: &root });
     let Reply::Pathconf { result, .. } = answer.nfs3() else { unreachable!() };
     assert_eq!(result.unwrap().name_bytes_max, 255);

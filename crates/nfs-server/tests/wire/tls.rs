@@ -88,7 +88,7 @@ impl TlsClient {
         }
     }
 
-    #[allow(clippy::large_types_passed_by_value, reason = "calls are written where they are made")]
+    #[allow(clippy::large_types_passed_by_value, reason = "tests define items next to their calls")]
     fn call(&mut self, call: Call<'_>) -> Answer {
         self.send(&program::Call::Nfs3(call));
         self.receive(call.procedure().number()).unwrap()

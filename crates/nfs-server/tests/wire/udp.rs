@@ -20,7 +20,7 @@ pub struct Peer {
     xid: u32,
 }
 
-#[allow(clippy::large_types_passed_by_value, reason = "calls are written where they are made")]
+#[allow(clippy::large_types_passed_by_value, reason = "tests define items next to their calls")]
 impl Peer {
     pub fn connect(server: &Server) -> Self {
         let socket = UdpSocket::bind((server.address().ip(), 0)).unwrap();
@@ -62,7 +62,10 @@ impl Peer {
 
     pub fn mount(&mut self) -> FileHandle {
         let answer = self.call(&program::Call::Mount3(mount3::Call::Mnt(b"/export")));
-        mount3::Reply::decode_mnt(answer.reader()).unwrap().expect("it is exported").root
+        mount3::Reply::decode_mnt(answer.reader())
+            .unwrap()
+            .expect("the path should be exported")
+            .root
     }
 
     fn create(&mut self, dir: FileHandle, name: &[u8]) -> FileHandle {

@@ -308,9 +308,11 @@ fn plans() -> impl Strategy<Value = String> {
         "embedded = true\nuid = 3",
         "embedded = true\ngroups = [4, 5]\nsec = \"none\"\nresvport = true",
         "url = \"nfs://[fe80::1]:2049/a/b?gid=1&mountport=20048\"",
-        "server = \"s\"\nclient = \"c\"\ndevices = [\"/dev/b\", \"/dev/c\"]\nbackend = [\"posix\", \"nfs\"]",
+        "server = \"s\"\nclient = \"c\"\ndevices = [\"/dev/b\", \"/dev/c\"]\nbackend = [\"posix\", \
+         \"nfs\"]",
         "server = \"c\"\ntmpfs_size = \"1GiB\"\nnfsvers = [3, 4.0]",
-        "url = \"nfs://h/e?nconnect=4&groups=7,8&resvport=true&family=ipv6\"\ntls_ca = \"/a b/ca.pem\"",
+        "url = \"nfs://h/e?nconnect=4&groups=7,8&resvport=true&family=ipv6\"\ntls_ca = \"/a \
+         b/ca.pem\"",
     ];
     let kinds = ["stream", "mixed", "metadata"];
     let target = prop::sample::subsequence(targets.to_vec(), 1..=targets.len());
@@ -409,7 +411,7 @@ fn converts_mix_file_to_shares() {
     let hint = "(hint: what `nfsstat -c`, `nfsstat -s` or `mountstats` prints, or a copy of \
                 /proc/net/rpc/nfs or /proc/self/mountstats)";
     for (file, why) in
-        [(Err("No such file"), "No such file"), (Ok("x"), "it has no counts of NFS calls")]
+        [(Err("No such file"), "No such file"), (Ok("x"), "it contains no counts of NFS calls")]
     {
         let expected =
             format!("p.toml:8:12: mix_from: can't take a mix from `a.txt`: {why} {hint}");

@@ -1,5 +1,5 @@
 //! A proxy that records the traffic of its connections, and traces of that traffic.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, reason = "not every test uses all of it")]
 
 pub mod traces;
 
@@ -127,7 +127,7 @@ impl Recorded {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test owns its clock")]
+#[expect(clippy::disallowed_methods, reason = "tests read the clock themselves")]
 fn now() -> Instant {
     Instant::now()
 }

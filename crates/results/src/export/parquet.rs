@@ -55,7 +55,7 @@ impl Writer {
         let mut group = self.file.next_row_group()?;
         // Parquet stores the values of a column together, so each column is written for all rows.
         for (index, column) in self.columns.iter().enumerate() {
-            let mut writer = group.next_column()?.expect("there is a writer per column");
+            let mut writer = group.next_column()?.expect("there is one writer per column");
             write_column(&mut writer, column, rows, index)?;
             writer.close()?;
         }

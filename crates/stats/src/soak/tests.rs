@@ -246,7 +246,8 @@ fn does_not_blame_server_for_killed_client() {
     let effect = &result.effects[0];
     assert_eq!((effect.noticed_ns, effect.read_back_ops), (Some(25 * MS), Some(40)));
     assert_eq!((effect.detect_ns, effect.stall_ns), (None, 0), "the others went on");
-    trials[0].passes[0].fault_events[0].failed = Some("its work was over before".to_owned());
+    trials[0].passes[0].fault_events[0].failed =
+        Some("its workers had already finished".to_owned());
     let unmade = soaked(&requested_soak(), &trials);
     assert_eq!((unmade.verdict, unmade.effects[0].noticed_ns), (Verdict::CantTell, None));
 }

@@ -201,12 +201,12 @@ struct Columns<'a> {
 
 /// Decodes a block. The error names the part that is wrong.
 pub(crate) fn read_block(bytes: &[u8]) -> Result<Block, &'static str> {
-    let short = "the block is too short for its counts";
+    let short = "a block is too short for its counts";
     let (counts, rest) = bytes.split_at_checked(COUNTS_BYTES).ok_or(short)?;
     let [calls, ops, entries, columns] =
         [word(counts, 0), word(counts, 4), word(counts, 8), word(counts, 12)];
     if calls > ROWS_MAX || ops > ROWS_MAX || entries > ROWS_MAX {
-        return Err("a block has more rows than any that is written");
+        return Err("a block has too many rows");
     }
     let mut columns = Columns::read(rest, columns)?;
     let mut block = Block::default();
@@ -221,7 +221,7 @@ pub(crate) fn read_block(bytes: &[u8]) -> Result<Block, &'static str> {
     }
     for column in &columns.columns {
         if ops_left > 0 || !column.is_at_end() {
-            return Err("a column has more numbers than there are rows");
+            return Err("a column has more numbers than rows");
         }
     }
     Ok(block)
@@ -229,7 +229,7 @@ pub(crate) fn read_block(bytes: &[u8]) -> Result<Block, &'static str> {
 
 impl<'a> Columns<'a> {
     fn read(bytes: &'a [u8], count: u32) -> Result<Self, &'static str> {
-        let short = "the block is too short for its columns";
+        let short = "a block is too short for its columns";
         let mut found =
             Self { columns: [ColumnReader::zeros(); COLUMNS], is_present: [false; COLUMNS] };
         let directory_bytes = (count as usize).checked_mul(COLUMN_BYTES).ok_or(short)?;
@@ -239,7 +239,8 @@ impl<'a> Columns<'a> {
             let (column, rest) = data.split_at_checked(word(line, 4) as usize).ok_or(short)?;
             data = rest;
             if id < COLUMNS {
-                let encoding = Encoding::from_number(encoding).ok_or("an unknown encoding")?;
+                let encoding =
+                    Encoding::from_number(encoding).ok_or("a column has an unknown encoding")?;
                 found.columns[id] = ColumnReader::new(column, encoding);
                 found.is_present[id] = true;
             }
@@ -247,7 +248,7 @@ impl<'a> Columns<'a> {
         // A row is useless without these; all others may be missing and are zero.
         for id in [column::NUMBER, column::START_NS, column::VERSION, column::OPS, column::KIND] {
             if !found.is_present[id] {
-                return Err("a column that each trace has is missing");
+                return Err("a required column is missing");
             }
         }
         Ok(found)
@@ -257,7 +258,7 @@ impl<'a> Columns<'a> {
         if !self.is_present[id] {
             return Ok(0);
         }
-        self.columns[id].next().ok_or("a column ends early or has a number beyond 64 bits")
+        self.columns[id].next().ok_or("a column ends early or has a number of more than 64 bits")
     }
 
     fn next_u32(&mut self, id: usize) -> Result<u32, &'static str> {
@@ -275,7 +276,7 @@ impl<'a> Columns<'a> {
             response_ns: self.next(column::RESPONSE_NS)?.checked_sub(1),
             connection: self.next_u32(column::CONNECTION)?,
             version: Version::from_number(self.next(column::VERSION)?)
-                .ok_or("an unknown version of NFS")?,
+                .ok_or("a call has an unknown NFS version")?,
             flags: self.next_u8(column::CALL_FLAGS)?,
             retransmissions: self.next_u32(column::RETRANSMISSIONS)?,
             call_bytes: self.next_u32(column::CALL_BYTES)?,
@@ -284,7 +285,7 @@ impl<'a> Columns<'a> {
         };
         let ops = self.next(column::OPS)?;
         *ops_left =
-            ops_left.checked_sub(ops).ok_or("the calls have more operations than there are")?;
+            ops_left.checked_sub(ops).ok_or("the calls have more operations than the block")?;
         for _ in 0..ops {
             call.ops.push(self.next_op()?);
         }

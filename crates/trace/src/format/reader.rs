@@ -67,7 +67,7 @@ impl<R: Read> TraceReader<R> {
         }
         let section = reader.read_section()?;
         if section.kind != kind::HEADER {
-            return Err(TraceError::Corrupt { at: section.at, what: "it has no header" });
+            return Err(TraceError::Corrupt { at: section.at, what: "the header is missing" });
         }
         reader.header = reader.json(section.at)?;
         Ok(reader)
@@ -116,7 +116,7 @@ impl<R: Read> TraceReader<R> {
             [4, 8, 12].map(|from| u32::from_le_bytes([0, 1, 2, 3].map(|byte| head[from + byte])));
         let (stored_len, raw_len) = (stored_len as usize, raw_len as usize);
         if stored_len > SECTION_BYTES_MAX || raw_len > SECTION_BYTES_MAX {
-            return Err(TraceError::Corrupt { at, what: "the length of a section" });
+            return Err(TraceError::Corrupt { at, what: "a section has an invalid length" });
         }
         // Allocate for the bytes that are really there, not for the claimed length.
         self.stored.clear();
@@ -131,13 +131,13 @@ impl<R: Read> TraceReader<R> {
         crc.update(&head[..12]);
         crc.update(&self.stored);
         if crc.sum() != sum {
-            return Err(TraceError::Corrupt { at, what: "the checksum of a section differs" });
+            return Err(TraceError::Corrupt { at, what: "a section has the wrong checksum" });
         }
         self.raw.clear();
         let unpacked =
             ZlibDecoder::new(&self.stored[..]).take(raw_len as u64 + 1).read_to_end(&mut self.raw);
         if unpacked.is_err() || self.raw.len() != raw_len {
-            return Err(TraceError::Corrupt { at, what: "a section can't be unpacked" });
+            return Err(TraceError::Corrupt { at, what: "a section cannot be decompressed" });
         }
         Ok(Stored { kind: head[0], at })
     }

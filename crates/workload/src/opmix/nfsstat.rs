@@ -58,12 +58,12 @@ pub enum NfsstatError {
 impl std::fmt::Display for NfsstatError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NoCounts => f.write_str("it has no counts of NFS calls"),
-            Self::Idle => f.write_str("all its counts of calls are 0"),
+            Self::NoCounts => f.write_str("it contains no counts of NFS calls"),
+            Self::Idle => f.write_str("all its call counts are 0"),
             Self::Backwards(kind) => write!(
                 f,
-                "its count of {kind} is smaller than before: the host was restarted, a file system \
-                 mounted again, or the two files are swapped"
+                "its count of {kind} is smaller than before: the host was rebooted, a file system \
+                 was remounted, or the two files are swapped"
             ),
         }
     }

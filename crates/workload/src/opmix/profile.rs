@@ -120,7 +120,7 @@ const fn sfs3(
 pub const PROFILES: &[Profile] = &[
     sfs3(
         "laddis-like",
-        "nhfsstone.c of nfs-utils before fd1b5271 (the mix that SFS 1.1 reportedly kept)",
+        "nhfsstone.c of nfs-utils before fd1b5271 (the mix reportedly kept in SFS 1.1)",
         &[
             (OpKind::Lookup, 34),
             (OpKind::Read, 22),

@@ -25,13 +25,17 @@ pub enum MixError {
 impl std::fmt::Display for MixError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unknown(name) => write!(f, "there is no mix `{name}`"),
+            Self::Unknown(name) => write!(f, "unknown mix `{name}`"),
             Self::Sum(sum) => {
                 write!(f, "the shares add up to {}.{:02} % instead of 100 %", sum / 100, sum % 100)
             }
-            Self::Kind(kind) => write!(f, "{kind} can't be part of a mix"),
+            Self::Kind(kind) => write!(f, "{kind} cannot be part of a mix"),
             Self::Shrinks(makes, takes) => {
-                write!(f, "the share of {takes} is larger than that of {makes}, which feeds it")
+                write!(
+                    f,
+                    "the share of {takes} is larger than that of {makes}, so files to {takes} \
+                     would run out"
+                )
             }
         }
     }

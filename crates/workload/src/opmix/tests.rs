@@ -280,10 +280,10 @@ fn impossible_mixes_are_refused() {
     let short = check(&mix(&[(OpKind::Read, 9_950)])).unwrap_err();
     assert_eq!(short.to_string(), "the shares add up to 99.50 % instead of 100 %");
     let foreign = check(&mix(&[(OpKind::Execute, 10_000)])).unwrap_err();
-    assert_eq!(foreign.to_string(), "execute can't be part of a mix");
+    assert_eq!(foreign.to_string(), "execute cannot be part of a mix");
     let shrinks = check(&mix(&[(OpKind::Create, 4_000), (OpKind::Remove, 6_000)])).unwrap_err();
     assert_eq!(
         shrinks.to_string(),
-        "the share of remove is larger than that of create, which feeds it"
+        "the share of remove is larger than that of create, so files to remove would run out"
     );
 }

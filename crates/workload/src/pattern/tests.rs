@@ -32,7 +32,7 @@ fn generates_same_content_for_subset() {
         }
     }
     let beyond = std::panic::catch_unwind(|| part.slice(3, 1 << 20, 4096).len());
-    assert!(beyond.is_err(), "what was never made was handed out");
+    assert!(beyond.is_err(), "returned content that was not generated");
     let later = Pattern::unmade(&DataSettings::default(), 1, 4096).made_before(Some(&part));
     assert_eq!(later.slice(9, 0, 1), whole.slice(9, 0, 1));
     let other = Pattern::unmade(&DataSettings::default(), 2, 4096).made_before(Some(&part));
@@ -80,7 +80,7 @@ fn compresses_by_stated_share() {
         for piece in [4096, 128 << 10] {
             let found = taken_away(&bytes, piece);
             let wrong = (found - f64::from(percent)).abs();
-            assert!(wrong < 1.5, "{percent} % stated, {found:.1} % found in {piece} B");
+            assert!(wrong < 1.5, "{percent} % requested, {found:.1} % found in {piece} B");
         }
     }
     let zeros = set(&Pattern::of(&data(Fill::Zeros, 0, 0), 7, 1 << 20), 1, 1 << 20);

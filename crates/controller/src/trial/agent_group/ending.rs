@@ -118,8 +118,8 @@ impl AgentGroup<'_> {
         let host = host.clone();
         self.leave_requested(hosts);
         let limit = Nanos(END_WITHIN_NS);
-        let why = format!("host {host}: it still removes its files after {limit}");
-        Err(TrialError::Failed(format!("{why}, and is left to it")))
+        let why = format!("host {host} is still removing its files after {limit}");
+        Err(TrialError::Failed(format!("{why}; its agent was left to finish on its own")))
     }
 
     /// Disconnects from the hosts that have not answered.

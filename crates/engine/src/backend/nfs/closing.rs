@@ -63,14 +63,14 @@ fn for_each_file(
             return Ok(());
         }
         if stop.load(Relaxed) {
-            return Err(Lost("interrupted while files were closed".to_owned()));
+            return Err(Lost("interrupted while closing files".to_owned()));
         }
         backend.start_calls();
         backend.reap(1, NO_LIMIT, ended)?;
         for completion in ended.drain(..) {
             if let Outcome::Failed(error) = completion.outcome {
-                let hint = "(hint: what was written may be lost)";
-                return Err(Lost(format!("closing a file failed: {error} {hint}")));
+                let hint = "(hint: data written to it may be lost)";
+                return Err(Lost(format!("a file could not be closed: {error} {hint}")));
             }
         }
     }

@@ -166,10 +166,9 @@ impl Common {
     pub(super) fn give_up_rewriting(&self) -> Result<(), Lost> {
         let rewritten = Size(self.rewritten_bytes);
         Err(Lost(format!(
-            "the server changes its write verifier again and again: {rewritten} were written again \
-             in more than {REWRITE_ROUNDS_MAX} rounds, and it still commits none of it (hint: it \
-             restarts all the time, or loses what is written; stable = \"file_sync\" does without \
-             COMMIT)"
+            "the server keeps changing its write verifier: after rewriting {rewritten} in more \
+             than {REWRITE_ROUNDS_MAX} rounds, none of it is committed (hint: the server keeps \
+             restarting or losing data; stable = \"file_sync\" does not need COMMIT)"
         )))
     }
 

@@ -167,7 +167,7 @@ impl Transfers {
     pub(super) fn accept(&mut self, batch: &[Op], sent_ns: u64, common: &Common) -> usize {
         let accepted = batch.len().min(self.free_ops.len());
         for op in &batch[..accepted] {
-            let slot = self.free_ops.pop().expect("as many are free as were accepted");
+            let slot = self.free_ops.pop().expect("no more ops are accepted than slots are free");
             self.ops[slot as usize] = OpSlot::new(*op, sent_ns, steps::first(op, common));
             self.waiting.push_back(slot);
         }

@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(all_lost(&mut uncommitted), runs);
         assert!(uncommitted.knows_blocks());
         uncommitted.note_written(1, 0, 10, FIRST);
-        assert!(!uncommitted.knows_blocks(), "there is no block for it");
+        assert!(!uncommitted.knows_blocks(), "the block is not known");
         uncommitted.note_written(2, 500, 100, SECOND);
         assert!(uncommitted.note_committed(2, SECOND) && !uncommitted.note_committed(0, FIRST));
         assert_eq!(all_lost(&mut uncommitted), []);

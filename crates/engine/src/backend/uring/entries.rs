@@ -121,7 +121,7 @@ impl Uring {
                 state.other = Name::file(op.file).into();
                 opcode::SymlinkAt::new(directory, c_path(state.other.as_c_str()), link).build()
             }
-            kind => unreachable!("{kind} is no op on a name"),
+            kind => unreachable!("{kind} does not take a name"),
         }
     }
 

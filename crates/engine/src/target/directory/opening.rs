@@ -48,7 +48,7 @@ impl DirectoryAccess {
                     return Ok(Opened { backend, caveats, kernel_counts: false, queue_depth });
                 }
                 Err(error) => {
-                    let reason = format!("io_uring_setup: {error}; posix did the work");
+                    let reason = format!("io_uring_setup: {error}; posix calls were used instead");
                     caveats.push(CaveatCode::BackendFallback.because(reason));
                     // The ring has consumed the set, so open the files again.
                     set = self.open_files(work)?;

@@ -114,7 +114,7 @@ mod tests {
         create_directory(folder, name).unwrap();
         let inode = fs::metadata(folder.join(name)).unwrap().ino();
         let left: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(left, [name], "nothing else is left");
+        assert_eq!(left, [name], "only the spread directories are left");
         fs::remove_dir(folder.join(name)).unwrap();
         inode
     }

@@ -289,13 +289,13 @@ fn slots_limited(
     version: ProtocolVersion,
 ) -> Option<Caveat> {
     let slots = connections.iter().map(Connection::free_slots).min()?;
-    let by = if version.has_sessions() { "CREATE_SESSION" } else { "the most of this client" };
+    let by = if version.has_sessions() { "CREATE_SESSION" } else { "limit of this client" };
     if slots >= requested {
         return None;
     }
     let evidence = format!(
-        "a queue depth of {requested} was requested of each connection, and {slots} slots are granted \
-({by})"
+        "queue depth {requested} per connection requested, but only {slots} slots are available \
+         ({by})"
     );
     // What counts is the connection with the fewest slots.
     let data = Evidence::counts(slots as u64, requested as u64, "slots", by);
@@ -378,7 +378,8 @@ fn replaced_calls(op_mix: &OpMix, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
     }
     if set.version != ProtocolVersion::V2 {
         return (set.plus_listing == PlusListing::Readdir).then(|| {
-            let evidence = "the server has no READDIRPLUS: READDIR was called for readdirplus";
+            let evidence =
+                "the server does not support READDIRPLUS: READDIR was used for readdirplus";
             CaveatCode::OptionNotEffective.because(evidence.to_owned())
         });
     }
@@ -399,5 +400,8 @@ fn replaced_calls(op_mix: &OpMix, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
         return None;
     }
     let list = replaced.join(", ");
-    Some(CaveatCode::OptionNotEffective.because(format!("v2 lacks some calls of the mix: {list}")))
+    Some(
+        CaveatCode::OptionNotEffective
+            .because(format!("NFSv2 lacks some calls of the mix: {list}")),
+    )
 }

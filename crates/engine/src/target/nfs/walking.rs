@@ -26,10 +26,12 @@ pub(in super::super) enum WalkFailure {
     #[error("{0}")]
     Call(#[from] CallFailure),
     /// A directory leads back to one of its ancestors.
-    #[error("LOOKUP of the directory `{0}` leads back to a directory that it is in: a loop")]
+    #[error(
+        "the directory tree contains a loop: LOOKUP of `{0}` returns one of its parent directories"
+    )]
     Loop(String),
     /// Directories are nested without end.
-    #[error("directories stand in each other more than {LISTED_DEPTH_MAX} deep, at `{0}`: a loop?")]
+    #[error("directories are nested more than {LISTED_DEPTH_MAX} deep at `{0}`; is there a loop?")]
     TooDeep(String),
 }
 

@@ -21,7 +21,7 @@ pub(super) fn wire_attributes(found: &Attributes) -> Result<Fattr, Status> {
 
 /// Creates the handle of an inode: that of the other versions, padded with zeros.
 pub(super) fn handle(fs: &FileSystem, id: InodeId) -> FileHandle {
-    FileHandle::from_slice(&fs.handle(id)).expect("our handles are shorter than 32 bytes")
+    FileHandle::from_slice(&fs.handle(id)).expect("our handles have at most 32 bytes")
 }
 
 /// Extracts the handle of the other versions from a v2 handle. If it does not end in zeros, it was

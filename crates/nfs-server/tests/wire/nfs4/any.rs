@@ -192,7 +192,7 @@ fn ask(pools: &Pools<'_>, seed: u64, mut call: impl FnMut(&[Op<'_>]) -> Reply4) 
         assert!(before.iter().all(|result| result.status() == Status::Ok), "{results:?}");
         successes += u32::from(reply.status() == Status::Ok);
     }
-    assert!(successes > ROUNDS / 10, "{successes} of {ROUNDS} meant something");
+    assert!(successes > ROUNDS / 10, "only {successes} of {ROUNDS} succeeded");
 }
 
 #[test]

@@ -67,7 +67,11 @@ fn refuses_unknown_operations_by_number() {
     let too_many = raw(&mut client, &[0, 0, u32::MAX, 24]);
     assert_eq!(too_many, Err(RpcError::GarbageArguments));
     assert_eq!(raw(&mut client, &[u32::MAX, 0]), Err(RpcError::GarbageArguments));
-    assert_eq!(compound(&mut client, 0, &[Op::Putrootfh]).status(), Status::Ok, "it goes on");
+    assert_eq!(
+        compound(&mut client, 0, &[Op::Putrootfh]).status(),
+        Status::Ok,
+        "the client can continue"
+    );
 }
 
 #[test]

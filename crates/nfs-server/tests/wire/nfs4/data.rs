@@ -43,7 +43,7 @@ fn keeps_order_within_compound() {
     let small = peer.call(&[put, read(1, 10)]);
     assert_eq!(small.ok(), OpOk::Read { eof: false, data: &data[1..11] });
     let again = peer.again(&[put, read(1, 10)], true);
-    assert_eq!(again.bytes(), small.bytes(), "kept with its payload");
+    assert_eq!(again.bytes(), small.bytes(), "cached with its payload");
 }
 
 #[test]
@@ -77,7 +77,9 @@ fn holes_are_found_made_and_filled() {
     let read_plus = Op::ReadPlus { stateid, offset: 0, count: 1 << 20 };
     peer.sequence += 1;
     let reply = peer.again(&[put, read_plus], false);
-    let OpOk::ReadPlus { eof: true, segments } = reply.ok() else { panic!("not all of it") };
+    let OpOk::ReadPlus { eof: true, segments } = reply.ok() else {
+        panic!("not the whole payload")
+    };
     let zeros = vec![0; BLOCK as usize];
     let expected = [
         Segment::Data(0, &zeros),

@@ -63,7 +63,7 @@ fn take_recall(peer: &mut Peer) -> (Stateid, FileHandle) {
     let header = CallHeader::decode(&mut reader).unwrap();
     let called = (header.program, header.version, header.procedure);
     assert_eq!(called, (CALLBACK_PROGRAM, CALLBACK_VERSION, 1));
-    assert_eq!(header.credential, Ok(Credential::Sys(USER)), "what Linux requires");
+    assert_eq!(header.credential, Ok(Credential::Sys(USER)), "required by Linux");
     let compound = CallbackCompound::decode(reader).unwrap();
     assert_eq!(compound.minor, 1);
     let ops: Vec<_> = compound.ops().map(Result::unwrap).collect();
@@ -152,7 +152,7 @@ fn recalls_for_changes_by_others() {
     let write = Op::Write { stateid: Stateid::ANONYMOUS, offset, stable, data: b"x" };
     assert_eq!(other.call(&[Op::Putfh { file }, write]).status(), Status::Jukebox);
     assert_eq!(take_recall(&mut reader), (stateid, file));
-    assert!(reader.client.is_silent(), "it is called once");
+    assert!(reader.client.is_silent(), "a single recall");
     // Reads don't wait, and neither do the client's own changes.
     let read = Op::Read { stateid: Stateid::ANONYMOUS, offset, count: 1 };
     assert_eq!(other.call(&[Op::Putfh { file }, read]).status(), Status::Ok);

@@ -91,7 +91,7 @@ fn reclaims_state_closed_between_restarts() {
     }
     server.restart_now();
     let mut peers: Vec<Peer> = (0..4).map(recover).collect();
-    assert_eq!(open_by_handle(&mut peers[0], files[0]), Status::Ok, "all have finished");
+    assert_eq!(open_by_handle(&mut peers[0], files[0]), Status::Ok, "all clients have finished");
 }
 
 #[test]
@@ -108,7 +108,11 @@ fn checks_rights_of_reclaims() {
     other.client.user = AuthSys { uid: 1001, gid: 101, ..USER };
     assert_eq!(reclaim(&mut other, file).status(), Status::Access);
     let mut owner = again(&server, b"owner", 1);
-    assert_eq!(reclaim(&mut owner, file).status(), Status::Ok, "it opened it before the chmod");
+    assert_eq!(
+        reclaim(&mut owner, file).status(),
+        Status::Ok,
+        "the file was opened before the chmod"
+    );
 }
 
 #[test]
@@ -127,7 +131,7 @@ fn reclaims_in_v4_0_without_confirmation() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "what ends by time has to be waited for")]
+#[expect(clippy::disallowed_methods, reason = "the test waits for a timeout")]
 fn the_grace_period_ends_by_itself() {
     let server = server(Duration::from_millis(300));
     let (file, _) = Peer::new(&server, 1, b"known").open("mine");
@@ -137,9 +141,9 @@ fn the_grace_period_ends_by_itself() {
     while open_by_handle(&mut late, file) == Status::Grace {
         std::thread::sleep(Duration::from_millis(20));
         waited += 1;
-        assert!(waited < 500, "it never ends");
+        assert!(waited < 500, "the grace period never ends");
     }
-    assert!(waited > 0, "it had not begun");
+    assert!(waited > 0, "the grace period had not begun");
     let mut peer = again(&server, b"known", 1);
     assert_eq!(reclaim(&mut peer, file).status(), Status::NoGrace);
 }
@@ -174,14 +178,14 @@ fn keeps_clients_across_second_restart() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "what ends by time has to be waited for")]
+#[expect(clippy::disallowed_methods, reason = "the test waits for a timeout")]
 fn drops_unreclaimed_state_after_grace() {
     let server = server(Duration::from_millis(100));
     let (file, _) = Peer::new(&server, 1, b"late").open("mine");
     server.restart_now();
     let mut taker = Peer::new(&server, 1, b"taker");
     for waited in 0.. {
-        assert!(waited < 2_000, "it never ends");
+        assert!(waited < 2_000, "the grace period never ends");
         match open_by_handle(&mut taker, file) {
             Status::Grace => std::thread::sleep(Duration::from_millis(5)),
             status => {

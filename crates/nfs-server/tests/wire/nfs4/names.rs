@@ -103,7 +103,7 @@ fn creates_files_in_every_open_mode() {
     assert_eq!(on_export(&mut peer, open(OpenHow::Guarded(five))).status(), Status::Exist);
     let unchecked = on_export(&mut peer, open(OpenHow::Unchecked(five)));
     assert_eq!(unchecked.status(), Status::Ok);
-    assert_eq!(server.file_size("/export/f"), Some(5), "an existing file is only cut to 0");
+    assert_eq!(server.file_size("/export/f"), Some(5), "an existing file is only truncated to 0");
     let mut scratch = Vec::new();
     on_export(&mut peer, open(OpenHow::Unchecked(size(0, &mut scratch))));
     assert_eq!(server.file_size("/export/f"), Some(0));
@@ -113,7 +113,7 @@ fn creates_files_in_every_open_mode() {
     let mut scratch = Vec::new();
     let exclusive = OpenHow::ExclusiveWith(verifier, mode(0o600, &mut scratch));
     assert_eq!(on_export(&mut peer, open(exclusive)).status(), Status::Ok);
-    assert_eq!(on_export(&mut peer, open(exclusive)).status(), Status::Ok, "the same again");
+    assert_eq!(on_export(&mut peer, open(exclusive)).status(), Status::Ok, "the same call again");
     let other = OpenHow::Exclusive(Verifier([8; 8]));
     assert_eq!(on_export(&mut peer, open(other)).status(), Status::Exist);
 }

@@ -68,7 +68,7 @@ fn does_not_reuse_reply_for_other_operation() {
     assert_eq!(close.status(), Status::BadSeqid);
     assert_eq!(plain.open_reply("f", b"owner", 2).status(), Status::BadSeqid);
     let close = plain.call(&[Op::Putfh { file }, Op::Close { seqid: 3, stateid }]);
-    assert_eq!(close.status(), Status::Ok, "neither of them counted");
+    assert_eq!(close.status(), Status::Ok, "neither call is counted");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn names_holder_of_denied_lock() {
         Op::Locku { lock_type: LockType::Write, seqid: 2, stateid, offset: 0, length: u64::MAX };
     assert_eq!(one.call(&[Op::Putfh { file }, unlock]).status(), Status::Ok);
     let reply = two.call(&[Op::Putfh { file }, lock(other, (4, 1), stranger)]);
-    assert_eq!(reply.status(), Status::BadSeqid, "DENIED counted for the owner of locks");
+    assert_eq!(reply.status(), Status::BadSeqid, "DENIED counts for the lock owner");
     let reply = two.call(&[Op::Putfh { file }, lock(other, (4, 2), stranger)]);
     assert_eq!(reply.status(), Status::Ok);
 }
@@ -123,7 +123,7 @@ fn forgets_clients_at_planned_restart() {
     let reply = after.call(&[Op::Renew { client: plain.id }]);
     assert_eq!(reply.status(), Status::StaleClientId);
     let (same, _) = after.open("f", b"owner");
-    assert_eq!(same, file, "handles outlive a restart");
+    assert_eq!(same, file, "handles survive a restart");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn reports_uncached_reply() {
     let [sequence, second] = again.results()[..] else { panic!("two results") };
     assert_eq!(sequence.status(), Status::Ok);
     assert_eq!(second.status(), Status::RetryUncachedRep);
-    assert_eq!(peer.again(&[], false).status(), Status::Ok, "SEQUENCE alone always can");
+    assert_eq!(peer.again(&[], false).status(), Status::Ok, "a lone SEQUENCE is always cached");
     peer.sequence += 2;
     assert_eq!(peer.again(&EXPORT, true).status(), Status::SeqMisordered);
     peer.sequence -= 1;
@@ -57,7 +57,7 @@ fn detects_false_retry() {
     assert_eq!(peer.call(&EXPORT).status(), Status::Ok);
     let other = [EXPORT[0], EXPORT[1], Op::Remove { name: b"f" }];
     assert_eq!(peer.again(&other, true).status(), Status::SeqFalseRetry);
-    assert_eq!(peer.again(&EXPORT, true).status(), Status::Ok, "the call itself is still kept");
+    assert_eq!(peer.again(&EXPORT, true).status(), Status::Ok, "the call itself is still cached");
     peer.sequence += 1;
     assert_eq!(peer.again(&EXPORT, false).status(), Status::Ok);
     assert_eq!(peer.again(&other, false).status(), Status::SeqFalseRetry);
@@ -157,7 +157,7 @@ fn uses_new_open_within_compound() {
     assert_eq!(reply.status(), Status::BadStateid, "another handle, no current stateid");
     let reply =
         peer.call(&[EXPORT[0], EXPORT[1], open, Op::Savefh, Op::Putrootfh, Op::Restorefh, close]);
-    assert_eq!(reply.status(), Status::Ok, "it is saved with the handle");
+    assert_eq!(reply.status(), Status::Ok, "the stateid is saved with the handle");
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl ClientIndex {
             }
             self.records.insert(Arc::from(name), Record::default());
         }
-        Ok(self.records.get_mut(name).expect("it was just put in"))
+        Ok(self.records.get_mut(name).expect("it was just inserted"))
     }
 
     /// Adds a client that has to confirm itself, replacing another pending one.

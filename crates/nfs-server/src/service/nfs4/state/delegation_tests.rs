@@ -98,7 +98,7 @@ fn delegates_to_single_reader() {
     let writes = world.tables.check_io(&stateid, requester, file, WRITE, world.now_ns);
     assert_eq!(writes, Err(Status::OpenMode));
     let again = reader.delegate(&world, file);
-    assert_eq!(again, Err(NoDelegation::Contention), "one of each file");
+    assert_eq!(again, Err(NoDelegation::Contention), "one delegation per file");
     // Another reader gets its own delegation, and reading recalls nothing.
     let second = Callee::new(&world, b"second");
     assert!(second.delegate(&world, file).is_ok());
@@ -121,7 +121,7 @@ fn requires_backchannel_and_no_writer() {
     reader.line = None;
     assert_eq!(reader.delegate_only(&world, file), Err(NoDelegation::Resource), "no connection");
     let down = CB_PATH_DOWN | CB_PATH_DOWN_SESSION;
-    assert_eq!(reader.client.status_flags(), down, "it learns that it has to bind one");
+    assert_eq!(reader.client.status_flags(), down, "the client is told to bind a connection");
     reader.reconnect();
     assert_eq!(reader.client.status_flags(), 0);
     // A client's own opens for writing do not recall it.
@@ -157,10 +157,14 @@ fn delays_writer_until_return() {
     world.now_ns += SECOND_NS;
     let refused = world.open(&writer, b"o", file, WRITES);
     assert_eq!((refused, reader.calls()), (Err(Status::Jukebox), 0));
-    assert_eq!(reader.read(&world, file, &stateid), Ok(()), "it is good until it is returned");
+    assert_eq!(
+        reader.read(&world, file, &stateid),
+        Ok(()),
+        "the delegation is valid until it is returned"
+    );
     assert_eq!(world.open(&writer, b"r", file, share(READ, WRITE)).err(), None, "no conflict");
     assert_eq!(reader.give_back(&world, file, &stateid), Ok(()));
-    assert_eq!(counts(&world), [1, 1, 1, 0], "one recall, however often it was needed");
+    assert_eq!(counts(&world), [1, 1, 1, 0], "a single recall");
     // The first writer, which has an open that denies writing, may not; another may.
     let other = world.file("other");
     assert!(world.open(&writer, b"o", other, WRITES).is_ok());
@@ -243,7 +247,7 @@ fn ignores_client_that_is_gone() {
     world.now_ns += LEASE_NS + 1;
     let (writer, _) = world.modern(b"writer", 1);
     assert!(world.open(&writer, b"o", file, WRITES).is_ok());
-    assert_eq!(reader.calls(), 0, "it is not even called");
+    assert_eq!(reader.calls(), 0, "no recall is sent");
     world.now_ns += LEASE_NS + 1;
     assert!(world.tables.client(writer.id, world.now_ns).is_err());
     assert!(!world.tables.has_delegations());
@@ -259,7 +263,11 @@ fn repeats_recall_after_lost_connection() {
     let (writer, _) = world.modern(b"writer", 1);
     assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));
     assert_eq!(reader.calls(), 0);
-    assert_ne!(reader.client.status_flags() & CB_PATH_DOWN, 0, "the client has to bind one");
+    assert_ne!(
+        reader.client.status_flags() & CB_PATH_DOWN,
+        0,
+        "the client has to bind a connection"
+    );
     reader.reconnect();
     assert_eq!(reader.client.status_flags(), 0);
     assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));

@@ -150,7 +150,7 @@ impl Tables {
         pin: &mut Option<Pin>,
         share: Share,
     ) -> Result<Attempt, Status> {
-        let file = pin.as_ref().expect("it is taken once, at the end").id();
+        let file = pin.as_ref().expect("it is taken only once, at the end").id();
         let mut holdings = client.lock();
         let holdings = living(&mut holdings)?;
         let own = holdings.state_of(OwnerKind::Open, name, file);
@@ -178,7 +178,7 @@ impl Tables {
         let made = self.open_owner(holdings, client, name).and_then(|(owner_name, owner)| {
             let charge = self.charge_state().ok_or(Status::Resource)?;
             let make = |key| {
-                let pin = pin.take().expect("it is taken once");
+                let pin = pin.take().expect("it is taken only once");
                 State::open(key, client, &owner_name, pin, share, charge)
             };
             Ok((self.states.insert(make).ok_or(Status::Resource)?, owner))
@@ -292,7 +292,7 @@ impl Tables {
             self.add_owner(owners, name, 0)?;
         }
         let shared = shared_name(owners, name);
-        let owner = owners.get_mut(name).expect("it was just put in");
+        let owner = owners.get_mut(name).expect("it was just inserted");
         owner.confirmed |= client.has_sessions();
         Ok((shared, owner))
     }

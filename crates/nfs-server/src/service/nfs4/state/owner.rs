@@ -120,16 +120,16 @@ mod tests {
     #[test]
     fn repeats_missed_reply() {
         let mut owner = owner(7);
-        assert_eq!(owner.begin(6, 0), Err(Status::BadSeqid), "there is nothing to replay yet");
+        assert_eq!(owner.begin(6, 0), Err(Status::BadSeqid), "no reply to replay yet");
         assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::New));
-        assert_eq!(owner.begin(7, 0), Err(Status::Jukebox), "it is in flight");
+        assert_eq!(owner.begin(7, 0), Err(Status::Jukebox), "the call is in flight");
         owner.finish(7, Some(reply(b"seven")));
         assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::Replay(reply(b"seven"))));
         assert_eq!(owner.charge.bytes(), 105);
         assert_eq!(owner.begin(9, 0), Err(Status::BadSeqid));
         assert_eq!(owner.begin(8, 0), Ok(OwnerTurn::New));
         owner.finish(8, None);
-        assert_eq!(owner.begin(8, 0), Ok(OwnerTurn::New), "what did not count comes again");
+        assert_eq!(owner.begin(8, 0), Ok(OwnerTurn::New), "uncounted calls can be repeated");
         assert_eq!(owner.begin(7, 0), Ok(OwnerTurn::Replay(reply(b"seven"))));
     }
 

@@ -168,7 +168,7 @@ mod tests {
         ranges.clear(1, span(5, 6));
         assert_eq!(ranges.len(), 2);
         ranges.set(1, span(5, 6), LockMode::Shared);
-        assert_eq!(ranges.len(), 3, "another kind does not join");
+        assert_eq!(ranges.len(), 3, "ranges of different kinds are not merged");
         ranges.set(1, span(0, u64::MAX), LockMode::Exclusive);
         assert_eq!(
             ranges.0,

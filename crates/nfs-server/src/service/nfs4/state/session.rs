@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(slot.place_call(3), Err(Status::SeqMisordered));
         assert_eq!(slot.place_call(2), Ok(SlotTurn::New));
         slot.begin_call(2, CallFingerprint::default());
-        assert_eq!(slot.place_call(2), Ok(SlotTurn::NotKept), "the reply of 1 is not that of 2");
+        assert_eq!(slot.place_call(2), Ok(SlotTurn::NotKept), "the replies of 1 and 2 differ");
     }
 
     #[test]

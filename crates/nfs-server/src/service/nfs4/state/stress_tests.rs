@@ -63,7 +63,7 @@ fn leaves_no_state_behind() {
     for (file, name) in files.iter().zip([b"a", b"b", b"c"]) {
         assert!(tables.files.lock(*file).is_empty());
         fs.remove(fs.root(), name, &Context::default()).unwrap();
-        assert!(fs.attributes(*file).is_err(), "nothing holds it any more");
+        assert!(fs.attributes(*file).is_err(), "nothing uses it any more");
     }
 }
 

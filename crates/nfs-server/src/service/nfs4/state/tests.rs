@@ -157,12 +157,12 @@ fn drops_old_state_at_confirmation() {
     let stateid = world.open(&old, b"o", file, share(3, 3)).unwrap();
     let (id, confirm) = world.tables.set_client_id(identity(b"a", 2), world.now_ns).unwrap();
     assert_ne!(id, old.id);
-    assert_eq!(world.check(&stateid, &old, file), Ok(()), "not before it confirms");
+    assert_eq!(world.check(&stateid, &old, file), Ok(()), "not before it is confirmed");
     world.tables.confirm_client_id(id, confirm, 1000, world.now_ns).unwrap();
     assert_eq!(world.check(&stateid, &old, file), Err(Status::Expired));
     assert_eq!(world.open(&old, b"o", file, share(3, 0)), Err(Status::Expired));
     let new = world.tables.client(id, world.now_ns).unwrap();
-    assert!(world.open(&new, b"o", file, share(3, 3)).is_ok(), "nothing is in the way");
+    assert!(world.open(&new, b"o", file, share(3, 3)).is_ok(), "nothing conflicts");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn protects_client_name_with_state() {
     let thief = Identity { principal: 66, ..identity(b"a", 1) };
     let now = world.now_ns;
     let old = world.plain(b"a", 1);
-    assert!(world.tables.set_client_id(thief, now).is_ok(), "it holds nothing");
+    assert!(world.tables.set_client_id(thief, now).is_ok(), "it has no state");
     world.open(&old, b"o", world.file("f"), share(1, 0)).unwrap();
     assert_eq!(world.tables.set_client_id(thief, now), Err(Status::ClidInUse));
     let (modern, _) = world.modern(b"a", 1);
@@ -193,7 +193,7 @@ fn exchange_id_follows_the_table() {
     let first = tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, now).unwrap();
     assert!(!first.confirmed, "case 1");
     let second = tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, now).unwrap();
-    assert_ne!(second.id, first.id, "case 4: the pending one is replaced");
+    assert_ne!(second.id, first.id, "case 4: the unconfirmed client is replaced");
     assert_eq!(world.create_session(first.id, 1), Err(Status::StaleClientId));
     let session = world.create_session(second.id, 1).unwrap();
     let known = tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, now).unwrap();
@@ -211,7 +211,7 @@ fn exchange_id_follows_the_table() {
     );
     let restarted = tables.exchange_id(identity(b"a", 2), ExchangeKind::Introduce, now).unwrap();
     assert!(!restarted.confirmed && restarted.id != second.id, "case 5");
-    assert!(tables.find_session(session.id, now).is_ok(), "the old one lives until then");
+    assert!(tables.find_session(session.id, now).is_ok(), "the old client stays until then");
     world.create_session(restarted.id, 1).unwrap();
     assert_eq!(tables.find_session(session.id, now).unwrap_err(), Status::BadSession);
 }
@@ -256,12 +256,16 @@ fn expires_lease_unless_renewed() {
     let stateid = world.open(&client, b"o", file, share(3, 0)).unwrap();
     for _ in 0..3 {
         world.now_ns += LEASE_NS;
-        assert_eq!(world.check(&stateid, &client, file), Ok(()), "using a state renews");
+        assert_eq!(
+            world.check(&stateid, &client, file),
+            Ok(()),
+            "using a stateid renews the lease"
+        );
         assert!(world.tables.find_session(session, world.now_ns).is_ok());
     }
     world.now_ns += LEASE_NS + 1;
     assert_eq!(world.check(&stateid, &client, file), Err(Status::Expired));
-    assert_eq!(world.check(&stateid, &client, file), Err(Status::Expired), "and remains so");
+    assert_eq!(world.check(&stateid, &client, file), Err(Status::Expired), "and stays expired");
     assert_eq!(world.tables.client(client.id, world.now_ns).unwrap_err(), Status::Expired);
     let push_vanished = world.tables.find_session(session, world.now_ns).unwrap_err();
     assert_eq!(push_vanished, Status::BadSession);
@@ -389,7 +393,7 @@ fn reclaims_prolong_the_grace_period() {
     assert_eq!(count, 21);
     assert!(at_ns >= 2 * length_ns && !in_grace(2 * length_ns));
     world.tables.note_reclaim(start_ns + at_ns);
-    assert!(!in_grace(at_ns), "a lock does not begin it again");
+    assert!(!in_grace(at_ns), "a lock does not restart it");
 }
 
 #[test]
@@ -461,7 +465,7 @@ fn upgrades_and_downgrades_open() {
     let future = Stateid { seqid: 3, ..first };
     assert_eq!(world.check(&future, &client, file), Err(Status::BadStateid));
     let current = Stateid { seqid: 0, ..first };
-    assert_eq!(world.check(&current, &client, file), Ok(()), "zero is the current one");
+    assert_eq!(world.check(&current, &client, file), Ok(()), "zero means the current one");
     let state = world.state(&first);
     assert_eq!(world.tables.downgrade_open(&state, share(3, 0)), Err(Status::Inval));
     let third = world.tables.downgrade_open(&state, share(1, 0)).unwrap();
@@ -503,7 +507,7 @@ fn excludes_locks_of_other_owners() {
     assert_eq!(world.tables.free_state(&world.state(&locked)), Ok(()));
     world.lock(&open_one, b"l", (0, 1), LockMode::Exclusive).unwrap();
     world.tables.close_open(&world.state(&open_one)).unwrap();
-    assert!(test(&two).is_ok(), "CLOSE lets locks go");
+    assert!(test(&two).is_ok(), "CLOSE releases locks");
     world.tables.close_open(&world.state(&open_two)).unwrap();
     assert_eq!(world.tables.states.len(), 0);
     assert_eq!(world.tables.ranges.load(Ordering::Relaxed), 0);
@@ -553,7 +557,7 @@ fn answers_repeated_close() {
     assert_eq!(world.tables.begin_open(&client, b"o", 8, now), Ok(OwnerTurn::New));
     let push_vanished =
         world.tables.find_state(&stateid, Requester::WithoutSession, now).unwrap_err();
-    assert_eq!(push_vanished, Status::BadStateid, "the next call of the owner forgets it");
+    assert_eq!(push_vanished, Status::BadStateid, "the owner's next call drops it");
 }
 
 #[test]
