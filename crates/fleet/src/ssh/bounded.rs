@@ -189,7 +189,7 @@ mod tests {
     fn ends_slow_process() {
         let error = sh("echo busy >&2; exec sleep 60", Duration::from_secs(1));
         let Err(Unfinished::TimedOut(why)) = error else { panic!("it was not too slow") };
-        assert_eq!(why, "no answer from `sh` in 1 s: busy");
+        insta::assert_snapshot!(why, @"no answer from `sh` in 1 s: busy");
     }
 
     #[test]
@@ -202,10 +202,9 @@ mod tests {
             let begun = Instant::now();
             let error = sh(words, WIDE).err().map(|error| error.to_string());
             let error = error.unwrap_or_else(|| panic!("`{words}` was accepted"));
-            assert!(error.starts_with("its shell prints more than 64 KiB, beginning"), "{error}");
-            assert!(error.contains("MOTD`, where a few lines are the answer (hint: "), "{error}");
+            assert!(error.contains("more than 64 KiB") && error.contains("MOTD`"), "{error}");
             assert!(!error.contains(char::is_control) && error.len() < 250, "{error}");
-            assert!(begun.elapsed() < WIDE, "it was waited for");
+            assert!(begun.elapsed() < WIDE, "it waited for the shell");
         }
         // Output of exactly the limit is accepted.
         let words = format!("head -c {STDOUT_BYTES_MAX} /dev/zero");
