@@ -143,7 +143,7 @@ fn scales_controller_cost_linearly() {
     };
     let (few, many) = (allocations_each(250), allocations_each(2_000));
     // A step that examines all agents for each agent would need eight times as many.
-    assert!(many < few * 3 / 2, "{few} allocations for each of 250, {many} for each of 2000");
+    assert!(many < few * 3 / 2, "allocations per agent: {few} with 250, {many} with 2000");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn names_agent_that_started_late() {
             assert!(skew_ns < 5_000_000 && stated.is_empty(), "{skew_ns} ns, {stated:?}");
         }
     }
-    assert!(late > 0, "no order to go was lost in any of the worlds");
+    assert!(late > 0, "no simulation lost an order to start");
 }
 
 #[test]
