@@ -124,7 +124,7 @@ fn survives_kill_9_at_any_moment() {
         }
         most = most.max(written);
     }
-    assert!(most > 0, "no writer got far enough to be killed while it wrote");
+    assert!(most > 0, "no writer was killed while it wrote");
 }
 
 #[test]
