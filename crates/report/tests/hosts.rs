@@ -132,7 +132,7 @@ fn compares_hosts_and_names_slow_ones() {
     let evidence = caveat[0]["evidence"].as_str().unwrap();
     assert!(evidence.starts_with("host c|3 at 33.3 % "), "{evidence}");
     assert_eq!(hosts["hosts"][1]["rate"], 96e6);
-    assert!(json["figures"][1].get("hosts").is_none(), "only where there were several");
+    assert!(json["figures"][1].get("hosts").is_none(), "only with several hosts");
     let csv = render(&campaign, Format::Csv);
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let header = lines.next().unwrap();

@@ -103,7 +103,7 @@ fn names_slowest_and_fastest_client() {
     assert_eq!(reads["clients"]["jain_fairness_index"], 0.8);
     let passes = json["runs"][0]["trials"][0]["passes"].as_array().unwrap();
     assert_eq!(passes[1]["clients"][0]["ops"], 300);
-    assert!(passes[0].get("clients").is_none(), "only where it was requested");
+    assert!(passes[0].get("clients").is_none(), "only if it was requested");
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn confirms_read_ahead_of_1996() {
         "{line}"
     );
     // A plan without that question has no ranking.
-    let start = campaign.plan_toml.find("[[conclusion]]").expect("it has sentences");
+    let start = campaign.plan_toml.find("[[conclusion]]").expect("the preset has conclusions");
     campaign.plan_toml.truncate(start);
     let plain = render(&campaign, Format::Markdown);
     assert!(!plain.contains("How much each factor matters"), "{plain}");

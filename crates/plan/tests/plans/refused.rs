@@ -12,7 +12,7 @@ fn plain_targets() -> String {
     for target in Target::PLAIN {
         names.push(target.row().usual_name);
     }
-    let last = names.pop().expect("there are some");
+    let last = names.pop().expect("some targets have no address");
     format!("{} or {last}", names.join(", "))
 }
 
