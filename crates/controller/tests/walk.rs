@@ -413,8 +413,8 @@ fn notes_results_on_target() {
     let notes: Vec<_> = notes_of_results("").into_iter().map(Option::unwrap).collect();
     assert_eq!(notes.len(), 4);
     let (evidence, bytes) = &notes[0];
-    assert!(evidence.contains("r.db and its journal are on the same "), "{evidence}");
-    assert!(evidence.ends_with(" % of the 1 MiB moved by the pass"), "{evidence}");
+    assert!(evidence.contains("r.db and its journal"), "{evidence}");
+    assert!(evidence.contains(" % of the 1 MiB"), "{evidence}");
     // The schema and the campaign's header; later, each previously stored trial.
     assert!(*bytes > 4096.0, "{evidence}");
     assert!(notes.is_sorted_by(|(_, one), (_, other)| one < other), "{notes:?}");
@@ -427,7 +427,7 @@ fn results_elsewhere_are_not_noted() {
 }
 
 #[test]
-fn does_not_retry_failed_run_on_resume() {
+fn never_retries_failed_run_on_resume() {
     let folder = tempfile::tempdir().unwrap();
     let plan = plan("[[workload]]\nkind = \"stream\"\n");
     let mut failing = Scripted::new(|_, order: &Order| {

@@ -107,11 +107,11 @@ mod tests {
         let path = folder.path().join("journal");
         let first = JournalFile::begin(&path, 8).unwrap();
         first.as_ref()[7].store(42, Relaxed);
-        assert!(JournalFile::begin(&path, 8).is_err(), "another agent owns the file");
+        assert!(JournalFile::begin(&path, 8).is_err(), "another agent uses the journal");
         drop(first);
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(JournalFile::reopen(&link, 8).is_err(), "symlinks are rejected");
+        assert!(JournalFile::reopen(&link, 8).is_err(), "a link may lead to another file");
         let left = JournalFile::reopen(&path, 8).unwrap();
         assert_eq!(left.as_ref().len(), 8);
         assert_eq!((left.as_ref()[7].load(Relaxed), left.as_ref()[0].load(Relaxed)), (42, 0));

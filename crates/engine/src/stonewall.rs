@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn has_no_common_window_after_early_end() {
+    fn has_no_window_after_early_end() {
         let shared = PassState::new(2);
         let mut quick = Marks::default();
         shared.note_start();

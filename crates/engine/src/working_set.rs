@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_working_set_by_bytes_and_names() {
+    fn counts_bytes_and_names_of_set() {
         let spec = spec(Workload::Transactions);
         let mut working_set = WorkingSetTracker::new(&spec, Pass::Transactions, 1).unwrap();
         let known = FileSet::of(&spec, 1).files();

@@ -53,7 +53,7 @@ fn generations(target: &Target, name: &str) -> Vec<Option<u32>> {
 }
 
 #[test]
-fn only_safe_writes_survive_a_restart_that_loses_the_rest() {
+fn keeps_only_committed_writes_after_restart() {
     for version in [NfsVersion::V3, NfsVersion::V4_0, NfsVersion::V4_1] {
         for durability in Durability::ALL.iter().copied() {
             let server = start_server();
@@ -79,7 +79,7 @@ fn only_safe_writes_survive_a_restart_that_loses_the_rest() {
 }
 
 #[test]
-fn lost_data_is_not_written_again_and_its_commit_fails() {
+fn fails_commit_of_lost_data() {
     for writes_after in [false, true] {
         let server = start_server();
         // A restart doesn't end a connection over UDP.

@@ -270,13 +270,13 @@ mod tests {
     }
 
     #[test]
-    fn keeps_device_file_systems_after_power_loss() {
+    fn keeps_device_mounts_after_power_loss() {
         let folder = changed("another");
         let open = |campaign| Lab::open_after_power_loss(folder.path(), campaign, Vec::new());
         // Changes left by another campaign are not taken over.
         assert!(matches!(open("d"), Err(LabError::Leftovers(2))));
         let lab = open("c").unwrap();
-        assert_eq!(lab.height(), 1, "the mount is gone");
+        assert_eq!(lab.height(), 1, "the mount did not outlast the power loss");
         drop(lab);
         // Unless the host was rebooted, no change is assumed to be gone.
         let folder = changed(&boot_id());

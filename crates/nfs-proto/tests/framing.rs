@@ -262,7 +262,7 @@ fn feed(session: &mut Session, mut bytes: &[u8], out_of_band: bool) {
             }
             _ => session.handle_input(3, bytes).unwrap(),
         };
-        assert!(taken > 0, "an event waits though bytes are left");
+        assert!(taken > 0, "an event is pending although bytes are left");
         bytes = &bytes[taken..];
     }
 }

@@ -130,7 +130,7 @@ impl Pair {
                 2 => self.serve(),
                 _ => self.receive_replies(),
             }
-            assert!(self.now_ns < 1_000_000_000, "the pair does not come to an end");
+            assert!(self.now_ns < 1_000_000_000, "the pair never finishes");
         }
         self.check_end();
     }

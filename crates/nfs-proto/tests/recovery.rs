@@ -72,7 +72,7 @@ fn doubles_retransmission_timeout() {
     for _ in 0..6 {
         let now = session.next_timeout_ns().unwrap();
         session.handle_timeout(now - 1);
-        assert!(!session.wants_write(), "not before its time");
+        assert!(!session.wants_write(), "not before its timeout");
         session.handle_timeout(now);
         assert_eq!(send(&mut session, now, Framing::Datagram), first, "the same message");
         sent_again.push(now / MS);
@@ -115,7 +115,7 @@ fn separates_duplicate_from_late_replies() {
     // The reply to the first transmission arrives before the second has been sent.
     session.handle_datagram(101 * MS, &attributes(xid(&first)));
     assert!(session.poll_event().is_some());
-    assert!(!session.wants_write(), "nothing is sent for a call that has ended");
+    assert!(!session.wants_write(), "nothing is sent for a finished call");
     session.handle_datagram(102 * MS, &attributes(xid(&first)));
     session.handle_datagram(103 * MS, &attributes(0xdead_beef));
     session.handle_datagram(104 * MS, b"abc");

@@ -3,6 +3,6 @@
 #[test]
 fn keeps_reference_page_current() {
     let page = include_str!("../../../docs/plan.md");
-    let how = "`cargo run -p dfsbench-plan --example reference > docs/plan.md` writes it again";
-    assert!(page == plan::reference_page(), "docs/plan.md is of another table; {how}");
+    let how = "cargo run -p dfsbench-plan --example reference > docs/plan.md";
+    assert!(page == plan::reference_page(), "docs/plan.md is out of date: run `{how}`");
 }

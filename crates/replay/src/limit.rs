@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_takes_a_second_at_least() {
+    fn replay_takes_at_least_a_second() {
         assert_eq!((fastest_speed(8_000_000_000), fastest_speed(1000)), (8.0, 1.0));
     }
 

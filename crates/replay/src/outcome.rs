@@ -567,7 +567,7 @@ mod tests {
         assert_eq!(behind_from(&[]), None);
     }
     #[test]
-    fn does_not_blame_server_for_late_client() {
+    fn blames_no_server_for_late_client() {
         let mut late = timeline(&[1, 2, 300, 500]);
         for slice in &mut late[2..] {
             slice.own_late_ns = slice.response_ns - 5_000_000;

@@ -58,10 +58,15 @@ fn matches_rows_and_finds_losses() {
         CampaignComparison::new(whole(&before), whole(&after), rules).regressions().count()
     };
     assert_eq!((lost(0.2), lost(0.3)), (2, 0));
-    let reasons: Vec<_> =
-        compared.left_out.iter().map(|row| (row.why.as_str(), row.matters)).collect();
-    let gone = "only before (the nearest row after has workers 8 instead of 4)";
-    assert_eq!(reasons, [(gone, true), (gone, true), ("only after", false), ("only after", false)]);
+    let [a, b, c, d] = &compared.left_out[..] else { panic!("{:?}", compared.left_out) };
+    let reasons = [a, b, c, d].map(|row| (row.why.as_str(), row.matters));
+    assert_eq!(reasons.map(|(_, matters)| matters), [true, true, false, false]);
+    insta::assert_snapshot!(reasons.map(|(why, _)| why).join("\n"), @"
+    only before (the nearest row after has workers 8 instead of 4)
+    only before (the nearest row after has workers 8 instead of 4)
+    only after
+    only after
+    ");
 }
 
 #[test]
@@ -294,11 +299,10 @@ fn every_form_has_the_factors() {
 }
 
 #[test]
-fn what_has_no_factor_says_so() {
+fn reports_missing_factor() {
     let effects = FactorEffects::from_campaign(&stream(&[(1, 10)], 5));
     assert!(!effects.found_any());
-    let text = effects.render(Format::Table);
-    assert!(text.contains("no setting varies: a factor needs two levels"), "{text}");
+    insta::assert_snapshot!(effects.render(Format::Table));
     assert!(FactorEffects::from_campaign(&quick()).found_any());
 }
 
@@ -310,10 +314,7 @@ fn compares_backends_within_target() {
         run("dir", BackendKind::Posix, 20),
         run("dir", BackendKind::Uring, 24),
     ]));
-    let table = effects.render(Format::Table);
-    assert!(table.contains("uring against posix"), "{table}");
-    assert!(table.contains("alone in its target"), "{table}");
-    assert!(table.contains("backend lies within target: its levels are compared where"), "{table}");
+    insta::assert_snapshot!(effects.render(Format::Table));
     let json: serde_json::Value = serde_json::from_str(&effects.render(Format::Json)).unwrap();
     let factors = json["passes"][0]["factors"].as_array().unwrap();
     let backend = factors.iter().find(|factor| factor["name"] == "backend").unwrap();
@@ -336,7 +337,7 @@ fn text(compared: &CampaignComparison) -> String {
 }
 
 #[test]
-fn the_verdict_comes_first() {
+fn puts_verdict_first() {
     let before = stream(&[(1, 10), (2, 20)], 5);
     let slower = stream(&[(1, 10), (2, 15)], 5);
     let compare =
@@ -346,26 +347,14 @@ fn the_verdict_comes_first() {
         let (_, rest) = text.split_once(" no recorded fact of hosts and targets ").unwrap();
         rest.split(" run figure").next().unwrap().to_owned()
     };
-    assert_eq!(
-        verdict(&compare(&before, ComparisonRules::default())),
-        "No difference: all 12 figures are within 5.0 % of their old values."
-    );
-    let worse = verdict(&compare(&slower, ComparisonRules::default()));
-    assert!(
-        worse.starts_with("Worse afterwards: 6 of 12 figures got worse for certain"),
-        "{worse}"
-    );
-    let better =
-        CampaignComparison::new(whole(&slower), whole(&before), ComparisonRules::default());
-    assert!(verdict(&better).starts_with("Better afterwards: 6 of 12 figures got better"));
-    let lost = verdict(&compare(&slower, bounded(&[Measure::Rate], 0.1)));
-    assert!(
-        lost.starts_with("Regression: 2 of 4 figures got worse by more than allowed"),
-        "{lost}"
-    );
-    assert!(lost.contains("rate fell by 25 % (") && lost.contains("at most 10 % less"));
-    let kept = verdict(&compare(&before, bounded(&[Measure::Rate], 0.1)));
-    assert_eq!(kept, "The bounds are kept: none of 4 figures got worse by more than allowed.");
+    let verdicts = [
+        compare(&before, ComparisonRules::default()),
+        compare(&slower, ComparisonRules::default()),
+        CampaignComparison::new(whole(&slower), whole(&before), ComparisonRules::default()),
+        compare(&slower, bounded(&[Measure::Rate], 0.1)),
+        compare(&before, bounded(&[Measure::Rate], 0.1)),
+    ];
+    insta::assert_snapshot!(verdicts.map(|compared| verdict(&compared)).join("\n"));
 }
 
 #[test]
@@ -401,7 +390,7 @@ fn sorts_ratio_bars_by_loss() {
     // The bound crosses each of the six bars.
     let drawn = rates(&page(bounded(&[Measure::Rate], 0.1)));
     assert_eq!(drawn.matches("class=\"event\"").count(), 6, "{drawn}");
-    assert!(drawn.contains("Dashed line: the bound, at most 10 % less."), "{drawn}");
+    assert!(drawn.contains("Dashed line: ") && drawn.contains("10 % less"), "{drawn}");
     assert_eq!(drawn.matches("regression;").count(), 2, "{drawn}");
 }
 

@@ -94,10 +94,7 @@ fn puts_conclusions_first() {
     assert!(text.contains(line), "{text}");
     assert!(text.find(line) < text.find("target"), "{text}");
     let markdown = render(&campaign, Format::Markdown);
-    assert!(
-        markdown.contains("| It is so. | borne out | stream write: workers 4 is 2.00x"),
-        "{markdown}"
-    );
+    assert!(markdown.contains("| It is so. | borne out | stream write: "), "{markdown}");
     let page = render(&campaign, Format::Html);
     assert!(page.contains("<h2 id=\"conclusions\">Conclusions</h2>"));
     // A plan without conclusions has no such section.

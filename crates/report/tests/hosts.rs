@@ -105,17 +105,14 @@ fn with_a_straggler() -> Campaign {
 #[test]
 fn compares_hosts_and_names_slow_ones() {
     let campaign = with_a_straggler();
-    let times = "(response time p50 3.00 µs, p99 3.00 µs, max 3.00 µs; service time p50 1.00 µs, \
-                 p99 1.00 µs, max 1.00 µs)";
-    let line = format!(
-        "nfs stream write: 3 hosts; slowest c|3 with 30.0 MB/s {times}; fastest c2 with 96.0 MB/s \
-         {times}; Jain's fairness index 0.854 while all worked; all started within 50.0 µs ± 40.0 \
-         µs (median of the trials); straggler c|3 at 33.3 % of the median host"
-    );
-    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for format in [Format::Table, Format::Markdown, Format::Html] {
-        let report = flat(render(&campaign, format)).replace("&#39;", "'").replace("\\|", "|");
-        assert!(report.contains(&line), "{format:?}: {report}");
+    let plain = |format| render(&campaign, format).replace("&#39;", "'").replace("\\|", "|");
+    let markdown = plain(Format::Markdown);
+    let line = markdown.lines().find(|line| line.contains(": 3 hosts; ")).unwrap();
+    let line = line.trim_start_matches("- ");
+    insta::assert_snapshot!(line);
+    for format in [Format::Table, Format::Html] {
+        let report = plain(format).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(report.contains(line), "{format:?}: {report}");
     }
     let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
     let hosts = &json["figures"][0]["hosts"];
@@ -133,9 +130,9 @@ fn compares_hosts_and_names_slow_ones() {
     let caveat = json["figures"][0]["caveats"].as_array().unwrap().iter();
     let caveat = caveat.filter(|caveat| caveat["code"] == "straggler").collect::<Vec<_>>();
     let evidence = caveat[0]["evidence"].as_str().unwrap();
-    assert!(evidence.starts_with("host c|3 at 33.3 % of the median host, over "), "{evidence}");
+    assert!(evidence.starts_with("host c|3 at 33.3 % "), "{evidence}");
     assert_eq!(hosts["hosts"][1]["rate"], 96e6);
-    assert!(json["figures"][1].get("hosts").is_none(), "only where there were several");
+    assert!(json["figures"][1].get("hosts").is_none(), "only with several hosts");
     let csv = render(&campaign, Format::Csv);
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let header = lines.next().unwrap();

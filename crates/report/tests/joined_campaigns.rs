@@ -64,12 +64,12 @@ fn treats_other_kernel_as_factor() {
     assert!((ratio - 1.2).abs() < 0.02, "{ratio}");
     let text = FactorEffects::from_joined(&joined).render(Format::Table);
     assert!(text.contains("2.2.19") && text.contains("2.4.3"), "{text}");
-    assert!(text.contains("fact.kernel differs between campaigns alone"), "{text}");
+    assert!(text.contains("fact.kernel differs between campaigns"), "{text}");
     assert!(!text.contains("changes together"), "{text}");
 }
 
 #[test]
-fn what_changes_together_is_named_together() {
+fn names_facts_that_change_together() {
     let old = [("kernel", "2.2.19"), ("label.dram", "DDR2"), ("processor", "Opteron 244")];
     let new = [("kernel", "2.4.3"), ("label.dram", "DDR3"), ("processor", "Opteron 244")];
     let campaigns = vec![campaign(10, &old), campaign(12, &new)];
@@ -77,15 +77,15 @@ fn what_changes_together_is_named_together() {
     let names: Vec<String> = factors(&joined).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["label.dram", "workers"]);
     let text = FactorEffects::from_joined(&joined).render(Format::Markdown);
-    let warning = "label.dram changes together with fact.kernel: the campaigns differ in more than \
-                   one thing";
-    assert!(text.contains(warning), "{text}");
+    let remarks: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("- label.dram ")).collect();
+    insta::assert_snapshot!(remarks[..2].join("\n"));
     // If the kernel is requested as the factor, the label is still named with it.
     let by_kernel = join(campaigns, &["fact.kernel"]);
     let names: Vec<String> = factors(&by_kernel).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["fact.kernel", "workers"]);
     let text = FactorEffects::from_joined(&by_kernel).render(Format::Markdown);
-    assert!(text.contains("fact.kernel changes together with label.dram:"), "{text}");
+    assert!(text.contains("fact.kernel changes together with label.dram"), "{text}");
 }
 
 #[test]
@@ -150,11 +150,11 @@ fn widens_interval_for_scattered_campaigns() {
     assert!((lo - 0.861).abs() < 0.02 && (hi - 2.61).abs() < 0.06, "{two_each:?}");
     let joined = join(vec![of(10, "a"), of(12, "a"), of(15, "b"), of(18, "b")], &[]);
     let text = FactorEffects::from_joined(&joined).render(Format::Markdown);
-    assert!(text.contains("each of the 4 campaigns counts as one observation"), "{text}");
+    assert!(text.contains("each of the 4 campaigns"), "{text}");
 }
 
 #[test]
-fn treats_repeated_campaign_as_factor_by_name() {
+fn treats_campaign_name_as_factor() {
     let joined = join(vec![campaign(10, &[]), campaign(11, &[])], &[]);
     let found = factors(&joined);
     assert_eq!(found[0].0, "campaign");

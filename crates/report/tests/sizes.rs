@@ -32,19 +32,19 @@ fn sweep(memory: &str, speeds: [u64; 5]) -> Campaign {
     campaign
 }
 
+/// Returns the sentence about falling rates of reads.
+fn falls(campaign: &Campaign) -> String {
+    let markdown = render(campaign, Format::Markdown);
+    let line = markdown.lines().find(|line| line.contains("stream read falls"));
+    line.unwrap_or_else(|| panic!("{markdown}")).to_owned()
+}
+
 #[test]
 fn names_memory_that_explains_cache() {
     let campaign = sweep("2 GiB", [100, 100, 100, 10, 10]);
-    let text = render(&campaign, Format::Table);
-    let line = text.lines().skip_while(|line| !line.contains("stream read falls"));
-    let words: Vec<&str> = line.flat_map(str::split_whitespace).collect();
-    let sentence = words.join(" ");
-    let expected = "between 1 GiB and 2 GiB: a cache of about 1.4 GiB, which the page cache \
-                    explains: this host has 2.0 GiB of memory.";
-    assert!(sentence.contains(expected), "{text}");
     // A host with sixteen times as much memory does not explain it.
-    let other = render(&sweep("32 GiB", [100, 100, 100, 10, 10]), Format::Markdown);
-    assert!(other.contains("and no page cache explains it: this host has 32 GiB"), "{other}");
+    let other = sweep("32 GiB", [100, 100, 100, 10, 10]);
+    insta::assert_snapshot!([falls(&campaign), falls(&other)].join("\n"));
     let json: Value = serde_json::from_str(&render(&campaign, Format::Json)).unwrap();
     let fall = &json["size_sweeps"][1]["falls"][0];
     assert_eq!(fall["size_before_bytes"].as_f64(), Some((1024 * MIB) as f64));
@@ -70,6 +70,6 @@ fn names_no_cache_without_fall() {
     let text = render(&campaign, Format::Table);
     assert!(!text.contains("Sizes at which"), "{text}");
     let markdown = render(&campaign, Format::Markdown);
-    assert!(markdown.contains("stream read has no knee from 256 MiB to 4 GiB."), "{markdown}");
+    assert!(markdown.contains("stream read has no knee"), "{markdown}");
     assert!(!markdown.contains("a cache of"), "{markdown}");
 }

@@ -53,7 +53,7 @@ fn omits_large_parts_from_outline() {
         }
     }
     let whole = store.load(1).unwrap();
-    assert_ne!(expected, whole, "the test data has nothing that is left out");
+    assert_ne!(expected, whole, "the campaign has nothing to leave out");
     assert_eq!(store.outline(1).unwrap(), expected);
 }
 

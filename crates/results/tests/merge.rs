@@ -69,7 +69,7 @@ fn merges_every_row_of_every_table() {
     assert_eq!(numbers, [Merged::New(2), Merged::New(3)]);
     for (sum, (before, added)) in tables(&path).iter().zip(before.iter().zip(&added)) {
         assert_eq!((&sum.0, sum.1), (&before.0, before.1 + added.1));
-        assert!(added.1 > 0 || sum.0 == "removed", "the test has no row of {}", sum.0);
+        assert!(added.1 > 0 || sum.0 == "removed", "the test campaign has no row of {}", sum.0);
     }
     let source = Store::open_existing(&other).unwrap();
     for (from, to) in [(1, 2), (2, 3)] {

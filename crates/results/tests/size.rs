@@ -66,7 +66,7 @@ fn memory_most_kib() -> u64 {
 }
 
 #[test]
-fn reads_thousands_of_runs_in_little_memory() {
+fn reads_many_runs_in_little_memory() {
     let (_directory, path) = filled();
     let db = Connection::open(&path).unwrap();
     grow(&db);

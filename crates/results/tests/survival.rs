@@ -125,7 +125,7 @@ fn survives_kill_9_at_any_moment() {
         }
         most = most.max(written);
     }
-    assert!(most > 0, "no writer was killed in the middle of a write");
+    assert!(most > 0, "no writer was killed while it wrote");
 }
 
 #[test]

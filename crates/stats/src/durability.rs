@@ -430,7 +430,11 @@ mod tests {
         let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW, OLD, NEW]));
         assert_eq!((row.lost_ops, row.old_data, row.reordered), (1, 1, 1));
         let row = judged(&ops, &found(WorkKind::Overwrite, &[NEW, OLD, OLD]));
-        assert_eq!((row.lost_ops, row.reordered), (2, 0), "a lost end is in order");
+        assert_eq!(
+            (row.lost_ops, row.reordered),
+            (2, 0),
+            "losing the last writes is no reordering"
+        );
     }
 
     #[test]

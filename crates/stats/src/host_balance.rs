@@ -378,8 +378,10 @@ mod tests {
         let hosts = [host("a", 1, (0, 9)), host("b", 1, (-MS / 2, 9)), host("c", 1, (MS, 9))];
         let caveat = skewed(&hosts, 100_000).unwrap();
         assert_eq!(caveat.code, CaveatCode::Skew);
-        let evidence = "host c started 1.50 ms ± 40.0 µs after host b, at most 1.00 ms wanted";
-        assert_eq!(caveat.evidence, evidence);
+        insta::assert_snapshot!(
+            caveat.evidence,
+            @"host c started 1.50 ms ± 40.0 µs after host b, at most 1.00 ms wanted"
+        );
         assert_eq!(skewed(&hosts, 300_000), None);
         assert_eq!(skewed(&hosts[..2], 0), None);
         assert_eq!((skewed(&[], 0), StartSkew::of(&[])), (None, StartSkew::default()));
@@ -387,11 +389,14 @@ mod tests {
 
     #[test]
     fn rounds_skew_to_clock_accuracy() {
-        let shown = |read_ns, error_ns| StartSkew { read_ns, error_ns }.to_string();
-        assert_eq!(shown(293_412, 88_000), "290 µs ± 88.0 µs");
-        assert_eq!(shown(1_523_412, 40_000), "1.52 ms ± 40.0 µs");
-        assert_eq!(shown(60_000, 88_000), "88.0 µs, which is how well their clocks are known");
-        assert_eq!(shown(5, 0), "5 ns ± 0 ns");
+        let shown = [(293_412, 88_000), (1_523_412, 40_000), (60_000, 88_000), (5, 0)]
+            .map(|(read_ns, error_ns)| StartSkew { read_ns, error_ns }.to_string());
+        insta::assert_snapshot!(shown.join("\n"), @"
+        290 µs ± 88.0 µs
+        1.52 ms ± 40.0 µs
+        88.0 µs, which is how well their clocks are known
+        5 ns ± 0 ns
+        ");
     }
 
     #[test]
@@ -404,16 +409,20 @@ mod tests {
             [host("a", 100, second), host("b", 100, second), host("c", 100, (0, 2_000 * MS))];
         let caveat = straggling(Pass::Write, &late).unwrap();
         assert_eq!(caveat.code, CaveatCode::Straggler);
-        let evidence = "host c did 50.0 kB/s where the median of 3 hosts is 100 kB/s (50.0 %)";
-        assert_eq!(caveat.evidence, evidence);
+        insta::assert_snapshot!(
+            caveat.evidence,
+            @"host c did 50.0 kB/s where the median of 3 hosts is 100 kB/s (50.0 %)"
+        );
         // A host with nothing to do, or only for a moment, is not slow.
         let idle = [host("a", 100, second), host("b", 0, (0, MS)), host("c", 1, (0, 10 * MS))];
         assert_eq!(straggling(Pass::Create, &idle), None);
         // A host that had time but did nothing stood still.
         let still = [host("a", 100, second), host("b", 0, second), host("c", 90, second)];
         let caveat = straggling(Pass::Create, &still).unwrap();
-        let words = "host b stood still where the median of 2 others is 95.0 op/s";
-        assert_eq!(caveat.evidence, words);
+        insta::assert_snapshot!(
+            caveat.evidence,
+            @"host b stood still where the median of 2 others is 95.0 op/s"
+        );
         assert_eq!(straggling(Pass::Create, &[]), None);
     }
 
@@ -459,7 +468,9 @@ mod tests {
         let pass = PassResult { hosts, ..PassResult::new(Pass::Create) };
         let compared = HostsCompared::of(&[&pass, &pass]).unwrap();
         assert_eq!(compared.hosts[1].stood_still, 2);
-        let sentences = compared.describe_stragglers();
-        assert_eq!(sentences, ["b stood still", "c at 46.2 % of the median host"]);
+        insta::assert_snapshot!(compared.describe_stragglers().join("\n"), @"
+        b stood still
+        c at 46.2 % of the median host
+        ");
     }
 }

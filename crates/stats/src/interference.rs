@@ -225,7 +225,10 @@ mod tests {
             recorded(InterferenceSource::Steal, 120).with(InterferenceSource::Programs, Some(130));
         let worst = disturbance(&both).unwrap();
         assert_eq!(worst.source, InterferenceSource::Programs);
-        assert_eq!(worst.describe(), "other programs used 13.0 % of the processors (limit 5.00 %)");
+        insta::assert_snapshot!(
+            worst.describe(),
+            @"other programs used 13.0 % of the processors (limit 5.00 %)"
+        );
         assert_eq!(disturbance(&Interference::default()), None);
     }
 

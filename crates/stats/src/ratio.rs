@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     #[allow(clippy::float_cmp)] // exact figures are the point
-    fn equal_parts_have_an_exact_interval_and_few_parts_none() {
+    fn gives_exact_or_no_interval() {
         let same = ratio_of_sums(&parts(&[20.0; 6])).unwrap();
         assert_eq!(same, SumRatio { ratio: 2.0, interval: Some((2.0, 2.0)) });
         let few = ratio_of_sums(&parts(&[20.0, 21.0, 22.0, 23.0])).unwrap();

@@ -32,7 +32,7 @@ const AUGUST: [f64; 26] = [
 ];
 
 #[test]
-fn matches_rank_test_with_ties_of_r() {
+fn matches_r_rank_test_with_ties() {
     // R, example(wilcox.test): W = 127.5, p-value = 0.0001208. SciPy's mannwhitneyu(...,
     // method="asymptotic") gives more digits.
     near(rank_test(&MAY, &AUGUST), 0.000_120_807_830_768_774_34, 1e-12);

@@ -211,7 +211,7 @@ fn reports_fall_of_fifth_as_drift() {
 }
 
 #[test]
-fn rarely_finds_interaction_of_independent_trials() {
+fn rarely_finds_interaction_by_chance() {
     const ROWS: u32 = 1_000;
     for noise in Noise::ALL {
         for n in [7, 10, 20] {

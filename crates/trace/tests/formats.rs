@@ -86,16 +86,19 @@ fn reads_same_packets_from_all_formats() {
 #[test]
 fn reports_one_error_per_bad_capture() {
     let message = |bytes: &[u8]| read_all(bytes).unwrap_err().to_string();
-    assert!(message(b"").contains("is empty"));
-    assert!(message(b"hello, world").contains("starts with 68 65 6c 6c"));
-    assert!(message(&[0x1f, 0x8b, 8, 0]).contains("is compressed"));
-    assert!(message(&pcap(&[])[..10]).contains("ends within its header: it has 10 of 24 bytes"));
-    let mut damaged = pcap(&frames());
-    damaged[24 + 8 + 3] = 0x7f;
-    assert!(message(&damaged).contains("damaged at byte 24: the length of a packet"));
-    let mut damaged = pcapng();
-    damaged[28 + 4] = 3;
-    assert!(message(&damaged).contains("damaged at byte 28: the length of a block"));
+    let mut packet = pcap(&frames());
+    packet[24 + 8 + 3] = 0x7f;
+    let mut block = pcapng();
+    block[28 + 4] = 3;
+    let messages = [
+        message(b""),
+        message(b"hello, world"),
+        message(&[0x1f, 0x8b, 8, 0]),
+        message(&pcap(&[])[..10]),
+        message(&packet),
+        message(&block),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -124,13 +127,12 @@ fn reports_one_error_per_bad_trace() {
     };
     assert_eq!(read(&file).unwrap(), 3);
     let message = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
-    assert!(message(b"").contains("is empty"));
-    assert!(message(b"PAR1 and so on").contains("is not a trace"));
-    assert!(message(&pcap(&frames())).contains("is not a trace"));
     let mut newer = file.clone();
     newer[8] = 2;
-    assert!(message(&newer).contains("has format 2, but this dfsbench only reads formats up to 1"));
-    // A truncated file is detected by its missing end, whatever its length.
+    let messages =
+        [message(b""), message(b"PAR1 and so on"), message(&pcap(&frames())), message(&newer)];
+    insta::assert_snapshot!(messages.join("\n"));
+    // A file that was cut is detected by its missing end, whatever its length.
     for len in 8..file.len() {
         let error = read(&file[..len]).unwrap_err();
         assert!(matches!(error, TraceError::Cut { .. }), "{len}: {error}");
@@ -144,5 +146,5 @@ fn reports_one_error_per_bad_trace() {
     let mut damaged = file;
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
-    assert!(message(&damaged).contains("a section has the wrong checksum"));
+    assert!(message(&damaged).contains("the checksum of a section"));
 }

@@ -151,6 +151,6 @@ mod tests {
         assert_eq!(log.count(), 9);
         let offsets: Vec<u64> = log.first().map(|mismatch| mismatch.offset_bytes).collect();
         assert_eq!(offsets, [0, 1, 2, 10]);
-        assert!(log.to_string().ends_with("f00000003 at 10: read 0x41, expected 0x40; 5 more"));
+        insta::assert_snapshot!(log);
     }
 }

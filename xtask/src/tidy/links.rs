@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn path_that_does_not_exist_is_found() {
+    fn finds_missing_path() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("docs")).unwrap();
         let text =

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_that_names_another_version_is_found() {
+    fn finds_page_with_other_version() {
         let manifest = "[workspace.package]\nrust-version = \"1.89\"\n";
         for (named, count) in [("1.89", 0), ("1.88", 1)] {
             let pages = [("README.md", format!("Rust ({named} or newer)"))];

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_line_is_found_unless_it_has_a_string_or_an_address() {
+    fn finds_wide_lines_without_strings() {
         let wide = "x".repeat(101);
         assert_eq!(count(&format!("{HEADER}{wide}")), 1);
         assert_eq!(count(&format!("{HEADER}let a = \"{wide}\";")), 0);

@@ -412,9 +412,9 @@ mod tests {
             let busy = Plant { client: 0.18, others: 0.80, ..Plant::default() };
             let caveat = busy.caveat(&spec).unwrap();
             assert_eq!(caveat.code, CaveatCode::ProcessorContention);
-            let words = "use of 2 CPUs: the client 18 %, other processes 80 % (cc1 80 %), the \
-                         hypervisor 0 % (/proc/stat)";
-            assert!(caveat.evidence.contains(words), "{}", caveat.evidence);
+            for words in ["the client had 18 %", "(cc1 80 %)", "the hypervisor 0 %"] {
+                assert!(caveat.evidence.contains(words), "{words}: {caveat:?}");
+            }
         }
     }
 
@@ -446,15 +446,14 @@ mod tests {
     }
 
     #[test]
-    fn does_not_count_local_server_as_foreign() {
+    fn counts_local_server_as_own() {
         let near = nfs("127.0.0.1", 1);
         let shared = Plant { client: 0.40, server: Some(0.45), others: 0.03, stolen: 0.0 };
         assert_eq!(shared.code(&near), None);
         let server = "the server is 127.0.0.1";
         let note = shared_host(server, &waited(SECOND / 4), Some(&shared.used()));
         assert_eq!(note.code, CaveatCode::SharedHost);
-        let words = "the client 40 %, the server ganesha.nfsd 45 %, other processes 3 %";
-        assert!(note.evidence.contains(words), "{}", note.evidence);
+        insta::assert_snapshot!(note.evidence);
         let hogged = Plant { client: 0.30, server: Some(0.30), others: 0.35, stolen: 0.0 };
         assert_eq!(hogged.code(&near), Some(CaveatCode::ProcessorContention));
     }
@@ -492,10 +491,7 @@ mod tests {
         used.program_wait =
             Some(ProcessorWait { waited_ns: SECOND / 2, held_ns: 0, of_ns: SECOND });
         let caveat = raised(&spec, &result, Some(&used)).unwrap();
-        assert!(
-            caveat.evidence.starts_with("the program's threads were runnable but not running"),
-            "{caveat:?}"
-        );
+        insta::assert_snapshot!(caveat.evidence);
     }
 
     #[test]
@@ -505,8 +501,7 @@ mod tests {
             let used = Plant { client: 0.30, stolen: 0.10, ..Plant::default() }.used();
             let caveat = raised(&spec, &waited(0), Some(&used)).unwrap();
             assert_eq!(caveat.code, CaveatCode::ProcessorContention);
-            let words = "the hypervisor took 20.0 % of the workers' time";
-            assert!(caveat.evidence.starts_with(words), "{}", caveat.evidence);
+            assert!(caveat.evidence.starts_with("the hypervisor took 20.0 %"), "{caveat:?}");
             assert!((caveat.data.unwrap().found - 20.0).abs() < 0.1);
             // Up to 10 % is allowed.
             let used = Plant { client: 0.30, stolen: 0.05, ..Plant::default() }.used();
@@ -525,7 +520,7 @@ mod tests {
         let used = Plant { client: 0.1, others: 0.1, ..Plant::default() }.used();
         let caveat = raised(&nfs("192.0.2.1", 1), &held, Some(&used)).unwrap();
         assert_eq!(caveat.code, CaveatCode::ClientSaturated);
-        assert!(caveat.evidence.starts_with("a cgroup quota throttled"), "{caveat:?}");
+        insta::assert_snapshot!(caveat.evidence);
     }
 
     #[test]

@@ -110,9 +110,9 @@ fn ends_wait_on_stop_request() {
     let stop = Arc::new(AtomicBool::new(false));
     guard.watch(Some(watched(mount.point(), None, &stop)));
     let finding = mount.look_for_file();
-    assert!(finding.recv_timeout(TICK * 4).is_err(), "the wait ended without a stop request");
+    assert!(finding.recv_timeout(TICK * 4).is_err(), "it must not end before the stop request");
     stop.store(true, Relaxed);
-    finding.recv_timeout(PATIENCE).expect("the wait ends");
+    finding.recv_timeout(PATIENCE).expect("the stop request ends the wait");
     assert!(guard.release().is_some());
 }
 
@@ -161,10 +161,12 @@ fn restores_host_before_giving_up_agent() {
     let removed_for = Some(RELEASE_TICKS - 2);
     let mut silence = Silence { removed_for, ..Silence::default() };
     look(&shared, &mut silence, Some(&last_resort));
-    assert!(host.is_changed(), "the threads still have some time");
+    assert!(host.is_changed(), "the threads still have time");
     look(&shared, &mut silence, Some(&last_resort));
-    let expected = "no answer; all changes to this host were undone";
-    assert_eq!(*GIVEN_UP.lock().unwrap(), expected);
+    insta::assert_snapshot!(
+        GIVEN_UP.lock().unwrap(),
+        @"no answer; what was changed on this host is undone"
+    );
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
     // The next campaign finds a clean host even though this process cannot end.
     drop(lab::Lab::open(state.path(), "next-1", Vec::new()).unwrap());

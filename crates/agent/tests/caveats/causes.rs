@@ -143,7 +143,10 @@ fn ends_pass_after_many_failures() {
     }
     let many = agent.run(Pass::Stat);
     let Some(Broken::Failed(reason)) = many.broken else { panic!("{:?}", many.broken) };
-    assert_eq!(reason, "stat aborted after 100 failed ops (100 x ENOENT on stat)");
+    insta::assert_snapshot!(
+        reason,
+        @"stat given up after 100 failed ops (100 x ENOENT on stat)"
+    );
 }
 
 #[test]
@@ -298,10 +301,10 @@ fn limits_depth_to_granted_slots() {
             })
             .map(|caveat| caveat.evidence.as_str())
             .collect();
-        let evidence = "queue depth 8 per connection requested, but only 4 slots are available \
-                        (CREATE_SESSION)";
-        let expected = if is_limited { vec![evidence] } else { Vec::new() };
-        assert_eq!(limited, expected, "{version:?} {queue_depth}");
+        assert_eq!(limited.len(), usize::from(is_limited), "{version:?} {queue_depth}");
+        for evidence in limited {
+            assert!(evidence.contains("depth of 8") && evidence.contains("4 slots"), "{evidence}");
+        }
         let slots = if is_limited { 4 } else { queue_depth };
         assert_eq!(end.result.scope.slots, slots, "{version:?} {queue_depth}");
     }

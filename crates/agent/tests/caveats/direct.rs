@@ -35,10 +35,7 @@ fn reports_direct_io_on_tmpfs() {
         assert!(evidence.contains("1024 of 1024 pages"), "{evidence}");
     } else {
         let Report::Failed(reason) = begun else { panic!("{begun:?}") };
-        assert!(
-            reason.contains("does not support O_DIRECT (hint: use --direct false)"),
-            "{reason}"
-        );
+        assert!(reason.contains("O_DIRECT (hint: --direct false)"), "{reason}");
     }
 }
 
@@ -93,9 +90,7 @@ fn judges_mounted_program_by_wire_bytes() {
     };
     let read = result(Pass::Read, OpKind::Read, 100);
     assert_eq!(evidence_of(180, &read), None);
-    let evidence = evidence_of(179, &read).unwrap();
-    assert!(evidence.contains("179 B were read from the server"), "{evidence}");
-    assert!(evidence.contains("200 B were read in the whole run of iozone"), "{evidence}");
+    insta::assert_snapshot!(evidence_of(179, &read).unwrap());
     assert_eq!(evidence_of(0, &result(Pass::Write, OpKind::Write, 100)), None);
 }
 

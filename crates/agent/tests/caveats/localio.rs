@@ -72,16 +72,15 @@ fn names_reads_and_writes_without_calls() {
             caveats(Pass::Read, done(OpKind::Read, 16 * MIB), before, &after(before, local));
         let [caveat] = &found[..] else { panic!("{found:?}") };
         assert_eq!(caveat.code, CaveatCode::Localio);
-        let evidence = "29.6 MiB were read from the server of /mnt in only 0 READ calls (bytes and \
-                        per-op statistics of /proc/self/mountstats)";
-        assert_eq!(caveat.evidence, evidence);
+        assert!(caveat.evidence.starts_with("29.6 MiB were read"), "{caveat:?}");
+        assert!(caveat.evidence.contains(" 0 READ calls"), "{caveat:?}");
         let data = Evidence::shares(0.0, 0.9, "/proc/self/mountstats");
         assert_eq!(caveat.data, Some(data));
         let written = Moved { read_bytes: 0, ..local };
         let text = after(before, written);
         let found = caveats(Pass::Write, done(OpKind::Write, 16 * MIB), before, &text);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].evidence.contains("written to the server of /mnt in only 0 WRITE calls"));
+        assert!(found[0].evidence.contains(" 0 WRITE calls"), "{found:?}");
     }
     // The client detected that the server is on its host only after the first calls.
     let late = Moved { read_bytes: 16 * MIB, read_calls: 50, ..Moved::default() };

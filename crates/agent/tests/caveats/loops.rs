@@ -46,9 +46,7 @@ fn names_loop_device_and_counts() {
     let loops = [device("loop0", true, on("vda1"))];
     assert_eq!(found(&loops, &[("loop0", 1_000), ("vda1", 900)]), None);
     let caveat = found(&loops, &[("loop0", 1_000), ("vda1", 130)]).unwrap();
-    let words =
-        "loop0 delivered 1000 sectors, but vda1 below it read only 130 (13.0 %, minimum 90 %; ";
-    assert!(caveat.evidence.starts_with(words), "{}", caveat.evidence);
+    insta::assert_snapshot!(caveat.evidence);
     // A counter that doesn't move is not kept.
     assert!(found(&loops, &[("loop0", 1_000)]).is_some());
     assert_eq!(found(&loops, &[("vda1", 1_000)]), None);
@@ -107,7 +105,7 @@ fn notes_loop_devices_that_nothing_counts() {
     let overlay = || Below::Unknown("overlay".to_owned());
     let caveat = noted(true, overlay(), spec.set_bytes() + 1).unwrap();
     assert_eq!(caveat.code, CaveatCode::FitsMemory);
-    assert!(caveat.evidence.contains("loop0 reads /srv/loop0.img on overlay"), "{caveat:?}");
+    assert!(caveat.evidence.contains("/srv/loop0.img on overlay"), "{caveat:?}");
     assert_eq!(noted(true, overlay(), spec.set_bytes()), None);
     assert_eq!(noted(false, overlay(), 1 << 40), None);
     assert_eq!(noted(true, on("vda1"), 1 << 40), None);

@@ -53,7 +53,7 @@ fn reports_server_slower_than_offered() {
     assert!(below.contains(" op/s offered were answered "), "{below}");
     let percent = below.split_once('(').unwrap().1.split_once(" %)").unwrap().0;
     assert!(percent.parse::<u32>().unwrap() <= 11, "{below}");
-    assert!(below.contains(" were never started: response times include them"), "{below}");
+    assert!(below.contains(" not at all"), "{below}");
     // On a busy machine, even a fast server may not be fast each time.
     let fast = server(ServerConfig::default());
     assert!((0..20).any(|_| offered(&fast).is_none()), "{:?}", offered(&fast));
@@ -72,7 +72,7 @@ fn carries_queue_over_from_warmup() {
     // A call takes 10 ms: after 400 ms of warm-up some 360 ops wait, 3.6 s of work.
     let slow = slow(10_000_000);
     let result = pass(&slow, 400);
-    assert_eq!(result.ops(), 0, "no op scheduled in the window was completed");
+    assert_eq!(result.ops(), 0, "no op scheduled in the window was done");
     let (offered, carried) = (result.scope.offered.unwrap(), result.carried_ops().unwrap());
     assert_eq!(carried, offered.carried_over_ops);
     assert!((1..=31).contains(&carried), "{carried} ops in 300 ms, 10 ms each");

@@ -44,12 +44,12 @@ fn documents_every_code() {
 }
 
 #[test]
-fn has_planted_and_silent_test_per_code() {
+fn has_tests_for_each_code() {
     for code in CaveatCode::ALL {
         let [_, causes, plants, silent] = line(TESTS, *code);
         assert!(!causes.is_empty(), "{code}: `planted causes` is empty");
-        for (what, cell) in [("plants", plants), ("does not mention", silent)] {
-            assert!(is_test(cell), "{cell}, which {what} {code}, is not a test");
+        for (what, cell) in [("plants", plants), ("is silent about", silent)] {
+            assert!(is_test(cell), "{cell} ({what} {code}) is not a test");
         }
     }
     assert!(!is_test("`agent/tests/cached.rs::nothing`") && !is_test("none"));

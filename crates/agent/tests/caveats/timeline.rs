@@ -83,7 +83,7 @@ fn reports_stalled_server() {
     let spec = RunSpec { workers: 2, ..mix(nfs(&server), 6_300, load) };
     let found = mixed(&spec, &server, Some(Duration::from_millis(1_800)));
     let stated = evidence(&found.caveats, CaveatCode::Stalled).expect("stalled");
-    assert!(stated.starts_with("no op completed for at least "), "{stated}");
+    assert!(stated.starts_with("no op completed "), "{stated}");
     assert!(stated.contains(" on 2 of 2 workers"), "{stated}");
     let longest = found.scope.stalls.unwrap().longest;
     assert!((SECOND..5 * SECOND / 2).contains(&longest.lasts_ns), "{longest:?}");

@@ -190,9 +190,7 @@ mod tests {
     fn lost_answers_are_named_by_server() {
         let caveat = about_lost_answers(&pass(205 * MS, 18), &server(20, 2)).unwrap();
         assert_eq!(caveat.code, CaveatCode::TcpRetransmits);
-        let words = "all connections of server lost 18 of 6000 segments (";
-        assert!(caveat.evidence.starts_with(words), "{}", caveat.evidence);
-        assert!(caveat.evidence.contains("; 18 ops waited 3."), "{}", caveat.evidence);
+        insta::assert_snapshot!(caveat.evidence);
         let data = caveat.data.unwrap();
         assert!(data.found > 90.0 && data.limit < 5.1, "{data:?}");
     }

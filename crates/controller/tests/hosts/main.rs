@@ -287,7 +287,7 @@ fn raises_caveat_for_clock_rate() {
     for pass in &fast.passes {
         let [caveat] = &pass.caveats[..] else { panic!("{:?}", pass.caveats) };
         assert_eq!(caveat.code, CaveatCode::ClockRate);
-        assert!(caveat.evidence.starts_with("the clock of host c ran at 3.0000"), "{caveat:?}");
+        assert!(caveat.evidence.contains("host c ran at 3.0000"), "{caveat:?}");
     }
     assert!(reported(fast, "c", "clock rate").is_some_and(|rate| rate.starts_with("3.0000")));
     assert!(good.passes.iter().all(|pass| pass.caveats.is_empty()), "{:?}", good.passes);

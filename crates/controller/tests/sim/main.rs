@@ -143,7 +143,7 @@ fn scales_controller_cost_linearly() {
     };
     let (few, many) = (allocations_each(250), allocations_each(2_000));
     // A step that examines all agents for each agent would need eight times as many.
-    assert!(many < few * 3 / 2, "{few} allocations per agent with 250 agents, {many} with 2000");
+    assert!(many < few * 3 / 2, "allocations per agent: {few} with 250, {many} with 2000");
 }
 
 #[test]

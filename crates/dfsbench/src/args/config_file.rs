@@ -276,15 +276,14 @@ mod tests {
 
     #[test]
     fn rejects_invalid_value_with_line() {
-        for (text, words) in [
-            ("a = 1\nb =", "c.toml:2: not TOML"),
-            ("\nwhen = 2026-01-01", "c.toml:2: `when` has no value"),
-            ("a = [1, {b = 2}]", "c.toml:1: `a` has no value"),
-            ("a = []", "c.toml:1: `a` has no value"),
-            ("[run.deep]\na = 1", "has no value"),
-        ] {
-            let error = read(text).unwrap_err();
-            assert!(error.contains(words) && error.contains("(hint: "), "{text}: {error}");
-        }
+        let errors = [
+            "a = 1\nb =",
+            "\nwhen = 2026-01-01",
+            "a = [1, {b = 2}]",
+            "a = []",
+            "[run.deep]\na = 1",
+        ]
+        .map(|text| read(text).unwrap_err());
+        insta::assert_snapshot!(errors.join("\n"));
     }
 }

@@ -474,29 +474,27 @@ mod tests {
 
     #[test]
     fn rejects_unknown_key_with_line() {
-        for (text, words) in [
-            (
-                "\nresult = 'a'",
-                ":2: no command has a flag `--result` (hint: did you mean `results`?)",
-            ),
-            (
-                "[run]\nio_sice = '4KiB'",
-                ":2: `dfsbench run` has no flag `--io-sice` (hint: did you",
-            ),
-            ("[list]\nio_size = '4KiB'", ":2: `dfsbench list` has no flag `--io-size` (hint: "),
-            ("[runn]\nquick = true", ":2: there is no command `runn` (hint: did you mean [run]?)"),
-            ("[agent]\nstdio = true", ":2: there is no command `agent`"),
-            ("[run]\nquick = 'yes'", ":2: `quick = yes` (hint: write true or false)"),
-            ("[run]\nformat = 'tabel'", "invalid value 'tabel' for '--format"),
-            ("format = 'tabel'", "possible values: "),
-            ("[run]\ntrials = [1, 2]", ":2: `trials` has 2 values (hint: it takes one)"),
-            ("[run]\nallow_destroy = '/dev/sda'", ":2: `allow-destroy` has no default"),
-            ("[run]\nhelp = true", ":2: `dfsbench run` has no flag `--help`"),
-        ] {
+        let errors = [
+            "\nresult = 'a'",
+            "[run]\nio_sice = '4KiB'",
+            "[list]\nio_size = '4KiB'",
+            "[runn]\nquick = true",
+            "[agent]\nstdio = true",
+            "[run]\nquick = 'yes'",
+            "[run]\nformat = 'tabel'",
+            "format = 'tabel'",
+            "[run]\ntrials = [1, 2]",
+            "[run]\nallow_destroy = '/dev/sda'",
+            "[run]\nhelp = true",
+        ]
+        .map(|text| {
             let error = defaults(text).unwrap_err();
-            assert!(error.contains(words), "{text}: {error}");
-            assert_eq!(error.matches("(hint: ").count(), 1, "{text}: {error}");
+            error.split_once("/config.toml:").unwrap().1.to_owned()
+        });
+        for error in &errors {
+            assert_eq!(error.matches("(hint: ").count(), 1, "{error}");
         }
+        insta::assert_snapshot!(errors.join("\n"));
     }
 
     #[test]

@@ -91,25 +91,24 @@ Exit codes: 0 ok, 1 a comparison failed,
 
     #[test]
     fn puts_descriptions_below_commands() {
-        let fitted = fit(EXAMPLES, 40);
-        let wanted = "\
-Examples:
-  dfsbench
-      measure this machine
-  dfsbench run DIR --workers 1,4
-      two factors: every combination is
-      a run
-  dfsbench run plan.toml
-Text behind the examples.
+        insta::assert_snapshot!(fit(EXAMPLES, 40), @"
+        Examples:
+          dfsbench
+              measure this machine
+          dfsbench run DIR --workers 1,4
+              two factors: every combination is
+              a run
+          dfsbench run plan.toml
+        Text behind the examples.
 
-Exit codes: 0 ok, 1 a comparison failed,
-2 usage";
-        assert_eq!(fitted, wanted);
+        Exit codes: 0 ok, 1 a comparison failed,
+        2 usage
+        ");
         let narrow = fit(EXAMPLES, 36);
-        assert!(
-            narrow.ends_with("\n\nExit codes: 0 ok, 1 a comparison\nfailed, 2 usage"),
-            "{narrow}"
-        );
+        insta::assert_snapshot!(narrow.rsplit_once("\n\n").unwrap().1, @"
+        Exit codes: 0 ok, 1 a comparison
+        failed, 2 usage
+        ");
     }
 
     #[test]

@@ -185,10 +185,10 @@ mod tests {
             of("sysctl", Some("busy"), &[]),
             of("file", Some("it is a link"), &["the file /x stays"]),
         ];
-        assert_eq!(
-            describe_restored("web", &changes),
-            "web: restored: mount (campaign 7)\nweb: not restored: sysctl (campaign 7)\n\
-             web: forgotten: file (campaign 7): the file /x stays (it is a link)\n"
-        );
+        insta::assert_snapshot!(describe_restored("web", &changes), @"
+        web: restored: mount (campaign 7)
+        web: not restored: sysctl (campaign 7)
+        web: forgotten: file (campaign 7): the file /x stays (it is a link)
+        ");
     }
 }

@@ -164,12 +164,19 @@ exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 
 
     #[test]
     fn rejects_values_unfit_for_scripts() {
-        let refused = |words: &[&str]| written(words).unwrap_err().to_string();
-        let error = refused(&["p", "--nodes", "1", "--account", "a\nrm -r /"]);
-        assert_eq!(error, "`account=a\nrm -r /` can't be an option of sbatch");
-        for nodes in ["0", "65537", "4294967295"] {
-            let error = refused(&["p", "--nodes", nodes]);
-            assert!(error.ends_with("there are 1 to 65536 agents"), "{error}");
-        }
+        let errors = [
+            &["p", "--nodes", "1", "--account", "a\nrm -r /"][..],
+            &["p", "--nodes", "0"],
+            &["p", "--nodes", "65537"],
+            &["p", "--nodes", "4294967295"],
+        ]
+        .map(|words| written(words).unwrap_err().to_string());
+        insta::assert_snapshot!(errors.join("\n"), @"
+        `account=a
+        rm -r /` can't be an option of sbatch
+        --nodes 0 with --agents-per-node 1: there are 1 to 65536 agents
+        --nodes 65537 with --agents-per-node 1: there are 1 to 65536 agents
+        --nodes 4294967295 with --agents-per-node 1: there are 1 to 65536 agents
+        ");
     }
 }

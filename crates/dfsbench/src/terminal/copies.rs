@@ -121,12 +121,12 @@ mod tests {
         }
         assert_eq!(totals.note(CopyEvent::Sent { bytes: 1 << 20 }, at(1)), None);
         let line = totals.note(CopyEvent::Sent { bytes: 2 << 20 }, at(2)).unwrap();
-        assert_eq!(line, "copying the agent to 2 hosts: 3 MiB of 8 MiB");
+        insta::assert_snapshot!(line, @"copying the agent to 2 hosts: 3 MiB of 8 MiB");
         assert_eq!(totals.note(CopyEvent::Sent { bytes: 1 << 20 }, at(3)), None);
         assert_eq!(totals.note(CopyEvent::Ended { worked: false }, at(3)), None);
         assert_eq!(totals.summary(at(3)), None);
         totals.note(CopyEvent::Ended { worked: true }, at(3));
         let line = totals.summary(at(4)).unwrap();
-        assert_eq!(line, "copied the agent to 1 host: 4 MiB sent in 4.0 s");
+        insta::assert_snapshot!(line, @"copied the agent to 1 host: 4 MiB sent in 4.0 s");
     }
 }

@@ -47,8 +47,26 @@ impl Cli {
         End::of(self.command(args).output().unwrap())
     }
 
-    /// Runs the program, and expects one clear error and no new files.
-    pub fn refused(&self, args: &[&str], code: i32, words: &[&str]) {
+    /// Runs the program with each of these arguments, expects exit code 2, and returns the commands
+    /// with their messages.
+    pub fn errors_of(&self, cases: &[&[&str]]) -> String {
+        let quote = |arg: &&str| {
+            if arg.contains(' ') { format!("'{arg}'") } else { (*arg).to_owned() }
+        };
+        let shown = |args: &&[&str]| {
+            let line: Vec<String> = args.iter().map(quote).collect();
+            format!("$ dfsbench {}\n{}", line.join(" "), self.refused(args, 2, &[]).trim_end())
+        };
+        cases.iter().map(shown).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Replaces the path of the directory in a text.
+    pub fn hide_folder(&self, text: &str) -> String {
+        text.replace(&self.folder().display().to_string(), "[folder]")
+    }
+
+    /// Runs the program, expects one clear error and no new files, and returns the error.
+    pub fn refused(&self, args: &[&str], code: i32, words: &[&str]) -> String {
         let before = self.entries();
         let end = self.run(args);
         assert_eq!(end.code, code, "{args:?}: {end:?}");
@@ -59,6 +77,7 @@ impl Cli {
         }
         assert_eq!(self.entries(), before, "{args:?} left something behind");
         self.assert_target_is_empty();
+        end.stderr
     }
 
     /// Repeats a check until it succeeds; the closure returns the answer and whether it is right.

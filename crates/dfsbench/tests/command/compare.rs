@@ -40,7 +40,8 @@ fn exits_1_only_for_loss() {
     let same = cli.run(&["compare", "fast.db", "fast.db", "--max-loss", "99%"]);
     assert_eq!((loss.code, gain.code, same.code), (1, 0, 0), "{loss:?} {gain:?}");
     assert!(loss.stdout.contains("Rates: 1 lower"), "{}", loss.stdout);
-    assert!(loss.stdout.contains("Regression: null mixed: rate fell by 99 %"), "{}", loss.stdout);
+    assert!(loss.stdout.contains("Regression: null mixed: "), "{}", loss.stdout);
+    assert!(loss.stdout.contains("fell by 99 %"), "{}", loss.stdout);
     assert!(gain.stdout.contains("Rates: 0 lower, 1 higher"), "{}", gain.stdout);
     assert!(same.stdout.contains("Rates: 0 lower, 0 higher"), "{}", same.stdout);
     let quiet = cli.run(&["compare", "fast.db", "slow.db", "--max-loss", "20%", "--quiet"]);
@@ -123,8 +124,8 @@ fn exits_4_for_undecided_bound() {
     let open = compare("noisy.db", &[]);
     assert_eq!(open.code, 4, "{open:?}");
     let words = open.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("Inconclusive: null mixed: rate changed by "), "{words}");
-    assert!(words.contains(" trials per side would decide it."), "{words}");
+    assert!(words.contains("Inconclusive: null mixed: rate "), "{words}");
+    assert!(words.contains(" trials per side"), "{words}");
     assert_eq!(compare("noisy.db", &["--inconclusive", "ok"]).code, 0);
     // More trials don't help a row whose trials scatter this much.
     let wide = compare("wide.db", &[]);

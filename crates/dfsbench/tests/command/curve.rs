@@ -85,7 +85,7 @@ fn finds_heaviest_load_under_bound() {
     let found = found(&cli);
     let curve = &found["figures"]["curves"][0];
     let points = curve["load_points"].as_array().unwrap();
-    assert!(points.len() <= 7, "{} load points, where a curve has 10", points.len());
+    assert!(points.len() <= 7, "{} load points; a whole curve has 10", points.len());
     // 20 ms x (1 + u / (2 (1 - u))) reaches 80 ms at a utilization u of 86 %, which is 43 op/s, or
     // 11 op/s if a call takes 50 ms instead of 20. More than 50 op/s are never possible.
     let load = curve["under_bound_ops_per_s"].as_f64().unwrap();
@@ -101,10 +101,7 @@ fn finds_heaviest_load_under_bound() {
     let above = points.iter().map(offered).filter(|load| *load > offered(kept)).min().unwrap();
     assert!(above - offered(kept) <= 3, "{found}");
     let sentence = found["sentences"][0].as_str().unwrap();
-    assert!(
-        sentence.contains("the highest load with a mean response time of at most 80.0 ms is "),
-        "{sentence}"
-    );
+    assert!(sentence.contains("response time of at most 80.0 ms"), "{sentence}");
     assert!(sentence.contains(&format!("Found with {} load points.", points.len())), "{sentence}");
 }
 
@@ -116,9 +113,8 @@ fn rejects_bound_below_fastest_response() {
     let end = curve(&cli, &served.url, &[&flags[..], &["--bound-quantile", "50"]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (4, ""), "{end:?}");
     let sentence = found(&cli)["sentences"][0].as_str().unwrap().to_owned();
-    let start = "nfs mixed: no load has a p50 response time of at most 1.00 ms, not even the lowest \
-                 one tried, 25.0 op/s (p50 ";
-    assert!(sentence.starts_with(start), "{sentence}");
+    assert!(sentence.starts_with("nfs mixed: no load "), "{sentence}");
+    assert!(sentence.contains("at most 1.00 ms") && sentence.contains("25.0 op/s"), "{sentence}");
 }
 
 #[test]
@@ -133,7 +129,7 @@ fn finds_heaviest_load_by_default() {
     assert_eq!((loads.len(), &loads[9]), (10, &maximum["per_s"]), "{found}");
     assert!(maximum["found"]["ops"].as_u64().unwrap() > 0, "{found}");
     let sentence = end.stdout;
-    assert!(sentence.contains("The heaviest load is the rate of a closed loop of"), "{sentence}");
+    assert!(sentence.contains("a closed loop of"), "{sentence}");
     assert!(sentence.contains("LADDIS-like mix `sfs3-like-v3`"), "{sentence}");
     // It is stored like any other campaign.
     assert_eq!(cli.run(&["resume"]).code, 2);

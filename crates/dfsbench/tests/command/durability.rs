@@ -63,7 +63,7 @@ fn says_that_nothing_was_at_risk() {
         assert_eq!(number(&event["crashes"]), 1, "{event}");
     }
     let text = cli.run(&["durability", "--kill-server", "--rounds", "1", "--quiet"]).stdout;
-    assert!(text.contains("\nNothing was at risk in kill-server: "), "{text}");
+    assert!(text.contains(" at risk in kill-server: "), "{text}");
     assert!(text.contains("--fault lose-unstable"), "{text}");
     assert!(!text.contains("survives") && text.contains("kept, not at risk"), "{text}");
     // If the server can lose data, the same promises get a tier.
@@ -86,10 +86,13 @@ fn stores_findings_with_page() {
     assert!(!cli.folder().join("dfsbench.db").exists());
     let shown = cli.run(&["report", "--results", "kept.db"]);
     assert_eq!(shown.code, 0, "{shown:?}");
-    assert!(shown.stdout.contains("Tier of none and close: none."), "{shown:?}");
+    assert!(shown.stdout.contains("\nTier of "), "{shown:?}");
     let json = cli.run(&["report", "--results", "kept.db", "--format", "json"]);
     let found = serde_json::from_str::<Value>(&json.stdout).unwrap()["found"].clone();
     assert_eq!(found["asked"]["question"], "durability", "{found}");
+    for promise in ["none", "close"] {
+        assert_eq!(tier(&found["figures"][0], promise), "none");
+    }
     assert_eq!(tier(&found["figures"][0], "osync"), "survives server crash");
     let csv = cli.run(&["report", "--results", "kept.db", "--format", "csv"]).stdout;
     assert_eq!(csv.lines().count(), 26, "{csv}");
@@ -195,7 +198,7 @@ fn counts_last_writes_of_kept_promises() {
     assert_eq!(event["last_writes"].as_array().unwrap().len(), 2, "{event}");
     let text = cli.run(&[&["durability", "--quiet"], &flags[..]].concat()).stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("loses its last write in every second crash"), "{text}");
+    assert!(text.contains("in every second crash"), "{text}");
 }
 
 #[test]
@@ -302,7 +305,7 @@ fn does_not_verify_late_target() {
     let end = cli.run(&[&["durability", "--quiet", &target], &flags[..], &more].concat());
     std::fs::rename(&away, cli.target()).unwrap();
     assert_eq!(end.code, 4, "{end:?}");
-    assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: cannot open"), "{end:?}");
+    assert!(end.stdout.contains("VERIFIED: can't open"), "{end:?}");
     assert!(end.stdout.contains("could not be verified"), "{end:?}");
     assert!(end.stdout.contains("Tier of sync: not measured."), "{end:?}");
     assert!(end.stderr.contains("warning: the working directory `.dfsbench-"), "{end:?}");
@@ -332,7 +335,7 @@ fn counts_unreadable_file_as_lost() {
     all.extend(["--back-within", "100ms"]);
     let end = cli.run(&all);
     assert_eq!(end.code, 4, "{end:?}");
-    assert!(end.stdout.contains("kill-server COULD NOT BE VERIFIED: cannot read"), "{end:?}");
+    assert!(end.stdout.contains("VERIFIED: can't read"), "{end:?}");
 }
 
 #[test]
@@ -400,7 +403,7 @@ fn leaves_nothing_after_early_interrupt() {
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("interrupted"), "{end:?}");
-    assert!(!made.exists(), "no event was made, and none was undone");
+    assert!(!made.exists(), "neither the event nor its undo may run");
     cli.assert_target_is_empty();
 }
 
@@ -448,8 +451,8 @@ fn resets_confirmed_host_over_ssh() {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    assert!(end.stdout.contains("Tier of sync: survives power loss."), "{end:?}");
-    assert!(end.stdout.contains("storage was reset (sysrq b)"), "{end:?}");
+    assert!(end.stdout.contains("sync: survives power loss."), "{end:?}");
+    assert!(end.stdout.contains("(sysrq b)"), "{end:?}");
     // With and without ops in flight.
     assert_eq!(std::fs::read_to_string(bin.join("boot")).unwrap(), "3\n");
     cli.assert_target_is_empty();
@@ -468,12 +471,12 @@ fn does_not_reset_unreachable_host() {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert_eq!(end.code, 3, "{end:?}");
-    assert!(end.stderr.contains("power-cut: storage: ssh: connect to host"), "{end:?}");
+    assert!(end.stderr.contains("power-cut: storage: ssh: "), "{end:?}");
     cli.assert_target_is_empty();
 }
 
 #[test]
-fn does_not_take_tier_of_dead_server() {
+fn takes_no_tier_of_dead_server() {
     let cli = Cli::new();
     let target = cli.target().display().to_string();
     let lose = ["--lose-server", "node3", "--confirm-lose-server", "node3", "--lose-command"];
@@ -494,41 +497,28 @@ fn does_not_take_tier_of_dead_server() {
 #[test]
 fn kills_only_named_targets() {
     let cli = Cli::new();
-    let target = cli.target().display().to_string();
-    let refused = |flags: &[&str], words: &[&str]| {
-        cli.refused(&[&["durability"], flags].concat(), 2, words);
-    };
-    refused(&[], &["no event was requested", "--kill-server"]);
-    refused(&[&target, "--kill-server"], &["--kill-server: dfsbench did not start", "--stop-com"]);
-    refused(&["--power-cut", "embedded"], &["the host must be confirmed", "--confirm-power-cut"]);
-    refused(
-        &["nfs://h/e", "--power-cut", "h", "--confirm-power-cut", "g"],
-        &["--power-cut `h`", "names `g`"],
-    );
-    refused(&["--confirm-power-cut", "h"], &["--power-cut is missing"]);
-    refused(
-        &[&target, "--power-cut", "embedded", "--confirm-power-cut", "embedded"],
-        &["the host `embedded` is for the in-memory server"],
-    );
-    refused(
-        &["nfs://h/e", "--power-cut=-oProxyCommand=x", "--confirm-power-cut=-oProxyCommand=x"],
-        &["not a host name"],
-    );
-    refused(&[&target, "--lose-server", "h"], &["--lose-server `h`", "the host must be confirmed"]);
-    refused(&["--confirm-lose-server", "h"], &["--lose-server is missing"]);
-    let lost = ["--lose-server", "h", "--confirm-lose-server", "h"];
-    refused(&[&[target.as_str()], &lost[..]].concat(), &["does not know how", "--lose-command"]);
-    refused(&lost, &["the in-memory server is a single server"]);
-    refused(&[&target, "--lose-command", "true", "--kill-client"], &["--lose-server"]);
-    refused(&[&target, "--cut-network"], &["--cut-command and --restore-command"]);
-    refused(
-        &["--kill-server", "--stop-command", "true", "--start-command", "true"],
-        &["the in-memory server does not need commands"],
-    );
-    refused(&["null", "--kill-client"], &["durability is measured with files"]);
-    refused(&[&target, "--kill-client", "--fault", "drop 1%"], &["--fault: only the in-memory"]);
-    refused(&["--kill-server", "--fault", "lose-everything"], &["unknown fault"]);
-    refused(&["--kill-server", "--idle", "soon"], &["--idle: `soon` is not a time"]);
+    let cases = [
+        "durability",
+        "durability target --kill-server",
+        "durability --power-cut embedded",
+        "durability nfs://h/e --power-cut h --confirm-power-cut g",
+        "durability --confirm-power-cut h",
+        "durability target --power-cut embedded --confirm-power-cut embedded",
+        "durability nfs://h/e --power-cut=-oProxyCommand=x --confirm-power-cut=-oProxyCommand=x",
+        "durability target --lose-server h",
+        "durability --confirm-lose-server h",
+        "durability target --lose-server h --confirm-lose-server h",
+        "durability --lose-server h --confirm-lose-server h",
+        "durability target --lose-command true --kill-client",
+        "durability target --cut-network",
+        "durability --kill-server --stop-command true --start-command true",
+        "durability null --kill-client",
+        "durability target --kill-client --fault lose-unstable",
+        "durability --kill-server --fault lose-everything",
+        "durability --kill-server --idle soon",
+    ]
+    .map(|line| line.split(' ').collect::<Vec<_>>());
+    insta::assert_snapshot!(cli.errors_of(&cases.each_ref().map(Vec::as_slice)));
 }
 
 #[test]
@@ -538,46 +528,31 @@ fn limits_events_for_plan_with_systems() {
                 system = \"dfsbench\"\nbackend = \"nfs\"\n[target.settings]\nthreads = [1, 2]\n\
                 [[workload]]\nkind = \"stream\"\n";
     std::fs::write(cli.folder().join("plan.toml"), plan).unwrap();
-    let refused = |flags: &[&str], words: &[&str]| {
-        cli.refused(&[&["durability", "plan.toml"], flags].concat(), 2, words);
-    };
-    refused(&[], &["no event was requested", "--kill-server, --power-cut HOST or --kill-client"]);
-    refused(
-        &["--kill-server", "--stop-command", "true", "--start-command", "true"],
-        &["--stop-command: not available with a plan"],
-    );
-    refused(
-        &["--power-cut", "s", "--confirm-power-cut", "s"],
-        &["--power-cut: the files are on this host, which cannot reset itself"],
-    );
-    refused(&["--power-cut", "s"], &["--power-cut `s`", "the host must be confirmed"]);
-    refused(
-        &["--power-cut", "t", "--confirm-power-cut", "t"],
-        &["--power-cut `t`: this host does not store the files (hint: use `s`)"],
-    );
     let shared = "name = \"p\"\nhost = [{ name = \"s\", address = \"10.0.0.1\" }, \
                   { name = \"c\", address = \"10.0.0.2\", ssh = \"c\" }]\n\
                   [[target]]\nname = \"disk\"\n\
                   server = \"s\"\nclient = \"c\"\nsystem = \"gfs2\"\n[[workload]]\nkind = \"stream\"\n";
     std::fs::write(cli.folder().join("shared.toml"), shared).unwrap();
-    cli.refused(
-        &["durability", "shared.toml", "--power-cut", "s", "--confirm-power-cut", "s"],
-        2,
-        &["--power-cut `s`: this host does not store the files (hint: use `c`)"],
-    );
-    refused(
-        &["--kill-server", "--contender", "theirs"],
-        &["`theirs`", "ours threads=1", "ours threads=2"],
-    );
-    refused(&["--kill-server", "--allow-destroy", "/dev/x"], &["the plan formats no `/dev/x`"]);
-    refused(&["--kill-server", "--campaign", "last"], &["results"]);
-    // The recipe at a path is read as well.
+    // The recipe of a path is read as well.
     let by_path = plan.replace("system = \"dfsbench\"", "system = \"./none.toml\"");
-    std::fs::write(cli.folder().join("plan.toml"), by_path).unwrap();
-    refused(&["--kill-server"], &["none.toml", "No such file"]);
+    std::fs::write(cli.folder().join("by-path.toml"), by_path).unwrap();
     let mixed = format!("{plan}[[target]]\nname = \"d\"\npath = \"/tmp\"\n");
-    std::fs::write(cli.folder().join("plan.toml"), mixed).unwrap();
-    refused(&["--kill-server"], &["but not its other targets"]);
+    std::fs::write(cli.folder().join("mixed.toml"), mixed).unwrap();
+    let cases = [
+        "durability plan.toml",
+        "durability plan.toml --kill-server --stop-command true --start-command true",
+        "durability plan.toml --power-cut s --confirm-power-cut s",
+        "durability plan.toml --power-cut s",
+        "durability plan.toml --power-cut t --confirm-power-cut t",
+        "durability shared.toml --power-cut s --confirm-power-cut s",
+        "durability plan.toml --kill-server --contender theirs",
+        "durability plan.toml --kill-server --allow-destroy /dev/x",
+        "durability plan.toml --kill-server --campaign last",
+        "durability by-path.toml --kill-server",
+        "durability mixed.toml --kill-server",
+    ]
+    .map(|line| line.split(' ').collect::<Vec<_>>());
+    insta::assert_snapshot!(cli.errors_of(&cases.each_ref().map(Vec::as_slice)));
 }
 
 #[test]
@@ -593,7 +568,7 @@ fn reports_failed_command_once() {
     assert_eq!(end.code, 3, "{end:?}");
     assert!(end.stderr.contains("kill-server: `echo no such"), "{end:?}");
     assert!(end.stderr.contains("no such process"), "{end:?}");
-    assert!(started.exists(), "what a command did in part is undone");
+    assert!(started.exists(), "the start command undoes a failed stop");
     cli.assert_target_is_empty();
 }
 
@@ -609,8 +584,10 @@ fn shows_tier_beside_contender_figures() {
     let load = ["durability", "--quiet", "--rounds", "1", "--kill-server", "--promise"];
     let end = cli.run(&[&load[..], &["none,sync"], &kept[..], &["nobody"]].concat());
     assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
-    let words = "--contender: there is no contender `nobody` (hint: there are `nfs`)";
-    assert!(end.stderr.contains(words), "{end:?}");
+    insta::assert_snapshot!(
+        end.stderr,
+        @"error: --contender: there is no contender `nobody` (hint: there are `nfs`)"
+    );
     let tier = || {
         let report = cli.run(&["contenders", "--format", "json"]);
         let report: Value = serde_json::from_str(&report.stdout).unwrap();
@@ -626,8 +603,8 @@ fn shows_tier_beside_contender_figures() {
     }
     let end = cli.run(&[&load[..], &["sync"], &kept[..], &["nfs"], &unstable].concat());
     assert_eq!(end.code, 0, "{end:?}");
-    assert_eq!(tier(), "not measured", "nothing is known of the promise none");
+    assert_eq!(tier(), "not measured", "the promise none was not measured");
     let wrong = cli.run(&["contenders", "--baseline", "other"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
-    assert!(wrong.stderr.contains("--baseline: there is no contender `other`"), "{wrong:?}");
+    assert!(wrong.stderr.contains("--baseline: ") && wrong.stderr.contains("`other`"), "{wrong:?}");
 }

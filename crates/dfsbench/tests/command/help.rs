@@ -201,7 +201,7 @@ fn generates_completions_and_manual() {
     for shell in ["bash", "zsh", "fish"] {
         let end = cli.run(&["completions", shell]);
         assert!(end.code == 0 && end.stdout.contains("io-size"), "{shell}");
-        assert!(!end.stdout.contains("--pushed"), "{shell}: an option of a hidden command");
+        assert!(!end.stdout.contains("--pushed"), "{shell} completes a hidden option");
         for word in ["4.1", "op_mix", "sfs3-like-v3"] {
             assert!(end.stdout.contains(word), "{shell}: {word}");
         }

@@ -56,7 +56,7 @@ fn lists_host_changes_in_dry_run() {
         disk[1].starts_with("server: mkfs.ext4 ") && disk[1].ends_with(" /dev/vdz"),
         "{disk:?}"
     );
-    assert_eq!(disk.last().unwrap(), "before a pass reads: remount, the last step again");
+    assert!(disk.last().unwrap().starts_with("before a pass reads: remount, "), "{disk:?}");
     assert!(disk.iter().all(|line| !line.contains("exportfs")), "{disk:?}");
     let old = state(&output, 2);
     let export = old.iter().position(|line| line.starts_with("server: exportfs ")).unwrap();
@@ -69,8 +69,10 @@ fn lists_host_changes_in_dry_run() {
     assert!(new.iter().any(|line| line.starts_with("client: undo ") && line.contains("vers=3")));
     assert!(new.iter().any(|line| line.contains("vers=4.2")), "{new:?}");
     let end = &output[output.len() - 2..];
-    assert_eq!(end[0], "order grouped: hosts are set up 3 times");
-    assert_eq!(end[1], "lost:     all on /dev/vdz of server (--allow-destroy /dev/vdz)");
+    insta::assert_snapshot!(end.join("\n"), @"
+    order grouped: hosts are set up 3 times
+    lost:     all on /dev/vdz of server (--allow-destroy /dev/vdz)
+    ");
 }
 
 #[test]
@@ -153,15 +155,14 @@ fn explains_empty_rows_of_data_paths() {
     let rows = |what: &str| end.stdout.lines().filter(|line| line.contains(what)).count();
     // For each of four mounts, two of them through the tunnel: v4 twice over UDP, v2 over both.
     assert_eq!(rows("runs over TCP only"), 4 * 2);
-    assert_eq!(rows("none: file too large for v2"), 4 * 2);
+    assert_eq!(rows("file too large for v2"), 4 * 2);
     assert_eq!(rows("write, read"), 1 + 4 * (2 + 2));
     // The VPN of the report carries packets; ports would only carry TCP.
     let ports = cli.run(&["run", "seed-001", "--dry-run", "--tunnel-forwards", "ports"]);
-    let of_ports =
-        ports.stdout.lines().filter(|line| line.contains("a tunnel of ports carries TCP"));
+    let of_ports = ports.stdout.lines().filter(|line| line.contains("a tunnel of ports"));
     assert_eq!(of_ports.count(), 2 * 4, "{}", ports.stdout);
     assert!(end.stdout.contains("client: mount -t nfs -o vers=4.2,proto=tcp"), "{}", end.stdout);
-    assert!(end.stdout.contains("order grouped: hosts are set up 17 times"), "{}", end.stdout);
+    assert!(end.stdout.contains("hosts are set up 17 times"), "{}", end.stdout);
 }
 
 /// An ssh that prints the output of a host; its argument is the command line for the host's shell.

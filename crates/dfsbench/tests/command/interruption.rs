@@ -252,13 +252,13 @@ fn ends_despite_hanging_file_system() {
         if begun.elapsed() > Duration::from_secs(60) {
             drop(mount);
             let _ = child.kill();
-            panic!("it still runs");
+            panic!("the program is still running");
         }
         std::thread::park_timeout(Duration::from_millis(20));
     }
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
-    assert!(end.stderr.contains("gave up: file I/O of this process does not end"), "{end:?}");
+    assert!(end.stderr.contains("gave up: file I/O"), "{end:?}");
 }
 
 /// A server that takes long enough for each REMOVE that the removal of some hundred files is
@@ -282,7 +282,7 @@ pub fn wait_for_names(served: &Served) {
         Some(mount.readdir(work).ok()?.len())
     };
     while count().is_none_or(|count| count < 300) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no names were made");
+        assert!(begun.elapsed() < Duration::from_secs(60), "no files were created");
     }
 }
 
@@ -309,7 +309,8 @@ fn lists_removals_and_leaves_rest() {
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     assert!(end.stderr.contains("interrupted twice"), "{end:?}");
-    assert!(end.stderr.contains(" of its entries (hint: `dfsbench clean`"), "{end:?}");
+    assert!(end.stderr.contains(" of its entries "), "{end:?}");
+    assert!(end.stderr.contains("`dfsbench clean`"), "{end:?}");
     let left = names(&served);
     assert_eq!(left.len(), 1);
     assert!(end.stderr.contains(&left[0]), "{left:?}: {end:?}");
@@ -351,14 +352,14 @@ fn reports_interrupted_set_up_as_such() {
     let silent = Served::start(&cli, &["--fault", "service-time 600s on MKDIR"]);
     let end = interrupt_set_up(&cli, &["run", &silent.url], || holds("-work-"));
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
-    assert_eq!(end.stderr, "interrupted during setup; nothing was measured\n");
+    insta::assert_snapshot!(end.stderr, @"interrupted during set-up: nothing was measured");
     assert!(!holds(".db"), "{:?}", entries(cli.folder()));
     // The closed loop prepares its files before it can reach any rate.
     let slow = Served::start(&cli, &["--fault", "service-time 600s on CREATE"]);
     let is_preparing = || names(&slow).iter().any(|name| !name.contains("check"));
-    let end = interrupt_set_up(&cli, &["curve", &slow.url, "--quiet"], is_preparing);
-    assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
-    assert_eq!(end.stderr, "interrupted during setup; nothing was measured\n");
+    let prepared = interrupt_set_up(&cli, &["curve", &slow.url, "--quiet"], is_preparing);
+    assert_eq!((prepared.code, prepared.stdout.as_str()), (4, ""), "{prepared:?}");
+    assert_eq!(prepared.stderr, end.stderr);
 }
 
 #[test]

@@ -39,7 +39,8 @@ fn waiting(
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();
     let (waiting, address) = line.trim().rsplit_once('=').unwrap();
-    assert_eq!(waiting, format!("waiting for {count} agents with DFSBENCH_MEET"));
+    assert!(waiting.contains(&format!(" {count} agents ")), "{waiting}");
+    assert!(waiting.ends_with(" DFSBENCH_MEET"), "{waiting}");
     (child, stderr, address.to_owned())
 }
 
@@ -73,7 +74,7 @@ fn measures_agents_that_connect() {
     assert!(!end.stdout.contains(TOKEN), "{end:?}");
     let results = std::fs::read(cli.folder().join("dfsbench.db")).unwrap();
     let kept = results.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
-    assert!(!kept, "the results file holds the token");
+    assert!(!kept, "the results file contains the token");
 }
 
 #[test]
@@ -89,11 +90,9 @@ fn reports_wrong_and_missing_agents() {
     let lines: Vec<String> = stderr.lines().map(Result::unwrap).collect();
     let end = end_of(controller);
     assert_eq!((end.code, lines.len()), (3, 1), "{lines:?}");
-    assert_eq!(
-        lines[0],
-        "error: 1 of 2 agents connected within 5 s: rank 1 is missing; refused: 127.0.0.1: it has \
-         the wrong token"
-    );
+    for words in ["error: 1 of 2 agents", "within 5 s", "rank 1", "127.0.0.1: its token"] {
+        assert!(lines[0].contains(words), "{words}: {lines:?}");
+    }
     // The other one exits by itself.
     assert_eq!(end_of(good).code, 0);
     assert!(!cli.folder().join("dfsbench.db").exists());
@@ -125,44 +124,32 @@ fn names_what_agent_lacks() {
         assert!(end.code == 2 || end.code == 3, "{end:?}");
         end.stderr
     };
-    assert!(refused(&[]).starts_with("error: this agent's rank is not set"));
-    let mut variables = vec![("DFSBENCH_RANK", "0"), ("DFSBENCH_SIZE", "1")];
-    let message = refused(&variables);
-    assert!(
-        message.starts_with("error: agent, rank 0 of 1: DFSBENCH_MEET is not set"),
-        "{message}"
-    );
-    variables.push(("DFSBENCH_MEET", "127.0.0.1:1"));
-    assert!(refused(&variables).contains("DFSBENCH_TOKEN is not set"));
-    variables.push(("DFSBENCH_TOKEN", "secret"));
-    let message = refused(&variables);
-    assert!(
-        message.contains("this one has 6 characters") && !message.contains("secret"),
-        "{message}"
-    );
-    variables.pop();
-    variables.push(("DFSBENCH_TOKEN", TOKEN));
-    let message = refused(&variables);
-    assert!(message.contains("no controller answered at 127.0.0.1:1 within 0 s"), "{message}");
-    variables.push(("DFSBENCH_HOST", "a b"));
-    let message = refused(&variables);
-    assert!(message.contains("DFSBENCH_HOST: ") && message.contains("not `a b`"), "{message}");
+    let rank = [("DFSBENCH_RANK", "0"), ("DFSBENCH_SIZE", "1")];
+    let meet = ("DFSBENCH_MEET", "127.0.0.1:1");
+    let (bad, good) = (("DFSBENCH_TOKEN", "secret"), ("DFSBENCH_TOKEN", TOKEN));
+    let messages = [
+        refused(&[]),
+        refused(&rank),
+        refused(&[&rank[..], &[meet]].concat()),
+        refused(&[&rank[..], &[meet, bad]].concat()),
+        refused(&[&rank[..], &[meet, good]].concat()),
+        refused(&[&rank[..], &[meet, good, ("DFSBENCH_HOST", "a b")]].concat()),
+    ];
+    insta::assert_snapshot!(messages.concat());
 }
 
 #[test]
 fn rejects_bad_job_arguments() {
     let cli = Cli::new();
+    insta::assert_snapshot!(cli.errors_of(&[
+        &["run", "target", "--launcher", "wait"],
+        &["run", "target", "--launcher", "wait", "--agents", "2"],
+        &["run", "target", "--launcher", "slurm", "--agents", "0"],
+        &["run", "target", "--launcher", "mpi", "--agents", "2", "--listen", "a:b"],
+        &["run", "target", "--launcher", "mpi", "--agents", "2", "--meet-within", "x"],
+        &["run", "target", "--launcher", "wait", "--agents", "2", "--launch-with", "x"],
+    ]));
     let run = |more: &[&'static str]| [&["run", "target"], more].concat();
-    for (more, words) in [
-        (&["--launcher", "wait"][..], "the number of agents is not known"),
-        (&["--launcher", "wait", "--agents", "2"], "to be set to the same token"),
-        (&["--launcher", "slurm", "--agents", "0"], "--agents 0: must be 1 to 65536"),
-        (&["--launcher", "mpi", "--agents", "2", "--listen", "a:b"], "`b` is not a port"),
-        (&["--launcher", "mpi", "--agents", "2", "--meet-within", "x"], "--meet-within x"),
-        (&["--launcher", "wait", "--agents", "2", "--launch-with", "x"], "which starts no agents"),
-    ] {
-        cli.refused(&run(more), 2, &[words]);
-    }
     let missing = run(&["--launcher", "mpi", "--agents", "2", "--launch-with", "/no/mpirun"]);
     cli.refused(&missing, 3, &["cannot start `/no/mpirun`", "--launch-with"]);
     let other = run(&[
@@ -175,10 +162,9 @@ fn rejects_bad_job_arguments() {
     ]);
     let end = cli.run(&other);
     assert_eq!(end.code, 3, "{end:?}");
-    assert!(
-        end.stderr.contains("0 of 2 agents connected: ranks 0, 1 are missing: `sh` ended"),
-        "{end:?}"
-    );
+    for words in ["0 of 2 agents", "ranks 0, 1", "`sh` ended"] {
+        assert!(end.stderr.contains(words), "{words}: {end:?}");
+    }
 }
 
 #[test]
@@ -235,9 +221,7 @@ fn starts_flux_agent_per_node() {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let end = End::of(command.env("PATH", path).output().unwrap());
     assert_eq!(end.code, 2, "{end:?}");
-    let what =
-        "`flux getattr size` did not print the number of nodes: broker: no (hint: run dfsbench in";
-    assert!(end.stderr.contains(what), "{end:?}");
+    insta::assert_snapshot!(end.stderr);
 }
 
 #[test]

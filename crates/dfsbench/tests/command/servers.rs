@@ -116,7 +116,7 @@ fn reports_server_that_goes_away() {
     let rows: Vec<&str> = report.stdout.lines().collect();
     assert!(rows[1].contains(",mix,") && rows[1].contains("invalid"), "{}", report.stdout);
     let json = cli.run(&["report", "--format", "json"]).stdout;
-    assert!(json.contains("\"passes\":[{"), "what was measured until then is kept");
+    assert!(json.contains("\"passes\":[{"), "passes that ended before are stored");
 }
 
 #[test]

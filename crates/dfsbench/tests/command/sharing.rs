@@ -82,7 +82,7 @@ fn rejects_second_process_on_campaign() {
     let second = cli.run(&plan("20ms", "2", "dfsbench.db"));
     assert_eq!(second.code, 0, "{second:?}");
     assert!(second.stdout.contains("campaign 2"), "{second:?}");
-    assert!(first.try_wait().unwrap().is_none(), "the first one ended too early to tell");
+    assert!(first.try_wait().unwrap().is_none(), "the first campaign ended too early");
     // A kill frees it immediately.
     first.kill().unwrap();
     first.wait().unwrap();
@@ -129,7 +129,7 @@ fn resumes_after_twenty_kills() {
         let (begun, before) = (has_a_campaign(&killed), made(&killed));
         let mut child = start(&cli, if begun { &go_on } else { &begin });
         let more = before.len() + draw(2) as usize;
-        assert!(reaches(&mut child, &killed, more), "kill {kill} of seed {seed}: no more to make");
+        assert!(reaches(&mut child, &killed, more), "kill {kill} of seed {seed}: no new trial");
         std::thread::park_timeout(Duration::from_millis(draw(60)));
         child.kill().unwrap();
         child.wait().unwrap();

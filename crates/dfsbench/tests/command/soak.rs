@@ -185,37 +185,26 @@ fn resumes_stopped_soak() {
 #[test]
 fn rejects_impossible_soak_early() {
     let cli = Cli::new();
-    let refused = |flags: &[&str], words: &[&str]| {
-        cli.refused(&[&["soak"], flags].concat(), 2, words);
-    };
-    let of = |disturbance: &str| ["--disturb".to_owned(), disturbance.to_owned()];
-    for (disturbance, words) in [
-        ("earthquake at 1s", ["unknown disturbance `earthquake`", "server-restart"]),
-        ("server-stall at 1s", ["how long", "`for`"]),
-        ("server-stall for 1s", ["its times can't be read", "such as"]),
-        ("server-restart at 31s", ["server-restart at 31.0 s", "only 30.0 s"]),
-        ("server-stall at 14s for 2s", ["beyond the end of its segment", "--segment"]),
-        ("nfsd-stop on server at 1s for 1s", ["nfsd-stop on server", "[[host]]"]),
-    ] {
-        let [flag, text] = of(disturbance);
-        refused(&[&flag, &text], &words);
-    }
-    let target = cli.target().display().to_string();
-    refused(&[&target, "--disturb", "server-restart at 1s"], &["not possible on", "in-memory"]);
-    refused(&["--trials", "3"], &["--trials has no effect on a soak", "--segment"]);
-    refused(&["--io-size", "4KiB,8KiB"], &["a soak is a single run, but this plan has 2"]);
-    refused(&["--workers", "4", "--files", "3"], &["3 files for 4 workers", "--files 4"]);
-    refused(&["--segment", "40s"], &["--segment", "30.0 s"]);
-    refused(
-        &["--duration", "20s", "--segment", "15s"],
-        &["20.0 s is not a multiple of 15.0 s", "--segment 10000ms"],
-    );
-    refused(&["--quick"], &["--quick or --thorough has no effect on a soak"]);
-    refused(&["null"], &["`null` keeps nothing"]);
-    refused(&["--fault", "lose-everything"], &["unknown fault"]);
-    refused(&["--fault", "restart at 1h"], &["--fault", "`server-restart at ", "only 30.0 s"]);
-    refused(&[&target, "--fault", "restart at 1s"], &["not possible on", "in-memory"]);
-    refused(&["--disturb", "drop 1%"], &["`drop` is a fault", "--fault 'drop ...'"]);
+    insta::assert_snapshot!(cli.errors_of(&[
+        &["soak", "--disturb", "earthquake at 1s"],
+        &["soak", "--disturb", "server-stall at 1s"],
+        &["soak", "--disturb", "server-stall for 1s"],
+        &["soak", "--disturb", "server-restart at 31s"],
+        &["soak", "--disturb", "server-stall at 14s for 2s"],
+        &["soak", "--disturb", "nfsd-stop on server at 1s for 1s"],
+        &["soak", "target", "--disturb", "server-restart at 1s"],
+        &["soak", "--trials", "3"],
+        &["soak", "--io-size", "4KiB,8KiB"],
+        &["soak", "--workers", "4", "--files", "3"],
+        &["soak", "--segment", "40s"],
+        &["soak", "--duration", "20s", "--segment", "15s"],
+        &["soak", "--quick"],
+        &["soak", "null"],
+        &["soak", "--fault", "lose-everything"],
+        &["soak", "--fault", "restart at 1h"],
+        &["soak", "target", "--fault", "restart at 1s"],
+        &["soak", "--disturb", "drop 1%"],
+    ]));
 }
 
 /// Two agents on this host that share a directory; `lines` are further lines of the plan.
@@ -248,7 +237,7 @@ fn notices_killed_client_and_verifies() {
     assert!(number(&killed["read_back_ops"]) >= 256, "{killed}");
     assert!(killed["failed"].is_null(), "{killed}");
     let flat = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("another agent took over its acknowledgement journal"), "{flat}");
+    assert!(flat.contains("another agent took over"), "{flat}");
     let left: Vec<_> = std::fs::read_dir(cli.target()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
@@ -350,7 +339,7 @@ fn prefers_flags_over_plan_faults() {
     assert!(last(&["--disturb", "none"]).starts_with("soak: 30.0 s in 2 segments"));
     // Segments are not cut short: 20 s are not split into two of 15 s.
     let lasts_20_s = last(&["--disturb", "none", "--duration", "20s"]);
-    assert_eq!(lasts_20_s, "soak: 20.0 s in 1 segment of 20.0 s, all read back after each");
+    assert!(lasts_20_s.starts_with("soak: 20.0 s in 1 segment "), "{lasts_20_s}");
     cli.refused(&["run", &plan], 2, &["disturbed.toml:8:8: ", "only for a soak", "[[disturb]]"]);
 }
 
@@ -358,33 +347,17 @@ fn prefers_flags_over_plan_faults() {
 fn rejects_impossible_disturbance_with_line() {
     let cli = Cli::new();
     let table = |lines: &str| format!("[[disturb]]\n{lines}\n");
-    for (lines, words) in [
-        ("kind = \"server-restart\"\nat = \"31s\"", ["disturbed.toml:8:8: ", "only 30.0 s"]),
-        (
-            "kind = \"server-stall\"\nat = \"14s\"\nfor = \"2s\"",
-            [
-                "disturbed.toml:8:8: `server-stall at 14.0 s for 2.00 s`",
-                "beyond the end of its segment",
-            ],
-        ),
-        (
-            "kind = \"server-stall\"\nat = \"1s\"\nfor = \"3s\"\n[[disturb]]\n\
-             kind = \"server-restart\"\nat = \"2s\"",
-            ["disturbed.toml:8:8: `server-stall", "overlaps with the next"],
-        ),
-        (
-            "kind = \"nfsd-stop\"\nat = \"1s\"\nfor = \"1s\"",
-            ["disturbed.toml:8:8: `nfsd-stop", "this disturbance is not possible on"],
-        ),
-        ("kind = \"client-kill\"\nat = \"1s\"", ["8:8: ", "client-kill needs a host"]),
-        (
-            "kind = \"client-kill\"\nhost = \"x\"\nat = \"1s\"",
-            ["disturbed.toml:9:8: host: unknown host `x`", "begin with [[host]]"],
-        ),
-    ] {
-        let plan = disturbed(&cli, &table(lines));
-        cli.refused(&["soak", &plan], 2, &words);
-    }
+    let errors = [
+        "kind = \"server-restart\"\nat = \"31s\"",
+        "kind = \"server-stall\"\nat = \"14s\"\nfor = \"2s\"",
+        "kind = \"server-stall\"\nat = \"1s\"\nfor = \"3s\"\n[[disturb]]\n\
+         kind = \"server-restart\"\nat = \"2s\"",
+        "kind = \"nfsd-stop\"\nat = \"1s\"\nfor = \"1s\"",
+        "kind = \"client-kill\"\nat = \"1s\"",
+        "kind = \"client-kill\"\nhost = \"x\"\nat = \"1s\"",
+    ]
+    .map(|lines| cli.refused(&["soak", &disturbed(&cli, &table(lines))], 2, &[]));
+    insta::assert_snapshot!(cli.hide_folder(&errors.concat()));
 }
 
 #[test]
@@ -416,7 +389,7 @@ fn requires_duration_without_job_end() {
     command.env_remove("SLURM_JOB_END_TIME").env("SLURM_JOB_ID", "77");
     let end = End::of(command.env("PATH", cli.folder()).output().unwrap());
     assert_eq!((end.code, end.stdout.as_str()), (2, ""), "{end:?}");
-    assert!(end.stderr.contains("the job ends in 3600 s (squeue)"), "{}", end.stderr);
+    assert!(end.stderr.contains(" 3600 s (squeue)"), "{}", end.stderr);
 }
 
 #[test]
@@ -424,8 +397,10 @@ fn describes_server_faults_in_dry_run() {
     let cli = Cli::new();
     let end = cli.run(&["soak", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
-    let last: Vec<&str> = end.stdout.lines().rev().take(3).collect();
-    assert_eq!(last[2], "soak: 30.0 s in 2 segments of 15.0 s, all read back after each");
-    assert_eq!(last[1], "  server-restart at 5.00 s");
-    assert_eq!(last[0], "  server-stall at 20.0 s for 3.00 s");
+    let soak = end.stdout.find("soak: ").unwrap_or_else(|| panic!("{end:?}"));
+    insta::assert_snapshot!(&end.stdout[soak..], @"
+    soak: 30.0 s in 2 segments of 15.0 s, all read back after each
+      server-restart at 5.00 s
+      server-stall at 20.0 s for 3.00 s
+    ");
 }

@@ -115,7 +115,7 @@ fn incomplete_trace_is_marked_first() {
     assert!(cut.contains("tcpdump -s 0"), "{cut}");
     let text = cli.run(&["describe", "cut.dfst"]).stdout;
     let second = text.lines().nth(1).unwrap_or_default();
-    assert!(second.starts_with("Incomplete: 100 % of the traffic is missing: "), "{text}");
+    assert!(second.starts_with("Incomplete: 100 % "), "{text}");
     write_pcap(&pcap);
     assert_eq!(cli.run(&["capture", "joined.pcap", "-o", "pair.dfst", "--quiet"]).code, 0);
     let text = cli.run(&["describe", "pair.dfst"]).stdout;
@@ -153,24 +153,22 @@ fn rejects_file_that_is_no_capture() {
     let whole = std::fs::read(cli.folder().join("nfs.pcap")).unwrap();
     file("short", &whole[..10]);
     file("none", &whole[..24]);
-    for (name, words) in [
-        ("empty", &["`empty` is empty"][..]),
-        ("text", &["`text` is not a packet capture", "tcpdump -w"]),
-        ("packed", &["`packed` is compressed", "zcat"]),
-        ("short", &["`short` ends within its header"]),
-        ("none", &["no call of NFS or MOUNT in 0 packets of `none`", "TLS"]),
-        ("missing", &["can't read capture `missing`", "No such file"]),
-        ("target", &["can't read capture `target`", "a directory"]),
-    ] {
-        cli.refused(&["capture", name, "-o", "nfs.dfst"], 2, words);
-    }
+    insta::assert_snapshot!(cli.errors_of(&[
+        &["capture", "empty", "-o", "nfs.dfst"],
+        &["capture", "text", "-o", "nfs.dfst"],
+        &["capture", "packed", "-o", "nfs.dfst"],
+        &["capture", "short", "-o", "nfs.dfst"],
+        &["capture", "none", "-o", "nfs.dfst"],
+        &["capture", "missing", "-o", "nfs.dfst"],
+        &["capture", "target", "-o", "nfs.dfst"],
+    ]));
     cli.refused(&["capture", "nfs.pcap", "-o", "target"], 2, &["`target`: it is a directory"]);
     cli.refused(&["capture", "nfs.pcap"], 2, &["--output"]);
     // The part before the cut is read, and that is reported.
     file("cut", &whole[..whole.len() - 1]);
     let end = cli.run(&["capture", "cut", "-o", "nfs.dfst"]);
     assert_eq!(end.code, 0, "{end:?}");
-    assert!(end.stderr.contains("warning: `cut` ends within a packet"), "{end:?}");
+    assert!(end.stderr.contains("warning: `cut` ends"), "{end:?}");
     assert!(end.stderr.contains("missing: 1 call without its reply"), "{end:?}");
 }
 
@@ -190,7 +188,7 @@ fn describes_trace_and_makes_plan() {
     assert_eq!((&json["calls"], &json["end"]["counters"]["replies"]), (&1.into(), &1.into()));
     let plan = cli.run(&["describe", "nfs.dfst", "--as-plan"]);
     assert!(plan.stdout.contains("shares = { null = 100.00 }"), "{plan:?}");
-    assert!(plan.stdout.contains("# Where the model differs from the trace:"), "{plan:?}");
+    assert!(plan.stdout.contains("differs from the trace:"), "{plan:?}");
     std::fs::write(cli.folder().join("load.toml"), plan.stdout).unwrap();
     let dry = cli.run(&["run", "load.toml", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
@@ -245,14 +243,14 @@ fn replays_trace_and_compares() {
         let json = ["--closed", "--format", "json", "--nfsvers", version];
         let end = cli.run(&[&["replay", "nfs.dfst", "embedded"], &json[..]].concat());
         assert_eq!(end.code, 0, "{end:?}");
-        assert!(end.stderr.contains("replaying 1 operations, as fast as the order allows"));
+        assert!(end.stderr.contains("replaying 1 operations, as fast as"), "{end:?}");
         std::fs::write(cli.folder().join(name), end.stdout).unwrap();
     }
     let end = cli.run(&["compare", "a.json", "b.json"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     assert!(end.stdout.contains("B: nfs.dfst on embedded (NFS v4.1)"), "{end:?}");
-    assert!(end.stdout.contains("as fast as the order allows\n  A: done; response "), "{end:?}");
-    assert!(end.stdout.contains("  B: done; response "), "{end:?}");
+    assert!(end.stdout.contains("\n  A: done; response "), "{end:?}");
+    assert!(end.stdout.contains("\n  B: done; response "), "{end:?}");
     let prepared = ["replay", "nfs.dfst", "embedded", "--tree", "t", "--prepare-only"];
     let end = cli.run(&prepared);
     assert_eq!((end.code, end.stdout.as_str()), (0, ""), "{end:?}");

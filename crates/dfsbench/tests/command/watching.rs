@@ -132,7 +132,7 @@ impl Terminal {
         self.wait_for(LEAVE);
         let text = self.text();
         assert_eq!((text.matches(ENTER).count(), text.matches(LEAVE).count()), (1, 1), "{text}");
-        assert!(text.contains("\x1b[?25h"), "the cursor is there again");
+        assert!(text.contains("\x1b[?25h"), "the cursor is visible again");
         assert_eq!(self.modes(), before);
     }
 }

@@ -86,10 +86,10 @@ impl AgentProcesses {
     /// Waits until an agent that was cut off has exited by itself, and removes its wires.
     pub fn await_left(&self) {
         let wires = std::mem::take(&mut *self.wires.lock().unwrap());
-        assert!(wires.len() == 3, "the wires and the agent between: {wires:?}");
+        assert!(wires.len() == 3, "two wires and an agent: {wires:?}");
         let begun = Instant::now();
         while wires.iter().any(|process| name_of(*process) == AGENT) {
-            assert!(begun.elapsed() < LEAVING, "the agent is left");
+            assert!(begun.elapsed() < LEAVING, "the agent is still running");
             thread::park_timeout(Duration::from_millis(50));
         }
         for wire in wires {
@@ -100,7 +100,10 @@ impl AgentProcesses {
     /// Asserts that no agent is left.
     pub fn assert_left(&self) {
         for process in &self.processes {
-            assert!(!Path::new(&format!("/proc/{process}")).exists(), "process {process} is left");
+            assert!(
+                !Path::new(&format!("/proc/{process}")).exists(),
+                "process {process} is still running"
+            );
         }
     }
 }

@@ -265,7 +265,7 @@ mod tests {
             test_figures(write, Kind::counted(OpKind::Write, 1024, 64 << 20), 65_536.0, 0.9);
         assert_eq!(of_write.window_ns, SHORTEST_NS);
         let share = of_write.cpu_ns as f64 / SHORTEST_NS as f64;
-        assert!((share - 0.9).abs() < 1e-6, "without a printed share, that of the process is used");
+        assert!((share - 0.9).abs() < 1e-6, "without a printed share, that of the process");
         assert_eq!(of_write.caveats[0].code, CaveatCode::TooShort);
     }
 

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pass_made_is_not_made_again() {
+    fn does_not_recreate_existing_content() {
         let spec = RunBuilder::new(Workload::Stream).files(3).build();
         let passes = [Pass::Write, Pass::Read, Pass::RandomRead, Pass::Rewrite];
         assert_eq!(todo(&spec, &passes), [(false, 0, 0); 4]);
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bound_may_have_cut_short_is_written_before_it_is_read() {
+    fn completes_truncated_data_before_reading() {
         let mut spec = RunBuilder::new(Workload::Stream).files(3).build();
         spec.load.ops_max = 5;
         assert_eq!(todo(&spec, &[Pass::Write, Pass::Read]), [(false, 0, 0), (false, 3, 0)]);
     }
 
     #[test]
-    fn what_a_bound_left_of_names_is_wiped_before_the_next_pass() {
+    fn removes_leftover_names_before_pass() {
         let mut spec = RunBuilder::new(Workload::Metadata).files(3).build();
         spec.load.time_max_ms = 5;
         let passes = [Pass::Create, Pass::Stat, Pass::Rename, Pass::Remove, Pass::Create];
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_there_for_those_who_look_for_them_and_gone_for_those_who_make_them() {
+    fn prepares_or_removes_names_per_pass() {
         let spec = RunBuilder::new(Workload::Metadata).files(3).build();
         let passes = [Pass::Stat, Pass::Remove, Pass::Rename, Pass::Create, Pass::Rmdir];
         let expected = [(false, 3, 0), (false, 0, 0), (false, 3, 0), (true, 0, 0), (false, 0, 3)];
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_made_once_and_its_remains_are_all_there_is_to_remove() {
+    fn creates_pool_once_and_removes_rest() {
         let spec = RunBuilder::new(Workload::Transactions).files(3).build();
         let passes = [Pass::Create, Pass::Transactions, Pass::Remove, Pass::Transactions];
         assert_eq!(

@@ -142,7 +142,7 @@ mod tests {
     const SECOND_NS: u64 = 1_000_000_000;
 
     #[test]
-    fn a_stop_ends_set_up_at_once_and_a_clean_up_that_comes_no_further() {
+    fn stop_ends_setup_and_stuck_cleanup() {
         let (stop, clock) = (Stop::default(), Arc::new(SetClock::default()));
         let job = Job::Mount(Duration::from_secs(5));
         let timer = JobTimer::new(stop.clone(), clock.clone(), job);

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_top_with_empty_directories_of_its_campaign_is_removed() {
+    fn removes_top_with_empty_directories() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir_all(at(".dfsbench-ab-1.top/.dfsbench-ab-1.1")).unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_only_marked_tree_of_its_name() {
+    fn removes_only_tree_of_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let target = Target::Directory { path: at("target") };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_bears_the_mark_of_its_campaign_is_removed() {
+    fn removes_only_marked_directories() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in [".dfsbench-ab-1", ".dfsbench-ab-2", ".dfsbench-ab-3", ".dfsbench-cd-1"] {

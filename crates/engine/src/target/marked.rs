@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_mark_of_directory_that_fills_again() {
+    fn keeps_mark_of_refilled_directory() {
         let folder = tempfile::tempdir().unwrap();
         let work = work_directory(folder.path());
         let top = open_directory(CWD, &work).unwrap();

@@ -472,7 +472,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_that_can_not_be_synced_are_no_error() {
+    fn tolerates_directories_without_fsync() {
         sync_names(Path::new("/tmp")).unwrap();
         // The kernel has no fsync(2) there.
         sync_names(Path::new("/proc")).unwrap();

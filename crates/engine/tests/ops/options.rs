@@ -159,7 +159,7 @@ fn reports_backend_deviations() {
         BackendFixture::on_directory(BackendKind::Uring, |made| spec = Some(made.clone()));
     let uring = spec.take().unwrap();
     let evidence = evidence_of(&fixture, &uring, Pass::OpMix);
-    assert!(evidence.contains("not support setattr, access, readlink"), "{evidence}");
+    assert!(evidence.contains("setattr, access, readlink"), "{evidence}");
     let layout = Layout { mmap: true, ..uring.layout };
     let mapped = RunBuilder::from(uring).layout(layout).build();
     assert!(evidence_of(&fixture, &mapped, Pass::Create).contains("uring cannot map files"));

@@ -93,13 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
-        for (text, why) in
-            [("127.0.0.1:x", "`x` is not a port"), ("no such host", "--listen no such")]
-        {
-            let error =
-                ListenAddress::parse(Some(text), Ipv4Addr::UNSPECIFIED).unwrap_err().to_string();
-            assert!(error.contains(why), "{error}");
-        }
+    fn rejects_bad_addresses() {
+        let [port, host] = ["127.0.0.1:x", "no such host"].map(|text| {
+            ListenAddress::parse(Some(text), Ipv4Addr::UNSPECIFIED).unwrap_err().to_string()
+        });
+        insta::assert_snapshot!(port);
+        // The reason is a text of the C library.
+        assert!(host.starts_with("--listen no such host: "), "{host}");
     }
 }

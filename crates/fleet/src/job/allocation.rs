@@ -264,40 +264,28 @@ mod tests {
     #[test]
     fn rejects_bad_host_list() {
         let refused = |value: &str| names_of(&[("PBS_NODEFILE", value)], &PBS).unwrap_err();
-        let none = names_of(&[], &PBS).unwrap_err();
-        assert!(
-            none.contains("not running in a job of that scheduler: PBS_NODEFILE is not set (hint"),
-            "{none}"
-        );
-        let none = names_of(&[], &LSF).unwrap_err();
-        assert!(none.contains("LSB_DJOB_HOSTFILE or LSB_MCPU_HOSTS is not set"), "{none}");
-        let gone = refused("/no/such/file");
-        assert!(gone.contains("PBS_NODEFILE, `/no/such/file`: No such file"), "{gone}");
-        let folder = refused("/");
-        assert!(folder.contains("PBS_NODEFILE, `/`: Is a directory"), "{folder}");
-        for (text, why) in [
-            (&b""[..], "it contains no host names"),
-            (b"\n \n", "it contains no host names"),
-            (b"n1\nn2 n3\n", "line 2: `n2 n3` is not a host name"),
-            (b"-oProxyCommand=x\n", "line 1: `-oProxyCommand=x` is not a host name"),
-            (b"n1\nroot@n2\n", "line 2: `root@n2` is not a host name"),
-            (b"n1\n\x1b[31m\n", "line 2: `\\u{1b}[31m` is not a host name"),
-            (b"\xff\xfe\n", "valid UTF-8"),
+        let mut errors = vec![
+            names_of(&[], &PBS).unwrap_err(),
+            names_of(&[], &LSF).unwrap_err(),
+            refused("/no/such/file"),
+            refused("/"),
+        ];
+        for text in [
+            &b""[..],
+            b"\n \n",
+            b"n1\nn2 n3\n",
+            b"-oProxyCommand=x\n",
+            b"n1\nroot@n2\n",
+            b"n1\n\x1b[31m\n",
+            b"\xff\xfe\n",
         ] {
             let (_folder, path) = file_with(text);
-            let error = refused(&path);
-            assert!(error.contains(why) && error.contains("(hint: "), "{why}: {error}");
-            assert!(error.contains(&path), "{error}");
+            errors.push(refused(&path).replace(&path, "[file]"));
         }
-        for (pairs, why) in [
-            ("", "it contains no host names"),
-            ("n1", "`n1` is not followed by a number of slots"),
-            ("n1 n2", "`n2` after `n1` is not a number of slots"),
-            ("n1 2 -x 1", "`-x` is not a host name"),
-        ] {
-            let error = names_of(&[("LSB_MCPU_HOSTS", pairs)], &LSF).unwrap_err();
-            assert!(error.contains("LSB_MCPU_HOSTS: ") && error.contains(why), "{error}");
+        for pairs in ["", "n1", "n1 n2", "n1 2 -x 1"] {
+            errors.push(names_of(&[("LSB_MCPU_HOSTS", pairs)], &LSF).unwrap_err());
         }
+        insta::assert_snapshot!(errors.join("\n"));
     }
 
     #[test]
@@ -317,15 +305,13 @@ mod tests {
         assert_eq!(chosen(Some(2), None).unwrap(), "n1 n2");
         assert_eq!(chosen(None, Some(2)).unwrap(), "n1 n2 n3 n1:2 n2:2 n3:2");
         assert_eq!(chosen(Some(4), Some(2)).unwrap(), "n1 n2 n1:2 n2:2");
-        let error = chosen(Some(4), None).unwrap_err();
-        assert!(
-            error.contains(
-                "--agents 4: the job has 3 hosts, enough for 3 agents with 1 on each (hint"
-            )
-        );
-        assert!(chosen(Some(0), None).unwrap_err().contains("must be 1 to 65536"));
-        assert!(chosen(Some(3), Some(2)).unwrap_err().contains("cannot be divided that way"));
-        assert!(chosen(None, Some(0)).unwrap_err().contains("--agents-per-node 0"));
+        let errors = [
+            chosen(Some(4), None),
+            chosen(Some(0), None),
+            chosen(Some(3), Some(2)),
+            chosen(None, Some(0)),
+        ];
+        insta::assert_snapshot!(errors.map(Result::unwrap_err).join("\n"));
     }
 
     #[test]

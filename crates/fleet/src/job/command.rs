@@ -236,11 +236,9 @@ mod tests {
             Some(Mpi::Mpich)
         );
         assert_eq!(parse_mpi_version("mpirun (mine) 1.0"), None);
-        let error = try_launch(Launcher::Mpi, Some("true"), 1, None).unwrap_err().to_string();
-        assert!(error.starts_with("`true --version` mentions neither"), "{error}");
-        let error =
-            try_launch(Launcher::Mpi, Some("/no/such/mpirun -q"), 1, None).unwrap_err().to_string();
-        assert!(error.starts_with("cannot start `/no/such/mpirun`: "), "{error}");
+        let errors = ["true", "/no/such/mpirun -q"]
+            .map(|with| try_launch(Launcher::Mpi, Some(with), 1, None).unwrap_err().to_string());
+        insta::assert_snapshot!(errors.join("\n"));
     }
 
     #[test]
@@ -248,8 +246,10 @@ mod tests {
         let split = |text| split_words(text).unwrap();
         assert_eq!(split(" a  'b c' d\"e f\"'' \"\" "), ["a", "b c", "de f", ""]);
         assert_eq!(split(""), [""; 0]);
-        let error = split_words("a 'b").unwrap_err().to_string();
-        assert_eq!(error, "--launch-with a 'b: missing closing '");
+        insta::assert_snapshot!(
+            split_words("a 'b").unwrap_err(),
+            @"--launch-with a 'b: a ' is not closed"
+        );
         assert!(try_launch(Launcher::Slurm, Some(" "), 1, None).is_err());
     }
 }

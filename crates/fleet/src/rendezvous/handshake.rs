@@ -278,10 +278,11 @@ mod tests {
     fn another_token_shows_on_either_side() {
         let (agent, first) = AgentHandshake::begin(&Token::from_bytes([7; 32]));
         let mut controller = ControllerHandshake::new(&Token::from_bytes([8; 32]));
-        assert_eq!(refused(controller.receive_bytes(&first)), "it has the wrong token");
+        let theirs = refused(controller.receive_bytes(&first));
+        insta::assert_snapshot!(theirs, @"its token is not that of the campaign");
         let answer = [9; MESSAGE_BYTES];
-        let error = agent.end(&answer, &hello()).err().unwrap().to_string();
-        assert_eq!(error, "it has the wrong token");
+        let ours = agent.end(&answer, &hello()).err().unwrap().to_string();
+        assert_eq!(ours, theirs);
     }
 
     #[test]
@@ -289,10 +290,9 @@ mod tests {
         let (_, first, second) = whole();
         let mut controller = ControllerHandshake::new(&Token::from_bytes([7; 32]));
         assert!(matches!(controller.receive_bytes(&first), Ok(Step::Send(_))));
-        let why = refused(controller.receive_bytes(&second));
-        assert_eq!(
-            why,
-            "its introduction was replayed from another connection, or damaged in transit"
+        insta::assert_snapshot!(
+            refused(controller.receive_bytes(&second)),
+            @"its introduction was recorded on another connection, or damaged on its way"
         );
     }
 

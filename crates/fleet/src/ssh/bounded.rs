@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn ends_slow_process() {
         let error = sh("echo busy >&2; exec sleep 60", Duration::from_secs(1));
-        let Err(Unfinished::TimedOut(why)) = error else { panic!("expected a timeout") };
-        assert_eq!(why, "no answer from `sh` within 1 s: busy");
+        let Err(Unfinished::TimedOut(why)) = error else { panic!("it was not too slow") };
+        insta::assert_snapshot!(why, @"no answer from `sh` in 1 s: busy");
     }
 
     #[test]
@@ -202,10 +202,9 @@ mod tests {
             let begun = Instant::now();
             let error = sh(words, WIDE).err().map(|error| error.to_string());
             let error = error.unwrap_or_else(|| panic!("`{words}` was accepted"));
-            assert!(error.starts_with("its shell printed more than 64 KiB, starting"), "{error}");
-            assert!(error.contains("MOTD`, instead of a few lines (hint: "), "{error}");
+            assert!(error.contains("more than 64 KiB") && error.contains("MOTD`"), "{error}");
             assert!(!error.contains(char::is_control) && error.len() < 250, "{error}");
-            assert!(begun.elapsed() < WIDE, "it ran to its end");
+            assert!(begun.elapsed() < WIDE, "it waited for the shell");
         }
         // Output of exactly the limit is accepted.
         let words = format!("head -c {STDOUT_BYTES_MAX} /dev/zero");

@@ -346,8 +346,9 @@ mod tests {
         assert_eq!(mount_port(ssh, "10.0.0.1", RemotePort::Number(1)).unwrap(), None);
         let error = mount_port(ssh, "10.0.0.1", RemotePort::Mount { version: 3 }).unwrap_err();
         let error = error.to_string();
-        assert!(error.contains("the portmapper of the server (10.0.0.1, port 111)"), "{error}");
-        assert!(error.contains("MOUNT v3") && error.contains("refused"), "{error}");
+        for words in ["(10.0.0.1, port 111)", "MOUNT v3", "refused"] {
+            assert!(error.contains(words), "{words}: {error}");
+        }
     }
 
     #[test]

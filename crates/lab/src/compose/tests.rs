@@ -362,7 +362,7 @@ fn starts_system_on_our_storage() {
     let Action::SystemSteps(started) = &steps[3].action else { panic!("{steps:?}") };
     let words = ["served", "10.0.0.1", "/run/dfsbench/storage"].map(str::to_owned).to_vec();
     assert_eq!(started.steps, [FilledStep::Start(words)]);
-    assert!(!service.keeps_storage, "its recipe has no `restart`");
+    assert!(!service.keeps_storage, "the recipe declares no restart");
     // Only the wait and the mount are repeated; the server keeps running.
     let again = redo_from(&steps, Invalidation::Remount);
     assert_eq!(shape(&spec)[again..], ["server AwaitQuiet", "client FuseMount"]);
@@ -371,7 +371,7 @@ fn starts_system_on_our_storage() {
     // If its settings change, the system is restarted and mounted again.
     let other = LabSpec { system: Some(system("other")), ..spec.clone() };
     let (kept, _) = reusable_steps(&steps, &compose(&other).unwrap());
-    assert_eq!(kept, [false; 6], "it starts with an empty file system");
+    assert_eq!(kept, [false; 6], "it begins on a new file system");
     // Our own client speaks NFS with it and mounts nothing.
     spec.own_client = true;
     assert_eq!(shape(&spec)[4..], ["server AwaitQuiet"]);

@@ -56,7 +56,7 @@ mod tests {
     fn names_the_mount_option() {
         let option = |file_system, options| describe(file_system, options, Path::new("/"));
         let found = option("btrfs", "rw,compress=zstd:3,space_cache").unwrap();
-        assert_eq!(found, "btrfs is mounted with compress=zstd:3");
+        insta::assert_snapshot!(found, @"btrfs is mounted with compress=zstd:3");
         assert_eq!(option("ext4", "rw,compress=zstd:3"), None);
     }
 

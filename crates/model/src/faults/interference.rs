@@ -133,10 +133,11 @@ mod tests {
     #[test]
     fn numbers_have_units() {
         let show = |source: InterferenceSource, found| source.describe(&source.show(found));
-        assert_eq!(
-            show(InterferenceSource::Steal, 123),
-            "the hypervisor took 12.3 % of the workers' time"
-        );
-        assert!(show(InterferenceSource::Disk, 25_000_000).contains("25.0 MB/s"));
+        let steal = show(InterferenceSource::Steal, 123);
+        let disk = show(InterferenceSource::Disk, 25_000_000);
+        insta::assert_snapshot!([steal, disk].join("\n"), @"
+        the hypervisor took 12.3 % of the workers' time
+        other programs moved 25.0 MB/s to and from storage
+        ");
     }
 }

@@ -329,7 +329,7 @@ mod tests {
             lasts_ms: 5_000,
             by_ms: -2_500,
         };
-        assert_eq!(step.to_string(), "clock-step on one at 10.0 s for 5.00 s by -2.50 s");
+        insta::assert_snapshot!(step, @"clock-step on one at 10.0 s for 5.00 s by -2.50 s");
         let restart = serde_json::json!({"fault": "server-restart", "at_ms": 5000, "lasts_ms": 0});
         let restart: Disturbance = serde_json::from_value(restart).unwrap();
         assert_eq!(restart.to_string(), "server-restart at 5.00 s");

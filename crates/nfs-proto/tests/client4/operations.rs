@@ -136,7 +136,11 @@ fn supports_attributes_of_all_versions() {
     };
     assert_eq!(event.file, Some(&File::from(handle(b"found"))));
     let got = (attributes.size, attributes.mode, attributes.uid, attributes.gid);
-    assert_eq!(got, (7, 0o640, 1000, 65_534), "a name that is no number is the anonymous id");
+    assert_eq!(
+        got,
+        (7, 0o640, 1000, 65_534),
+        "a name that is not a number maps to the anonymous ID"
+    );
 
     let seen = start(&mut session, &Operation::Lookup { dir: &dir(), name: b"n" });
     answer(&mut session, &seen, &[PUTFH, OpResult::Failed(OpCode::Lookup, Status::NoEnt)]);

@@ -60,7 +60,7 @@ fn replays_calls_after_reconnect() {
     session.start(0, 1, &Operation::Remove { dir: &dir(), name: b"n" }).unwrap();
     let first = send(&mut session);
     session.reconnected(5);
-    assert_eq!(send(&mut session), first, "exactly once, so even what must not be made twice");
+    assert_eq!(send(&mut session), first, "exactly once, even calls that must not be repeated");
     let seen = Seen::of(&first);
     let removed = OpResult::Ok(OpOk::Remove { change: ChangeInfo::default() });
     answer(&mut session, &seen, &[PUTFH, removed]);
@@ -167,7 +167,7 @@ fn advances_owner_like_server() {
     let failed = |status| [PUTFH, OpResult::Failed(OpCode::Open, status)];
     let first = fail(&mut session, &[OpResult::Failed(OpCode::Putfh, Status::Stale)]);
     let same = fail(&mut session, &failed(Status::BadSeqid));
-    assert_eq!(same, first, "neither OPEN was reached, nor a bad number counted");
+    assert_eq!(same, first, "no OPEN was reached and no bad number counted");
     assert_eq!(fail(&mut session, &failed(Status::NoEnt)), first);
     assert_eq!(owner(&open(&mut session)), (first.0.clone(), first.1 + 1));
     // An owner with an unknown number is not used again.

@@ -38,7 +38,7 @@ fn directory(fs: &FileSystem, parent: InodeId, name: &str) -> InodeId {
 }
 
 #[test]
-fn sets_owner_and_times_of_new_file() {
+fn sets_owner_and_times_on_creation() {
     let fs = empty();
     let set = SetAttributes { mode: Some(0o10_4755), ..NONE };
     let made = fs.create(fs.root(), b"f", CreateMode::Guarded, &set, &CONTEXT).unwrap();

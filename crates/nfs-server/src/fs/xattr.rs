@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_old_value_if_memory_is_full() {
+    fn keeps_old_value_without_memory() {
         let fs = FileSystem::new(super::super::StoreMode::Keep, 64 << 10, 77, FileTime(1));
         let id = file(&fs, "f");
         set(&fs, id, b"a", b"old").unwrap();

@@ -225,23 +225,22 @@ mod tests {
 
     #[test]
     fn rejects_bad_disturbance_flag() {
-        for (text, words) in [
-            ("", "--disturb: ``: it is empty"),
-            ("server-stal at 1s for 1s", "unknown disturbance `server-stal` (hint: did you mean"),
-            ("server-stall at 1s", "how long server-stall lasts"),
-            ("server-stall for 1s", "its times can't be read"),
-            ("server-stall at 1s at 2s for 1s", "its times can't be read"),
-            ("server-stall at 1s for", "its times can't be read"),
-            ("stall 2s at 1s for 3s", "its times can't be read"),
-            ("drop 1%", "`drop` is a fault of the in-memory server and not a disturbance"),
-            ("server-stall at soon for 1s", "`soon`"),
-            ("server-stall at 25h for 1s", "at most 24h, not `25h`"),
-            ("client-kill on a at 1s for 1s", "leave `for` out"),
-            ("clock-step on a at 1s for 1s", "how far the clock steps"),
-            ("network-cut at 1s for 1s by 5s", "network-cut has no `by`"),
-        ] {
-            let error = parse_disturbance(FLAG, text).unwrap_err().to_string();
-            assert!(error.contains(words), "{text}: {error}");
-        }
+        let errors = [
+            "",
+            "server-stal at 1s for 1s",
+            "server-stall at 1s",
+            "server-stall for 1s",
+            "server-stall at 1s at 2s for 1s",
+            "server-stall at 1s for",
+            "stall 2s at 1s for 3s",
+            "drop 1%",
+            "server-stall at soon for 1s",
+            "server-stall at 25h for 1s",
+            "client-kill on a at 1s for 1s",
+            "clock-step on a at 1s for 1s",
+            "network-cut at 1s for 1s by 5s",
+        ]
+        .map(|text| format!("{text}\n  {}", parse_disturbance(FLAG, text).unwrap_err()));
+        insta::assert_snapshot!(errors.join("\n"));
     }
 }

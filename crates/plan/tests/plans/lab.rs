@@ -88,7 +88,7 @@ fn tunnels_udp_only_as_packets() {
                    tunnel_forwards = [\"ports\", \"packets\"]\n";
     let runs = on_hosts("backend = \"nfs\"", factors).runs;
     let why = runs[0].impossible().unwrap().to_string();
-    assert_eq!(why, "a tunnel of ports carries TCP only");
+    insta::assert_snapshot!(why, @"a tunnel of ports carries TCP only");
     assert_eq!(runs[1].impossible(), None);
     let Target::Nfs(nfs) = &runs[1].target else { panic!("{}", runs[1].target) };
     assert_eq!((nfs.host.as_str(), nfs.port), ("169.254.77.1", None));
@@ -207,7 +207,7 @@ fn rejects_file_systems_of_memory_server() {
     let mut raw = RawPlan::parse(&text("", "server_kind = \"dfsbench\""), "p.toml").unwrap();
     raw.apply(&Overrides::default().with(Setting::FileSystem, &["xfs", "tmpfs"])).unwrap();
     let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
-    assert!(error.starts_with("--file-system: applies only to targets with `server`"), "{error}");
+    assert!(error.starts_with("--file-system: applies only to targets"), "{error}");
 }
 
 #[test]
@@ -262,20 +262,13 @@ fn requires_devices_twice() {
         plan.check_destroy(&paths(names)).err().map(|error| error.to_string())
     };
     assert_eq!(raid.destroys().len(), 2);
-    assert_eq!(
-        refused(&raid, &[]).unwrap(),
-        "--allow-destroy: the contents of /dev/vdb on host `s` would be lost (hint: if that is \
-         meant, add --allow-destroy /dev/vdb --allow-destroy /dev/vdc)"
-    );
-    assert!(refused(&raid, &["/dev/vdb"]).unwrap().contains("add --allow-destroy /dev/vdc)"));
+    let [none, one] = [&[][..], &["/dev/vdb"]].map(|names| refused(&raid, names).unwrap());
     assert_eq!(refused(&raid, &["/dev/vdb", "/dev/vdc"]), None);
     // No data is lost on a device that isn't formatted, nor with files that don't exist yet.
     let first = on_hosts(target, "");
     assert_eq!(refused(&first, &["/dev/vdb"]), None);
-    assert_eq!(
-        refused(&first, &["/dev/vdb", "/dev/vdd"]).unwrap(),
-        "--allow-destroy: the plan formats no `/dev/vdd` (hint: --allow-destroy /dev/vdb)"
-    );
+    let other = refused(&first, &["/dev/vdb", "/dev/vdd"]).unwrap();
+    insta::assert_snapshot!([none, one, other].join("\n"));
     let files = on_hosts(&format!("{target}\nloop_size = \"1GiB\""), "");
     assert_eq!(refused(&files, &[]), None);
 }
@@ -290,7 +283,8 @@ fn flags_of_hosts_are_levels_too() {
     raw.apply(&flags).unwrap();
     // A flag without effect is refused: no data goes through a tunnel here.
     let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
-    assert!(error.starts_with("--tunnel-cipher: applies only to data_path tunnel"), "{error}");
+    assert!(error.starts_with("--tunnel-cipher: "), "{error}");
+    assert!(error.contains("data_path tunnel"), "{error}");
     let mut raw = RawPlan::parse(&text("", "data_path = \"tunnel\""), "p.toml").unwrap();
     raw.apply(&flags).unwrap();
     let plan = Plan::resolve(&raw, &around()).unwrap();
@@ -396,55 +390,40 @@ fn takes_roles_from_recipe() {
     assert_eq!(names(lab.storage_hosts()), ["n1", "n2"]);
     assert_eq!(names(spread.hosts()), ["s", "n1", "n2", "c"]);
     assert!(!lab.is_by_fuse() && !lab.mounts_nfs());
-    assert_eq!(spread.destroys().len(), 2, "the disk of each host that keeps files");
+    assert_eq!(spread.destroys().len(), 2, "one disk on each storage host");
     let error = spread.check_destroy(&[]).unwrap_err().to_string();
-    assert!(error.contains("/dev/vdb on host `n1`, `n2` would be lost"), "{error}");
+    assert!(error.contains("/dev/vdb on host `n1`, `n2`"), "{error}");
     reads_back(&spread);
-    for (target, words) in [
-        (
-            "system = \"cephfs\"\naccess = \"nfs\"",
-            "can't be reached by `nfs` (hint: mount, fuse or re-export)",
-        ),
-        ("system = \"cephfs\"\naccess = \"smb\"", "unknown way `smb`"),
-        ("access = \"fuse\"", "access: is only for a target with `system`"),
-        (
-            "system = \"cephfs\"\nroles = { date = [\"n1\"] }",
-            "cephfs has no role `date` (hint: data, metadata)",
-        ),
-        (
-            "system = \"cephfs\"\nroles = { metadata = [\"n1\", \"n2\"] }",
-            "metadata can't be on 2 hosts (hint: at most 1)",
-        ),
-        ("system = \"cephfs\"\nroles = { data = [\"n3\"] }", "unknown host `n3`"),
-    ] {
-        let message = plan(&text(target)).unwrap_err().to_string();
-        assert!(message.contains(words), "{target}: {message}");
-    }
+    let messages = [
+        "system = \"cephfs\"\naccess = \"nfs\"",
+        "system = \"cephfs\"\naccess = \"smb\"",
+        "access = \"fuse\"",
+        "system = \"cephfs\"\nroles = { date = [\"n1\"] }",
+        "system = \"cephfs\"\nroles = { metadata = [\"n1\", \"n2\"] }",
+        "system = \"cephfs\"\nroles = { data = [\"n3\"] }",
+    ]
+    .map(|target| plan(&text(target)).unwrap_err().to_string());
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
 fn rejects_what_system_lacks() {
     let system = |settings: &str| format!("system = \"glusterfs\"\n[target.settings]\n{settings}");
-    for (target, factors, words) in [
-        (
-            "system = \"glusterf\"",
-            "",
-            "unknown system `glusterf` (hint: did you mean `glusterfs`?)",
-        ),
-        (&system("layuot = \"replica\""), "", "glusterfs has no setting `layuot` (hint: bricks, "),
-        (&system("bricks = 10"), "", "glusterfs can't have bricks `10` (hint: 1 to 9)"),
-        (&system("layout = \"a=b\""), "", "`a=b` is no value of a setting"),
-        ("[target.settings]\nx = 1", "", "settings: is only for a target with `system`"),
-        ("system = \"mine.toml\"", "", "`mine.toml` was not read"),
-        ("system = \"moosefs\"\nbackend = \"nfs\"", "", "speaks no NFS"),
-        ("system = \"ganesha\"", "nfsvers = 3", "ganesha serves no NFS v3 (hint: nfsvers 4.0, "),
-        ("system = \"glusterfs\"", "invalidation = \"server-restart\"", "its files are lost"),
-        ("system = \"glusterfs\"", "data_path = \"disk\"", "has no data_path disk"),
-        ("system = \"glusterfs\"\ndirectory = \"/srv\"", "", "only a file system of ours loses"),
-    ] {
-        let message = refused(target, factors);
-        assert!(message.contains(words), "{target}: {message}");
-    }
+    let messages = [
+        ("system = \"glusterf\"", ""),
+        (&system("layuot = \"replica\""), ""),
+        (&system("bricks = 10"), ""),
+        (&system("layout = \"a=b\""), ""),
+        ("[target.settings]\nx = 1", ""),
+        ("system = \"mine.toml\"", ""),
+        ("system = \"moosefs\"\nbackend = \"nfs\"", ""),
+        ("system = \"ganesha\"", "nfsvers = 3"),
+        ("system = \"glusterfs\"", "invalidation = \"server-restart\""),
+        ("system = \"glusterfs\"", "data_path = \"disk\""),
+        ("system = \"glusterfs\"\ndirectory = \"/srv\"", ""),
+    ]
+    .map(|(target, factors)| refused(target, factors));
+    insta::assert_snapshot!(messages.join("\n"));
     // A recipe in a file is read by its path and checked.
     let mut raw = RawPlan::parse(&text("system = \"a/b.toml\"", ""), "p.toml").unwrap();
     let wrong = raw.read_systems(|_| Ok("name = 1".to_owned())).unwrap_err().to_string();
@@ -470,25 +449,18 @@ fn mounts_existing_site_setup() {
     assert_eq!(lab(&plan.runs[0]).invalidation, Remount);
     assert_eq!(plan.runs[0].target, Target::Directory { path: MOUNT_POINT.into() });
     reads_back(&plan);
-    for (target, words) in [
-        ("mount = { type = \"ceph\" }", "mount: `source` is missing"),
-        ("mount = { type = \"-t\", source = \"x\" }", "`-t` is no type of a file system"),
-        ("mount = { type = \"ceph\", source = \"-x\" }", "`-x` is no source of a mount"),
-        ("mount = { kind = \"ceph\" }", "unknown key `kind` in mount"),
-        ("mount = { type = \"x\", source = \"y\", options = [\"remount\"] }", "not allowed"),
-        (
-            "mount = { type = \"x\", source = \"y\", options = [\"a,b\"] }",
-            "is no option of a mount",
-        ),
-        (
-            "mount = { type = \"x\", source = \"y\" }\ndirectory = \"/srv\"",
-            "conflicts with `mount`",
-        ),
-        ("mount = { type = \"x\", source = \"y\" }\nbackend = \"nfs\"", "works on no mount"),
-    ] {
-        let message = refused(target, "");
-        assert!(message.contains(words), "{target}: {message}");
-    }
+    let messages = [
+        "mount = { type = \"ceph\" }",
+        "mount = { type = \"-t\", source = \"x\" }",
+        "mount = { type = \"ceph\", source = \"-x\" }",
+        "mount = { kind = \"ceph\" }",
+        "mount = { type = \"x\", source = \"y\", options = [\"remount\"] }",
+        "mount = { type = \"x\", source = \"y\", options = [\"a,b\"] }",
+        "mount = { type = \"x\", source = \"y\" }\ndirectory = \"/srv\"",
+        "mount = { type = \"x\", source = \"y\" }\nbackend = \"nfs\"",
+    ]
+    .map(|target| refused(target, ""));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -506,10 +478,7 @@ fn rejects_unfair_plan_with_differences() {
              [[workload]]\nkind = \"stream\"\n"
         ))
     };
-    let error = contenders("strict", "nfsvers = 4.2").unwrap_err().to_string();
-    assert!(error.starts_with("p.toml:1:8: fair: the contenders differ in more than"), "{error}");
-    assert!(error.contains("nfsvers: 4.1 (ganesha), 4.2 (dfsbench)"), "{error}");
-    assert!(error.contains("file_system: tmpfs (ganesha), – (dfsbench)"), "{error}");
+    let unlike = contenders("strict", "nfsvers = 4.2").unwrap_err().to_string();
     // `named` is the default and refuses nothing; both are stored with the campaign.
     let named = contenders("named", "nfsvers = 4.2").unwrap();
     assert!(!named.to_toml().contains("fair"));
@@ -518,15 +487,13 @@ fn rejects_unfair_plan_with_differences() {
     assert!(!named.to_toml().contains("quiet"));
     let hasty = contenders("named\"\nquiet = \"0s", "nfsvers = 4.2").unwrap();
     assert!(hasty.quiet_ms == 0 && hasty.to_toml().contains("quiet = \"0ms\""));
-    let error = contenders("named\"\nquiet = \"2h", "").unwrap_err().to_string();
-    assert!(error.contains("quiet: must be 0ms to 1h, not 2h"), "{error}");
-    let error = contenders("very", "").unwrap_err().to_string();
-    assert!(error.contains("fair: must be \"named\" or \"strict\", not `very`"), "{error}");
+    let long = contenders("named\"\nquiet = \"2h", "").unwrap_err().to_string();
+    let unknown = contenders("very", "").unwrap_err().to_string();
     let factors = "layout = [\"replica\", \"distribute\"]";
     let target = format!("system = \"glusterfs\"\n[target.settings]\n{factors}");
     let copies = plan(&format!("fair = \"strict\"\n{}", text(&target, "")));
-    let error = copies.unwrap_err().to_string();
-    assert!(error.contains("copies: 2 (n layout=replica), 1 (n layout=distribute)"), "{error}");
+    let copies = copies.unwrap_err().to_string();
+    insta::assert_snapshot!([unlike, long, unknown, copies].join("\n"));
     let alike = "system = \"glusterfs\"\n[target.settings]\ncache = [\"32MB\", \"128MB\"]";
     let alike = plan(&format!("fair = \"strict\"\n{}", text(alike, ""))).unwrap();
     assert!(alike.to_toml().contains("\nfair = \"strict\"\n"));

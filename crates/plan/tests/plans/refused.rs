@@ -12,7 +12,7 @@ fn plain_targets() -> String {
     for target in Target::PLAIN {
         names.push(target.row().usual_name);
     }
-    let last = names.pop().expect("there are some");
+    let last = names.pop().expect("some targets have no address");
     format!("{} or {last}", names.join(", "))
 }
 
@@ -67,10 +67,13 @@ fn rejects_bad_plans_in_one_line() {
 
 #[test]
 fn counts_offsets_in_any_encoding() {
-    let error = plan("name = \"größer\"\r\ntrials = 0\r\n").unwrap_err();
-    assert_eq!(error.to_string(), "p.toml:2:10: trials: must be 1 to 1000, not `0`");
-    let error = plan("\"größe\" = 1").unwrap_err().to_string();
-    assert!(error.starts_with("p.toml:1:1: unknown key `größe`"), "{error}");
+    for (text, place) in [
+        ("name = \"größer\"\r\ntrials = 0\r\n", "p.toml:2:10: trials: "),
+        ("\"größe\" = 1", "p.toml:1:1: unknown key `größe`"),
+    ] {
+        let error = plan(text).unwrap_err().to_string();
+        assert!(error.starts_with(place), "{error}");
+    }
 }
 
 #[test]
@@ -81,11 +84,7 @@ fn rejects_oversized_matrix_early() {
          null = true\n[[workload]]\nkind = \"stream\"\n",
         many.join(",")
     ));
-    assert_eq!(
-        error.unwrap_err().to_string(),
-        "p.toml: the factors make more than 10000 runs (hint: every list multiplies the runs: \
-         shorten some, or split the plan)"
-    );
+    insta::assert_snapshot!(error.unwrap_err());
 }
 
 #[test]
@@ -110,12 +109,7 @@ fn rejects_set_beyond_server_memory() {
         let most = (6 << 20) / (held + 640);
         assert!(small(most, size).is_ok(), "{size}");
         let error = small(most + 1, size).unwrap_err().to_string();
-        assert!(error.ends_with("or lower small_file_size or small_files)"), "{error}");
+        assert!(error.ends_with("lower small_file_size or small_files)"), "{error}");
     }
-    assert_eq!(
-        plan(&text("48MiB")).unwrap_err().to_string(),
-        "p.toml:9:13: file_size: stream workload: 1 x 48 MiB of files, with their inodes, do not \
-         fit in 48 MiB, the part of the in-memory server's 64 MiB that is for files (hint: raise \
-         `memory` in [server] or --server-memory, or lower file_size or files)"
-    );
+    insta::assert_snapshot!(plan(&text("48MiB")).unwrap_err());
 }

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn allows_mix_off_by_1_5_points() {
+    fn tolerates_mix_within_1_5_points() {
         assert_eq!(point(&run(14_299, 5_701, 20_000)).broken, []);
         let off = point(&run(14_320, 5_680, 20_000));
         assert_eq!(off.standing(), Standing::Invalid);

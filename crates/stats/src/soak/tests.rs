@@ -228,7 +228,7 @@ fn memory_grows_or_not() {
 }
 
 #[test]
-fn does_not_blame_server_for_killed_client() {
+fn blames_no_server_for_killed_client() {
     let kill = FaultEvent {
         fault: FaultKind::ClientKill,
         host: "two".to_owned(),

@@ -277,13 +277,15 @@ fn reduces_arrivals_for_multi_call_requests() {
 fn impossible_mixes_are_refused() {
     let mix = |shares: &[(OpKind, u32)]| OpMix { shares: shares.to_vec(), ..OpMix::default() };
     assert_eq!(check(&mix(&[])), Err(MixError::Unknown(String::new())));
-    let short = check(&mix(&[(OpKind::Read, 9_950)])).unwrap_err();
-    assert_eq!(short.to_string(), "the shares add up to 99.50 % instead of 100 %");
-    let foreign = check(&mix(&[(OpKind::Execute, 10_000)])).unwrap_err();
-    assert_eq!(foreign.to_string(), "execute cannot be part of a mix");
-    let shrinks = check(&mix(&[(OpKind::Create, 4_000), (OpKind::Remove, 6_000)])).unwrap_err();
-    assert_eq!(
-        shrinks.to_string(),
-        "the share of remove is larger than that of create, so files to remove would run out"
-    );
+    let errors = [
+        &[(OpKind::Read, 9_950)][..],
+        &[(OpKind::Execute, 10_000)],
+        &[(OpKind::Create, 4_000), (OpKind::Remove, 6_000)],
+    ]
+    .map(|shares| check(&mix(shares)).unwrap_err().to_string());
+    insta::assert_snapshot!(errors.join("\n"), @"
+    the shares add up to 99.50 % instead of 100 %
+    execute can't be part of a mix
+    the share of remove is larger than that of create, which feeds it
+    ");
 }

@@ -366,10 +366,9 @@ mod tests {
         let document = of_description(&description, "nfs.dfst");
         let text = document.render(Form::Text);
         assert!(text.contains("missing: replies") && text.contains("nfs.dfst"), "{text}");
-        let first = document.about.first().map(String::as_str);
-        assert_eq!(
-            first,
-            Some("Incomplete: 100 % of the traffic is missing: 1 call without its reply.")
+        insta::assert_snapshot!(
+            document.about[0],
+            @"Incomplete: 100 % of the traffic is missing: 1 call without its reply."
         );
         let whole = of_description(&Describer::new(Header::default()).finish(), "nfs.dfst");
         assert!(!whole.render(Form::Text).contains("Incomplete"));

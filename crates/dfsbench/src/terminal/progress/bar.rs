@@ -151,7 +151,10 @@ mod tests {
     #[test]
     fn names_the_levels_on_80_columns() {
         let line = status().line(80 - BAR - 1);
-        assert_eq!(line, "3/128 nfs stream write v4.1 128 KiB qd 4   512 MB/s  ~41 s left");
+        insta::assert_snapshot!(
+            line,
+            @"3/128 nfs stream write v4.1 128 KiB qd 4   512 MB/s  ~41 s left"
+        );
         let line = status().line(100 - BAR - 1);
         assert!(line.contains(" ████████████████████  ~41 s left"), "{line}");
     }

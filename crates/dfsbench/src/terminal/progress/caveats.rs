@@ -91,9 +91,9 @@ mod tests {
         assert_eq!(first.evidence, WAITED);
         let second =
             seen(CaveatCode::SharedHost, &format!("the server is here; {WAITED}."), &[first]);
-        assert_eq!(
+        insta::assert_snapshot!(
             second.line(),
-            "i shared-host: the server is here; see processor-contention (dir stream)"
+            @"i shared-host: the server is here; see processor-contention (dir stream)"
         );
     }
 
@@ -103,7 +103,10 @@ mod tests {
         let evidence = "1 failed ops (1 x program failed): sh: exit code 7: no such file";
         let errors = CaveatCode::Errors.because(evidence.to_owned());
         let seen = CaveatSeen::first(&errors, "d app".to_owned(), &[], failure);
-        assert_eq!(seen.line(), "x errors: 1 failed ops (1 x program failed) (d app)");
+        insta::assert_snapshot!(
+            seen.line(),
+            @"x errors: 1 failed ops (1 x program failed) (d app)"
+        );
         let other = CaveatSeen::first(&errors, "d app".to_owned(), &[], "app: exit code 8");
         assert_eq!(other.evidence, evidence);
     }

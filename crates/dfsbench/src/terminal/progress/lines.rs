@@ -242,7 +242,7 @@ mod tests {
             sent += 1;
         }
         let read = read_lines(&mut reader, &mut lines);
-        assert_eq!(read.len(), 1 + sent - 5, "all but the dropped ones, and the first");
+        assert_eq!(read.len(), 1 + sent - 5, "all except the dropped lines and the first one");
         lines.hear(&Event::Left("the next"));
         let read = read_lines(&mut reader, &mut lines);
         assert_eq!((&read[0]["event"], &read[0]["lines"]), (&"lines_dropped".into(), &5.into()));

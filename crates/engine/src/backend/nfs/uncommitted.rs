@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn without_blocks_a_commit_fails_after_writes_under_two_verifiers() {
+    fn fails_commit_under_two_verifiers() {
         let mut uncommitted = Uncommitted::without_blocks(4);
         uncommitted.note_written(1, 0, 10, FIRST);
         uncommitted.note_written(2, 0, 10, FIRST);
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(all_lost(&mut uncommitted), runs);
         assert!(uncommitted.knows_blocks());
         uncommitted.note_written(1, 0, 10, FIRST);
-        assert!(!uncommitted.knows_blocks(), "the block is not known");
+        assert!(!uncommitted.knows_blocks(), "a partial block cannot be tracked");
         uncommitted.note_written(2, 500, 100, SECOND);
         assert!(uncommitted.note_committed(2, SECOND) && !uncommitted.note_committed(0, FIRST));
         assert_eq!(all_lost(&mut uncommitted), []);

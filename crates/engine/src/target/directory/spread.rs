@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_work_in_different_parts_of_a_file_system() {
+    fn spreads_trials_over_block_groups() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let inodes: BTreeSet<u64> =
             (0..8).map(|trial| inode_after(folder.path(), &format!("trial-{trial}"))).collect();
@@ -129,12 +129,12 @@ mod tests {
         if kind == FileSystemType::Ext4 && is_large {
             // Created the usual way, they would all reuse the first one's inode.
             let apart = inodes.last().unwrap() - inodes.first().unwrap();
-            assert!(apart >= 1 << 13, "{inodes:?} are not in different groups");
+            assert!(apart >= 1 << 13, "all in one block group: {inodes:?}");
         }
     }
 
     #[test]
-    fn a_name_that_is_taken_is_refused_and_left_alone() {
+    fn refuses_and_keeps_existing_name() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         create_directory(folder.path(), "taken").unwrap();
         let taken = fs::metadata(folder.path().join("taken")).unwrap().ino();

@@ -167,7 +167,7 @@ fn starts_only_what_access_needs() {
     };
     recipe.steps.push(RecipeStep { within_s: 1, ..gateway });
     let no_way = recipe.validate().unwrap_err().to_string();
-    assert!(no_way.starts_with("step 2: access: nfs is no way of it"), "{no_way}");
+    assert!(no_way.starts_with("step 2: access: nfs "), "{no_way}");
     recipe.access.nfs = Some(NfsAccess {
         port: 9,
         export: "/x".to_owned(),
@@ -263,10 +263,9 @@ fn gives_clients_their_part() {
     // Our own client mounts nothing, so no host has the client role.
     assert_eq!(shown_on(Vec::new()).0[0], "0: look");
     let placed = recipe.check_role(CLIENT_ROLE, 1).unwrap_err().to_string();
-    assert!(placed.contains("those that mount it (hint: name them by `client`"), "{placed}");
     recipe.roles.get_mut(CLIENT_ROLE).unwrap().storage = true;
     let keeps = recipe.validate().unwrap_err().to_string();
-    assert!(keeps.starts_with("roles.client: clients keep no files of it"), "{keeps}");
+    insta::assert_snapshot!([placed, keeps].join("\n"));
 }
 
 #[test]
@@ -274,11 +273,14 @@ fn rejects_unknown_or_excessive_settings() {
     let recipe = recipe();
     let refused =
         |given: &[(String, String)]| recipe.check_settings(given).unwrap_err().to_string();
-    assert_eq!(refused(&given("x", "1")), "plain has no setting `x` (hint: layout, parts)");
-    assert_eq!(refused(&given("layout", "x")), "plain can't have layout `x` (hint: one, two)");
-    assert_eq!(refused(&given("parts", "5")), "plain can't have parts `5` (hint: 1 to 4)");
-    let twice = [given("parts", "1"), given("parts", "2")].concat();
-    assert!(refused(&twice).contains("given twice"));
+    let errors = [
+        given("x", "1"),
+        given("layout", "x"),
+        given("parts", "5"),
+        [given("parts", "1"), given("parts", "2")].concat(),
+    ]
+    .map(|given| refused(&given));
+    insta::assert_snapshot!(errors.join("\n"));
     recipe.check_settings(&given("parts", "4")).unwrap();
 }
 
@@ -289,58 +291,46 @@ fn names_each_recipe_mistake() {
         change(&mut recipe);
         recipe.validate().unwrap_err().to_string()
     }
-    let unknown = mistake(|recipe| recipe.steps[0].start.push("{nothing}".to_owned()));
-    assert!(unknown.contains("step.start: there is no variable `nothing`"), "{unknown}");
-    assert!(unknown.contains("one of address, clients, dir, host, layout"), "{unknown}");
-    let uncounted = mistake(|recipe| recipe.steps[0].start.push("{n}".to_owned()));
-    assert!(uncounted.contains("give a `count`"), "{uncounted}");
-    let point = mistake(|recipe| recipe.steps[0].start.push("{point}".to_owned()));
-    assert!(point.contains("only for [access]"), "{point}");
-    let both = mistake(|recipe| recipe.steps[0].port = "1".to_owned());
-    assert!(both.starts_with("step 1: doesn't say what it is"), "{both}");
-    let again = mistake(|recipe| recipe.steps[0].again = true);
-    assert!(again.starts_with("step 1: again: only `run`"), "{again}");
-    assert!(mistake(|recipe| recipe.steps.clear()).contains("nothing is started"));
-    assert!(mistake(|recipe| recipe.access.fuse = None).contains("no way to it"));
-    assert!(mistake(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));
-    assert!(mistake(|recipe| recipe.ports.push(0)).contains("0 is not a port"));
     let role = |name: &str| {
         let role = Role { meaning: "x".to_owned(), hosts_max: 9, ..Role::default() };
         (name.to_owned(), role)
     };
-    let nowhere = mistake(|recipe| recipe.roles.extend([role("data")]));
-    assert!(nowhere.contains("roles.data: nothing is on its hosts"), "{nowhere}");
-    let all = mistake(|recipe| recipe.roles.extend([role("all")]));
-    assert!(all.contains("roles.all: stands for every host"), "{all}");
-    let on = mistake(|recipe| recipe.steps[0].on = "data".to_owned());
-    assert!(on.starts_with("step 1: on: there is no role `data` (hint: all)"), "{on}");
-    let counted = mistake(|recipe| {
-        recipe.steps[0].on = "all".to_owned();
-        recipe.steps[0].count = "2".to_owned();
-    });
-    assert!(counted.starts_with("step 1: count: there is one on each host"), "{counted}");
-    let unkept = mistake(|recipe| recipe.storage = false);
-    assert!(unkept.contains("`{storage}/{n}` may not be made"), "{unkept}");
-    let outside = mistake(|recipe| recipe.folders.push("/etc/x".to_owned()));
-    assert!(outside.contains("`/etc/x` may not be made"), "{outside}");
-    let up = mistake(|recipe| recipe.files[0].path = "{dir}/../x".to_owned());
-    assert!(up.contains("may not be made"), "{up}");
+    let mut mistakes = vec![
+        mistake(|recipe| recipe.steps[0].start.push("{nothing}".to_owned())),
+        mistake(|recipe| recipe.steps[0].start.push("{n}".to_owned())),
+        mistake(|recipe| recipe.steps[0].start.push("{point}".to_owned())),
+        mistake(|recipe| recipe.steps[0].port = "1".to_owned()),
+        mistake(|recipe| recipe.steps[0].again = true),
+        mistake(|recipe| recipe.steps.clear()),
+        mistake(|recipe| recipe.access.fuse = None),
+        mistake(|recipe| recipe.name = "A b".to_owned()),
+        mistake(|recipe| recipe.ports.push(0)),
+        mistake(|recipe| recipe.roles.extend([role("data")])),
+        mistake(|recipe| recipe.roles.extend([role("all")])),
+        mistake(|recipe| recipe.steps[0].on = "data".to_owned()),
+        mistake(|recipe| {
+            recipe.steps[0].on = "all".to_owned();
+            recipe.steps[0].count = "2".to_owned();
+        }),
+        mistake(|recipe| recipe.storage = false),
+        mistake(|recipe| recipe.folders.push("/etc/x".to_owned())),
+        mistake(|recipe| recipe.files[0].path = "{dir}/../x".to_owned()),
+    ];
     for path in ["/", "/etc/x", "/var/lib/", "/run/a/../b", "/run/dfsbench/x", "/var/lib/dfsbench"]
     {
-        let left = mistake(|recipe| recipe.leaves.push(path.to_owned()));
-        assert!(left.contains("nothing may be removed"), "{path}: {left}");
+        mistakes.push(mistake(|recipe| recipe.leaves.push(path.to_owned())));
     }
-    let no_value = mistake(|recipe| {
-        recipe.variables.get_mut("words").unwrap().values.remove("two");
-    });
-    assert!(no_value.contains("variables.words: values: there is none for `two`"), "{no_value}");
-    let default = mistake(|recipe| {
-        recipe.settings.get_mut("parts").unwrap().default = "9".to_owned();
-    });
-    assert!(default.contains("settings.parts: default: can't be `9`"), "{default}");
-    let name = mistake(|recipe| {
-        let setting = recipe.settings["parts"].clone();
-        recipe.settings.insert("storage".to_owned(), setting);
-    });
-    assert!(name.contains("is a variable of every recipe"), "{name}");
+    mistakes.extend([
+        mistake(|recipe| {
+            recipe.variables.get_mut("words").unwrap().values.remove("two");
+        }),
+        mistake(|recipe| {
+            recipe.settings.get_mut("parts").unwrap().default = "9".to_owned();
+        }),
+        mistake(|recipe| {
+            let setting = recipe.settings["parts"].clone();
+            recipe.settings.insert("storage".to_owned(), setting);
+        }),
+    ]);
+    insta::assert_snapshot!(mistakes.join("\n"));
 }

@@ -59,7 +59,7 @@ fn creates_once_for_repeated_open() {
 }
 
 #[test]
-fn does_not_reuse_reply_for_other_operation() {
+fn never_reuses_reply_for_other_operation() {
     let server = server();
     let mut plain = Plain::new(&server, b"me", 1);
     let (file, stateid) = plain.open("f", b"owner");

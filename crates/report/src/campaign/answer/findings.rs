@@ -219,7 +219,10 @@ mod tests {
             findings.level("dir (posix)", "dir (uring)");
             findings.into_finding(figures).unwrap().sentence
         };
-        assert_eq!(find(3), "no measurable difference between dir (posix) and dir (uring)");
+        insta::assert_snapshot!(
+            find(3),
+            @"no measurable difference between dir (posix) and dir (uring)"
+        );
         assert_eq!(find(2), "No measurable difference");
     }
 
