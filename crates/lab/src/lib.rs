@@ -24,6 +24,7 @@ mod host;
 mod invalidate;
 mod kernel_settings;
 mod lab;
+pub mod localio;
 mod log;
 pub mod loops;
 pub mod memory;
