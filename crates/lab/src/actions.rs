@@ -23,6 +23,7 @@ mod export;
 mod fill;
 mod format;
 mod ganesha;
+mod localio;
 mod loop_file;
 mod mount;
 mod mtu;

@@ -16,9 +16,15 @@ use crate::hardware::line;
 use crate::mounts::Mount;
 
 /// The parameter with which LOCALIO is turned on and off.
-const PARAMETER: &str = "/sys/module/nfs/parameters/localio_enabled";
+pub(crate) const PARAMETER: &str = "/sys/module/nfs/parameters/localio_enabled";
 /// Folder with a folder for each mount, named after its device number.
 const MOUNTS: &str = "/sys/fs/nfs";
+
+/// Returns whether the client may use LOCALIO. Returns `None` if its kernel has none, or the module
+/// `nfs` isn't loaded.
+pub(crate) fn is_enabled() -> Option<bool> {
+    read_switch(Path::new(PARAMETER))
+}
 
 /// Returns true if the kernel reports that a mount bypasses RPC, because its server is on this host.
 pub fn is_used_by(mount: &Mount) -> bool {
