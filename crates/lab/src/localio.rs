@@ -1,5 +1,5 @@
-//! LOCALIO: the kernel's NFS client reads and writes the files of a server on its own host directly,
-//! without RPC.
+//! LOCALIO: the kernel's NFS client reads and writes the files of a server on its own host
+//! directly, without RPC.
 //!
 //! The parameter applies to the whole host and only exists in kernels that are built with LOCALIO.
 //! The state of each mount can be read since Linux 6.16 or so; before that, only the missing READ
@@ -26,7 +26,7 @@ pub(crate) fn is_enabled() -> Option<bool> {
     read_switch(Path::new(PARAMETER))
 }
 
-/// Returns true if the kernel reports that a mount bypasses RPC, because its server is on this host.
+/// Returns true if the kernel reports that a mount bypasses RPC, so its server is on this host.
 pub fn is_used_by(mount: &Mount) -> bool {
     of_mount(Path::new(MOUNTS), &mount.device) == Some(true)
 }
