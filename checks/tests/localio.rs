@@ -21,9 +21,10 @@ use tempfile::TempDir;
 const HOST: &str = "server";
 const FILE_BYTES: u64 = 4 << 20;
 const PARAMETER: &str = "/sys/module/nfs/parameters/localio_enabled";
-/// Maximum number of calls of a pass that LOCALIO bypasses: if the server has to open a file again,
-/// the kernel falls back to a call. Without LOCALIO there are at least 16, of 1 MiB each.
-const STRAY_CALLS_MAX: u64 = 2;
+/// Maximum number of calls of a pass that uses LOCALIO: the kernel falls back to a call or two of
+/// v4.2 when it reads a file after its caches were dropped. Without LOCALIO there are at least 16,
+/// of 1 MiB each.
+const STRAY_CALLS_MAX: u64 = 4;
 /// A plan for the machine itself, with both levels.
 const PLAN: &str = r#"
 name = "localio"
