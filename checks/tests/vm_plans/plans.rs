@@ -283,6 +283,20 @@ impl<'a> Plans<'a> {
         self.await_restored()
     }
 
+    /// Debian's kernels have no LOCALIO: turning it on is a row with the reason, and there is
+    /// nothing to turn off.
+    pub fn without_localio(&self) -> Result<()> {
+        let flags = ["--data-path", "loopback", "--nfsvers", "4.2", "--localio", "true,false"];
+        let (_, json) = self.result(DATA_PATHS, &flags)?;
+        let [on, off] = [0, 1].map(|run| &json["runs"][run]["trials"][0]);
+        let reason = on.to_string();
+        ensure!(on["state"].to_string().contains("failed"), "{reason}");
+        ensure!(reason.contains("LOCALIO is not supported by kernel 6.12."), "{reason}");
+        ensure!(off["state"].to_string().contains("done"), "{}", off["state"]);
+        ensure!(off["facts"].to_string().contains("not in this kernel"), "{}", off["facts"]);
+        self.await_restored()
+    }
+
     /// Starts a long campaign over the kernel's NFS, and waits until it has mounted.
     pub fn start_long_campaign(&self) -> Result<Background> {
         let flags = ["--data-path", "network", "--nfsvers", "4.2", "--file-size", "256MiB"];

@@ -231,7 +231,7 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
         CaveatCode::Localio => {
             let telemetry = vec![counters(&[("nfs./srv.server_write_bytes", 1_000)])];
             let result = PassResult { telemetry, ..result(Pass::Write, OpKind::Write, 1) };
-            data_of(code, caveats::about_mount(&result, Some(&mount("nfs4"))))
+            data_of(code, caveats::about_mount(&result, Some(&mount("nfs4")), None))
         }
         CaveatCode::Retransmits => {
             let recovered = Recovered { retransmissions: 2, ..Recovered::default() };

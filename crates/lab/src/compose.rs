@@ -2,7 +2,7 @@
 //! Pure: no host is contacted.
 //!
 //! The order is: tuning, devices, file system, kernel server, mount, export, path test, tunnel,
-//! client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
+//! LOCALIO, client mount, read-ahead. An invalidation undoes and redoes the end of this list, see
 //! [`redo_from`]. That is why the kernel server starts before file systems are mounted, except for
 //! tmpfs, which would lose its files.
 

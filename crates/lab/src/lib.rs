@@ -12,6 +12,7 @@ mod error;
 pub mod facts;
 pub mod host;
 mod lab;
+pub mod localio;
 pub mod mounts;
 pub mod telemetry;
 mod undo;

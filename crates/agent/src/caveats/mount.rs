@@ -17,8 +17,13 @@ const ATTRIBUTE_PROCEDURES: [&str; 6] =
 /// Excess of transmissions over calls that calls in flight may explain.
 pub const IN_FLIGHT_MAX: u64 = 64;
 
-/// Raises caveats about network traffic if the directory is on an NFS mount.
-pub fn about_mount(result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
+/// Raises caveats about network traffic if the directory is on an NFS mount. `localio` is what the
+/// run requests of LOCALIO.
+pub fn about_mount(
+    result: &PassResult,
+    mount: Option<&Mount>,
+    localio: Option<bool>,
+) -> Vec<Caveat> {
     let (Some(mount), Some(telemetry)) = (mount, result.telemetry.first()) else {
         return Vec::new();
     };
@@ -28,7 +33,7 @@ pub fn about_mount(result: &PassResult, mount: Option<&Mount>) -> Vec<Caveat> {
     let counters = MountCounters { telemetry, point: &mount.mount_point };
     let mut caveats = Vec::new();
     caveats.extend(check_cached(result, &counters));
-    caveats.extend(check_localio(mount, &counters));
+    caveats.extend(check_localio(mount, &counters, localio == Some(true)));
     caveats.extend(check_retransmissions(&counters));
     caveats.extend(check_short_transfers(&counters));
     caveats
@@ -118,8 +123,13 @@ fn check_short_transfers(counters: &MountCounters<'_>) -> Option<Caveat> {
 }
 
 /// Raises a caveat if data reached the server without calls (LOCALIO, Linux 6.12 and later). The
-/// client counts these bytes as transferred, but there were too few calls to carry them.
-fn check_localio(mount: &Mount, counters: &MountCounters<'_>) -> Option<Caveat> {
+/// client counts these bytes as transferred, but there were too few calls to carry them. If LOCALIO
+/// was requested, raises a caveat if calls carried the data instead.
+fn check_localio(
+    mount: &Mount,
+    counters: &MountCounters<'_>,
+    is_requested: bool,
+) -> Option<Caveat> {
     // With pNFS layouts, other servers have the data, and their calls are not counted here.
     if counters.telemetry.metric(&format!("nfs.{}.pnfs", counters.point)).is_some() {
         return None;
@@ -135,7 +145,8 @@ fn check_localio(mount: &Mount, counters: &MountCounters<'_>) -> Option<Caveat> 
         let size_bytes = mount.option(size).and_then(|size| size.parse().ok()).unwrap_or(u64::MAX);
         let carried = calls.saturating_mul(size_bytes).min(bytes);
         let share = carried as f64 / bytes as f64;
-        if bytes == 0 || share >= STORAGE_SHARE_MIN {
+        let bypasses_rpc = share < STORAGE_SHARE_MIN;
+        if bytes == 0 || bypasses_rpc == is_requested {
             return None;
         }
         let source = "/proc/self/mountstats";
@@ -145,6 +156,12 @@ fn check_localio(mount: &Mount, counters: &MountCounters<'_>) -> Option<Caveat> 
             Size(bytes),
             counters.point,
         );
+        if is_requested {
+            let evidence = format!(
+                "localio true, but {evidence}; it takes the kernel's server on the client's host"
+            );
+            return Some(CaveatCode::OptionNotEffective.because(evidence));
+        }
         let data = Evidence::shares(share, STORAGE_SHARE_MIN, source);
         Some(CaveatCode::Localio.because(evidence).with_data(data))
     })

@@ -2,10 +2,11 @@
 //!
 //! The server is that of an NFS target, or of the kernel NFS mount that contains a directory. Its
 //! address may be loopback, an address of this host, or one in another network namespace of this
-//! host, such as a container's.
+//! host, such as a container's. If the client is in the container, only LOCALIO shows it.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
+use lab::localio;
 use lab::facts::namespaces::{self, NamespaceServer};
 use lab::mounts::Mount;
 use model::Target;
@@ -30,11 +31,16 @@ pub fn find_server(target: &Target, mount: Option<&Mount>) -> Option<String> {
     if addresses.iter().any(|address| is_own(address.ip())) {
         return Some(server);
     }
-    let NamespaceServer { namespace, process } =
-        addresses.into_iter().find_map(namespaces::find_server)?;
-    Some(format!(
-        "{server}, in another network namespace of this host ({namespace}, /proc/{process}/net)"
-    ))
+    if let Some(NamespaceServer { namespace, process }) =
+        addresses.into_iter().find_map(namespaces::find_server)
+    {
+        return Some(format!(
+            "{server}, in another network namespace of this host ({namespace}, /proc/{process}/net)"
+        ));
+    }
+    // In a container, the processes of its host are hidden, but the kernel may know its own server.
+    mount.filter(|mount| localio::is_used_by(mount))?;
+    Some(format!("{server}, which the kernel finds on this host (/sys/fs/nfs, localio)"))
 }
 
 /// Returns the server address from the mount options of the kernel's client. The options contain

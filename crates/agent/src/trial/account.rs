@@ -141,7 +141,8 @@ impl Trial<'_> {
             caveats.extend(caveats::about_load(spec, result));
         }
         caveats.extend(caveats::about_cache(spec, result, mount));
-        caveats.extend(caveats::about_mount(result, mount));
+        let localio = spec.lab.as_ref().and_then(|lab| lab.mounting.localio);
+        caveats.extend(caveats::about_mount(result, mount, localio));
         caveats.extend(caveats::about_segments(spec, result, mount, &tally.tcp));
         caveats.extend(caveats::about_host(lab::facts::emulated().as_deref()));
         let memory = lab::facts::memory::host_bytes();

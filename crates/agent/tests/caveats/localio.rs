@@ -53,9 +53,20 @@ fn recorded_mount() -> Mount {
 
 /// Returns the caveats about a pass between two texts.
 fn caveats(pass: Pass, op: KindResult, before: &str, after: &str) -> Vec<model::Caveat> {
+    caveats_if_requested(None, pass, op, before, after)
+}
+
+/// Returns the caveats about a pass whose run requests something of LOCALIO.
+fn caveats_if_requested(
+    localio: Option<bool>,
+    pass: Pass,
+    op: KindResult,
+    before: &str,
+    after: &str,
+) -> Vec<model::Caveat> {
     let telemetry = vec![telemetry::of_mountstats(&[before, after])];
     let result = PassResult { pass, kinds: vec![op], telemetry, ..crate::figures::result() };
-    about_mount(&result, Some(&recorded_mount()))
+    about_mount(&result, Some(&recorded_mount()), localio)
 }
 
 fn codes_of_read(before: &str, moved: Moved) -> Vec<CaveatCode> {
@@ -110,4 +121,34 @@ fn stays_silent_for_pnfs_layouts() {
     let elsewhere = Moved { read_bytes: 16 * MIB, ..Moved::default() };
     assert_eq!(codes_of_read(V4, elsewhere), [CaveatCode::Localio]);
     assert_eq!(codes_of_read(&flexfiles, elsewhere), []);
+}
+
+#[test]
+fn compares_calls_with_requested_localio() {
+    let local = Moved { read_bytes: 16 * MIB, ..Moved::default() };
+    let wire = Moved { read_calls: 64, ..local };
+    let plus = Moved { read_plus_calls: 64, ..local };
+    let raised = |requested, moved| {
+        let read = done(OpKind::Read, 16 * MIB);
+        let found = caveats_if_requested(Some(requested), Pass::Read, read, V4, &after(V4, moved));
+        found.into_iter().map(|caveat| (caveat.code, caveat.evidence)).collect::<Vec<_>>()
+    };
+    // What was requested is no reservation.
+    assert_eq!(raised(true, local), []);
+    assert_eq!(raised(false, wire), []);
+    let [(code, _)] = &raised(false, local)[..] else { panic!("{:?}", raised(false, local)) };
+    assert_eq!(*code, CaveatCode::Localio);
+    for moved in [wire, plus] {
+        let [(code, evidence)] = &raised(true, moved)[..] else {
+            panic!("{:?}", raised(true, moved))
+        };
+        assert_eq!(*code, CaveatCode::OptionNotEffective);
+        let begin = "localio true, but 16 MiB were read from the server of /mnt with 64 READ calls";
+        assert!(evidence.starts_with(begin), "{evidence}");
+    }
+    // Nothing was transferred, so there is nothing to compare.
+    let read = done(OpKind::Read, 16 * MIB);
+    let found =
+        caveats_if_requested(Some(true), Pass::Read, read, V4, &after(V4, Moved::default()));
+    assert!(found.iter().all(|caveat| caveat.code == CaveatCode::Cached), "{found:?}");
 }

@@ -66,8 +66,9 @@ fn codes(pass: Pass, op: KindResult, counters: &[(&str, u64)]) -> Vec<&'static s
     };
     let mount = nfs_mount();
     let local = Mount { file_system: "ext4".to_owned(), ..mount.clone() };
-    assert!(about_mount(&result, Some(&local)).is_empty() && about_mount(&result, None).is_empty());
-    about_mount(&result, Some(&mount)).iter().map(|caveat| caveat.code.code()).collect()
+    let about = |mount| about_mount(&result, mount, None);
+    assert!(about(Some(&local)).is_empty() && about(None).is_empty());
+    about(Some(&mount)).iter().map(|caveat| caveat.code.code()).collect()
 }
 
 /// Returns the codes about a pass that read 100 bytes.

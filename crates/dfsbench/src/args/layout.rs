@@ -202,31 +202,28 @@ fn fill_bare_flags(mut words: Vec<OsString>) -> Vec<OsString> {
         if words[position] == "--" {
             break;
         }
-        let has_value = match words.get(position + 1) {
-            Some(next) => is_flag_value(&next.to_string_lossy()),
-            None => false,
-        };
-        if !has_value && is_flag_setting(&words[position].to_string_lossy()) {
-            words[position].push("=true");
+        if let Some(setting) = flag_setting(&words[position].to_string_lossy()) {
+            let has_value = match words.get(position + 1) {
+                Some(next) => is_flag_value(setting, &next.to_string_lossy()),
+                None => false,
+            };
+            if !has_value {
+                words[position].push("=true");
+            }
         }
         position += 1;
     }
     words
 }
 
-fn is_flag_setting(word: &str) -> bool {
-    for setting in Setting::ALL {
-        if setting.kind() == Kind::Flag && setting.flag() == word {
-            return true;
-        }
-    }
-    false
+fn flag_setting(word: &str) -> Option<Setting> {
+    Setting::ALL.into_iter().find(|setting| setting.kind() == Kind::Flag && setting.flag() == word)
 }
 
 /// Returns true if a word is a Boolean, or several separated by commas.
-fn is_flag_value(word: &str) -> bool {
+fn is_flag_value(setting: Setting, word: &str) -> bool {
     const VALUES: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "1", "0"];
-    word.split(',').all(|part| VALUES.contains(&part))
+    word.split(',').all(|part| VALUES.contains(&part) || setting.open() == Some(part))
 }
 
 /// Builds the command line with the words that options accept, for completions. It isn't used for

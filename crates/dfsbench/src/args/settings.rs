@@ -67,7 +67,7 @@ fn setting_arg(setting: Setting) -> Arg {
 /// Lists the words that a setting accepts; empty if it accepts other values.
 pub(super) fn own_words(setting: Setting) -> Vec<&'static str> {
     match setting.kind() {
-        Kind::Flag => vec!["true", "false"],
+        Kind::Flag => ["true", "false"].into_iter().chain(setting.open()).collect(),
         _ => setting.words().to_vec(),
     }
 }

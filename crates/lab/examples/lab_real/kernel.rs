@@ -29,6 +29,7 @@ pub(crate) const CHECKS: &[Check] = checks![
     a_delay_is_met_by_every_packet,
     a_cut_lets_everything_pass_but_nfs,
     a_server_that_was_stopped_is_as_it_was,
+    localio_is_turned_off_and_on_if_the_kernel_has_it,
     nothing_of_the_kernels_is_left_of_a_process_that_is_killed,
 ];
 
@@ -313,6 +314,28 @@ fn a_server_that_was_stopped_is_as_it_was() {
     lab.undo_all().unwrap();
     assert_eq!(server(), was);
     host.assert_as_before(&before);
+}
+
+fn localio_is_turned_off_and_on_if_the_kernel_has_it() {
+    const PARAMETER: &str = "/sys/module/nfs/parameters/localio_enabled";
+    let host = Host::machine();
+    let mut lab = host.lab();
+    let set = |is_on| Action::Localio(action::Localio { is_on });
+    run(&["modprobe", "nfs"]);
+    if !Path::new(PARAMETER).exists() {
+        let found = lab.apply(&set(false)).unwrap();
+        assert_eq!(fact(&found, "LOCALIO"), "not in this kernel");
+        let error = lab.apply(&set(true)).unwrap_err().to_string();
+        assert!(error.contains("not supported by kernel"), "{error}");
+        return lab.undo_all().unwrap();
+    }
+    let before = read(PARAMETER);
+    for (is_on, letter) in [(false, "N"), (true, "Y"), (false, "N")] {
+        apply_all(&mut lab, &[set(is_on)]);
+        assert_eq!(read(PARAMETER).trim(), letter);
+    }
+    lab.undo_all().unwrap();
+    assert_eq!(read(PARAMETER), before);
 }
 
 fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {

@@ -25,6 +25,7 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
     if !spec.is_mounted() {
         return Ok(());
     }
+    switch_localio(spec, steps);
     let mounting = &spec.mounting;
     let mut options = mounting.all_options();
     if let Some((port, mount_port)) = spec.ports() {
@@ -57,6 +58,15 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Adds the steps that turn LOCALIO on or off on the clients, if requested. They come before the
+/// mounts, because a client tries LOCALIO once, when it first meets a server.
+pub(super) fn switch_localio(spec: &LabSpec, steps: &mut Vec<LabStep>) {
+    let Some(is_on) = spec.mounting.localio else { return };
+    for client in spec.clients() {
+        steps.push(step(client, Action::Localio(action::Localio { is_on })));
+    }
 }
 
 fn is_v4(spec: &LabSpec) -> bool {

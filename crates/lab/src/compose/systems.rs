@@ -10,7 +10,7 @@ use model::system::{
 };
 use model::{Action, DataPath, Host, LabSpec, LabStep, SiteMount, System, action};
 
-use super::connection::connect_nfs;
+use super::connection::{connect_nfs, switch_localio};
 use super::{ComposeError, LOOPBACK, address_of, export, nfsd, step};
 
 /// Fills in a recipe for a run.
@@ -253,11 +253,15 @@ fn quiet_action(recipe: &Recipe, quiet: &Quiet) -> action::AwaitQuiet {
 
 /// Mounts the site's existing file system on the clients.
 pub(super) fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<LabStep>) {
+    let is_nfs = matches!(mount.kind.as_str(), "nfs" | "nfs4");
+    if is_nfs {
+        switch_localio(spec, steps);
+    }
     for client in spec.clients() {
         let (source, options) = (mount.source.clone(), mount.options.clone());
         let point = PathBuf::from(MOUNT_POINT);
         // NFS has its own action, because its options are read back differently.
-        let action = if matches!(mount.kind.as_str(), "nfs" | "nfs4") {
+        let action = if is_nfs {
             Action::NfsMount(action::NfsMount { source, point, options })
         } else {
             let kind = mount.kind.clone();

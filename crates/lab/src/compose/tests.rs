@@ -155,6 +155,27 @@ fn forwards_ports_of_version() {
 }
 
 #[test]
+fn switches_localio_before_mounting() {
+    let mut spec = spec();
+    spec.storage = Storage { file_system: FileSystem::Tmpfs, ..Storage::default() };
+    (spec.mounting.localio, spec.mounting.read_ahead_kib) = (Some(false), None);
+    let export = ["server Mount", "server Nfsd", "server Export"];
+    let on = |client: &str| vec![format!("{client} Localio"), format!("{client} NfsMount")];
+    assert_eq!(shape(&spec), [export.map(str::to_owned).to_vec(), on("client")].concat());
+    spec.path = DataPath::Loopback;
+    let steps = compose(&spec).unwrap();
+    assert_eq!(shape(&spec), [export.map(str::to_owned).to_vec(), on("server")].concat());
+    // A new mount between two passes keeps it, another level mounts again.
+    assert_eq!(redo_from(&steps, Invalidation::Remount), 4);
+    spec.mounting.localio = Some(true);
+    let (kept, _) = reusable_steps(&steps, &compose(&spec).unwrap());
+    assert_eq!(kept, [true, true, true, false, false]);
+    // Our own client is no kernel's.
+    spec.own_client = true;
+    assert_eq!(shape(&spec), export);
+}
+
+#[test]
 fn offers_v2_if_mounted() {
     let versions = |version| {
         let mut spec = spec();

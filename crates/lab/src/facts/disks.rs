@@ -13,20 +13,20 @@ use model::units::Size;
 use crate::commands::{self, Runner, SOON};
 use crate::facts::hardware::{join_different, line, link_name};
 use crate::host::devices;
+use crate::localio;
 use crate::mounts::Mount;
 
 const VOLUMES: &str = "/proc/fs/nfsfs/volumes";
 pub(crate) const BLOCK: &str = "/sys/class/block";
 
-/// Collects the facts about the devices below a mount.
+/// Collects the facts about the devices below a mount; for NFS, also whether it bypasses RPC.
 pub fn facts(scope: &str, mount: &Mount) -> Vec<Fact> {
     if mount.is_nfs() {
         let text = fs::read_to_string(VOLUMES).unwrap_or_default();
         let volume = volume(&text, &mount.device);
-        return volume
-            .map(|volume| Fact::new(scope, "volume", volume, VOLUMES))
-            .into_iter()
-            .collect();
+        let mut facts = localio::facts(scope, mount);
+        facts.extend(volume.map(|volume| Fact::new(scope, "volume", volume, VOLUMES)));
+        return facts;
     }
     let Some(name) = device_name(mount) else { return Vec::new() };
     let mut found = Found::new(Path::new(BLOCK));

@@ -87,6 +87,7 @@ impl CaveatCode {
                 Vec::new()
             }
             Self::Cached => vec![with(Setting::Direct, "--direct")],
+            Self::Localio => vec![with(Setting::Localio, "--localio false")],
             Self::MixedTrials => vec![hint("--discard cached")],
             Self::Compressible => vec![with(Setting::Data, "--data random")],
             Self::BackendFallback => vec![hint("--backend posix")],
@@ -108,6 +109,7 @@ impl CaveatCode {
                 hint("a mount that is renewed between the passes"),
                 hint("direct I/O of the loop device (losetup) if it is on one"),
             ],
+            Self::Localio => vec![with(Setting::Localio, "--localio false")],
             Self::FitsMemory => vec![
                 with(Setting::Direct, "--direct true"),
                 with(Setting::FileSize, "files larger than memory (--file-size)"),

@@ -106,6 +106,22 @@ macro_rules! open_numbers {
 
 open_numbers! { u32 u64 }
 
+/// A switch that may be left to others.
+impl Field for Option<bool> {
+    fn value(&self) -> Value {
+        self.map_or(Value::Open, Value::Flag)
+    }
+
+    fn put(&mut self, value: Value) -> bool {
+        *self = match value {
+            Value::Open => None,
+            Value::Flag(yes) => Some(yes),
+            _ => return false,
+        };
+        true
+    }
+}
+
 /// A name that is known elsewhere, or left to others.
 impl Field for Option<String> {
     fn value(&self) -> Value {

@@ -154,6 +154,10 @@ settings! {
     BdiReadAhead => kib("bdi_read_ahead", lab!(mounting.read_ahead_kib))
         .range(0, MIB, "more can't be read in time").open("unchanged")
         .when(is_mounted);
+    /// LOCALIO of the client's kernel (Linux 6.12 and later): true lets a mount of the host's own
+    /// server read and write its files directly, without RPC; false makes it use NFS. Applied to
+    /// the whole host before mounting. Only for NFS mounts that a plan makes.
+    Localio => flag("localio", lab!(mounting.localio)).open("unchanged").when(mounts_nfs);
     /// What is done before a pass reads, so that caches are cold. files: drop the files from the
     /// page cache of the host that works. caches: empty that cache and the server's. remount: mount
     /// again on the client. server-remount, server-restart: mount again or restart on the server,

@@ -57,7 +57,7 @@ macro_rules! for_each_action {
     ($hand_to:ident) => {
         $hand_to! {
             LoopFile Raid Crypt Format Mount Export Nfsd Ganesha Unfs3 OwnServer Tunnel
-            PacketTunnel NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram
+            PacketTunnel Localio NfsMount ReadAhead Sysctl Mtu TryPaths Shape CpuFrequency Cores Ram
             NfsdStop Cut Fill ClockStep Service SystemSteps SystemCrash
             SystemCounters AwaitQuiet RemoteMount FuseMount
         }
@@ -238,6 +238,13 @@ pub struct PacketTunnel {
     pub compression: bool,
     /// Cipher, or `None` to let ssh choose.
     pub cipher: Option<String>,
+}
+
+/// Turns LOCALIO on or off for the kernel's NFS client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Localio {
+    /// Whether the client may bypass RPC for a server on this host.
+    pub is_on: bool,
 }
 
 /// Mounts an export with the kernel's NFS client.

@@ -198,6 +198,10 @@ pub struct Mounting {
     pub options: Vec<String>,
     /// Read-ahead of the mount in KiB; `None` keeps the current one.
     pub read_ahead_kib: Option<u32>,
+    /// Whether the kernel's client may bypass RPC for a server on its own host (LOCALIO); `None`
+    /// keeps the host's setting.
+    #[serde(default)]
+    pub localio: Option<bool>,
 }
 
 impl Mounting {

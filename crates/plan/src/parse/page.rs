@@ -72,8 +72,12 @@ pub fn reference_page() -> String {
 fn key_row(doc: &KeyDoc) -> String {
     let KeyDoc { key, kind, unit, legal, default, meaning, .. } = doc;
     let holds = if unit.is_empty() || unit == kind { String::new() } else { format!(" ({unit})") };
-    let legal =
-        if legal.is_empty() || legal == kind { String::new() } else { format!(", {legal}") };
+    let legal = match legal.strip_prefix(*kind) {
+        // The kind itself, with another word at most.
+        Some(rest) => rest.to_owned(),
+        None if legal.is_empty() => String::new(),
+        None => format!(", {legal}"),
+    };
     let default = match default.as_ref() {
         "required" => "required".to_owned(),
         default => format!("left out: {default}"),

@@ -97,7 +97,10 @@ impl RawPlan {
         }
         let mut top = own.clone();
         self.move_to(&mut top, &OF_TARGET);
-        let layers = self.layers(&own, top, beside)?;
+        let mut layers = self.layers(&own, top, beside)?;
+        if !self.sets(Setting::Localio) {
+            layers.turn_localio_off();
+        }
         self.workloads = vec![self.stream(), empty_calls(&layers)];
         self.targets = layers.targets;
         self.repetition.order.get_or_insert(Located::unwritten(Order::Blocks));
@@ -127,6 +130,14 @@ impl RawPlan {
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the plan or a flag sets this anywhere.
+    fn sets(&self, setting: Setting) -> bool {
+        let mut all: Vec<&Settings> = self.workloads.iter().map(|one| &one.settings).collect();
+        all.extend(self.targets.iter().filter_map(|target| target.what.settings()));
+        all.push(&self.factors);
+        all.into_iter().any(|settings| settings.get(setting).is_some())
     }
 
     /// Moves settings from the workload to a target, whose own settings take precedence.
@@ -360,6 +371,18 @@ impl Layers {
             settings.insert(Setting::DataPath, word_level(path.name()));
         }
         self.add_like(layer, layer.name(), target);
+    }
+
+    /// Makes the mount of the server's own export use NFS, which is what this layer measures.
+    fn turn_localio_off(&mut self) {
+        for (placed, target) in self.ladder.layers.iter().zip(&mut self.targets) {
+            if placed.layer == Layer::Loopback
+                && let Some(settings) = target.what.settings_mut()
+            {
+                let off = vec![Located::unwritten(Value::Flag(false))];
+                settings.insert(Setting::Localio, off);
+            }
+        }
     }
 
     /// Moves the layers without a server to the host that runs the workload.

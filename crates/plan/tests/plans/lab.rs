@@ -9,8 +9,8 @@ use model::FileSystem::Tmpfs;
 use model::Invalidation::Remount;
 use model::lab::{MOUNT_POINT, STORAGE_POINT, TUNNEL_PORT};
 use model::setting::Setting;
-use model::{DataPath, Fresh, LabSpec, NfsVersion, Order, Proto, RunSpec, Target};
-use plan::{Overrides, Plan, RawPlan, estimate};
+use model::{BackendKind, DataPath, Fresh, LabSpec, NfsVersion, Order, Proto, RunSpec, Target};
+use plan::{Overrides, Plan, RawPlan, estimate, parse_target};
 
 const HOSTS: &str = "name = \"t\"\ntrials = 2\nseed = 5\n\
     [[host]]\nname = \"s\"\nssh = \"root@10.0.0.1\"\nssh_config = \"c f\"\ninterface = \"eth0\"\n\
@@ -113,6 +113,7 @@ fn every_setting_of_hosts_reads_back() {
          tunnel_forwards = [\"packets\", \"ports\"]\n\
          tunnel_compression = true\ntunnel_cipher = \"aes128-ctr\"\n\
          mount_options = [\"noac\", \"\"]\nbdi_read_ahead = 15360\n\
+         localio = false\n\
          invalidation = [\"none\", \"remount\"]\nfresh = [\"trial\", \"pass\"]\nstrict = true\n",
     );
     assert!(plan.to_toml().contains("\ndelay = \"500us\"\n"));
@@ -296,6 +297,34 @@ fn flags_of_hosts_are_levels_too() {
     let (both, none) = ("noac,nocto".to_owned(), String::new());
     let expected = [(8, both.clone()), (8, none.clone()), (64, both), (64, none)];
     assert_eq!(wanted, expected);
+}
+
+#[test]
+fn varies_localio_only_for_mounts() {
+    let plan = on_hosts(
+        "backend = [\"posix\", \"nfs\"]\n",
+        "data_path = [\"disk\", \"loopback\", \"network\"]\nlocalio = [true, false]\n",
+    );
+    let mut levels: Vec<_> = plan
+        .runs
+        .iter()
+        .map(|run| (run.backend, lab(run).path, lab(run).mounting.localio))
+        .collect();
+    // Our own client and the server's disk have no mount.
+    levels.retain(|(_, _, localio)| localio.is_some());
+    let posix = |path, localio| (BackendKind::Posix, path, Some(localio));
+    let expected = [
+        posix(DataPath::Loopback, true),
+        posix(DataPath::Loopback, false),
+        posix(DataPath::Network, true),
+        posix(DataPath::Network, false),
+    ];
+    assert_eq!(levels, expected);
+    // A mount that exists already is left as it is.
+    let mut raw = RawPlan::for_target(parse_target("/mnt").unwrap());
+    raw.apply(&Overrides::default().with(Setting::Localio, &["false"])).unwrap();
+    let error = Plan::resolve(&raw, &around()).unwrap_err().to_string();
+    assert_eq!(error, "--localio: applies only to NFS mounts that a plan makes");
 }
 
 #[test]

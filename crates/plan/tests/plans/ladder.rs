@@ -3,7 +3,7 @@
 use crate::common::around;
 use model::question::ladder::{Ladder, Layer};
 use model::setting::Setting;
-use model::{BackendKind, DataPath, Order, ServerKind, Target, Workload, XprtSec};
+use model::{BackendKind, DataPath, Order, RunSpec, ServerKind, Target, Workload, XprtSec};
 use plan::{BesideServer, Overrides, Plan, PlanError, RawPlan, parse_target};
 
 fn ladder(raw: RawPlan, beside: BesideServer) -> Result<(Plan, Ladder), PlanError> {
@@ -145,6 +145,35 @@ fn applies_server_settings_to_layers() {
         run.lab.as_ref().unwrap().mounting.nfs.xprtsec
     };
     assert_eq!(["own", "nfs"].map(secured), [XprtSec::None, XprtSec::Tls]);
+}
+
+#[test]
+fn loopback_layer_turns_localio_off() {
+    let of = |clients: &str, work: &str| {
+        let text = format!(
+            "name = \"t\"\n[[host]]\nname = \"s\"\nssh = \"s\"\n[[host]]\nname = \"c\"\nssh = \
+             \"c\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\n{clients}[[workload]]\n\
+             kind = \"stream\"\n{work}\n"
+        );
+        let raw = RawPlan::parse(&text, "t").unwrap();
+        let (plan, _) = ladder(raw, BesideServer::default()).unwrap();
+        assert_eq!(plan.without_effect, []);
+        let mut runs = plan.runs;
+        runs.retain(|run| run.workload == Workload::Stream && run.lab.is_some());
+        let localio = |run: &RunSpec| run.lab.as_ref().unwrap().mounting.localio;
+        runs.iter().map(|run| (run.target_name.clone(), localio(run))).collect::<Vec<_>>()
+    };
+    let level = |layers: &[(String, Option<bool>)], name: &str| {
+        layers.iter().find(|(layer, _)| layer == name).unwrap().1
+    };
+    let usual = of("client = \"c\"\n", "");
+    let (loopback, top) = (level(&usual, "loopback"), level(&usual, "nfs"));
+    assert_eq!((loopback, top), (Some(false), None));
+    // The server's own mount may be the top of the ladder.
+    assert_eq!(level(&of("", ""), "nfs"), Some(false));
+    // What the plan writes takes precedence.
+    let asked = of("client = \"c\"\n", "localio = true");
+    assert_eq!(["loopback", "nfs"].map(|name| level(&asked, name)), [Some(true); 2]);
 }
 
 #[test]
