@@ -64,7 +64,9 @@ impl Secured {
     /// The first problem found.
     pub fn check(&self) -> Result<()> {
         let probes = self.count_probes()?;
-        let (mut payload, mut again, mut records) = (0, 0, 0);
+        let mut payload = 0;
+        let mut again = 0;
+        let mut records = 0;
         for line in self.as_tls.lines() {
             ensure!(read_column(line, 2).is_empty(), "malformed under TLS: {line:?}");
             ensure!(read_column(line, 3).is_empty(), "an alert in the clear: {line:?}");
@@ -84,7 +86,8 @@ impl Secured {
 
     /// Counts the pairs of probe and answer; there must be no other RPC in the clear.
     fn count_probes(&self) -> Result<u64> {
-        let (mut calls, mut replies) = (0, 0);
+        let mut calls = 0;
+        let mut replies = 0;
         for line in self.as_rpc.lines().filter(|line| !read_column(line, 0).is_empty()) {
             ensure!(read_column(line, 3).is_empty(), "malformed in the clear: {line:?}");
             let flavors = parse_numbers(read_column(line, 1))?;

@@ -108,7 +108,8 @@ impl Lab {
 
     fn start_host(&self, number: u32) -> Result<Host> {
         let namespace = format!("dfsbench-h{number}-{}", self.id);
-        let (bridge, veth) = (self.bridge.as_str(), format!("v{number}"));
+        let bridge = self.bridge.as_str();
+        let veth = format!("v{number}");
         ip(&["netns", "add", &namespace])?;
         let mut pair = vec!["-n", bridge, "link", "add", &veth, "type", "veth", "peer", "name"];
         pair.extend(["eth0", "netns", &namespace]);

@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn unmounts_leftovers_of_interrupted_build() {
         let folder = tempfile::TempDir::new().unwrap();
-        let (tree, outside) = (folder.path().join("unfinished"), folder.path().join("outside"));
+        let tree = folder.path().join("unfinished");
+        let outside = folder.path().join("outside");
         let point = tree.join("root/proc");
         fs::create_dir_all(&point).unwrap();
         fs::create_dir(&outside).unwrap();

@@ -49,7 +49,8 @@ impl MountStats {
                     let [_, _, _, _, read, written, ..] = counts[..] else {
                         anyhow::bail!("mountstats has another form: {line:?}");
                     };
-                    (stats.read_bytes, stats.written_bytes) = (read.parse()?, written.parse()?);
+                    stats.read_bytes = read.parse()?;
+                    stats.written_bytes = written.parse()?;
                 }
                 // The rest of the line is times and bytes. WRITE and READ have such lines, too.
                 _ if is_operation(key) => {
