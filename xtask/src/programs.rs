@@ -244,7 +244,8 @@ impl Program {
     fn run(&self, arguments: &[&str]) -> Result<Outcome> {
         let begin = Instant::now();
         let folder = TempDir::with_prefix("dfsbench-tests-")?;
-        let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
+        let stdout = folder.path().join("stdout");
+        let stderr = folder.path().join("stderr");
         let mut command = self.built.command();
         if self.is_real {
             // They share servers and machines.
@@ -254,7 +255,8 @@ impl Program {
         }
         command.args(arguments).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
         let ended = Background::start(&mut command)?.await_end(PROGRAM_MAX);
-        let (output, errors) = (read_lossy(&stdout)?, read_lossy(&stderr)?);
+        let output = read_lossy(&stdout)?;
+        let errors = read_lossy(&stderr)?;
         let outcome = judge_output(self.name(), &output, &errors, &ended);
         let package = self.built.package.file_name().unwrap_or_default().to_string_lossy();
         let seconds = begin.elapsed().as_secs_f64();

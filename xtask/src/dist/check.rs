@@ -158,7 +158,8 @@ fn try_rpm(package: &Path) -> Result<()> {
 fn try_image(archive: &Path) -> Result<()> {
     let begun = Instant::now();
     let scratch = TempDir::with_prefix("dfsbench-image-")?;
-    let (layout, bundle) = (scratch.path().join("layout"), scratch.path().join("bundle"));
+    let layout = scratch.path().join("layout");
+    let bundle = scratch.path().join("bundle");
     tar::Archive::new(fs::File::open(archive)?).unpack(&layout)?;
     let index: Value = serde_json::from_slice(&fs::read(layout.join("index.json"))?)?;
     let manifest = image::read_blob(&layout, &index["manifests"][0])?;

@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn prints_shared_text_once() {
-        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let one = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
         fs::write(one.path().join("LICENSE"), "The terms\nof both").unwrap();
         fs::write(other.path().join("license.md"), "The terms of both\n").unwrap();
         fs::write(other.path().join("NOTICE"), "By Ann").unwrap();

@@ -92,7 +92,8 @@ struct Stream {
 pub fn compare_streams(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     for version in ["3", "4.1"] {
-        let (read, write) = (Load { version, ..READ }, Load { version, ..WRITE });
+        let read = Load { version, ..READ };
+        let write = Load { version, ..WRITE };
         let verified = Load { keep: true, ..read };
         let streams = [
             Stream { what: "READ, discarded", load: read, store: DISCARD, iperf3_target: 1.0 },
@@ -191,7 +192,8 @@ pub fn compare_servers(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     // It does not store files beyond 1 MiB; READ stays within that.
     for (load, target) in [(GETATTR, 5.0), (Load { bytes: 64 << 10, ..READ }, 2.0)] {
-        let (server, ganesha) = (start_ours(), started(Ganesha::start()));
+        let server = start_ours();
+        let ganesha = started(Ganesha::start());
         let unit = if load.op == "read" { Unit::Bytes } else { Unit::Ops };
         let case = Case {
             name: format!("our server, {}", load.op.to_uppercase()),

@@ -24,7 +24,8 @@ pub fn check(manifest: &str, page: &str, members: &[Member]) -> Result<Vec<Findi
     for member in members {
         used.extend(member.outside.iter().cloned());
     }
-    let (in_manifest, on_page) = (read_manifest(manifest)?, read_page(page)?);
+    let in_manifest = read_manifest(manifest)?;
+    let on_page = read_page(page)?;
     let mut findings = Vec::new();
     for name in used.difference(&on_page) {
         findings.push(Finding::new(name, format!("is a dependency without a line in {PAGE}")));
