@@ -33,8 +33,13 @@ pub struct CrossCheckSources {
 impl Default for CrossCheckSources {
     /// Returns sources without any counts.
     fn default() -> Self {
-        let (tally, inventory, server) = (Tally::default(), None, None);
-        Self { tally, inventory, server, share: Share::ALL, others: Vec::new() }
+        Self {
+            tally: Tally::default(),
+            inventory: None,
+            server: None,
+            share: Share::ALL,
+            others: Vec::new(),
+        }
     }
 }
 
