@@ -108,7 +108,8 @@ mod tests {
     #[test]
     fn reuses_steps_of_previous_run() {
         let mut steps = AppliedSteps::default();
-        let (one, other) = (RunSpec::null(Workload::Stream), RunSpec::null(Workload::Mixed));
+        let one = RunSpec::null(Workload::Stream);
+        let other = RunSpec::null(Workload::Mixed);
         assert!(steps.begins_fresh(&one, Fresh::Run));
         assert!(!steps.begins_fresh(&one, Fresh::Run));
         assert!(steps.begins_fresh(&other, Fresh::Run));

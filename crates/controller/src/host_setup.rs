@@ -32,7 +32,8 @@ pub(crate) fn bring_to(
     let (is_kept, _) = reusable_steps(&applied.bare(), wanted);
     // On each host, the kept steps were applied before the others, whatever their order relative to
     // other hosts. So moving the others to the end doesn't change the order on any host.
-    let (mut kept, mut outdated) = (Vec::new(), Vec::new());
+    let mut kept = Vec::new();
+    let mut outdated = Vec::new();
     for (index, applied) in applied.steps.drain(..).enumerate() {
         if is_kept[index] { kept.push(applied) } else { outdated.push(applied) }
     }

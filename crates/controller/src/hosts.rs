@@ -338,8 +338,8 @@ impl<'a> Hosts<'a> {
     }
 
     fn note_disturbed(&mut self, host: &str, answer: Result<EffectiveSettings, String>) {
-        let (host, at_ns) = (host.to_owned(), self.now_ns());
-        self.disturbed.push_back(Disturbed { host, at_ns, answer });
+        let at_ns = self.now_ns();
+        self.disturbed.push_back(Disturbed { host: host.to_owned(), at_ns, answer });
     }
 
     /// Returns the oldest pending answer to a disturbance.

@@ -91,7 +91,8 @@ fn first_difference(first: &Begun, other: &Begun) -> Option<Difference> {
         let [on_first, on_other] = file_systems.map(str::to_owned);
         return Some(Difference { what: "the file system".to_owned(), on_first, on_other });
     }
-    let (ours, theirs) = (options(first), options(other));
+    let ours = options(first);
+    let theirs = options(other);
     for name in OPTIONS {
         let values = [ours.get(name), theirs.get(name)];
         if values[0] != values[1] {

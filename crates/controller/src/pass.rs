@@ -200,7 +200,8 @@ impl OnePass<'_, '_> {
             if index == 0 {
                 let so_far = IntervalSample { at_ns: sample.at_ns, ..live };
                 observe(Event::Progress(so_far));
-                (live.ops, live.bytes) = (0, 0);
+                live.ops = 0;
+                live.bytes = 0;
             }
             None
         })?;

@@ -55,7 +55,8 @@ pub fn caveat(host: &str, wait: &QuietWait) -> Option<Caveat> {
     }
     let waited = three_digits(wait.waited_ms as f64 / 1e3);
     let evidence = format!("host {host}: {} after {waited} s ({SOURCE})", devices.join(", "));
-    let (found, limit) = (busiest.bytes_per_s, BusyDevice::QUIET_BYTES_PER_S);
+    let found = busiest.bytes_per_s;
+    let limit = BusyDevice::QUIET_BYTES_PER_S;
     let data = Evidence::counts(found, limit, "B/s", SOURCE);
     Some(CaveatCode::NotQuiet.because(evidence).with_data(data))
 }

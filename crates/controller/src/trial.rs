@@ -179,7 +179,8 @@ impl CampaignRunner<'_> {
             let replaced = group.replace_killed(&mut self.hosts, spec.client_hosts(), |share| {
                 // The replacement of a killed agent continues in its directory, and takes from its
                 // journal which writes were acknowledged.
-                let (joins, journal) = (true, JournalLocation::Inherited);
+                let joins = true;
+                let journal = JournalLocation::Inherited;
                 let assignment = assignment(spec, seed, work);
                 request::begin(Assignment { share, joins, journal, ..assignment })
             });

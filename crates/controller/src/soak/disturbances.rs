@@ -119,8 +119,12 @@ impl PlannedDisturbances {
             let Err((what, hint)) = check(number, value) else { continue };
             let source_name = self.source_name.clone();
             let message = format!("`{value}`: {what}");
-            let (place, hint) = (*place, Some(hint.to_owned()));
-            return Err(PlanError { source_name, place, message, hint });
+            return Err(PlanError {
+                source_name,
+                place: *place,
+                message,
+                hint: Some(hint.to_owned()),
+            });
         }
         Ok(())
     }
