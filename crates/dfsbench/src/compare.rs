@@ -297,7 +297,8 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
     let mut only = Vec::new();
     for part in text.split(',') {
         let (name, value) = part.split_once('=').unwrap_or_default();
-        let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
+        let name = name.trim().to_owned();
+        let value = value.trim().to_owned();
         if name.is_empty() {
             return Err(Failure::Usage(format!(
                 "--where: `{part}` is not NAME=VALUE (hint: nfsvers=3)"

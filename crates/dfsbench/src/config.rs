@@ -101,7 +101,8 @@ fn find_command<'a>(command: &'a Command, name: &str) -> Result<&'a Command, Fai
 fn list_entries(defaults: &Defaults, command: &Command) -> Vec<Row> {
     let mut rows = Vec::new();
     for Checked { entry, .. } in defaults.entries() {
-        let (mut commands, mut with_flag) = (Vec::new(), 0);
+        let mut commands = Vec::new();
+        let mut with_flag = 0;
         for below in command.get_subcommands() {
             let has_it = |arg: &Arg| settable_name(arg) == Some(entry.flag.as_str());
             with_flag += usize::from(!below.is_hide_set() && below.get_arguments().any(has_it));

@@ -112,7 +112,8 @@ pub fn describe_thinned(plan: &Plan) -> Option<String> {
     if plan.thinned == 0 {
         return None;
     }
-    let (kept, all) = (plan.runs.len(), plan.runs.len() + plan.thinned);
+    let kept = plan.runs.len();
+    let all = plan.runs.len() + plan.thinned;
     Some(format!("--scale keeps {kept} of {all} runs; each pair of levels is in one of them"))
 }
 
@@ -133,7 +134,8 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     if let Some(rule) = describe_repeats(plan) {
         push_beside(&mut text, "repeats:", 10, &rule, columns);
     }
-    let (written, read) = (Size(estimate.bytes_written), Size(estimate.bytes_read));
+    let written = Size(estimate.bytes_written);
+    let read = Size(estimate.bytes_read);
     let sum = format!("{written} written, {read} read, {} in all ({basis})", estimate.duration());
     push_beside(&mut text, "estimate:", 10, &sum, columns);
     for target in &estimate.targets {

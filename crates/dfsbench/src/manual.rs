@@ -138,7 +138,8 @@ fn list_commands(root: &Command) -> String {
 fn more_sections(command: &Command) -> String {
     let below = command.get_after_long_help().or_else(|| command.get_after_help());
     let below = below.map(ToString::to_string).unwrap_or_default();
-    let (mut examples, mut notes) = (String::new(), String::new());
+    let mut examples = String::new();
+    let mut notes = String::new();
     let mut exit_codes = EXIT_CODES.to_owned();
     for paragraph in below.trim().split("\n\n") {
         match paragraph.split_once(':') {

@@ -412,7 +412,8 @@ mod tests {
         }
         // Another user's FIFO would block a reader.
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
-        let (pipe, kind) = (at("r.html.2-0.part"), rustix::fs::FileType::Fifo);
+        let pipe = at("r.html.2-0.part");
+        let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
         let (used, mut file) = make_part(&at("r.html")).unwrap();
         file.write_all(b"page").unwrap();

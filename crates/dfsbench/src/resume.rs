@@ -162,7 +162,9 @@ fn lasting_spec(spec: &RunSpec) -> RunSpec {
     if let Some(nfs) = spec.target.nfs_mut()
         && nfs.embedded
     {
-        (nfs.port, nfs.mount_port, nfs.tls.ca) = (None, None, None);
+        nfs.port = None;
+        nfs.mount_port = None;
+        nfs.tls.ca = None;
     }
     spec
 }

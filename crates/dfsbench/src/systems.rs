@@ -67,7 +67,8 @@ fn describe(recipe: &Recipe) -> String {
         let _ = writeln!(text, "packages of {distribution}: {}", packages.join(" "));
     }
     for (name, setting) in &recipe.settings {
-        let (default, legal) = (&setting.default, setting.legal());
+        let default = &setting.default;
+        let legal = setting.legal();
         let _ = writeln!(text, "setting {name} = {default} ({legal}): {}", setting.meaning);
     }
     text

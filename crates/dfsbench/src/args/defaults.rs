@@ -179,7 +179,8 @@ impl Checked {
             return Err(entry.refused(&what, &hint));
         }
         let scope = commands_in_scope(&entry, command)?;
-        let (mut commands, mut refusal) = (Vec::new(), None);
+        let mut commands = Vec::new();
+        let mut refusal = None;
         let mut is_known = false;
         for name in scope {
             let below = command.find_subcommand(&name);

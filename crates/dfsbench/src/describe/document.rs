@@ -93,7 +93,9 @@ fn summarize(description: &Description) -> Vec<String> {
 
 /// Plots calls and data over time.
 fn draw_timeline(description: &Description) -> Vec<report::Picture> {
-    let (mut calls, mut read, mut written) = (Vec::new(), Vec::new(), Vec::new());
+    let mut calls = Vec::new();
+    let mut read = Vec::new();
+    let mut written = Vec::new();
     for slice in &description.timeline {
         let per_second = |count: u64| (count as f64 * 1e9 / slice.duration_ns.max(1) as f64) as u64;
         let at_ns = slice.start_ns;

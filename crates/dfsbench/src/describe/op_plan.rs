@@ -34,7 +34,9 @@ const SIZES_OF: &str = "sfs3-like-v3";
 pub fn write(description: &Description) -> Result<String, String> {
     let duration_s = description.end.duration_ns as f64 / 1e9;
     let counts = count_by_name(description);
-    let (mut names, mut numbers, mut mixed) = (String::new(), String::new(), 0);
+    let mut names = String::new();
+    let mut numbers = String::new();
+    let mut mixed = 0;
     for (name, count) in &counts {
         let _ = write!(names, "{name} ");
         let _ = write!(numbers, "{count} ");

@@ -112,7 +112,8 @@ fn service_row(program: &str, service: &Service) -> Vec<String> {
         Ok(null) => [Nanos(null.median_ns).to_string(), Nanos(null.least_ns).to_string()],
         Err(why) => [why.to_string(), NOTHING.to_owned()],
     };
-    let (version, transport) = (service.version.to_string(), service.transport.name().to_owned());
+    let version = service.version.to_string();
+    let transport = service.transport.name().to_owned();
     vec![program.to_owned(), version, transport, port, median, least]
 }
 

@@ -263,7 +263,8 @@ mod tests {
 
     fn running() -> Seen {
         let mut seen = Seen::with_total("quick", 8);
-        (seen.position, seen.made) = (2, 2);
+        seen.position = 2;
+        seen.made = 2;
         let spec = RunBuilder::new(Workload::Stream).backend(BackendKind::Nfs);
         let spec = spec.target_name("nfs".to_owned()).build();
         seen.label = Labels::default().label(&spec);
@@ -337,8 +338,12 @@ mod tests {
     fn names_caveats_without_room() {
         let mut seen = running();
         for code in [CaveatCode::SharedHost, CaveatCode::TooShort, CaveatCode::Drift] {
-            let (place, evidence) = ("dir".to_owned(), "words ".repeat(20));
-            seen.caveats.push(CaveatSeen { code, passes: 1, place, evidence });
+            seen.caveats.push(CaveatSeen {
+                code,
+                passes: 1,
+                place: "dir".to_owned(),
+                evidence: "words ".repeat(20),
+            });
         }
         let shown = lines(&seen, Duration::from_secs(1), ScreenSize { columns: 60, rows: 18 });
         let text = shown.join("\n");
@@ -361,7 +366,9 @@ mod tests {
     #[test]
     fn says_at_most_if_runs_may_end() {
         let mut seen = Seen::with_total("quick", 182);
-        (seen.position, seen.made, seen.may_end_early) = (80, 80, true);
+        seen.position = 80;
+        seen.made = 80;
+        seen.may_end_early = true;
         let shown = lines(&seen, Duration::from_secs(80), ScreenSize { columns: 80, rows: 24 });
         let text = "trial 81 of at most 182, 80 s gone, ≤102 s left";
         assert!(shown[0].contains(text), "{shown:?}");

@@ -59,7 +59,8 @@ impl Lines {
     pub fn hear(&mut self, event: &Event<'_>) {
         let line = match event {
             Event::TrialBegun { position, spec } => {
-                (self.position, self.pass) = (*position, None);
+                self.position = *position;
+                self.pass = None;
                 // Repetitions of disturbed trials come after the planned trials.
                 self.trials = self.trials.max(position + 1);
                 run_event("trial_begun", spec)

@@ -79,7 +79,8 @@ fn draw(
 
 /// Returns the mean response time of operations scheduled within a time range.
 pub fn mean_response_ns(outcome: &Outcome, from_ns: u64, to_ns: u64) -> Option<u64> {
-    let (mut count, mut sum_ns) = (0_u64, 0_u128);
+    let mut count = 0_u64;
+    let mut sum_ns = 0_u128;
     for slice in &outcome.timeline {
         if (from_ns..to_ns).contains(&slice.from_ns) {
             count += slice.started;
@@ -101,8 +102,10 @@ fn responses(outcome: &Outcome) -> Vec<TimePoint> {
 
 /// Accumulates the scheduled and completed operations at the end of each slice.
 fn progress(outcome: &Outcome) -> (Vec<TimePoint>, Vec<TimePoint>) {
-    let (mut scheduled, mut done) = (Vec::new(), Vec::new());
-    let (mut scheduled_ops, mut done_ops) = (0, 0);
+    let mut scheduled = Vec::new();
+    let mut done = Vec::new();
+    let mut scheduled_ops = 0;
+    let mut done_ops = 0;
     let mut slices = outcome.timeline.iter().peekable();
     while let Some(slice) = slices.next() {
         scheduled_ops += slice.started;

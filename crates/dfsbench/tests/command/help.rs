@@ -55,7 +55,8 @@ fn fits_short_help_on_screen() {
     ] {
         for help in ["-h", "--help"] {
             let text = cli.run(&[command, help]).stdout;
-            let (own, rest) = (text.find(heading), text.find("Factors:"));
+            let own = text.find(heading);
+            let rest = text.find("Factors:");
             assert!(own.is_some() && own < rest, "{command} {help}: {text}");
             assert!(text[..rest.unwrap()].contains(flag), "{command} {help}: {text}");
             assert!(!text.contains("\nOptions:"), "{command} {help}: {text}");

@@ -37,7 +37,8 @@ struct Described {
 
 /// Returns the options in a help text.
 fn options(help: &str) -> Vec<Described> {
-    let (mut options, mut heading): (Vec<Described>, &str) = (Vec::new(), "");
+    let mut options: Vec<Described> = Vec::new();
+    let mut heading = "";
     for line in help.lines().take_while(|line| *line != "Examples:") {
         let text = line.trim();
         let last = options.last_mut();
@@ -261,7 +262,8 @@ const ABSENT: [(&str, &str); 14] = [
 fn runs_examples_of_other_commands() {
     let cli = rig_of_examples();
     let served = Served::start(&cli, &[]);
-    let (mut made, mut refused) = (0, 0);
+    let mut made = 0;
+    let mut refused = 0;
     for command in [
         "curve",
         "ramp",
