@@ -205,7 +205,8 @@ impl Series {
 
     /// Returns the work since the last sample.
     fn take_sample(&mut self, done: Work, at_ns: u64) -> IntervalSample {
-        let (ops, bytes) = (done.ops - self.seen.ops, done.bytes - self.seen.bytes);
+        let ops = done.ops - self.seen.ops;
+        let bytes = done.bytes - self.seen.bytes;
         self.seen = done;
         IntervalSample { at_ns, ops, bytes }
     }
@@ -251,7 +252,8 @@ impl Standing {
 
     fn update(&mut self, progress: &[Progress], at_ns: u64) {
         let Some(least_ns) = self.least_ns else { return };
-        let (mut standing, mut since_ns) = (0, at_ns);
+        let mut standing = 0;
+        let mut since_ns = at_ns;
         for (progress, last) in progress.iter().zip(&mut self.workers) {
             let ops = progress.ops.load(Relaxed);
             // An idle worker isn't waiting for a completion, so it cannot stall.

@@ -81,7 +81,8 @@ impl WorkingSetTracker {
     /// this case.
     pub(crate) fn note_total(&mut self, files: u64, bytes: u64) {
         if self.bits.is_none() {
-            (self.files, self.bytes) = (files, bytes);
+            self.files = files;
+            self.bytes = bytes;
         }
     }
 
@@ -202,7 +203,8 @@ impl Bits {
 
     /// Counts the touched files and units.
     fn count(&self) -> (u64, u64) {
-        let (mut files, mut units) = (0, 0);
+        let mut files = 0;
+        let mut units = 0;
         for file in 0..self.file_count {
             let mut within = 0;
             for bit in self.units_of(file) {
@@ -335,7 +337,8 @@ mod tests {
     #[test]
     fn counts_small_files_by_bytes() {
         let mut spec = RunBuilder::from(spec(Workload::OpMix)).io_size_bytes(8 << 10).build();
-        (spec.op_mix.set_bytes_per_rate, spec.op_mix.accessed_percent) = (0, 100);
+        spec.op_mix.set_bytes_per_rate = 0;
+        spec.op_mix.accessed_percent = 100;
         let set = FileSet::of(&spec, 1);
         let small = (0..100).find(|file| set.size(*file) == Some(1 << 10)).unwrap();
         let large = (0..100).find(|file| set.size(*file) == Some(1 << 20)).unwrap();

@@ -239,7 +239,9 @@ impl Backend for Uring {
         for op in &batch[..accepted] {
             let slot = self.free.pop().expect("as many are free as were accepted");
             let state = &mut self.slots[slot as usize];
-            (state.op, state.sent_ns, state.moved) = (*op, sent_ns, 0);
+            state.op = *op;
+            state.sent_ns = sent_ns;
+            state.moved = 0;
             if is_call(op.kind) {
                 self.call_system(slot);
                 // This op has delayed the following ones.

@@ -161,7 +161,8 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
         }
     }
     if spec.workers != 1 || spec.files != 1 {
-        let (workers, files) = (spec.workers, spec.files);
+        let workers = spec.workers;
+        let files = spec.files;
         return Err(format!(
             "bonnie++ is one worker on one file: workers {workers}, files {files}"
         ));

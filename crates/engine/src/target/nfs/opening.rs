@@ -145,12 +145,14 @@ impl NfsAccess {
         if let Some(shared) = &*shared {
             return Ok(shared.clone());
         }
-        let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
+        let set = FileSet::of(spec, config.seed);
+        let places = Places::of(spec);
         let files = self.open_files(spec, Pass::OpMix, 0..set.files(), config)?;
         let mut links = Vec::with_capacity(set.links() as usize);
         for number in 0..set.links() {
             check_stop(config)?;
-            let (dir, name) = (self.place_of(&places, number), Name::new(Sort::Link, number));
+            let dir = self.place_of(&places, number);
+            let name = Name::new(Sort::Link, number);
             let link = self.with_mount(|mount| mount.lookup(dir, name.as_str()));
             links.push(link.map_err(|failure| self.failed("find", name.as_str(), &failure))?);
         }
@@ -166,12 +168,14 @@ impl NfsAccess {
         numbers: impl Iterator<Item = u32>,
         config: &TargetConfig,
     ) -> Result<Vec<File>, TargetError> {
-        let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
+        let set = FileSet::of(spec, config.seed);
+        let places = Places::of(spec);
         let client_uids = spec.nfs().client_uids;
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
             check_stop(config)?;
-            let (dir, name) = (self.place_of(&places, number), Name::file(number));
+            let dir = self.place_of(&places, number);
+            let name = Name::file(number);
             let opened = self.with_mount(|mount| open_one(mount, dir, name, pass, client_uids));
             let (file, written) = match opened {
                 Ok(opened) => opened,

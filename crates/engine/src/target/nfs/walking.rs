@@ -79,8 +79,7 @@ impl NfsAccess {
     }
 
     fn walk<'a>(&'a self, mount: &'a mut Mount) -> Walk<'a> {
-        let (timer, names_max) = (&self.timer, self.names_max);
-        Walk { mount, timer, path: Vec::new(), names_max }
+        Walk { mount, timer: &self.timer, path: Vec::new(), names_max: self.names_max }
     }
 }
 
