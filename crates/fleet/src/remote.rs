@@ -253,7 +253,8 @@ impl<In, Out> Remote<In, Out> {
         stream: Stream<In, Out>,
         stop: Arc<AtomicBool>,
     ) -> Self {
-        let (host, stream) = (host.to_owned(), Some(stream));
+        let host = host.to_owned();
+        let stream = Some(stream);
         let facts = Vec::new();
         Self { host, connection, stream, leaving: None, stop, stopped_at: None, lost: None, facts }
     }

@@ -374,8 +374,12 @@ impl Lobby {
     }
 
     fn launcher_error(&self, why: String) -> GatherError {
-        let (connected, count) = (self.connected.len(), self.count);
-        GatherError::Launcher { connected, count, missing: self.list_missing(), why }
+        GatherError::Launcher {
+            connected: self.connected.len(),
+            count: self.count,
+            missing: self.list_missing(),
+            why,
+        }
     }
 
     fn list_missing(&self) -> String {

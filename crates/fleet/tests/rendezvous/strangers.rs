@@ -15,7 +15,8 @@ use crate::meeting::{self, Meeting, SOON};
 /// Returns what a controller reports of a stranger that connects before the awaited agent.
 fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     stranger(address);
     let agent = meeting::agent(address, token, ("a", 0, 1));
@@ -62,7 +63,8 @@ fn reports_wrong_token_without_slot() {
 #[test]
 fn rejects_replayed_handshake() {
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(2, SOON).unwrap());
     let (between, recorded) = recorder(address);
     let first = meeting::agent(between, token.clone(), ("a", 0, 2));
@@ -132,7 +134,8 @@ fn strangers_are_quoted_and_learn_nothing() {
 #[test]
 fn reports_wrong_token_among_strangers() {
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     for path in 0..20 {
         let request = format!("GET /{path} HTTP/1.1\r\n\r\n");
@@ -202,7 +205,8 @@ fn rejects_garbage_and_huge_frames() {
 #[test]
 fn ends_connection_after_damaged_record() {
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     // A process between the two flips one bit behind the handshake.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -244,7 +248,8 @@ fn admits_agents_despite_strangers() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(2, SOON));
     // More connections than there is room for; half of them send the beginning of what an agent
     // sends.
