@@ -161,7 +161,8 @@ mod tests {
         for name in ["real/kept", "gone"] {
             File::create(at(name)).unwrap();
         }
-        let (through_link, plain) = (at("link/kept"), at("gone"));
+        let through_link = at("link/kept");
+        let plain = at("gone");
         let state = logged(vec![
             vec![
                 Undo::Folder { path: at("gone-folder") },

@@ -232,7 +232,8 @@ impl Runner {
             left -= tick;
             if self.is_stopped() || left.is_zero() {
                 Self::kill(child);
-                let (command, seconds) = (show(argv), limit.as_secs());
+                let command = show(argv);
+                let seconds = limit.as_secs();
                 if self.is_stopped() {
                     return Err(LabError::Stopped { command });
                 }

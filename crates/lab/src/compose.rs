@@ -123,7 +123,8 @@ fn step(host: &Host, action: Action) -> LabStep {
 /// case only the steps after it are redone.
 pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
     let has = |wanted| steps.iter().any(|step| layer(&step.action) == wanted);
-    let (has_client, has_server) = (has(Layer::Client), has(Layer::Server) || has(Layer::Export));
+    let has_client = has(Layer::Client);
+    let has_server = has(Layer::Server) || has(Layer::Export);
     let redone: &[Layer] = match how {
         Invalidation::None | Invalidation::Files | Invalidation::Caches => &[],
         Invalidation::Remount if has_client => &[Layer::Client],
@@ -220,7 +221,8 @@ fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
     if spec.site_mount.is_some() {
         return Ok(Vec::new());
     }
-    let (serving, directory) = (&spec.serving, spec.storage.place().to_owned());
+    let serving = &spec.serving;
+    let directory = spec.storage.place().to_owned();
     let takes_options = matches!(serving.kind, ServerKind::Knfsd | ServerKind::Running);
     if !takes_options && !serving.export_options.is_empty() {
         return Err(ComposeError::NoExportOptions(serving.kind));
@@ -258,8 +260,8 @@ fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
 }
 
 fn export(spec: &LabSpec, directory: PathBuf) -> Result<Action, ComposeError> {
-    let (clients, options) = (clients(spec)?, export_options(spec));
-    Ok(Action::Export(action::Export { directory, clients, options }))
+    let clients = clients(spec)?;
+    Ok(Action::Export(action::Export { directory, clients, options: export_options(spec) }))
 }
 
 /// Returns who may mount the export: the clients' addresses as seen by the server.

@@ -301,7 +301,8 @@ mod tests {
     #[test]
     fn finds_disk_of_partition() {
         let folder = tempfile::tempdir().unwrap();
-        let (devices, block) = (folder.path().join("devices"), folder.path().join("class"));
+        let devices = folder.path().join("devices");
+        let block = folder.path().join("class");
         plant(
             &devices,
             &[

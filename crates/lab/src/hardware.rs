@@ -75,7 +75,8 @@ fn frequencies(folder: &Path) -> Vec<Fact> {
 
 /// Lists the kernel's mitigations for CPU vulnerabilities, which slow down system calls.
 fn mitigations(folder: &Path) -> Option<Fact> {
-    let (mut mitigated, mut vulnerable) = (Vec::new(), Vec::new());
+    let mut mitigated = Vec::new();
+    let mut vulnerable = Vec::new();
     for entry in fs::read_dir(folder).ok()?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         match line(&entry.path()) {
@@ -113,7 +114,9 @@ fn machine(folder: &Path) -> Option<Fact> {
 fn memory_modules(table: &[u8]) -> Vec<Fact> {
     const ARRAY: u8 = 16;
     const MODULE: u8 = 17;
-    let (mut kinds, mut speeds, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut kinds = Vec::new();
+    let mut speeds = Vec::new();
+    let mut sizes = Vec::new();
     let mut corrects_errors = false;
     for structure in structures(table) {
         match structure[0] {
@@ -366,7 +369,8 @@ mod tests {
     /// Returns an SMBIOS structure with the given bytes set, followed by one string.
     fn structure(kind: u8, length: u8, bytes: &[(usize, u8)]) -> Vec<u8> {
         let mut structure = vec![0; usize::from(length)];
-        (structure[0], structure[1]) = (kind, length);
+        structure[0] = kind;
+        structure[1] = length;
         for (at, byte) in bytes {
             structure[*at] = *byte;
         }

@@ -145,8 +145,8 @@ impl UndoLog {
         what: String,
         undo: Vec<Undo>,
     ) -> Result<u64, LabError> {
-        let (id, boot) = (self.next_id, boot_id());
-        let entry = Entry { id, campaign: campaign.to_owned(), boot, what, undo };
+        let id = self.next_id;
+        let entry = Entry { id, campaign: campaign.to_owned(), boot: boot_id(), what, undo };
         self.append(&Line::Begin(entry.clone()))?;
         self.next_id += 1;
         self.open.push(entry);
@@ -246,7 +246,8 @@ fn read(mut file: &File, path: &Path) -> Result<Contents, LabError> {
         // Cut it off, or the next line would be appended to it.
         file.set_len(whole as u64).map_err(|error| LabError::file("shorten", path, error))?;
     }
-    let (mut entries, mut unreadable) = (Vec::<Entry>::new(), Vec::new());
+    let mut entries = Vec::<Entry>::new();
+    let mut unreadable = Vec::new();
     for (number, line) in text[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
         match serde_json::from_slice(line) {
             Ok(Line::Begin(entry)) => entries.push(entry),

@@ -347,7 +347,8 @@ fn signal_and_wait(
         // Fails if it has just exited.
         let _ = pidfd_send_signal(&handle, signal);
     } else {
-        let (name, pid) = (if signal == Signal::TERM { "-TERM" } else { "-KILL" }, pid.to_string());
+        let name = if signal == Signal::TERM { "-TERM" } else { "-KILL" };
+        let pid = pid.to_string();
         runner.run(&["kill", name, pid.as_str()], SOON)?;
     }
     let limit = Timespec::try_from(PATIENCE).expect("ten seconds fit");

@@ -433,7 +433,10 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
-        let (node, other, link, file) = (path("node"), path("other"), path("link"), path("file"));
+        let node = path("node");
+        let other = path("other");
+        let link = path("link");
+        let file = path("file");
         make_node(Path::new(&node), 250);
         make_node(Path::new(&other), 251);
         std::os::unix::fs::symlink(&other, &link).unwrap();

@@ -140,7 +140,8 @@ pub(crate) fn await_quiet(
             return Ok(());
         }
         if waited >= limit {
-            let (what, seconds) = (commands::show(argv), limit.as_secs());
+            let what = commands::show(argv);
+            let seconds = limit.as_secs();
             let text = [output.stdout, output.stderr].join("\n");
             let why = format!("it wasn't quiet within {seconds} s; {}", last_lines(&text));
             return Err(LabError::Silent { what, why });
@@ -211,8 +212,10 @@ pub(crate) fn await_port(port: u16) -> Result<(), LabError> {
         }
         pause(POLL);
     }
-    let (what, why) = (format!("port {port} of the loopback"), "it is silent".to_owned());
-    Err(LabError::Silent { what, why })
+    Err(LabError::Silent {
+        what: format!("port {port} of the loopback"),
+        why: "it is silent".to_owned(),
+    })
 }
 
 /// Returns true if an NFS server answers a NULL call of this version on a loopback port.

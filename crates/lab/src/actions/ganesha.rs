@@ -79,7 +79,8 @@ impl LabAction for Ganesha {
     /// Waits until the server is up and reads back its settings. On failure, the error contains the
     /// end of its log.
     fn check(&self, _rpcbind: &Rpcbind) -> Result<EffectiveSettings, LabError> {
-        let (folder, source) = (folder(), "NULL call to port 2049");
+        let folder = folder();
+        let source = "NULL call to port 2049";
         let major = if offers(&self.versions, 4) { 4 } else { 3 };
         let link = folder.join(PROGRAM);
         servers::await_up("NFS-Ganesha", &link, &folder.join("log"), PATIENCE, || {
@@ -141,7 +142,8 @@ fn offers(versions: &[NfsVersion], major: u32) -> bool {
 }
 
 fn configuration(directory: &Path, threads: u32, versions: &[NfsVersion]) -> String {
-    let (folder, directory) = (folder(), directory.display());
+    let folder = folder();
+    let directory = directory.display();
     let folder = folder.display();
     let mut protocols = Vec::new();
     for major in [3, 4] {

@@ -47,7 +47,8 @@ impl LabAction for ReadAhead {
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let path = path_of_mount(&self.point)?;
-        let (requested, found) = (self.kib.to_string(), read(&path)?);
+        let requested = self.kib.to_string();
+        let found = read(&path)?;
         let mut findings = Findings::new("target");
         findings.compare("read-ahead in KiB", &requested, &found, &path.display().to_string());
         Ok(findings.done())

@@ -207,7 +207,8 @@ fn check_inside(service: &Service, path: &Path) -> Result<(), LabError> {
     if in_storage || path.starts_with(&service.dir) {
         return Ok(());
     }
-    let (system, path) = (&service.system, path.display());
+    let system = &service.system;
+    let path = path.display();
     Err(LabError::Refused(format!("{system}: {path} is not a location for files of a system")))
 }
 

@@ -111,7 +111,8 @@ impl LabAction for Tunnel {
             // Only happens in a dry run.
             (RemotePort::Mount { .. }, None) => "MOUNT_PORT".to_owned(),
         };
-        let (local_port, address) = (self.local_port, bracketed(&self.address));
+        let local_port = self.local_port;
+        let address = bracketed(&self.address);
         argv.extend(["-L".to_owned(), format!("127.0.0.1:{local_port}:{address}:{port}")]);
         argv.extend(destination(self).arguments());
         let link = folder.join("ssh");

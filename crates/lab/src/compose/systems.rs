@@ -116,8 +116,13 @@ pub fn kill_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     let recipe = &of_processes(spec)?.recipe;
     let mut steps = Vec::new();
     for host in spec.servers() {
-        let (system, dir) = (recipe.name.clone(), recipe.dir().into());
-        steps.push(step(host, Action::SystemCrash(action::SystemCrash { system, dir })));
+        steps.push(step(
+            host,
+            Action::SystemCrash(action::SystemCrash {
+                system: recipe.name.clone(),
+                dir: recipe.dir().into(),
+            }),
+        ));
     }
     Ok(steps)
 }
@@ -254,7 +259,8 @@ fn quiet_action(recipe: &Recipe, quiet: &Quiet) -> action::AwaitQuiet {
 /// Mounts the site's existing file system on the clients.
 pub(super) fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<LabStep>) {
     for client in spec.clients() {
-        let (source, options) = (mount.source.clone(), mount.options.clone());
+        let source = mount.source.clone();
+        let options = mount.options.clone();
         let point = PathBuf::from(MOUNT_POINT);
         // NFS has its own action, because its options are read back differently.
         let action = if matches!(mount.kind.as_str(), "nfs" | "nfs4") {

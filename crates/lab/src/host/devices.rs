@@ -168,7 +168,8 @@ fn loop_node(file: &Path) -> Option<PathBuf> {
         Err(_) => file.to_owned(),
     };
     let inode = fs::metadata(&wanted).ok().map(|of_file| {
-        let (major, minor) = (rustix::fs::major(of_file.dev()), rustix::fs::minor(of_file.dev()));
+        let major = rustix::fs::major(of_file.dev());
+        let minor = rustix::fs::minor(of_file.dev());
         format!("{major}:{minor} {}", of_file.ino())
     });
     for entry in fs::read_dir("/sys/block").ok()?.flatten() {
@@ -220,7 +221,8 @@ pub(crate) fn sysfs(node: &Path) -> PathBuf {
         Ok(metadata) => metadata.rdev(),
         Err(_) => 0,
     };
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let major = rustix::fs::major(number);
+    let minor = rustix::fs::minor(number);
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }
 

@@ -62,8 +62,11 @@ fn parse(text: &str) -> Vec<Export> {
         let Some((clients, options)) = rest.split_once('(') else { continue };
         let Some(options) = options.strip_suffix(')') else { continue };
         let options = options.split(',').map(str::to_owned).collect();
-        let (directory, clients) = (directory.to_owned(), clients.to_owned());
-        exports.push(Export { directory, clients, options });
+        exports.push(Export {
+            directory: directory.to_owned(),
+            clients: clients.to_owned(),
+            options,
+        });
     }
     exports
 }

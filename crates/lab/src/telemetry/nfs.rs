@@ -96,7 +96,8 @@ fn read_transports(readings: &mut Readings, text: &str) {
                 }
             }
         }
-        let (point, [sends, bad_xids, backlog]) = (mount.point, sums);
+        let point = mount.point;
+        let [sends, bad_xids, backlog] = sums;
         readings.gauge(format!("nfs.{point}.connections"), connections);
         readings.counter(format!("nfs.{point}.sends"), sends);
         readings.counter(format!("nfs.{point}.bad_xids"), bad_xids);
