@@ -208,7 +208,8 @@ mod tests {
     #[test]
     fn skips_direct_in_direct_runs() {
         let run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).direct(true);
-        let (run, cached) = (run.build(), CaveatCode::Cached);
+        let run = run.build();
+        let cached = CaveatCode::Cached;
         assert_eq!(cached.flag_for(&run, Pass::Read), None);
         let advice = cached.advice_for(&run, Pass::Read);
         assert!(advice.starts_with("Use files larger") && advice.contains("losetup"), "{advice}");

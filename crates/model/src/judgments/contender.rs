@@ -319,7 +319,9 @@ mod tests {
     fn states_promises_and_depths() {
         let with = |by_fuse: bool, workload: Workload| {
             let mut run = run(if by_fuse { "b" } else { "a" }, by_fuse, "");
-            (run.workload, run.workers, run.queue_depth) = (workload, 4, 8);
+            run.workload = workload;
+            run.workers = 4;
+            run.queue_depth = 8;
             run
         };
         let values = |workload: Workload, what: &str| {

@@ -101,7 +101,8 @@ impl Table {
 
     /// Returns the error for a name that is not in the table.
     fn unknown(&self, name: &str) -> OptionError {
-        let (of, shown) = (self.of, shorten(name));
+        let of = self.of;
+        let shown = shorten(name);
         match self.refused.iter().find(|(refused, _)| *refused == name) {
             Some((_, why)) => {
                 OptionError::new(format!("{of}: `{shown}` is not allowed: {why}"), "leave it out")
