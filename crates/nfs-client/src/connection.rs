@@ -335,7 +335,8 @@ impl Connection {
         if waited_ns <= timeout_ns {
             return Ok(());
         }
-        let (server, pending) = (self.server(), self.pending_calls());
+        let server = self.server();
+        let pending = self.pending_calls();
         let strays = self.counters().late_replies;
         Err(ConnectionError::CallTimedOut { server, waited_ns, strays, pending })
     }
@@ -433,7 +434,8 @@ impl Connection {
     }
 
     fn error_of(&self, broken: Broken) -> ConnectionError {
-        let (server, pending) = (self.server(), self.pending_calls());
+        let server = self.server();
+        let pending = self.pending_calls();
         match broken {
             Broken::Lost(reason) => ConnectionError::ConnectionLost { server, reason, pending },
             Broken::Garbage(error) => ConnectionError::Garbage { server, error, pending },

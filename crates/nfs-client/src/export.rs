@@ -36,8 +36,12 @@ pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mo
     let server = control.server();
     let status = match call_mnt(&mut control, export, options)? {
         Ok(root) => {
-            let (export, below) = (export.into(), String::new());
-            return Ok(Mounted { root, export, below, service: server });
+            return Ok(Mounted {
+                root,
+                export: export.into(),
+                below: String::new(),
+                service: server,
+            });
         }
         Err(status) => status,
     };

@@ -159,7 +159,8 @@ impl Link {
     }
 
     fn note_progress(&mut self, now_ns: u64) {
-        (self.progress_ns, self.moved_bytes) = (now_ns, 0);
+        self.progress_ns = now_ns;
+        self.moved_bytes = 0;
     }
 
     /// Sleeps until the socket is ready or `timeout` expires, and returns what it is ready for.
@@ -261,7 +262,8 @@ impl Link {
         bytes: &[u8],
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, Broken> {
-        let (mut at, mut count) = (0, 0);
+        let mut at = 0;
+        let mut count = 0;
         while at < bytes.len() {
             at += self.session.handle_input(now_ns, &bytes[at..]).map_err(Broken::Garbage)?;
             count += self.take_events(events);

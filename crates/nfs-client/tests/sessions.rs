@@ -22,7 +22,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 fn mount(server: &Server, version: ProtocolVersion, session: SessionPlan) -> Mount {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     options.port = Some(server.address().port());
-    (options.version, options.session) = (version, session);
+    options.version = version;
+    options.session = session;
     Mount::connect(&options).unwrap()
 }
 
@@ -68,7 +69,9 @@ fn start_all(connection: &mut Connection, mount: &Mount) -> usize {
 
 /// Waits for the given number of calls, each of which must succeed.
 fn finish(connection: &mut Connection, calls: usize) {
-    let (clock, mut scratch, mut ended) = (clock(), Scratch::new(), 0);
+    let clock = clock();
+    let mut scratch = Scratch::new();
+    let mut ended = 0;
     let mut check = |event: &Event<'_>| assert!(event.result.is_ok(), "{event:?}");
     while ended < calls {
         assert!(Duration::from_nanos(clock()) < LIMIT, "{:?}", connection.counters());

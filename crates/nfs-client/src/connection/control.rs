@@ -212,7 +212,8 @@ impl Control {
         call: Kind,
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<(), CallFailure> {
-        let (server, timeout) = (self.server(), self.target.options.timeout);
+        let server = self.server();
+        let timeout = self.target.options.timeout;
         let deadline = now() + timeout;
         let started = self.started;
         // The session's clock: nanoseconds since this connection was opened.
@@ -251,10 +252,12 @@ fn failure_of(call: Kind, error: ConnectionError) -> CallFailure {
         ConnectionError::Garbage { server, error, .. } => {
             CallFailure::Garbage { call, server, error }
         }
-        ConnectionError::CallTimedOut { server, waited_ns, .. } => {
-            let (timeout, silence) = (Duration::from_nanos(waited_ns), Silence::Nothing);
-            CallFailure::TimedOut { call, server, timeout, silence }
-        }
+        ConnectionError::CallTimedOut { server, waited_ns, .. } => CallFailure::TimedOut {
+            call,
+            server,
+            timeout: Duration::from_nanos(waited_ns),
+            silence: Silence::Nothing,
+        },
     }
 }
 

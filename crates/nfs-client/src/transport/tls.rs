@@ -277,7 +277,8 @@ fn begin_tls(
     deadline: &Deadline,
 ) -> Result<ClientConnection, Refused> {
     // Read the files before sending anything, so that their errors are reported as such.
-    let (config, name) = (trust.config()?, trust.server_name(host)?);
+    let config = trust.config()?;
+    let name = trust.server_name(host)?;
     if !request_tls(stream, null_call, deadline)? {
         return Err(Refused::NotOffered);
     }
