@@ -263,7 +263,8 @@ impl ServerCounters {
     /// Calls of all versions that carried out an operation, including failed ones. They are
     /// compared with the clients' own counts.
     pub fn calls_of_kind(&self, kind: OperationKind) -> u64 {
-        let (v2, v3) = (kind.nfs2_procedure(), kind.nfs3_procedure());
+        let v2 = kind.nfs2_procedure();
+        let v3 = kind.nfs3_procedure();
         v2.map_or(0, |procedure| self.nfs2_calls_of(procedure))
             + v3.map_or(0, |procedure| self.calls_of(procedure))
             + kind.nfs4_operation().map_or(0, |code| self.nfs4_operations[code.number() as usize])

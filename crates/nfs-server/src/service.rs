@@ -196,8 +196,8 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(shared: Arc<Shared>, counters: Arc<ThreadCounters>) -> Self {
-        let (now, granted) = ((shared.clock)(), shared.granted);
-        let (pieces, page) = (Vec::new(), Vec::new());
+        let now = (shared.clock)();
+        let granted = shared.granted;
         Self {
             shared,
             counters,
@@ -207,8 +207,8 @@ impl Service {
             waits_for_recalls: true,
             call_bytes: 0,
             repeatable: None,
-            pieces,
-            page,
+            pieces: Vec::new(),
+            page: Vec::new(),
         }
     }
 

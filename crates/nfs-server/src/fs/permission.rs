@@ -220,7 +220,8 @@ impl Caller {
             if is_device {
                 return Err(FsError::NotPermitted);
             }
-            (set.uid, set.gid) = (None, None);
+            set.uid = None;
+            set.gid = None;
         }
         if directory.mode & SET_GROUP_ID != 0 {
             set.gid = set.gid.or(Some(directory.gid));

@@ -99,7 +99,8 @@ impl FileContent {
         }
         self.commit();
         if self.mode == StoreMode::Keep {
-            let (first, last) = (split_offset(offset).0, split_offset(end.saturating_sub(1)).0);
+            let first = split_offset(offset).0;
+            let last = split_offset(end.saturating_sub(1)).0;
             // Refuse before anything is stored, so that a request beyond the limit does not first
             // fill the memory. Blocks may contain bytes outside the range, so the estimate is low;
             // `fill_place` finds the exact amount.
@@ -143,7 +144,8 @@ impl FileContent {
         if self.mode == StoreMode::Discard || offset >= end {
             return Ok(());
         }
-        let (first, last) = (split_offset(offset).0, split_offset(end - 1).0);
+        let first = split_offset(offset).0;
+        let last = split_offset(end - 1).0;
         // Step from block to block: a hole of any length is skipped at once.
         let mut next = first;
         while next <= last
@@ -284,7 +286,8 @@ mod tests {
             let mut content = FileContent::new(StoreMode::Keep);
             let mut model: Vec<u8> = Vec::new();
             for (number, (what, offset, length)) in (1..).zip(steps) {
-                let (offset, length) = (offset * unit, length * unit + 1);
+                let offset = offset * unit;
+                let length = length * unit + 1;
                 let range = offset as usize..(offset + length) as usize;
                 match what {
                     0 => {

@@ -167,7 +167,8 @@ impl Service {
         servers: &List<'_, NetLocation<'_>>,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let (from, to) = (run.saved()?, run.current()?);
+        let from = run.saved()?;
+        let to = run.current()?;
         if !servers.is_empty() {
             return Err(Status::NotSupp.into());
         }
@@ -191,7 +192,8 @@ impl Service {
 
     /// Copies up to the limit; returns how many bytes.
     fn copy_data(&mut self, request: &CopyRequest, context: &Context) -> Result<u64, Status> {
-        let (from, to) = (request.from, request.to);
+        let from = request.from;
+        let to = request.to;
         let size = self.shared.fs.attributes(from.0)?.size;
         if from.1 > size || request.count > 0 && from.1.checked_add(request.count).is_none() {
             return Err(Status::Inval);
