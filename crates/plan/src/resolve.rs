@@ -134,7 +134,8 @@ fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
     for run in runs {
         for path in run.target.paths() {
             if path.to_str().is_none() {
-                let (path, target) = (path.display(), &run.target_name);
+                let path = path.display();
+                let target = &run.target_name;
                 let what = format!("the path `{path}` of `{target}` is not UTF-8");
                 return Err(Fault::new(what).at(Place::Whole));
             }

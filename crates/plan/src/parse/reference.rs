@@ -22,7 +22,8 @@ const fn key(
     default: &'static str,
     meaning: &'static str,
 ) -> KeyDoc {
-    let (legal, default) = (Cow::Borrowed(legal), Cow::Borrowed(default));
+    let legal = Cow::Borrowed(legal);
+    let default = Cow::Borrowed(default);
     let meaning = Cow::Borrowed(meaning);
     KeyDoc { key, section, kind, unit, legal, default, meaning }
 }
@@ -40,7 +41,8 @@ pub(crate) fn backend_key() -> KeyDoc {
     }
     kinds.push(("tcp", TargetArg::tcp_embedded().row()));
     kinds.push(("server", &OF_LAB));
-    let (mut legal, mut default) = (Vec::new(), Vec::new());
+    let mut legal = Vec::new();
+    let mut default = Vec::new();
     for (keys, row) in kinds {
         let mut names = Vec::new();
         for backend in row.backends {

@@ -130,7 +130,9 @@ pub(crate) fn read_site_mount(table: &Table<'_>) -> Result<Option<SiteMount>, Pl
             return Err(other.error(fault.hint("leave it out: the site has set up its files")));
         }
     }
-    let (mut kind, mut source, mut options) = (None, None, Vec::new());
+    let mut kind = None;
+    let mut source = None;
+    let mut options = Vec::new();
     for entry in field.entries(HINT)? {
         match entry.key() {
             "type" => {
@@ -175,7 +177,8 @@ impl RawPlan {
             if system.recipe.is_some() {
                 continue;
             }
-            let (path, place) = (&system.source.value, system.source.place);
+            let path = &system.source.value;
+            let place = system.source.place;
             match read(path) {
                 Ok(text) => system.recipe = Some(parse_recipe(&text, path)?),
                 Err(why) => {

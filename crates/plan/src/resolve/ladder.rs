@@ -395,7 +395,9 @@ fn word_level(word: &'static str) -> Vec<Located<Value>> {
 fn served_by_us(own: &RawTarget, path: DataPath, backend: BackendKind) -> RawTarget {
     let mut target = RawTarget { backends: vec![backend], ..own.clone() };
     if let TargetArg::Lab(lab) = &mut target.what {
-        (lab.devices, lab.loop_bytes, lab.directories) = (None, 0, None);
+        lab.devices = None;
+        lab.loop_bytes = 0;
+        lab.directories = None;
         lab.is_spread = false;
         lab.settings.insert(Setting::DataPath, word_level(path.name()));
         lab.settings.insert(Setting::ServerKind, word_level(ServerKind::Own.name()));

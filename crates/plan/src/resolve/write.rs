@@ -67,7 +67,8 @@ impl Plan {
 
     fn write_repetition(&self, out: &mut String) {
         let Repetition { discard, until_permille, warmup_trials, interference } = self.repetition;
-        let (discard, order) = (quoted(discard.name()), quoted(self.order.name()));
+        let discard = quoted(discard.name());
+        let order = quoted(self.order.name());
         let _ = writeln!(out, "discard = {discard}\nwarmup_trials = {warmup_trials}");
         if until_permille > 0 {
             let _ = writeln!(out, "until = {}", quoted(&self.repetition.until()));
@@ -89,7 +90,9 @@ impl Plan {
 
     /// Returns the maximum number of agents on each host in any run.
     fn slots_by_host(&self) -> BTreeMap<&str, u32> {
-        let (mut slots, mut slots_of_any, mut is_limited) = (BTreeMap::new(), 1, false);
+        let mut slots = BTreeMap::new();
+        let mut slots_of_any = 1;
+        let mut is_limited = false;
         for host in self.hosts() {
             slots.insert(host.name.as_str(), 1);
         }
@@ -272,7 +275,8 @@ fn write_lab(out: &mut String, lab: &LabSpec, clients: Option<&str>) {
         }
     }
     if let Some(SiteMount { kind, source, options }) = &lab.site_mount {
-        let (kind, source) = (quoted(kind), quoted(source));
+        let kind = quoted(kind);
+        let source = quoted(source);
         let options = match options.as_slice() {
             [] => String::new(),
             options => format!(", options = {}", list_of(options)),
