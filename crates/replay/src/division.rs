@@ -196,7 +196,8 @@ impl Sets {
     }
 
     fn unite(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.root(one), self.root(other));
+        let one = self.root(one);
+        let other = self.root(other);
         self.parents[one.max(other)] = one.min(other);
     }
 }
@@ -210,7 +211,8 @@ mod tests {
 
     /// Returns a batch in which clients create or read files, one after the other.
     fn batch(accesses: &[(u32, u32, Class)], clients: usize) -> Batch {
-        let (mut order, mut steps) = (Order::default(), Vec::new());
+        let mut order = Order::default();
+        let mut steps = Vec::new();
         for (number, (client, file, class)) in accesses.iter().enumerate() {
             let instant = number as u64 * 10;
             let span = Span { start_ns: instant, end_ns: instant + 5 };

@@ -184,7 +184,8 @@ impl ShareHosts {
         &mut self,
         work: impl Fn(u32, &mut ShareHost) -> Result<T, Gone> + Sync,
     ) -> Result<Vec<T>, Gone> {
-        let (stop, work) = (&self.stop, &work);
+        let stop = &self.stop;
+        let work = &work;
         let mut results = Vec::with_capacity(self.hosts.len());
         thread::scope(|scope| {
             let mut threads = Vec::with_capacity(self.hosts.len());

@@ -19,7 +19,8 @@ use trace::{Call, Op, Version};
 
 /// Works on a tree of two directories, as one client; the content of `old` existed before.
 fn work(mount: &mut Mount, number: u64) {
-    let (root, stable) = (mount.root(), StableHow::Unstable);
+    let root = mount.root();
+    let stable = StableHow::Unstable;
     let dir = mount.mkdir(root, &format!("dir{number}")).unwrap();
     let file = mount.create(dir, "file").unwrap();
     let data = vec![7; 10_000];
@@ -94,7 +95,8 @@ struct Replayed {
 
 fn replay(trace: &[u8], version: ProtocolVersion, pace: Pace, fill: Fill) -> Replayed {
     let target = Recorded::start();
-    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let clock = SystemClock::new();
+    let stop = AtomicBool::new(false);
     let mut replayer = Replayer::connect(&target.options(version), &clock, &stop).unwrap();
     let settings = whole_trace(TargetKind::Nfs(version), replayer.transfer_bytes());
     let mut plan = ReplayPlan::read(trace, &settings).unwrap();
@@ -194,7 +196,9 @@ fn replays_v3_trace_on_v4() {
 /// Makes a trace of what the kernel does with a file that it knows: it opens the handle, reads by
 /// READ_PLUS and closes.
 fn trace_of_known_file() -> Vec<u8> {
-    let (close, open, read_plus) = (4, 18, 68);
+    let close = 4;
+    let open = 18;
+    let read_plus = 68;
     let ops = [
         Op { offset: 1, size: Some(70_000), ..op(open, 10) },
         Op { length: 65_536, count: 65_536, ..op(read_plus, 10) },

@@ -203,7 +203,8 @@ fn omits_delayed_and_unseen_calls() {
 
 #[test]
 fn closes_open_like_trace() {
-    let (open, close) = (18, 4);
+    let open = 18;
+    let close = 4;
     let mut calls = Vec::new();
     for (number, kind) in [open, close, close].into_iter().enumerate() {
         let op = Op { name: 0xa, result: 11, offset: 1, ..op(kind, 10) };
@@ -220,7 +221,8 @@ fn closes_open_like_trace() {
 
 #[test]
 fn closes_only_answered_opens() {
-    let (open, close) = (18, 4);
+    let open = 18;
+    let close = 4;
     let mut calls = Vec::new();
     // The second OPEN is in flight while the first is closed, and that CLOSE while a third begins.
     for (number, (kind, start_ns, response_ns)) in
@@ -240,7 +242,8 @@ fn closes_only_answered_opens() {
 
 #[test]
 fn distinguishes_open_by_handle() {
-    let (open, close) = (18, 4);
+    let open = 18;
+    let close = 4;
     let mut calls = Vec::new();
     // The first is without access, which no OPEN is.
     for (number, (kind, access)) in [(open, 0), (open, 3), (close, 0)].into_iter().enumerate() {

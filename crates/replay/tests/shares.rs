@@ -79,7 +79,8 @@ fn replay_both(hosts: [Host; 2], pace: Pace, begin_ns: u64) -> Vec<ShareRecord> 
     std::thread::scope(|scope| {
         scope.spawn(move || carry(one.outgoing, other.incoming));
         scope.spawn(move || carry(other.outgoing, one.incoming));
-        let (exchange, other_exchange) = (one.exchange, other.exchange);
+        let exchange = one.exchange;
+        let other_exchange = other.exchange;
         let first = scope.spawn(move || host.replay(pace, begin_ns, &exchange));
         let second = scope.spawn(move || other_host.replay(pace, begin_ns, &other_exchange));
         vec![first.join().unwrap(), second.join().unwrap()]

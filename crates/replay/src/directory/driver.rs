@@ -189,7 +189,8 @@ impl Driver<'_> {
             && let Some(handle) = self.opens.surplus.pop()
             && let Some(mut idle) = self.idle.pop()
         {
-            (idle.job.start, idle.job.action) = (None, Action::Close);
+            idle.job.start = None;
+            idle.job.action = Action::Close;
             idle.job.close = Some(handle);
             self.send(idle);
         }

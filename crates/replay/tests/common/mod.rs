@@ -45,7 +45,8 @@ impl Recorded {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let pieces = Arc::new(Mutex::new(Vec::new()));
-        let (kept, address) = (Arc::clone(&pieces), server.address());
+        let kept = Arc::clone(&pieces);
+        let address = server.address();
         std::thread::spawn(move || {
             let begin = now();
             for (number, client) in listener.incoming().enumerate() {
@@ -57,7 +58,8 @@ impl Recorded {
                 for is_from_client in [true, false] {
                     let (from, to) =
                         if is_from_client { (&client, &server) } else { (&server, &client) };
-                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let from = from.try_clone().unwrap();
+                    let to = to.try_clone().unwrap();
                     let kept = Arc::clone(&kept);
                     std::thread::spawn(move || {
                         copy(from, to, begin, |time_ns, bytes| {
@@ -75,7 +77,8 @@ impl Recorded {
 
     pub fn options(&self, version: ProtocolVersion) -> MountOptions {
         let mut options = MountOptions::new("127.0.0.1", "/export");
-        (options.port, options.mount_port) = (Some(self.port), Some(self.port));
+        options.port = Some(self.port);
+        options.mount_port = Some(self.port);
         options.version = version;
         options
     }
