@@ -127,10 +127,12 @@ impl CampaignComparison {
         let differences = sides::differences([before, after]);
         let command = format!("dfsbench compare {} {}", before.campaign.id, after.campaign.id);
         let were_apart = were_apart(before.campaign, after.campaign);
-        let (mut pairs, mut curves) = (Vec::new(), Vec::new());
+        let mut pairs = Vec::new();
+        let mut curves = Vec::new();
         let left_out;
         if let Some((drawn, others)) = curves::pair_curves([before, after], &rules) {
-            (curves, left_out) = (drawn, others);
+            curves = drawn;
+            left_out = others;
         } else {
             (pairs, left_out) = rows::pair_rows([before, after], &rules);
         }

@@ -171,7 +171,8 @@ impl<'a> Contenders<'a> {
     /// Compares the durability of a contender with that of the baseline; empty if both are known to
     /// survive the same events.
     fn promise_words(&self, number: usize) -> &'static str {
-        let (own, other) = (self.contenders[number].tier, self.contenders[self.baseline].tier);
+        let own = self.contenders[number].tier;
+        let other = self.contenders[self.baseline].tier;
         if number == self.baseline {
             "baseline"
         } else if own.is_open() || other.is_open() {

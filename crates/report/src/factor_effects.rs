@@ -177,8 +177,16 @@ impl PassFactors {
         if let Ok(effects) = &mut found {
             campaigns = blocks::widen(sheet, &counted, metric, &factors, effects);
         }
-        let (trials, by_bytes) = (observations.len(), metric.is_other());
-        Self { name, factors, trials, left_out, by_bytes, are_times, campaigns, found }
+        Self {
+            name,
+            factors,
+            trials: observations.len(),
+            left_out,
+            by_bytes: metric.is_other(),
+            are_times,
+            campaigns,
+            found,
+        }
     }
 
     /// Returns the effect of one level of a setting relative to another, whichever is the baseline.
@@ -188,7 +196,8 @@ impl PassFactors {
         one: Option<&str>,
         other: Option<&str>,
     ) -> Option<LevelEffect> {
-        let (one, other) = (one?, other?);
+        let one = one?;
+        let other = other?;
         match self.effect_of(name, one, other) {
             Some(effect) => Some(effect),
             None => self.effect_of(name, other, one),
@@ -213,7 +222,8 @@ impl PassFactors {
             if effect.within.is_empty() {
                 continue;
             }
-            let (name, outer) = (&self.factors[effect.factor].name, self.list_outer(effect));
+            let name = &self.factors[effect.factor].name;
+            let outer = self.list_outer(effect);
             // If no two levels occur under the same level of the outer factor, no interval is
             // finite.
             if effect.levels.iter().all(|level| level.interval.1.is_infinite()) {
@@ -319,7 +329,8 @@ impl Factor {
 
     /// Formats a level, including its baseline unless that is the same for all levels.
     pub(crate) fn compared(&self, effect: &FactorEffect, number: usize) -> String {
-        let (level, against) = (&self.levels[number], effect.levels[number].against);
+        let level = &self.levels[number];
+        let against = effect.levels[number].against;
         if effect.within.is_empty() || against == number {
             return level.clone();
         }

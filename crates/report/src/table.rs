@@ -116,9 +116,11 @@ impl<'a> Sheet<'a> {
     /// campaign that measured it.
     pub(crate) fn identify(&self, row: &Row<'_>) -> Vec<(String, String)> {
         let run = row.run.index as usize;
-        let (mut id, mut name) = (self.campaign.id, &self.campaign.name);
+        let mut id = self.campaign.id;
+        let mut name = &self.campaign.name;
         if let Some(member) = self.joined.and_then(|joined| joined.member_of(run)) {
-            (id, name) = (member.id, &member.name);
+            id = member.id;
+            name = &member.name;
         }
         let spec = &row.run.spec;
         let mut pairs = vec![
@@ -235,7 +237,8 @@ impl<'a> Sheet<'a> {
                         known.rows += 1;
                         if rank > *worst {
                             explained.rows = known.rows;
-                            (*worst, *known) = (rank, explained);
+                            *worst = rank;
+                            *known = explained;
                         }
                     }
                 }

@@ -220,7 +220,8 @@ fn write_below(out: &mut String, text: &str, indent: usize, width_max: usize) {
 /// Wraps a text at spaces into lines of at most `width_max` columns. A longer word gets its own
 /// line. Words joined by a no-break space stay together, as do a number and its unit.
 pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
-    let (mut lines, mut line) = (Vec::new(), String::new());
+    let mut lines = Vec::new();
+    let mut line = String::new();
     let mut words = text.split_ascii_whitespace().peekable();
     while let Some(word) = words.next() {
         let mut word = Cow::Borrowed(word);
@@ -246,7 +247,8 @@ pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
 
 /// Width of the longest word of a text, counting a number and its unit as one word.
 pub(crate) fn longest_word(text: &str) -> usize {
-    let (mut longest, mut before) = (0, "");
+    let mut longest = 0;
+    let mut before = "";
     for word in text.split_ascii_whitespace() {
         let mut length = width(word);
         if ends_in_number(before) && is_unit(word) {

@@ -65,7 +65,8 @@ fn ramp(first_limited: u32) -> Campaign {
     let mut runs = Vec::new();
     for clients in [1, 2, 4, 8] {
         let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
-        (spec.clients, spec.workers) = (clients, 1);
+        spec.clients = clients;
+        spec.workers = 1;
         let done = 1_000 * u64::from(clients);
         let is_client_limited = clients >= first_limited;
         runs.push((spec, Planted { offered: 0, done, is_client_limited }));

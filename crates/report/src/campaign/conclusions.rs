@@ -59,7 +59,8 @@ impl ConclusionVerdict {
 
     fn from_comparisons(comparisons: &[Comparison]) -> Self {
         let count = |outcome| comparisons.iter().filter(|one| one.outcome == outcome).count();
-        let (borne, contradicted) = (count(Outcome::BorneOut), count(Outcome::Contradicted));
+        let borne = count(Outcome::BorneOut);
+        let contradicted = count(Outcome::Contradicted);
         match (borne, contradicted) {
             _ if comparisons.iter().any(|one| one.outcome == Outcome::Answered) => Self::Answered,
             (0, 0) => Self::Undecided,
@@ -141,7 +142,8 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
 
 /// Returns true if a conclusion covers the pass of a row.
 fn is_about(conclusion: &Conclusion, row: &Row<'_>) -> bool {
-    let (name, whole) = (row.judged.pass.name(), row.pass_name());
+    let name = row.judged.pass.name();
+    let whole = row.pass_name();
     let workload = row.run.spec.workload.name();
     let mut passes = conclusion.passes.iter();
     conclusion.passes.is_empty()

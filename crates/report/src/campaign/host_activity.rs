@@ -90,7 +90,8 @@ impl HostActivity {
 
     /// CPU time that was neither idle nor waiting for a disk, in percent.
     pub(crate) fn busy_percent(&self) -> f64 {
-        let (mut all, mut busy) = (0, 0);
+        let mut all = 0;
+        let mut busy = 0;
         for (number, (head, _)) in STATES.iter().enumerate() {
             all += self.states[number];
             // A CPU that waits for a disk could do other work, so it is idle.

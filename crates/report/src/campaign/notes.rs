@@ -77,7 +77,8 @@ pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
             continue;
         }
         let Some((setting, what)) = describe_safety(row) else { continue };
-        let (pass, target) = (row.pass_name(), spec.target_name.clone());
+        let pass = row.pass_name();
+        let target = spec.target_name.clone();
         let same = statements
             .iter_mut()
             .find(|known| (&*known.0, known.1, known.2) == (&*pass, setting, what));
@@ -103,7 +104,8 @@ pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
 ///
 /// **Source:** `workload::stream` (syncs), the backends' create.
 fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
-    let (spec, pass) = (&row.run.spec, row.judged.pass);
+    let spec = &row.run.spec;
+    let pass = row.judged.pass;
     if let Keeps::Nothing(what) = spec.target.row().keeps {
         return if pass.writes() { Some(("", what)) } else { None };
     }
@@ -254,7 +256,9 @@ pub(crate) fn clients(sheet: &Sheet<'_>) -> Vec<String> {
 
 fn describe_client(row: &Row<'_>, share: &ClientShare) -> String {
     let per_s = if row.judged.pass.is_byte_rate() { share.bytes_per_s } else { share.ops_per_s };
-    let (p50, p99, max) = (Nanos(share.p50_ns), Nanos(share.p99_ns), Nanos(share.max_ns));
+    let p50 = Nanos(share.p50_ns);
+    let p99 = Nanos(share.p99_ns);
+    let max = Nanos(share.max_ns);
     let rate = row.judged.shown(per_s);
     format!("client {} with {rate} (p50 {p50}, p99 {p99}, max {max})", share.client)
 }

@@ -119,7 +119,8 @@ pub(crate) fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
     for row in sheet.rows.iter().take(rows_max) {
         let spread = Spread::from_row(sheet, row);
         if let Some(cells) = &spread.cells {
-            let (name, trials) = (spread.name.clone(), spread.trials_line());
+            let name = spread.name.clone();
+            let trials = spread.trials_line();
             rows.push([vec![name], cells.to_vec(), vec![trials]].concat());
         }
     }

@@ -187,8 +187,8 @@ impl Plot {
 
     fn draw(&self, legend_height: f64, legend: &Markup) -> Markup {
         let height = TOP + GROUND + AXIS + legend_height;
-        let (title, description) =
-            (format!("{}-title", self.about.id), format!("{}-desc", self.about.id));
+        let title = format!("{}-title", self.about.id);
+        let description = format!("{}-desc", self.about.id);
         html! {
             svg.chart role="img" width="100%" height=(height)
                 aria-labelledby=(title) aria-describedby=(description) {

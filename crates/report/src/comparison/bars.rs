@@ -115,7 +115,8 @@ fn class_and_word(figure: &ComparedFigure) -> (&'static str, &'static str) {
 }
 
 fn ratio_marks(figure: &ComparedFigure, class: &str, axis: &RatioAxis) -> Markup {
-    let (at, one) = (axis.at(figure.comparison.ratio), axis.at(1.0));
+    let at = axis.at(figure.comparison.ratio);
+    let one = axis.at(1.0);
     let (lo, hi) = figure.comparison.interval;
     let half = STRIP / 2;
     html! {

@@ -161,7 +161,8 @@ impl CurvePair {
                 time_bound = Some(time_bound.unwrap_or(bound).min(bound));
             }
         }
-        let (first, second) = (&before.named.curve, &after.named.curve);
+        let first = &before.named.curve;
+        let second = &after.named.curve;
         Self {
             name: before.named.name.clone(),
             compared: CurvesCompared::of(first, second, rules.effect),

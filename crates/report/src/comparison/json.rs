@@ -82,7 +82,8 @@ pub(super) fn render(compared: &CampaignComparison) -> String {
     for row in &compared.left_out {
         not_compared.push(LeftOutPart { name: &row.name, reason: &row.why, matters: row.matters });
     }
-    let (mut curves, mut curves_lost) = (Vec::new(), 0);
+    let mut curves = Vec::new();
+    let mut curves_lost = 0;
     for curve in &compared.curves {
         curves_lost += curve.regressions().len();
         curves.push(curve.json());

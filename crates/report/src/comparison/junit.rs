@@ -33,7 +33,9 @@ struct Case {
 /// Renders the document.
 pub(super) fn render(compared: &CampaignComparison) -> String {
     let cases = test_cases(compared);
-    let (mut failures, mut errors, mut skipped) = (0, 0, 0);
+    let mut failures = 0;
+    let mut errors = 0;
+    let mut skipped = 0;
     for case in &cases {
         match case.end {
             End::Passed => {}

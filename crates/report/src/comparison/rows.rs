@@ -274,9 +274,12 @@ pub(super) fn pair_rows(
     }
     let may_search = first.len() * new.len() <= NEAREST_PAIRS_MAX;
     let mut draws = Draws::new(criteria::BOOTSTRAP_SEED);
-    let (mut pairs, mut left_out) = (Vec::new(), Vec::new());
+    let mut pairs = Vec::new();
+    let mut left_out = Vec::new();
     for row in &first {
-        let (mut matters, mut matched, mut pairing) = (true, false, None);
+        let mut matters = true;
+        let mut matched = false;
+        let mut pairing = None;
         let partners = of_second.matching_rows(row, &ignored, by);
         let why = match partners.as_slice() {
             [] => {
@@ -359,7 +362,8 @@ fn nearest_row<'a>(
 fn describe_nearest(row: &KeyedRow, nearest: &KeyedRow, names: &[&str]) -> String {
     let mut differences = Vec::new();
     for name in names {
-        let (its, own) = (nearest.value_or_none(name), row.value_or_none(name));
+        let its = nearest.value_or_none(name);
+        let own = row.value_or_none(name);
         differences.push(format!("{name} {its} instead of {own}"));
     }
     format!("the nearest row after has {}", humanize::listed(&differences))

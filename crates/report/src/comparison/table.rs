@@ -312,11 +312,14 @@ fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
         if !figure.is_undecidable() {
             continue;
         }
-        let (change, limit, remedy) = (figure.change(), figure.limit(), pair.remedy(figure));
+        let change = figure.change();
+        let limit = figure.limit();
+        let remedy = pair.remedy(figure);
         sentences.push(format!("Inconclusive: {}: {change}; {limit}: {remedy}.", pair.name));
     }
     for (pair, figure) in compared.regressions() {
-        let (change, limit) = (figure.change(), figure.limit());
+        let change = figure.change();
+        let limit = figure.limit();
         sentences.push(format!("Regression: {}: {change}; {limit}.", pair.name));
     }
     sentences
@@ -348,7 +351,8 @@ fn explain_reservations(compared: &CampaignComparison) -> Vec<String> {
 }
 
 fn count_outcomes(compared: &CampaignComparison) -> String {
-    let (mut rates, mut times) = (Vec::new(), Vec::new());
+    let mut rates = Vec::new();
+    let mut times = Vec::new();
     for (_, figure) in compared.figures() {
         let outcomes = if figure.measure == Measure::Rate { &mut rates } else { &mut times };
         outcomes.push(figure.comparison.outcome());

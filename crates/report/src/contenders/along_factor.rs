@@ -78,7 +78,8 @@ fn arrange<'a>(
         let Some(number) = number.filter(|_| value != NOT_APPLICABLE) else { continue };
         let mut without = omitted.for_row(row);
         without.push(factor);
-        let (pass, factors) = (row.pass_name(), sheet.factors_without(row, &without));
+        let pass = row.pass_name();
+        let factors = sheet.factors_without(row, &without);
         let known = found.iter().position(|along| along.pass == pass && along.factors == factors);
         let at = known.unwrap_or(found.len());
         if known.is_none() {

@@ -72,7 +72,8 @@ const fn loss_words(event: CrashEvent) -> &'static str {
 
 /// Builds the tables of what survived; empty if no contender was tested.
 pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
-    let (mut all, mut measured) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut measured = Vec::new();
     for number in contest.by_tier() {
         let Contender { name, found: Some(found), .. } = &contest.contenders[number] else {
             continue;
@@ -86,7 +87,8 @@ pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
         return Vec::new();
     }
     let mut kept = kept_table(&all);
-    let (first, last) = (measured.iter().min(), measured.iter().max());
+    let first = measured.iter().min();
+    let last = measured.iter().max();
     let [first, last] = [first, last].map(|at| humanize::utc(at.copied().unwrap_or_default()));
     kept.caption = format!("measured {first}");
     if first != last {
@@ -157,7 +159,8 @@ fn outcome(event: &MeasuredEvent, row: &DurabilityRow) -> String {
 fn ways_of_events(all: &[ContenderEvent<'_>]) -> Vec<String> {
     let mut ways: Vec<(CrashEvent, &str, Vec<String>)> = Vec::new();
     for kept in all {
-        let (event, how) = (kept.event.event, kept.event.how.as_str());
+        let event = kept.event.event;
+        let how = kept.event.how.as_str();
         let contender = kept.contender.to_owned();
         match ways.iter_mut().find(|known| (known.0, known.1) == (event, how)) {
             Some(known) => known.2.push(contender),

@@ -96,7 +96,8 @@ fn lead(contest: &Contenders<'_>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for number in contest.by_tier() {
         let contender = &contest.contenders[number];
-        let (words, name) = (durability::tier_words(contender), contender.name.clone());
+        let words = durability::tier_words(contender);
+        let name = contender.name.clone();
         match groups.iter_mut().find(|(known, _)| *known == words) {
             Some((_, names)) => names.push(name),
             None => groups.push((words, vec![name])),

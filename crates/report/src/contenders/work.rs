@@ -82,7 +82,8 @@ pub(super) fn arrange<'a>(
 ) -> Vec<Work<'a>> {
     let mut works: Vec<Work<'a>> = Vec::new();
     for row in &sheet.rows {
-        let (pass, factors) = (row.pass_name(), sheet.factors_without(row, &omitted.for_row(row)));
+        let pass = row.pass_name();
+        let factors = sheet.factors_without(row, &omitted.for_row(row));
         let name = contender_of(&row.run.spec);
         let Some(number) = names.iter().position(|known| *known == name) else { continue };
         let known = works.iter().position(|work| work.pass == pass && work.factors == factors);

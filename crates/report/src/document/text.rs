@@ -115,7 +115,8 @@ fn push_section(out: &mut String, section: &Section, width_max: usize) {
             out.push('\n');
         }
         push_block(out, block, indent, width_max);
-        (is_first, follows_table) = (false, is_table);
+        is_first = false;
+        follows_table = is_table;
     }
 }
 

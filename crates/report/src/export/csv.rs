@@ -35,9 +35,11 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut out = header.join(",") + "\n";
     for row in &sheet.rows {
         let run = row.run.index as usize;
-        let (mut id, mut name) = (campaign.id, &campaign.name);
+        let mut id = campaign.id;
+        let mut name = &campaign.name;
         if let Some(member) = sheet.joined.and_then(|joined| joined.member_of(run)) {
-            (id, name) = (member.id, &member.name);
+            id = member.id;
+            name = &member.name;
         }
         let mut cells = vec![id.to_string(), quoted(name)];
         push_values(&mut cells, IDENTITY, row);

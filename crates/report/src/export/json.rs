@@ -299,8 +299,14 @@ impl<'a> MemberPart<'a> {
                 let value = property.values.get(first_run).and_then(Option::as_deref);
                 properties.insert(property.name.as_str(), value);
             }
-            let (id, name, runs) = (member.id, member.name.as_str(), member.runs);
-            parts.push(Self { id, name, first_run, runs, properties });
+            let runs = member.runs;
+            parts.push(Self {
+                id: member.id,
+                name: member.name.as_str(),
+                first_run,
+                runs,
+                properties,
+            });
             first_run += runs;
         }
         parts
@@ -360,9 +366,11 @@ impl<'a> Figure<'a> {
 impl SummaryPart {
     fn from_summary(summary: Summary) -> Self {
         // With fewer than three trials there is no interval, so both ends are null.
-        let (mut interval_lo, mut interval_hi) = (None, None);
+        let mut interval_lo = None;
+        let mut interval_hi = None;
         if let Some((lo, hi)) = summary.confidence_interval() {
-            (interval_lo, interval_hi) = (Some(lo), Some(hi));
+            interval_lo = Some(lo);
+            interval_hi = Some(hi);
         }
         Self {
             n: summary.n,

@@ -15,7 +15,8 @@ const LINES_MAX: usize = 500;
 
 /// Renders the table; empty if no activity was recorded.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
-    let (mut lines, mut watched) = (Vec::new(), Vec::new());
+    let mut lines = Vec::new();
+    let mut watched = Vec::new();
     for row in &sheet.rows {
         lines.extend(host_lines(row));
         watched.extend(watched_hosts(row));

@@ -71,7 +71,8 @@ fn draw_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
         if pass == Pass::App || metric.counted() != kind.counted {
             continue;
         }
-        let (id, ends) = (format!("{}-{}", kind.id, drawn.len()), ExtremeRows::new(&rows, metric));
+        let id = format!("{}-{}", kind.id, drawn.len());
+        let ends = ExtremeRows::new(&rows, metric);
         let svg = draw_chart(&id, &name, metric, &ends.rows, sheet);
         drawn.push(Picture { id, caption: name, svg, notes: ends.notes() });
     }

@@ -109,8 +109,14 @@ fn draw_curve(
         return None;
     }
     let y_ticks = axis.ticks_with_unit();
-    let (x_ticks, x_name) = (levels.ticks(), levels.title());
-    let plot = Plot { about, x_ticks, x_name, y_ticks, upright: None, series };
+    let plot = Plot {
+        about,
+        x_ticks: levels.ticks(),
+        x_name: levels.title(),
+        y_ticks,
+        upright: None,
+        series,
+    };
     let mut notes = Vec::new();
     if left_out > 0 {
         let lines = counted(left_out, "more line");

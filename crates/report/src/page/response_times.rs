@@ -30,7 +30,8 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
 
 /// Draws the pictures without a legend.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    let (mut smallest, mut largest) = (u64::MAX, 0);
+    let mut smallest = u64::MAX;
+    let mut largest = 0;
     for row in with_times(sheet.rows.iter()) {
         smallest = smallest.min(row.judged.response_time.quantile(0.5));
         largest = largest.max(row.judged.response_time.max());

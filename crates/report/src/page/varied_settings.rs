@@ -79,7 +79,8 @@ impl VariedSetting {
             }
             let has_levels = narrowed.iter().all(|one| one.levels.len() >= 2);
             if has_levels && with.len() * 2 >= rows.len() {
-                (kept, shared) = (narrowed, with);
+                kept = narrowed;
+                shared = with;
             }
         }
         kept

@@ -105,7 +105,8 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
     }
     for (number, from) in found.saturated_from.iter().enumerate() {
         if let Some(from) = from {
-            let (pass, load) = (pass_name(searched, number), request.describe_load(*from));
+            let pass = pass_name(searched, number);
+            let load = request.describe_load(*from);
             let rate = format_rate(searched, *from, number);
             parts.push(format!("{pass} is saturated from {load} on ({rate})"));
         }
@@ -315,7 +316,10 @@ fn outcome_without_figures(outcome: &str) -> [String; 3] {
 fn search_json(name: &str, searched: &Searched<'_>) -> Value {
     let found = searched.search.found();
     // The names of these members are those of the first release.
-    let (mut gave_in_at, mut way, mut reason, mut hangs) = (None, None, None, false);
+    let mut gave_in_at = None;
+    let mut way = None;
+    let mut reason = None;
+    let mut hangs = false;
     if let Some(trouble) = searched.trouble() {
         reason = Some(trouble.reason.as_str());
         hangs = trouble.hangs;

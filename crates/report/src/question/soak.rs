@@ -21,10 +21,9 @@ use crate::humanize::counted;
 const UNKNOWN: &str = "–";
 
 pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
-    let (mut trials, mut leases): (&[Trial], _) = (&[], 0);
-    if let Some(run) = campaign.runs.first() {
-        (trials, leases) = (&run.trials, leases_of(&run.spec));
-    }
+    let run = campaign.runs.first();
+    let trials: &[Trial] = run.map_or(&[], |run| &run.trials);
+    let leases = run.map_or(0, |run| leases_of(&run.spec));
     let soaked = soaked(soak, trials);
     let mut sentences = vec![describe_verdict(&soaked)];
     for effect in &soaked.effects {
@@ -86,7 +85,8 @@ fn describe_verdict(soaked: &Soaked) -> String {
             what_became(soaked)
         ),
         Verdict::CantTell => {
-            let (why, became) = (explain_unknown(soaked), what_became(soaked));
+            let why = explain_unknown(soaked);
+            let became = what_became(soaked);
             format!("The soak is INCONCLUSIVE: {why}; {became} ({lasted}).")
         }
     }
@@ -289,7 +289,8 @@ fn describe_data(soaked: &Soaked) -> String {
 
 fn describe_memory(soaked: &Soaked) -> Option<String> {
     let memory = soaked.memory?;
-    let (early, late) = (Size(memory.early_bytes), Size(memory.late_bytes));
+    let early = Size(memory.early_bytes);
+    let late = Size(memory.late_bytes);
     let word = if memory.is_steady() { "is steady" } else { "GROWS" };
     Some(format!(
         "Memory of dfsbench {word}: {early} in the second quarter of the soak, {late} in the last, \

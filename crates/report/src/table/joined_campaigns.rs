@@ -164,7 +164,8 @@ fn join_campaigns(sources: Vec<CampaignSource>, members: &[JoinedMember]) -> Cam
     let mut names: Vec<String> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
     let mut joined: Option<Campaign> = None;
-    let (mut runs_before, mut trials_before) = (0, 0);
+    let mut runs_before = 0;
+    let mut trials_before = 0;
     for (source, member) in sources.into_iter().zip(members) {
         let mut campaign = source.campaign;
         if !names.contains(&campaign.name) {

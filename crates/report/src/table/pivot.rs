@@ -69,7 +69,8 @@ fn pivot_table(
     down: &[usize],
     across: &[usize; ACROSS],
 ) -> Option<Table> {
-    let (mut leads, mut heads) = (Places::default(), Places::default());
+    let mut leads = Places::default();
+    let mut heads = Places::default();
     let mut cells: HashMap<(usize, usize), &Row<'_>> = HashMap::new();
     for row in rows {
         // Rows of the table are combinations of the target and the factors in rows, columns those

@@ -16,8 +16,10 @@ const NAMED_MAX: usize = 4;
 
 /// Counts the results that are valid, degraded, invalid and missing.
 pub(super) fn remark(sheet: &Sheet<'_>) -> Option<String> {
-    let (mut valid, mut degraded) = (Vec::new(), Vec::new());
-    let (mut invalid, mut missing) = (Vec::new(), Vec::new());
+    let mut valid = Vec::new();
+    let mut degraded = Vec::new();
+    let mut invalid = Vec::new();
+    let mut missing = Vec::new();
     for row in &sheet.rows {
         match (row.judged.verdict, row.judged.rate.is_some()) {
             (Verdict::Valid, true) => valid.push(row),

@@ -195,7 +195,8 @@ impl<'a> Group<'a> {
     /// Lowest and highest result; the first one among equals.
     pub(super) fn extremes(&self) -> (Figure<'a>, Figure<'a>) {
         let figures = self.measured();
-        let (mut lowest, mut highest) = (figures[0], figures[0]);
+        let mut lowest = figures[0];
+        let mut highest = figures[0];
         for figure in &figures {
             if figure.rate.median < lowest.rate.median {
                 lowest = *figure;
@@ -214,7 +215,8 @@ impl<'a> Group<'a> {
     /// Formats both extremes with their units, smaller number first. For commands, that is the
     /// shortest time.
     pub(super) fn shown_range(&self, lowest: &Figure<'_>, highest: &Figure<'_>) -> String {
-        let (low, high) = (self.shown(lowest), self.shown(highest));
+        let low = self.shown(lowest);
+        let high = self.shown(highest);
         match self.metric.rate(highest.rate.median).is_time() {
             _ if low == high => high,
             true => format!("{high} to {low}"),

@@ -105,7 +105,8 @@ impl Comparison {
             });
             return one;
         };
-        (one.ratio, one.interval) = (Some(level.ratio), Some(level.interval));
+        one.ratio = Some(level.ratio);
+        one.interval = Some(level.interval);
         one.outcome = judge_ratio(conclusion.expect, &level);
         one.note_company(pass, effects, effect);
         if one.outcome == Outcome::Undecided
@@ -196,7 +197,8 @@ fn level_effect(
 ) -> Option<LevelEffect> {
     let levels = &pass.factors[effect.factor].levels;
     let place = |level: &str| levels.iter().position(|known| known == level);
-    let (from, to) = (place(from)?, place(to)?);
+    let from = place(from)?;
+    let to = place(to)?;
     let mut found = effect.levels[to];
     if found.against != from {
         // Inverted, if the analysis used the second level as the baseline.
@@ -214,9 +216,11 @@ fn level_effect(
 
 /// Judges a ratio and its interval against the expectation.
 fn judge_ratio(expect: Expectation, effect: &LevelEffect) -> Outcome {
-    let (ratio, (lo, hi)) = (effect.ratio, effect.interval);
+    let ratio = effect.ratio;
+    let (lo, hi) = effect.interval;
     // The smallest effect is a factor: 5 % faster is 1.05, and equally much slower is 1 / 1.05.
-    let (least, most) = (1.0 / (1.0 + EFFECT_MIN), 1.0 + EFFECT_MIN);
+    let least = 1.0 / (1.0 + EFFECT_MIN);
+    let most = 1.0 + EFFECT_MIN;
     let is_higher = lo > 1.0 && ratio >= most;
     let is_lower = hi < 1.0 && ratio <= least;
     let (borne, contradicted) = match expect {
@@ -238,7 +242,8 @@ fn judge_ratio(expect: Expectation, effect: &LevelEffect) -> Outcome {
 ///
 /// On the logarithm of the ratio, an interval narrows with the square root of the number of trials.
 fn trials_to_decide(expect: Expectation, effect: &LevelEffect) -> Option<f64> {
-    let (ratio, (lo, hi)) = (effect.ratio.ln(), effect.interval);
+    let ratio = effect.ratio.ln();
+    let (lo, hi) = effect.interval;
     let limit = (1.0 + EFFECT_MIN).ln();
     // The interval must exclude the limit at which the outcome changes.
     let is_beyond = match expect {

@@ -51,8 +51,13 @@ impl Column {
         table: TableKind,
         cell: fn(&Row<'_>, &Summary) -> Cell,
     ) -> Self {
-        let (role, cell) = (Role::Number, ShownCell::Figure(cell));
-        self.shown = Some(ShownColumn { heading, role, table, reading: "", cell });
+        self.shown = Some(ShownColumn {
+            heading,
+            role: Role::Number,
+            table,
+            reading: "",
+            cell: ShownCell::Figure(cell),
+        });
         self
     }
 
@@ -63,8 +68,13 @@ impl Column {
         table: TableKind,
         cell: fn(&Row<'_>) -> Cell,
     ) -> Self {
-        let (role, cell) = (Role::Number, ShownCell::Always(cell));
-        self.shown = Some(ShownColumn { heading, role, table, reading: "", cell });
+        self.shown = Some(ShownColumn {
+            heading,
+            role: Role::Number,
+            table,
+            reading: "",
+            cell: ShownCell::Always(cell),
+        });
         self
     }
 
@@ -267,7 +277,8 @@ fn caveat_data(row: &Row<'_>) -> String {
     let mut all = Vec::new();
     for caveat in &row.judged.caveats {
         if let Some(data) = &caveat.data {
-            let (found, limit) = (three_digits(data.found), three_digits(data.limit));
+            let found = three_digits(data.found);
+            let limit = three_digits(data.limit);
             let code = caveat.code.code();
             all.push(format!("{code}={found}/{limit} {} ({})", data.unit, data.source));
         }
