@@ -185,7 +185,8 @@ fn sum_values(
     for column in &table.columns {
         lengths.push(format!("coalesce(length({}), 0)", column.name));
     }
-    let (name, lengths) = (&table.name, lengths.join(" + "));
+    let name = &table.name;
+    let lengths = lengths.join(" + ");
     let sql = format!("SELECT coalesce(sum({lengths}), 0) FROM {name} WHERE {condition}");
     connection.query_row(&sql, [campaign_id], |row| row.get(0))
 }

@@ -55,8 +55,11 @@ impl Hold {
                     std::thread::park_timeout(RETRY_AFTER);
                 }
                 Ok(Attempt::Held(holder)) => {
-                    let (path, holder) = (results.to_owned(), describe_holder(holder));
-                    return Err(StoreError::Held { path, campaign_id, holder });
+                    return Err(StoreError::Held {
+                        path: results.to_owned(),
+                        campaign_id,
+                        holder: describe_holder(holder),
+                    });
                 }
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                     return Err(StoreError::ReadOnly(results.to_owned()));

@@ -70,7 +70,8 @@ fn read_campaign(
     campaign.question = read_question(connection, id)?;
     campaign.durability = durability::read(connection, id)?;
     let sql = "SELECT * FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
-    let (mut ids, mut runs) = (Vec::new(), Vec::new());
+    let mut ids = Vec::new();
+    let mut runs = Vec::new();
     for (key, run) in
         rows(connection, sql, [id], |row| Ok((row.get::<_, i64>("id")?, read_run(row)?)))?
     {
@@ -107,7 +108,8 @@ fn read_campaign(
 /// Reads the parts below passes that every verdict needs, each table at once: a campaign may have a
 /// hundred thousand passes.
 fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
-    let (ids, passes) = (&passes.ids, &mut passes.values);
+    let ids = &passes.ids;
+    let passes = &mut passes.values;
     for_each_child(connection, ChildTable::of_passes("samples"), ids, |at, row| {
         passes[at].samples.push(read_sample(row)?);
         Ok(())
@@ -130,7 +132,8 @@ fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 
 /// Reads the rest.
 fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
-    let (ids, passes) = (&passes.ids, &mut passes.values);
+    let ids = &passes.ids;
+    let passes = &mut passes.values;
     for_each_child(connection, ChildTable::of_passes("cross_checks"), ids, |at, row| {
         passes[at].cross_checks.push(read_cross_check(row)?);
         Ok(())

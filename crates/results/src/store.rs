@@ -140,7 +140,8 @@ impl Store {
 
     /// Aborts reading if it takes more steps than the size of the file explains.
     fn bound_steps(&mut self) -> Result<(), StoreError> {
-        let (steps, path) = (Arc::clone(&self.steps), self.path.clone());
+        let steps = Arc::clone(&self.steps);
+        let path = self.path.clone();
         let look = u64::from(STEPS_PER_LOOK);
         let is_endless = move || {
             let steps = steps.fetch_add(look, Relaxed) + look;
@@ -258,7 +259,8 @@ impl Store {
                             (SELECT user_version FROM pragma_user_version),
                             (SELECT count(*) FROM sqlite_schema)";
         self.connection.query_row(query, [], |row| {
-            let (application_id, schema_version) = (row.get(0)?, row.get(1)?);
+            let application_id = row.get(0)?;
+            let schema_version = row.get(1)?;
             Ok(FileHead { application_id, schema_version, tables: row.get(2)? })
         })
     }

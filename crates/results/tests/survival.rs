@@ -115,8 +115,10 @@ fn survives_kill_9_at_any_moment() {
         assert!(words.iter().all(|what| !what.starts_with("error")), "{words:?}");
         // A removal takes the six trials of a campaign along; the last change may be unsaid.
         let count = |word: &str| words.iter().filter(|what| *what == word).count();
-        let (written, removed) = (count("trial"), 6 * count("removed"));
-        let (after, known) = (trials(&path), before + written);
+        let written = count("trial");
+        let removed = 6 * count("removed");
+        let after = trials(&path);
+        let known = before + written;
         let least = known.saturating_sub(removed + 6);
         assert!(after >= least && after <= known + 1, "{before} {words:?} {after}");
         if removed == 0 && words.last().is_some_and(|what| what == "trial") && written < 6 {
