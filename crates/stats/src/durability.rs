@@ -167,7 +167,11 @@ fn find_loss(
         }
         _ => return Some((Loss::Missing, LostShare::WHOLE)),
     };
-    let (mut lost, mut kept, mut beyond, mut zeros, mut other) = (0, 0, 0, 0, 0);
+    let mut lost = 0;
+    let mut kept = 0;
+    let mut beyond = 0;
+    let mut zeros = 0;
+    let mut other = 0;
     for block in op.range() {
         let known = newest.get(&block).copied().unwrap_or_default();
         // The promise covers everything acknowledged, so treat it as durable. The limit is the
@@ -381,8 +385,13 @@ mod tests {
     fn acked(kind: WorkKind, places: &[(u32, u32)]) -> Vec<AckedOp> {
         let mut ops = Vec::new();
         for (number, (first_block, generation)) in places.iter().enumerate() {
-            let (first_block, generation) = (*first_block, *generation);
-            let op = TestOp { file: file(kind), first_block, blocks: 1, generation, bytes: 4096 };
+            let op = TestOp {
+                file: file(kind),
+                first_block: *first_block,
+                blocks: 1,
+                generation: *generation,
+                bytes: 4096,
+            };
             ops.push(AckedOp { op, acked_ns: Some((number as u64 + 1) * 100) });
         }
         ops
@@ -547,7 +556,8 @@ mod tests {
 
     #[test]
     fn leaves_weaker_promise_undecided() {
-        let (kill, cut) = (CrashEvent::KillServer, CrashEvent::PowerCut);
+        let kill = CrashEvent::KillServer;
+        let cut = CrashEvent::PowerCut;
         let spared = crash(kill, &[(Durability::Sync, 0, 2), (Durability::Osync, 1, 0)]);
         let events = [spared, crash(cut, &[(Durability::Sync, 0, 2)])];
         assert_eq!(tier(Durability::Osync, &events), Tier::None);
@@ -579,7 +589,8 @@ mod tests {
             }
             let tiers = PROMISES.map(|promise| tier(promise, &events));
             for (weaker, stronger) in [(0, 1), (0, 2), (1, 2)] {
-                let (weaker, stronger) = (tiers[weaker], tiers[stronger]);
+                let weaker = tiers[weaker];
+                let stronger = tiers[stronger];
                 let is_in_order = weaker.is_open() || weaker.strength() <= stronger.strength();
                 assert!(is_in_order || weaker == Tier::None, "{tiers:?}: {events:?}");
             }
@@ -608,7 +619,8 @@ mod tests {
             ..crash(event, &[(Durability::Sync, lost_ops, 2)])
         };
         let tier = |events: &[MeasuredEvent]| tier(Durability::Sync, events);
-        let (kill, cut) = (CrashEvent::KillServer, CrashEvent::PowerCut);
+        let kill = CrashEvent::KillServer;
+        let cut = CrashEvent::PowerCut;
         assert_eq!(tier(&[]), Tier::Unknown);
         assert_eq!(tier(&[measured(kill, 0, false)]), Tier::ServerCrash);
         assert_eq!(tier(&[measured(kill, 1, false)]), Tier::None);

@@ -232,7 +232,8 @@ impl Columns {
 
     /// Returns the column of two levels together, or `None` if either is a baseline.
     fn pair_column(&self, pair: &Pair, first: usize, second: usize) -> Option<usize> {
-        let (of_first, of_second) = (&self.factors[pair.factors.0], &self.factors[pair.factors.1]);
+        let of_first = &self.factors[pair.factors.0];
+        let of_second = &self.factors[pair.factors.1];
         if of_first[first].is_none() || of_second[second].is_none() {
             return None;
         }
@@ -370,7 +371,8 @@ impl Ground<'_> {
         for observation in observations {
             measured.insert((observation.levels[first], observation.levels[second]));
         }
-        let (unders, levels) = (&self.columns.factors[first], &self.columns.factors[second]);
+        let unders = &self.columns.factors[first];
+        let levels = &self.columns.factors[second];
         let mut found = Vec::new();
         for under in 0..unders.len() {
             for (level, column) in levels.iter().enumerate() {

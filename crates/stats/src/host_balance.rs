@@ -126,7 +126,8 @@ impl HostsCompared {
         passes.retain(|pass| !pass.hosts.is_empty());
         let first = passes.first()?;
         let of_host = by_host(&passes);
-        let (mut hosts, mut worked) = (Vec::new(), Vec::new());
+        let mut hosts = Vec::new();
+        let mut worked = Vec::new();
         for host in &first.hosts {
             let host = combine_passes(first.pass, &of_host[host.host.as_str()]);
             // A host that did nothing would lower the median and hide stragglers.
@@ -141,7 +142,8 @@ impl HostsCompared {
             host.straggles = host.stood_still > 0 && per_s == 0.0
                 || per_s > 0.0 && per_s < middle * STRAGGLER_SHARE_MAX;
         }
-        let (mut skews, mut errors) = (Vec::new(), Vec::new());
+        let mut skews = Vec::new();
+        let mut errors = Vec::new();
         for pass in &passes {
             let skew = StartSkew::of(&pass.hosts);
             skews.push(skew.read_ns as f64);
@@ -270,7 +272,8 @@ fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
         }
         // Keep the worst start, early or late, with its own error.
         if host.start_ns.unsigned_abs() >= share.start_ns.unsigned_abs() {
-            (share.start_ns, share.error_ns) = (host.start_ns, host.error_ns);
+            share.start_ns = host.start_ns;
+            share.error_ns = host.error_ns;
         }
         share.failed += host.failed;
         share.service_time.add(&host.times);
@@ -336,7 +339,8 @@ pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
         return None;
     }
     let name = &slowest.host;
-    let (of, middle_rate) = (rates.len(), Rate::of_pass(pass, middle));
+    let of = rates.len();
+    let middle_rate = Rate::of_pass(pass, middle);
     let evidence = if slowest.ops == 0 {
         format!("host {name} stood still where the median of {of} others is {middle_rate}")
     } else {

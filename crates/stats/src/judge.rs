@@ -464,7 +464,8 @@ impl<'a> Sorted<'a> {
 
     /// Lists the rates of all trials that have one, in order.
     fn list_points(&self, pass: Pass) -> Vec<Point> {
-        let (rate, comparable) = (pass_rate(pass), comparable_rate(pass));
+        let rate = pass_rate(pass);
+        let comparable = comparable_rate(pass);
         let lists = [
             (&self.sound, true),
             (&self.set_aside, self.sound.is_empty()),

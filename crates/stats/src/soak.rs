@@ -286,7 +286,9 @@ impl Soaked {
 
     /// Returns the verdict on the server, based on the worst observation.
     fn judge_server(&self) -> Verdict {
-        let (mut made, mut unmade, mut unrecovered) = (false, false, false);
+        let mut made = false;
+        let mut unmade = false;
+        let mut unrecovered = false;
         for effect in &self.effects {
             unmade |= effect.event.failed.is_some();
             made |= effect.event.failed.is_none();

@@ -213,7 +213,8 @@ fn check_mix(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
 }
 
 fn check_failed(results: &[&PassResult]) -> Option<Broken> {
-    let (mut failed, mut done) = (0, 0);
+    let mut failed = 0;
+    let mut done = 0;
     for result in results {
         failed += result.errors();
         done += result.ops();

@@ -229,12 +229,14 @@ fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCavea
 /// Compares the medians of cached and other trials, if there are both.
 fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     let rate = pass_rate(judged.pass);
-    let (mut cached, mut others) = (Vec::new(), Vec::new());
+    let mut cached = Vec::new();
+    let mut others = Vec::new();
     for pass_trial in &sorted.sound {
         let list = if pass_trial.is_cached() { &mut cached } else { &mut others };
         list.extend(rate(pass_trial.result));
     }
-    let (of_cached, of_others) = (median(&cached)?, median(&others)?);
+    let of_cached = median(&cached)?;
+    let of_others = median(&others)?;
     let evidence = format!(
         "{} cached trials made {}, {} others {} (medians)",
         cached.len(),
@@ -249,7 +251,8 @@ fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
 
 /// Reports the worst outlier and the number of outliers.
 fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<JudgedCaveat> {
-    let (mut used, mut figures) = (Vec::new(), Vec::new());
+    let mut used = Vec::new();
+    let mut figures = Vec::new();
     for point in &judged.points {
         if point.used {
             used.push(point);
@@ -259,7 +262,8 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
     let limit = score_max(figures.len())?;
     let is_far = outliers(&figures);
     let scores = modified_z_scores(&figures);
-    let (mut count, mut worst): (usize, Option<usize>) = (0, None);
+    let mut count = 0_usize;
+    let mut worst: Option<usize> = None;
     for (at, score) in scores.iter().enumerate() {
         if !is_far[at] {
             continue;
@@ -271,7 +275,8 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
         }
     }
     let worst = worst?;
-    let (point, score) = (used[worst], scores[worst]);
+    let point = used[worst];
+    let score = scores[worst];
     let mut evidence = format!(
         "{} of {} sound trials; trial {} made {}, the median is {} (modified z-score {:.1}, at \
          most {limit} of {} trials)",
@@ -330,7 +335,8 @@ fn outliers_mislead(rate: &Summary, figures: &[f64], is_far: &[bool], accuracy: 
 
 /// Counts trials in which the rate changed, with the numbers of the first one.
 fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
-    let (mut seen, mut first) = (0, None);
+    let mut seen = 0;
+    let mut first = None;
     for pass_trial in &sorted.sound {
         let Some(rounds) = steady::cut_rounds(spec, pass_trial.result) else { continue };
         let Some(found) = Steadiness::of(&rounds.rates) else { continue };
@@ -378,7 +384,8 @@ fn check_interaction(
         return None;
     }
     let middle = median(&rates)?;
-    let (mut least, mut most) = (middle, middle);
+    let mut least = middle;
+    let mut most = middle;
     for rate in &rates {
         least = least.min(*rate);
         most = most.max(*rate);
