@@ -88,7 +88,8 @@ impl Tcp {
 }
 
 fn ports(from: From) -> [[u8; 2]; 2] {
-    let (client, server) = (CLIENT_PORT.to_be_bytes(), NFS_PORT.to_be_bytes());
+    let client = CLIENT_PORT.to_be_bytes();
+    let server = NFS_PORT.to_be_bytes();
     if from == From::Client { [client, server] } else { [server, client] }
 }
 
@@ -200,8 +201,11 @@ pub fn write3(xid: u32, offset: u64, len: u32) -> (Vec<u8>, Vec<u8>) {
     let data = vec![9; len as usize];
     let stable = StableHow::Unstable;
     let call = call3(xid, &nfs3::Call::Write { file: b"file", offset, stable, data: &data });
-    let (committed, verifier) = (StableHow::FileSync, nfs3::Verifier::default());
-    let result = Ok(nfs3::WriteOk { count: len, committed, verifier });
+    let result = Ok(nfs3::WriteOk {
+        count: len,
+        committed: StableHow::FileSync,
+        verifier: nfs3::Verifier::default(),
+    });
     let before = nfs3::WccAttr { size: 66_000, ..nfs3::WccAttr::default() };
     let wcc = nfs3::WccData { before: Some(before), after: None };
     (call, reply3(xid, &nfs3::Reply::Write { wcc, result }))
@@ -221,7 +225,8 @@ pub fn pcap_cut(frames: &[Frame], snap_bytes: usize) -> Vec<u8> {
     for frame in frames {
         let time_ns = BEGIN_NS + frame.time_ns;
         let kept = frame.bytes.len().min(snap_bytes);
-        let (seconds, nanos) = (time_ns / SECOND_NS, time_ns % SECOND_NS);
+        let seconds = time_ns / SECOND_NS;
+        let nanos = time_ns % SECOND_NS;
         let lens = [kept as u64, frame.bytes.len() as u64];
         for word in [seconds, nanos, lens[0], lens[1]] {
             bytes.extend((word as u32).to_le_bytes());
