@@ -229,7 +229,8 @@ impl Journal {
             if !is_ours(file) {
                 continue;
             }
-            let (safe, acknowledged) = (block.safe.load(Relaxed), block.acknowledged.load(Relaxed));
+            let safe = block.safe.load(Relaxed);
+            let acknowledged = block.acknowledged.load(Relaxed);
             kept.blocks += 1;
             kept.written += u64::from(block.newest.load(Relaxed) > 0);
             kept.uncommitted += u64::from(safe != acknowledged);

@@ -176,7 +176,8 @@ impl Stamps {
     fn check_fields(&self, block: &[u8], file: u32, offset_bytes: u64) -> Option<Found> {
         let campaign = u64::from_le_bytes(array(block, 8));
         let offset = u64::from_le_bytes(array(block, 16));
-        let (of_file, generation) = (u32_at(block, 24), u32_at(block, 28));
+        let of_file = u32_at(block, 24);
+        let generation = u32_at(block, 28);
         if campaign != self.campaign {
             Some(Found::OtherCampaign(campaign))
         } else if of_file != file {

@@ -48,7 +48,8 @@ impl PoolStream {
     pub(crate) fn new(spec: &RunSpec, worker: u32, seed: u64) -> Self {
         let settings = spec.transactions;
         let size_seed = size_seed(seed);
-        let (least, largest) = (settings.size_min_bytes, settings.size_max_bytes);
+        let least = settings.size_min_bytes;
+        let largest = settings.size_max_bytes;
         let settings = Transactions { size_max_bytes: largest.max(least), ..settings };
         let growth = settings.count.min(GROWTH_MAX) as usize;
         let most = spec.files as usize + growth;

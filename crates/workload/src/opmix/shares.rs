@@ -179,7 +179,8 @@ fn even_pairs(counts: &mut [(OpKind, u32)], weights: &[(OpKind, u128)]) {
         }
         let spare = counts[makes].1.abs_diff(counts[takes].1);
         let even = counts[makes].1.min(counts[takes].1);
-        (counts[makes].1, counts[takes].1) = (even, even);
+        counts[makes].1 = even;
+        counts[takes].1 = even;
         // The difference of a request or two goes to the largest share.
         let largest = (0..counts.len()).filter(|at| ![makes, takes].contains(at));
         if let Some(largest) = largest.max_by_key(|at| counts[*at].1) {

@@ -97,7 +97,8 @@ impl OpMixStream {
             let number = self.next;
             self.next += 1;
             // Each block has its own permutation, so that every block has the exact shares.
-            let (block, within) = (number / u64::from(BLOCK), number % u64::from(BLOCK));
+            let block = number / u64::from(BLOCK);
+            let within = number % u64::from(BLOCK);
             if within == 0 {
                 self.order = Permutation::new(draw(self.seed, block), u64::from(BLOCK));
             }
@@ -183,7 +184,8 @@ impl OpMixStream {
     ) -> Op {
         let appends = start == Start::AtEnd;
         let mut bytes = request_bytes(sizes, draw(seed, 1));
-        let (mut rank, mut size) = (0, 0);
+        let mut rank = 0;
+        let mut size = 0;
         // Reject small files instead of truncating requests, so that request sizes have the correct
         // shares. Popular files keep their probability when drawing again.
         for attempt in 0..TRIES {

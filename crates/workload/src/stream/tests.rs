@@ -72,7 +72,8 @@ const SWEEPS: [Pass; 11] = [
 fn batches(mut stream: OpStream, most: usize) -> Vec<Op> {
     let mut ops = Vec::new();
     for room in (0..5).cycle() {
-        let (before, mut batch) = (ops.len(), Vec::with_capacity(room));
+        let before = ops.len();
+        let mut batch = Vec::with_capacity(room);
         stream.take(room, &mut batch);
         assert!(batch.len() <= room);
         ops.extend(batch);
@@ -331,7 +332,9 @@ fn transactions_keep_to_their_pool() {
 fn estimates_mean_bytes_of_pool() {
     let spec = pool(1);
     for pass in [Pass::Create, Pass::Transactions] {
-        let (mut read, mut written, mut count) = (0, 0, 0);
+        let mut read = 0;
+        let mut written = 0;
+        let mut count = 0;
         for op in ops(&spec, pass, 0) {
             let sum = if op.kind.reads_data() { &mut read } else { &mut written };
             *sum += u64::from(op.len_bytes);
@@ -445,7 +448,9 @@ fn changes_only_schedule_with_its_seed() {
         let work: Vec<Op> = ops.into_iter().map(|op| Op { scheduled_ns: 0, ..op }).collect();
         (scheduled, work)
     };
-    let (first, second, again) = (taken(1), taken(2), taken(1));
+    let first = taken(1);
+    let second = taken(2);
+    let again = taken(1);
     assert_eq!(first, again);
     assert_eq!(first.1, second.1);
     let same = first.0.iter().zip(&second.0).filter(|(one, other)| one == other).count();
