@@ -258,10 +258,7 @@ impl Frame {
 
 impl Frames {
     fn parse(text: &str) -> Result<Self> {
-        let mut frames = Vec::new();
-        for line in text.lines() {
-            frames.push(Frame::parse(line)?);
-        }
+        let frames = text.lines().map(Frame::parse).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { frames })
     }
 

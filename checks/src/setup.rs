@@ -209,13 +209,12 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
 
 /// Returns the missing parts of these packages.
 fn find_missing(packages: &[&str]) -> Vec<&'static Part> {
-    let mut missing = Vec::new();
-    for part in PARTS.iter().chain(&RELEASE_PARTS).chain(&SYSTEM_PARTS) {
-        if packages.contains(&part.package) && !part.is_there() {
-            missing.push(part);
-        }
-    }
-    missing
+    PARTS
+        .iter()
+        .chain(&RELEASE_PARTS)
+        .chain(&SYSTEM_PARTS)
+        .filter(|part| packages.contains(&part.package) && !part.is_there())
+        .collect()
 }
 
 fn install_all(missing: &[&Part]) -> Result<()> {

@@ -139,10 +139,7 @@ pub fn check_python(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
             ops += of_ops.parse::<u64>()?;
         }
     }
-    let mut want_ops = 0;
-    for kind in &description.kinds {
-        want_ops += kind.ops;
-    }
+    let want_ops: u64 = description.kinds.iter().map(|kind| kind.ops).sum();
     let want = (description.end.counters.calls, want_ops);
     ensure!(
         (calls, ops) == want,

@@ -160,7 +160,6 @@ fn together(group: &AgentGroup<'_>) -> Result<()> {
     let made = report["runs"][0]["trials"].as_array().context("no trials")?;
     ensure!(made.len() == TRIALS as usize, "{} trials", made.len());
     let mut skews = Vec::new();
-    let mut gaps = Vec::new();
     let mut errors = Vec::new();
     for trial in made {
         ensure!(trial["state"] == "done", "{}", trial["state"]);
@@ -172,9 +171,10 @@ fn together(group: &AgentGroup<'_>) -> Result<()> {
     // The time of a trial in addition to its measurement: from one start to the next.
     let at = |trial: &Value| trial["started_unix_ms"].as_u64().unwrap_or(0) as f64;
     let measured = |trial: &Value| trial["passes"][0]["window_ns"].as_u64().unwrap_or(0) as f64;
-    for pair in made.windows(2) {
-        gaps.push(at(&pair[1]) - at(&pair[0]) - measured(&pair[0]) / 1e6);
-    }
+    let mut gaps: Vec<_> = made
+        .windows(2)
+        .map(|pair| at(&pair[1]) - at(&pair[0]) - measured(&pair[0]) / 1e6)
+        .collect();
     let skew_ns = middle(&mut skews);
     let gap_ms = middle_of(&mut gaps);
     let error_ns = middle(&mut errors);

@@ -78,9 +78,7 @@ fn fingerprint_of_recipe(folder: &Path) -> Result<u64> {
     files.sort_unstable();
     let edition: &[u8] = &[EDITION];
     let mut pieces = vec![edition];
-    for (name, content) in &files {
-        pieces.extend([&name[..], &content[..]]);
-    }
+    pieces.extend(files.iter().flat_map(|(name, content)| [&name[..], &content[..]]));
     Ok(compute_fingerprint(pieces))
 }
 

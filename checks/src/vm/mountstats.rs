@@ -65,13 +65,11 @@ impl MountStats {
 
     /// Returns the `options` that aren't in effect.
     pub fn missing_options<'a>(&self, options: &[&'a str]) -> Vec<&'a str> {
-        let mut missing = Vec::new();
-        for option in options {
-            if !self.options.contains(&(*option).to_owned()) {
-                missing.push(*option);
-            }
-        }
-        missing
+        options
+            .iter()
+            .copied()
+            .filter(|option| !self.options.contains(&(*option).to_owned()))
+            .collect()
     }
 }
 
