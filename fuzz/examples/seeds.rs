@@ -79,12 +79,8 @@ fn trace_block() -> Vec<u8> {
     const BLOCK: u8 = 1;
     let columns: [(u8, u8); 5] = [(0, 0), (1, 0), (4, 30), (9, 1), (10, 6)];
     let mut bytes = vec![BLOCK];
-    for count in [1, 1, 0, columns.len() as u32] {
-        bytes.extend(count.to_le_bytes());
-    }
-    for (id, _) in columns {
-        bytes.extend([id, 0, 0, 0, 1, 0, 0, 0]);
-    }
+    bytes.extend([1, 1, 0, columns.len() as u32].into_iter().flat_map(u32::to_le_bytes));
+    bytes.extend(columns.into_iter().flat_map(|(id, _)| [id, 0, 0, 0, 1, 0, 0, 0]));
     bytes.extend(columns.map(|(_, value)| value));
     bytes
 }
