@@ -171,10 +171,9 @@ pub fn run_programs(programs: &[Program]) -> Result<Count> {
     let waiting = Mutex::new(programs.iter());
     let ended = Mutex::new(Vec::new());
     thread::scope(|scope| -> Result<()> {
-        let mut workers = Vec::new();
-        for _ in 0..count_processors() * PROGRAMS_PER_PROCESSOR {
-            workers.push(scope.spawn(|| run_waiting(&waiting, &ended)));
-        }
+        let workers: Vec<_> = (0..count_processors() * PROGRAMS_PER_PROCESSOR)
+            .map(|_| scope.spawn(|| run_waiting(&waiting, &ended)))
+            .collect();
         for worker in workers {
             worker.join().expect("a worker returns its errors")?;
         }
@@ -394,11 +393,10 @@ mod tests {
         test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
 
     fn failures(names: &[&str]) -> Vec<Failure> {
-        let mut failures = Vec::new();
-        for name in names {
-            failures.push(Failure { name: (*name).to_owned(), output: String::new() });
-        }
-        failures
+        names
+            .iter()
+            .map(|name| Failure { name: (*name).to_owned(), output: String::new() })
+            .collect()
     }
 
     fn count(passed: usize, failed: &[&str], flaky: &[&str]) -> Count {

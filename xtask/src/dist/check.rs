@@ -186,10 +186,10 @@ fn try_image(archive: &Path) -> Result<()> {
 fn describe_container(config: &Value) -> Value {
     let mut args = config["Entrypoint"].as_array().cloned().unwrap_or_default();
     args.extend(QUICK.map(Value::from));
-    let mut namespaces = Vec::new();
-    for kind in ["pid", "network", "ipc", "uts", "mount"] {
-        namespaces.push(json!({ "type": kind }));
-    }
+    let namespaces: Vec<_> = ["pid", "network", "ipc", "uts", "mount"]
+        .into_iter()
+        .map(|kind| json!({ "type": kind }))
+        .collect();
     json!({
         "ociVersion": "1.0.2",
         "root": { "path": "rootfs" },

@@ -78,10 +78,10 @@ fn texts_of(it: &Crate, sources: &Path) -> Result<Vec<String>> {
         }
     }
     paths.sort();
-    let mut texts = Vec::new();
-    for path in paths {
-        texts.push(fs::read_to_string(&path).with_context(|| path.display().to_string())?);
-    }
+    let texts = paths
+        .into_iter()
+        .map(|path| fs::read_to_string(&path).with_context(|| path.display().to_string()))
+        .collect::<Result<Vec<_>, _>>()?;
     if !texts.is_empty() {
         return Ok(texts);
     }

@@ -102,9 +102,7 @@ pub fn compare_streams(setting: &Setting) -> Vec<Row> {
             Stream { what: "WRITE", load: write, store: DISCARD, iperf3_target: 1.0 },
             Stream { what: "WRITE", load: write, store: KEEP, iperf3_target: 1.0 },
         ];
-        for stream in &streams {
-            rows.extend(compare_stream(stream, setting));
-        }
+        rows.extend(streams.iter().flat_map(|stream| compare_stream(stream, setting)));
     }
     rows
 }
@@ -252,10 +250,7 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
     };
     rows.extend(case::run(bare, setting.rounds));
     let limit = Spread::of_one(CLIENT_BYTES_MAX);
-    let mut ratios = Vec::new();
-    for bytes in &memory {
-        ratios.push(CLIENT_BYTES_MAX / bytes.max(1.0));
-    }
+    let ratios: Vec<_> = memory.iter().map(|bytes| CLIENT_BYTES_MAX / bytes.max(1.0)).collect();
     let outcome = match (Spread::of(&memory), Spread::of(&ratios)) {
         (Some(ours), Some(ratio)) => Ok(Outcome { ours, peer: limit, ratio }),
         _ => Err("no round was made".to_owned()),
