@@ -71,13 +71,11 @@ fn is_one_to_one(spec: &RunSpec, procedure: OperationKind) -> bool {
 
 /// Returns the number of the backend's calls that a server counts under one procedure.
 fn sum(started: &Calls, version: NfsVersion, procedure: OperationKind) -> u64 {
-    let mut calls = 0;
-    for &kind in OperationKind::ALL {
-        if counted_as(kind, version) == Some(procedure) {
-            calls += started.of(kind);
-        }
-    }
-    calls
+    OperationKind::ALL
+        .iter()
+        .filter(|&&kind| counted_as(kind, version) == Some(procedure))
+        .map(|&kind| started.of(kind))
+        .sum()
 }
 
 /// Returns the procedure under which a server counts a call, or `None` if it cannot be
