@@ -83,11 +83,10 @@ impl AppliedSteps {
 
     /// Returns a caveat for each of [`Self::differences`].
     pub(crate) fn caveats(&self) -> Vec<Caveat> {
-        let mut caveats = Vec::new();
-        for sentence in self.differences() {
-            caveats.push(CaveatCode::OptionNotEffective.because(sentence));
-        }
-        caveats
+        self.differences()
+            .into_iter()
+            .map(|sentence| CaveatCode::OptionNotEffective.because(sentence))
+            .collect()
     }
 }
 

@@ -96,10 +96,7 @@ pub(crate) fn merge(
     planned_ns: u64,
     round_trip_ns: u64,
 ) -> PassEnd {
-    let mut spans = Vec::with_capacity(parts.len());
-    for part in &parts {
-        spans.push(part.span());
-    }
+    let spans: Vec<_> = parts.iter().map(Part::span).collect();
     let span = enclose(&spans);
     let pass = parts.first().map_or(Pass::Read, |first| first.end.result.pass);
     let mut result = PassResult {

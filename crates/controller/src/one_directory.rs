@@ -48,12 +48,13 @@ const OPTIONS: [&str; 24] = [
 pub(crate) fn check(hosts: &[&str], begun: &[Begun]) -> Result<(), String> {
     let (Some(first), [made, others @ ..]) = (hosts.first(), begun) else { return Ok(()) };
     let path = fact(made, "path");
-    let mut apart = Vec::new();
-    for (host, found) in hosts.iter().skip(1).zip(others) {
-        if found.made_directory {
-            apart.push(format!("host {host} ({})", describe_mount(found)));
-        }
-    }
+    let apart: Vec<_> = hosts
+        .iter()
+        .skip(1)
+        .zip(others)
+        .filter(|(_, found)| found.made_directory)
+        .map(|(host, found)| format!("host {host} ({})", describe_mount(found)))
+        .collect();
     if !apart.is_empty() {
         return Err(format!(
             "`{path}` is not one directory for all hosts: what host {first} ({}) made in it is \

@@ -205,9 +205,7 @@ fn kinds_of(runs: &[RunSpec]) -> Vec<usize> {
 fn trial_times(campaign: &Campaign) -> BTreeMap<u32, u64> {
     let mut begins: Vec<(u64, u32)> = Vec::new();
     for run in &campaign.runs {
-        for trial in &run.trials {
-            begins.push((trial.started_unix_ms, trial.position));
-        }
+        begins.extend(run.trials.iter().map(|trial| (trial.started_unix_ms, trial.position)));
     }
     begins.sort_unstable();
     let mut times = BTreeMap::new();

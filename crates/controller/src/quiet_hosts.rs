@@ -29,10 +29,8 @@ pub(crate) fn await_quiet(
             names.push(&host.name);
         }
     }
-    let mut requests = Vec::with_capacity(names.len());
-    for name in &names {
-        requests.push((*name, request::await_quiet(within_ms)));
-    }
+    let requests: Vec<_> =
+        names.iter().map(|name| (*name, request::await_quiet(within_ms))).collect();
     let mut caveats = Vec::new();
     for (name, answer) in names.iter().zip(hosts.ask_each(requests)) {
         let wait = answer?;

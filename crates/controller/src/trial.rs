@@ -226,10 +226,7 @@ impl CampaignRunner<'_> {
         group.compare_new_clocks(&mut self.hosts)?;
         (self.observe)(Event::DirectoryBegun { name: workplace.name, spec });
         let seed = self.plan.seed;
-        let mut shares = Vec::with_capacity(group.len());
-        for index in 0..group.len() {
-            shares.push(group.neighbour(index, 0));
-        }
+        let shares: Vec<_> = (0..group.len()).map(|index| group.neighbour(index, 0)).collect();
         // Created once, because copying it for each agent would take quadratic time: a run contains
         // all of its hosts.
         let common = assignment(spec, seed, workplace);

@@ -124,10 +124,9 @@ fn merges_impossible_numbers_without_overflow() {
 fn failed_pass_was_not_made_good() {
     let merged = |failed: bool| {
         let did = [(0, OpKind::Read, 5, false), (1, OpKind::Read, 5, failed)];
-        let mut parts = Vec::new();
-        for index in 0..2 {
-            parts.push(part(index, recorded(did.iter().filter(|did| did.0 == index))));
-        }
+        let mut parts: Vec<_> = (0..2)
+            .map(|index| part(index, recorded(did.iter().filter(|did| did.0 == index))))
+            .collect();
         let recovered = CaveatCode::Recovered.because("1 reconnects");
         parts[0].end.result.caveats.push(recovered);
         let merged = merge(&RunSpec::null(Workload::Mixed), parts, 0, 0).result;

@@ -78,13 +78,10 @@ impl PlannedDisturbances {
             [] if timed.is_empty() => default,
             [] => Vec::new(),
             [none] if none == "none" => Vec::new(),
-            texts => {
-                let mut read = Vec::new();
-                for text in texts {
-                    read.push(plan::parse_disturbance("--disturb", text)?);
-                }
-                read
-            }
+            texts => texts
+                .iter()
+                .map(|text| plan::parse_disturbance("--disturb", text))
+                .collect::<Result<Vec<_>, _>>()?,
         };
         all.extend(timed);
         all.sort_by_key(|one| one.value.at_ms);
