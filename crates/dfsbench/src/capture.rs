@@ -181,9 +181,7 @@ fn describe_nothing(args: &CaptureArgs, counters: &Counters) -> String {
     if let Some(name) = &args.interface {
         names.push(format!("interface `{name}`"));
     }
-    for capture in &args.captures {
-        names.push(format!("`{}`", name_of(capture)));
-    }
+    names.extend(args.captures.iter().map(|capture| format!("`{}`", name_of(capture))));
     format!(
         "no call of NFS or MOUNT in {} packets of {} (hint: was the right interface captured, and \
          is the traffic encrypted by TLS or krb5p?)",

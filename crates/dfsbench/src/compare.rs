@@ -247,11 +247,8 @@ fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
         return Ok(USUAL_TIMES.map(|measure| Bound { measure, share }).to_vec());
     };
     let Some(measure) = Measure::time_named(name.trim()) else {
-        let mut names = Vec::new();
         // Skip the first measure, which is the rate.
-        for measure in &Measure::ALL[1..] {
-            names.push(measure.name());
-        }
+        let names: Vec<_> = Measure::ALL[1..].iter().map(|measure| measure.name()).collect();
         return Err(Failure::Usage(format!(
             "{FLAG}: there is no time `{}` (there are: {})",
             name.trim(),

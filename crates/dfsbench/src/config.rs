@@ -39,9 +39,7 @@ pub fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
         None => "file: none, for there is no HOME\n".to_owned(),
     };
     let mut table = vec![["flag", "value", "from", "commands"].map(str::to_owned).to_vec()];
-    for row in &shown {
-        table.push(row.cells());
-    }
+    table.extend(shown.iter().map(Row::cells));
     let text = match shown.as_slice() {
         [] => format!("{place}only built-in defaults\n"),
         _ => format!("{place}{}", output::aligned(&table)),
@@ -144,10 +142,8 @@ fn list_flags(defaults: &Defaults, command: &Command) -> Vec<Row> {
 
 /// Returns the built-in default: the one known to clap or the one given in the help.
 fn built_in(arg: &Arg) -> String {
-    let mut values = Vec::new();
-    for value in arg.get_default_values() {
-        values.push(value.to_string_lossy().into_owned());
-    }
+    let values: Vec<_> =
+        arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
     if !values.is_empty() {
         return values.join(",");
     }

@@ -73,9 +73,7 @@ pub fn describe_differences(plan: &Plan, columns: usize) -> String {
     }
     let contenders = contenders(&plan.runs);
     let mut heads = vec![Column::new("contenders differ in", Role::Words)];
-    for contender in &contenders {
-        heads.push(Column::new(contender.clone(), Role::Words));
-    }
+    heads.extend(contenders.iter().map(|contender| Column::new(contender.clone(), Role::Words)));
     let mut rows = Vec::new();
     for difference in &differences {
         let mut row = vec![difference.what.clone()];

@@ -196,13 +196,8 @@ fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
         write_bytes += counted.payload_written_bytes;
         counters.push(counted);
     }
-    let calls = Calls::from_counts(|kind| {
-        let mut calls = 0;
-        for counted in &counters {
-            calls += counted.calls_of_kind(kind);
-        }
-        calls
-    });
+    let calls =
+        Calls::from_counts(|kind| counters.iter().map(|counted| counted.calls_of_kind(kind)).sum());
     ServerCounts { read_bytes, write_bytes, calls }
 }
 

@@ -177,12 +177,11 @@ fn verbatim(lines: &str) -> String {
 
 /// Lists the pages of all commands on the main page, and the main page on all others.
 fn see_also(command: &Command) -> String {
-    let mut pages = Vec::new();
-    for below in command.get_subcommands() {
-        if !below.is_hide_set() {
-            pages.push(format!("{}(1)", below.get_display_name().unwrap_or(below.get_name())));
-        }
-    }
+    let mut pages: Vec<_> = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+        .map(|below| format!("{}(1)", below.get_display_name().unwrap_or(below.get_name())))
+        .collect();
     if pages.is_empty() {
         pages.push("dfsbench(1)".to_owned());
     }

@@ -92,10 +92,7 @@ pub fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
         }
     } else {
         let titles = Preset::ALL.map(|preset| (preset.name, preset.title()));
-        let mut listed = Vec::new();
-        for (name, title) in &titles {
-            listed.push((*name, title.as_str()));
-        }
+        let listed: Vec<_> = titles.iter().map(|(name, title)| (*name, title.as_str())).collect();
         output::text(&output::name_list(&listed))?;
         output::message("`dfsbench run NAME` runs one, `dfsbench preset NAME` prints it to copy");
     }

@@ -122,10 +122,7 @@ fn keep_named(probe: &mut Probe, path: &str) -> Result<(), String> {
     if path == "/" {
         return Ok(());
     }
-    let mut paths = Vec::new();
-    for export in exports.iter() {
-        paths.push(export.path.clone());
-    }
+    let paths: Vec<_> = exports.iter().map(|export| export.path.clone()).collect();
     exports.retain(|export| is_below(path, &export.path));
     if exports.is_empty() {
         let paths = paths.join(", ");

@@ -149,10 +149,7 @@ fn name_hosts<'a>(specs: impl Iterator<Item = &'a RunSpec>) -> String {
     let Some(most) = specs.max_by_key(|spec| spec.client_hosts().len()) else {
         return String::new();
     };
-    let mut names = Vec::new();
-    for host in most.client_hosts() {
-        names.push(host.name.as_str());
-    }
+    let names: Vec<_> = most.client_hosts().iter().map(|host| host.name.as_str()).collect();
     names.join(", ")
 }
 

@@ -94,10 +94,7 @@ fn report_refusals(counters: &ServerCounters) -> Option<String> {
 }
 
 fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
-    let mut faults = Vec::new();
-    for text in &args.fault {
-        faults.push(parse_fault(text)?);
-    }
+    let faults = args.fault.iter().map(|text| parse_fault(text)).collect::<Result<Vec<_>, _>>()?;
     check_faults(&faults)?;
     Ok(ServerPlan {
         memory_bytes: plan::parse_server_memory(&args.memory, "--memory")?,

@@ -193,13 +193,11 @@ fn check_file(path: &Path, last: Option<Checked>, news: &News) -> Result<Checked
 
 /// Returns the campaigns that are currently being run by a process.
 fn find_running(store: &Store, lines: &[CampaignLine]) -> Vec<i64> {
-    let mut running = Vec::new();
-    for line in lines {
-        if line.state == CampaignState::Running && store.is_made(line.id) {
-            running.push(line.id);
-        }
-    }
-    running
+    lines
+        .iter()
+        .filter(|line| line.state == CampaignState::Running && store.is_made(line.id))
+        .map(|line| line.id)
+        .collect()
 }
 
 /// Serves a connection in a thread, if the limit allows another one.

@@ -87,15 +87,15 @@ impl Defaults {
 
     /// Returns the default of each flag of a command, by the id of the flag.
     pub fn of_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
-        let mut found = BTreeMap::new();
-        for Checked { entry, commands } in self.entries() {
-            if commands.iter().any(|name| name == command.get_name())
-                && let Some(arg) = find_flag(command, &entry.flag)
-            {
-                found.insert(arg.get_id().to_string(), entry);
-            }
-        }
-        found
+        self.entries()
+            .into_iter()
+            .filter(|Checked { commands, .. }| {
+                commands.iter().any(|name| name == command.get_name())
+            })
+            .filter_map(|Checked { entry, .. }| {
+                find_flag(command, &entry.flag).map(|arg| (arg.get_id().to_string(), entry))
+            })
+            .collect()
     }
 
     /// Makes the defaults those of the command in use, but for flags that conflict with given ones.
@@ -206,12 +206,11 @@ impl Checked {
 
 /// Lists the commands that an entry is meant for.
 fn commands_in_scope(entry: &Entry, command: &Command) -> Result<Vec<String>, Failure> {
-    let mut names = Vec::new();
-    for below in command.get_subcommands() {
-        if !below.is_hide_set() {
-            names.push(below.get_name().to_owned());
-        }
-    }
+    let names: Vec<_> = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+        .map(|below| below.get_name().to_owned())
+        .collect();
     let Some(table) = &entry.table else { return Ok(names) };
     if names.contains(table) {
         return Ok(vec![table.clone()]);
@@ -295,9 +294,7 @@ fn check_values(
         ));
     }
     let mut words = vec![OsString::from("dfsbench"), OsString::from(name)];
-    for value in &entry.values {
-        words.push(format!("--{flag}={value}").into());
-    }
+    words.extend(entry.values.iter().map(|value| format!("--{flag}={value}").into()));
     let Err(error) = command.try_get_matches_from_mut(words) else { return Ok(()) };
     // What else a command needs or excludes is no matter of a default.
     if !matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
@@ -405,10 +402,8 @@ mod tests {
     }
 
     fn sample(arg: &Arg) -> Vec<String> {
-        let mut samples = Vec::new();
-        for word in arg.get_possible_values() {
-            samples.push(word.get_name().to_owned());
-        }
+        let mut samples: Vec<_> =
+            arg.get_possible_values().into_iter().map(|word| word.get_name().to_owned()).collect();
         samples.extend(SAMPLES.map(str::to_owned));
         samples
     }

@@ -266,13 +266,7 @@ fn words_of(id: &str) -> Vec<&'static str> {
         "backend" => BackendKind::NAMES.to_vec(),
         "order" => vec!["blocks", "random", "sequential", "grouped"],
         "discard" => vec!["none", "extremes", "outliers", "cached"],
-        "mix" => {
-            let mut names = Vec::new();
-            for profile in PROFILES {
-                names.push(profile.name);
-            }
-            names
-        }
+        "mix" => PROFILES.iter().map(|profile| profile.name).collect(),
         "target" => {
             let mut words = Preset::ALL.map(|preset| preset.name).to_vec();
             words.extend(["embedded", "null"]);

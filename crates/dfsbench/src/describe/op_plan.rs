@@ -117,10 +117,10 @@ fn name_in_mix(kind: &KindDescription) -> Option<&'static str> {
 }
 
 fn list_shares(shares: &[(OpKind, u32)]) -> String {
-    let mut words = Vec::new();
-    for (kind, hundredths) in shares {
-        words.push(format!("{kind} = {}.{:02}", hundredths / 100, hundredths % 100));
-    }
+    let words: Vec<_> = shares
+        .iter()
+        .map(|(kind, hundredths)| format!("{kind} = {}.{:02}", hundredths / 100, hundredths % 100))
+        .collect();
     words.join(", ")
 }
 
@@ -234,10 +234,10 @@ fn model_means() -> (u64, u64) {
 }
 
 fn mean_bytes(sizes: &[RequestSize]) -> u64 {
-    let mut sum = 0;
-    for size in sizes {
-        sum += u64::from(size.percent) * u64::from(size.least_kib + size.most_kib) * 512;
-    }
+    let sum: u64 = sizes
+        .iter()
+        .map(|size| u64::from(size.percent) * u64::from(size.least_kib + size.most_kib) * 512)
+        .sum();
     sum / 100
 }
 

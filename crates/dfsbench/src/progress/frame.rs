@@ -147,9 +147,7 @@ fn host_lines(seen: &Seen, columns: usize) -> Vec<String> {
         };
         lines.push(host_line([host, &current_rate(seen, host), &p50, &p99, &max, &busy, &again]));
     }
-    for line in lines_below(last) {
-        lines.extend(wrap_line(&line, columns));
-    }
+    lines.extend(lines_below(last).into_iter().flat_map(|line| wrap_line(&line, columns)));
     lines
 }
 

@@ -96,14 +96,12 @@ impl Described {
             None => self.sentence.split_once(": ").expect("a list follows a colon"),
         };
         let list = list.split(['[', ']']).next().unwrap().replace(" or ", ", ");
-        let mut values = Vec::new();
-        for part in list.split(", ") {
-            let word = part.split_whitespace().next().unwrap_or_default();
-            if !word.is_empty() && word != "..." {
-                values.push(word.to_owned());
-            }
-        }
-        values
+        list.split(", ")
+            .filter_map(|part| {
+                let word = part.split_whitespace().next().unwrap_or_default();
+                (!word.is_empty() && word != "...").then(|| word.to_owned())
+            })
+            .collect()
     }
 
     /// Returns a command that uses the option with a value but only does a dry run.
