@@ -145,10 +145,7 @@ impl DurabilityRequest {
     }
 
     pub fn promise_names(&self) -> String {
-        let mut names = Vec::new();
-        for promise in &self.promises {
-            names.push(promise.name());
-        }
+        let names: Vec<_> = self.promises.iter().map(|promise| promise.name()).collect();
         names.join(", ")
     }
 
