@@ -124,10 +124,7 @@ pub fn measure(
         }
         // Drop our own senders, so that the receivers notice when all workers have dropped theirs.
         drop((done, ready));
-        let mut opened = 0;
-        for is_open in arrivals {
-            opened += usize::from(is_open);
-        }
+        let opened = arrivals.into_iter().filter(|is_open| *is_open).count();
         let all_opened = opened == gates.len();
         // The start gate: all backends are open and all workers are waiting for their channels.
         // From here on, whatever the caller counts (its own facts, the server's counters) belongs

@@ -208,9 +208,7 @@ impl Recorder {
     pub(crate) fn fail_in_flight(&mut self) {
         for kind in self.kinds.iter_mut().flatten() {
             let mut ended = kind.done + kind.warm_done;
-            for (_, count) in &kind.errors {
-                ended += count;
-            }
+            ended += kind.errors.iter().map(|(_, count)| count).sum::<u64>();
             let missing = kind.issued - ended;
             if missing > 0 {
                 kind.add_error(OpError::LOST, missing);

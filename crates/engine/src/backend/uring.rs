@@ -93,12 +93,12 @@ const fn is_call(kind: OpKind) -> bool {
 /// Returns a caveat if some of a pass's ops are executed one at a time because `io_uring` doesn't
 /// support them.
 pub(crate) fn calls_instead(pass: Pass) -> Option<Caveat> {
-    let mut names = Vec::new();
-    for kind in pass.kinds() {
-        if is_call(*kind) && *kind != OpKind::Execute {
-            names.push(kind.name());
-        }
-    }
+    let names: Vec<_> = pass
+        .kinds()
+        .iter()
+        .filter(|&kind| is_call(*kind) && *kind != OpKind::Execute)
+        .map(|kind| kind.name())
+        .collect();
     if names.is_empty() {
         return None;
     }

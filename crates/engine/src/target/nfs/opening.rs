@@ -69,10 +69,8 @@ impl NfsAccess {
         }
         let replaced = replaced_calls(&spec.op_mix, pass, &set);
         let limited = slots_limited(&connections, per_connection, mount.version());
-        let mut queue_depth = 0;
-        for connection in &connections {
-            queue_depth += depth_on(connection, per_connection);
-        }
+        let queue_depth: usize =
+            connections.iter().map(|connection| depth_on(connection, per_connection)).sum();
         let backend = make_backend(connections, per_connection, set, &config.clock)?;
         let mut caveats = Vec::new();
         caveats.extend(replaced);
@@ -393,12 +391,11 @@ fn replaced_calls(op_mix: &OpMix, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
         (OpKind::Fsinfo, "STATFS"),
         (OpKind::Pathconf, "STATFS"),
     ];
-    let mut replaced = Vec::new();
-    for (kind, call) in instead {
-        if is_in_mix(op_mix, kind) {
-            replaced.push(format!("{call} for {kind}"));
-        }
-    }
+    let replaced: Vec<_> = instead
+        .into_iter()
+        .filter(|(kind, _)| is_in_mix(op_mix, *kind))
+        .map(|(kind, call)| format!("{call} for {kind}"))
+        .collect();
     if replaced.is_empty() {
         return None;
     }

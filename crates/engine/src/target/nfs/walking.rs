@@ -230,11 +230,7 @@ impl Walk<'_> {
     /// Lists one of our directories. Names that aren't UTF-8 aren't ours.
     fn list(&mut self, directory: File) -> Result<Vec<String>, WalkFailure> {
         let entries = self.mount.readdir_up_to(directory, self.names_max)?;
-        let mut names = Vec::with_capacity(entries.len());
-        for entry in entries {
-            names.extend(String::from_utf8(entry.name));
-        }
-        Ok(names)
+        Ok(entries.into_iter().flat_map(|entry| String::from_utf8(entry.name)).collect())
     }
 
     /// Checks that a directory may be entered because it isn't one of its own ancestors.
