@@ -143,10 +143,8 @@ impl Launcher {
             }
         };
         let LauncherOptions { binaries, cache, on_copy } = options;
-        let mut unread = Vec::new();
-        for path in binaries {
-            unread.push(LazyBinary { path, binary: OnceLock::new() });
-        }
+        let unread: Vec<_> =
+            binaries.into_iter().map(|path| LazyBinary { path, binary: OnceLock::new() }).collect();
         let removals = Mutex::default();
         Ok(Self { binaries: unread, cache, on_copy, control, _lock: lock, removals })
     }

@@ -102,10 +102,7 @@ fn read_names(sources: &[Source], scheduler: &Scheduler<'_>) -> Result<Vec<Strin
             Err(why) => Err(JobError::Request(format!("{place}: {why} (hint: {hint})"))),
         };
     }
-    let mut variables = Vec::new();
-    for source in sources {
-        variables.push(source.variable);
-    }
+    let variables: Vec<_> = sources.iter().map(|source| source.variable).collect();
     Err(JobError::Request(format!(
         "this is no job of that scheduler: {} is not set (hint: run it in the script of a job or \
          in an interactive one; elsewhere name the hosts in the plan)",

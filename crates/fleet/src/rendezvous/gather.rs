@@ -274,13 +274,12 @@ impl Lobby {
         }
         // If the wait is interrupted, it is merely shorter.
         let _ = poll(&mut watched, Some(&TICK));
-        let mut readable = Vec::new();
-        for (index, fd) in watched[1..].iter().enumerate() {
-            if !fd.revents().is_empty() {
-                readable.push(index);
-            }
-        }
-        readable
+        watched[1..]
+            .iter()
+            .enumerate()
+            .filter(|(_, fd)| !fd.revents().is_empty())
+            .map(|(index, _)| index)
+            .collect()
     }
 
     /// Accepts all connections queued in the kernel.
@@ -391,10 +390,7 @@ impl Lobby {
     /// Stops listening and creates transports to the agents.
     fn finish_gathering(mut self, stop: &Arc<AtomicBool>) -> Result<Gathered, GatherError> {
         let refused = self.refused.list();
-        let mut hellos = Vec::with_capacity(self.connected.len());
-        for agent in self.connected.values() {
-            hellos.push(&agent.hello);
-        }
+        let hellos: Vec<_> = self.connected.values().map(|agent| &agent.hello).collect();
         let seats = names::seat_agents(&hellos);
         let mut agents = Vec::with_capacity(seats.len());
         for Seat { name, rank } in seats {
