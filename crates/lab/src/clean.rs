@@ -49,15 +49,15 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
 /// # Errors
 /// If another dfsbench is active, or the log cannot be written.
 pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
-    let mut cleaned = Vec::new();
-    for line in UndoLog::drop_unreadable(state_dir, PATIENCE)? {
-        cleaned.push(Cleaned {
+    let mut cleaned: Vec<_> = UndoLog::drop_unreadable(state_dir, PATIENCE)?
+        .into_iter()
+        .map(|line| Cleaned {
             campaign: "unknown".to_owned(),
             what: "a line of the undo log that can't be read".to_owned(),
             outcome: Err(LabError::Refused(format!("`{line}`"))),
             stays: vec!["the change of that line is not undone".to_owned()],
-        });
-    }
+        })
+        .collect();
     cleaned.extend(restore_logged(state_dir, Unrestorable::Forgotten)?);
     Ok(cleaned)
 }

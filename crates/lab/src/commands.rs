@@ -326,10 +326,7 @@ fn spawn_with_input(argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
 
 /// Formats an argument vector for people, with quotes around words that a shell would split.
 pub(crate) fn show<T: AsRef<str>>(argv: &[T]) -> String {
-    let mut words = Vec::with_capacity(argv.len());
-    for word in argv {
-        words.push(quote(word.as_ref()));
-    }
+    let words: Vec<_> = argv.iter().map(|word| quote(word.as_ref())).collect();
     words.join(" ")
 }
 

@@ -103,9 +103,7 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     if serves {
         actions.extend(serve(spec)?);
     }
-    for action in actions {
-        steps.push(step(&spec.server, action));
-    }
+    steps.extend(actions.into_iter().map(|action| step(&spec.server, action)));
     if serves {
         tuning::try_paths(spec, &mut steps);
         connect(spec, &mut steps)?;
@@ -249,13 +247,10 @@ fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
                 udp: serving.udp,
             })]
         }
-        ServerKind::Knfsd => {
-            let mut actions = Vec::with_capacity(exports.len());
-            for directory in exports {
-                actions.push(export(spec, directory)?);
-            }
-            actions
-        }
+        ServerKind::Knfsd => exports
+            .into_iter()
+            .map(|directory| export(spec, directory))
+            .collect::<Result<Vec<_>, _>>()?,
     })
 }
 
@@ -268,10 +263,7 @@ fn export(spec: &LabSpec, directory: PathBuf) -> Result<Action, ComposeError> {
 fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
     match spec.path {
         DataPath::Network => {
-            let mut addresses = Vec::new();
-            for client in spec.clients() {
-                addresses.push(address_of(client)?);
-            }
+            let addresses = spec.clients().map(address_of).collect::<Result<Vec<_>, _>>()?;
             Ok(addresses.join(" "))
         }
         DataPath::Tunnel if spec.has_tunnel(TunnelForwards::Packets) => {

@@ -136,9 +136,6 @@ impl LabError {
 }
 
 fn join_messages(errors: &[LabError]) -> String {
-    let mut messages = Vec::with_capacity(errors.len());
-    for error in errors {
-        messages.push(error.to_string());
-    }
+    let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
     messages.join("; ")
 }

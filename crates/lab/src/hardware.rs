@@ -87,12 +87,11 @@ fn mitigations(folder: &Path) -> Option<Fact> {
     }
     mitigated.sort();
     vulnerable.sort();
-    let mut parts = Vec::new();
-    for (names, what) in [(mitigated, "mitigated"), (vulnerable, "vulnerable")] {
-        if !names.is_empty() {
-            parts.push(format!("{what}: {}", names.join(" ")));
-        }
-    }
+    let parts: Vec<_> = [(mitigated, "mitigated"), (vulnerable, "vulnerable")]
+        .into_iter()
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, what)| format!("{what}: {}", names.join(" ")))
+        .collect();
     let value = if parts.is_empty() { "not affected".to_owned() } else { parts.join("; ") };
     Some(Fact::new("host", "mitigations", value, folder.display().to_string()))
 }

@@ -105,10 +105,8 @@ impl UndoLog {
         if unreadable.is_empty() {
             return Ok(Vec::new());
         }
-        let mut text = Vec::new();
-        for entry in entries {
-            text.extend(line_of(&Line::Begin(entry)));
-        }
+        let text: Vec<_> =
+            entries.into_iter().flat_map(|entry| line_of(&Line::Begin(entry))).collect();
         // Replaced atomically: after a kill, either the old log or the new one is there.
         let new = folder.join(NEW_LOG);
         let written = trust::create_file(&new)?;

@@ -75,10 +75,8 @@ mod tests {
             device s:/a mounted on /mnt/a with fstype nfs4 statvers=1.1\n\
             \topts:\trw\n\
             device s:/b mounted on /mnt/b with fstype nfs statvers=1.1\n";
-        let mut points = Vec::new();
-        for mount in of(text) {
-            points.push((mount.point, mount.lines.len()));
-        }
+        let points: Vec<_> =
+            of(text).into_iter().map(|mount| (mount.point, mount.lines.len())).collect();
         assert_eq!(points, [("/mnt/a", 1), ("/mnt/b", 0)]);
     }
 }

@@ -34,13 +34,7 @@ pub(crate) fn marked_command(mark: &Path, words: &[String]) -> Vec<String> {
 
 /// Returns the IDs of the processes that carry a mark. **Source:** proc_pid_environ(5).
 pub(crate) fn marked(mark: &Path) -> Vec<u32> {
-    let mut found = Vec::new();
-    for pid in numbers() {
-        if carries_mark(pid, mark) {
-            found.push(pid);
-        }
-    }
-    found
+    numbers().into_iter().filter(|pid| carries_mark(*pid, mark)).collect()
 }
 
 /// Returns true if a process carries a mark.
@@ -157,12 +151,13 @@ pub(crate) fn listener(port: u16) -> Option<String> {
 /// Returns the processes listening on a TCP port, as far as we can see their open files.
 pub fn listeners(port: u16) -> Vec<u32> {
     let sockets = [procfs::net::tcp(), procfs::net::tcp6()];
-    let mut wanted = Vec::new();
-    for entry in sockets.into_iter().flatten().flatten() {
-        if entry.local_address.port() == port && entry.state == TcpState::Listen {
-            wanted.push(format!("socket:[{}]", entry.inode));
-        }
-    }
+    let wanted: Vec<_> = sockets
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.local_address.port() == port && entry.state == TcpState::Listen)
+        .map(|entry| format!("socket:[{}]", entry.inode))
+        .collect();
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -279,9 +274,9 @@ fn holding(holds: impl Fn(&Path) -> bool) -> Vec<u32> {
         let mut links = entries(&base.join("fd"));
         if links.is_empty() {
             // If the first thread has exited before the others, the files are listed with those.
-            for task in entries(&base.join("task")) {
-                links.extend(entries(&task.join("fd")));
-            }
+            links.extend(
+                entries(&base.join("task")).into_iter().flat_map(|task| entries(&task.join("fd"))),
+            );
         }
         links.extend(entries(&base.join("map_files")));
         links.extend([base.join("cwd"), base.join("root"), base.join("exe")]);
@@ -295,9 +290,7 @@ fn holding(holds: impl Fn(&Path) -> bool) -> Vec<u32> {
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     if let Ok(entries) = fs::read_dir(folder) {
-        for entry in entries.flatten() {
-            paths.push(entry.path());
-        }
+        paths.extend(entries.flatten().map(|entry| entry.path()));
     }
     paths
 }

@@ -345,11 +345,7 @@ fn signatures(node: &Path) -> Result<Vec<String>, LabError> {
         // If we don't understand the output, assume that there is something on the device.
         return Ok(vec!["what wipefs says of it can't be understood".to_owned()]);
     };
-    let mut kinds = Vec::new();
-    for one in found {
-        kinds.push(one["type"].as_str().unwrap_or("unknown").to_owned());
-    }
-    Ok(kinds)
+    Ok(found.iter().map(|one| one["type"].as_str().unwrap_or("unknown").to_owned()).collect())
 }
 
 /// Returns true if someone has the device open exclusively. **Source:** open(2): `O_EXCL` without
@@ -363,9 +359,7 @@ fn is_claimed(node: &Path) -> bool {
 fn names(folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(entries) = fs::read_dir(folder) {
-        for entry in entries.flatten() {
-            names.extend(entry.file_name().into_string());
-        }
+        names.extend(entries.flatten().flat_map(|entry| entry.file_name().into_string()));
     }
     names
 }

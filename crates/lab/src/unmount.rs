@@ -142,9 +142,9 @@ pub fn force_off(point: &Path) -> Result<(), LabError> {
 /// Lists what uses a mount point: processes, and mounts below it.
 fn holders(point: &Path) -> Vec<String> {
     let mut holders = processes::below(point);
-    for inner in mounts_on(point) {
-        holders.push(format!("the mount on {}", inner.display()));
-    }
+    holders.extend(
+        mounts_on(point).into_iter().map(|inner| format!("the mount on {}", inner.display())),
+    );
     holders
 }
 
@@ -157,12 +157,11 @@ fn only_waiting(point: &Path) -> bool {
 
 /// Returns the mount points below this one.
 fn mounts_on(point: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for mount in mounts::all() {
-        let inner = mount.mount_point;
-        if inner != point && inner.starts_with(point) {
-            found.push(inner);
-        }
-    }
-    found
+    mounts::all()
+        .into_iter()
+        .filter_map(|mount| {
+            let inner = mount.mount_point;
+            (inner != point && inner.starts_with(point)).then_some(inner)
+        })
+        .collect()
 }

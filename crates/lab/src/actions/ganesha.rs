@@ -145,12 +145,11 @@ fn configuration(directory: &Path, threads: u32, versions: &[NfsVersion]) -> Str
     let folder = folder();
     let directory = directory.display();
     let folder = folder.display();
-    let mut protocols = Vec::new();
-    for major in [3, 4] {
-        if offers(versions, major) {
-            protocols.push(major.to_string());
-        }
-    }
+    let protocols: Vec<_> = [3, 4]
+        .into_iter()
+        .filter(|major| offers(versions, *major))
+        .map(|major| major.to_string())
+        .collect();
     let protocols = protocols.join(", ");
     let mut minors = Vec::new();
     for version in if versions.is_empty() { &ALL_OF_V4 } else { versions } {

@@ -53,9 +53,7 @@ impl LabAction for Service {
 
     fn steps(&self, _ours: &PathBuf) -> Vec<Step> {
         let mut steps = vec![Step::Folder(self.dir.clone())];
-        for folder in &self.folders {
-            steps.push(Step::Folder(folder.clone()));
-        }
+        steps.extend(self.folders.iter().map(|folder| Step::Folder(folder.clone())));
         for file in &self.files {
             steps.push(Step::File { path: file.path.clone().into(), text: file.text.clone() });
         }

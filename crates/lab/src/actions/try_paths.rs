@@ -28,11 +28,10 @@ impl LabAction for TryPaths {
     fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
-        let mut steps = Vec::new();
-        for peer in &self.peers {
-            steps.push(Step::TryPath { peer: peer.clone(), bytes: self.bytes });
-        }
-        steps
+        self.peers
+            .iter()
+            .map(|peer| Step::TryPath { peer: peer.clone(), bytes: self.bytes })
+            .collect()
     }
 
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
@@ -44,13 +43,13 @@ impl LabAction for TryPaths {
         let mut outcomes = Vec::with_capacity(self.peers.len());
         // In parallel, since each silent host takes more than two seconds.
         thread::scope(|scope| {
-            let mut probes = Vec::with_capacity(self.peers.len());
-            for peer in &self.peers {
-                probes.push(scope.spawn(|| path_probe::send_until_answered(peer, self.bytes)));
-            }
-            for probe in probes {
-                outcomes.push(probe.join().expect("a probe can't panic"));
-            }
+            let probes: Vec<_> = self
+                .peers
+                .iter()
+                .map(|peer| scope.spawn(|| path_probe::send_until_answered(peer, self.bytes)))
+                .collect();
+            outcomes
+                .extend(probes.into_iter().map(|probe| probe.join().expect("a probe can't panic")));
         });
         let mut findings = Findings::new("network");
         for (peer, outcome) in self.peers.iter().zip(outcomes) {

@@ -221,9 +221,7 @@ pub(crate) fn mount_port(
 ) -> Result<Option<u16>, LabError> {
     let RemotePort::Mount { version } = wanted else { return Ok(None) };
     let mut argv = vec!["ssh".to_owned(), "-T".to_owned()];
-    for option in ALONE {
-        argv.extend(["-o".to_owned(), option.to_owned()]);
-    }
+    argv.extend(ALONE.into_iter().flat_map(|option| ["-o".to_owned(), option.to_owned()]));
     argv.extend(["-W".to_owned(), format!("{}:{}", bracketed(address), portmap::PORT)]);
     argv.extend(destination.arguments());
     let call = mount_port_call(version);

@@ -187,11 +187,7 @@ fn paths(texts: &[String]) -> Vec<PathBuf> {
 
 /// Converts the packages per distribution to the form used by actions.
 fn packages_of(packages: &BTreeMap<String, Vec<String>>) -> Vec<(String, String)> {
-    let mut listed = Vec::new();
-    for (distribution, names) in packages {
-        listed.push((distribution.clone(), names.join(" ")));
-    }
-    listed
+    packages.iter().map(|(distribution, names)| (distribution.clone(), names.join(" "))).collect()
 }
 
 /// Mounts a system on the clients, using the kernel, its own program, or NFS.

@@ -28,11 +28,7 @@ impl Export {
 
 /// Returns the names that exportfs uses for an export, one per client.
 pub(crate) fn names(directory: &Path, clients: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for client in clients.split_whitespace() {
-        names.push(format!("{client}:{}", directory.display()));
-    }
-    names
+    clients.split_whitespace().map(|client| format!("{client}:{}", directory.display())).collect()
 }
 
 /// Reads the export table.

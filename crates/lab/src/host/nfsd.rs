@@ -90,9 +90,7 @@ impl ServerSettings {
             (true, TransportWords::LeaveOut) => &[],
             (true, TransportWords::OfferAndLeaveOut) => &["--udp", "--tcp"],
         };
-        for word in transports {
-            words.push((*word).to_owned());
-        }
+        words.extend(transports.iter().map(|word| (*word).to_owned()));
         words.push(threads.to_string());
         words
     }

@@ -134,10 +134,7 @@ fn read_server(readings: &mut Readings, text: &str) {
     for line in text.lines() {
         let mut fields = line.split_ascii_whitespace();
         let Some(kind) = fields.next() else { continue };
-        let mut values: Vec<u64> = Vec::new();
-        for field in fields {
-            values.push(field.parse().unwrap_or(0));
-        }
+        let values: Vec<u64> = fields.map(|field| field.parse().unwrap_or(0)).collect();
         for (known, names) in LINES {
             if known == kind {
                 for (name, value) in names.iter().zip(&values) {
