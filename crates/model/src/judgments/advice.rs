@@ -40,12 +40,8 @@ impl CaveatCode {
     /// run refuses.
     pub fn advice_for(self, run: &RunSpec, pass: Pass) -> String {
         let hints = self.hints(pass);
-        let mut texts = Vec::with_capacity(hints.len());
-        for hint in hints {
-            if hint.helps(run) {
-                texts.push(hint.text);
-            }
-        }
+        let texts: Vec<_> =
+            hints.into_iter().filter(|hint| hint.helps(run)).map(|hint| hint.text).collect();
         match texts.split_last() {
             None => self.advice().to_owned(),
             Some((last, [])) => format!("Use {last}."),

@@ -90,10 +90,8 @@ impl Table {
 
     /// Returns all names, for a hint.
     fn names(&self) -> String {
-        let mut names: Vec<&str> = Vec::new();
-        for (_, row) in self.rows {
-            names.extend(row.split_ascii_whitespace());
-        }
+        let mut names: Vec<&str> =
+            self.rows.iter().flat_map(|(_, row)| row.split_ascii_whitespace()).collect();
         names.sort_unstable();
         names.dedup();
         names.join(", ")

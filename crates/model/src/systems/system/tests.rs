@@ -140,10 +140,8 @@ fn restarts_servers_without_setup() {
         has_program: false,
         steps,
     };
-    let mut again = Vec::new();
-    for step in all.that_start_again().steps {
-        again.push(PlacedStep { host: 0, step });
-    }
+    let again: Vec<_> =
+        all.that_start_again().steps.into_iter().map(|step| PlacedStep { host: 0, step }).collect();
     assert_eq!(shown(&again), [server, "0: activate"]);
 }
 
