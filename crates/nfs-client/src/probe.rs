@@ -259,12 +259,8 @@ struct V4Services<'a> {
 }
 
 fn find_answered_over_tcp(services: &[Service], version: u32) -> Answer<SocketAddr> {
-    let mut over_tcp = Vec::new();
-    for service in services {
-        if service.transport == Proto::Tcp {
-            over_tcp.push(service.clone());
-        }
-    }
+    let over_tcp: Vec<_> =
+        services.iter().filter(|service| service.transport == Proto::Tcp).cloned().collect();
     let (_, address) = find_answered(&over_tcp, version)?;
     Ok(address)
 }

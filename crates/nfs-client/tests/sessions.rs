@@ -126,10 +126,7 @@ fn continues_slot_numbers_of_connection() {
     let server = server(None);
     let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan { connections: 3, slots: 8 });
     for rounds in 1..4 {
-        let mut connections = Vec::new();
-        for _ in 0..3 {
-            connections.push(open(&mount, None, 8));
-        }
+        let mut connections: Vec<_> = (0..3).map(|_| open(&mount, None, 8)).collect();
         // All slots of all connections have a call at the same time.
         for _ in 0..rounds {
             let calls: Vec<usize> =

@@ -63,9 +63,7 @@ fn names_of(client: &mut TestedClient, file: &File) -> Result<Vec<String>, Strin
                 Ok(OpOk::Listxattrs { cookie, names, eof }) => (cookie, names, eof),
                 other => return Err(format!("LISTXATTRS: {other:?}")),
             };
-            for name in names.iter() {
-                all.push(String::from_utf8_lossy(name).into_owned());
-            }
+            all.extend(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
             Ok((cookie, eof))
         })??;
         // Without progress the loop would never end.

@@ -323,9 +323,7 @@ impl Record {
     /// Returns the number of connections in sessions, including the mount's.
     fn users(&self) -> u32 {
         let mut users = self.shared.as_ref().map_or(0, SharedSession::users);
-        for own in &self.own_sessions {
-            users += u32::from(own.is_used());
-        }
+        users += self.own_sessions.iter().map(|own| u32::from(own.is_used())).sum::<u32>();
         users
     }
 

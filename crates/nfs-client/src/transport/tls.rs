@@ -363,10 +363,10 @@ fn read_trusted(authorities: Option<&Path>) -> Result<RootCertStore, String> {
 
 /// Reads the certificates of a PEM file, at least one.
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let mut certificates = Vec::new();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|e| file_fault(path, &e))? {
-        certificates.push(certificate.map_err(|error| file_fault(path, &error))?);
-    }
+    let certificates = CertificateDer::pem_file_iter(path)
+        .map_err(|e| file_fault(path, &e))?
+        .map(|certificate| certificate.map_err(|error| file_fault(path, &error)))
+        .collect::<Result<Vec<_>, _>>()?;
     if certificates.is_empty() {
         return Err(file_fault(path, &"it holds no certificate"));
     }
