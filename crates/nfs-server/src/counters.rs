@@ -289,11 +289,11 @@ impl ServerCounters {
     /// All planned faults except those that only slow replies down: service times and the bandwidth
     /// cap.
     pub fn planned_faults(&self) -> u64 {
-        let mut sum = 0;
-        for kind in FaultKind::ALL {
-            sum += if kind.is_pace() { 0 } else { self.faults_of(kind) };
-        }
-        sum
+        FaultKind::ALL
+            .into_iter()
+            .filter(|kind| !kind.is_pace())
+            .map(|kind| self.faults_of(kind))
+            .sum()
     }
 }
 

@@ -104,10 +104,8 @@ impl FileContent {
             // Refuse before anything is stored, so that a request beyond the limit does not first
             // fill the memory. Blocks may contain bytes outside the range, so the estimate is low;
             // `fill_place` finds the exact amount.
-            let mut held = 0;
-            for (_, block) in self.blocks.range(first..=last) {
-                held += block.len() as u64;
-            }
+            let held: u64 =
+                self.blocks.range(first..=last).map(|(_, block)| block.len() as u64).sum();
             let free = budget.limit_bytes().saturating_sub(budget.used_bytes());
             if length.saturating_sub(held) > free {
                 return Err(FsError::NoSpace);

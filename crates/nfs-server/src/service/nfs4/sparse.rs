@@ -106,10 +106,11 @@ impl Service {
         };
         let read = self.shared.fs.read_extents(id, offset, count, &run.context, &mut into);
         let eof = read?;
-        let mut data = 0;
-        for extent in &extents {
-            data += if extent.kind == ExtentKind::Data { extent.length } else { 0 };
-        }
+        let data: u64 = extents
+            .iter()
+            .filter(|extent| extent.kind == ExtentKind::Data)
+            .map(|extent| extent.length)
+            .sum();
         let bytes = READ_PLUS_RESULT_BYTES + extents.len() * SEGMENT_BYTES + data as usize;
         if let Err(status) = run.answer.check_room(bytes) {
             self.pieces.clear();

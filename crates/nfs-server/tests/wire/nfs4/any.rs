@@ -188,9 +188,7 @@ fn ask(pools: &Pools<'_>, seed: u64, mut call: impl FnMut(&[Op<'_>]) -> Reply4) 
     let mut successes = 0;
     for _ in 0..ROUNDS {
         let mut ops = vec![Op::Putfh { file: draw.of(&pools.files) }];
-        for _ in 0..draw.below(6) {
-            ops.push(pools.op(&mut draw));
-        }
+        ops.extend((0..draw.below(6)).map(|_| pools.op(&mut draw)));
         let reply = call(&ops);
         let results = reply.results();
         assert!(results.len() <= ops.len() + 1, "{ops:?} {results:?}");
