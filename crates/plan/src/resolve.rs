@@ -118,10 +118,11 @@ fn check_fairness(fair: Option<Located<Fairness>>, runs: &[RunSpec]) -> Result<(
     let names = contenders(runs);
     let mut listed = Vec::with_capacity(differences.len());
     for difference in &differences {
-        let mut values = Vec::with_capacity(names.len());
-        for (name, value) in names.iter().zip(difference.shown()) {
-            values.push(format!("{value} ({name})"));
-        }
+        let values: Vec<_> = names
+            .iter()
+            .zip(difference.shown())
+            .map(|(name, value)| format!("{value} ({name})"))
+            .collect();
         listed.push(format!("{}: {}", difference.what, values.join(", ")));
     }
     let what = format!("the contenders differ in more than the system: {}", listed.join("; "));

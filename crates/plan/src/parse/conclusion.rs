@@ -161,10 +161,11 @@ fn read_conditions(field: &Field<'_>) -> Result<BTreeMap<String, Vec<String>>, P
         if let Err(fault) = check_factor(entry.key()) {
             return Err(entry.error(fault));
         }
-        let mut levels = Vec::new();
-        for item in entry.items()? {
-            levels.push(read_level(entry.key(), &item)?);
-        }
+        let levels = entry
+            .items()?
+            .into_iter()
+            .map(|item| read_level(entry.key(), &item))
+            .collect::<Result<Vec<_>, _>>()?;
         conditions.insert(entry.key().to_owned(), levels);
     }
     Ok(conditions)
@@ -184,10 +185,11 @@ pub(crate) fn write(out: &mut String, conclusions: &[Conclusion]) {
             let _ = writeln!(out, "passes = {}", list_of(&one.passes));
         }
         if !one.only.is_empty() {
-            let mut conditions = Vec::new();
-            for (name, levels) in &one.only {
-                conditions.push(format!("{} = {}", quoted(name), list_of(levels)));
-            }
+            let conditions: Vec<_> = one
+                .only
+                .iter()
+                .map(|(name, levels)| format!("{} = {}", quoted(name), list_of(levels)))
+                .collect();
             let _ = writeln!(out, "where = {{ {} }}", conditions.join(", "));
         }
         if !one.factor.is_empty() || one.expect == Expectation::Ranking {

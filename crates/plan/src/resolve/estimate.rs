@@ -270,10 +270,7 @@ pub(super) fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
     }
     if run.target == Target::Null {
         // The null target moves no data, so only passes with a time limit take time.
-        let mut duration_ns = 0;
-        for pass in passes {
-            duration_ns += run.time_max_ns(*pass).unwrap_or(0);
-        }
+        let duration_ns: u64 = passes.iter().map(|pass| run.time_max_ns(*pass).unwrap_or(0)).sum();
         let duration_ms = duration_ns / NS_PER_MS;
         estimate = RunEstimate { bytes_written: 0, bytes_read: 0, duration_ms, ..estimate };
     }

@@ -90,12 +90,10 @@ impl Plan {
 
     /// Returns the maximum number of agents on each host in any run.
     fn slots_by_host(&self) -> BTreeMap<&str, u32> {
-        let mut slots = BTreeMap::new();
         let mut slots_of_any = 1;
         let mut is_limited = false;
-        for host in self.hosts() {
-            slots.insert(host.name.as_str(), 1);
-        }
+        let mut slots: BTreeMap<_, _> =
+            self.hosts().into_iter().map(|host| (host.name.as_str(), 1)).collect();
         for run in &self.runs {
             is_limited |= run.placement.agents_per_host.is_some();
             for agent in &run.placement.hosts {
