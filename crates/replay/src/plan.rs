@@ -371,10 +371,11 @@ impl Loader {
             without_counterpart.insert(name, made.closes_only);
         }
         if made.batch.steps.is_empty() {
-            let mut kinds = Vec::new();
-            for name in without_counterpart.keys().chain(self.by_client.keys()) {
-                kinds.push(name.as_str());
-            }
+            let kinds: Vec<_> = without_counterpart
+                .keys()
+                .chain(self.by_client.keys())
+                .map(String::as_str)
+                .collect();
             let kinds = if kinds.is_empty() { "failures".to_owned() } else { kinds.join(", ") };
             return Err(PlanError::Nothing(kinds));
         }

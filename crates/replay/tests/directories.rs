@@ -67,9 +67,7 @@ impl Replayed {
     /// Returns the path of what the trace has under names with these hashes.
     fn path(&self, hashes: &[u64]) -> std::path::PathBuf {
         let mut path = self.folder.path().join("tree").join("d0");
-        for hash in hashes {
-            path.push(format!("{hash:014x}"));
-        }
+        path.extend(hashes.iter().map(|hash| format!("{hash:014x}")));
         path
     }
 }
@@ -198,16 +196,16 @@ fn does_not_follow_escaping_names() {
     ];
     let mut trace = Vec::new();
     let mut writer = TraceWriter::new(&mut trace, &Header::default()).unwrap();
-    let mut names = Vec::new();
-    for (hash, text) in [
+    let names: Vec<_> = [
         (0xa, ".."),
         (0xb, ".."),
         (0xc, "victim"),
         (0xd, "../../../victim"),
         (0xe, "../../escaped"),
-    ] {
-        names.push(NameText { hash, text: text.to_owned() });
-    }
+    ]
+    .into_iter()
+    .map(|(hash, text)| NameText { hash, text: text.to_owned() })
+    .collect();
     writer.names(&names).unwrap();
     writer.block(calls(&ops).iter(), &[]).unwrap();
     writer.finish(&trace::End { duration_ns: 1_000_000, ..trace::End::default() }).unwrap();
@@ -216,10 +214,8 @@ fn does_not_follow_escaping_names() {
     for place in [folder.path(), &base] {
         assert!(!place.join("escaped").exists());
     }
-    let mut inside = Vec::new();
-    for entry in fs::read_dir(&base).unwrap() {
-        inside.push(entry.unwrap().file_name());
-    }
+    let inside: Vec<_> =
+        fs::read_dir(&base).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(inside, ["tree"]);
 }
 

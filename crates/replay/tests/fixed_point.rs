@@ -230,12 +230,13 @@ fn opens_known_file_by_handle() {
             replay(&trace, version, Pace::Closed, Fill::Data);
         check_faithful(&outcome);
         let connections = rows(&target.trace());
-        let mut found = Vec::new();
-        for row in connections.last().unwrap() {
-            if ["OPEN", "READ", "READ_PLUS", "CLOSE"].contains(&row.kind) {
-                found.push(row.kind);
-            }
-        }
+        let found: Vec<_> = connections
+            .last()
+            .unwrap()
+            .iter()
+            .filter(|row| ["OPEN", "READ", "READ_PLUS", "CLOSE"].contains(&row.kind))
+            .map(|row| row.kind)
+            .collect();
         assert_eq!(found, kinds, "{version:?}");
         let names: Vec<String> = plan.without_counterpart.into_keys().collect();
         assert_eq!(names, without, "{version:?}");

@@ -39,10 +39,11 @@ fn lookup(dir: u32, name: u64, result: u32, file_type: u8, size: u64) -> Op {
 
 /// Makes a trace of operations of one client, a second apart, each of 1 ms.
 fn trace(ops: &[Op]) -> Vec<u8> {
-    let mut calls = Vec::new();
-    for (number, op) in ops.iter().enumerate() {
-        calls.push(call(number as u64, 0, number as u64 * 1_000_000_000, *op));
-    }
+    let calls: Vec<_> = ops
+        .iter()
+        .enumerate()
+        .map(|(number, op)| call(number as u64, 0, number as u64 * 1_000_000_000, *op))
+        .collect();
     trace_of(&calls, &[])
 }
 
@@ -158,10 +159,9 @@ fn starts_window_with_earlier_files() {
 
 #[test]
 fn assigns_clients_of_trace() {
-    let mut calls = Vec::new();
-    for number in 0..8 {
-        calls.push(call(number, number as u32 % 4, number * 1000, op(GETATTR, 10)));
-    }
+    let calls: Vec<_> = (0..8)
+        .map(|number| call(number, number as u32 % 4, number * 1000, op(GETATTR, 10)))
+        .collect();
     let trace = trace_of(&calls, &[]);
     let lists = |clients_max| {
         let plan = ReplayPlan::read(&trace[..], &PlanSettings { clients_max, ..SETTINGS }).unwrap();

@@ -111,10 +111,11 @@ fn check(pace: Pace) {
     let built = replayer.prepare(&mut plan, &how).unwrap();
     let hosts = [0, 1].map(|host| Host::open(&mut replayer, &trace, &built, host));
     let shares = replay_both(hosts, pace, clock.now_ns() + 20_000_000);
-    let mut named = Vec::new();
-    for (share, name) in shares.into_iter().zip(["h1", "h2"]) {
-        named.push(HostShare { name: name.to_owned(), clock_error_ns: 0, share });
-    }
+    let named: Vec<_> = shares
+        .into_iter()
+        .zip(["h1", "h2"])
+        .map(|(share, name)| HostShare { name: name.to_owned(), clock_error_ns: 0, share })
+        .collect();
     let record = Record::of_shares(&plan, pace, TargetKind::Nfs(VERSION), named).unwrap();
     let outcome = record.outcome();
     for host in &outcome.hosts {

@@ -42,10 +42,7 @@ pub(crate) struct Opens {
 impl Opens {
     /// Creates the tables with `places` slots for open files.
     pub(crate) fn new(objects: usize, slots: usize, places: usize) -> Self {
-        let mut free = Vec::with_capacity(places);
-        for _ in 0..places {
-            free.push(Arc::new(None));
-        }
+        let free: Vec<_> = (0..places).map(|_| Arc::new(None)).collect();
         Self {
             objects: vec![None; objects],
             slots: vec![None; slots],

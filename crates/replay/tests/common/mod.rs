@@ -100,10 +100,10 @@ impl Recorded {
 
     fn pcap(&self) -> Vec<u8> {
         let pieces = self.pieces.lock().unwrap();
-        let mut pcap = Vec::new();
-        for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1] {
-            pcap.extend(word.to_le_bytes());
-        }
+        let mut pcap: Vec<_> = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1]
+            .into_iter()
+            .flat_map(u32::to_le_bytes)
+            .collect();
         let mut sequences: Vec<[u32; 2]> = Vec::new();
         for piece in pieces.iter() {
             while sequences.len() <= piece.connection {
@@ -173,9 +173,7 @@ fn segment(
     packet.extend(ends.concat());
     let ports = if is_from_client { ports.concat() } else { [ports[1], ports[0]].concat() };
     packet.extend(ports);
-    for number in numbers {
-        packet.extend(number.to_be_bytes());
-    }
+    packet.extend(numbers.into_iter().flat_map(u32::to_be_bytes));
     packet.extend([5 << 4, flags, 255, 255, 0, 0, 0, 0]);
     packet.extend(bytes);
     packet
