@@ -158,10 +158,7 @@ fn page_title(campaign: &Campaign) -> String {
 /// Adds the answer to the campaign's question. Returns false if the campaign has no question.
 fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
     let Some(found) = question::answer(sheet) else { return false };
-    let mut blocks = Vec::new();
-    for sentence in found.sentences {
-        blocks.push(Block::Paragraph(sentence));
-    }
+    let mut blocks: Vec<_> = found.sentences.into_iter().map(Block::Paragraph).collect();
     // As with the sentences about results, say right here how far to trust the answer.
     if let Some(clean) = answer::trust(sheet) {
         blocks.push(Block::Paragraph(clean));
@@ -170,9 +167,7 @@ fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
         blocks.push(Block::Page(render_tally(sheet)));
     }
     blocks.push(Block::Pictures(found.pictures));
-    for table in found.tables {
-        blocks.push(Block::Table(table));
-    }
+    blocks.extend(found.tables.into_iter().map(Block::Table));
     let heading = found.title.to_owned();
     document.push(Section { id: "found", heading, is_answer: true, blocks });
     true
@@ -474,9 +469,9 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
             terms.push(Term::new(format!("workload {name}"), sentence));
         }
     }
-    for (name, place) in &experiment.targets {
-        terms.push(Term::new(format!("target {name}"), place));
-    }
+    terms.extend(
+        experiment.targets.iter().map(|(name, place)| Term::new(format!("target {name}"), place)),
+    );
     if form == Form::Html {
         for (name, levels) in &experiment.factors {
             terms.push(Term::new(format!("varied: {name}"), levels));

@@ -78,10 +78,8 @@ pub(crate) struct Strip {
 
 /// Describes the rows for screen readers: each name with its value.
 pub(crate) fn describe_strips(strips: &[Strip]) -> String {
-    let mut described = Vec::new();
-    for strip in strips {
-        described.push(format!("{}: {}", strip.name, strip.value));
-    }
+    let described: Vec<_> =
+        strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value)).collect();
     described.join("; ")
 }
 

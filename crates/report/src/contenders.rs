@@ -154,10 +154,11 @@ impl<'a> Contenders<'a> {
         let works = work::arrange(sheet, &names, &omitted);
         let scaling = along_factor::by_clients(sheet, &names, &omitted);
         let coldness = along_factor::by_coldness(sheet, &names, &omitted);
-        let mut all = Vec::with_capacity(names.len());
-        for (number, name) in names.into_iter().enumerate() {
-            all.push(Contender::new(sheet.campaign, name, number, &works));
-        }
+        let all: Vec<_> = names
+            .into_iter()
+            .enumerate()
+            .map(|(number, name)| Contender::new(sheet.campaign, name, number, &works))
+            .collect();
         Ok(Self { contenders: all, baseline, differences, works, scaling, coldness })
     }
 

@@ -96,10 +96,11 @@ impl FactorEffects {
 
     pub(crate) fn from_sheet(sheet: &Sheet<'_>) -> Self {
         let title = format!("{}: {}", sheet.campaign.name, sheet.about().join("; "));
-        let mut passes = Vec::new();
-        for (name, pass, rows) in sheet.groups() {
-            passes.push(PassFactors::new(name, pass, sheet, &rows, None));
-        }
+        let passes: Vec<_> = sheet
+            .groups()
+            .into_iter()
+            .map(|(name, pass, rows)| PassFactors::new(name, pass, sheet, &rows, None))
+            .collect();
         Self { title, passes }
     }
 
@@ -238,19 +239,17 @@ impl PassFactors {
                  and the ratio of {outer} is a mean over them."
             ));
         }
-        for interaction in &effects.interactions {
-            notes.push(self.describe_interaction(interaction));
-        }
+        notes.extend(
+            effects.interactions.iter().map(|interaction| self.describe_interaction(interaction)),
+        );
         notes.extend(confounding::notes(&self.factors, self.campaigns));
         notes
     }
 
     /// Names the factors that contain a nested one.
     fn list_outer(&self, effect: &FactorEffect) -> String {
-        let mut names = Vec::new();
-        for outer in &effect.within {
-            names.push(self.factors[*outer].name.clone());
-        }
+        let names: Vec<_> =
+            effect.within.iter().map(|outer| self.factors[*outer].name.clone()).collect();
         humanize::listed(&names)
     }
 
@@ -340,10 +339,7 @@ impl Factor {
 
 /// Computes the effects of at least one factor.
 fn find_effects(factors: &[Factor], observations: &[Observation]) -> Result<Effects, NoEffects> {
-    let mut counts = Vec::with_capacity(factors.len());
-    for factor in factors {
-        counts.push(factor.levels.len());
-    }
+    let counts: Vec<_> = factors.iter().map(|factor| factor.levels.len()).collect();
     let levels: usize = counts.iter().sum();
     if levels > LEVELS_MAX {
         return Err(NoEffects::TooManyLevels);

@@ -244,11 +244,7 @@ impl<'a> Sheet<'a> {
                 }
             }
         }
-        let mut worst_cases = Vec::with_capacity(found.len());
-        for (_, explained) in found.into_values() {
-            worst_cases.push(explained);
-        }
-        worst_cases
+        found.into_values().map(|(_, explained)| explained).collect()
     }
 }
 
@@ -371,13 +367,11 @@ impl<'a> Settings<'a> {
 
     /// Lists the requested settings without a column.
     fn stated(&self, columns: &[&'a str]) -> Vec<(&'a str, String)> {
-        let mut stated = Vec::new();
-        for name in &self.names {
-            if !columns.contains(name) && self.requested.contains(name) {
-                stated.push((*name, self.describe(name, columns)));
-            }
-        }
-        stated
+        self.names
+            .iter()
+            .filter(|name| !columns.contains(*name) && self.requested.contains(*name))
+            .map(|name| (*name, self.describe(name, columns)))
+            .collect()
     }
 
     /// Values of a setting with what determines them, if that is simple enough to state: nothing,

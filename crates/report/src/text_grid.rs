@@ -155,10 +155,8 @@ impl Grid {
 
     /// Width of each column in characters.
     pub(crate) fn widths(&self) -> Vec<usize> {
-        let mut widths = Vec::with_capacity(self.header.len());
-        for name in &self.header {
-            widths.push(name.lines().map(width).max().unwrap_or(0));
-        }
+        let mut widths: Vec<_> =
+            self.header.iter().map(|name| name.lines().map(width).max().unwrap_or(0)).collect();
         for line in &self.lines {
             // A reason only has the first cells and does not widen the other columns.
             if let Line::Cells(cells) | Line::Reason(cells, _) = line {
@@ -272,11 +270,7 @@ fn is_unit(word: &str) -> bool {
 }
 
 fn clean_all(cells: &[String]) -> Vec<String> {
-    let mut cleaned = Vec::with_capacity(cells.len());
-    for cell in cells {
-        cleaned.push(clean(cell));
-    }
-    cleaned
+    cells.iter().map(|cell| clean(cell)).collect()
 }
 
 /// Replaces control sequences, and also tabs, whose width depends on the column.

@@ -112,11 +112,11 @@ fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
 /// The rows below "What was kept" that begin with a name, with single spaces between words.
 fn words_of_rows(kept: &str, name: &str) -> Vec<String> {
     let section = kept.split("\nRatios to ").next().unwrap_or_default();
-    let mut rows = Vec::new();
-    for line in section.lines().filter(|line| line.starts_with(&format!("{name} "))) {
-        rows.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
-    }
-    rows
+    section
+        .lines()
+        .filter(|line| line.starts_with(&format!("{name} ")))
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect()
 }
 
 #[test]

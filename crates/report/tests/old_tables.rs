@@ -245,10 +245,10 @@ fn prints_sizes_of_2009_report() {
 /// Files below one MiB have different sizes, and are compared with files of similar size.
 #[test]
 fn prints_small_file_sizes_separately() {
-    let mut runs = Vec::new();
-    for version in [NfsVersion::V3, NfsVersion::V2, NfsVersion::V3, NfsVersion::V2] {
-        runs.push((on_file(Workload::Stream, version, Proto::Tcp, 1), 10, 5));
-    }
+    let runs: Vec<_> = [NfsVersion::V3, NfsVersion::V2, NfsVersion::V3, NfsVersion::V2]
+        .into_iter()
+        .map(|version| (on_file(Workload::Stream, version, Proto::Tcp, 1), 10, 5))
+        .collect();
     let mut campaign = made(runs);
     for (run, kib) in campaign.runs.iter_mut().zip([256, 256, 24, 24]) {
         run.spec.file_size_bytes = kib << 10;

@@ -25,10 +25,7 @@ const fn planted(offered: u64, done: u64) -> Planted {
 
 /// Returns a campaign with one run for each load.
 fn campaign(question: Question, points: &[(RunSpec, Planted)]) -> Campaign {
-    let mut runs = Vec::new();
-    for (spec, _) in points {
-        runs.push((spec.clone(), 10, 1));
-    }
+    let runs: Vec<_> = points.iter().map(|(spec, _)| (spec.clone(), 10, 1)).collect();
     let mut campaign = made(runs);
     campaign.question = question;
     for (run, (_, point)) in campaign.runs.iter_mut().zip(points) {

@@ -74,11 +74,7 @@ impl ConclusionVerdict {
 /// Judges all conclusions, in the order of the plan.
 pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
     let conclusions = sheet.conclusions();
-    let mut judgements = Vec::with_capacity(conclusions.len());
-    for conclusion in conclusions {
-        judgements.push(judge_one(sheet, conclusion));
-    }
-    judgements
+    conclusions.into_iter().map(|conclusion| judge_one(sheet, conclusion)).collect()
 }
 
 fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> Judgement {
@@ -104,12 +100,11 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
             if conclusion.why.is_empty() { "no comparison is declared" } else { &conclusion.why };
         return Err(why.to_owned());
     }
-    let mut chosen: Vec<&Row<'_>> = Vec::new();
-    for row in &sheet.rows {
-        if is_about(conclusion, row) && has_conditions(sheet, row, conclusion) {
-            chosen.push(row);
-        }
-    }
+    let mut chosen: Vec<&Row<'_>> = sheet
+        .rows
+        .iter()
+        .filter(|row| is_about(conclusion, row) && has_conditions(sheet, row, conclusion))
+        .collect();
     if chosen.is_empty() {
         return Err("no run was made under these conditions".to_owned());
     }

@@ -118,9 +118,9 @@ impl HostActivity {
     pub(crate) fn columns_of<'a>(hosts: impl Iterator<Item = &'a Telemetry>) -> Vec<usize> {
         let mut columns: Vec<usize> = Vec::new();
         for host in hosts {
-            for metric in &host.metrics {
-                columns.extend(COLUMNS.iter().position(|column| (column.counts)(&metric.name)));
-            }
+            columns.extend(host.metrics.iter().filter_map(|metric| {
+                COLUMNS.iter().position(|column| (column.counts)(&metric.name))
+            }));
         }
         // Several counters are summed up in one column; list each column once, in table order.
         columns.sort_unstable();
@@ -129,10 +129,7 @@ impl HostActivity {
     }
 
     pub(crate) fn heads(columns: &[usize]) -> Vec<&'static str> {
-        let mut heads = Vec::new();
-        for (head, _) in STATES {
-            heads.push(head);
-        }
+        let mut heads: Vec<_> = STATES.into_iter().map(|(head, _)| head).collect();
         for column in columns {
             heads.push(COLUMNS[*column].head);
         }
@@ -143,10 +140,11 @@ impl HostActivity {
     pub(crate) fn cells(&self, columns: &[usize]) -> Vec<String> {
         let all: u64 = self.states.iter().sum();
         let seconds = self.span_ns as f64 / 1e9;
-        let mut cells = Vec::new();
-        for state in self.states {
-            cells.push(format_ratio(state as f64 * 100.0, all as f64));
-        }
+        let mut cells: Vec<_> = self
+            .states
+            .into_iter()
+            .map(|state| format_ratio(state as f64 * 100.0, all as f64))
+            .collect();
         for column in columns {
             let amount = self.sums[*column] as f64 / COLUMNS[*column].unit;
             cells.push(format_ratio(amount, seconds));

@@ -25,10 +25,8 @@ pub(crate) const CLIENTS: &str = "Service times of each client";
 
 /// Formats the settings without a column: `workers 2; queue_depth 1 (dir), 8 (nfs)`.
 pub(crate) fn settings(sheet: &Sheet<'_>) -> Option<String> {
-    let mut parts = Vec::new();
-    for (name, value) in &sheet.stated {
-        parts.push(format!("{name} {value}"));
-    }
+    let parts: Vec<_> =
+        sheet.stated.iter().map(|(name, value)| format!("{name} {value}")).collect();
     if parts.is_empty() { None } else { Some(parts.join("; ")) }
 }
 
@@ -46,11 +44,10 @@ pub(crate) fn targets(campaign: &Campaign) -> Vec<(String, String)> {
             Some(_) => {}
         }
     }
-    let mut targets = Vec::new();
-    for ((name, _), widest) in known {
-        targets.push((name.to_owned(), location(widest, usize::MAX)));
-    }
-    targets
+    known
+        .into_iter()
+        .map(|((name, _), widest)| (name.to_owned(), location(widest, usize::MAX)))
+        .collect()
 }
 
 fn location(spec: &RunSpec, clients_max: usize) -> String {
@@ -196,9 +193,7 @@ pub(crate) fn ceiling(campaign: &Campaign) -> String {
 pub(crate) fn order(campaign: &Campaign) -> String {
     let mut made: Vec<(u32, u32, u32)> = Vec::new();
     for run in &campaign.runs {
-        for trial in &run.trials {
-            made.push((trial.position, run.index, trial.index));
-        }
+        made.extend(run.trials.iter().map(|trial| (trial.position, run.index, trial.index)));
     }
     // Sort by position, which is the order in time.
     made.sort_unstable();

@@ -163,10 +163,10 @@ fn thin_out(points: &mut Vec<TimePoint>) {
     if each <= 1 {
         return;
     }
-    let mut kept = Vec::new();
-    for group in points.chunks(each) {
-        kept.extend(group.iter().copied().max_by_key(|point| point.value));
-    }
+    let kept: Vec<_> = points
+        .chunks(each)
+        .filter_map(|group| group.iter().copied().max_by_key(|point| point.value))
+        .collect();
     *points = kept;
 }
 

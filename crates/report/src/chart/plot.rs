@@ -208,13 +208,12 @@ impl Plot {
 
     /// Kinds of points, apart from usable ones, that need a legend entry.
     fn standings(&self) -> BTreeSet<DotKind> {
-        let mut standings = BTreeSet::new();
-        for dot in self.series.iter().flat_map(|series| &series.dots) {
-            if dot.standing.legend().is_some() {
-                standings.insert(dot.standing);
-            }
-        }
-        standings
+        self.series
+            .iter()
+            .flat_map(|series| &series.dots)
+            .filter(|dot| dot.standing.legend().is_some())
+            .map(|dot| dot.standing)
+            .collect()
     }
 
     fn axes(&self) -> Markup {

@@ -85,26 +85,18 @@ fn write_case(out: &mut String, case: &Case) {
 fn test_cases(compared: &CampaignComparison) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for curve in &compared.curves {
-        for check in curve.checks() {
-            cases.push(curve_case(curve, check));
-        }
+        cases.extend(curve.checks().map(|check| curve_case(curve, check)));
     }
     for pair in &compared.pairs {
-        for figure in &pair.figures {
-            cases.push(figure_case(pair, figure));
-        }
-        for measure in compared.missing_measures(pair) {
-            cases.push(Case {
-                class: pair.name.clone(),
-                name: measure.name(),
-                end: End::Broken(format!("{} was not timed on both sides", measure.name())),
-                out: String::new(),
-            });
-        }
+        cases.extend(pair.figures.iter().map(|figure| figure_case(pair, figure)));
+        cases.extend(compared.missing_measures(pair).into_iter().map(|measure| Case {
+            class: pair.name.clone(),
+            name: measure.name(),
+            end: End::Broken(format!("{} was not timed on both sides", measure.name())),
+            out: String::new(),
+        }));
     }
-    for row in &compared.left_out {
-        cases.push(left_out_case(row, &compared.rules));
-    }
+    cases.extend(compared.left_out.iter().map(|row| left_out_case(row, &compared.rules)));
     cases
 }
 
@@ -141,10 +133,7 @@ fn figure_case(pair: &RowPair, figure: &ComparedFigure) -> Case {
         comparison.outcome().name(),
     );
     if !pair.caveats.is_empty() {
-        let mut codes = Vec::new();
-        for code in &pair.caveats {
-            codes.push(code.code());
-        }
+        let codes: Vec<_> = pair.caveats.iter().map(|code| code.code()).collect();
         let _ = write!(out, "; caveats: {}", codes.join(", "));
     }
     Case { class: pair.name.clone(), name: figure.measure.name(), end, out }

@@ -30,10 +30,8 @@ pub(super) fn tier_words(contender: &Contender) -> String {
         event.unverified.is_none()
             && contender.promises.iter().any(|promise| event.has_lost(*promise))
     };
-    let mut losses = Vec::new();
-    for event in events.iter().filter(|event| has_lost(event)) {
-        losses.push(event.event);
-    }
+    let losses: Vec<_> =
+        events.iter().filter(|event| has_lost(event)).map(|event| event.event).collect();
     let what = "What they acknowledge";
     match contender.tier {
         Tier::ServerLoss => format!("{what} survives the loss of one of several servers"),
@@ -46,10 +44,8 @@ pub(super) fn tier_words(contender: &Contender) -> String {
         }
         Tier::None if losses.is_empty() => format!("{what} was lost"),
         Tier::None => {
-            let mut when: Vec<String> = Vec::new();
-            for event in losses {
-                when.push(loss_words(event).to_owned());
-            }
+            let when: Vec<String> =
+                losses.into_iter().map(|event| loss_words(event).to_owned()).collect();
             format!("{what} was lost when {}", humanize::listed(&when))
         }
         Tier::Undecided => {
@@ -113,9 +109,7 @@ fn kept_table(all: &[ContenderEvent<'_>]) -> Table {
     promises.sort();
     let mut columns = Column::all(&[("contender", Role::Factor), ("event", Role::Factor)]);
     columns[0].width_max = NAME_WIDTH;
-    for promise in &promises {
-        columns.push(Column::new(promise.name(), Role::Words));
-    }
+    columns.extend(promises.iter().map(|promise| Column::new(promise.name(), Role::Words)));
     columns.push(Column::new("read back after", Role::Number));
     let mut rows = Vec::new();
     for kept in all {

@@ -64,13 +64,11 @@ impl OmittedFactors {
 
     /// Returns the omitted factors for the workload of a row.
     pub(super) fn for_row(&self, row: &Row<'_>) -> Vec<&str> {
-        let mut names = Vec::new();
-        for (workload, known) in &self.0 {
-            if *workload == row.run.spec.workload {
-                names.extend(known.iter().map(String::as_str));
-            }
-        }
-        names
+        self.0
+            .iter()
+            .filter(|(workload, _)| *workload == row.run.spec.workload)
+            .flat_map(|(_, known)| known.iter().map(String::as_str))
+            .collect()
     }
 }
 

@@ -144,9 +144,7 @@ impl Members {
     fn from_row(row: &Row<'_>) -> Self {
         let mut members = Vec::new();
         for columns in [IDENTITY, COLUMNS] {
-            for column in columns {
-                members.extend(column.member(row));
-            }
+            members.extend(columns.iter().filter_map(|column| column.member(row)));
         }
         Self(members)
     }
@@ -428,11 +426,11 @@ impl CaveatPart {
 
 impl<'a> FailurePart<'a> {
     fn all(judged: &'a Judged) -> Vec<Self> {
-        let mut parts = Vec::with_capacity(judged.failures.len());
-        for failure in &judged.failures {
-            parts.push(Self { reason: &failure.reason, trials: failure.trials });
-        }
-        parts
+        judged
+            .failures
+            .iter()
+            .map(|failure| Self { reason: &failure.reason, trials: failure.trials })
+            .collect()
     }
 }
 

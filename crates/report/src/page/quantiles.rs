@@ -104,12 +104,10 @@ fn draw_quantiles(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>
 fn quantile_dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> Vec<Dot> {
     let median = 2.0_f64.log10();
     let mut places = vec![median];
-    for step in 1..=(NINES_MAX as u32 * STEPS) {
+    places.extend((1..=(NINES_MAX as u32 * STEPS)).filter_map(|step| {
         let place = f64::from(step) / f64::from(STEPS);
-        if place > median && place <= nines {
-            places.push(place);
-        }
-    }
+        (place > median && place <= nines).then_some(place)
+    }));
     let mut dots = Vec::new();
     for place in places {
         // One nine is a share of 0.9, two are 0.99, and so on.

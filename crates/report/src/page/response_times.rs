@@ -88,10 +88,7 @@ fn draw_chart(
     axis: &TimeAxis,
     sheet: &Sheet<'_>,
 ) -> Markup {
-    let mut strips = Vec::new();
-    for row in rows {
-        strips.push(row_strip(row, axis, sheet));
-    }
+    let strips: Vec<_> = rows.iter().map(|row| row_strip(row, axis, sheet)).collect();
     let about = ChartText {
         id: id.to_owned(),
         title: format!("{name}: response times of each run, p50, p99 and max"),

@@ -128,10 +128,7 @@ fn group_by<'s, 'a>(colour: &VariedSetting, rows: &[&'s Row<'a>]) -> Vec<Group<'
 }
 
 fn draw_scatter(id: String, name: String, groups: &[Group<'_, '_>], sheet: &Sheet<'_>) -> Picture {
-    let mut all = Vec::new();
-    for (_, rows) in groups {
-        all.extend(rows.iter().copied());
-    }
+    let all: Vec<_> = groups.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
     let metric = RateMetric::for_rows(all[0].judged.pass, all.iter().copied());
     let mut most = 0.0_f64;
     let mut least_ns = u64::MAX;

@@ -39,10 +39,7 @@ const WATCHES: [Watch; 3] = [
 /// Renders the pictures with their legend; empty if no trial has several intervals.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
-    let mut all = 0;
-    for row in &sheet.rows {
-        all += usize::from(!trial_lines(row).is_empty());
-    }
+    let all = sheet.rows.iter().filter(|row| !trial_lines(row).is_empty()).count();
     html! {
         @if !drawn.is_empty() {
             p.legend {
@@ -81,11 +78,11 @@ struct Line {
 
 /// Results of a row's pass in each trial.
 fn pass_results<'a>(row: &'a Row<'_>) -> Vec<&'a PassResult> {
-    let mut results = Vec::new();
-    for trial in &row.run.trials {
-        results.extend(trial.passes.iter().filter(|result| result.pass == row.judged.pass));
-    }
-    results
+    row.run
+        .trials
+        .iter()
+        .flat_map(|trial| trial.passes.iter().filter(|result| result.pass == row.judged.pass))
+        .collect()
 }
 
 /// Longest stall in any trial of a row; 0 if there is none.
@@ -164,9 +161,7 @@ fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Pi
     // Trials repeat the same work, so show the hosts of one of them.
     for result in pass_results(row) {
         if result.telemetry.iter().any(|host| host.times_ns.len() > INTERVALS_MIN) {
-            for host in result.telemetry.iter().take(HOSTS_MAX) {
-                tracks.extend(host_tracks(host));
-            }
+            tracks.extend(result.telemetry.iter().take(HOSTS_MAX).flat_map(host_tracks));
             break;
         }
     }

@@ -115,11 +115,7 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
 }
 
 fn describe_loads(loads: &[u32], request: &RampRequest) -> Vec<String> {
-    let mut described = Vec::new();
-    for load in loads {
-        described.push(request.describe_load(*load));
-    }
-    described
+    loads.iter().map(|load| request.describe_load(*load)).collect()
 }
 
 /// Describes the load at which the server gave in, and how.
@@ -348,10 +344,7 @@ fn search_json(name: &str, searched: &Searched<'_>) -> Value {
         }
         _ => None,
     };
-    let mut tried_loads = Vec::new();
-    for tried in &searched.tried {
-        tried_loads.push(tried.load);
-    }
+    let tried_loads: Vec<_> = searched.tried.iter().map(|tried| tried.load).collect();
     json!({
         "name": name,
         "is_known": searched.search.next().is_none(),

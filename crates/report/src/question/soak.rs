@@ -26,9 +26,7 @@ pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
     let leases = run.map_or(0, |run| leases_of(&run.spec));
     let soaked = soaked(soak, trials);
     let mut sentences = vec![describe_verdict(&soaked)];
-    for effect in &soaked.effects {
-        sentences.push(describe_effect(effect, leases));
-    }
+    sentences.extend(soaked.effects.iter().map(|effect| describe_effect(effect, leases)));
     sentences.push(describe_errors(&soaked));
     sentences.push(describe_data(&soaked));
     sentences.extend(describe_memory(&soaked));
@@ -250,10 +248,7 @@ fn describe_errors(soaked: &Soaked) -> String {
         Size(recovery.resent_bytes)
     );
     let wrong = soaked.mismatched();
-    let mut seen = 0;
-    for effect in &soaked.effects {
-        seen += effect.errors;
-    }
+    let seen: u64 = soaked.effects.iter().map(|effect| effect.errors).sum();
     if soaked.failed() == 0 && wrong > 0 {
         return format!("{} returned the wrong bytes; {repairs}.", count_of(wrong, "op", "ops"));
     }

@@ -238,10 +238,10 @@ fn join_facts(sources: &[CampaignSource]) -> Vec<Fact> {
     for (first, values) in std::iter::zip(firsts, values) {
         let mut one = first.clone();
         if values.iter().any(|(value, _)| *value != first.value) {
-            let mut shown = Vec::new();
-            for (value, label) in values {
-                shown.push(format!("{value} (campaign {label})"));
-            }
+            let shown: Vec<_> = values
+                .into_iter()
+                .map(|(value, label)| format!("{value} (campaign {label})"))
+                .collect();
             one.value = shown.join(" | ");
         }
         joined.push(one);

@@ -112,10 +112,8 @@ pub(crate) fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, us
 }
 
 fn name_codes(codes: &[(String, usize)]) -> String {
-    let mut shown = Vec::new();
-    for (code, count) in codes.iter().take(NAMED_MAX) {
-        shown.push(format!("{code} ({count})"));
-    }
+    let shown: Vec<_> =
+        codes.iter().take(NAMED_MAX).map(|(code, count)| format!("{code} ({count})")).collect();
     shown.join(", ")
 }
 

@@ -69,11 +69,7 @@ fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findi
         return;
     }
     for a in of_one {
-        for b in &of_other {
-            if is_alike(group, &a, b) {
-                pairs.push((a, *b));
-            }
-        }
+        pairs.extend(of_other.iter().filter(|b| is_alike(group, &a, b)).map(|b| (a, *b)));
     }
     Sides { one, other, effect: None }.compare(group, &pairs, findings);
 }

@@ -50,12 +50,12 @@ impl<'a> Group<'a> {
             rows.retain(|row| row.counts());
             // The metric depends on all usable rows, so it is chosen before reading any result.
             let metric = RateMetric::for_rows(pass, rows.iter().copied());
-            let mut figures = Vec::new();
-            for row in rows {
-                if let Some(rate) = metric.figure(&row.judged) {
-                    figures.push(Figure { row, rate: *rate });
-                }
-            }
+            let figures: Vec<_> = rows
+                .into_iter()
+                .filter_map(|row| {
+                    metric.figure(&row.judged).map(|rate| Figure { row, rate: *rate })
+                })
+                .collect();
             if !figures.is_empty() {
                 groups.push(Self { name, pass, metric, figures, columns: &sheet.columns });
             }
@@ -165,10 +165,8 @@ impl<'a> Group<'a> {
     /// Lists the results on one line.
     pub(super) fn figures(&self) -> String {
         if self.is_short() {
-            let mut lists = Vec::new();
-            for target in self.targets() {
-                lists.push(self.list_target(target));
-            }
+            let lists: Vec<_> =
+                self.targets().into_iter().map(|target| self.list_target(target)).collect();
             return lists.join("; ");
         }
         // If there are many, name the extremes with the settings in which they differ.

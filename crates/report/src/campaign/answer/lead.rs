@@ -108,10 +108,11 @@ fn highest_figures(groups: &[Group<'_>]) -> String {
     if groups.is_empty() {
         return "No result may be used.".to_owned();
     }
-    let mut named = Vec::new();
-    for group in groups.iter().take(PASSES_MAX) {
-        named.push(format!("{} {}", group.name, highest_figure(group)));
-    }
+    let named: Vec<_> = groups
+        .iter()
+        .take(PASSES_MAX)
+        .map(|group| format!("{} {}", group.name, highest_figure(group)))
+        .collect();
     let more = match groups.len().saturating_sub(PASSES_MAX) {
         0 => String::new(),
         1 => "; 1 more test below".to_owned(),

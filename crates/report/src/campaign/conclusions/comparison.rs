@@ -140,12 +140,11 @@ impl Comparison {
     /// Notes what the ratio depends on, and which settings cannot be separated from the factor.
     fn note_company(&mut self, pass: &PassFactors, effects: &Effects, effect: &FactorEffect) {
         let mut inseparable = pass.factors[effect.factor].together.clone();
-        for other in &effects.factors {
+        inseparable.extend(effects.factors.iter().filter_map(|other| {
             let is_unknown = other.levels.iter().all(|level| level.interval.1.is_infinite());
-            if other.within.contains(&effect.factor) && is_unknown {
-                inseparable.push(pass.factors[other.factor].name.clone());
-            }
-        }
+            (other.within.contains(&effect.factor) && is_unknown)
+                .then(|| pass.factors[other.factor].name.clone())
+        }));
         if !inseparable.is_empty() {
             self.notes.push(format!("together with {}", listed(&inseparable)));
         }

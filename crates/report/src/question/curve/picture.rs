@@ -36,10 +36,10 @@ pub(crate) fn pictures(curves: &[NamedCurve]) -> Vec<Picture> {
 /// Draws two curves in one picture, labeled by their sides.
 pub(crate) fn pictures_of_two(name: &str, sides: &[(&str, NamedCurve); 2]) -> Vec<Picture> {
     let Some(axes) = Axes::new(sides.iter().map(|(_, named)| named)) else { return Vec::new() };
-    let mut series = Vec::new();
-    for (side, named) in sides {
-        series.extend(quantile_lines(side, named, &OUTER_QUANTILES, &axes));
-    }
+    let series: Vec<_> = sides
+        .iter()
+        .flat_map(|(side, named)| quantile_lines(side, named, &OUTER_QUANTILES, &axes))
+        .collect();
     vec![axes.draw(0, name, series, &[&sides[0].1, &sides[1].1])]
 }
 

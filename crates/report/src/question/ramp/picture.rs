@@ -168,10 +168,8 @@ impl<'a> RampPlot<'a> {
             if RateUnit::from_pass(*pass) != counted || passes.len() == PASSES_MAX {
                 continue;
             }
-            let mut points = Vec::new();
-            for &load in &loads {
-                points.extend(Point::new(searched, load, place));
-            }
+            let points: Vec<_> =
+                loads.iter().filter_map(|&load| Point::new(searched, load, place)).collect();
             has_line |= points.len() > 1;
             passes.push((*pass, points));
         }

@@ -243,12 +243,13 @@ pub(crate) const COLUMNS: &[Column] = &[
     verdict_shown(Rates),
     verdict_shown(Programs),
     nested_column("caveats", |r| {
-        let mut codes = Vec::new();
-        for caveat in &r.judged.caveats {
-            if !caveat.is_minor() {
-                codes.push(caveat.code.code());
-            }
-        }
+        let codes: Vec<_> = r
+            .judged
+            .caveats
+            .iter()
+            .filter(|caveat| !caveat.is_minor())
+            .map(|caveat| caveat.code.code())
+            .collect();
         Value::text(codes.join(";"))
     })
     .always_shown("caveats", Rates, caveats_cell)
@@ -261,14 +262,15 @@ pub(crate) const COLUMNS: &[Column] = &[
 
 /// Cell with the caveats that mark a row.
 fn caveats_cell(row: &Row<'_>) -> Cell {
-    let mut links = Vec::new();
-    for caveat in row.marks() {
-        links.push(CaveatLink {
+    let links: Vec<_> = row
+        .marks()
+        .into_iter()
+        .map(|caveat| CaveatLink {
             code: caveat.code,
             text: Row::code(caveat),
             evidence: caveat.evidence_line(),
-        });
-    }
+        })
+        .collect();
     Cell::Caveats(links)
 }
 
@@ -354,18 +356,13 @@ fn memory_value(row: &Row<'_>) -> Value {
 }
 
 fn list_stragglers(hosts: &HostsCompared) -> Value {
-    let mut names = Vec::new();
-    for host in hosts.stragglers() {
-        names.push(host.host.as_str());
-    }
+    let names: Vec<_> = hosts.stragglers().into_iter().map(|host| host.host.as_str()).collect();
     Value::text(names.join(";"))
 }
 
 fn list_host_rates(hosts: &HostsCompared) -> Value {
-    let mut rates = Vec::new();
-    for host in &hosts.hosts {
-        rates.push(format!("{}={:.3}", host.host, host.rate.per_s()));
-    }
+    let rates: Vec<_> =
+        hosts.hosts.iter().map(|host| format!("{}={:.3}", host.host, host.rate.per_s())).collect();
     Value::text(rates.join(";"))
 }
 

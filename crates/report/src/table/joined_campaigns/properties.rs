@@ -188,11 +188,10 @@ fn identity(sources: &[CampaignSource]) -> Vec<(Property, bool)> {
             names.push(Some(name.clone()));
         }
     }
-    let mut identity = Vec::new();
-    for (name, values) in [("tags", tags), ("dfsbench_version", versions), ("campaign", names)] {
-        identity.push((Property { name: name.to_owned(), values }, true));
-    }
-    identity
+    [("tags", tags), ("dfsbench_version", versions), ("campaign", names)]
+        .into_iter()
+        .map(|(name, values)| (Property { name: name.to_owned(), values }, true))
+        .collect()
 }
 
 /// Lists every fact of every scope with its value in each run.
