@@ -124,17 +124,15 @@ impl Drop for Hold {
 /// A file is removed only while we hold its lock: if another process is just taking it, either that
 /// process has locked it and we keep it, or it finds the file gone and creates it again.
 pub fn remove_abandoned(results: &Path) -> usize {
-    let mut removed = 0;
     let Ok(real) = fs::canonicalize(results) else { return 0 };
     let (Some(folder), Some(name)) = (real.parent(), real.file_name()) else { return 0 };
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let begin = [name.as_encoded_bytes(), b"-campaign-"].concat();
-    for entry in entries.flatten() {
-        if is_lock_name(entry.file_name().as_encoded_bytes(), &begin) {
-            removed += usize::from(remove_if_abandoned(&entry.path()));
-        }
-    }
-    removed
+    entries
+        .flatten()
+        .filter(|entry| is_lock_name(entry.file_name().as_encoded_bytes(), &begin))
+        .map(|entry| usize::from(remove_if_abandoned(&entry.path())))
+        .sum()
 }
 
 /// Recognizes names of lock files, such as `dfsbench.db-campaign-7.lock`.

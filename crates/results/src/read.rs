@@ -292,9 +292,7 @@ fn each_of(
 /// Maps the keys of rows to their indices.
 fn index_keys(keys: &[i64]) -> HashMap<i64, usize> {
     let mut indices = HashMap::with_capacity(keys.len());
-    for (index, key) in keys.iter().enumerate() {
-        indices.insert(*key, index);
-    }
+    indices.extend(keys.iter().enumerate().map(|(index, key)| (*key, index)));
     indices
 }
 
