@@ -347,10 +347,8 @@ impl Search {
                     self.unclear.insert(load);
                 }
                 self.settled.push((load, pass, turns.way));
-                let mut figures = Vec::new();
-                for pass in 0..self.count_passes() {
-                    figures.push(self.figure(load, pass));
-                }
+                let figures: Vec<_> =
+                    (0..self.count_passes()).map(|pass| self.figure(load, pass)).collect();
                 self.judge_load(load, &figures);
             }
         }

@@ -210,10 +210,10 @@ fn ends(sorted: &[f64]) -> Option<(f64, f64)> {
 /// Returns the percentile interval of the ratio of medians.
 fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64, f64) {
     let drawn = draws.drawn_for(before.len(), after.len());
-    let mut ratios = Vec::with_capacity(drawn.len());
-    for ((below, above), times) in drawn {
-        ratios.push((above.of(after) / below.of(before), *times));
-    }
+    let mut ratios: Vec<_> = drawn
+        .iter()
+        .map(|((below, above), times)| (above.of(after) / below.of(before), *times))
+        .collect();
     ratios.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     // Ratios are weighted by how often they were drawn, so positions count draws.
     let cut = ((1.0 - CONFIDENCE) / 2.0 * RESAMPLES as f64) as usize;

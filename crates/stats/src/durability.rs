@@ -63,10 +63,8 @@ pub fn judge_event(
     ops: &[AckedOp],
     found: Option<&[FoundFile]>,
 ) -> Vec<DurabilityRow> {
-    let mut files: BTreeMap<TestFile, &FoundFile> = BTreeMap::new();
-    for file in found.unwrap_or_default() {
-        files.insert(file.file, file);
-    }
+    let files: BTreeMap<TestFile, &FoundFile> =
+        found.unwrap_or_default().iter().map(|file| (file.file, file)).collect();
     let mut of_files: BTreeMap<TestFile, Vec<&AckedOp>> = BTreeMap::new();
     for acked in ops {
         of_files.entry(acked.op.file).or_default().push(acked);
@@ -262,11 +260,10 @@ pub fn last_writer(ops: &[AckedOp]) -> Option<Durability> {
 /// promise is rated above a stronger one that the same events tested. If a stronger promise lost
 /// data and a weaker one did not, the weaker one may have been lucky and is undecided.
 pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTier> {
-    let mut tiers = Vec::new();
-    for promise in promises {
-        tiers.push(PromiseTier { promise: *promise, tier: tier_of(*promise, events) });
-    }
-    tiers
+    promises
+        .iter()
+        .map(|promise| PromiseTier { promise: *promise, tier: tier_of(*promise, events) })
+        .collect()
 }
 
 /// Returns the strongest promise that lost data in an event in which a weaker promise lost nothing.

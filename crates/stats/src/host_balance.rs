@@ -159,12 +159,7 @@ impl HostsCompared {
 
     /// Returns the slow hosts, slowest first.
     pub fn stragglers(&self) -> Vec<&HostShare> {
-        let mut slow = Vec::new();
-        for host in &self.hosts {
-            if host.straggles {
-                slow.push(host);
-            }
-        }
+        let mut slow: Vec<_> = self.hosts.iter().filter(|host| host.straggles).collect();
         slow.sort_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()));
         slow
     }
@@ -181,10 +176,7 @@ impl HostsCompared {
 
     /// Returns the median of the rates per second of hosts that did anything.
     pub(crate) fn middle_per_s(&self) -> Option<f64> {
-        let mut rates = Vec::new();
-        for host in self.worked() {
-            rates.push(host.rate.per_s());
-        }
+        let rates: Vec<_> = self.worked().map(|host| host.rate.per_s()).collect();
         median(&rates)
     }
 
@@ -242,19 +234,13 @@ fn common_index(passes: &[&PassResult]) -> Option<f64> {
             of_host.entry(&host.host).or_default().push(per_s);
         }
     }
-    let mut rates = Vec::with_capacity(of_host.len());
-    for all in of_host.values() {
-        rates.extend(median(all));
-    }
+    let rates: Vec<_> = of_host.values().filter_map(|all| median(all)).collect();
     jain_index(&rates)
 }
 
 /// Combines the results of one host over all passes.
 fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
-    let mut rates = Vec::with_capacity(own.len());
-    for host in own {
-        rates.push(host_rate(pass, host));
-    }
+    let rates: Vec<_> = own.iter().map(|host| host_rate(pass, host)).collect();
     let mut share = HostShare {
         host: String::new(),
         rate: Rate::of_pass(pass, median(&rates).unwrap_or(0.0)),

@@ -113,10 +113,8 @@ pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
     let mut gains = Vec::with_capacity(DRAWS);
     for _ in 0..DRAWS {
         // Each layer is resampled separately, because the trials ran at different times.
-        let mut drawn = Vec::with_capacity(samples.len());
-        for sample in &samples {
-            drawn.push(sample.draw(&mut random, &mut counts));
-        }
+        let drawn: Vec<_> =
+            samples.iter().map(|sample| sample.draw(&mut random, &mut counts)).collect();
         // The gain for the overall answer, whatever limits this resample.
         gains.push(ladder.gain_without(usual.limit, &drawn));
         count_vote(&mut votes, ladder.walk(&drawn).limit);

@@ -98,10 +98,7 @@ fn approximate_probability(ranks: &[usize], n: usize) -> f64 {
     let count = ranks.len() as f64;
     let n = n as f64;
     let mean = ranks.iter().sum::<usize>() as f64 / 2.0 / count;
-    let mut midranks = Vec::with_capacity(ranks.len());
-    for doubled in ranks {
-        midranks.push(*doubled as f64 / 2.0);
-    }
+    let midranks: Vec<_> = ranks.iter().map(|doubled| *doubled as f64 / 2.0).collect();
     let squares = squared_distances(&midranks, mean);
     // The variance of a sum of n values drawn without replacement; ties are included in `squares`.
     let variance = n * (count - n) / (count * (count - 1.0)) * squares;

@@ -82,11 +82,7 @@ mod tests {
     use super::*;
 
     fn parts(here: &[f64]) -> Vec<PartSum> {
-        let mut parts = Vec::new();
-        for value in here {
-            parts.push(PartSum { here: *value, there: 10.0 });
-        }
-        parts
+        here.iter().map(|value| PartSum { here: *value, there: 10.0 }).collect()
     }
 
     #[test]

@@ -97,10 +97,8 @@ pub fn size_sweep(points: &[SizePoint]) -> SizeSweep {
     if sweep.prefers_even(&constant, &best, falls.len()) {
         return SizeSweep::Even;
     }
-    let mut described = Vec::with_capacity(falls.len());
-    for number in 0..falls.len() {
-        described.push(sweep.describe(&falls, number, &best));
-    }
+    let mut described: Vec<_> =
+        (0..falls.len()).map(|number| sweep.describe(&falls, number, &best)).collect();
     described.retain(|fall| fall.per_s.0 >= FALL_MIN * fall.per_s.1);
     if described.is_empty() { SizeSweep::Level } else { SizeSweep::Falls(described) }
 }
@@ -381,9 +379,7 @@ impl Sweep {
 /// Returns the columns of the model at a size: 1, then the share beyond each cache.
 fn model_row(falls: &[Placed], bytes: f64) -> Vec<f64> {
     let mut row = vec![1.0];
-    for fall in falls {
-        row.push(fall.share_beyond(bytes));
-    }
+    row.extend(falls.iter().map(|fall| fall.share_beyond(bytes)));
     row
 }
 
@@ -416,11 +412,7 @@ fn solve(mut lines: Vec<Vec<f64>>) -> Option<Vec<f64>> {
             }
         }
     }
-    let mut solution = Vec::with_capacity(count);
-    for (number, line) in lines.iter().enumerate() {
-        solution.push(line[count] / line[number]);
-    }
-    Some(solution)
+    Some(lines.iter().enumerate().map(|(number, line)| line[count] / line[number]).collect())
 }
 
 #[cfg(test)]

@@ -192,9 +192,7 @@ mod tests {
             (10_000_002.0, 1.0, 10_000_002.0)
         );
         let mut figures = vec![1_000_000.2];
-        for _ in 0..500 {
-            figures.extend([1_000_000.1, 1_000_000.3]);
-        }
+        figures.extend((0..500).flat_map(|_| [1_000_000.1, 1_000_000.3]));
         let three = of(&figures);
         assert!((three.mean - 1_000_000.2).abs() < 1e-8, "{}", three.mean);
         assert!((three.standard_deviation - 0.1).abs() < 1e-9, "{}", three.standard_deviation);

@@ -107,13 +107,12 @@ fn pair_times(before: &Curve, after: &Curve) -> Vec<TimePair> {
 
 /// Returns offered load and mean response time of the sustained points.
 fn sustained_times(curve: &Curve) -> Vec<(u64, f64)> {
-    let mut times = Vec::new();
-    for point in curve.points() {
-        if point.standing() == Standing::Sustained {
-            times.push((point.requested_per_s, point.mean_ns as f64));
-        }
-    }
-    times
+    curve
+        .points()
+        .iter()
+        .filter(|point| point.standing() == Standing::Sustained)
+        .map(|point| (point.requested_per_s, point.mean_ns as f64))
+        .collect()
 }
 
 /// Returns the response time at a load, and whether it is interpolated. Returns `None` beyond the
@@ -140,10 +139,7 @@ fn mean_ratio(pairs: &[TimePair]) -> Option<Between> {
     if pairs.len() < PAIRS_MIN {
         return None;
     }
-    let mut logs = Vec::with_capacity(pairs.len());
-    for pair in pairs {
-        logs.push((pair.mean_ns[1] / pair.mean_ns[0]).ln());
-    }
+    let logs: Vec<_> = pairs.iter().map(|pair| (pair.mean_ns[1] / pair.mean_ns[0]).ln()).collect();
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
     let squares = squared_distances(&logs, mean);

@@ -245,11 +245,7 @@ fn residuals(at: &[(f64, f64)], figure: impl Fn((f64, f64)) -> f64) -> Vec<f64> 
         spread += (point.0 - x_mean) * (point.0 - x_mean);
     }
     let slope = if spread > 0.0 { products / spread } else { 0.0 };
-    let mut rest = Vec::with_capacity(at.len());
-    for point in at {
-        rest.push(figure(*point) - y_mean - slope * (point.0 - x_mean));
-    }
-    rest
+    at.iter().map(|point| figure(*point) - y_mean - slope * (point.0 - x_mean)).collect()
 }
 
 fn sum_squares(figures: &[f64]) -> f64 {

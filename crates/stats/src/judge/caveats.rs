@@ -208,10 +208,7 @@ fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCavea
     if spec.repetition.interference != InterferenceRule::Repeat || !sorted.disturbed.is_empty() {
         return None;
     }
-    let mut found: Vec<Disturbance> = Vec::new();
-    for pass_trial in &sorted.sound {
-        found.extend(pass_trial.disturbance());
-    }
+    let found: Vec<Disturbance> = sorted.sound.iter().filter_map(PassTrial::disturbance).collect();
     // A single trial does not show what is normal for this machine.
     if sorted.sound.len() < TRIALS_MIN {
         return None;
@@ -311,12 +308,12 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
 /// requested, the result is as certain as requested. If it is wider, what matters is whether the
 /// outliers caused that: if noisy trials include a single extreme one, the noise did.
 fn outliers_mislead(rate: &Summary, figures: &[f64], is_far: &[bool], accuracy: f64) -> bool {
-    let mut kept = Vec::with_capacity(figures.len());
-    for (figure, is_far) in figures.iter().zip(is_far) {
-        if !is_far {
-            kept.push(*figure);
-        }
-    }
+    let kept: Vec<_> = figures
+        .iter()
+        .zip(is_far)
+        .filter(|(_, is_far)| !*is_far)
+        .map(|(figure, _)| *figure)
+        .collect();
     // With this many, the target may have a second mode.
     let outliers = figures.len() - kept.len();
     if outliers as f64 > OUTLIER_DISCARD_SHARE_MAX * figures.len() as f64 {
@@ -440,11 +437,7 @@ fn rates_in_order(sorted: &Sorted<'_>, judged: &Judged) -> Vec<f64> {
     let mut in_order: Vec<&PassTrial<'_>> = sorted.sound.iter().collect();
     in_order.sort_by_key(|pass_trial| pass_trial.trial.position);
     let rate_of = pass_rate(judged.pass);
-    let mut rates = Vec::with_capacity(in_order.len());
-    for pass_trial in in_order {
-        rates.extend(rate_of(pass_trial.result));
-    }
-    rates
+    in_order.into_iter().filter_map(|pass_trial| rate_of(pass_trial.result)).collect()
 }
 
 /// Checks whether valid trials rise or fall in the order in which they ran.

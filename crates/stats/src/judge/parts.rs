@@ -97,9 +97,7 @@ pub(super) fn kind_shares(used: &[&PassResult]) -> Vec<KindShare> {
     }
     let mut shares = Vec::new();
     if kinds.len() > 1 {
-        for kind in kinds {
-            shares.push(kind_share(used, kind, all));
-        }
+        shares.extend(kinds.into_iter().map(|kind| kind_share(used, kind, all)));
     }
     shares
 }
@@ -139,23 +137,21 @@ const CPU_WINDOW_NS_MIN: u64 = 10_000_000;
 /// Returns the CPU time of the client relative to the window in percent of one core, as the median
 /// over the trials, or `None` if all windows are too short.
 pub(super) fn cpu_percent(used: &[&PassResult]) -> Option<f64> {
-    let mut shares = Vec::new();
-    for result in used {
-        if result.window_ns >= CPU_WINDOW_NS_MIN {
-            shares.push(result.client_cpu_ns as f64 / result.window_ns as f64 * 100.0);
-        }
-    }
+    let shares: Vec<_> = used
+        .iter()
+        .filter(|result| result.window_ns >= CPU_WINDOW_NS_MIN)
+        .map(|result| result.client_cpu_ns as f64 / result.window_ns as f64 * 100.0)
+        .collect();
     median(&shares)
 }
 
 /// Returns the ops scheduled per second as the median over the trials, or `None` in a closed loop.
 pub(super) fn offered_per_s(used: &[&PassResult]) -> Option<f64> {
-    let mut rates = Vec::new();
-    for result in used {
-        if let Some(offered) = result.scope.offered {
-            rates.push(offered.ops_per_s());
-        }
-    }
+    let rates: Vec<_> = used
+        .iter()
+        .filter_map(|result| result.scope.offered)
+        .map(|offered| offered.ops_per_s())
+        .collect();
     median(&rates)
 }
 
