@@ -70,11 +70,11 @@ impl Tcp {
 
     /// Makes the segments of a message, each with the given number of bytes.
     pub fn send_cut(&mut self, from: From, payload: &[u8], len: usize, time_ns: u64) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        for (number, part) in payload.chunks(len).enumerate() {
-            frames.push(self.send(from, part, time_ns + number as u64));
-        }
-        frames
+        payload
+            .chunks(len)
+            .enumerate()
+            .map(|(number, part)| self.send(from, part, time_ns + number as u64))
+            .collect()
     }
 
     fn flagged(&self, from: From, flags: u8, payload: &[u8], time_ns: u64) -> Frame {
@@ -218,10 +218,10 @@ pub fn pcap(frames: &[Frame]) -> Vec<u8> {
 
 /// Writes frames as a pcap file that keeps the given number of bytes of each.
 pub fn pcap_cut(frames: &[Frame], snap_bytes: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
+    let mut bytes: Vec<_> = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1]
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .collect();
     for frame in frames {
         let time_ns = BEGIN_NS + frame.time_ns;
         let kept = frame.bytes.len().min(snap_bytes);
