@@ -83,10 +83,7 @@ impl PoolStream {
             while stream.next_of_all().is_some() {}
         }
         stream.pool.retain(|file| file.number % spec.workers == worker);
-        let mut files = Vec::with_capacity(stream.pool.len());
-        for file in &stream.pool {
-            files.push(file.number);
-        }
+        let files: Vec<_> = stream.pool.iter().map(|file| file.number).collect();
         Remains { files, next: 0 }
     }
 

@@ -104,9 +104,7 @@ impl OpMixSet {
         let whole = u64::from(hundreds) * (self.profile.kib_of_hundred() << 10);
         // Sizes repeat every hundred ranks, so whole hundreds match the profile exactly.
         let mut bytes = whole;
-        for rank in 0..rest {
-            bytes += self.size_of(rank);
-        }
+        bytes += (0..rest).map(|rank| self.size_of(rank)).sum::<u64>();
         (u64::from(self.files()), bytes)
     }
 

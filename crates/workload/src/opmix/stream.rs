@@ -54,9 +54,7 @@ impl OpMixStream {
         let (kinds, calls) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
         let mut places = Vec::with_capacity(BLOCK as usize);
         for (at, (_, count)) in kinds.iter().enumerate() {
-            for rank in 0..*count {
-                places.push((at as u8, rank as u16));
-            }
+            places.extend((0..*count).map(|rank| (at as u8, rank as u16)));
         }
         let set = OpMixSet::of(spec);
         let skew = set.profile().skew_hundredths;

@@ -220,10 +220,9 @@ pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
     }
     let last = size - (per_file - 1) * stretch;
     // The last stretch of each file may be shorter, so count those of this worker.
-    let mut lasts = 0;
-    for file in 0..u64::from(spec.files) {
-        lasts += u64::from((file * per_file + per_file - 1) % workers == worker);
-    }
+    let lasts: u64 = (0..u64::from(spec.files))
+        .map(|file| u64::from((file * per_file + per_file - 1) % workers == worker))
+        .sum();
     let wholes = count - lasts;
     let pieces = wholes * stretch.div_ceil(io_size) + lasts * last.div_ceil(io_size);
     (pieces, wholes * stretch + lasts * last)

@@ -33,14 +33,10 @@ fn ops(spec: &RunSpec, pass: Pass, most: usize) -> Vec<Op> {
     let mut streams = streams(spec, pass);
     let mut ops = Vec::new();
     if streams[0].is_endless() {
-        for i in 0..most {
-            ops.extend(streams[i % spec.workers as usize].next_op());
-        }
+        ops.extend((0..most).filter_map(|i| streams[i % spec.workers as usize].next_op()));
         streams.iter_mut().for_each(OpStream::finish);
     }
-    for stream in &mut streams {
-        ops.extend(std::iter::from_fn(|| stream.next_op()));
-    }
+    ops.extend(streams.iter_mut().flat_map(|stream| std::iter::from_fn(|| stream.next_op())));
     ops
 }
 
@@ -296,10 +292,8 @@ fn pool(workers: u32) -> RunSpec {
 #[test]
 fn transactions_keep_to_their_pool() {
     let spec = pool(1);
-    let mut files = BTreeMap::new();
-    for op in ops(&spec, Pass::Create, 0) {
-        files.insert(op.file, op.len_bytes);
-    }
+    let mut files: BTreeMap<_, _> =
+        ops(&spec, Pass::Create, 0).into_iter().map(|op| (op.file, op.len_bytes)).collect();
     assert_eq!(files.len(), 300);
     let transactions = ops(&spec, Pass::Transactions, 0);
     assert_eq!(pass_size(&spec, Pass::Transactions).ops, Some(6000));
