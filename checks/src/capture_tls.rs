@@ -50,12 +50,9 @@ impl Secured {
 
     /// Returns true if the capture is complete.
     pub fn is_all_there(&self) -> bool {
-        for line in self.as_tls.lines() {
-            if !read_column(line, 4).is_empty() || !read_column(line, 5).is_empty() {
-                return false;
-            }
-        }
-        true
+        self.as_tls
+            .lines()
+            .all(|line| read_column(line, 4).is_empty() && read_column(line, 5).is_empty())
     }
 
     /// Checks that only the probes are in the clear, and that every other byte is TLS.
