@@ -124,10 +124,9 @@ impl Row {
     /// Returns true if, for a claim to be no worse, rounds are on both sides: it is missed by less
     /// than their spread.
     pub fn is_tie(&self) -> bool {
-        match &self.outcome {
-            Ok(outcome) => !self.holds() && self.target <= 1.0 && outcome.ratio.max >= self.target,
-            Err(_) => false,
-        }
+        self.outcome.as_ref().is_ok_and(|outcome| {
+            !self.holds() && self.target <= 1.0 && outcome.ratio.max >= self.target
+        })
     }
 }
 
