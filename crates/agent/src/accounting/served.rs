@@ -108,10 +108,9 @@ fn recorded(spec: &RunSpec, result: &PassResult, tally: &Tally) -> Calls {
     let (syncs, _) = of(result, OpKind::Sync);
     calls.count(OperationKind::Commit, syncs.saturating_sub(tally.syncs_without_commit));
     // NFSv3 servers may lack READDIRPLUS; the client then uses READDIR.
-    let lists_plainly = match &tally.calls {
-        Some(started) => version == NfsVersion::V3 && started.of(OperationKind::ReaddirPlus) == 0,
-        None => false,
-    };
+    let lists_plainly = tally.calls.as_ref().is_some_and(|started| {
+        version == NfsVersion::V3 && started.of(OperationKind::ReaddirPlus) == 0
+    });
     for kind in OpKind::ALL {
         let (mut done, _) = of(result, *kind);
         if *kind == OpKind::ReadFile {
