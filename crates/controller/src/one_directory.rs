@@ -128,10 +128,7 @@ fn describe_mount(begun: &Begun) -> String {
 
 /// Returns a fact of the target, or an empty string if it is unknown.
 fn fact<'b>(begun: &'b Begun, name: &str) -> &'b str {
-    match begun.facts.iter().find(|fact| fact.name == name) {
-        Some(fact) => &fact.value,
-        None => "",
-    }
+    begun.facts.iter().find(|fact| fact.name == name).map_or("", |fact| &fact.value)
 }
 
 #[cfg(test)]

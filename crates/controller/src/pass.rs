@@ -205,10 +205,9 @@ impl OnePass<'_, '_> {
         let (_, go) = request::go(0).into_parts();
         let mut done = Vec::with_capacity(answers.len());
         for (index, answer) in answers.into_iter().enumerate() {
-            done.push(match answer {
-                Some(report) => Some(group.read_answer(hosts, index, &go, report)?),
-                None => None,
-            });
+            done.push(
+                answer.map(|report| group.read_answer(hosts, index, &go, report)).transpose()?,
+            );
         }
         Ok(done)
     }

@@ -124,15 +124,7 @@ fn is_of_whole_disk(metric: &str, server: &Telemetry) -> bool {
     {
         whole = disk;
     }
-    if name == whole {
-        return true;
-    }
-    for other in &server.metrics {
-        if disk_of(&other.name) == Some(whole) {
-            return false;
-        }
-    }
-    true
+    name == whole || server.metrics.iter().all(|other| disk_of(&other.name) != Some(whole))
 }
 
 /// Returns the block device whose reads a metric counts.

@@ -110,10 +110,9 @@ impl<'a> RaisedLoad<'a> {
     /// # Errors
     /// If there is no such run. The error is a complete sentence.
     pub fn take_run(&self, plan: Plan, number: usize, load: u32) -> Result<RunSpec, String> {
-        match plan.runs.into_iter().nth(number) {
-            Some(run) => Ok(run),
-            None => Err(format!("the plan has fewer runs with {}", self.ramp.describe_load(load))),
-        }
+        plan.runs.into_iter().nth(number).ok_or_else(|| {
+            format!("the plan has fewer runs with {}", self.ramp.describe_load(load))
+        })
     }
 }
 
