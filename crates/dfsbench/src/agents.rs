@@ -94,10 +94,7 @@ impl Agents {
         let mut launched: BTreeMap<usize, Result<Remote, Gone>> = BTreeMap::new();
         let mut missing = Vec::new();
         for (index, host) in hosts.iter().enumerate() {
-            let of_job = match &mut self.job {
-                Some(job) => job.take_agent(host),
-                None => None,
-            };
+            let of_job = self.job.as_mut().and_then(|job| job.take_agent(host));
             match of_job {
                 Some(agent) => _ = launched.insert(index, agent),
                 None => missing.push((index, *host)),

@@ -42,10 +42,8 @@ pub fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
         // Open all of them before writing anything, so that a wrong name fails right away.
         sources.push((name_of(capture), input_file::open_stream(capture, "capture")?));
     }
-    let live = match &args.interface {
-        Some(name) => Some(Live::open(name, args.r#for.as_deref())?),
-        None => None,
-    };
+    let live =
+        args.interface.as_ref().map(|name| Live::open(name, args.r#for.as_deref())).transpose()?;
     let stop = signals::stop_flag()?;
     let mut file = StreamedFile::create(path)?;
     let settings = CaptureSettings {

@@ -36,11 +36,11 @@ const USUAL_TIMES: [Measure; 2] = [Measure::ResponseP50, Measure::ResponseP99];
 /// # Errors
 /// If a campaign can't be found, a selection is empty, or nothing is left to compare.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    if let (before, Some(after)) = (&args.before, &args.after)
-        && replay::is_document(before)
+    if let Some(after) = &args.after
+        && replay::is_document(&args.before)
         && replay::is_document(after)
     {
-        return replay::compare(before, after, args);
+        return replay::compare(&args.before, after, args);
     }
     let rules = read_rules(args)?;
     let (before, before_file) = load_campaign(&args.before, &args.results)?;

@@ -77,10 +77,7 @@ fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, 
             return Err(Failure::Lab(format!("can't start the in-memory server: {error}")));
         }
     };
-    let certificate = match server.certificate_pem() {
-        Some(pem) => Some(write_certificate(pem)?),
-        None => None,
-    };
+    let certificate = server.certificate_pem().map(write_certificate).transpose()?;
     Ok(Running { server: Arc::new(server), certificate })
 }
 

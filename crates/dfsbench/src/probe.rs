@@ -134,10 +134,8 @@ fn keep_named(probe: &mut Probe, path: &str) -> Result<(), String> {
 
 /// Returns true if a path is an export or below it; `/export2` is not below `/export`.
 fn is_below(path: &str, export: &str) -> bool {
-    match path.strip_prefix(export.trim_end_matches('/')) {
-        Some(rest) => rest.is_empty() || rest.starts_with('/'),
-        None => false,
-    }
+    path.strip_prefix(export.trim_end_matches('/'))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -231,7 +231,7 @@ fn unknown_flag(entry: &Entry, command: &Command) -> Failure {
             None => !below.is_hide_set(),
         };
         for arg in below.get_arguments() {
-            if let (true, Some(long)) = (is_meant, settable_name(arg)) {
+            if is_meant && let Some(long) = settable_name(arg) {
                 known.push(long);
             }
         }
@@ -325,13 +325,9 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
 /// Returns true if a given flag excludes another one.
 fn is_excluded(command: &Command, id: &str, given: Option<&ArgMatches>) -> bool {
     let Some(given) = given else { return false };
-    for arg in command.get_arguments() {
-        let other = arg.get_id().as_str();
-        if other != id && is_given(given, other) && exclude_each_other(command, id, other) {
-            return true;
-        }
-    }
-    false
+    command.get_arguments().map(|arg| arg.get_id().as_str()).any(|other| {
+        other != id && is_given(given, other) && exclude_each_other(command, id, other)
+    })
 }
 
 fn check_conflicts(command: &Command, found: &BTreeMap<String, &Entry>) -> Result<(), Failure> {

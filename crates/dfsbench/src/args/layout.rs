@@ -132,10 +132,9 @@ pub fn parse() -> Result<Args, Failure> {
     let in_use = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let below = given.as_ref().and_then(|given| given.subcommand_matches(&in_use));
     let mut command = defaults.apply(command(), &in_use, below)?;
-    let parsed = match command.try_get_matches_from_mut(words) {
-        Ok(matches) => Args::from_arg_matches(&matches),
-        Err(error) => Err(error),
-    };
+    let parsed = command
+        .try_get_matches_from_mut(words)
+        .and_then(|matches| Args::from_arg_matches(&matches));
     match parsed {
         Ok(args) => Ok(args),
         Err(error) => {
@@ -202,10 +201,8 @@ fn fill_bare_flags(mut words: Vec<OsString>) -> Vec<OsString> {
         if words[position] == "--" {
             break;
         }
-        let has_value = match words.get(position + 1) {
-            Some(next) => is_flag_value(&next.to_string_lossy()),
-            None => false,
-        };
+        let has_value =
+            words.get(position + 1).is_some_and(|next| is_flag_value(&next.to_string_lossy()));
         if !has_value && is_flag_setting(&words[position].to_string_lossy()) {
             words[position].push("=true");
         }
@@ -215,12 +212,7 @@ fn fill_bare_flags(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn is_flag_setting(word: &str) -> bool {
-    for setting in Setting::ALL {
-        if setting.kind() == Kind::Flag && setting.flag() == word {
-            return true;
-        }
-    }
-    false
+    Setting::ALL.into_iter().any(|setting| setting.kind() == Kind::Flag && setting.flag() == word)
 }
 
 /// Returns whether a word is a value of such a setting, or several with commas between them.

@@ -227,10 +227,7 @@ fn list_left_out(description: &Description) -> String {
 /// Returns the mean sizes of READ and WRITE requests for a mix with its own shares, in bytes.
 fn model_means() -> (u64, u64) {
     let profile: Option<&Profile> = PROFILES.iter().find(|profile| profile.name == SIZES_OF);
-    match profile {
-        Some(profile) => (mean_bytes(profile.reads), mean_bytes(profile.writes)),
-        None => (0, 0),
-    }
+    profile.map_or((0, 0), |profile| (mean_bytes(profile.reads), mean_bytes(profile.writes)))
 }
 
 fn mean_bytes(sizes: &[RequestSize]) -> u64 {

@@ -111,10 +111,7 @@ fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
     for rate in &seen.rates {
         highest = highest.max(*rate);
     }
-    let other = match seen.now {
-        Some(rate) => Rate::Ops(rate.ops_per_s).to_string(),
-        None => String::new(),
-    };
+    let other = seen.now.map_or_else(String::new, |rate| Rate::Ops(rate.ops_per_s).to_string());
     let now = Rate::of_pass(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
     let highest = Rate::of_pass(pass, highest);
     vec![
@@ -137,14 +134,8 @@ fn host_lines(seen: &Seen, columns: usize) -> Vec<String> {
     for quantiles in last.hosts.iter().take(HOSTS_MAX) {
         let Quantiles { host, times_ns, busy_percent, retransmitted } = quantiles;
         let [p50, p99, max] = times_ns.map(|ns| Nanos(ns).to_string());
-        let busy = match busy_percent {
-            Some(busy) => format!("{busy:.0} %"),
-            None => "–".to_owned(),
-        };
-        let again = match retransmitted {
-            Some(count) => count.to_string(),
-            None => "–".to_owned(),
-        };
+        let busy = busy_percent.map_or_else(|| "–".to_owned(), |busy| format!("{busy:.0} %"));
+        let again = retransmitted.map_or_else(|| "–".to_owned(), |count| count.to_string());
         lines.push(host_line([host, &current_rate(seen, host), &p50, &p99, &max, &busy, &again]));
     }
     lines.extend(lines_below(last).into_iter().flat_map(|line| wrap_line(&line, columns)));

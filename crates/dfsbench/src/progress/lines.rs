@@ -153,7 +153,9 @@ impl Lines {
     }
 
     fn report(&mut self, written: std::io::Result<()>) {
-        if let (Err(error), false) = (written, self.lost) {
+        if let Err(error) = written
+            && !self.lost
+        {
             self.lost = true;
             let path = self.path.display();
             output::message(&format!("warning: no more progress in `{path}`: {error}"));

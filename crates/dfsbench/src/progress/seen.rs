@@ -261,7 +261,10 @@ impl Seen {
         self.totals.bytes = self.totals.bytes.saturating_add(sample.bytes);
         let lasts_ns = sample.at_ns.saturating_sub(self.last_ns);
         self.last_ns = sample.at_ns;
-        let (Some(pass), true) = (self.pass, lasts_ns >= INTERVAL_MIN_NS) else { return };
+        let Some(pass) = self.pass else { return };
+        if lasts_ns < INTERVAL_MIN_NS {
+            return;
+        }
         let rate = per_s(sample, lasts_ns);
         self.now = Some(rate);
         if self.rates.len() == RATES_MAX {

@@ -91,10 +91,10 @@ impl Described {
 
     /// `durability of writes: none, close or sync [default: sync]` lists three values.
     fn listed(&self) -> Vec<String> {
-        let (_, list) = match self.sentence.split_once("possible values: ") {
-            Some(split) => split,
-            None => self.sentence.split_once(": ").expect("a list follows a colon"),
-        };
+        let (_, list) = self
+            .sentence
+            .split_once("possible values: ")
+            .unwrap_or_else(|| self.sentence.split_once(": ").expect("a list follows a colon"));
         let list = list.split(['[', ']']).next().unwrap().replace(" or ", ", ");
         list.split(", ")
             .filter_map(|part| {
