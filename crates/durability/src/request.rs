@@ -114,10 +114,7 @@ impl DurabilityRequest {
         // Weakest first, in whatever order they were given.
         promises.sort_unstable();
         let events = arrange(options, &subjects, &plan.server.faults)?;
-        let idle = match &options.idle {
-            Some(text) => Some(read_time("--idle", text)?),
-            None => None,
-        };
+        let idle = options.idle.as_ref().map(|text| read_time("--idle", text)).transpose()?;
         Ok(Self {
             plan,
             subjects,
