@@ -155,10 +155,9 @@ impl<'a> Watch<'a> {
         let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
         self.close_interval(at_ns);
         (monitor.observe)(self.live.take_sample(sum_work(self.progress), at_ns));
-        let client_cpu_ns = match self.cpu_before_ns {
-            Some(before_ns) => (monitor.client_cpu_ns)().saturating_sub(before_ns),
-            None => 0,
-        };
+        let client_cpu_ns = self
+            .cpu_before_ns
+            .map_or(0, |before_ns| (monitor.client_cpu_ns)().saturating_sub(before_ns));
         Watched {
             samples: self.samples,
             stalls: self.standing.end(),

@@ -175,10 +175,8 @@ impl NfsAccess {
             let dir = self.place_of(&places, number);
             let name = Name::file(number);
             let opened = self.with_mount(|mount| open_one(mount, dir, name, pass, client_uids));
-            let (file, written) = match opened {
-                Ok(opened) => opened,
-                Err(failure) => return Err(self.failed("open", name.as_str(), &failure)),
-            };
+            let (file, written) =
+                opened.map_err(|failure| self.failed("open", name.as_str(), &failure))?;
             // From here on, the server has it open, so remember it even if a later file fails.
             self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(file);
             let wanted = if pass.reads() { set.size(number).unwrap_or(0) } else { 0 };
