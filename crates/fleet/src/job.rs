@@ -312,10 +312,7 @@ fn parse_deadline(text: &str) -> Result<Duration, JobError> {
 }
 
 fn draw_token() -> Result<Token, JobError> {
-    match Token::draw() {
-        Ok(token) => Ok(token),
-        Err(error) => Err(JobError::Agents(format!("can't read random bytes: {error}"))),
-    }
+    Token::draw().map_err(|error| JobError::Agents(format!("can't read random bytes: {error}")))
 }
 
 /// Reads the token that the launcher gives to the agents, too.
@@ -326,10 +323,7 @@ fn given_token(scheduler: &Scheduler<'_>) -> Result<Token, JobError> {
              {TOKEN}=$(openssl rand -hex 32))"
         )));
     };
-    match text.parse() {
-        Ok(token) => Ok(token),
-        Err(error) => Err(JobError::Request(format!("{TOKEN}: {error}"))),
-    }
+    text.parse().map_err(|error| JobError::Request(format!("{TOKEN}: {error}")))
 }
 
 #[cfg(test)]

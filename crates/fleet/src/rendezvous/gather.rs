@@ -143,10 +143,8 @@ impl Rendezvous {
     /// # Errors
     /// If the address does not belong to this host or the port is taken.
     pub fn open(address: SocketAddr, token: Token) -> Result<Self, GatherError> {
-        let listener = match listen_at(address) {
-            Ok(listener) => listener,
-            Err(error) => return Err(GatherError::Listen { address, error }),
-        };
+        let listener =
+            listen_at(address).map_err(|error| GatherError::Listen { address, error })?;
         Ok(Self { listener, token })
     }
 

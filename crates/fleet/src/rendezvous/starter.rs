@@ -42,10 +42,8 @@ impl Starter {
         // Ctrl-C is meant for the controller, which then shuts things down in order.
         command.process_group(0);
         let name = command.get_program().to_string_lossy().into_owned();
-        let mut child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) => return Err(Gone(format!("can't start `{name}`: {error}"))),
-        };
+        let mut child =
+            command.spawn().map_err(|error| Gone(format!("can't start `{name}`: {error}")))?;
         let Some(stderr) = child.stderr.take() else { unreachable!("stderr is a pipe") };
         Ok(Self { name, child, stderr: StderrReader::start(stderr, on_line) })
     }
