@@ -129,10 +129,7 @@ fn remove_old_journals(state_dir: &Path) {
 fn is_old(file: &DirEntry) -> bool {
     let Ok(metadata) = file.metadata() else { return false };
     let Ok(changed) = metadata.modified() else { return false };
-    match changed.elapsed() {
-        Ok(age) => age > JOURNAL_KEPT,
-        Err(_) => false,
-    }
+    changed.elapsed().is_ok_and(|age| age > JOURNAL_KEPT)
 }
 
 #[cfg(test)]

@@ -70,13 +70,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         let path = PathBuf::from(program);
         return if path.exists() { Some(path) } else { None };
     }
-    for folder in FOLDERS {
-        let path = Path::new(folder).join(program);
-        if path.exists() {
-            return Some(path);
-        }
-    }
-    None
+    FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(|path| path.exists())
 }
 
 /// Returns true if this process runs as root.
@@ -245,10 +239,7 @@ impl Runner {
     }
 
     fn is_stopped(&self) -> bool {
-        match &self.stop {
-            Some(stop) => stop.load(Relaxed),
-            None => false,
-        }
+        self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
     }
 
     /// Kills a program that takes too long, along with its children: `mount` waits for a

@@ -114,10 +114,7 @@ impl LabError {
 
     /// Creates the error for a command that cannot be started.
     pub fn start(argv: &[impl AsRef<str>], error: io::Error) -> Self {
-        let program = match argv.first() {
-            Some(program) => program.as_ref(),
-            None => "",
-        };
+        let program = argv.first().map_or("", |program| program.as_ref());
         Self::file("run", Path::new(program), error)
     }
 

@@ -82,10 +82,7 @@ impl UndoLog {
             return Err(LabError::file("read", &path, error));
         }
         // Numbers only increase and entries are in order, so the last entry has the largest number.
-        let next_id = match entries.last() {
-            Some(last) => last.id + 1,
-            None => 0,
-        };
+        let next_id = entries.last().map_or(0, |last| last.id + 1);
         Ok(Self { path, file, lock, open: entries, next_id })
     }
 
@@ -161,10 +158,7 @@ impl UndoLog {
             return self.append(&Line::Undone(id));
         }
         // The length is metadata, which fdatasync(2) may not write, so use fsync(2).
-        match self.empty() {
-            Ok(()) => Ok(()),
-            Err(error) => Err(LabError::file("empty", &self.path, error)),
-        }
+        self.empty().map_err(|error| LabError::file("empty", &self.path, error))
     }
 
     fn empty(&self) -> io::Result<()> {
@@ -173,10 +167,8 @@ impl UndoLog {
     }
 
     fn append(&mut self, line: &Line) -> Result<(), LabError> {
-        match self.write_synced(&line_of(line)) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(LabError::file("write", &self.path, error)),
-        }
+        self.write_synced(&line_of(line))
+            .map_err(|error| LabError::file("write", &self.path, error))
     }
 
     /// Appends a complete line and returns once it is on disk.

@@ -47,8 +47,9 @@ pub(crate) fn of(text: &str) -> Vec<Mount<'_>> {
             let mount = header(line);
             is_nfs = mount.is_some();
             mounts.extend(mount);
-        } else if let (true, Some((name, rest)), Some(mount)) =
-            (is_nfs, line.split_once(':'), mounts.last_mut())
+        } else if is_nfs
+            && let Some((name, rest)) = line.split_once(':')
+            && let Some(mount) = mounts.last_mut()
         {
             mount.lines.push((name.trim(), rest.trim()));
         }

@@ -202,9 +202,9 @@ pub(crate) fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
 pub(crate) fn with_open_file(path: &Path) -> Vec<String> {
     let Ok(wanted) = path.metadata() else { return Vec::new() };
     // Compare device and inode, since the file may have been opened under another name.
-    holders(|link| match link.metadata() {
-        Ok(found) => (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()),
-        Err(_) => false,
+    holders(|link| {
+        link.metadata()
+            .is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()))
     })
 }
 
@@ -244,14 +244,9 @@ fn waits_in_kernel(pid: u32) -> bool {
 
 /// Returns true if a process with this name (as truncated by the kernel) is running.
 pub(crate) fn is_running(name: &str) -> bool {
-    for pid in numbers() {
-        if let Ok(found) = fs::read_to_string(format!("/proc/{pid}/comm"))
-            && found.trim() == name
-        {
-            return true;
-        }
-    }
-    false
+    numbers().into_iter().any(|pid| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim() == name)
+    })
 }
 
 /// Lists the processes for which a symlink in /proc satisfies `holds`, as `name (pid n)`.

@@ -118,10 +118,7 @@ pub(crate) fn may_mount_on(point: &Path) -> Result<(), LabError> {
 }
 
 fn has_entries(folder: &Path) -> bool {
-    match fs::read_dir(folder) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(_) => false,
-    }
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Rejects directories that must not be exported.
@@ -129,10 +126,8 @@ fn has_entries(folder: &Path) -> bool {
 /// # Errors
 /// If the path is the root of the host or isn't a directory.
 pub(crate) fn may_export(directory: &Path) -> Result<(), LabError> {
-    let real = match directory.canonicalize() {
-        Ok(real) => real,
-        Err(error) => return Err(LabError::file("export", directory, error)),
-    };
+    let real =
+        directory.canonicalize().map_err(|error| LabError::file("export", directory, error))?;
     let why = if real.parent().is_none() {
         "it is the root of the host"
     } else if real != directory {
@@ -322,13 +317,11 @@ pub(crate) fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
 /// line, then one line per device that begins with its node.
 fn is_swap(device: u64) -> bool {
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    for line in swaps.lines().skip(1) {
-        let node = line.split(' ').next().unwrap_or_default();
-        if block_number(Path::new(node)) == Some(device) {
-            return true;
-        }
-    }
-    false
+    swaps
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(' ').next())
+        .any(|node| block_number(Path::new(node)) == Some(device))
 }
 
 /// Lists the signatures on a device. **Source:** wipefs(8): `--no-act` changes nothing.

@@ -67,10 +67,7 @@ fn is_remote(file_system: &str) -> bool {
 fn is_mounted(point: &Path, file_system: &str) -> bool {
     // Resolving the path could block if the mount's server is gone.
     let mount = if is_remote(file_system) { mounts::named(point) } else { mounts::at(point) };
-    match mount {
-        Some(mount) => file_system == ANY || mount.file_system.starts_with(file_system),
-        None => false,
-    }
+    mount.is_some_and(|mount| file_system == ANY || mount.file_system.starts_with(file_system))
 }
 
 fn try_local(runner: &Runner, point: &Path) -> Result<(), LabError> {

@@ -195,11 +195,9 @@ NFSV4 {{
 
 /// Returns the folder of Ganesha's plugins. Its built-in default doesn't exist on Debian.
 fn plugins() -> Option<PathBuf> {
-    for entry in fs::read_dir("/usr/lib").ok()?.flatten() {
-        let folder = entry.path().join("ganesha");
-        if folder.join("libfsalvfs.so").exists() {
-            return Some(folder);
-        }
-    }
-    None
+    fs::read_dir("/usr/lib")
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path().join("ganesha"))
+        .find(|folder| folder.join("libfsalvfs.so").exists())
 }

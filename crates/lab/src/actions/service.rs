@@ -198,10 +198,7 @@ fn name_ours(words: &[String], ours: &Path) -> Vec<String> {
 
 /// Rejects a path outside the system's own folder and its storage.
 fn check_inside(service: &Service, path: &Path) -> Result<(), LabError> {
-    let in_storage = match &service.storage {
-        Some(storage) => path.starts_with(storage),
-        None => false,
-    };
+    let in_storage = service.storage.as_ref().is_some_and(|storage| path.starts_with(storage));
     if in_storage || path.starts_with(&service.dir) {
         return Ok(());
     }

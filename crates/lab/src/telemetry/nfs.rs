@@ -42,7 +42,7 @@ pub(super) fn read_mounts(readings: &mut Readings, text: &str) {
     let Ok(mounts) = MountStats::from_buf_read(text.as_bytes()) else { return };
     for mount in mounts {
         let is_nfs = mount.fs == "nfs" || mount.fs == "nfs4";
-        if let (true, Some(statistics)) = (is_nfs, &mount.statistics) {
+        if is_nfs && let Some(statistics) = &mount.statistics {
             read_mount(readings, &mount.mount_point.display().to_string(), statistics);
         }
     }
