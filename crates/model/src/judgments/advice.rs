@@ -53,12 +53,7 @@ impl CaveatCode {
     /// there is none or the run refuses it. If more trials are needed, their number depends on the
     /// existing ones; see [`CaveatCode::needs_trials`].
     pub fn flag_for(self, run: &RunSpec, pass: Pass) -> Option<&'static str> {
-        for flag in self.flags(pass) {
-            if flag.helps(run) {
-                return Some(flag.text);
-            }
-        }
-        None
+        self.flags(pass).iter().find(|flag| flag.helps(run)).map(|flag| flag.text)
     }
 
     /// Returns true if more trials resolve the caveat.
