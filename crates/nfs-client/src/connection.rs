@@ -275,10 +275,7 @@ impl Connection {
         if self.is_down() {
             sleep_for(timeout);
         } else {
-            let ready = match self.link.poll_socket(timeout) {
-                Ok(ready) => ready,
-                Err(broken) => return Err(self.error_of(broken)),
-            };
+            let ready = self.link.poll_socket(timeout).map_err(|broken| self.error_of(broken))?;
             if ready.is_empty() && self.next_timeout_ns().is_none() {
                 return Ok(0);
             }

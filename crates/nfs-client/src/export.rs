@@ -127,10 +127,8 @@ fn longest_above<'e>(exports: &'e [String], path: &str) -> Option<&'e str> {
 /// Returns true if `path` is below the export `above`.
 fn is_above(above: &str, path: &str) -> bool {
     // `/` is above everything; `/data` is above `/data/x` but not above `/database`.
-    match path.strip_prefix(above.trim_end_matches('/')) {
-        Some(rest) => rest.len() > 1 && rest.starts_with('/'),
-        None => false,
-    }
+    path.strip_prefix(above.trim_end_matches('/'))
+        .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -218,10 +218,7 @@ impl Link {
         }
         let in_flight = self.session.in_flight() as u64;
         let large = self.session.expected_payload_bytes() >= LARGE_PAYLOAD_BYTES * in_flight.max(1);
-        let rest = match wanted {
-            Some(want) => want.len,
-            None => 0,
-        };
+        let rest = wanted.map_or(0, |want| want.len);
         // Between large payloads read only the head of the next reply, so that its payload is still
         // in the socket when its length is known. Small replies are read many at a time.
         let len = if large { rest + HEAD_BYTES } else { scratch.receive.len() };

@@ -187,10 +187,7 @@ impl Control {
         let mut answer = None;
         let result = self.transfer_until_event(call, &mut |event| {
             if let Some(done) = done.take() {
-                answer = Some(match event.result {
-                    Ok(_) => done(event),
-                    Err(error) => Err(error),
-                });
+                answer = Some(event.result.and_then(|_| done(event)));
             }
         });
         if let Err(failure) = result {

@@ -94,10 +94,8 @@ impl Tls {
     fn server_name(&self, host: &str) -> Result<ServerName<'static>, Refused> {
         let requested = self.0.options.server_name.as_deref().unwrap_or(host);
         let bare = requested.trim_start_matches('[').trim_end_matches(']');
-        match ServerName::try_from(bare.to_owned()) {
-            Ok(name) => Ok(name),
-            Err(error) => Err(Refused::Trust(format!("server name `{requested}`: {error}"))),
-        }
+        ServerName::try_from(bare.to_owned())
+            .map_err(|error| Refused::Trust(format!("server name `{requested}`: {error}")))
     }
 }
 
