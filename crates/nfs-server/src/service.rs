@@ -299,10 +299,10 @@ impl Service {
             call,
             program::Call::Portmap(_) | program::Call::Rpcbind3(_) | program::Call::Rpcbind4(_)
         );
-        match &self.shared.tls {
-            Some(tls) => tls.required && origin.transport != Transport::Tls && !open,
-            None => false,
-        }
+        self.shared
+            .tls
+            .as_ref()
+            .is_some_and(|tls| tls.required && origin.transport != Transport::Tls && !open)
     }
 
     /// Draws the planned faults of a procedure, or of an operation of a compound, before it is

@@ -151,10 +151,7 @@ impl Shared {
 
 /// Returns true if a path is an export or below it.
 fn is_within(path: &str, export: &str) -> bool {
-    match path.strip_prefix(export) {
-        Some(rest) => rest.is_empty() || rest.starts_with('/'),
-        None => false,
-    }
+    path.strip_prefix(export).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn without_slash(path: &str) -> &str {

@@ -206,10 +206,9 @@ impl Service {
         context: &Context,
     ) -> Reply<'static> {
         let written = match self.inode_of(file) {
-            Ok(id) => match self.recall(id) {
-                Ok(()) => self.write_data(id, offset, data, stable, context),
-                Err(error) => Err(error),
-            },
+            Ok(id) => {
+                self.recall(id).and_then(|()| self.write_data(id, offset, data, stable, context))
+            }
             Err(error) => Err(error),
         };
         match written {
