@@ -340,10 +340,7 @@ fn is_product(runs: &[RunSpec], levels: &[(Setting, Vec<Value>)]) -> bool {
             base.placement.hosts.clone_from(&run.placement.hosts);
         }
     }
-    match product(base, |setting, _| levels[setting as usize].1.clone()) {
-        Ok(made) => made == runs,
-        Err(_) => false,
-    }
+    product(base, |setting, _| levels[setting as usize].1.clone()).is_ok_and(|made| made == runs)
 }
 
 /// Returns the levels of a setting in the order of their first use; one level if it is irrelevant.
