@@ -90,7 +90,10 @@ pub fn find_limit<E>(
     }
     let held = search.good();
     let broke = search.bad();
-    if let (false, Some(points), Some(top)) = (is_interrupted, speeds.points, broke.or(held)) {
+    if !is_interrupted
+        && let Some(points) = speeds.points
+        && let Some(top) = broke.or(held)
+    {
         for speed in missing_speeds(top, points, &outcomes) {
             let Some(outcome) = replay_at(speed)? else {
                 is_interrupted = true;

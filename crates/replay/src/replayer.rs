@@ -189,7 +189,9 @@ impl<'a> Replayer<'a> {
         executed?;
         drop(executor);
         self.refresh_mount();
-        if let (Some(problem), false) = (recorder.problems.first(), self.stop.load(Relaxed)) {
+        if let Some(problem) = recorder.problems.first()
+            && !self.stop.load(Relaxed)
+        {
             let mut count = 0;
             for problem in &recorder.problems {
                 count += problem.count;

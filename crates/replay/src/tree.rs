@@ -266,7 +266,9 @@ impl Tree {
             if let Some(size) = fact.size_before {
                 object.size = size;
                 object.size_is_known = true;
-            } else if let (Some(size), false) = (fact.size, changes) {
+            } else if let Some(size) = fact.size
+                && !changes
+            {
                 object.size = size;
                 object.size_is_known = true;
             }
@@ -301,7 +303,10 @@ impl Tree {
         if object.file_type == 0 {
             object.file_type = file_type;
         }
-        if let (Some(size), false) = (size, object.size_is_known || object.is_changed) {
+        if let Some(size) = size
+            && !object.size_is_known
+            && !object.is_changed
+        {
             object.size = size;
             object.size_is_known = true;
             object.size_now = size;
