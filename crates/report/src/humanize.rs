@@ -24,18 +24,12 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// Half the interval relative to the median: `±1.2 %`; a dash if there is no interval.
 pub(crate) fn spread(rate: &Summary) -> String {
-    match rate.half_width_share() {
-        Some(share) => format!("±{}", percent(share)),
-        None => "–".to_owned(),
-    }
+    rate.half_width_share().map_or_else(|| "–".to_owned(), |share| format!("±{}", percent(share)))
 }
 
 /// CPU time of the client with its unit: `0.52 s/GiB`; a dash if unknown.
 pub(crate) fn cpu(judged: &Judged) -> String {
-    match &judged.cpu {
-        Some(cpu) => cpu.unit.shown(cpu.client),
-        None => "–".to_owned(),
-    }
+    judged.cpu.as_ref().map_or_else(|| "–".to_owned(), |cpu| cpu.unit.shown(cpu.client))
 }
 
 /// CPU time of the server, to be added to the client's: `+0.31 s/GiB`.

@@ -270,14 +270,11 @@ struct Settings<'a> {
 /// Returns the effective value of a setting at the target, as read by the first trial that recorded
 /// it.
 pub(crate) fn effective_value<'a>(run: &'a Run, name: &str) -> Option<&'a str> {
-    for trial in &run.trials {
-        for fact in &trial.facts {
-            if fact.scope == "target" && fact.name == name {
-                return Some(&fact.value);
-            }
-        }
-    }
-    None
+    run.trials
+        .iter()
+        .flat_map(|trial| &trial.facts)
+        .find(|fact| fact.scope == "target" && fact.name == name)
+        .map(|fact| fact.value.as_str())
 }
 
 /// Adds the granted transfer size to the requested one if they differ.

@@ -108,10 +108,7 @@ impl Track {
     }
 
     fn ticks(&self) -> Vec<super::axis::Tick> {
-        match &self.times {
-            Some(axis) => axis.ticks(),
-            None => Vec::new(),
-        }
+        self.times.as_ref().map_or_else(Vec::new, |axis| axis.ticks())
     }
 
     /// Pixel from the top for a position in percent of the height.

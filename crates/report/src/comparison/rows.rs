@@ -419,12 +419,9 @@ pub(super) fn is_chosen(row: &Row<'_>, only: &[(String, String)]) -> bool {
         return true;
     }
     let settings = row_settings(row);
-    for (name, value) in only {
-        if !settings.iter().any(|(known, shown)| known == name && is_same(shown, value)) {
-            return false;
-        }
-    }
-    true
+    only.iter().all(|(name, value)| {
+        settings.iter().any(|(known, shown)| known == name && is_same(shown, value))
+    })
 }
 
 /// Returns true if two values are the same apart from spaces, since tables show `64 KiB` for

@@ -96,10 +96,11 @@ fn arrange<'a>(
 
 impl<'a> FactorSeries<'a> {
     fn add(&mut self, number: usize, value: String, row: &'a Row<'a>) {
-        let at = match self.values.iter().position(|known| *known == value) {
-            Some(at) => at,
-            None => self.insert(value),
-        };
+        let at = self
+            .values
+            .iter()
+            .position(|known| *known == value)
+            .unwrap_or_else(|| self.insert(value));
         self.rows[number][at].get_or_insert(row);
     }
 

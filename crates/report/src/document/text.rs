@@ -288,12 +288,10 @@ fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
 }
 
 fn row_reason(row: &TableRow) -> Option<&str> {
-    for cell in &row.cells {
-        if let Cell::Reason(why, _) = cell {
-            return Some(why);
-        }
-    }
-    None
+    row.cells.iter().find_map(|cell| match cell {
+        Cell::Reason(why, _) => Some(why.as_str()),
+        _ => None,
+    })
 }
 
 /// Caveat codes of a row. `x` marks an invalid result, `!` a caveat, and `i` a note on how to read

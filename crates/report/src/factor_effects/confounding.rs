@@ -62,12 +62,7 @@ pub(super) fn mark(
 /// Returns true if each value in `one` occurs with only one value in `other`.
 fn decides<A: Ord, B: PartialEq>(one: &[A], other: &[B]) -> bool {
     let mut known: BTreeMap<&A, &B> = BTreeMap::new();
-    for (a, b) in one.iter().zip(other) {
-        if *known.entry(a).or_insert(b) != b {
-            return false;
-        }
-    }
-    true
+    one.iter().zip(other).all(|(a, b)| *known.entry(a).or_insert(b) == b)
 }
 
 /// Describes what cannot be separated from a factor, and what may contribute to its ratio.

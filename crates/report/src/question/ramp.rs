@@ -182,10 +182,7 @@ fn searched_pass(searched: &Searched<'_>, number: usize) -> Option<Pass> {
 }
 
 fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
-    match searched_pass(searched, number) {
-        Some(pass) => pass.name(),
-        None => "",
-    }
+    searched_pass(searched, number).map_or("", |pass| pass.name())
 }
 
 /// Formats the rate of a pass under a load.

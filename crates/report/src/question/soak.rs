@@ -409,10 +409,7 @@ fn error_table(soaked: &Soaked) -> Option<Table> {
 }
 
 fn format_time(ns: Option<u64>) -> String {
-    match ns {
-        Some(ns) => Nanos(ns).to_string(),
-        None => UNKNOWN.to_owned(),
-    }
+    ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string())
 }
 
 fn soak_json(soaked: &Soaked) -> Value {

@@ -248,8 +248,5 @@ impl<'a> Group<'a> {
 
 /// Unit of a formatted rate, including the space before it: ` MB/s`. Empty if there is none.
 fn unit_of(rate: &str) -> &str {
-    match rate.find(' ') {
-        Some(start) => &rate[start..],
-        None => "",
-    }
+    rate.find(' ').map_or("", |start| &rate[start..])
 }

@@ -180,7 +180,7 @@ impl Comparison {
                     why = Some(format!("invalid: {}", row.codes()));
                 }
             }
-            if let (false, Some(why)) = (any, why) {
+            if !any && let Some(why) = why {
                 self.notes = vec![format!("{factor} {level}: {why}")];
                 return;
             }

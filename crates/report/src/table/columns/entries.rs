@@ -368,10 +368,11 @@ fn list_host_rates(hosts: &HostsCompared) -> Value {
 
 /// One end of the 95 % confidence interval, which requires three trials.
 fn interval_end(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
-    match row.judged.rate.as_ref().and_then(Summary::confidence_interval) {
-        Some(interval) => Value::rate(Some(end(interval))),
-        None => Value::Unknown,
-    }
+    row.judged
+        .rate
+        .as_ref()
+        .and_then(Summary::confidence_interval)
+        .map_or(Value::Unknown, |interval| Value::rate(Some(end(interval))))
 }
 
 /// Quantile in nanoseconds; unknown if no op was recorded, which is not the same as 0.
