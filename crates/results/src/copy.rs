@@ -69,12 +69,7 @@ pub(crate) fn copy_table<'a>(
 }
 
 fn find_key(keys: &Keys<'_>, name: &str) -> Option<Key> {
-    for (known, key) in keys {
-        if *known == name {
-            return Some(*key);
-        }
-    }
-    None
+    keys.iter().find(|(known, _)| *known == name).map(|(_, key)| *key)
 }
 
 /// Returns the offset for the keys of a table, so that they follow the existing ones.

@@ -38,10 +38,8 @@ impl Hold {
     /// # Errors
     /// If another process has it, or no file can be created next to the results.
     pub fn take(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
-        let path = match lock_path_of(results, campaign_id) {
-            Ok(path) => path,
-            Err(source) => return Err(StoreError::Io { path: results.to_owned(), source }),
-        };
+        let path = lock_path_of(results, campaign_id)
+            .map_err(|source| StoreError::Io { path: results.to_owned(), source })?;
         let mut retries = 0;
         loop {
             match try_lock(&path) {

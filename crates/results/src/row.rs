@@ -62,18 +62,13 @@ pub(crate) fn rows<T>(
 
 /// Converts a value to JSON, to be stored in a column.
 pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
-    match serde_json::to_string(value) {
-        Ok(json) => Ok(json),
-        Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.into())),
-    }
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 /// Parses JSON from a column; `what` is the name used in errors.
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str, what: &str) -> rusqlite::Result<T> {
-    match serde_json::from_str(json) {
-        Ok(value) => Ok(value),
-        Err(error) => Err(damaged(format!("{what} can't be read: {error}"))),
-    }
+    serde_json::from_str(json).map_err(|error| damaged(format!("{what} can't be read: {error}")))
 }
 
 /// Makes the error for a value that this program can't have stored.
@@ -83,10 +78,7 @@ pub(crate) fn damaged(what: String) -> rusqlite::Error {
 
 /// Reads a count from a column.
 pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    match maybe_count(row, column)? {
-        Some(count) => Ok(count),
-        None => Err(damaged(format!("{column} is missing"))),
-    }
+    maybe_count(row, column)?.ok_or_else(|| damaged(format!("{column} is missing")))
 }
 
 /// Reads a count or NULL from a column.
@@ -102,10 +94,8 @@ pub(crate) fn maybe_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Optio
 /// Reads the histogram of a client or host from a row.
 pub(crate) fn read_client_times(row: &Row<'_>, column: &str) -> rusqlite::Result<ClientTimes> {
     let bytes: Vec<u8> = row.get(column)?;
-    match ClientTimes::from_bytes(&bytes) {
-        Some(times) => Ok(times),
-        None => Err(damaged(format!("{column} holds no times of a client"))),
-    }
+    ClientTimes::from_bytes(&bytes)
+        .ok_or_else(|| damaged(format!("{column} holds no times of a client")))
 }
 
 /// Reads one of our names from a column; `find` looks it up.
@@ -115,10 +105,7 @@ pub(crate) fn named<T>(
     find: impl FnOnce(&str) -> Option<T>,
 ) -> rusqlite::Result<T> {
     let name: String = row.get(column)?;
-    match find(&name) {
-        Some(known) => Ok(known),
-        None => Err(damaged(format!("{column} `{name}` is not known here"))),
-    }
+    find(&name).ok_or_else(|| damaged(format!("{column} `{name}` is not known here")))
 }
 
 /// Converts a count to SQLite's signed integer; refuses one that does not fit.

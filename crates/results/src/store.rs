@@ -228,10 +228,7 @@ impl Store {
 
     /// Converts an SQLite error to one that mentions the file.
     pub(crate) fn explain<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
-        match result {
-            Ok(value) => Ok(value),
-            Err(error) => Err(explain(&self.path, error)),
-        }
+        result.map_err(|error| explain(&self.path, error))
     }
 
     /// Connects to the file at `real_path`, called `path` in messages; neither is ever treated as a
