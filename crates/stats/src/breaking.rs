@@ -238,12 +238,7 @@ impl Search {
 
     /// Returns true if some pass has no result for this load.
     fn lacks_figure(&self, load: u32) -> bool {
-        for pass in 0..self.count_passes() {
-            if self.figure(load, pass).is_none() {
-                return true;
-            }
-        }
-        false
+        (0..self.count_passes()).any(|pass| self.figure(load, pass).is_none())
     }
 
     /// Returns those of the loads that turned out to be good.

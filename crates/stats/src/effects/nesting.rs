@@ -94,13 +94,7 @@ fn varies(factor: usize, observations: &[Observation]) -> bool {
 /// Returns the levels of the outer factors with which a level occurs. Levels with the same ones are
 /// compared with each other.
 fn group_of(decided: &[Decided], outer: &[usize], level: usize) -> Vec<Option<usize>> {
-    outer
-        .iter()
-        .map(|factor| match &decided[*factor] {
-            Some(levels) => levels[level],
-            None => None,
-        })
-        .collect()
+    outer.iter().map(|factor| decided[*factor].as_ref().and_then(|levels| levels[level])).collect()
 }
 
 /// Returns the level of one factor with which each level of another occurs.

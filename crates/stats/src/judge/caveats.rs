@@ -31,7 +31,9 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
     caveats.extend(check_steady(spec, sorted));
     caveats.extend(check_interference(spec, sorted));
     // If all trials were set aside, the verdict is invalid whatever their spread.
-    if let (Some(rate), false) = (&judged.rate, sorted.sound.is_empty()) {
+    if let Some(rate) = &judged.rate
+        && !sorted.sound.is_empty()
+    {
         caveats.extend(check_count(rate));
         caveats.extend(check_width(rate, sorted, judged));
         caveats.extend(check_kinds(sorted, judged));
