@@ -280,7 +280,7 @@ impl Describer {
         let is_refused = call.flags & call_flag::REFUSED != 0;
         kind.errors += u64::from(is_refused || op.status.is_some_and(|status| status != 0));
         kind.without_result += u64::from(op.status.is_none() && !is_refused);
-        if let (true, Some(response_ns)) = (is_principal, call.response_ns) {
+        if is_principal && let Some(response_ns) = call.response_ns {
             kind.response.record(response_ns);
         }
     }

@@ -182,10 +182,7 @@ fn push_op(columns: &mut [ColumnWriter], op: &Op) {
 
 /// Returns 0 for `None`, otherwise the number plus 1. The maximum number is treated as unknown.
 fn one_above(value: Option<u64>) -> u64 {
-    match value {
-        Some(value) => value.saturating_add(1),
-        None => 0,
-    }
+    value.map_or(0, |value| value.saturating_add(1))
 }
 
 /// A decoded block.
