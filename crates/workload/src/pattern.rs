@@ -456,10 +456,7 @@ fn generation_found(checked: &Result<(), Mismatch>, read: &[u8]) -> Option<u32> 
 
 /// Returns the generation of the last of these passes that wrote every block, or 0 if none did.
 fn last_generation(passes: &[Pass]) -> u32 {
-    match passes.iter().rposition(|pass| pass.writes_every_block()) {
-        Some(number) => number as u32 + 1,
-        None => 0,
-    }
+    passes.iter().rposition(|pass| pass.writes_every_block()).map_or(0, |number| number as u32 + 1)
 }
 
 /// Compares bytes and finds the first difference.

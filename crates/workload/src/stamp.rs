@@ -211,10 +211,7 @@ impl Stamps {
     /// Returns true if fewer than [`STAMP_BYTES`] bytes at the start of a block may be the start of
     /// a stamp. With fewer than 8 bytes, that is unknown.
     pub(crate) fn is_cut_stamp(block: &[u8]) -> bool {
-        match block.get(4..8) {
-            Some(magic) => magic == MAGIC,
-            None => true,
-        }
+        block.get(4..8).is_none_or(|magic| magic == MAGIC)
     }
 }
 

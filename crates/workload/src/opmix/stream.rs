@@ -112,10 +112,7 @@ impl OpMixStream {
             if owner % self.workers != self.worker {
                 continue;
             }
-            return match op {
-                Some(op) => op,
-                None => self.draw_request(kind, draw(!self.seed, number)),
-            };
+            return op.unwrap_or_else(|| self.draw_request(kind, draw(!self.seed, number)));
         }
     }
 
