@@ -37,11 +37,11 @@ fn read_names(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for list in text.split("= checks![").skip(1) {
         let list = list.split(']').next().unwrap_or_default();
-        for name in list.split(',') {
-            if !name.trim().is_empty() {
-                names.push(name.trim().to_owned());
-            }
-        }
+        names.extend(
+            list.split(',')
+                .filter(|name| !name.trim().is_empty())
+                .map(|name| name.trim().to_owned()),
+        );
     }
     names
 }

@@ -101,7 +101,8 @@ mod tests {
             name: name.to_owned(),
             executable: format!("/w/target/{package}-{name}").into(),
         };
-        let (many, other) = (program("report", "many"), program("plan", "many"));
+        let many = program("report", "many");
+        let other = program("plan", "many");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list");
         write_list(&path, &[&other, &many]).unwrap();

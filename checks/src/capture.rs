@@ -188,21 +188,26 @@ impl Frame {
         let mut fields = line.split('\t');
         let mut next = || fields.next().context("tshark prints other fields");
         let number = next()?.parse().context("a frame without a number")?;
-        let (tcp, udp) = (next()?, next()?);
-        let (messages, programs) = (parse_numbers(next()?)?, parse_numbers(next()?)?);
+        let tcp = next()?;
+        let udp = next()?;
+        let messages = parse_numbers(next()?)?;
+        let programs = parse_numbers(next()?)?;
         let mut nfs = [0; 3];
         for count in &mut nfs {
             *count = parse_numbers(next()?)?.len();
         }
         let minors = parse_numbers(next()?)?;
-        let (malformed, severities, message) = (next()?, parse_numbers(next()?)?, next()?);
+        let malformed = next()?;
+        let severities = parse_numbers(next()?)?;
+        let message = next()?;
         let mut is_bad = !malformed.is_empty();
         for severity in severities {
             // The severity is one hexadecimal digit; the other bits are the group of the message.
             is_bad |= severity & 0x00f0_0000 >= SEVERITY_ERROR;
         }
         let complaint = if is_bad { Some(format!("{malformed} {message}")) } else { None };
-        let (protocols, gap) = (next()?.to_owned(), next()?);
+        let protocols = next()?.to_owned();
+        let gap = next()?;
         Ok(Self {
             number,
             source_port: if tcp.is_empty() { udp } else { tcp }.parse().unwrap_or_default(),
@@ -253,10 +258,7 @@ impl Frame {
 
 impl Frames {
     fn parse(text: &str) -> Result<Self> {
-        let mut frames = Vec::new();
-        for line in text.lines() {
-            frames.push(Frame::parse(line)?);
-        }
+        let frames = text.lines().map(Frame::parse).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { frames })
     }
 
@@ -272,7 +274,9 @@ impl Frames {
     pub fn check(&self, expected: &Expected) -> Result<()> {
         let (port, counted) = expected.calls;
         // The client's own calls, which it counted, and all calls and replies in the capture.
-        let (mut own, mut calls, mut replies) = (0, 0, 0);
+        let mut own = 0;
+        let mut calls = 0;
+        let mut replies = 0;
         for frame in &self.frames {
             frame.check(expected)?;
             for kind in &frame.messages {

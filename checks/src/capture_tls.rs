@@ -50,12 +50,9 @@ impl Secured {
 
     /// Returns true if the capture is complete.
     pub fn is_all_there(&self) -> bool {
-        for line in self.as_tls.lines() {
-            if !read_column(line, 4).is_empty() || !read_column(line, 5).is_empty() {
-                return false;
-            }
-        }
-        true
+        self.as_tls
+            .lines()
+            .all(|line| read_column(line, 4).is_empty() && read_column(line, 5).is_empty())
     }
 
     /// Checks that only the probes are in the clear, and that every other byte is TLS.
@@ -64,7 +61,9 @@ impl Secured {
     /// The first problem found.
     pub fn check(&self) -> Result<()> {
         let probes = self.count_probes()?;
-        let (mut payload, mut again, mut records) = (0, 0, 0);
+        let mut payload = 0;
+        let mut again = 0;
+        let mut records = 0;
         for line in self.as_tls.lines() {
             ensure!(read_column(line, 2).is_empty(), "malformed under TLS: {line:?}");
             ensure!(read_column(line, 3).is_empty(), "an alert in the clear: {line:?}");
@@ -84,7 +83,8 @@ impl Secured {
 
     /// Counts the pairs of probe and answer; there must be no other RPC in the clear.
     fn count_probes(&self) -> Result<u64> {
-        let (mut calls, mut replies) = (0, 0);
+        let mut calls = 0;
+        let mut replies = 0;
         for line in self.as_rpc.lines().filter(|line| !read_column(line, 0).is_empty()) {
             ensure!(read_column(line, 3).is_empty(), "malformed in the clear: {line:?}");
             let flavors = parse_numbers(read_column(line, 1))?;

@@ -33,7 +33,8 @@ impl Signals {
 
     /// Returns the command that requests the event and waits for it; it may be run again.
     fn command(&self) -> String {
-        let (wanted, made) = (self.wanted.display(), self.made.display());
+        let wanted = self.wanted.display();
+        let made = self.made.display();
         format!("touch '{wanted}'; until [ -e '{made}' ]; do sleep 0.05; done; rm -f '{made}'")
     }
 
@@ -67,7 +68,8 @@ pub fn measure(
         }
         check::note_wait("dfsbench durability to want its event");
         let mut deadline = Instant::now() + EVENT_WITHIN;
-        let (mut made, mut events) = (Ok(()), 0);
+        let mut made = Ok(());
+        let mut events = 0;
         while !runs.iter().all(ScopedJoinHandle::is_finished) {
             let wants = |(run, signals): (&ScopedJoinHandle<'_, _>, &Signals)| {
                 run.is_finished() || signals.wanted.exists()
@@ -140,7 +142,8 @@ pub fn check_lost(report: &Value, promises: &[&str], tier: &str) -> Result<()> {
 
 /// Counts the acknowledged and the lost ops of a promise.
 fn count_ops(report: &Value, promise: &str) -> (u64, u64) {
-    let (mut acked, mut lost) = (0, 0);
+    let mut acked = 0;
+    let mut lost = 0;
     for event in report["events"].as_array().into_iter().flatten() {
         for row in event["rows"].as_array().into_iter().flatten() {
             if row["promise"] == promise && event["unverified"].is_null() {

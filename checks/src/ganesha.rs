@@ -68,7 +68,8 @@ impl Ganesha {
         for name in ["vfs", "recovery"] {
             fs::create_dir(folder.path().join(name))?;
         }
-        let (nfs_port, mount_port) = (proc::free_port()?, proc::free_port()?);
+        let nfs_port = proc::free_port()?;
+        let mount_port = proc::free_port()?;
         let config = folder.path().join("ganesha.conf");
         fs::write(&config, write_configuration(folder.path(), [nfs_port, mount_port], exports)?)?;
         let log = folder.path().join("ganesha.log");

@@ -108,7 +108,8 @@ impl Lab {
 
     fn start_host(&self, number: u32) -> Result<Host> {
         let namespace = format!("dfsbench-h{number}-{}", self.id);
-        let (bridge, veth) = (self.bridge.as_str(), format!("v{number}"));
+        let bridge = self.bridge.as_str();
+        let veth = format!("v{number}");
         ip(&["netns", "add", &namespace])?;
         let mut pair = vec!["-n", bridge, "link", "add", &veth, "type", "veth", "peer", "name"];
         pair.extend(["eth0", "netns", &namespace]);
@@ -279,9 +280,7 @@ impl Lab {
     pub fn kill_agents(&self, hosts: &[usize]) -> Result<usize> {
         let mut pids = Vec::new();
         for host in hosts {
-            for agent in self.agents(*host)? {
-                pids.push(agent.to_string());
-            }
+            pids.extend(self.agents(*host)?.into_iter().map(|agent| agent.to_string()));
         }
         if !pids.is_empty() {
             // One may exit because another does, before its turn comes.
@@ -311,12 +310,8 @@ impl Lab {
     fn list_left(&self, host: usize) -> Result<String> {
         let files = self.run_on(host, &["find", "/tmp", "/srv/data", "-mindepth", "1"])?;
         let all_mounts = self.run_on(host, &["cat", "/proc/self/mounts"])?;
-        let mut mounts = String::new();
-        for mount in all_mounts.lines() {
-            if mount.contains(" /run/dfsbench") {
-                mounts.push_str(mount);
-            }
-        }
+        let mounts: String =
+            all_mounts.lines().filter(|mount| mount.contains(" /run/dfsbench")).collect();
         Ok(format!("{files}{mounts}{:?}", self.agents(host)?))
     }
 

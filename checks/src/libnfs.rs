@@ -63,15 +63,12 @@ pub fn read_file(export: &Export, name: &str) -> Result<Vec<u8>> {
 pub fn list_files(export: &Export) -> Result<Vec<String>> {
     let listing = proc::capture_text(Command::new("nfs-ls").arg("-R").arg(export.for_libnfs("")))?;
     // `-rw-r--r--  1     0     0        12 ./folder/file`; directories start with `d`.
-    let mut names = Vec::new();
-    for line in listing.lines() {
-        if line.starts_with('-')
-            && let Some(name) = line.split_whitespace().last()
-        {
-            names.push(name.trim_start_matches("./").trim_start_matches('/').to_owned());
-        }
-    }
-    Ok(names)
+    Ok(listing
+        .lines()
+        .filter(|line| line.starts_with('-'))
+        .filter_map(|line| line.split_whitespace().last())
+        .map(|name| name.trim_start_matches("./").trim_start_matches('/').to_owned())
+        .collect())
 }
 
 /// Compares two contents byte by byte and reports the first difference.

@@ -27,10 +27,10 @@ const PROMISES: [&str; 2] = ["sync", "osync"];
 /// If the volume can't be created, or dfsbench finds nothing.
 pub fn lose(words: &[&str]) -> Result<Value> {
     let lab = Lab::start(3)?;
-    let mut daemons = Vec::new();
-    for host in SERVERS {
-        daemons.push(start_glusterd(&lab, host)?);
-    }
+    let _daemons = SERVERS
+        .into_iter()
+        .map(|host| start_glusterd(&lab, host))
+        .collect::<Result<Vec<_>, _>>()?;
     gluster(&lab, &["peer", "probe", "10.79.0.2"])?;
     wait_until(PATIENCE, "both peers", || {
         gluster(&lab, &["pool", "list"]).is_ok_and(|text| text.matches("Connected").count() == 2)

@@ -90,7 +90,8 @@ mod tests {
     fn gives_each_seed_its_shares() {
         // The last one would make a state of zeros.
         for seed in [0, 2, 13_147, Noise::new().state] {
-            let (mut one, mut again) = (Noise::seeded(seed), Noise::seeded(seed));
+            let mut one = Noise::seeded(seed);
+            let mut again = Noise::seeded(seed);
             let mut other = Noise::seeded(seed + 1);
             let mut below_half = 0;
             for _ in 0..1_000 {

@@ -48,8 +48,8 @@ pub struct Run<'a> {
 /// If the number differs, or the exit code shows that nothing was measured.
 pub fn measure_rows(campaign: &mut Command, count: usize) -> Result<()> {
     let output = proc::capture_output(campaign)?;
-    let (text, errors) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
     // Caveats because of a busy machine are not a failure.
     ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{errors}{text}");
     let mut lines = text.lines();
@@ -124,7 +124,9 @@ impl Ours {
     /// # Errors
     /// If `dfsbench pattern` fails.
     pub fn make_pattern(self, seed: u64, file: u32, size_bytes: u64) -> Result<Vec<u8>> {
-        let (seed, file, size) = (seed.to_string(), file.to_string(), size_bytes.to_string());
+        let seed = seed.to_string();
+        let file = file.to_string();
+        let size = size_bytes.to_string();
         let mut command = self.command();
         command.args(["pattern", "--seed", &seed, "--file", &file, "--size", &size]);
         proc::capture_stdout(&mut command)

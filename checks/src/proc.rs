@@ -23,9 +23,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Returns the command line of `command`, for messages.
 pub fn command_line(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
-    for argument in command.get_args() {
-        words.push(argument.to_string_lossy().into_owned());
-    }
+    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
     words.join(" ")
 }
 

@@ -209,26 +209,27 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
 
 /// Returns the missing parts of these packages.
 fn find_missing(packages: &[&str]) -> Vec<&'static Part> {
-    let mut missing = Vec::new();
-    for part in PARTS.iter().chain(&RELEASE_PARTS).chain(&SYSTEM_PARTS) {
-        if packages.contains(&part.package) && !part.is_there() {
-            missing.push(part);
-        }
-    }
-    missing
+    PARTS
+        .iter()
+        .chain(&RELEASE_PARTS)
+        .chain(&SYSTEM_PARTS)
+        .filter(|part| packages.contains(&part.package) && !part.is_there())
+        .collect()
 }
 
 fn install_all(missing: &[&Part]) -> Result<()> {
     install_by_apt(missing)?;
     for part in missing {
-        let (package, proof) = (part.package, part.describe_proof());
+        let package = part.package;
+        let proof = part.describe_proof();
         ensure!(part.is_there(), "package {package} was installed, but {proof} isn't there");
     }
     Ok(())
 }
 
 fn install_by_apt(missing: &[&Part]) -> Result<()> {
-    let (mut free, mut restricted) = (Vec::new(), Vec::new());
+    let mut free = Vec::new();
+    let mut restricted = Vec::new();
     for part in missing {
         let is_restricted = NON_FREE.contains(&part.package);
         if is_restricted { &mut restricted } else { &mut free }.push(part.package);
@@ -251,7 +252,8 @@ fn install_by_apt(missing: &[&Part]) -> Result<()> {
 /// **Source:** apt.conf(5), `Dir::Etc` and `Dir::State`; sources.list(5), deb822 style.
 fn install_non_free(packages: &[&str]) -> Result<()> {
     let folder = TempDir::with_prefix("dfsbench-setup-")?;
-    let (sources, lists) = (folder.path().join("sources"), folder.path().join("lists"));
+    let sources = folder.path().join("sources");
+    let lists = folder.path().join("lists");
     fs::create_dir(&sources)?;
     fs::create_dir_all(lists.join("partial"))?;
     // apt drops its privileges for downloads.
@@ -269,7 +271,8 @@ fn install_non_free(packages: &[&str]) -> Result<()> {
         format!("Dir::Etc::SourceParts={}", sources.display()),
         format!("Dir::State::Lists={}", lists.display()),
     ];
-    let (mut update, mut install) = (apt_command(), apt_command());
+    let mut update = apt_command();
+    let mut install = apt_command();
     for option in &options {
         update.args(["-o", option]);
         install.args(["-o", option]);

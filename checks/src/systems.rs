@@ -168,10 +168,11 @@ impl Subject {
 
     /// Lists everything that a system could leave behind: marked processes, files, mounts.
     fn list_left(&self, lab: &Lab) -> Result<Vec<String>> {
-        let mut left = Vec::new();
-        for host in lab.numbers() {
-            left.push(lab.run_on(host, &["sh", "-c", LEFT])?);
-        }
+        let mut left = lab
+            .numbers()
+            .into_iter()
+            .map(|host| lab.run_on(host, &["sh", "-c", LEFT]))
+            .collect::<Result<Vec<_>, _>>()?;
         left.push(format!("serves: {}", self.serves(lab)?));
         Ok(left)
     }

@@ -130,7 +130,8 @@ pub fn check_python(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
     let script = folder.path().join("read.py");
     fs::write(&script, program)?;
     let printed = proc::capture_text(Command::new("python3").arg(&script).arg(&trace))?;
-    let (mut calls, mut ops) = (0, 0);
+    let mut calls = 0;
+    let mut ops = 0;
     for line in printed.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         if let [count, "calls,", of_ops, "operations"] = words[..] {
@@ -138,10 +139,7 @@ pub fn check_python(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
             ops += of_ops.parse::<u64>()?;
         }
     }
-    let mut want_ops = 0;
-    for kind in &description.kinds {
-        want_ops += kind.ops;
-    }
+    let want_ops: u64 = description.kinds.iter().map(|kind| kind.ops).sum();
     let want = (description.end.counters.calls, want_ops);
     ensure!(
         (calls, ops) == want,
@@ -263,7 +261,8 @@ pub fn check_interface(ours: Ours) -> Result<()> {
             }
             counts
         };
-        let (live_counts, by_counts) = (count(&live), count(&by));
+        let live_counts = count(&live);
+        let by_counts = count(&by);
         ensure!(live_counts == by_counts, "dumpcap {by_counts:?}\ndfsbench {live_counts:?}");
         let Counters { calls, calls_again, calls_after_reply, .. } = live.end.counters;
         ensure!(calls > 100 && calls_again + calls_after_reply == 0, "{calls}, {calls_again}");

@@ -87,7 +87,8 @@ impl<'l> AgentGroup<'l> {
         };
         let hosts: String = (1..=HOSTS).map(host).collect();
         let names: Vec<String> = (1..=HOSTS).map(|number| format!("\"c{number}\"")).collect();
-        let (folder, names) = (folder.display(), names.join(", "));
+        let folder = folder.display();
+        let names = names.join(", ");
         let text = format!(
             "name = \"agent-group\"\norder = \"sequential\"\ninterference = \"keep\"\n\
              trials = {trials}\n{hosts}[[target]]\n\
@@ -158,7 +159,8 @@ fn together(group: &AgentGroup<'_>) -> Result<()> {
     let report = group.report()?;
     let made = report["runs"][0]["trials"].as_array().context("no trials")?;
     ensure!(made.len() == TRIALS as usize, "{} trials", made.len());
-    let (mut skews, mut gaps, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    let mut skews = Vec::new();
+    let mut errors = Vec::new();
     for trial in made {
         ensure!(trial["state"] == "done", "{}", trial["state"]);
         let hosts = trial["passes"][0]["hosts"].as_array().context("no hosts")?;
@@ -169,11 +171,13 @@ fn together(group: &AgentGroup<'_>) -> Result<()> {
     // The time of a trial in addition to its measurement: from one start to the next.
     let at = |trial: &Value| trial["started_unix_ms"].as_u64().unwrap_or(0) as f64;
     let measured = |trial: &Value| trial["passes"][0]["window_ns"].as_u64().unwrap_or(0) as f64;
-    for pair in made.windows(2) {
-        gaps.push(at(&pair[1]) - at(&pair[0]) - measured(&pair[0]) / 1e6);
-    }
-    let (skew_ns, gap_ms, error_ns) =
-        (middle(&mut skews), middle_of(&mut gaps), middle(&mut errors));
+    let mut gaps: Vec<_> = made
+        .windows(2)
+        .map(|pair| at(&pair[1]) - at(&pair[0]) - measured(&pair[0]) / 1e6)
+        .collect();
+    let skew_ns = middle(&mut skews);
+    let gap_ms = middle_of(&mut gaps);
+    let error_ns = middle(&mut errors);
     println!(
         "  skew {:.0} µs (worst {:.0} µs; clocks ± {:.0} µs), {gap_ms:.0} ms between two trials \
          (worst {:.0} ms), {:.1} s with reaching and leaving ten hosts",
@@ -266,7 +270,8 @@ fn unmounted(group: &AgentGroup<'_>) -> Result<()> {
 /// The disk of one host suddenly fills up while it is working: its message is the reason, and all
 /// hosts are cleaned up.
 fn no_space(group: &AgentGroup<'_>) -> Result<()> {
-    let (own, host) = (Path::new("/srv/data"), 4);
+    let own = Path::new("/srv/data");
+    let host = 4;
     let size = |size: &str| {
         group.lab.run_on(host, &["mount", "-o", &format!("remount,size={size}"), "/srv"])
     };

@@ -308,7 +308,8 @@ fn foreign_folders() -> Result<()> {
         let of_owner = text.lines().filter(|line| line.starts_with(owner));
         of_owner.filter(|line| line.contains("belongs to user")).count()
     };
-    let (own, theirs) = (warnings("root: "), warnings("nobody: "));
+    let own = warnings("root: ");
+    let theirs = warnings("nobody: ");
     ensure!((own, theirs) == (0, 2), "not 0 and 2 warnings:\n{text}");
     Ok(())
 }

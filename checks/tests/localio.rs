@@ -170,7 +170,8 @@ fn measure(version: &str, localio: bool) -> Result<()> {
     let counts = output.at("measured")?;
     let calls = |name: &str| counts.calls.get(name).copied().unwrap_or(0);
     // A client of v4.2 reads with READ_PLUS.
-    let (reads, writes) = (calls("READ") + calls("READ_PLUS"), calls("WRITE"));
+    let reads = calls("READ") + calls("READ_PLUS");
+    let writes = calls("WRITE");
     ensure!(counts.read_bytes >= FILE_BYTES && counts.written_bytes >= FILE_BYTES, "{counts:?}");
     let bypassed = reads == 0 && writes == 0;
     ensure!(bypassed == localio, "LOCALIO {localio}: {reads} READs, {writes} WRITEs");

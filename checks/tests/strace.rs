@@ -250,7 +250,8 @@ fn trace(folder: &TempDir, target: &str, flags: &[&str]) -> Result<Vec<Call>> {
     let report: Report = serde_json::from_slice(&OURS.report(&results, "json")?).context(stderr)?;
     let calls = strace::read_workers(folder.path())?;
     ensure!(!calls.is_empty(), "no thread but the first made a call");
-    let (expected, counted) = (expected(&report)?, counted(&calls));
+    let expected = expected(&report)?;
+    let counted = counted(&calls);
     for (name, of_results) in &expected {
         let seen = counted[name];
         ensure!(*of_results == seen, "{name}: results {of_results:?}, strace {seen:?}");

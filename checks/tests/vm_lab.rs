@@ -149,7 +149,8 @@ fn run_one(name: &str) -> Result<()> {
 
 /// Copies the program of the lab's checks to the server; this machine's C library is the older one.
 fn copy_program(machines: &'static Lab) -> Result<()> {
-    let (config, folder) = (machines.ssh_config(), TempDir::new()?);
+    let config = machines.ssh_config();
+    let folder = TempDir::new()?;
     let small = folder.path().join("lab_real");
     proc::run_command(Command::new("strip").arg("-o").arg(&small).arg(PROGRAM.get()?))?;
     let mut copy = Command::new("scp");

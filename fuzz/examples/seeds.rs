@@ -40,7 +40,8 @@ fn packets() -> Vec<Vec<u8>> {
     const MADE: u8 = 1;
     const FROM_SERVER: u8 = 1;
     const UDP: u8 = 2;
-    let (mut names, mut plus) = (Vec::new(), Vec::new());
+    let mut names = Vec::new();
+    let mut plus = Vec::new();
     let replies = common::replies(&mut names, &mut plus);
     let mut all = Vec::new();
     for (call, reply) in common::calls().iter().zip(&replies) {
@@ -78,12 +79,8 @@ fn trace_block() -> Vec<u8> {
     const BLOCK: u8 = 1;
     let columns: [(u8, u8); 5] = [(0, 0), (1, 0), (4, 30), (9, 1), (10, 6)];
     let mut bytes = vec![BLOCK];
-    for count in [1, 1, 0, columns.len() as u32] {
-        bytes.extend(count.to_le_bytes());
-    }
-    for (id, _) in columns {
-        bytes.extend([id, 0, 0, 0, 1, 0, 0, 0]);
-    }
+    bytes.extend([1, 1, 0, columns.len() as u32].into_iter().flat_map(u32::to_le_bytes));
+    bytes.extend(columns.into_iter().flat_map(|(id, _)| [id, 0, 0, 0, 1, 0, 0, 0]));
     bytes.extend(columns.map(|(_, value)| value));
     bytes
 }
@@ -211,7 +208,8 @@ fn nfs2_messages() -> Vec<Vec<u8>> {
 }
 
 fn nfs3_messages() -> Vec<Vec<u8>> {
-    let (mut names, mut plus) = (Vec::new(), Vec::new());
+    let mut names = Vec::new();
+    let mut plus = Vec::new();
     let number = |procedure: nfs3::Procedure| procedure.number() as u8;
     let calls = common::calls();
     let calls = calls.iter().map(|call| message(&[number(call.procedure())], |w| call.encode(w)));
@@ -226,7 +224,8 @@ fn nfs3_messages() -> Vec<Vec<u8>> {
 
 fn nfs4_messages() -> Vec<Vec<u8>> {
     let part = |part: Part| Part::ALL.iter().position(|one| *one == part).expect("one") as u8;
-    let (ops, results) = (ops::ops(), results::results());
+    let ops = ops::ops();
+    let results = results::results();
     let with = |selector: Part, bytes: &[u8]| [&[part(selector)], bytes].concat();
     let mut all: Vec<Vec<u8>> = Vec::new();
     all.extend(ops.iter().map(|(_, bytes)| with(Part::Op, bytes)));

@@ -225,7 +225,8 @@ impl Rig {
         let count = count % (2 * PAYLOAD_BYTES_MAX);
         let subject = Subject { on: &file, to: &file, name: b"name", offset, count };
         let operation = make_operation(kind, &subject);
-        let (tag, before) = (self.next_tag, self.session.in_flight());
+        let tag = self.next_tag;
+        let before = self.session.in_flight();
         if self.session.start(self.now_ns, tag, &operation).is_err() {
             return assert_eq!(self.session.in_flight(), before, "a refusal takes no slot");
         }
@@ -371,7 +372,8 @@ impl Rig {
     }
 
     fn check_counters(&self) {
-        let (session, counters) = (&self.session, self.session.counters());
+        let session = &self.session;
+        let counters = self.session.counters();
         assert_eq!(session.in_flight(), self.open.len());
         assert_eq!(session.free_slots() + session.in_flight(), self.slots);
         let reads = self.open.values().filter(|open| open.is_read);
@@ -422,8 +424,11 @@ pub(crate) struct Subject<'a> {
 /// Creates one of all operations; each number selects one.
 pub(crate) fn make_operation<'a>(kind: u8, subject: &Subject<'a>) -> Operation<'a> {
     let Subject { on: file, to: other, name, offset, count } = *subject;
-    let (dir, attributes, len) = (file, Sattr::with_mode(0o644), u64::from(count));
-    let (cursor, stable) = (Cursor::default(), StableHow::Unstable);
+    let dir = file;
+    let attributes = Sattr::with_mode(0o644);
+    let len = u64::from(count);
+    let cursor = Cursor::default();
+    let stable = StableHow::Unstable;
     match kind % 32 {
         0 => Operation::Null,
         1 => Operation::Getattr { file },

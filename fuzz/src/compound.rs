@@ -155,7 +155,8 @@ impl Rig {
         let header = ReplyHeader::decode(&mut reader).expect("a reply");
         assert_eq!((header.xid, header.result), (self.xid, Ok(())));
         let reply = CompoundReply::decode(reader).expect("a reply to a compound");
-        let (mut results, mut last) = (reply.results(), None);
+        let mut results = reply.results();
+        let mut last = None;
         while let Some(result) = results.next_result().expect("a result that can be read") {
             last = Some(result.status());
             self.known.learn_from(&result);
@@ -184,9 +185,13 @@ impl Rig {
             if !step.again {
                 self.known.slots[slot] += 1;
             }
-            let (session, sequence) = (SessionId(self.known.session), self.known.slots[slot]);
-            let (slot, highest_slot, cache_this) = (slot as u32, 3, step.slot & 16 != 0);
-            compound.push(&Op::Sequence { session, sequence, slot, highest_slot, cache_this });
+            compound.push(&Op::Sequence {
+                session: SessionId(self.known.session),
+                sequence: self.known.slots[slot],
+                slot: slot as u32,
+                highest_slot: 3,
+                cache_this: step.slot & 16 != 0,
+            });
         }
         for choice in step.ops.iter().take(OPS_MAX) {
             let code = choice.code();
@@ -213,13 +218,16 @@ impl Known {
         let OpResult::Ok(ok) = result else { return };
         match *ok {
             OpOk::Setclientid { client, confirm } => {
-                (self.client, self.confirm) = (client.0, confirm.0);
+                self.client = client.0;
+                self.confirm = confirm.0;
             }
             OpOk::ExchangeId { client, sequence, .. } => {
-                (self.client, self.create_sequence) = (client.0, sequence);
+                self.client = client.0;
+                self.create_sequence = sequence;
             }
             OpOk::CreateSession { session, .. } => {
-                (self.session, self.slots) = (session.0, [0; 4]);
+                self.session = session.0;
+                self.slots = [0; 4];
             }
             OpOk::Getfh { file } if self.handles.len() < 16 => self.handles.push(file),
             OpOk::Open { stateid, .. }
@@ -383,8 +391,10 @@ impl<'a> Parts<'a> {
     }
 
     fn state_op(&self, code: OpCode) -> Option<Op<'a>> {
-        let (stateid, seqid) = (self.stateid(), self.known.open_seqid);
-        let (offset, length) = (self.offset(), u64::from(self.choice.much));
+        let stateid = self.stateid();
+        let seqid = self.known.open_seqid;
+        let offset = self.offset();
+        let length = u64::from(self.choice.much);
         let lock_type = if self.choice.much & 1 == 0 { LockType::Read } else { LockType::Write };
         Some(match code {
             OpCode::Open => self.open(),
@@ -395,8 +405,12 @@ impl<'a> Parts<'a> {
                 Op::OpenDowngrade { stateid, seqid, share_access, share_deny: 0 }
             }
             OpCode::Lock => {
-                let (open_seqid, owner) = (seqid, self.owner());
-                let locker = Locker::New { open_seqid, open: stateid, lock_seqid: 0, owner };
+                let locker = Locker::New {
+                    open_seqid: seqid,
+                    open: stateid,
+                    lock_seqid: 0,
+                    owner: self.owner(),
+                };
                 Op::Lock { lock_type, reclaim: false, offset, length, locker }
             }
             OpCode::Locku => Op::Locku { lock_type, seqid, stateid, offset, length },
@@ -408,8 +422,10 @@ impl<'a> Parts<'a> {
     }
 
     fn data_op(&self, code: OpCode) -> Option<Op<'a>> {
-        let (stateid, offset) = (self.stateid(), self.offset());
-        let (count, length) = (u32::from(self.choice.much), u64::from(self.choice.much));
+        let stateid = self.stateid();
+        let offset = self.offset();
+        let count = u32::from(self.choice.much);
+        let length = u64::from(self.choice.much);
         Some(match code {
             OpCode::Read => Op::Read { stateid, offset, count },
             OpCode::Write => {
@@ -435,7 +451,8 @@ impl<'a> Parts<'a> {
     }
 
     fn tree_op(&self, code: OpCode) -> Option<Op<'a>> {
-        let (name, attributes) = (self.name(), self.attributes);
+        let name = self.name();
+        let attributes = self.attributes;
         Some(match code {
             OpCode::Create if self.choice.much & 1 == 0 => {
                 Op::Create { kind: CreateKind::Directory, name, attributes }
@@ -450,8 +467,13 @@ impl<'a> Parts<'a> {
             OpCode::Readdir => {
                 let request = Bitmap::of(&[1, 4, 20, 33]);
                 let maxcount = u32::from(self.choice.much) << 6;
-                let (cookie, verifier) = (u64::from(self.choice.which), Verifier([0; 8]));
-                Op::Readdir { cookie, verifier, dircount: maxcount, maxcount, request }
+                Op::Readdir {
+                    cookie: u64::from(self.choice.which),
+                    verifier: Verifier([0; 8]),
+                    dircount: maxcount,
+                    maxcount,
+                    request,
+                }
             }
             OpCode::Getattr => {
                 Op::Getattr { request: Bitmap::of(&[0, 1, 3, 4, 5, 8, 10, 19, 20, 33, 35, 82]) }
@@ -461,17 +483,18 @@ impl<'a> Parts<'a> {
     }
 
     fn xattr_op(&self, code: OpCode) -> Option<Op<'a>> {
-        let (name, much) = (self.name(), self.choice.much);
+        let name = self.name();
+        let much = self.choice.much;
         Some(match code {
             OpCode::Getxattr => Op::Getxattr { name },
             OpCode::Setxattr => {
                 let option = XattrOption::from_number(u32::from(much % 3)).ok()?;
                 Op::Setxattr { option, name, value: &XATTR_VALUE[..usize::from(much) << 9] }
             }
-            OpCode::Listxattrs => {
-                let (cookie, maxcount) = (u64::from(self.choice.which & 3), u32::from(much));
-                Op::Listxattrs { cookie, maxcount }
-            }
+            OpCode::Listxattrs => Op::Listxattrs {
+                cookie: u64::from(self.choice.which & 3),
+                maxcount: u32::from(much),
+            },
             OpCode::Removexattr => Op::Removexattr { name },
             _ => return None,
         })

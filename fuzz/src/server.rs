@@ -154,7 +154,8 @@ impl Rig {
     fn make_step(&mut self, step: &Step<'_>) {
         match *step {
             Step::Operate { kind, on, to, name, offset, count, damaged } => {
-                let (mut on, to) = (self.known_file(on), self.known_file(to));
+                let mut on = self.known_file(on);
+                let to = self.known_file(to);
                 if damaged {
                     on = damage_handle(&on, name);
                 }

@@ -44,7 +44,8 @@ fn check_counters(counters: &Counters) {
 fn check_read_back(file: &[u8], counters: &Counters) {
     let mut reader = TraceReader::new(file).expect("a trace that was just written");
     let mut describer = Describer::new(reader.header().clone());
-    let (mut calls, mut ops) = (0, 0);
+    let mut calls = 0;
+    let mut ops = 0;
     while let Some(section) = reader.next_section().expect("a trace that was just written") {
         if let Section::Block { calls: block, .. } = &section {
             calls += block.len() as u64;
@@ -77,8 +78,12 @@ fn feed_made<W: std::io::Write>(capture: &mut Capture<W>, mut bytes: &[u8]) {
             make_packet(&Made { flags, sequence, acknowledged: sequences[1 - side], payload });
         sequences[side] = sequence.wrapping_add(payload.len() as u32);
         let kept = packet.len().saturating_sub(usize::from(cut));
-        let (link, wire_bytes) = (RAW_IP, packet.len() as u32);
-        let packet = Packet { time_ns, link, wire_bytes, bytes: &packet[..kept] };
+        let packet = Packet {
+            time_ns,
+            link: RAW_IP,
+            wire_bytes: packet.len() as u32,
+            bytes: &packet[..kept],
+        };
         capture.packet(&packet).expect("a vector takes everything");
     }
 }
@@ -104,7 +109,8 @@ fn make_packet(made: &Made<'_>) -> Vec<u8> {
     let place = if is_fragment { 0x2000 | (sequence as u16 / 8) & 0x1fff } else { 0 };
     packet.extend(place.to_be_bytes());
     packet.extend([64, if is_udp { 17 } else { 6 }, 0, 0]);
-    let (client, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+    let client = [10, 0, 0, 1];
+    let server = [10, 0, 0, 2];
     let is_client = flags & 1 == 0;
     packet.extend(if is_client { [client, server] } else { [server, client] }.concat());
     let ports = if is_client { [700_u16, 2049] } else { [2049, 700] };
@@ -175,7 +181,8 @@ fn append_section(file: &mut Vec<u8>, kind: u8, raw: &[u8]) {
 }
 
 fn adler32(bytes: &[u8]) -> u32 {
-    let (mut low, mut high) = (1_u32, 0_u32);
+    let mut low = 1_u32;
+    let mut high = 0_u32;
     for byte in bytes {
         low = (low + u32::from(*byte)) % 65521;
         high = (high + low) % 65521;

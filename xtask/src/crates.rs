@@ -26,7 +26,8 @@ use crate::{proc, repo};
 /// If there is no space for temporary files.
 pub fn run() -> Result<bool> {
     let scratch = TempDir::with_prefix("dfsbench-crates-")?;
-    let (packed, registry) = (scratch.path().join("packed"), scratch.path().join("registry"));
+    let packed = scratch.path().join("packed");
+    let registry = scratch.path().join("registry");
     let mut steps = Steps::new();
     steps.one("packages", || pack(&packed));
     steps.one("registry", || fill_registry(&packed.join("package"), &registry));

@@ -229,7 +229,8 @@ fn pack_again(release: &Release, built: &Path, folder: &Path) -> Result<()> {
 
 /// Fails if two directories don't have identical files.
 fn compare_sums(one: &Path, other: &Path) -> Result<()> {
-    let (ours, again) = (sums(one)?, sums(other)?);
+    let ours = sums(one)?;
+    let again = sums(other)?;
     for line in ours.lines() {
         ensure!(again.contains(line), "`{line}` has other bytes the second time:\n{again}");
     }
@@ -279,7 +280,8 @@ mod tests {
 
     #[test]
     fn finds_changed_or_missing_file() {
-        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let one = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
         for folder in [&one, &other] {
             fs::write(folder.path().join("a"), "same").unwrap();
             fs::write(folder.path().join(SUMS), "is not compared").unwrap();

@@ -31,9 +31,7 @@ fn split_row(line: &str) -> Row {
     let Some(inner) = line.strip_prefix('|') else { return Row::new() };
     let inner = inner.strip_suffix('|').unwrap_or(inner);
     let mut row = Row::new();
-    for cell in inner.split('|') {
-        row.push(cell.replace('`', "").trim().to_owned());
-    }
+    row.extend(inner.split('|').map(|cell| cell.replace('`', "").trim().to_owned()));
     row
 }
 

@@ -125,7 +125,8 @@ struct Fuzzer {
 impl Fuzzer {
     fn build() -> Result<Self> {
         let host = host()?;
-        let (source, build) = (repo::root().join("fuzz"), repo::target_folder().join("fuzz"));
+        let source = repo::root().join("fuzz");
+        let build = repo::target_folder().join("fuzz");
         let mut cargo = repo::cargo();
         cargo.args(["build", "--quiet", "--release", "--package", "fuzz", "--bins"]);
         cargo.args(["--target", &host, "--config", DEBUG]);
@@ -219,7 +220,8 @@ impl Fuzzer {
 
     /// Runs one target and returns a summary of its statistics.
     fn run_target(&self, target: &str, bound: Bound, seed: Option<NonZeroU32>) -> Result<String> {
-        let (corpus, artifacts) = (self.found(target), self.build.join("artifacts").join(target));
+        let corpus = self.found(target);
+        let artifacts = self.build.join("artifacts").join(target);
         fs::create_dir_all(&corpus)?;
         fs::create_dir_all(&artifacts)?;
         let log = artifacts.join("log");
@@ -251,7 +253,8 @@ impl Fuzzer {
 
     /// Replaces the corpus in the repository.
     fn keep(&self, target: &str) -> Result<()> {
-        let (seeds, merged) = (TempDir::new()?, TempDir::new()?);
+        let seeds = TempDir::new()?;
+        let merged = TempDir::new()?;
         let mut cargo = repo::cargo();
         cargo.args(["run", "--quiet", "--example", "seeds", "--"]).arg(seeds.path());
         cargo.env("CARGO_TARGET_DIR", &self.build);

@@ -54,7 +54,8 @@ pub fn build_dfsbench() -> Result<PathBuf> {
 /// # Errors
 /// If it doesn't build.
 pub fn build_release(sources: &Path, folder: &Path) -> Result<PathBuf> {
-    let (mut rust, mut c) = (LINKED_STATICALLY.to_owned(), Vec::new());
+    let mut rust = LINKED_STATICALLY.to_owned();
+    let mut c = Vec::new();
     for (from, to) in remapped_paths(sources, folder)? {
         // Flags are split at spaces; a path with one would become two flags.
         write!(rust, " --remap-path-prefix={from}={to}")?;

@@ -171,10 +171,9 @@ pub fn run_programs(programs: &[Program]) -> Result<Count> {
     let waiting = Mutex::new(programs.iter());
     let ended = Mutex::new(Vec::new());
     thread::scope(|scope| -> Result<()> {
-        let mut workers = Vec::new();
-        for _ in 0..count_processors() * PROGRAMS_PER_PROCESSOR {
-            workers.push(scope.spawn(|| run_waiting(&waiting, &ended)));
-        }
+        let workers: Vec<_> = (0..count_processors() * PROGRAMS_PER_PROCESSOR)
+            .map(|_| scope.spawn(|| run_waiting(&waiting, &ended)))
+            .collect();
         for worker in workers {
             worker.join().expect("a worker returns its errors")?;
         }
@@ -244,7 +243,8 @@ impl Program {
     fn run(&self, arguments: &[&str]) -> Result<Outcome> {
         let begin = Instant::now();
         let folder = TempDir::with_prefix("dfsbench-tests-")?;
-        let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
+        let stdout = folder.path().join("stdout");
+        let stderr = folder.path().join("stderr");
         let mut command = self.built.command();
         if self.is_real {
             // They share servers and machines.
@@ -254,7 +254,8 @@ impl Program {
         }
         command.args(arguments).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
         let ended = Background::start(&mut command)?.await_end(PROGRAM_MAX);
-        let (output, errors) = (read_lossy(&stdout)?, read_lossy(&stderr)?);
+        let output = read_lossy(&stdout)?;
+        let errors = read_lossy(&stderr)?;
         let outcome = judge_output(self.name(), &output, &errors, &ended);
         let package = self.built.package.file_name().unwrap_or_default().to_string_lossy();
         let seconds = begin.elapsed().as_secs_f64();
@@ -392,11 +393,10 @@ mod tests {
         test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n";
 
     fn failures(names: &[&str]) -> Vec<Failure> {
-        let mut failures = Vec::new();
-        for name in names {
-            failures.push(Failure { name: (*name).to_owned(), output: String::new() });
-        }
-        failures
+        names
+            .iter()
+            .map(|name| Failure { name: (*name).to_owned(), output: String::new() })
+            .collect()
     }
 
     fn count(passed: usize, failed: &[&str], flaky: &[&str]) -> Count {

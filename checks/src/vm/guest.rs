@@ -47,7 +47,8 @@ impl Output {
     }
 
     fn read(text: &str) -> Result<Self> {
-        let (mut lines, mut snapshots) = (Vec::new(), BTreeMap::new());
+        let mut lines = Vec::new();
+        let mut snapshots = BTreeMap::new();
         let mut rest = text.lines();
         while let Some(line) = rest.next() {
             if let Some(name) = line.strip_prefix("snapshot ") {
@@ -111,7 +112,8 @@ impl Mount<'_> {
         let written = output.at("written")?.written_bytes;
         ensure!(written == FILE_BYTES, "{written} bytes were written, not {FILE_BYTES}");
         for (name, times) in [("fresh", 1), ("cached", 1), ("dropped", 2)] {
-            let (bytes, expected) = (output.at(name)?.read_bytes, times * FILE_BYTES);
+            let bytes = output.at(name)?.read_bytes;
+            let expected = times * FILE_BYTES;
             ensure!(bytes == expected, "{name}: {bytes} bytes were read, not {expected}");
         }
         ensure!(output.lines == ["b"], "after a rename the directory holds {:?}", output.lines);

@@ -78,9 +78,7 @@ fn fingerprint_of_recipe(folder: &Path) -> Result<u64> {
     files.sort_unstable();
     let edition: &[u8] = &[EDITION];
     let mut pieces = vec![edition];
-    for (name, content) in &files {
-        pieces.extend([&name[..], &content[..]]);
-    }
+    pieces.extend(files.iter().flat_map(|(name, content)| [&name[..], &content[..]]));
     Ok(compute_fingerprint(pieces))
 }
 
@@ -228,7 +226,8 @@ mod tests {
     #[test]
     fn unmounts_leftovers_of_interrupted_build() {
         let folder = tempfile::TempDir::new().unwrap();
-        let (tree, outside) = (folder.path().join("unfinished"), folder.path().join("outside"));
+        let tree = folder.path().join("unfinished");
+        let outside = folder.path().join("outside");
         let point = tree.join("root/proc");
         fs::create_dir_all(&point).unwrap();
         fs::create_dir(&outside).unwrap();

@@ -49,7 +49,8 @@ impl MountStats {
                     let [_, _, _, _, read, written, ..] = counts[..] else {
                         anyhow::bail!("mountstats has another form: {line:?}");
                     };
-                    (stats.read_bytes, stats.written_bytes) = (read.parse()?, written.parse()?);
+                    stats.read_bytes = read.parse()?;
+                    stats.written_bytes = written.parse()?;
                 }
                 // The rest of the line is times and bytes. WRITE and READ have such lines, too.
                 _ if is_operation(key) => {
@@ -64,13 +65,11 @@ impl MountStats {
 
     /// Returns the `options` that aren't in effect.
     pub fn missing_options<'a>(&self, options: &[&'a str]) -> Vec<&'a str> {
-        let mut missing = Vec::new();
-        for option in options {
-            if !self.options.contains(&(*option).to_owned()) {
-                missing.push(*option);
-            }
-        }
-        missing
+        options
+            .iter()
+            .copied()
+            .filter(|option| !self.options.contains(&(*option).to_owned()))
+            .collect()
     }
 }
 

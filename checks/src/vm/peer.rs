@@ -141,7 +141,8 @@ pub fn check_list(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
 pub fn check_run(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     let folder = TempDir::new()?;
     let results = folder.path().join("results.db");
-    let (target, seed) = (format!("{}?{way}", peer.url), SEED.to_string());
+    let target = format!("{}?{way}", peer.url);
+    let seed = SEED.to_string();
     #[rustfmt::skip]
     let flags = [
         "--workload", "stream", "--file-size", FILE.0, "--io-size", "32KiB", "--trials", "1",

@@ -113,7 +113,8 @@ impl<'a> Emulator<'a> {
     pub fn copy_disks(&self, folder: &Path) -> Result<()> {
         let copy = Emulator::new(folder, self.machine);
         for disk in self.disks() {
-            let (from, to) = (self.file_path(disk), copy.file_path(disk));
+            let from = self.file_path(disk);
+            let to = copy.file_path(disk);
             fs::copy(&from, to).with_context(|| format!("cannot copy {}", from.display()))?;
         }
         Ok(())
@@ -121,7 +122,8 @@ impl<'a> Emulator<'a> {
 
     fn kernel_line(&self, mtu: u16, key: &str) -> String {
         let Machine { name, role, .. } = self.machine;
-        let (role, address) = (role.name(), self.machine.address());
+        let role = role.name();
+        let address = self.machine.address();
         format!(
             "{KERNEL} lab.name={name} lab.role={role} lab.address={address}/24 lab.mtu={mtu} \
              lab.key={key}"

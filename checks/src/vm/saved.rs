@@ -109,7 +109,8 @@ mod tests {
     #[test]
     fn reboots_after_image_or_emulator_change() {
         let folder = tempfile::TempDir::new().unwrap();
-        let (image, saved) = (folder.path().join("image"), folder.path().join("saved"));
+        let image = folder.path().join("image");
+        let saved = folder.path().join("saved");
         for folder in [&image, &saved] {
             fs::create_dir(folder).unwrap();
         }

@@ -64,7 +64,8 @@ pub fn write_config(folder: &Path, space: &Space, machines: &[Machine]) -> Resul
     for machine in machines {
         writeln!(text, "Host {}\n  HostName {}", machine.name, machine.address())?;
     }
-    let (key, space) = (folder.join(KEY), space.path());
+    let key = folder.join(KEY);
+    let space = space.path();
     write!(
         text,
         "Host *\n  User root\n  IdentityFile {key}\n  IdentitiesOnly yes\n  BatchMode yes\n  \

@@ -81,9 +81,9 @@ pub fn finds_nothing() -> Result<()> {
     ladder.args(["ladder", "--trials", "2", "--file-size", "1MiB", "--quiet"]);
     proc::capture_output(ladder.current_dir(folder.path()))?;
     let mut pages = vec![folder.path().join("dfsbench.html")];
-    for name in PAGES {
-        pages.push(repo::target_folder().join("tmp").join(format!("{name}.html")));
-    }
+    pages.extend(
+        PAGES.iter().map(|name| repo::target_folder().join("tmp").join(format!("{name}.html"))),
+    );
     let mut browser = Browser::start()?;
     for page in &pages {
         ensure!(page.exists(), "{} was not written", page.display());

@@ -106,7 +106,8 @@ struct Seen {
 
 fn chromium(page: &Path, action: &str) -> Result<Seen> {
     let folder = TempDir::with_prefix("dfsbench-chromium-")?;
-    let (stdout, stderr) = (folder.path().join("stdout"), folder.path().join("stderr"));
+    let stdout = folder.path().join("stdout");
+    let stderr = folder.path().join("stderr");
     let mut command = Command::new("chromium");
     // These checks run as root, and then Chromium refuses its sandbox.
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]);

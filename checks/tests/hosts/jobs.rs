@@ -50,12 +50,12 @@ pub fn listed(lab: &Lab) -> Result<()> {
         ensure!(is_measured, "{output:?}");
         let report = OURS.report(&lab.folder.path().join("job.db"), "json")?;
         let report: serde_json::Value = serde_json::from_slice(&report)?;
-        let mut measured = Vec::new();
-        for host in
-            report["runs"][0]["trials"][0]["passes"][0]["hosts"].as_array().into_iter().flatten()
-        {
-            measured.push(host["host"].as_str().unwrap_or_default());
-        }
+        let mut measured: Vec<_> = report["runs"][0]["trials"][0]["passes"][0]["hosts"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|host| host["host"].as_str().unwrap_or_default())
+            .collect();
         ensure!(measured == agents, "{measured:?} for {words:?}");
         // The hosts are namespaces of this machine.
         ensure!(report.to_string().contains("are the same machine"), "no shared-host: {report}");

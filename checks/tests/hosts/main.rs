@@ -178,7 +178,8 @@ fn cleaned(lab: &Lab) -> Result<()> {
     let mounts = lab.run_on(0, &["cat", "/proc/self/mounts"])?;
     ensure!(mounts.contains(" /run/dfsbench/storage "), "nothing was left to restore: {mounts}");
     let at = |name: &str| lab.folder.path().join(name).display().to_string();
-    let (plan, config) = (at("plan.toml"), at("config"));
+    let plan = at("plan.toml");
+    let config = at("config");
     let clean = |words: &[&str]| -> Result<String> {
         proc::capture_text(lab.ours().arg("clean").args(words))
     };

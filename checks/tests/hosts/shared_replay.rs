@@ -41,7 +41,8 @@ pub fn replayed(lab: &Lab) -> Result<()> {
     ensure!(ops > 100 && outcome["issued"] == ops && outcome["accounted"] == ops, "{outcome}");
     ensure!(outcome["clients"] == 2 && outcome["problems"] == Value::Array(vec![]), "{outcome}");
     let hosts = outcome["hosts"].as_array().context("no hosts")?;
-    let (mut issued, mut notices) = (0, 0);
+    let mut issued = 0;
+    let mut notices = 0;
     for host in hosts {
         ensure!(host["clients"] == 1, "{host}");
         issued += host["issued"].as_u64().context("no count")?;

@@ -93,7 +93,8 @@ impl Wire {
             ip(&["netns", "add", namespace])?;
             ip(&["-n", namespace, "link", "set", "lo", "up"])?;
         }
-        let (near, far) = (wire.near.as_str(), wire.far.as_str());
+        let near = wire.near.as_str();
+        let far = wire.far.as_str();
         ip(&["-n", near, "link", "add", "w", "type", "veth", "peer", "name", "w", "netns", far])?;
         for (namespace, address) in [(near, "10.80.0.1/24"), (far, "10.80.0.2/24")] {
             ip(&["-n", namespace, "addr", "add", address, "dev", "w"])?;

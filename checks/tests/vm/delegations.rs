@@ -40,17 +40,20 @@ pub fn check(lab: &Lab, version: &str) -> Result<()> {
         let read = reader.run(READER);
         (read, written.join().expect("the writer does not panic"))
     });
-    let (read, written) = (read?, written?);
+    let read = read?;
+    let written = written?;
     ensure!(read.lines == ["old", "old", "old", "old", "new"], "it read {:?}", read.lines);
     let opens = |name: &str| -> Result<u64> {
         Ok(read.at(name)?.calls.get("OPEN").copied().unwrap_or_default())
     };
-    let (first, again) = (opens("first")?, opens("again")?);
+    let first = opens("first")?;
+    let again = opens("again")?;
     ensure!(first == again, "{} OPENs under a delegation", again - first);
     let returned = |name: &str| -> Result<u64> {
         Ok(read.at(name)?.calls.get("DELEGRETURN").copied().unwrap_or_default())
     };
-    let (before, after) = (returned("again")?, returned("recalled")?);
+    let before = returned("again")?;
+    let after = returned("recalled")?;
     ensure!((before, after) == (0, 1), "DELEGRETURN: {before} before the recall, {after} after");
     let [began, ended] = &written.lines[..] else {
         anyhow::bail!("the writer printed {:?}", written.lines)

@@ -164,7 +164,8 @@ impl Work<'_> {
         let export = GANESHA.get()?.export("/vfs");
         // Ganesha 4.3 has no extended attributes, which the kernel requests in v4.2.
         let spoken = if version == "4.2" { "4.1" } else { version };
-        let (port, mount_port) = (export.port, export.mount_port);
+        let port = export.port;
+        let mount_port = export.mount_port;
         let address = format!("nfs://127.0.0.1:{port}/vfs?version={spoken}&mountport={mount_port}");
         let directory = self.folder.to_str().context("its path is no text")?;
         for (target, what) in [(&*address, "on ganesha"), (directory, "in a directory")] {

@@ -85,7 +85,8 @@ const AGAIN: &str = r#"
 pub fn check(lab: &Lab, client: &str) -> Result<()> {
     let mount = Mount { lab, client, source: "host:/export", options: "vers=4.2,proto=tcp" };
     let perl = |script: &str| format!("perl -e '{CALLS}{script}'");
-    let (changes, again) = (perl(CHANGES), perl(AGAIN));
+    let changes = perl(CHANGES);
+    let again = perl(AGAIN);
     let output = mount
         .run(&format!("umask 022; echo data >/mnt/nfs/attributes; {changes}; again; {again}"))?;
     let expected = [

@@ -157,7 +157,8 @@ impl<'a> Plans<'a> {
         ensure!(runs.len() == 7, "{} runs, not 7", runs.len());
         for run in runs {
             let lab = &run["settings"]["lab"];
-            let (path, trial) = (lab["path"].as_str().unwrap_or_default(), &run["trials"][0]);
+            let path = lab["path"].as_str().unwrap_or_default();
+            let trial = &run["trials"][0];
             let version = lab["mounting"]["nfs"]["version"].as_str().unwrap_or_default();
             let state = trial["state"].to_string();
             if path != "disk" && version == "2" {

@@ -33,8 +33,13 @@ pub struct CrossCheckSources {
 impl Default for CrossCheckSources {
     /// Returns sources without any counts.
     fn default() -> Self {
-        let (tally, inventory, server) = (Tally::default(), None, None);
-        Self { tally, inventory, server, share: Share::ALL, others: Vec::new() }
+        Self {
+            tally: Tally::default(),
+            inventory: None,
+            server: None,
+            share: Share::ALL,
+            others: Vec::new(),
+        }
     }
 }
 
@@ -118,24 +123,14 @@ fn of(result: &PassResult, kind: OpKind) -> (u64, u64) {
 /// Returns how many ops finished at any time, with any outcome.
 fn ended(result: &PassResult) -> u64 {
     let mut ended = result.errors();
-    for warm in &result.scope.warmup {
-        ended += warm.done;
-    }
-    for kind in &result.kinds {
-        ended += kind.done;
-    }
+    ended += result.scope.warmup.iter().map(|warm| warm.done).sum::<u64>();
+    ended += result.kinds.iter().map(|kind| kind.done).sum::<u64>();
     ended
 }
 
 /// Returns the bytes transferred by ops of the selected kinds.
 fn bytes_of(result: &PassResult, is_one: fn(OpKind) -> bool) -> u64 {
-    let mut bytes = 0;
-    for &kind in OpKind::ALL {
-        if is_one(kind) {
-            bytes += of(result, kind).1;
-        }
-    }
-    bytes
+    OpKind::ALL.iter().filter(|&&kind| is_one(kind)).map(|&kind| of(result, kind).1).sum()
 }
 
 /// Compares finished ops with issued ones. An op that never finished was only issued.

@@ -330,10 +330,7 @@ fn not_durable(spec: &RunSpec, pass: Pass) -> Option<Caveat> {
     }
     // The data of a WRITE that isn't UNSTABLE is durable when the reply arrives, and bonnie++ syncs
     // by itself. **Source:** RFC 1813, section 3.3.7.
-    let is_stable = match spec.target.nfs() {
-        Some(nfs) => nfs.settings.stable != Stable::Unstable,
-        None => false,
-    };
+    let is_stable = spec.target.nfs().is_some_and(|nfs| nfs.settings.stable != Stable::Unstable);
     if is_stable || spec.workload == Workload::Bonniexx {
         return None;
     }

@@ -89,8 +89,12 @@ impl Watched {
         }
         let silence_ms = spec.timeout_ms.max(SILENCE_MS_MIN).saturating_add(outage_ms);
         let ticks = silence_ms / TICK.as_millis() as u64;
-        let (points, has_answers) = (lab.mount_points(), lab.mounts_nfs());
-        Some(Self { points, has_answers, silence_ticks: Some(ticks), stop })
+        Some(Self {
+            points: lab.mount_points(),
+            has_answers: lab.mounts_nfs(),
+            silence_ticks: Some(ticks),
+            stop,
+        })
     }
 
     /// Returns the current number of ticks of silence that count as a hang.

@@ -65,8 +65,8 @@ impl Trial<'_> {
                 self.run_telemetry.replace(Some(telemetry));
             }
             let telemetry = self.run_telemetry.borrow();
-            let (workload, telemetry) = (self.spec().workload, telemetry.as_ref());
-            let counts = RunCounts { workload, reads, telemetry };
+            let counts =
+                RunCounts { workload: self.spec().workload, reads, telemetry: telemetry.as_ref() };
             result.caveats.extend(caveats::about_run(&counts, result, self.mount.as_ref()));
         } else {
             result.telemetry = vec![telemetry];

@@ -122,7 +122,8 @@ impl ServerPlace {
             Self::Elsewhere | Self::Hidden => (0, 0),
             Self::InProcess(threads) => {
                 let own = std::process::id();
-                let (mut used_ns, mut waited_ns) = (0_u64, 0_u64);
+                let mut used_ns = 0_u64;
+                let mut waited_ns = 0_u64;
                 for thread in threads {
                     used_ns += counters::thread_cpu_ns(*thread).unwrap_or(0);
                     waited_ns += processors::task_waited_ns(own, *thread).unwrap_or(0);
@@ -199,7 +200,8 @@ impl<'a> ProcessorWatch<'a> {
 
     /// Ends the watch and looks up the CPU time of other processes.
     pub(crate) fn finish(self) -> Option<ProcessorUse> {
-        let (begun, now) = (self.begun.get()?, Reading::take(self.server, self.cpus)?);
+        let begun = self.begun.get()?;
+        let now = Reading::take(self.server, self.cpus)?;
         let mut used = ProcessorUse {
             host: now.host.since(begun.host),
             client_ns: now.process_ns.saturating_sub(begun.process_ns),

@@ -38,7 +38,8 @@ fn await_quiet_of(
         if quiet_looks == QUIET_LOOKS || waited_ns >= within_ns || stop.is_set() {
             return QuietWait { waited_ms: waited_ns / 1_000_000, busy };
         }
-        (before, looked_ns) = (after, now_ns);
+        before = after;
+        looked_ns = now_ns;
     }
 }
 
@@ -50,14 +51,16 @@ mod tests {
 
     /// Waits for a disk that transfers the given bytes between checks.
     fn wait_for(moves: &[u64], within_ms: u64) -> QuietWait {
-        let (mut moved, mut looks) = (0, 0);
+        let mut moved = 0;
+        let mut looks = 0;
         let mut read = || {
             let activity = Activity::of("disk vda", moved);
             moved += moves.get(looks).copied().unwrap_or(0);
             looks += 1;
             activity
         };
-        let (clock, stop) = (SetClock::default(), Stop::default());
+        let clock = SetClock::default();
+        let stop = Stop::default();
         await_quiet_of(&clock, &stop, within_ms * 1_000_000, &mut read)
     }
 

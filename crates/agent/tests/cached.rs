@@ -21,7 +21,8 @@ fn raises_cached_only_for_memory_reads() {
 }
 
 fn programs_are_judged_by_what_storage_read_for_them() {
-    let (memory, storage) = (tempfile::tempdir_in("/dev/shm").unwrap(), on_storage());
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let storage = on_storage();
     for workload in [Workload::Dd, Workload::Fio] {
         for (path, invalidate, direct, cached) in [
             (memory.path(), true, false, true),
@@ -72,7 +73,8 @@ fn on_storage() -> tempfile::TempDir {
 }
 
 fn memory_is_reported_from_storage() {
-    let (memory, storage) = (tempfile::tempdir_in("/dev/shm").unwrap(), on_storage());
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let storage = on_storage();
     for (path, invalidate, direct, cached) in [
         (memory.path(), true, false, true),
         (storage.path(), false, false, true),

@@ -93,7 +93,8 @@ impl CampaignRunner<'_> {
             if self.stop.load(Relaxed) {
                 break;
             }
-            let (budget_ms, needed) = (self.plan.budget_ms, self.plan.trials_needed());
+            let budget_ms = self.plan.budget_ms;
+            let needed = self.plan.trials_needed();
             let worked_ms = self.hosts.now_unix_ms().saturating_sub(begun_ms);
             // Once the budget is spent, runs only get the trials needed for an interval.
             let is_spent = budget_ms > 0 && worked_ms >= budget_ms;
@@ -129,7 +130,8 @@ impl CampaignRunner<'_> {
 /// Keeps of a trial only whether it counts: the figures of thousands would fill the memory.
 fn without_figures(mut trial: Trial) -> Trial {
     for pass in &mut trial.passes {
-        let (scope, caveats) = (std::mem::take(&mut pass.scope), std::mem::take(&mut pass.caveats));
+        let scope = std::mem::take(&mut pass.scope);
+        let caveats = std::mem::take(&mut pass.caveats);
         *pass = PassResult { scope, caveats, ..PassResult::new(pass.pass) };
     }
     trial.facts = Vec::new();

@@ -186,10 +186,8 @@ impl<'a> Hosts<'a> {
             // The old clock samples belong to a different agent.
             self.clocks.remove(&host.name);
         }
-        let mut requests = Vec::with_capacity(new.len());
-        for host in &new {
-            requests.push((host.name.as_str(), request::facts()));
-        }
+        let requests: Vec<_> =
+            new.iter().map(|host| (host.name.as_str(), request::facts())).collect();
         let answers = self.ask_each(requests);
         for (host, facts) in new.iter().zip(answers) {
             let mut facts = facts?;
@@ -280,11 +278,11 @@ impl<'a> Hosts<'a> {
             sent.push((host, answer, self.send(host, order)));
         }
         // All orders have been sent before we wait for the first answer.
-        let mut answers = Vec::with_capacity(sent.len());
-        for (host, answer, sending) in sent {
-            answers.push(sending.and_then(|()| self.receive_answer(host, &answer)));
-        }
-        answers
+        sent.into_iter()
+            .map(|(host, answer, sending)| {
+                sending.and_then(|()| self.receive_answer(host, &answer))
+            })
+            .collect()
     }
 
     fn receive_answer<T>(&mut self, host: &str, answer: &Answer<T>) -> Result<T, String> {
@@ -340,8 +338,8 @@ impl<'a> Hosts<'a> {
     }
 
     fn note_disturbed(&mut self, host: &str, answer: Result<EffectiveSettings, String>) {
-        let (host, at_ns) = (host.to_owned(), self.now_ns());
-        self.disturbed.push_back(Disturbed { host, at_ns, answer });
+        let at_ns = self.now_ns();
+        self.disturbed.push_back(Disturbed { host: host.to_owned(), at_ns, answer });
     }
 
     /// Returns the oldest pending answer to a disturbance.

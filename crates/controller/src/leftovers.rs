@@ -424,7 +424,8 @@ mod tests {
     #[test]
     fn keeps_record_while_something_is_left() {
         let folder = tempfile::tempdir().unwrap();
-        let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
+        let results = folder.path().join("r.db");
+        let target = folder.path().join("target");
         fs::create_dir(&target).unwrap();
         let runs = [run_on(&target)];
         let record = WorkRecord::begin(&results, "ab", &runs, None, 0).unwrap().unwrap();
@@ -447,7 +448,8 @@ mod tests {
     #[test]
     fn removes_marked_tree_of_killed_replay() {
         let folder = tempfile::tempdir().unwrap();
-        let (records, target) = (folder.path().join("replay"), folder.path().join("target"));
+        let records = folder.path().join("replay");
+        let target = folder.path().join("target");
         let other = "dfsbench-replay-0123456789abcde0";
         for tree in [TREE, other] {
             fs::create_dir_all(target.join(tree).join("tree/a/b")).unwrap();
@@ -464,7 +466,8 @@ mod tests {
     #[test]
     fn refuses_records_that_name_foreign_directories() {
         let folder = tempfile::tempdir().unwrap();
-        let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
+        let results = folder.path().join("r.db");
+        let target = folder.path().join("target");
         let precious = [folder.path().join("precious"), target.join("precious")];
         for directory in &precious {
             fs::create_dir_all(directory.join("dear")).unwrap();
@@ -499,7 +502,8 @@ mod tests {
     #[test]
     fn rejects_records_of_other_campaigns() {
         let folder = tempfile::tempdir().unwrap();
-        let (results, target) = (folder.path().join("r.db"), folder.path().join("target"));
+        let results = folder.path().join("r.db");
+        let target = folder.path().join("target");
         let work = target.join(format!(".dfsbench-{CAMPAIGN}-0"));
         fs::create_dir_all(&work).unwrap();
         let another = abandon(&results, CAMPAIGN, worked(&target, None));

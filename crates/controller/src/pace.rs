@@ -89,7 +89,8 @@ pub fn probe_plan(
         for probe in &probes {
             let alike = likeness(run, &plan.runs[probe.run]);
             if can_be_reduced(run) && alike > likeness_max {
-                (pace, likeness_max) = (probe.pace(), alike);
+                pace = probe.pace();
+                likeness_max = alike;
             }
         }
         paces.push(pace);
@@ -159,7 +160,8 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Controller
         for (other, known) in &found {
             let alike = likeness_of_hosts(run, other);
             if run.impossible().is_none() && alike > likeness_max {
-                (pace, likeness_max) = (Some(*known), alike);
+                pace = Some(*known);
+                likeness_max = alike;
             }
         }
         paces.push(pace);
@@ -203,9 +205,7 @@ fn kinds_of(runs: &[RunSpec]) -> Vec<usize> {
 fn trial_times(campaign: &Campaign) -> BTreeMap<u32, u64> {
     let mut begins: Vec<(u64, u32)> = Vec::new();
     for run in &campaign.runs {
-        for trial in &run.trials {
-            begins.push((trial.started_unix_ms, trial.position));
-        }
+        begins.extend(run.trials.iter().map(|trial| (trial.started_unix_ms, trial.position)));
     }
     begins.sort_unstable();
     let mut times = BTreeMap::new();
@@ -236,7 +236,10 @@ fn mean(trials: &[ProbeTrial]) -> Vec<ProbeTrial> {
 
 /// Returns the work of a trial and its duration without passes that have a time limit.
 fn measured(run: &RunSpec, trial: &Trial, all_ns: u64) -> ProbeTrial {
-    let (mut timed_ns, mut timed_ops, mut timed_bytes, mut passes_ns) = (0, 0, 0, 0);
+    let mut timed_ns = 0;
+    let mut timed_ops = 0;
+    let mut timed_bytes = 0;
+    let mut passes_ns = 0;
     for pass in &trial.passes {
         if run.time_max_ns(pass.pass).is_some() {
             timed_ns += pass.window_ns;
@@ -321,7 +324,8 @@ mod tests {
         "other".clone_into(&mut other.target_name);
         assert_eq!(likeness_of_hosts(&one, &other), 0);
         let lab = LabSpec::new(Host::here("server"), Host::here("client"));
-        (one.lab, other.lab) = (Some(Box::new(lab.clone())), Some(Box::new(lab)));
+        one.lab = Some(Box::new(lab.clone()));
+        other.lab = Some(Box::new(lab));
         let elsewhere = likeness_of_hosts(&one, &other);
         assert!(elsewhere > 0 && elsewhere < likeness_of_hosts(&one, &one), "{elsewhere}");
         other.workload = Workload::Metadata;
@@ -330,7 +334,8 @@ mod tests {
 
     fn stream(io_size_bytes: u32, workers: u32) -> RunSpec {
         let mut run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
-        (run.io_size_bytes, run.workers) = (io_size_bytes, workers);
+        run.io_size_bytes = io_size_bytes;
+        run.workers = workers;
         run
     }
 

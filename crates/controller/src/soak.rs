@@ -64,10 +64,9 @@ const DEFAULTS: [(Setting, &str); 9] = [
 
 /// Returns true if the plan or a flag requests as much load as the server takes.
 fn is_closed_loop(raw: &RawPlan) -> bool {
-    match raw.factors.get(Setting::Rate) {
-        Some(levels) => levels.iter().all(|level| level.value == Value::Number(0)),
-        None => false,
-    }
+    raw.factors
+        .get(Setting::Rate)
+        .is_some_and(|levels| levels.iter().all(|level| level.value == Value::Number(0)))
 }
 
 /// Above this duration, intervals are one second long, so that the timeline of a day has 86,400

@@ -189,7 +189,8 @@ impl CampaignRunner<'_> {
             let replaced = group.replace_killed(&mut self.hosts, spec.client_hosts(), |share| {
                 // The replacement of a killed agent continues in its directory, and takes from its
                 // journal which writes were acknowledged.
-                let (joins, journal) = (true, JournalLocation::Inherited);
+                let joins = true;
+                let journal = JournalLocation::Inherited;
                 let assignment = assignment(spec, seed, work);
                 request::begin(Assignment { share, joins, journal, ..assignment })
             });
@@ -235,10 +236,7 @@ impl CampaignRunner<'_> {
         group.compare_new_clocks(&mut self.hosts)?;
         (self.observe)(Event::DirectoryBegun { name: workplace.name, spec });
         let seed = self.plan.seed;
-        let mut shares = Vec::with_capacity(group.len());
-        for index in 0..group.len() {
-            shares.push(group.neighbour(index, 0));
-        }
+        let shares: Vec<_> = (0..group.len()).map(|index| group.neighbour(index, 0)).collect();
         // Created once, because copying it for each agent would take quadratic time: a run contains
         // all of its hosts.
         let common = assignment(spec, seed, workplace);

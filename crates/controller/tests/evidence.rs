@@ -141,11 +141,14 @@ fn rising() -> Run {
 }
 
 fn counters(named: &[(&str, u64)]) -> Telemetry {
-    let mut metrics = Vec::new();
-    for (name, risen) in named {
-        let (name, kind) = ((*name).to_owned(), MetricKind::Counter);
-        metrics.push(Metric { name, kind, values: vec![0, *risen] });
-    }
+    let metrics: Vec<_> = named
+        .iter()
+        .map(|(name, risen)| Metric {
+            name: (*name).to_owned(),
+            kind: MetricKind::Counter,
+            values: vec![0, *risen],
+        })
+        .collect();
     Telemetry { host: "server".to_owned(), times_ns: vec![0, 1], metrics }
 }
 

@@ -99,8 +99,13 @@ fn gone() -> Gone {
 
 /// The report of an agent about a pass.
 fn ran(result: PassResult, broken: Option<Broken>) -> Report {
-    let (facts, span, timeline) = (Vec::new(), Span::default(), Vec::new());
-    Report::Ran(Box::new(PassEnd { result, facts, broken, span, timeline }))
+    Report::Ran(Box::new(PassEnd {
+        result,
+        facts: Vec::new(),
+        broken,
+        span: Span::default(),
+        timeline: Vec::new(),
+    }))
 }
 
 fn empty(pass: Pass) -> PassResult {

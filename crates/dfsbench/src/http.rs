@@ -35,14 +35,11 @@ pub(crate) struct Request {
 impl Request {
     /// Returns a query parameter.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
-        for pair in self.query.split('&') {
-            if let Some((known, value)) = pair.split_once('=')
-                && known == name
-            {
-                return Some(value);
-            }
-        }
-        None
+        self.query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
     }
 
     /// Returns a query parameter that is a campaign's ID.

@@ -160,10 +160,7 @@ fn answer_request(mut stream: TcpStream, source: &Arc<Source>) {
         Err(why) => (message("400 Bad Request", "", why), Body::Sent),
         Ok(request) => {
             let body = if request.method == "HEAD" { Body::Omitted } else { Body::Sent };
-            let answer = match refuse(&request, is_loopback) {
-                Some(refused) => refused,
-                None => source(),
-            };
+            let answer = refuse(&request, is_loopback).unwrap_or_else(|| source());
             (answer, body)
         }
     };

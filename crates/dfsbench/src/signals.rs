@@ -69,11 +69,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::<AtomicBool>::default();
     let is_second = Arc::new(AtomicBool::new(false));
     let mut signals = vec![SIGINT, SIGTERM];
-    for signal in IGNORABLE {
-        if !is_ignored(signal) {
-            signals.push(signal);
-        }
-    }
+    signals.extend(IGNORABLE.into_iter().filter(|signal| !is_ignored(*signal)));
     match handle_signals(&signals, &stop, is_second) {
         Ok(()) => {}
         Err(error) => return Err(Failure::Lab(format!("can't handle signals: {error}"))),

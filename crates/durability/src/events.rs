@@ -348,7 +348,8 @@ mod tests {
 
     #[test]
     fn orders_acknowledgements_after_restart() {
-        let (killed_ns, restarted_ns) = (Cell::new(0), Cell::new(0));
+        let killed_ns = Cell::new(0);
+        let restarted_ns = Cell::new(0);
         let kill = || {
             killed_ns.set(now_ns());
             Ok(())

@@ -147,10 +147,7 @@ impl Load {
     }
 
     fn files(&self) -> Vec<TestFile> {
-        let mut files = BTreeSet::new();
-        for acked in &self.ops {
-            files.insert(acked.op.file);
-        }
+        let files: BTreeSet<_> = self.ops.iter().map(|acked| acked.op.file).collect();
         Vec::from_iter(files)
     }
 }

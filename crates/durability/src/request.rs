@@ -118,10 +118,7 @@ impl DurabilityRequest {
         // Weakest first, in whatever order they were given.
         promises.sort_unstable();
         let events = arrange(options, &subjects, &plan.server.faults)?;
-        let idle = match &options.idle {
-            Some(text) => Some(read_time("--idle", text)?),
-            None => None,
-        };
+        let idle = options.idle.as_ref().map(|text| read_time("--idle", text)).transpose()?;
         Ok(Self {
             plan,
             subjects,
@@ -149,10 +146,7 @@ impl DurabilityRequest {
     }
 
     pub(crate) fn promise_names(&self) -> String {
-        let mut names = Vec::new();
-        for promise in &self.promises {
-            names.push(promise.name());
-        }
+        let names: Vec<_> = self.promises.iter().map(|promise| promise.name()).collect();
         names.join(", ")
     }
 

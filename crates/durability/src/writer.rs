@@ -185,7 +185,8 @@ impl<'a> Writer<'a> {
 
     /// Creates a file with the given number of blocks of generation 0 and makes it fully durable.
     fn make_safe_file(&mut self, file: TestFile, blocks: u32) -> Result<(), String> {
-        let (name, number) = (file.name(), file.stamp_number());
+        let name = file.name();
+        let number = file.stamp_number();
         let mut open = self.files.create(&name, number, Durability::Osync)?;
         for first_block in (0..blocks).step_by(LARGE_BLOCKS as usize) {
             let blocks = LARGE_BLOCKS.min(blocks - first_block);
@@ -198,8 +199,14 @@ impl<'a> Writer<'a> {
 
     fn write_blocks(&mut self, open: &mut NamedFile, op: &TestOp) -> Result<(), String> {
         let offset_bytes = u64::from(op.first_block) * u64::from(BLOCK_BYTES);
-        let (len_bytes, generation) = (op.blocks * BLOCK_BYTES, op.generation);
-        self.files.write(open, NamedWrite { offset_bytes, len_bytes, generation })
+        self.files.write(
+            open,
+            NamedWrite {
+                offset_bytes,
+                len_bytes: op.blocks * BLOCK_BYTES,
+                generation: op.generation,
+            },
+        )
     }
 
     /// Reports an op that is about to be sent, and returns its number.
@@ -262,7 +269,8 @@ mod tests {
     #[test]
     fn grows_large_file_without_gap() {
         let file = first_file(Durability::None, WorkKind::LargeFile);
-        let (first, second) = (batch_op(file, 0), batch_op(file, 1));
+        let first = batch_op(file, 0);
+        let second = batch_op(file, 1);
         assert_eq!(first.range().end, second.first_block);
         assert_eq!(first.bytes, 65_536);
     }

@@ -39,10 +39,10 @@ impl ClientRecords {
     pub(crate) fn results(&self) -> Vec<ClientResult> {
         // Clients are assigned to workers round-robin, so this worker has every `workers`-th
         // client.
-        let mut results = Vec::with_capacity(self.records.len());
-        for (index, record) in self.records.iter().enumerate() {
-            results.push(record.finish(self.worker + index as u32 * self.workers));
-        }
-        results
+        self.records
+            .iter()
+            .enumerate()
+            .map(|(index, record)| record.finish(self.worker + index as u32 * self.workers))
+            .collect()
     }
 }

@@ -172,7 +172,8 @@ impl External {
     /// # Errors
     /// If the program cannot be started or cannot run this pass, or its output cannot be parsed.
     pub fn run(&mut self, pass: Pass) -> Result<Outside, TargetError> {
-        let (spec, bench) = (&self.spec, &self.bench);
+        let spec = &self.spec;
+        let bench = &self.bench;
         let made = match spec.workload {
             Workload::Fio => fio::run(bench, spec, pass),
             Workload::Dd => dd::run(bench, spec, pass),
@@ -187,7 +188,8 @@ impl External {
                 }
                 let known = self.made.iter().position(|known| known.pass == pass);
                 let Some(at) = known else {
-                    let (tool, pass) = (spec.workload.name(), pass.name());
+                    let tool = spec.workload.name();
+                    let pass = pass.name();
                     return Err(TargetError::Program(format!(
                         "{tool} reported no result for {pass}"
                     )));

@@ -91,7 +91,8 @@ pub fn measure(
             let counts = intervals.get(index).cloned();
             let (gate, start) = mpsc::channel::<u64>();
             let shared = &shared;
-            let (done, ready) = (done.clone(), ready.clone());
+            let done = done.clone();
+            let ready = ready.clone();
             let work = move || {
                 let opened = catch_panic(worker, shared, || {
                     // First of all, so that every thread and ring of the backend inherits it.
@@ -123,10 +124,7 @@ pub fn measure(
         }
         // Drop our own senders, so that the receivers notice when all workers have dropped theirs.
         drop((done, ready));
-        let mut opened = 0;
-        for is_open in arrivals {
-            opened += usize::from(is_open);
-        }
+        let opened = arrivals.into_iter().filter(|is_open| *is_open).count();
         let all_opened = opened == gates.len();
         // The start gate: all backends are open and all workers are waiting for their channels.
         // From here on, whatever the caller counts (its own facts, the server's counters) belongs
@@ -294,7 +292,8 @@ impl Ready {
         let mut tally = backend.tally();
         if let (Some(before), Some(after)) = (io_before, ThreadIo::now()) {
             let (read_bytes, write_bytes) = after.since(before);
-            (tally.read_bytes, tally.write_bytes) = (Some(read_bytes), Some(write_bytes));
+            tally.read_bytes = Some(read_bytes);
+            tally.write_bytes = Some(write_bytes);
         }
         let of_ns = end_ns - started_ns;
         let wait = match (times_before, ThreadTimes::now()) {
@@ -405,8 +404,10 @@ fn assemble_pass(
     pass: Pass,
     watched: Watched,
 ) -> Measured {
-    let (mut first_start, mut first_end) = (u64::MAX, u64::MAX);
-    let (mut last_start, mut last_end) = (0, 0);
+    let mut first_start = u64::MAX;
+    let mut first_end = u64::MAX;
+    let mut last_start = 0;
+    let mut last_end = 0;
     for report in &reports {
         first_start = first_start.min(report.start_ns);
         last_start = last_start.max(report.start_ns);
@@ -414,7 +415,8 @@ fn assemble_pass(
         last_end = last_end.max(report.end_ns);
     }
     if reports.is_empty() {
-        (first_start, first_end) = (0, 0);
+        first_start = 0;
+        first_end = 0;
     }
     let mut measured = Measured {
         result: PassResult {

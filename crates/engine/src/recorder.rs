@@ -208,9 +208,7 @@ impl Recorder {
     pub(crate) fn fail_in_flight(&mut self) {
         for kind in self.kinds.iter_mut().flatten() {
             let mut ended = kind.done + kind.warm_done;
-            for (_, count) in &kind.errors {
-                ended += count;
-            }
+            ended += kind.errors.iter().map(|(_, count)| count).sum::<u64>();
             let missing = kind.issued - ended;
             if missing > 0 {
                 kind.add_error(OpError::LOST, missing);
@@ -233,7 +231,8 @@ impl Recorder {
 
     /// Returns the ops done and bytes transferred including the warm-up, without syncs.
     pub(crate) fn with_warmup(&self) -> (u64, u64) {
-        let (mut ops, mut bytes) = (self.ops, self.bytes);
+        let mut ops = self.ops;
+        let mut bytes = self.bytes;
         for kind in self.kinds.iter().flatten() {
             ops += kind.warm_done;
             bytes += kind.warm_bytes;
@@ -321,7 +320,9 @@ mod tests {
     #[test]
     fn counts_batch_like_single_ops() {
         let failed = Outcome::Failed(OpError(5));
-        let (done, read, write) = (Outcome::Done(4096), OpKind::Read, OpKind::Write);
+        let done = Outcome::Done(4096);
+        let read = OpKind::Read;
+        let write = OpKind::Write;
         let ended = |kind, scheduled_ns, sent_ns, done_ns, outcome| {
             let op = Op { scheduled_ns, offset_bytes: done_ns, len_bytes: 4096, file: 0, kind };
             Completion { op, sent_ns, done_ns, outcome }
@@ -340,7 +341,8 @@ mod tests {
             ended(read, 1_300, 1_500, 2_500, failed),
             ended(OpKind::Sync, 0, 1_500, 2_500, Outcome::Done(0)),
         ];
-        let (mut one, mut all) = (recorder(), recorder());
+        let mut one = recorder();
+        let mut all = recorder();
         let ops = batch.map(|completion| completion.op);
         all.record_issued(&ops);
         all.record_ended(&batch);

@@ -202,8 +202,11 @@ pub struct Opened {
 impl TargetError {
     /// Creates the error for a file that contains only `written` of the `wanted` bytes to be read.
     fn unwritten(location: String, written: u64, wanted: u64) -> Self {
-        let (written, wanted) = (Size(written).to_string(), Size(wanted).to_string());
-        Self::Unwritten { location, written, wanted }
+        Self::Unwritten {
+            location,
+            written: Size(written).to_string(),
+            wanted: Size(wanted).to_string(),
+        }
     }
 }
 

@@ -32,7 +32,8 @@ impl ThreadTimes {
         let len = File::open("/proc/thread-self/schedstat").ok()?.read(&mut text).ok()?;
         let text = std::str::from_utf8(&text[..len]).ok()?;
         let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
-        let (ran_ns, waited_ns) = (numbers.next()??, numbers.next()??);
+        let ran_ns = numbers.next()??;
+        let waited_ns = numbers.next()??;
         Some(Self { ran_ns, waited_ns, throttled_ns: throttled_ns().unwrap_or(0) })
     }
 

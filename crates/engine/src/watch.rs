@@ -155,10 +155,9 @@ impl<'a> Watch<'a> {
         let at_ns = self.clock.now_ns().saturating_sub(self.origin_ns);
         self.close_interval(at_ns);
         (monitor.observe)(self.live.take_sample(sum_work(self.progress), at_ns));
-        let client_cpu_ns = match self.cpu_before_ns {
-            Some(before_ns) => (monitor.client_cpu_ns)().saturating_sub(before_ns),
-            None => 0,
-        };
+        let client_cpu_ns = self
+            .cpu_before_ns
+            .map_or(0, |before_ns| (monitor.client_cpu_ns)().saturating_sub(before_ns));
         Watched {
             samples: self.samples,
             stalls: self.standing.end(),
@@ -205,7 +204,8 @@ impl Series {
 
     /// Returns the work since the last sample.
     fn take_sample(&mut self, done: Work, at_ns: u64) -> IntervalSample {
-        let (ops, bytes) = (done.ops - self.seen.ops, done.bytes - self.seen.bytes);
+        let ops = done.ops - self.seen.ops;
+        let bytes = done.bytes - self.seen.bytes;
         self.seen = done;
         IntervalSample { at_ns, ops, bytes }
     }
@@ -251,7 +251,8 @@ impl Standing {
 
     fn update(&mut self, progress: &[Progress], at_ns: u64) {
         let Some(least_ns) = self.least_ns else { return };
-        let (mut standing, mut since_ns) = (0, at_ns);
+        let mut standing = 0;
+        let mut since_ns = at_ns;
         for (progress, last) in progress.iter().zip(&mut self.workers) {
             let ops = progress.ops.load(Relaxed);
             // An idle worker isn't waiting for a completion, so it cannot stall.

@@ -81,7 +81,8 @@ impl WorkingSetTracker {
     /// this case.
     pub(crate) fn note_total(&mut self, files: u64, bytes: u64) {
         if self.bits.is_none() {
-            (self.files, self.bytes) = (files, bytes);
+            self.files = files;
+            self.bytes = bytes;
         }
     }
 
@@ -142,10 +143,7 @@ impl Bits {
     fn of_op_mix(spec: &RunSpec) -> Self {
         let set = OpMixSet::of(spec);
         let files = u64::from(set.files());
-        let mut ends = Vec::with_capacity(set.files() as usize);
-        for file in 0..set.files() {
-            ends.push(set.written_end(file));
-        }
+        let ends: Vec<_> = (0..set.files()).map(|file| set.written_end(file)).collect();
         let mut unit_shift = spec.io_size_bytes.max(1).trailing_zeros().min(KIB_SHIFT);
         while unit_shift < 40 && count_units(&ends, unit_shift) > TOUCHED_BITS_MAX {
             unit_shift += 1;
@@ -202,12 +200,11 @@ impl Bits {
 
     /// Counts the touched files and units.
     fn count(&self) -> (u64, u64) {
-        let (mut files, mut units) = (0, 0);
+        let mut files = 0;
+        let mut units = 0;
         for file in 0..self.file_count {
-            let mut within = 0;
-            for bit in self.units_of(file) {
-                within += u64::from(has_bit(&self.units, bit));
-            }
+            let within: u64 =
+                self.units_of(file).map(|bit| u64::from(has_bit(&self.units, bit))).sum();
             files += u64::from(within > 0 || has_bit(&self.files, file));
             units += within;
         }
@@ -217,11 +214,7 @@ impl Bits {
 
 /// Counts the units of files with these ends.
 fn count_units(ends: &[u64], shift: u32) -> u64 {
-    let mut units = 0;
-    for end in ends {
-        units += end.div_ceil(1 << shift);
-    }
-    units
+    ends.iter().map(|end| end.div_ceil(1 << shift)).sum()
 }
 
 /// Merges bits, so that anything touched by both workers counts only once.
@@ -335,7 +328,8 @@ mod tests {
     #[test]
     fn counts_small_files_by_bytes() {
         let mut spec = RunBuilder::from(spec(Workload::OpMix)).io_size_bytes(8 << 10).build();
-        (spec.op_mix.set_bytes_per_rate, spec.op_mix.accessed_percent) = (0, 100);
+        spec.op_mix.set_bytes_per_rate = 0;
+        spec.op_mix.accessed_percent = 100;
         let set = FileSet::of(&spec, 1);
         let small = (0..100).find(|file| set.size(*file) == Some(1 << 10)).unwrap();
         let large = (0..100).find(|file| set.size(*file) == Some(1 << 20)).unwrap();

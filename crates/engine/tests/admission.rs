@@ -50,7 +50,8 @@ fn run(spec: &RunSpec, pass: Pass) -> Measured {
         joins: false,
     };
     let target = TrialTarget::create(spec, config).unwrap();
-    let (stop, client_cpu_ns) = (Stop::default(), || 0);
+    let stop = Stop::default();
+    let client_cpu_ns = || 0;
     let mut monitor = Monitor {
         stop: &stop,
         opened: &|| (),
@@ -118,7 +119,8 @@ impl Backend for Slow {
 }
 
 fn work(spec: &RunSpec, pass: Pass, backend: &mut Slow) -> WorkerEnd {
-    let (shared, progress) = (PassState::default(), Progress::default());
+    let shared = PassState::default();
+    let progress = Progress::default();
     let clock = backend.clock;
     let stream = OpStream::new(spec, pass, 0, 42);
     let timing = Timing::of(spec, pass, clock.now_ns());
@@ -179,7 +181,8 @@ fn reports_unmet_load_with_waiting() {
     let load = Load { rate_per_s: 5000, arrivals: Arrivals::Constant, ..Load::default() };
     let spec = RunBuilder::from(mixed(100, load)).workers(1).build();
     let end = work(&spec, Pass::Mix, &mut Slow::new(Duration::from_millis(1), 1));
-    let (done, late) = (end.recorder.ops(), end.recorder.late());
+    let done = end.recorder.ops();
+    let late = end.recorder.late();
     // Scheduled ops are awaited as long as the window lasted, and no longer.
     assert!((1..=101).contains(&(done - late)) && done <= 202, "{done} done, {late} of them late");
     // 5000/s for 100 ms, not counting the one at the deadline.

@@ -111,7 +111,8 @@ fn allocations_of(spec: &RunSpec) -> u64 {
         let ops = ops_of(spec, pass);
         let Opened { backend, queue_depth, .. } = target.open(spec, pass, 0).unwrap();
         let mut watch = Watch { backend, left: ops };
-        let (shared, progress) = (PassState::default(), Progress::default());
+        let shared = PassState::default();
+        let progress = Progress::default();
         let stream = OpStream::new(spec, pass, 0, 1);
         let mut admission = Admission::new(spec, &stream, queue_depth);
         if let Some(rewrites) = target.rewrites() {
@@ -271,13 +272,16 @@ fn others(target: &Target, backend: BackendKind) -> Vec<RunSpec> {
     sweeps.passes = vec![Pass::CharWrite, Pass::CharRead, Pass::Update, Pass::BackwardRead];
     let mut mix = small(Workload::OpMix);
     "sfs3-like-v3".clone_into(&mut mix.op_mix.name);
-    (mix.load.ops_max, mix.duration_ms) = (2_000, 60_000);
+    mix.load.ops_max = 2_000;
+    mix.duration_ms = 60_000;
     let mut pool = small(Workload::Transactions);
     pool.queue_depth = 1;
     // Its reads are verified, so its writes are tracked.
     let mut rewrites = small(Workload::Mixed);
-    (rewrites.io_size_bytes, rewrites.file_size_bytes) = (4096, 40 << 10);
-    (rewrites.load.ops_max, rewrites.duration_ms) = (2_000, 0);
+    rewrites.io_size_bytes = 4096;
+    rewrites.file_size_bytes = 40 << 10;
+    rewrites.load.ops_max = 2_000;
+    rewrites.duration_ms = 0;
     vec![names, sweeps, pool, mix, rewrites]
 }
 
@@ -309,12 +313,11 @@ fn allocates_nothing_for_many_clients() {
     for version in [NfsVersion::V3, NfsVersion::V4_1] {
         for (clients, nconnect) in [(30, 1), (1, 4), (5, 2)] {
             for workload in [Workload::Stream, Workload::Metadata] {
-                let (client_uids, per_client) = (3, true);
                 let settings = NfsSettings {
                     version,
                     nconnect,
-                    client_uids,
-                    per_client,
+                    client_uids: 3,
+                    per_client: true,
                     ..NfsSettings::default()
                 };
                 let target = nfs_target(port, settings);

@@ -45,11 +45,10 @@ fn generations(target: &Target, name: &str) -> Vec<Option<u32>> {
     let mut files = open(target);
     assert!(files.enter("work").unwrap());
     let data = files.read(name).unwrap().unwrap();
-    let mut found = Vec::new();
-    for (block, offset) in data.chunks(BLOCK_BYTES as usize).zip((0..).step_by(4096)) {
-        found.push(pattern().find_generation(block, NUMBER, offset));
-    }
-    found
+    data.chunks(BLOCK_BYTES as usize)
+        .zip((0..).step_by(4096))
+        .map(|(block, offset)| pattern().find_generation(block, NUMBER, offset))
+        .collect()
 }
 
 #[test]

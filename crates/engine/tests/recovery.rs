@@ -111,13 +111,15 @@ impl Rig {
 
     /// Runs a pass with a disturbance until it ends without an error.
     fn drive(&self, pass: Pass, after_ops: u64, disturb: impl FnOnce(&Server) + Send) -> Tally {
-        let (target, spec) = (&self.target, &self.spec);
+        let target = &self.target;
+        let spec = &self.spec;
         target.prepare(spec, pass).unwrap();
         let backend = target.open(spec, pass, 0).unwrap().backend;
         let server = &self.server;
         let disturb = Some(Box::new(move || disturb(server)) as Box<_>);
         let mut disturbed = Disturbed { backend, left: after_ops, disturb };
-        let (shared, progress) = (PassState::default(), Progress::default());
+        let shared = PassState::default();
+        let progress = Progress::default();
         let worker = Worker {
             stream: OpStream::new(spec, pass, 0, 1),
             backend: &mut disturbed,
@@ -273,8 +275,11 @@ fn survives_lost_and_duplicate_datagrams() {
 
 #[test]
 fn repeats_delayed_calls() {
-    let (calls, status) = (FaultedCalls::V3(7), Status::Jukebox);
-    let later = ErrorFault { calls, status, share: PartsPerMillion(30_000) };
+    let later = ErrorFault {
+        calls: FaultedCalls::V3(7),
+        status: Status::Jukebox,
+        share: PartsPerMillion(30_000),
+    };
     let faults = FaultPlan { seed: 3, errors: vec![later], ..FaultPlan::default() };
     let rig = Rig::new(over(NfsVersion::V3, Proto::Tcp), faults);
     let recovery = rig.run(Pass::Write, 1, |_| {});

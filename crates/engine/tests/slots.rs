@@ -137,7 +137,8 @@ fn leaves_slots_to_ops() {
         let mut backend = rig.open();
         let mut ended = Vec::new();
         for round in 0..4_u64 {
-            let (before, in_all) = (rig.operations(renewal), 4 * (round as usize + 1));
+            let before = rig.operations(renewal);
+            let in_all = 4 * (round as usize + 1);
             // One op leaves slots free, so that the renewal starts; then all slots are needed.
             rig.pass_time();
             assert_eq!(backend.submit(&writes(4 * round, 1)), 1);

@@ -27,7 +27,8 @@ const COMMIT: [FaultedCalls; 2] = [FaultedCalls::V3(21), FaultedCalls::V4(5)];
 
 /// A server that answers every COMMIT with "not supported", and claims this in WRITE replies.
 fn without_commit(write_stability: Option<StableHow>) -> Server {
-    let (status, share) = (nfs_client::proto::status::Status::NotSupp, PartsPerMillion(1_000_000));
+    let status = nfs_client::proto::status::Status::NotSupp;
+    let share = PartsPerMillion(1_000_000);
     let errors = COMMIT.map(|calls| ErrorFault { calls, status, share }).to_vec();
     let faults = FaultPlan { errors, write_stability, ..FaultPlan::default() };
     Server::start(ServerConfig { faults, ..ServerConfig::default() }).unwrap()

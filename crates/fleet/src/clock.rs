@@ -91,10 +91,9 @@ impl Exchanges {
         }
         // If the round trip is about as short as the best one ever, the network allows no better,
         // and more exchanges would only delay the start.
-        let is_good = match self.least_ns {
-            Some(least) => sample.error_ns <= least.saturating_mul(ENOUGH_PERCENT) / 100,
-            None => false,
-        };
+        let is_good = self
+            .least_ns
+            .is_some_and(|least| sample.error_ns <= least.saturating_mul(ENOUGH_PERCENT) / 100);
         self.made >= EXCHANGES || is_good
     }
 

@@ -112,8 +112,13 @@ impl AgentEnd {
         report: impl FnMut(Report) + Send + 'static,
     ) -> Self {
         let report: Box<SendReport> = Box::new(report);
-        let (is_over, held) = (Cell::new(false), Cell::new(None));
-        Self { orders, is_over, held, report: RefCell::new(report), cancelled }
+        Self {
+            orders,
+            is_over: Cell::new(false),
+            held: Cell::new(None),
+            report: RefCell::new(report),
+            cancelled,
+        }
     }
 
     /// Waits for the next order. Returns `None` if the controller is gone.

@@ -240,12 +240,11 @@ fn check_layout(agents: &[Host], per_node: u32) -> Result<(), JobError> {
     for agent in agents {
         *on_host.entry(agent.name_and_slot().0).or_default() += 1;
     }
-    let mut others = Vec::new();
-    for (host, count) in &on_host {
-        if *count != per_node {
-            others.push(format!("{host} has {count}"));
-        }
-    }
+    let mut others: Vec<_> = on_host
+        .iter()
+        .filter(|(_, count)| **count != per_node)
+        .map(|(host, count)| format!("{host} has {count}"))
+        .collect();
     if others.is_empty() {
         return Ok(());
     }
@@ -376,10 +375,7 @@ fn given_token(scheduler: &Scheduler<'_>) -> Result<Token, JobError> {
              export {TOKEN}=$(openssl rand -hex 32))"
         )));
     };
-    match text.parse() {
-        Ok(token) => Ok(token),
-        Err(error) => Err(JobError::Request(format!("{TOKEN}: {error}"))),
-    }
+    text.parse().map_err(|error| JobError::Request(format!("{TOKEN}: {error}")))
 }
 
 #[cfg(test)]

@@ -253,7 +253,8 @@ impl<In, Out> Remote<In, Out> {
         stream: Stream<In, Out>,
         stop: Arc<AtomicBool>,
     ) -> Self {
-        let (host, stream) = (host.to_owned(), Some(stream));
+        let host = host.to_owned();
+        let stream = Some(stream);
         let facts = Vec::new();
         Self { host, connection, stream, leaving: None, stop, stopped_at: None, lost: None, facts }
     }
@@ -404,10 +405,7 @@ impl<In, Out> Drop for Remote<In, Out> {
     fn drop(&mut self) {
         // An agent that is still restoring its host must not be killed.
         let left = self.await_agent_end();
-        let is_left = match &self.lost {
-            Some(gone) => gone.0.contains(LEFT_TO_AGENT),
-            None => false,
-        };
+        let is_left = self.lost.as_ref().is_some_and(|gone| gone.0.contains(LEFT_TO_AGENT));
         if left.is_none() && !is_left {
             self.connection.cut_off();
         }

@@ -55,10 +55,7 @@ impl<T> Answer<T> {
     /// # Errors
     /// If the report does not answer this order.
     pub fn read(&self, report: Report) -> Result<T, WrongAnswer> {
-        match (self.read)(report) {
-            Ok(value) => Ok(value),
-            Err(other) => Err(WrongAnswer { answer: other.name(), order: self.order }),
-        }
+        (self.read)(report).map_err(|other| WrongAnswer { answer: other.name(), order: self.order })
     }
 }
 

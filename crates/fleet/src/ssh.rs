@@ -146,10 +146,8 @@ impl Launcher {
             }
         };
         let LauncherOptions { binaries, cache, on_copy } = options;
-        let mut unread = Vec::new();
-        for path in binaries {
-            unread.push(LazyBinary { path, binary: OnceLock::new() });
-        }
+        let unread: Vec<_> =
+            binaries.into_iter().map(|path| LazyBinary { path, binary: OnceLock::new() }).collect();
         let removals = Mutex::default();
         Ok(Self { binaries: unread, cache, on_copy, control, _lock: lock, removals })
     }
@@ -254,7 +252,8 @@ impl Launcher {
             let program = format!("{}/dfsbench-{}", found.directory, binary.hash);
             // `inspect_host` created the folder, so remove it even if the program is never copied.
             let mut remove = self.note_removal(host, &found, binary, &found.seen);
-            let (mut seen, mut copied) = (found.seen.clone(), None);
+            let mut seen = found.seen.clone();
+            let mut copied = None;
             // The file name contains the hash, but only the content proves what the file is.
             if found.hash != binary.hash {
                 let begun = Instant::now();
@@ -474,7 +473,9 @@ mod tests {
             lock.write_all(text).unwrap();
             (path, lock)
         };
-        let (dead, used, new) = (of("dead", LOCKED), of("used", LOCKED), of("new", b""));
+        let dead = of("dead", LOCKED);
+        let used = of("used", LOCKED);
+        let new = of("new", b"");
         used.1.lock().unwrap();
         fs::create_dir(folder.path().join("other")).unwrap();
         assert_eq!(remove_stale_folders(folder.path()), 1);

@@ -92,10 +92,7 @@ impl<Out: Serialize + Send + 'static> Writer<Out> {
         }
         // Count it before queueing it: from here on, no other sender may overtake it.
         queue.waiting.fetch_add(1, AcqRel);
-        match later.send(message) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(WriteFailed),
-        }
+        later.send(message).map_err(|_| WriteFailed)
     }
 
     /// Returns a function that upgrades to this sender, or to `None` once the stream has been

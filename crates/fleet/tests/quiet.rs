@@ -47,10 +47,12 @@ fn sends_progress_seldom_but_completely() {
     let seconds = 3;
     let working = thread::spawn(move || {
         // As often as a pass reports it, on a host that does a million ops between two reports.
-        let (begun, mut ticks) = (Instant::now(), 0);
+        let begun = Instant::now();
+        let mut ticks = 0;
         while begun.elapsed() < Duration::from_secs(seconds) {
             ticks += 1;
-            let (ops, bytes) = (1_000_000, 4_096_000_000);
+            let ops = 1_000_000;
+            let bytes = 4_096_000_000;
             let at_ns = begun.elapsed().as_nanos() as u64;
             end.report(Report::Progress(IntervalSample { at_ns, ops, bytes }));
             thread::sleep(Duration::from_millis(100));
@@ -60,11 +62,13 @@ fn sends_progress_seldom_but_completely() {
     });
     let mut input = controller.try_clone().unwrap();
     Greeting::expect(&mut input).unwrap();
-    let (mut received, mut ops) = (0, 0);
+    let mut received = 0;
+    let mut ops = 0;
     loop {
         match wire::read::<Report>(&mut input).unwrap() {
             Some(Message::Payload(Report::Progress(sample))) => {
-                (received, ops) = (received + 1, ops + sample.ops);
+                received += 1;
+                ops += sample.ops;
             }
             Some(Message::Payload(report)) => {
                 assert_eq!(report, Report::Worked { done: Vec::new(), is_broken: false });

@@ -71,13 +71,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         let path = PathBuf::from(program);
         return if path.exists() { Some(path) } else { None };
     }
-    for folder in FOLDERS {
-        let path = Path::new(folder).join(program);
-        if path.exists() {
-            return Some(path);
-        }
-    }
-    None
+    FOLDERS.iter().map(|folder| Path::new(folder).join(program)).find(|path| path.exists())
 }
 
 /// Returns true if this process runs as root.
@@ -233,7 +227,8 @@ impl Runner {
             left -= tick;
             if self.is_stopped() || left.is_zero() {
                 Self::kill(child);
-                let (command, seconds) = (show(argv), limit.as_secs());
+                let command = show(argv);
+                let seconds = limit.as_secs();
                 if self.is_stopped() {
                     return Err(LabError::Stopped { command });
                 }
@@ -245,10 +240,7 @@ impl Runner {
     }
 
     fn is_stopped(&self) -> bool {
-        match &self.stop {
-            Some(stop) => stop.load(Relaxed),
-            None => false,
-        }
+        self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
     }
 
     /// Kills a program that takes too long, along with its children: `mount` waits for a
@@ -326,10 +318,7 @@ fn spawn_with_input(argv: &[impl AsRef<str>]) -> Result<Child, LabError> {
 
 /// Formats an argument vector for people, with quotes around words that a shell would split.
 pub(crate) fn show<T: AsRef<str>>(argv: &[T]) -> String {
-    let mut words = Vec::with_capacity(argv.len());
-    for word in argv {
-        words.push(quote(word.as_ref()));
-    }
+    let words: Vec<_> = argv.iter().map(|word| quote(word.as_ref())).collect();
     words.join(" ")
 }
 

@@ -107,9 +107,7 @@ pub fn compose(spec: &LabSpec) -> Result<Vec<LabStep>, ComposeError> {
     if serves {
         actions.extend(serve(spec)?);
     }
-    for action in actions {
-        steps.push(step(&spec.server, action));
-    }
+    steps.extend(actions.into_iter().map(|action| step(&spec.server, action)));
     if serves {
         tuning::try_paths(spec, &mut steps);
         connect(spec, &mut steps)?;
@@ -127,7 +125,8 @@ fn step(host: &Host, action: Action) -> LabStep {
 /// case only the steps after it are redone.
 pub fn redo_from(steps: &[LabStep], how: Invalidation) -> usize {
     let has = |wanted| steps.iter().any(|step| layer(&step.action) == wanted);
-    let (has_client, has_server) = (has(Layer::Client), has(Layer::Server) || has(Layer::Export));
+    let has_client = has(Layer::Client);
+    let has_server = has(Layer::Server) || has(Layer::Export);
     let redone: &[Layer] = match how {
         Invalidation::None | Invalidation::Files | Invalidation::Caches => &[],
         Invalidation::Remount if has_client => &[Layer::Client],
@@ -226,7 +225,8 @@ fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
     if spec.site_mount.is_some() {
         return Ok(Vec::new());
     }
-    let (serving, directory) = (&spec.serving, spec.storage.place().to_owned());
+    let serving = &spec.serving;
+    let directory = spec.storage.place().to_owned();
     let takes_options = matches!(serving.kind, ServerKind::Knfsd | ServerKind::Running);
     if !takes_options && !serving.export_options.is_empty() {
         return Err(ComposeError::NoExportOptions(serving.kind));
@@ -253,29 +253,23 @@ fn serve(spec: &LabSpec) -> Result<Vec<Action>, ComposeError> {
                 udp: serving.udp,
             })]
         }
-        ServerKind::Knfsd => {
-            let mut actions = Vec::with_capacity(exports.len());
-            for directory in exports {
-                actions.push(export(spec, directory)?);
-            }
-            actions
-        }
+        ServerKind::Knfsd => exports
+            .into_iter()
+            .map(|directory| export(spec, directory))
+            .collect::<Result<Vec<_>, _>>()?,
     })
 }
 
 fn export(spec: &LabSpec, directory: PathBuf) -> Result<Action, ComposeError> {
-    let (clients, options) = (clients(spec)?, export_options(spec));
-    Ok(Action::Export(action::Export { directory, clients, options }))
+    let clients = clients(spec)?;
+    Ok(Action::Export(action::Export { directory, clients, options: export_options(spec) }))
 }
 
 /// Returns who may mount the export: the clients' addresses as seen by the server.
 fn clients(spec: &LabSpec) -> Result<String, ComposeError> {
     match spec.path {
         DataPath::Network => {
-            let mut addresses = Vec::new();
-            for client in spec.clients() {
-                addresses.push(address_of(client)?);
-            }
+            let addresses = spec.clients().map(address_of).collect::<Result<Vec<_>, _>>()?;
             Ok(addresses.join(" "))
         }
         DataPath::Tunnel if spec.has_tunnel(TunnelForwards::Packets) => {

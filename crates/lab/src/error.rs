@@ -114,10 +114,7 @@ impl LabError {
 
     /// Creates the error for a command that cannot be started.
     pub fn start(argv: &[impl AsRef<str>], error: io::Error) -> Self {
-        let program = match argv.first() {
-            Some(program) => program.as_ref(),
-            None => "",
-        };
+        let program = argv.first().map_or("", |program| program.as_ref());
         Self::file("run", Path::new(program), error)
     }
 
@@ -136,9 +133,6 @@ impl LabError {
 }
 
 fn join_messages(errors: &[LabError]) -> String {
-    let mut messages = Vec::with_capacity(errors.len());
-    for error in errors {
-        messages.push(error.to_string());
-    }
+    let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
     messages.join("; ")
 }

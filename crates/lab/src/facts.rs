@@ -37,9 +37,7 @@ pub fn host() -> Vec<Fact> {
     facts.push(cores());
     facts.extend(memory());
     facts.extend(memory_limit());
-    for (name, path) in FILES {
-        facts.extend(read_fact(name, path));
-    }
+    facts.extend(FILES.iter().filter_map(|(name, path)| read_fact(name, path)));
     facts.extend(hypervisor());
     facts.extend(hardware::facts());
     facts.extend(distribution());

@@ -134,8 +134,10 @@ impl Lab {
         {
             // First in the list, and therefore undone last: files left by clients are removed when
             // the directory is no longer exported.
-            let (directory, campaign) = (directory.to_owned(), self.campaign.clone());
-            undo.insert(0, Undo::Works { directory, campaign });
+            undo.insert(
+                0,
+                Undo::Works { directory: directory.to_owned(), campaign: self.campaign.clone() },
+            );
         }
         undo.iter().rev().try_for_each(guard::check_before_change)?;
         // Written to disk before the first step, so nothing is forgotten if this process is killed

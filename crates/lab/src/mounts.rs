@@ -163,13 +163,11 @@ fn answers_in(text: &str, point: &Path) -> u64 {
 ///
 /// File systems such as btrfs have device numbers of their own and are found by the node.
 pub(crate) fn of_device(number: &str, node: &Path) -> Vec<String> {
-    let mut points = Vec::new();
-    for mount in all() {
-        if mount.majmin == number || mount.mount_source.as_deref() == node.to_str() {
-            points.push(mount.mount_point.display().to_string());
-        }
-    }
-    points
+    all()
+        .into_iter()
+        .filter(|mount| mount.majmin == number || mount.mount_source.as_deref() == node.to_str())
+        .map(|mount| mount.mount_point.display().to_string())
+        .collect()
 }
 
 impl From<MountInfo> for Mount {

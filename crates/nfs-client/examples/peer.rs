@@ -60,7 +60,8 @@ fn list_many(mount: &mut Mount, work: File) {
 /// Writes and reads on the measured path, with transfers of various sizes.
 fn transfer(mount: &Mount, file: File, data: &[u8]) {
     for len in [1 << 20, 65_536, 100_001, 4_096] {
-        let (write_len, read_len) = (len.min(mount.wsize()), len.min(mount.rsize()));
+        let write_len = len.min(mount.wsize());
+        let read_len = len.min(mount.rsize());
         let options = ConnectionOptions {
             slots: 16,
             write_pool: Arc::new(data.to_vec()),
@@ -83,11 +84,14 @@ fn run(connection: &mut Connection, file: File, data: &[u8], len: u32, writing: 
         let start = tag as usize * len as usize;
         PayloadRange { start, len: len.min((data.len() - start) as u32) }
     };
-    let (mut started, mut ended, mut scratch) = (0, 0, Scratch::new());
+    let mut started = 0;
+    let mut ended = 0;
+    let mut scratch = Scratch::new();
     while ended < count {
         while (started as usize) < count && connection.free_slots() > 0 {
             let payload = range(started);
-            let (offset, stable) = (payload.start as u64, StableHow::Unstable);
+            let offset = payload.start as u64;
+            let stable = StableHow::Unstable;
             if writing {
                 let data = Data::Pool(payload);
                 let write = Operation::Write { file: &file, offset, stable, data };

@@ -275,10 +275,7 @@ impl Connection {
         if self.is_down() {
             sleep_for(timeout);
         } else {
-            let ready = match self.link.poll_socket(timeout) {
-                Ok(ready) => ready,
-                Err(broken) => return Err(self.error_of(broken)),
-            };
+            let ready = self.link.poll_socket(timeout).map_err(|broken| self.error_of(broken))?;
             if ready.is_empty() && self.next_timeout_ns().is_none() {
                 return Ok(0);
             }
@@ -335,7 +332,8 @@ impl Connection {
         if waited_ns <= timeout_ns {
             return Ok(());
         }
-        let (server, pending) = (self.server(), self.pending_calls());
+        let server = self.server();
+        let pending = self.pending_calls();
         let strays = self.counters().late_replies;
         Err(ConnectionError::CallTimedOut { server, waited_ns, strays, pending })
     }
@@ -433,7 +431,8 @@ impl Connection {
     }
 
     fn error_of(&self, broken: Broken) -> ConnectionError {
-        let (server, pending) = (self.server(), self.pending_calls());
+        let server = self.server();
+        let pending = self.pending_calls();
         match broken {
             Broken::Lost(reason) => ConnectionError::ConnectionLost { server, reason, pending },
             Broken::Garbage(error) => ConnectionError::Garbage { server, error, pending },

@@ -36,8 +36,12 @@ pub(crate) fn mount_export(nfs: SocketAddr, options: &MountOptions) -> Result<Mo
     let server = control.server();
     let status = match call_mnt(&mut control, export, options)? {
         Ok(root) => {
-            let (export, below) = (export.into(), String::new());
-            return Ok(Mounted { root, export, below, service: server });
+            return Ok(Mounted {
+                root,
+                export: export.into(),
+                below: String::new(),
+                service: server,
+            });
         }
         Err(status) => status,
     };
@@ -123,10 +127,8 @@ fn longest_above<'e>(exports: &'e [String], path: &str) -> Option<&'e str> {
 /// Returns true if `path` is below the export `above`.
 fn is_above(above: &str, path: &str) -> bool {
     // `/` is above everything; `/data` is above `/data/x` but not above `/database`.
-    match path.strip_prefix(above.trim_end_matches('/')) {
-        Some(rest) => rest.len() > 1 && rest.starts_with('/'),
-        None => false,
-    }
+    path.strip_prefix(above.trim_end_matches('/'))
+        .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -40,7 +40,8 @@ impl Mount {
     /// [`CallFailure`], such as NFS3ERR_EXIST.
     pub fn mkdir(&mut self, dir: File, name: &str) -> Result<File, CallFailure> {
         let attributes = Sattr::with_mode(0o755);
-        let (dir, name) = (&dir, name.as_bytes());
+        let dir = &dir;
+        let name = name.as_bytes();
         self.make_object(&Operation::Mkdir { dir, name, attributes }, dir, name)
     }
 
@@ -61,7 +62,8 @@ impl Mount {
     pub fn create(&mut self, dir: File, name: &str) -> Result<File, CallFailure> {
         let attributes = Sattr { size: Some(0), ..Sattr::with_mode(0o644) };
         let how = CreateHow::Unchecked(attributes);
-        let (dir, name) = (&dir, name.as_bytes());
+        let dir = &dir;
+        let name = name.as_bytes();
         self.make_object(&Operation::Create { dir, name, how }, dir, name)
     }
 
@@ -89,11 +91,17 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`], such as NFS3ERR_EXIST.
     pub fn symlink(&mut self, dir: File, name: &str, target: &str) -> Result<(), CallFailure> {
-        let (name, target, attributes) =
-            (name.as_bytes(), target.as_bytes(), Sattr::with_mode(0o777));
-        self.operate_on(&Operation::Symlink { dir: &dir, name, attributes, target }, |outcome| {
-            if let Outcome::Object { .. } = outcome { Some(()) } else { None }
-        })
+        self.operate_on(
+            &Operation::Symlink {
+                dir: &dir,
+                name: name.as_bytes(),
+                attributes: Sattr::with_mode(0o777),
+                target: target.as_bytes(),
+            },
+            |outcome| {
+                if let Outcome::Object { .. } = outcome { Some(()) } else { None }
+            },
+        )
     }
 
     /// Removes a file.
@@ -109,8 +117,12 @@ impl Mount {
     /// # Errors
     /// [`CallFailure`], such as NOENT.
     pub fn rename(&mut self, dir: File, from: &str, to: &str) -> Result<(), CallFailure> {
-        let (from, to) = (from.as_bytes(), to.as_bytes());
-        let rename = Operation::Rename { from_dir: &dir, from, to_dir: &dir, to };
+        let rename = Operation::Rename {
+            from_dir: &dir,
+            from: from.as_bytes(),
+            to_dir: &dir,
+            to: to.as_bytes(),
+        };
         self.operate_on(&rename, expect_done)
     }
 
@@ -188,7 +200,8 @@ impl Mount {
                 // next one. If the verifier has changed, the server refuses the cookie
                 // (BAD_COOKIE).
                 for entry in &page {
-                    (cursor.cookie, empty) = (entry.cookie, false);
+                    cursor.cookie = entry.cookie;
+                    empty = false;
                     listing.push(&entry);
                 }
                 cursor.verifier = page.verifier;
@@ -214,8 +227,8 @@ impl Mount {
         if self.version() == ProtocolVersion::V2 {
             return Ok(false);
         }
-        let (cursor, bytes) = (Cursor::default(), READDIR_BYTES);
-        let page = Operation::ReaddirPlus { dir: &dir, cursor, bytes };
+        let page =
+            Operation::ReaddirPlus { dir: &dir, cursor: Cursor::default(), bytes: READDIR_BYTES };
         match self.control.operate(&page, |_| Ok(())) {
             Ok(()) => Ok(true),
             Err(failure) if failure.lacks_call() => Ok(false),

@@ -52,10 +52,7 @@ impl Interrupt {
 
     /// Returns the reason if the wait should end.
     pub(crate) fn reason(&self) -> Option<Interrupted> {
-        match &self.0 {
-            Some(ask) => ask(),
-            None => None,
-        }
+        self.0.as_ref().and_then(|ask| ask())
     }
 }
 

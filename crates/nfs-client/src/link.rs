@@ -159,7 +159,8 @@ impl Link {
     }
 
     fn note_progress(&mut self, now_ns: u64) {
-        (self.progress_ns, self.moved_bytes) = (now_ns, 0);
+        self.progress_ns = now_ns;
+        self.moved_bytes = 0;
     }
 
     /// Sleeps until the socket is ready or `timeout` expires, and returns what it is ready for.
@@ -217,10 +218,7 @@ impl Link {
         }
         let in_flight = self.session.in_flight() as u64;
         let large = self.session.expected_payload_bytes() >= LARGE_PAYLOAD_BYTES * in_flight.max(1);
-        let rest = match wanted {
-            Some(want) => want.len,
-            None => 0,
-        };
+        let rest = wanted.map_or(0, |want| want.len);
         // Between large payloads read only the head of the next reply, so that its payload is still
         // in the socket when its length is known. Small replies are read many at a time.
         let len = if large { rest + HEAD_BYTES } else { scratch.receive.len() };
@@ -261,7 +259,8 @@ impl Link {
         bytes: &[u8],
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<usize, Broken> {
-        let (mut at, mut count) = (0, 0);
+        let mut at = 0;
+        let mut count = 0;
         while at < bytes.len() {
             at += self.session.handle_input(now_ns, &bytes[at..]).map_err(Broken::Garbage)?;
             count += self.take_events(events);

@@ -117,8 +117,12 @@ fn connect_mount_at_nfs(nfs: SocketAddr, options: &MountOptions) -> Result<Contr
 
 fn not_registered(service: &'static str, at: SocketAddr, options: &MountOptions) -> MountError {
     let (_, version) = program_of(service, options);
-    let (protocol, server) = (options.proto, with_port(at, options.portmap_port));
-    MountError::NotRegistered { service, version, protocol, server }
+    MountError::NotRegistered {
+        service,
+        version,
+        protocol: options.proto,
+        server: with_port(at, options.portmap_port),
+    }
 }
 
 /// Returns the port of a service, or 0 if it is not registered.

@@ -241,8 +241,11 @@ fn walk_path(
             Ok(file) => file,
             // The server has answered: the problem is the name, not the connection.
             Err(reason) if reason.status().is_some() => {
-                let (path, name) = (path.into(), name.into());
-                return Err(MountError::Walk { path, name, reason: Box::new(reason) });
+                return Err(MountError::Walk {
+                    path: path.into(),
+                    name: name.into(),
+                    reason: Box::new(reason),
+                });
             }
             Err(reason) => return Err(explain(NFS, options, reason)),
         };

@@ -46,10 +46,10 @@ impl Connection {
         access: OpenAccess,
     ) -> Result<(Self, Vec<File>), CallFailure> {
         let mut control = Control::over(self);
-        let mut opened = Vec::new();
-        for (dir, name) in names {
-            opened.push(control.open_file(dir, &name, access)?);
-        }
+        let opened = names
+            .into_iter()
+            .map(|(dir, name)| control.open_file(dir, &name, access))
+            .collect::<Result<Vec<_>, _>>()?;
         Ok((control.into_connection(), opened))
     }
 }

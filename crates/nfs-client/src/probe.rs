@@ -130,10 +130,9 @@ fn resolve_host(host: &str) -> Result<Vec<IpAddr>, ProbeError> {
         Some(rest) => rest.strip_suffix(']').unwrap_or(host),
         None => host,
     };
-    let found = match (bare, 0).to_socket_addrs() {
-        Ok(found) => found,
-        Err(reason) => return Err(ProbeError::Name { host: host.to_owned(), reason }),
-    };
+    let found = (bare, 0)
+        .to_socket_addrs()
+        .map_err(|reason| ProbeError::Name { host: host.to_owned(), reason })?;
     let mut addresses = Vec::new();
     for address in found {
         if !addresses.contains(&address.ip()) {
@@ -176,10 +175,8 @@ fn try_minor_versions(
 ) -> Vec<(ProtocolVersion, Answer<Status>)> {
     let mut replies = Vec::new();
     for version in [ProtocolVersion::V4_0, ProtocolVersion::V4_1, ProtocolVersion::V4_2] {
-        let reply = match find_answered_over_tcp(nfs, 4) {
-            Ok(address) => liveness.ask(|| v4::try_version(address, version, options)),
-            Err(reason) => Err(reason),
-        };
+        let reply = find_answered_over_tcp(nfs, 4)
+            .and_then(|address| liveness.ask(|| v4::try_version(address, version, options)));
         replies.push((version, reply));
     }
     replies
@@ -259,12 +256,8 @@ struct V4Services<'a> {
 }
 
 fn find_answered_over_tcp(services: &[Service], version: u32) -> Answer<SocketAddr> {
-    let mut over_tcp = Vec::new();
-    for service in services {
-        if service.transport == Proto::Tcp {
-            over_tcp.push(service.clone());
-        }
-    }
+    let over_tcp: Vec<_> =
+        services.iter().filter(|service| service.transport == Proto::Tcp).cloned().collect();
     let (_, address) = find_answered(&over_tcp, version)?;
     Ok(address)
 }

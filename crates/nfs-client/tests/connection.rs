@@ -43,7 +43,8 @@ fn reassembles_fragmented_reads() {
         options.timeout = Duration::from_secs(20);
         let mount = Mount::connect(&options).unwrap();
         let mut connection = open(&mount, 4, Some(1 << 20));
-        let (clock, mut scratch) = (ticks(), Scratch::new());
+        let clock = ticks();
+        let mut scratch = Scratch::new();
         let counts: &[u32] = if fragment_max < 1000 {
             &[0, 1, 65_536]
         } else {
@@ -79,8 +80,11 @@ fn reassembles_fragmented_reads() {
 fn counts_discarded_payload() {
     let mount = Mount::connect(&start(Behaviour::Fragments(65_532))).unwrap();
     let mut connection = open(&mount, 8, None);
-    let (clock, mut scratch) = (ticks(), Scratch::new());
-    let (mut started, mut ended, mut bytes) = (0, 0, 0);
+    let clock = ticks();
+    let mut scratch = Scratch::new();
+    let mut started = 0;
+    let mut ended = 0;
+    let mut bytes = 0;
     while ended < 200 {
         while started < 200 {
             let count = [4_096, 1 << 20, 17, 131_072][started as usize % 4];
@@ -109,14 +113,18 @@ fn counts_discarded_payload() {
 fn writes_leave_from_the_pool() {
     let mount = Mount::connect(&start(Behaviour::Fragments(100))).unwrap();
     let mut connection = open(&mount, 16, None);
-    let (clock, mut scratch) = (ticks(), Scratch::new());
-    let (mut started, mut ended, mut bytes) = (0_u32, 0, 0_u64);
+    let clock = ticks();
+    let mut scratch = Scratch::new();
+    let mut started = 0_u32;
+    let mut ended = 0;
+    let mut bytes = 0_u64;
     while ended < 100 {
         while started < 100 {
             // The server has the same bytes at an offset as the pool.
             let payload = PayloadRange { start: started as usize * 1_009, len: started * 8_191 };
             let payload = PayloadRange { len: payload.len % 500_000, ..payload };
-            let (offset, stable) = (payload.start as u64, StableHow::Unstable);
+            let offset = payload.start as u64;
+            let stable = StableHow::Unstable;
             let data = Data::Pool(payload);
             let write = Operation::Write { file: &file(), offset, stable, data };
             match connection.start(clock(), started, &write) {
@@ -143,7 +151,8 @@ fn writes_leave_from_the_pool() {
 fn names_pending_calls_on_timeout() {
     let mount = Mount::connect(&start(Behaviour::SilentOnRead)).unwrap();
     let mut connection = open(&mount, 4, None);
-    let (clock, mut scratch) = (ticks(), Scratch::new());
+    let clock = ticks();
+    let mut scratch = Scratch::new();
     for tag in [7, 8] {
         let call = Operation::Read { file: &file(), offset: 0, count: 4_096 };
         connection.start(clock(), tag, &call).unwrap();
@@ -165,7 +174,8 @@ fn loses_server_closing_mid_reply() {
     for keep_payload in [None, Some(1 << 20)] {
         let mount = Mount::connect(&start(Behaviour::CloseInRead)).unwrap();
         let mut connection = open(&mount, 4, keep_payload);
-        let (clock, mut scratch) = (ticks(), Scratch::new());
+        let clock = ticks();
+        let mut scratch = Scratch::new();
         let call = Operation::Read { file: &file(), offset: 0, count: 1 << 20 };
         connection.start(clock(), 9, &call).unwrap();
         let error = loop {
@@ -183,7 +193,8 @@ fn loses_server_closing_mid_reply() {
 fn endless_empty_fragments_break_the_connection() {
     let mount = Mount::connect(&start(Behaviour::EmptyFragments)).unwrap();
     let mut connection = open(&mount, 4, None);
-    let (clock, mut scratch) = (ticks(), Scratch::new());
+    let clock = ticks();
+    let mut scratch = Scratch::new();
     let call = Operation::Read { file: &file(), offset: 0, count: 4_096 };
     connection.start(clock(), 9, &call).unwrap();
     let error = loop {
@@ -200,7 +211,8 @@ fn endless_empty_fragments_break_the_connection() {
 fn survives_flood_of_stray_replies() {
     let mount = Mount::connect(&start(Behaviour::EmptyRecords)).unwrap();
     let mut connection = open(&mount, 4, None);
-    let (clock, mut scratch) = (ticks(), Scratch::new());
+    let clock = ticks();
+    let mut scratch = Scratch::new();
     let call = Operation::Read { file: &file(), offset: 0, count: 4_096 };
     connection.start(clock(), 9, &call).unwrap();
     // Each wait returns although the socket never runs empty, and the timeout is detected.

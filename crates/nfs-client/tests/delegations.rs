@@ -25,7 +25,8 @@ fn server(delegations: Delegations) -> Server {
 fn mount(server: &Server, version: ProtocolVersion, delegations: bool) -> Mount {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     options.port = Some(server.address().port());
-    (options.version, options.delegations) = (version, delegations);
+    options.version = version;
+    options.delegations = delegations;
     options.session = SessionPlan { connections: 2, slots: 4 };
     Mount::connect(&options).unwrap()
 }

@@ -78,9 +78,11 @@ fn keeps_calls_in_flight() {
         ..ConnectionOptions::default()
     };
     let mut connection = Connection::open(&mount, &options).unwrap();
-    let (clock, mut scratch) = (|| 0, Scratch::new());
+    let clock = || 0;
+    let mut scratch = Scratch::new();
     for reading in [false, true] {
-        let (mut started, mut ended) = (0, 0);
+        let mut started = 0;
+        let mut ended = 0;
         while ended < COUNT as usize {
             while started < COUNT && connection.free_slots() > 0 {
                 let start = (started * LEN) as usize;
@@ -89,7 +91,8 @@ fn keeps_calls_in_flight() {
                     connection.start(0, started, &call).unwrap();
                 } else {
                     let payload = PayloadRange { start, len: LEN };
-                    let (offset, stable) = (start as u64, StableHow::FileSync);
+                    let offset = start as u64;
+                    let stable = StableHow::FileSync;
                     let data = Data::Pool(payload);
                     let write = Operation::Write { file: &file, offset, stable, data };
                     connection.start(0, started, &write).unwrap();

@@ -21,7 +21,8 @@ fn negotiates_transfer_sizes() {
     assert_eq!((mount.rsize(), mount.wsize()), (1 << 20, 1 << 19));
     assert_eq!(mount.root(), root());
     assert!(mount.congestion_control().is_some_and(|name| !name.is_empty()));
-    (options.rsize, options.wsize) = (Some(4_096), Some(1 << 20));
+    options.rsize = Some(4_096);
+    options.wsize = Some(1 << 20);
     let mount = Mount::connect(&options).unwrap();
     assert_eq!((mount.rsize(), mount.wsize()), (4_096, 1 << 19));
     mount.unmount().unwrap();
@@ -79,7 +80,8 @@ fn ignores_late_reply() {
 #[test]
 fn reads_and_writes_in_pieces() {
     let mut options = start(Behaviour::Fragments(1_000));
-    (options.rsize, options.wsize) = (Some(1_000), Some(3_000));
+    options.rsize = Some(1_000);
+    options.wsize = Some(3_000);
     let mut mount = Mount::connect(&options).unwrap();
     mount.write(file(), 77, &content(77, 10_001), StableHow::Unstable).unwrap();
     mount.commit(file()).unwrap();

@@ -344,10 +344,11 @@ fn explains_how_versions_were_tried() {
     let versions = Versions { v3: true, v4_0: true, v4_1: true, ..Versions::NONE };
     let server = start(ServerConfig { versions, udp: false, ..ServerConfig::default() });
     let probe = Probe::run(&quick(server.address())).unwrap();
-    let mut reported = Vec::new();
-    for one in probe.tried() {
-        reported.push((one.version.name(), one.call, one.outcome, one.spoken));
-    }
+    let reported: Vec<_> = probe
+        .tried()
+        .into_iter()
+        .map(|one| (one.version.name(), one.call, one.outcome, one.spoken))
+        .collect();
     let row = |version, call: &str, outcome: &str, spoken| {
         (version, call.to_owned(), outcome.to_owned(), spoken)
     };

@@ -33,7 +33,8 @@ fn start_mortal(minors: &'static [u32], nulls: i64) -> SocketAddr {
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (stream, life) = (stream.unwrap(), Arc::clone(&life));
+            let stream = stream.unwrap();
+            let life = Arc::clone(&life);
             // A dead server closes connections that the system accepts for it.
             if life.load(Relaxed) >= 0 {
                 std::thread::spawn(move || serve(stream, minors, &life));
@@ -120,10 +121,17 @@ fn carry_out(op: &Op<'_>, reply: &mut ReplyBuilder<'_>) -> Result<(), Status> {
         }
         Op::Readdir { dircount, maxcount, .. } => {
             let mut entries = nfs4::page_of(&mut scratch, dircount, maxcount);
-            let (attributes, requested) = (&Attributes::default(), nfs4::Bitmap::EMPTY);
-            entries.push(&NewEntry { cookie: 5, name: b"exp", attributes, requested });
-            let (verifier, entries) = (Verifier::default(), entries.finish());
-            reply.ok(&OpOk::Readdir { verifier, entries, eof: true });
+            entries.push(&NewEntry {
+                cookie: 5,
+                name: b"exp",
+                attributes: &Attributes::default(),
+                requested: nfs4::Bitmap::EMPTY,
+            });
+            reply.ok(&OpOk::Readdir {
+                verifier: Verifier::default(),
+                entries: entries.finish(),
+                eof: true,
+            });
         }
         Op::Secinfo { name: b"exp" } => {
             reply.ok(&OpOk::Secinfo { flavors: List::build(&mut scratch, [sys]) });

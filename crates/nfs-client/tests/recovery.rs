@@ -23,7 +23,8 @@ fn options(server: &Server, version: ProtocolVersion, proto: Proto) -> MountOpti
     let mut options = MountOptions::new("127.0.0.1", "/export");
     options.port = Some(server.address().port());
     options.mount_port = options.port;
-    (options.version, options.proto) = (version, proto);
+    options.version = version;
+    options.proto = proto;
     options.timeo = Duration::from_millis(50);
     options
 }
@@ -36,8 +37,11 @@ fn clock() -> impl Fn() -> u64 {
 
 /// Makes `calls` GETATTRs, four at a time, and checks that each succeeds.
 fn call(connection: &mut Connection, mount: &Mount, calls: u32) -> Result<(), ConnectionError> {
-    let (clock, mut scratch, root) = (clock(), Scratch::new(), mount.root());
-    let (mut started, mut ended) = (0, 0);
+    let clock = clock();
+    let mut scratch = Scratch::new();
+    let root = mount.root();
+    let mut started = 0;
+    let mut ended = 0;
     while ended < calls as usize {
         assert!(Duration::from_nanos(clock()) < LIMIT, "{:?}", connection.counters());
         while started < calls && connection.free_slots() > 0 {
@@ -85,7 +89,8 @@ fn replaces_forgotten_session() {
     let server = server(FaultPlan::default());
     for version in [ProtocolVersion::V4_1, ProtocolVersion::V4_2] {
         let mount = Mount::connect(&options(&server, version, Proto::Tcp)).unwrap();
-        let (mut first, mut second) = (open(&mount, true), open(&mount, true));
+        let mut first = open(&mount, true);
+        let mut second = open(&mount, true);
         call(&mut first, &mount, 10).unwrap();
         server.restart_now();
         for connection in [&mut first, &mut second] {
@@ -135,7 +140,8 @@ fn reconnecting_waits_for_no_server() {
     for thread in filling {
         thread.join().unwrap();
     }
-    let (clock, mut scratch) = (clock(), Scratch::new());
+    let clock = clock();
+    let mut scratch = Scratch::new();
     let mut longest_ns = 0;
     while clock() < 2_500_000_000 {
         let begun_ns = clock();

@@ -22,7 +22,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 fn mount(server: &Server, version: ProtocolVersion, session: SessionPlan) -> Mount {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     options.port = Some(server.address().port());
-    (options.version, options.session) = (version, session);
+    options.version = version;
+    options.session = session;
     Mount::connect(&options).unwrap()
 }
 
@@ -68,7 +69,9 @@ fn start_all(connection: &mut Connection, mount: &Mount) -> usize {
 
 /// Waits for the given number of calls, each of which must succeed.
 fn finish(connection: &mut Connection, calls: usize) {
-    let (clock, mut scratch, mut ended) = (clock(), Scratch::new(), 0);
+    let clock = clock();
+    let mut scratch = Scratch::new();
+    let mut ended = 0;
     let mut check = |event: &Event<'_>| assert!(event.result.is_ok(), "{event:?}");
     while ended < calls {
         assert!(Duration::from_nanos(clock()) < LIMIT, "{:?}", connection.counters());
@@ -123,10 +126,7 @@ fn continues_slot_numbers_of_connection() {
     let server = server(None);
     let mount = mount(&server, ProtocolVersion::V4_1, SessionPlan { connections: 3, slots: 8 });
     for rounds in 1..4 {
-        let mut connections = Vec::new();
-        for _ in 0..3 {
-            connections.push(open(&mount, None, 8));
-        }
+        let mut connections: Vec<_> = (0..3).map(|_| open(&mount, None, 8)).collect();
         // All slots of all connections have a call at the same time.
         for _ in 0..rounds {
             let calls: Vec<usize> =

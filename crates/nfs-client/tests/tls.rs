@@ -168,7 +168,8 @@ fn rejects_expired_certificates() {
 #[expect(clippy::disallowed_methods, reason = "tests read the clock themselves")]
 fn hides_lost_renewal_from_caller() {
     // The number of RENEW. **Source:** RFC 7530 section 16.28.
-    let (number, never) = (30_u32, ServiceTime::Fixed { time_ns: 3_600_000_000_000 });
+    let number = 30_u32;
+    let never = ServiceTime::Fixed { time_ns: 3_600_000_000_000 };
     let held = CallServiceTime { calls: FaultedCalls::V4(number), time: never };
     let faults = FaultPlan { service_times: vec![held], ..FaultPlan::default() };
     let tls = Some(TlsConfig::default());
@@ -178,7 +179,8 @@ fn hides_lost_renewal_from_caller() {
     let mount = Mount::connect(&options(&server, ProtocolVersion::V4_0, Some(trusted))).unwrap();
     let mut connection = Connection::open(&mount, &ConnectionOptions::default()).unwrap();
     // The lease was renewed long ago, so it must be renewed immediately.
-    let (begun, mut scratch) = (Instant::now(), Scratch::new());
+    let begun = Instant::now();
+    let mut scratch = Scratch::new();
     let clock = || (begun.elapsed() + Duration::from_secs(1_000)).as_nanos() as u64;
     let mut events = 0;
     let mut wait = |connection: &mut Connection| {

@@ -254,7 +254,9 @@ mod tests {
 
     #[test]
     fn names_offered_versions_on_mismatch() {
-        let (nfs, mount, portmap) = (nfs3::PROGRAM, mount3::PROGRAM, portmap::PROGRAM);
+        let nfs = nfs3::PROGRAM;
+        let mount = mount3::PROGRAM;
+        let portmap = portmap::PROGRAM;
         assert_eq!(refusal(Offered::ALL, nfs, 5).map(|range| range.0), Some(2));
         assert_eq!(refusal(Offered::ALL, mount, 2), Some((1, 3)));
         assert_eq!(refusal(Offered::ALL, portmap, 5), Some((2, 4)));

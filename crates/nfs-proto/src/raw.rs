@@ -73,7 +73,9 @@ impl Frame {
     pub fn from_bytes(bytes: [u8; FRAME_BYTES]) -> Result<Self, NoFrame> {
         // The sixteen bytes are read as one integer: shifts extract kind, length and tag.
         let whole = u128::from_be_bytes(bytes);
-        let (word, len, tag) = ((whole >> 96) as u32, (whole >> 64) as u32, whole as u64);
+        let word = (whole >> 96) as u32;
+        let len = (whole >> 64) as u32;
+        let tag = whole as u64;
         let kinds = [Kind::Ping, Kind::Put, Kind::Get];
         let kind = kinds.into_iter().find(|kind| word == MAGIC | kind.number()).ok_or(NoFrame)?;
         let fits = len <= RAW_BYTES_MAX && (kind != Kind::Ping || len == 0);

@@ -234,7 +234,10 @@ impl Inbox {
         // Everything was consumed: starting over at the front is free now, moving bytes later would
         // not be.
         if self.parsed == self.filled && self.record_start == self.record_end {
-            (self.record_start, self.record_end, self.parsed, self.filled) = (0, 0, 0, 0);
+            self.record_start = 0;
+            self.record_end = 0;
+            self.parsed = 0;
+            self.filled = 0;
         }
         while let Some(mark) = self.next_fragment()? {
             if mark.last {
@@ -301,7 +304,8 @@ impl Inbox {
         // The first fragment stays in place. Further ones are moved down over the marks between
         // them, so that the record is one slice; each byte is moved at most once.
         if self.record_start == self.record_end {
-            (self.record_start, self.record_end) = (body, self.parsed);
+            self.record_start = body;
+            self.record_end = self.parsed;
         } else {
             self.buffer.copy_within(body..self.parsed, self.record_end);
             self.record_end += mark.len;
@@ -315,6 +319,8 @@ impl Inbox {
         self.buffer.copy_within(self.record_start..self.record_end, 0);
         self.buffer.copy_within(self.parsed..self.filled, assembled);
         self.filled = assembled + self.filled - self.parsed;
-        (self.record_start, self.record_end, self.parsed) = (0, assembled, assembled);
+        self.record_start = 0;
+        self.record_end = assembled;
+        self.parsed = assembled;
     }
 }

@@ -16,8 +16,13 @@ use nfs_proto::{CallError, DecodeError, StreamError, server};
 type Damage = fn(Vec<u8>) -> Vec<u8>;
 
 fn session(payload: PayloadMode) -> Session {
-    let (version, credential) = (ProtocolVersion::V3, Credential::None);
-    Session::new(&Config { version, slots: 4, credential, payload, ..Config::default() })
+    Session::new(&Config {
+        version: ProtocolVersion::V3,
+        slots: 4,
+        credential: Credential::None,
+        payload,
+        ..Config::default()
+    })
 }
 
 /// Starts a READ of `count` bytes, sends it, and returns its xid.
@@ -346,7 +351,8 @@ fn fails_only_call_of_malformed_reply() {
     ];
     for (name, damage) in cases {
         let mut session = session(PayloadMode::Keep { bytes_per_slot: 64 });
-        let (first, second) = (start_read(&mut session, 1, 64), start_read(&mut session, 2, 64));
+        let first = start_read(&mut session, 1, 64);
+        let second = start_read(&mut session, 2, 64);
         feed(&mut session, &framed(&damage(read_reply(first, &[5; 64])), 50), false);
         let event = session.poll_event().expect(name);
         let malformed = matches!(event.result, Err(CallError::Malformed(_)));

@@ -102,7 +102,8 @@ fn golden_replies() -> Vec<String> {
 
 #[test]
 fn encodes_calls_like_rfc() {
-    let (calls, golden) = (calls(), golden_calls());
+    let calls = calls();
+    let golden = golden_calls();
     assert_eq!(calls.len(), golden.len());
     for (call, golden) in calls.iter().zip(golden) {
         let golden = hex(&golden);
@@ -115,8 +116,10 @@ fn encodes_calls_like_rfc() {
 
 #[test]
 fn encodes_replies_like_rfc() {
-    let (mut names, mut plus) = (Vec::new(), Vec::new());
-    let (replies, golden) = (replies(&mut names, &mut plus), golden_replies());
+    let mut names = Vec::new();
+    let mut plus = Vec::new();
+    let replies = replies(&mut names, &mut plus);
+    let golden = golden_replies();
     assert_eq!(replies.len(), golden.len());
     for (reply, golden) in replies.iter().zip(golden) {
         let golden = hex(&golden);
@@ -164,7 +167,8 @@ fn rejects_truncated_messages() {
             assert!(cut.is_err(), "{call:?} cut to {len} bytes gives {cut:?}");
         }
     }
-    let (mut names, mut plus) = (Vec::new(), Vec::new());
+    let mut names = Vec::new();
+    let mut plus = Vec::new();
     for (reply, golden) in replies(&mut names, &mut plus).iter().zip(golden_replies()) {
         let golden = hex(&golden);
         for len in 0..golden.len() {

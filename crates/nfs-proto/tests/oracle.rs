@@ -70,7 +70,8 @@ fn check_mknod(call: &Call<'_>, bytes: &[u8]) {
 
 #[test]
 fn the_oracle_reads_every_reply() {
-    let (mut names, mut plus) = (Vec::new(), Vec::new());
+    let mut names = Vec::new();
+    let mut plus = Vec::new();
     for reply in replies(&mut names, &mut plus).into_iter().chain(failures()) {
         let bytes = encoded(|writer| reply.encode(writer));
         check_reply(&reply, &bytes);

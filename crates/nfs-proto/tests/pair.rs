@@ -162,8 +162,12 @@ impl Pair {
         let (operation, expected) = match self.random.below(5) {
             0 | 1 => (Operation::Read { file, offset, count }, Expected::Read { offset, count }),
             2 | 3 => {
-                let (stable, data) = (StableHow::Unstable, Data::Pool(payload));
-                let write = Operation::Write { file, offset: start as u64, stable, data };
+                let write = Operation::Write {
+                    file,
+                    offset: start as u64,
+                    stable: StableHow::Unstable,
+                    data: Data::Pool(payload),
+                };
                 (write, Expected::Write { count })
             }
             _ if offset.is_multiple_of(2) => (Operation::Getattr { file }, Expected::Attributes),
@@ -320,8 +324,11 @@ fn respond(out: &mut Vec<u8>, xid: u32, call: &Call<'_>) {
         }
         Call::Write { offset, data, .. } => {
             assert_eq!(data, content(offset, data.len()), "payload of a WRITE");
-            let (committed, verifier) = (StableHow::FileSync, Verifier(*b"pairpair"));
-            let ok = WriteOk { count: data.len() as u32, committed, verifier };
+            let ok = WriteOk {
+                count: data.len() as u32,
+                committed: StableHow::FileSync,
+                verifier: Verifier(*b"pairpair"),
+            };
             Reply::Write { wcc: WccData::default(), result: Ok(ok) }
         }
         Call::Getattr { .. } => Reply::Getattr { result: Ok(common::fattr()) },

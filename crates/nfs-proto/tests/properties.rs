@@ -118,9 +118,13 @@ fn decode_all(bytes: &[u8]) {
 /// Feeds a stream to a client with a READ and a GETATTR in flight, in pieces.
 fn feed_client(stream: &[u8], piece: usize) {
     let payload = PayloadMode::Keep { bytes_per_slot: 100 };
-    let (version, credential) = (ProtocolVersion::V3, Credential::None);
-    let mut session =
-        Session::new(&Config { version, slots: 2, credential, payload, ..Config::default() });
+    let mut session = Session::new(&Config {
+        version: ProtocolVersion::V3,
+        slots: 2,
+        credential: Credential::None,
+        payload,
+        ..Config::default()
+    });
     let file = &File::from(common::file());
     session.start(0, 1, &Operation::Read { file, offset: 0, count: 100 }).unwrap();
     session.start(0, 2, &Operation::Getattr { file }).unwrap();
@@ -151,7 +155,8 @@ proptest! {
         target in vec(any::<u8>(), 0..1100),
         attributes in sattr(),
     ) {
-        let (name, target) = (&name[..], &target[..]);
+        let name = &name[..];
+        let target = &target[..];
         comes_back(Call::Lookup { dir: &dir, name });
         comes_back(Call::Create { dir: &dir, name, how: CreateHow::Guarded(attributes) });
         comes_back(Call::Mkdir { dir: &dir, name, attributes });
@@ -208,7 +213,8 @@ proptest! {
         at in any::<proptest::sample::Index>(),
         value: u32,
     ) {
-        let (mut names, mut plus) = (Vec::new(), Vec::new());
+        let mut names = Vec::new();
+        let mut plus = Vec::new();
         let mut messages = Vec::new();
         for call in common::calls() {
             let mut out = Vec::new();

@@ -150,7 +150,8 @@ fn delivers_datagram_payload_to_slot() {
 fn repeats_only_harmless_lost_calls() {
     let framing = Framing::Record;
     let mut session = session(framing);
-    let (file, dir) = (&File::from(file()), &File::from(dir()));
+    let file = &File::from(file());
+    let dir = &File::from(dir());
     let how = CreateHow::Guarded(Sattr::default());
     session.start(1, 1, &Operation::Read { file, offset: 0, count: 64 }).unwrap();
     session.start(1, 2, &Operation::Create { dir, name: b"new", how }).unwrap();
@@ -268,7 +269,9 @@ fn through_a_narrow_link(udp_window: UdpWindow, calls: u32) -> (u64, u64) {
     let retry = Retry { timeo_ns: 100 * MS, udp_window, ..Retry::default() };
     let framing = Framing::Datagram;
     let mut session = Session::new(&Config { framing, retry, slots: 32, ..Config::default() });
-    let (mut now, mut started, mut ended) = (0, 0, 0);
+    let mut now = 0;
+    let mut started = 0;
+    let mut ended = 0;
     // Each message on the link, with the time at which its reply arrives.
     let mut link: std::collections::VecDeque<(u32, u64)> = std::collections::VecDeque::new();
     while ended < calls {

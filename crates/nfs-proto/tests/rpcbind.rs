@@ -58,7 +58,8 @@ fn encoded(reply: &Reply<'_>) -> Vec<u8> {
 #[test]
 fn encodes_calls_like_rfc() {
     for (number, (call, golden)) in calls().into_iter().enumerate() {
-        let (procedure, golden) = (number as u32, hex(golden));
+        let procedure = number as u32;
+        let golden = hex(golden);
         let mut out = Vec::new();
         call.encode(&mut Writer::new(&mut out));
         assert_eq!(out, golden, "encoding {call:?}");

@@ -70,7 +70,8 @@ fn start(store: StoreMode) -> (Server, FileHandle) {
     let server = Server::start(config).expect("the server starts");
     let fs = server.file_system();
     let (directory, _) = fs.find_path("/export").expect("the export exists");
-    let (set, context) = (SetAttributes::default(), Context::default());
+    let set = SetAttributes::default();
+    let context = Context::default();
     let made = fs.create(directory, b"file", CreateMode::Guarded, &set, &context);
     let file = made.expect("the file can be created").id;
     for offset in (0..FILE_BYTES).step_by(TRANSFER_BYTES as usize) {
@@ -163,7 +164,8 @@ fn read(what: &str, store: StoreMode, time: Duration) -> io::Result<()> {
     let mut stream = connect(&server)?;
     let mut sink = vec![0; 4 << 20];
     let mut call = Vec::new();
-    let (mut sent, mut received) = (0_u64, 0_u64);
+    let mut sent = 0_u64;
+    let mut received = 0_u64;
     measure(what, ("GB/s", 1e9), &server, time, || {
         call.clear();
         let before = received;

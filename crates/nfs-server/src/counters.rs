@@ -263,7 +263,8 @@ impl ServerCounters {
     /// Calls of all versions that carried out an operation, including failed ones. They are
     /// compared with the clients' own counts.
     pub fn calls_of_kind(&self, kind: OperationKind) -> u64 {
-        let (v2, v3) = (kind.nfs2_procedure(), kind.nfs3_procedure());
+        let v2 = kind.nfs2_procedure();
+        let v3 = kind.nfs3_procedure();
         v2.map_or(0, |procedure| self.nfs2_calls_of(procedure))
             + v3.map_or(0, |procedure| self.calls_of(procedure))
             + kind.nfs4_operation().map_or(0, |code| self.nfs4_operations[code.number() as usize])
@@ -288,11 +289,11 @@ impl ServerCounters {
     /// All planned faults except those that only slow replies down: service times and the bandwidth
     /// cap.
     pub fn planned_faults(&self) -> u64 {
-        let mut sum = 0;
-        for kind in FaultKind::ALL {
-            sum += if kind.is_pace() { 0 } else { self.faults_of(kind) };
-        }
-        sum
+        FaultKind::ALL
+            .into_iter()
+            .filter(|kind| !kind.is_pace())
+            .map(|kind| self.faults_of(kind))
+            .sum()
     }
 }
 

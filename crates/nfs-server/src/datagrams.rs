@@ -108,7 +108,8 @@ impl Datagrams {
     /// Drops everything that is queued or held back.
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
-        (self.queued_bytes, self.delayed_bytes) = (0, 0);
+        self.queued_bytes = 0;
+        self.delayed_bytes = 0;
         self.uncharge(self.waiting_heads);
     }
 
@@ -157,7 +158,8 @@ impl Datagrams {
             handle_request(&mut resources.service, &mut self.faults, &request, &origin)
         {
             reply.append(answer);
-            (hold_ns, twice) = (hold, again);
+            hold_ns = hold;
+            twice = again;
         }
         if twice {
             self.send_or_hold(peer, reply.clone(), hold_ns, resources);
@@ -214,7 +216,8 @@ impl Datagrams {
 
     fn flush_queue(&mut self, service: &Service) {
         while let Some((peer, reply)) = self.queue.front_mut() {
-            let (bytes, head_bytes) = (reply.bytes(), reply.head_capacity());
+            let bytes = reply.bytes();
+            let head_bytes = reply.head_capacity();
             if !send_datagram(&self.socket, *peer, reply, service) {
                 return;
             }

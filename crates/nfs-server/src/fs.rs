@@ -115,7 +115,8 @@ impl FileSystem {
             Inode::new(id, new, &set, now)
         });
         let root = root.id;
-        let (namespace, quirks) = (Mutex::new(()), QuirkState::default());
+        let namespace = Mutex::new(());
+        let quirks = QuirkState::default();
         let last_writes = Mutex::default();
         Self { table, namespace, budget, mode, boot_id, root, quirks, last_writes }
     }

@@ -79,7 +79,8 @@ impl HeldMemory {
         let is_reserved =
             bytes <= self.call.bytes() || self.call.resize_in_turn(bytes, most_bytes).is_ok();
         if is_reserved {
-            (self.waiting, self.is_over) = (None, false);
+            self.waiting = None;
+            self.is_over = false;
         } else {
             self.wait(is_short);
         }

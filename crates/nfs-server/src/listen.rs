@@ -67,7 +67,8 @@ struct Programs {
 /// Returns the programs on the NFS port: v4 is not served over UDP. **Source:** RFC 7530 section
 /// 3.1.
 fn offered_programs(config: &ServerConfig) -> Programs {
-    let (v2, v3) = (config.versions.v2, config.versions.v3);
+    let v2 = config.versions.v2;
+    let v3 = config.versions.v3;
     let base = match config.portmap {
         Portmap::SamePort => PORTMAPPER,
         Portmap::Off | Portmap::Port(_) => Offered::NONE,

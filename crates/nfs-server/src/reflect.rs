@@ -161,7 +161,8 @@ mod tests {
     fn answers_same_for_any_fragmentation() {
         let requests = requests();
         let answers = |step: usize| {
-            let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());
+            let mut reflector = Reflector::default();
+            let mut outbox = Outbox::default();
             for piece in requests.chunks(step) {
                 assert_eq!(reflector.take_bytes(piece, &mut outbox), Ok(piece.len()));
             }
@@ -177,7 +178,8 @@ mod tests {
 
     #[test]
     fn a_full_outbox_takes_no_more() {
-        let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());
+        let mut reflector = Reflector::default();
+        let mut outbox = Outbox::default();
         let want = Frame { kind: Kind::Get, len: 1 << 20, tag: 1 }.to_bytes();
         let flood = want.repeat(100);
         let taken = reflector.take_bytes(&flood, &mut outbox).unwrap();
@@ -187,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_stream_that_goes_wrong_ends() {
-        let (mut reflector, mut outbox) = (Reflector::default(), Outbox::default());
+        let mut reflector = Reflector::default();
+        let mut outbox = Outbox::default();
         assert_eq!(reflector.take_bytes(&[0x80; FRAME_BYTES], &mut outbox), Err(NoFrame));
     }
 }

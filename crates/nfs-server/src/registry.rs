@@ -47,7 +47,8 @@ impl<T> Registry<T> {
 
     /// Finds an object.
     pub(crate) fn get(&self, key: u64) -> Option<Arc<T>> {
-        let (index, generation) = (key as u32, (key >> 32) as u32);
+        let index = key as u32;
+        let generation = (key >> 32) as u32;
         let shard = sync::read(&self.shards[(index % SHARDS) as usize]);
         let slot = shard.slots.get((index / SHARDS) as usize)?;
         if slot.generation != generation {
@@ -87,7 +88,8 @@ impl<T> Registry<T> {
 
     /// Removes an object, if it exists, and returns it.
     pub(crate) fn remove(&self, key: u64) -> Option<Arc<T>> {
-        let (index, generation) = (key as u32, (key >> 32) as u32);
+        let index = key as u32;
+        let generation = (key >> 32) as u32;
         let mut shard = sync::write(&self.shards[(index % SHARDS) as usize]);
         let row = index / SHARDS;
         let slot = shard.slots.get_mut(row as usize)?;

@@ -125,7 +125,8 @@ impl Replies {
         if reply.len() > CACHED_REPLY_BYTES_MAX || charge.is_none() {
             shard.kept.remove(&key);
         } else if let Some(kept) = shard.kept.get_mut(&key) {
-            (kept.reply, kept.charge) = (reply, charge);
+            kept.reply = reply;
+            kept.charge = charge;
         }
     }
 

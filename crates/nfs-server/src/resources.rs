@@ -29,8 +29,13 @@ pub(crate) struct Resources {
 impl Resources {
     /// Creates a thread's resources.
     pub(crate) fn new(service: Service) -> io::Result<Self> {
-        let (waiting, buffers, outbox) = (VecDeque::new(), Vec::new(), Outbox::default());
-        Ok(Self { service, delays: Delays::new()?, waiting, buffers, outbox })
+        Ok(Self {
+            service,
+            delays: Delays::new()?,
+            waiting: VecDeque::new(),
+            buffers: Vec::new(),
+            outbox: Outbox::default(),
+        })
     }
 
     /// Lends a buffer to receive into.

@@ -273,7 +273,8 @@ fn check_config(config: &ServerConfig) -> Result<(), ServerError> {
         }
     }
     if !config.listen.to_canonical().is_loopback() && config.allowed.is_empty() {
-        let (setting, value) = ("allowed", "empty".to_owned());
+        let setting = "allowed";
+        let value = "empty".to_owned();
         let expected = "a list of client addresses if the server does not listen on loopback";
         return Err(ServerError::Setting { setting, value, expected });
     }

@@ -196,8 +196,8 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(shared: Arc<Shared>, counters: Arc<ThreadCounters>) -> Self {
-        let (now, granted) = ((shared.clock)(), shared.granted);
-        let (pieces, page) = (Vec::new(), Vec::new());
+        let now = (shared.clock)();
+        let granted = shared.granted;
         Self {
             shared,
             counters,
@@ -207,8 +207,8 @@ impl Service {
             waits_for_recalls: true,
             call_bytes: 0,
             repeatable: None,
-            pieces,
-            page,
+            pieces: Vec::new(),
+            page: Vec::new(),
         }
     }
 
@@ -299,10 +299,10 @@ impl Service {
             call,
             program::Call::Portmap(_) | program::Call::Rpcbind3(_) | program::Call::Rpcbind4(_)
         );
-        match &self.shared.tls {
-            Some(tls) => tls.required && origin.transport != Transport::Tls && !open,
-            None => false,
-        }
+        self.shared
+            .tls
+            .as_ref()
+            .is_some_and(|tls| tls.required && origin.transport != Transport::Tls && !open)
     }
 
     /// Draws the planned faults of a procedure, or of an operation of a compound, before it is

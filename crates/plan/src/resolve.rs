@@ -158,10 +158,11 @@ fn check_fairness(fair: Option<Located<Fairness>>, runs: &[RunSpec]) -> Result<(
     let names = contenders(runs);
     let mut listed = Vec::with_capacity(differences.len());
     for difference in &differences {
-        let mut values = Vec::with_capacity(names.len());
-        for (name, value) in names.iter().zip(difference.shown()) {
-            values.push(format!("{value} ({name})"));
-        }
+        let values: Vec<_> = names
+            .iter()
+            .zip(difference.shown())
+            .map(|(name, value)| format!("{value} ({name})"))
+            .collect();
         listed.push(format!("{}: {}", difference.what, values.join(", ")));
     }
     let what = format!("the contenders differ in more than the system: {}", listed.join("; "));
@@ -174,7 +175,8 @@ fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
     for run in runs {
         for path in run.target.paths() {
             if path.to_str().is_none() {
-                let (path, target) = (path.display(), &run.target_name);
+                let path = path.display();
+                let target = &run.target_name;
                 let what = format!("the path `{path}` of `{target}` is not UTF-8");
                 return Err(Fault::new(what).at(Place::Whole));
             }

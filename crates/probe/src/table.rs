@@ -111,7 +111,8 @@ fn service_row(program: &str, service: &Service) -> Vec<String> {
         Ok(null) => [Nanos(null.median_ns).to_string(), Nanos(null.least_ns).to_string()],
         Err(why) => [why.to_string(), NOTHING.to_owned()],
     };
-    let (version, transport) = (service.version.to_string(), service.transport.name().to_owned());
+    let version = service.version.to_string();
+    let transport = service.transport.name().to_owned();
     vec![program.to_owned(), version, transport, port, median, least]
 }
 
@@ -142,10 +143,10 @@ fn export_table(probe: &Probe) -> String {
             text.push_str("mounted by: no client, as far as the server reports\n");
         }
         Ok(mounted) => {
-            let mut all = Vec::new();
-            for mounted in mounted {
-                all.push(format!("{} ({})", mounted.host, mounted.path));
-            }
+            let all: Vec<_> = mounted
+                .iter()
+                .map(|mounted| format!("{} ({})", mounted.host, mounted.path))
+                .collect();
             let all = all.join(", ");
             let _ = writeln!(text, "mounted by: {}", to_printable_line(&all));
         }
@@ -200,10 +201,7 @@ fn limit_cells(limits: &Answer<Limits>) -> [String; 4] {
 /// Lists the names of security flavors, or a dash if they were not reported.
 fn name_flavors(answer: &Answer<Vec<Flavor>>) -> String {
     let Ok(flavors) = answer else { return NOTHING.to_owned() };
-    let mut names = Vec::new();
-    for flavor in flavors {
-        names.push(flavor.to_string());
-    }
+    let names: Vec<_> = flavors.iter().map(ToString::to_string).collect();
     names.join(" ")
 }
 

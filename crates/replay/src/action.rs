@@ -236,7 +236,9 @@ fn of_v4(call: &Call, at: usize) -> Counterpart {
 
 /// Returns the counterpart of an operation of a version.
 fn of_kind(kind: OperationKind, op: &Op, version: Version) -> Counterpart {
-    let (offset, len, count) = (op.offset, op.length, bytes_of(op.length));
+    let offset = op.offset;
+    let len = op.length;
+    let count = bytes_of(op.length);
     Counterpart::Action(match kind {
         OperationKind::Null => Action::Null,
         OperationKind::Getattr => Action::Getattr,

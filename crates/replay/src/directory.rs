@@ -140,7 +140,8 @@ impl<'a> DirectoryReplayer<'a> {
         places: &mut Places,
         names: &[String],
     ) -> Result<(), ReplayError> {
-        let (mut old, mut new) = (PathText::new(), PathText::new());
+        let mut old = PathText::new();
+        let mut new = PathText::new();
         for link in &plan.links {
             let name = names.get(link.place.name as usize).map(String::as_str);
             let is_usable = name.is_some_and(is_plain)
@@ -220,7 +221,8 @@ impl<'a> DirectoryReplayer<'a> {
                     entries: vec![std::mem::MaybeUninit::uninit(); page_bytes_max(batch)],
                     calls: 0,
                 };
-                let (to_driver, clock) = (to_driver.clone(), self.clock);
+                let to_driver = to_driver.clone();
+                let clock = self.clock;
                 thread::Builder::new()
                     .stack_size(STACK_BYTES)
                     .spawn_scoped(scope, move || serve(worker, caller, clock, &jobs, &to_driver))

@@ -61,13 +61,11 @@ impl Division {
 
     /// Returns the clients of a host, by their numbers in the trace.
     pub fn clients_of(&self, host: u32) -> Vec<u32> {
-        let mut clients = Vec::new();
-        for (client, its_host) in self.host_of.iter().enumerate() {
-            if *its_host == host {
-                clients.push(client as u32);
-            }
-        }
-        clients
+        self.host_of
+            .iter()
+            .enumerate()
+            .filter_map(|(client, its_host)| (*its_host == host).then_some(client as u32))
+            .collect()
     }
 
     /// Returns the host of a client.
@@ -196,7 +194,8 @@ impl Sets {
     }
 
     fn unite(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.root(one), self.root(other));
+        let one = self.root(one);
+        let other = self.root(other);
         self.parents[one.max(other)] = one.min(other);
     }
 }
@@ -210,7 +209,8 @@ mod tests {
 
     /// Returns a batch in which clients create or read files, one after the other.
     fn batch(accesses: &[(u32, u32, Class)], clients: usize) -> Batch {
-        let (mut order, mut steps) = (Order::default(), Vec::new());
+        let mut order = Order::default();
+        let mut steps = Vec::new();
         for (number, (client, file, class)) in accesses.iter().enumerate() {
             let instant = number as u64 * 10;
             let span = Span { start_ns: instant, end_ns: instant + 5 };
@@ -264,17 +264,16 @@ mod tests {
     fn loads_are_even() {
         let mut accesses = Vec::new();
         for client in 0..10_u32 {
-            for _ in 0..=client {
-                accesses.push((client, client, Class::Read));
-            }
+            accesses.extend((0..=client).map(|_| (client, client, Class::Read)));
         }
         let batch = batch(&accesses, 10);
         let division = Division::of(&batch, 3);
         for host in 0..3 {
-            let mut ops = 0;
-            for client in division.clients_of(host) {
-                ops += batch.clients[client as usize].len();
-            }
+            let ops: usize = division
+                .clients_of(host)
+                .into_iter()
+                .map(|client| batch.clients[client as usize].len())
+                .sum();
             assert!((17..=20).contains(&ops), "host {host}: {ops} of 55");
         }
         // If there are more hosts than clients, some have no work.

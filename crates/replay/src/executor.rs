@@ -139,10 +139,10 @@ impl<'a> Executor<'a> {
         timeout_ns: u64,
         pool: Arc<Vec<u8>>,
     ) -> Result<Self, ExecuteError> {
-        let mut links = Vec::with_capacity(connections.len());
-        for connection in connections {
-            links.push(Link { connection, watched: Watched::default() });
-        }
+        let links: Vec<_> = connections
+            .into_iter()
+            .map(|connection| Link { connection, watched: Watched::default() })
+            .collect();
         let mut executor = Self {
             links,
             sockets: Sockets::new()?,

@@ -67,10 +67,8 @@ impl ShareHosts {
         clock: SystemClock,
         stop: &Arc<AtomicBool>,
     ) -> Result<Self, Gone> {
-        let mut hosts = Vec::with_capacity(remotes.len());
-        for (name, remote) in remotes {
-            hosts.push(ShareHost { name, remote });
-        }
+        let hosts: Vec<_> =
+            remotes.into_iter().map(|(name, remote)| ShareHost { name, remote }).collect();
         let division = Division::of(&shared.plan.batch, hosts.len() as u32);
         let mut all = Self { hosts, division, stop: Arc::clone(stop), clock };
         all.send_plan(shared)?;
@@ -79,13 +77,12 @@ impl ShareHosts {
 
     /// Returns the hosts without clients: there are more hosts than clients.
     pub fn idle(&self) -> Vec<&str> {
-        let mut idle = Vec::new();
-        for (number, host) in self.hosts.iter().enumerate() {
-            if self.division.clients_of(number as u32).is_empty() {
-                idle.push(host.name.as_str());
-            }
-        }
-        idle
+        self.hosts
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| self.division.clients_of(*number as u32).is_empty())
+            .map(|(_, host)| host.name.as_str())
+            .collect()
     }
 
     fn send_plan(&mut self, shared: &SharedTrace<'_>) -> Result<(), Gone> {
@@ -138,10 +135,7 @@ impl ShareHosts {
         let clock = self.clock;
         let samples = self.on_all(|_, host| {
             for some in handles.chunks(HANDLES) {
-                let mut piece: Vec<ObjectHandle> = Vec::with_capacity(some.len());
-                for handle in some {
-                    piece.push((*handle).into());
-                }
+                let piece: Vec<ObjectHandle> = some.iter().map(|handle| (*handle).into()).collect();
                 host.remote.send_message(ShareOrder::Handles(piece))?;
             }
             host.remote.send_message(ShareOrder::Connect)?;
@@ -184,7 +178,8 @@ impl ShareHosts {
         &mut self,
         work: impl Fn(u32, &mut ShareHost) -> Result<T, Gone> + Sync,
     ) -> Result<Vec<T>, Gone> {
-        let (stop, work) = (&self.stop, &work);
+        let stop = &self.stop;
+        let work = &work;
         let mut results = Vec::with_capacity(self.hosts.len());
         thread::scope(|scope| {
             let mut threads = Vec::with_capacity(self.hosts.len());

@@ -71,7 +71,8 @@ pub fn find_limit<E>(
         accuracy_permille: ACCURACY_PERMILLE,
         spacing: Spacing::ThreeDigits,
     });
-    let (mut client_limit, mut is_interrupted) = (None, false);
+    let mut client_limit = None;
+    let mut is_interrupted = false;
     let mut outcomes: Vec<Outcome> = Vec::new();
     while client_limit.is_none()
         && let Some(speed) = search.next()
@@ -87,8 +88,12 @@ pub fn find_limit<E>(
         }
         outcomes.push(outcome);
     }
-    let (held, broke) = (search.good(), search.bad());
-    if let (false, Some(points), Some(top)) = (is_interrupted, speeds.points, broke.or(held)) {
+    let held = search.good();
+    let broke = search.bad();
+    if !is_interrupted
+        && let Some(points) = speeds.points
+        && let Some(top) = broke.or(held)
+    {
         for speed in missing_speeds(top, points, &outcomes) {
             let Some(outcome) = replay_at(speed)? else {
                 is_interrupted = true;
@@ -179,7 +184,8 @@ mod tests {
         let speeds = SearchedSpeeds { max: 1000.0, trace_ns: u64::MAX, points: None };
         for limit in [5.3, 0.3] {
             let (found, tried) = found(speeds, limit, f64::INFINITY);
-            let (held, broke) = (found.held.unwrap(), found.broke.unwrap());
+            let held = found.held.unwrap();
+            let broke = found.broke.unwrap();
             assert!(held < limit && broke >= limit && broke <= held * 1.1, "{tried:?}");
             assert!(found.outcomes.is_sorted_by_key(|outcome| outcome.speed));
         }

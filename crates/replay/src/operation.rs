@@ -85,13 +85,13 @@ impl Files {
 
     /// Returns the handles that are known.
     pub fn handles(&self) -> Vec<KnownHandle> {
-        let mut handles = Vec::new();
-        for (object, file) in self.objects.iter().enumerate() {
-            if let Some(file) = file {
-                handles.push(KnownHandle { object: object as u32, handle: file.handle });
-            }
-        }
-        handles
+        self.objects
+            .iter()
+            .enumerate()
+            .filter_map(|(object, file)| {
+                file.map(|file| KnownHandle { object: object as u32, handle: file.handle })
+            })
+            .collect()
     }
 
     /// Saves the handle returned by a step, unless that of its object is known. Returns true if it

@@ -129,7 +129,8 @@ impl Order {
             (if node >= JOINS_FROM { node - JOINS_FROM + steps } else { node }) as usize
         };
         let nodes = steps as usize + self.joins as usize;
-        let (mut waits, mut begins) = (vec![0_u32; nodes], vec![0_u32; nodes + 1]);
+        let mut waits = vec![0_u32; nodes];
+        let mut begins = vec![0_u32; nodes + 1];
         for edge in &self.edges {
             waits[place(edge.to)] += 1;
             begins[place(edge.from) + 1] += 1;
@@ -162,7 +163,8 @@ pub struct Graph {
 impl Graph {
     /// Returns the nodes that wait for a node.
     pub(crate) fn successors(&self, node: u32) -> &[u32] {
-        let (begin, end) = (self.begins[node as usize], self.begins[node as usize + 1]);
+        let begin = self.begins[node as usize];
+        let end = self.begins[node as usize + 1];
         &self.successors[begin as usize..end as usize]
     }
 

@@ -455,7 +455,8 @@ impl Outcome {
     }
 
     fn is_slow(&self) -> bool {
-        let (mut here_ns, mut origin_ns) = (0_u64, 0_u64);
+        let mut here_ns = 0_u64;
+        let mut origin_ns = 0_u64;
         for part in self.kinds.iter().flat_map(|kind| &kind.parts) {
             here_ns = here_ns.saturating_add(part.paired_ns);
             origin_ns = origin_ns.saturating_add(part.origin_ns);

@@ -281,8 +281,15 @@ impl Loader {
             let span = Span { start_ns: instant(part), end_ns: instant(part + 1) };
             let origin_ns = if part == 0 { call.response_ns } else { None };
             let is_of_v4 = call.version.is_compound();
-            let (victim, named) = (NONE, NONE);
-            self.items.push(Item { fact, client, span, origin_ns, victim, named, is_of_v4 });
+            self.items.push(Item {
+                fact,
+                client,
+                span,
+                origin_ns,
+                victim: NONE,
+                named: NONE,
+                is_of_v4,
+            });
         }
     }
 
@@ -307,7 +314,8 @@ impl Loader {
             let subject = if op.result == 0 { op.file } else { op.result };
             for later in &call.ops[at + 1..] {
                 if later.file == subject && (later.size.is_some() || later.file_type != 0) {
-                    (fact.file_type, fact.size) = (later.file_type, later.size);
+                    fact.file_type = later.file_type;
+                    fact.size = later.size;
                     break;
                 }
             }
@@ -365,10 +373,11 @@ impl Loader {
             without_counterpart.insert(name, made.closes_only);
         }
         if made.batch.steps.is_empty() {
-            let mut kinds = Vec::new();
-            for name in without_counterpart.keys().chain(self.by_client.keys()) {
-                kinds.push(name.as_str());
-            }
+            let kinds: Vec<_> = without_counterpart
+                .keys()
+                .chain(self.by_client.keys())
+                .map(String::as_str)
+                .collect();
             let kinds = if kinds.is_empty() { "failures".to_owned() } else { kinds.join(", ") };
             return Err(PlanError::Nothing(kinds));
         }

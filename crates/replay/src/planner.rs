@@ -221,7 +221,8 @@ impl<'a> Planner<'a> {
             self.order_step(number, &Step { action, ..step }, item);
             self.steps.push(Step { action, ..step });
             // The time at the origin applies to the whole transfer.
-            (step.origin_ns, step.think_ns) = (u64::MAX, 0);
+            step.origin_ns = u64::MAX;
+            step.think_ns = 0;
         }
     }
 
@@ -270,8 +271,8 @@ impl<'a> Planner<'a> {
         let mut parts = Vec::new();
         let mut from = 0;
         while from < count || parts.is_empty() {
-            let (offset, count) =
-                (offset.saturating_add(u64::from(from)), (count - from).min(max.max(1)));
+            let offset = offset.saturating_add(u64::from(from));
+            let count = (count - from).min(max.max(1));
             parts.push(match action {
                 Action::Write { stable, .. } => Action::Write { offset, count, stable },
                 Action::ReadPlus { .. } => Action::ReadPlus { offset, count },

@@ -358,7 +358,8 @@ mod tests {
     fn expects_only_errors_of_trace() {
         let mut recorder = Recorder::new(1_000_000, 1_000_000, 1);
         let times = Times { scheduled_ns: 10, started_ns: 20, done_ns: 50 };
-        let (noent, exist) = (2, 17);
+        let noent = 2;
+        let exist = 17;
         for (origin, ended) in [
             (0, Ended::Status(0)),
             (NONE, Ended::Status(0)),

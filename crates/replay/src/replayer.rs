@@ -173,10 +173,9 @@ impl<'a> Replayer<'a> {
         }
         let mut recorder = Recorder::new(1, 1, 0);
         let options = ConnectionOptions { slots: DEPTH as usize, ..connection_options(&batch) };
-        let mut connections = Vec::new();
-        for _ in 0..CONNECTIONS {
-            connections.push(Connection::open(&self.mount, &options)?);
-        }
+        let connections = (0..CONNECTIONS)
+            .map(|_| Connection::open(&self.mount, &options))
+            .collect::<Result<Vec<_>, _>>()?;
         let mut executor = self.executor(connections, &options)?;
         let work = Work {
             batch: &batch,
@@ -190,7 +189,9 @@ impl<'a> Replayer<'a> {
         executed?;
         drop(executor);
         self.refresh_mount();
-        if let (Some(problem), false) = (recorder.problems.first(), self.stop.load(Relaxed)) {
+        if let Some(problem) = recorder.problems.first()
+            && !self.stop.load(Relaxed)
+        {
             let mut count = 0;
             for problem in &recorder.problems {
                 count += problem.count;

@@ -129,7 +129,8 @@ impl ReplaySession<'_, '_> {
     /// to replay or a stop was requested.
     fn replay_rounds(&mut self, pace: Pace) -> Result<Option<Outcome>, ReplaySessionError> {
         let mut all: Option<Record> = None;
-        let (mut made, mut took_ns) = (0, 0);
+        let mut made = 0;
+        let mut took_ns = 0;
         while made == 0 || (self.rounds.has_next(made, took_ns) && !self.is_stopped()) {
             let Some(record) = self.replay_once(pace)? else { break };
             took_ns += record.outcome().took_ns;

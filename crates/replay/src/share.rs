@@ -205,7 +205,8 @@ struct Ready<'a> {
 
 impl SharingHost<'_> {
     fn obey(&mut self, orders: &Receiver<Option<ShareOrder>>) {
-        let (clock, stop) = (self.clock, Arc::clone(&self.stop));
+        let clock = self.clock;
+        let stop = Arc::clone(&self.stop);
         let mut planned: Option<Planned<'_>> = None;
         while let Ok(Some(order)) = orders.recv() {
             let answer = match (order, &mut planned) {

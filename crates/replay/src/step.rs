@@ -83,11 +83,7 @@ impl Batch {
 
     /// Returns the total number of steps of these clients.
     pub fn ops(&self) -> usize {
-        let mut ops = 0;
-        for steps in &self.clients {
-            ops += steps.len();
-        }
-        ops
+        self.clients.iter().map(Vec::len).sum()
     }
 
     /// Keeps only some clients, which get new numbers. All other steps remain as dependencies,

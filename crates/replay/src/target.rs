@@ -81,7 +81,8 @@ impl NamedTarget {
         let mut options = mount_options(&address.resolve(around));
         if let Some(server) = &server {
             let port = Some(server.address().port());
-            (options.port, options.mount_port) = (port, port);
+            options.port = port;
+            options.mount_port = port;
         }
         if let Some(text) = nfsvers {
             options.version = text.parse::<ProtocolVersion>().map_err(|_| {

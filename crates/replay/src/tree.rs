@@ -158,8 +158,9 @@ impl Tree {
 
     /// Learns from an entry of a listing.
     pub(crate) fn list(&mut self, entry: &Entry, is_used: bool) {
-        let (dir, object, name) =
-            (self.object(entry.dir), self.object(entry.file), self.name(entry.name));
+        let dir = self.object(entry.dir);
+        let object = self.object(entry.file);
+        let name = self.name(entry.name);
         if dir == NONE || object == NONE || name == NONE {
             return;
         }
@@ -174,7 +175,9 @@ impl Tree {
             object.is_made = object.is_removed;
             object.initial = object.now;
             object.size = object.size_now;
-            (object.is_changed, object.is_used, object.is_listed) = (false, false, false);
+            object.is_changed = false;
+            object.is_used = false;
+            object.is_listed = false;
         }
         self.names.retain(|_, bound| *bound != Bound::Unknown);
         let objects = &self.objects;
@@ -261,9 +264,13 @@ impl Tree {
         }
         if !object.is_changed && !object.size_is_known {
             if let Some(size) = fact.size_before {
-                (object.size, object.size_is_known) = (size, true);
-            } else if let (Some(size), false) = (fact.size, changes) {
-                (object.size, object.size_is_known) = (size, true);
+                object.size = size;
+                object.size_is_known = true;
+            } else if let Some(size) = fact.size
+                && !changes
+            {
+                object.size = size;
+                object.size_is_known = true;
             }
         }
         let end = match fact.action {
@@ -296,8 +303,13 @@ impl Tree {
         if object.file_type == 0 {
             object.file_type = file_type;
         }
-        if let (Some(size), false) = (size, object.size_is_known || object.is_changed) {
-            (object.size, object.size_is_known, object.size_now) = (size, true, size);
+        if let Some(size) = size
+            && !object.size_is_known
+            && !object.is_changed
+        {
+            object.size = size;
+            object.size_is_known = true;
+            object.size_now = size;
         }
     }
 
@@ -327,9 +339,11 @@ impl Tree {
                 let initial = self.objects[other as usize].initial;
                 if stands_in && self.objects[object as usize].initial.is_none() && !leads_back {
                     let found = &mut self.objects[object as usize];
-                    (found.initial, found.now) = (initial, Some(place));
+                    found.initial = initial;
+                    found.now = Some(place);
                     let gone = &mut self.objects[other as usize];
-                    (gone.initial, gone.is_made) = (None, true);
+                    gone.initial = None;
+                    gone.is_made = true;
                 }
             }
             Some(Bound::Unknown) => (found.is_made, found.now) = (true, Some(place)),
@@ -401,7 +415,9 @@ impl Tree {
         }
         self.names.insert(place, Bound::Object(result));
         let made = &mut self.objects[result as usize];
-        (made.is_made, made.initial, made.now) = (true, None, Some(place));
+        made.is_made = true;
+        made.initial = None;
+        made.now = Some(place);
         made.file_type = file_type;
     }
 
@@ -413,7 +429,8 @@ impl Tree {
             None => {}
         }
         let object = self.objects.len() as u32;
-        let (initial, now) = (Some(place), Some(place));
+        let initial = Some(place);
+        let now = Some(place);
         let file_type = if file_type == 0 { REGULAR } else { file_type };
         self.objects.push(Object {
             file_type,
@@ -433,7 +450,8 @@ impl Tree {
         if let Some(object) = self.objects.get_mut(object as usize)
             && object.now == Some(place)
         {
-            (object.is_removed, object.now) = (true, None);
+            object.is_removed = true;
+            object.now = None;
         }
         self.names.insert(place, Bound::Absent);
     }
@@ -448,7 +466,8 @@ impl Tree {
             && let Some(victim) = self.objects.get_mut(*victim as usize)
             && victim.now == Some(to)
         {
-            (victim.is_removed, victim.now) = (true, None);
+            victim.is_removed = true;
+            victim.now = None;
         }
         self.names.insert(from, Bound::Absent);
         if let Some(moved) = self.objects.get_mut(object as usize) {

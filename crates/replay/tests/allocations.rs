@@ -53,7 +53,12 @@ static ALLOCATOR: Counting = Counting;
 
 /// Creates a trace of rounds of six operations.
 fn trace_of_rounds(rounds: u64) -> Vec<u8> {
-    let (getattr, lookup, read, write, create, remove) = (1, 3, 6, 7, 8, 12);
+    let getattr = 1;
+    let lookup = 3;
+    let read = 6;
+    let write = 7;
+    let create = 8;
+    let remove = 12;
     let mut calls = Vec::new();
     for round in 0..rounds {
         let data = Op { offset: round * 100, length: 100, count: 100, ..Op::default() };
@@ -77,8 +82,11 @@ fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
     let server = Server::start(ServerConfig { udp: false, ..ServerConfig::default() }).unwrap();
     let mut options = MountOptions::new("127.0.0.1", "/export");
     let port = Some(server.address().port());
-    (options.port, options.mount_port, options.version) = (port, port, version);
-    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    options.port = port;
+    options.mount_port = port;
+    options.version = version;
+    let clock = SystemClock::new();
+    let stop = AtomicBool::new(false);
     let mut replayer = Replayer::connect(&options, &clock, &stop).unwrap();
     let settings = whole_trace(TargetKind::Nfs(version), replayer.transfer_bytes());
     let mut plan = ReplayPlan::read(&trace_of_rounds(rounds)[..], &settings).unwrap();
@@ -96,7 +104,8 @@ fn allocations(rounds: u64, version: ProtocolVersion) -> u64 {
 /// them.
 fn allocations_in_directory(rounds: u64) -> u64 {
     let folder = tempfile::TempDir::new().unwrap();
-    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let clock = SystemClock::new();
+    let stop = AtomicBool::new(false);
     let settings = whole_trace(TargetKind::Directory, [TRANSFER_BYTES; 2]);
     let plan = ReplayPlan::read(&trace_of_rounds(rounds)[..], &settings).unwrap();
     let replayer = DirectoryReplayer::open(folder.path(), &clock, &stop).unwrap();
@@ -119,7 +128,8 @@ fn allocated_by<T>(work: impl FnOnce() -> T) -> (u64, T) {
 
 #[test]
 fn allocates_only_for_kept_opens() {
-    let (few, many) = (allocations_in_directory(50), allocations_in_directory(500));
+    let few = allocations_in_directory(50);
+    let many = allocations_in_directory(500);
     // Places for opens are created before the start: at most two objects per round.
     assert!(many < few + 600, "{few} and {many} allocations");
 }
@@ -127,7 +137,8 @@ fn allocates_only_for_kept_opens() {
 #[test]
 fn more_operations_take_no_more_allocations() {
     for version in [ProtocolVersion::V3, ProtocolVersion::V4_1] {
-        let (few, many) = (allocations(50, version), allocations(500, version));
+        let few = allocations(50, version);
+        let many = allocations(500, version);
         // Some buffer may grow, and a longer replay has more time slices in its outcome; an
         // allocation for each operation would be 2700 more.
         assert!(many < few + 100, "{version}: {few} and {many} allocations");

@@ -67,9 +67,7 @@ impl Replayed {
     /// Returns the path of the object that the trace has under names with these hashes.
     fn path(&self, hashes: &[u64]) -> std::path::PathBuf {
         let mut path = self.folder.path().join("tree").join("d0");
-        for hash in hashes {
-            path.push(format!("{hash:014x}"));
-        }
+        path.extend(hashes.iter().map(|hash| format!("{hash:014x}")));
         path
     }
 }
@@ -83,7 +81,8 @@ fn replay(trace: &[u8], pace: Pace, fill: Fill) -> Replayed {
 fn replay_in(folder: &Path, trace: &[u8], pace: Pace, fill: Fill) -> (Outcome, ReplayPlan) {
     let settings = whole_trace(TargetKind::Directory, [TRANSFER_BYTES; 2]);
     let plan = ReplayPlan::read(trace, &settings).unwrap();
-    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let clock = SystemClock::new();
+    let stop = AtomicBool::new(false);
     let replayer = DirectoryReplayer::open(folder, &clock, &stop).unwrap();
     let settings = ReplaySettings { directory: "tree".to_owned(), fill };
     let mut tree = replayer.prepare(&plan, &settings).unwrap();
@@ -197,16 +196,16 @@ fn does_not_follow_escaping_names() {
     ];
     let mut trace = Vec::new();
     let mut writer = TraceWriter::new(&mut trace, &Header::default()).unwrap();
-    let mut names = Vec::new();
-    for (hash, text) in [
+    let names: Vec<_> = [
         (0xa, ".."),
         (0xb, ".."),
         (0xc, "victim"),
         (0xd, "../../../victim"),
         (0xe, "../../escaped"),
-    ] {
-        names.push(NameText { hash, text: text.to_owned() });
-    }
+    ]
+    .into_iter()
+    .map(|(hash, text)| NameText { hash, text: text.to_owned() })
+    .collect();
     writer.names(&names).unwrap();
     writer.block(calls(&ops).iter(), &[]).unwrap();
     writer.finish(&trace::End { duration_ns: 1_000_000, ..trace::End::default() }).unwrap();
@@ -215,16 +214,16 @@ fn does_not_follow_escaping_names() {
     for place in [folder.path(), &base] {
         assert!(!place.join("escaped").exists());
     }
-    let mut inside = Vec::new();
-    for entry in fs::read_dir(&base).unwrap() {
-        inside.push(entry.unwrap().file_name());
-    }
+    let inside: Vec<_> =
+        fs::read_dir(&base).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(inside, ["tree"]);
 }
 
 #[test]
 fn opens_directory_for_v4_opens() {
-    let (close, open, read) = (4, 18, 25);
+    let close = 4;
+    let open = 18;
+    let read = 25;
     let ops = [
         Op { name: 0xa, result: 11, offset: 1, size: Some(50), ..op(open, 10) },
         Op { length: 50, count: 50, ..op(read, 11) },
@@ -239,7 +238,9 @@ fn opens_directory_for_v4_opens() {
     // One open, one read, one close, and no other call.
     assert_eq!((outcome.calls_sent, outcome.own_calls), (3, 0));
     // The same if the client opens a file by its handle.
-    (made[0].ops[0].name, made[0].ops[0].file, made[0].ops[0].result) = (0, 11, 0);
+    made[0].ops[0].name = 0;
+    made[0].ops[0].file = 11;
+    made[0].ops[0].result = 0;
     let Replayed { outcome, .. } = replay(&trace_of(&made, &[]), Pace::Closed, Fill::Data);
     assert!(outcome.is_faithful(), "{outcome:#?}");
     assert_eq!((outcome.calls_sent, outcome.own_calls), (3, 0));
@@ -261,7 +262,8 @@ fn gives_all_clients_their_turn() {
 #[test]
 fn keeps_or_removes_tree() {
     let folder = TempDir::new().unwrap();
-    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let clock = SystemClock::new();
+    let stop = AtomicBool::new(false);
     let ops = [op(GETATTR, 10)];
     let trace = trace_of(&calls(&ops), &[]);
     for _ in 0..2 {
@@ -283,7 +285,8 @@ fn adds_rounds_one_after_another() {
     let trace = trace_of(&calls(&all_kinds()), &[]);
     let settings = whole_trace(TargetKind::Directory, [TRANSFER_BYTES; 2]);
     let plan = ReplayPlan::read(&trace[..], &settings).unwrap();
-    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let clock = SystemClock::new();
+    let stop = AtomicBool::new(false);
     let folder = TempDir::new().unwrap();
     let replayer = DirectoryReplayer::open(folder.path(), &clock, &stop).unwrap();
     let settings = ReplaySettings { directory: "tree".to_owned(), fill: Fill::Sparse };
@@ -302,7 +305,8 @@ fn adds_rounds_one_after_another() {
     assert_eq!((outcome.rounds, outcome.ops, outcome.accounted), (3, 75, 75));
     let read = outcome.kinds.iter().find(|kind| kind.kind == "READ").unwrap();
     assert_eq!((read.ended, read.response.count, read.parts.len()), (6, 6, 60));
-    let (mut started, mut done) = (0, 0);
+    let mut started = 0;
+    let mut done = 0;
     for slice in &outcome.timeline {
         started += slice.started;
         done += slice.done;

@@ -45,8 +45,11 @@ fn replay_at(calls: &[Call], faults: FaultPlan, pace: Pace) -> Outcome {
 fn replay_on(server: &Server, version: ProtocolVersion, calls: &[Call], pace: Pace) -> Outcome {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     let port = Some(server.address().port());
-    (options.port, options.mount_port, options.version) = (port, port, version);
-    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    options.port = port;
+    options.mount_port = port;
+    options.version = version;
+    let clock = SystemClock::new();
+    let stop = AtomicBool::new(false);
     let mut replayer = Replayer::connect(&options, &clock, &stop).unwrap();
     let settings = whole_trace(TargetKind::Nfs(version), [1 << 20; 2]);
     let mut plan = ReplayPlan::read(&trace_of(calls, &[])[..], &settings).unwrap();

@@ -19,7 +19,8 @@ use trace::{Call, Op, Version};
 
 /// Works on a tree of two directories, as one client; the content of `old` existed before.
 fn work(mount: &mut Mount, number: u64) {
-    let (root, stable) = (mount.root(), StableHow::Unstable);
+    let root = mount.root();
+    let stable = StableHow::Unstable;
     let dir = mount.mkdir(root, &format!("dir{number}")).unwrap();
     let file = mount.create(dir, "file").unwrap();
     let data = vec![7; 10_000];
@@ -93,7 +94,8 @@ struct Replayed {
 
 fn replay(trace: &[u8], version: ProtocolVersion, pace: Pace, fill: Fill) -> Replayed {
     let target = Recorded::start();
-    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let clock = SystemClock::new();
+    let stop = AtomicBool::new(false);
     let mut replayer = Replayer::connect(&target.options(version), &clock, &stop).unwrap();
     let settings = whole_trace(TargetKind::Nfs(version), replayer.transfer_bytes());
     let mut plan = ReplayPlan::read(trace, &settings).unwrap();
@@ -193,7 +195,9 @@ fn replays_v3_trace_on_v4() {
 /// Creates a trace of the kernel's calls for a file that it knows: it opens the handle, reads by
 /// READ_PLUS and closes.
 fn trace_of_known_file() -> Vec<u8> {
-    let (close, open, read_plus) = (4, 18, 68);
+    let close = 4;
+    let open = 18;
+    let read_plus = 68;
     let ops = [
         Op { offset: 1, size: Some(70_000), ..op(open, 10) },
         Op { length: 65_536, count: 65_536, ..op(read_plus, 10) },
@@ -225,12 +229,13 @@ fn opens_known_file_by_handle() {
             replay(&trace, version, Pace::Closed, Fill::Data);
         check_faithful(&outcome);
         let connections = rows(&target.trace());
-        let mut found = Vec::new();
-        for row in connections.last().unwrap() {
-            if ["OPEN", "READ", "READ_PLUS", "CLOSE"].contains(&row.kind) {
-                found.push(row.kind);
-            }
-        }
+        let found: Vec<_> = connections
+            .last()
+            .unwrap()
+            .iter()
+            .filter(|row| ["OPEN", "READ", "READ_PLUS", "CLOSE"].contains(&row.kind))
+            .map(|row| row.kind)
+            .collect();
         assert_eq!(found, kinds, "{version:?}");
         let names: Vec<String> = plan.without_counterpart.into_keys().collect();
         assert_eq!(names, without, "{version:?}");

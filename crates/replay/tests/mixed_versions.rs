@@ -19,7 +19,9 @@ use replay::{Fill, Outcome, Pace, ReplayPlan, ReplaySettings, Replayer, TargetKi
 /// Sends a v4.0 compound over its own connection and waits for its reply.
 fn send_compound(port: u16, ops: &[Op<'_>]) {
     let ProcedureId { program, version, procedure } = ProcedureId::new(nfs4::PROGRAM, 4, 1);
-    let (xid, rpc_version, credential) = (7, RPC_VERSION, Ok(Credential::None));
+    let xid = 7;
+    let rpc_version = RPC_VERSION;
+    let credential = Ok(Credential::None);
     let mut message = Vec::new();
     CallHeader { xid, rpc_version, program, version, procedure, credential }
         .encode(&mut Writer::new(&mut message));
@@ -64,7 +66,8 @@ fn captured(goes_by_path: bool) -> Vec<u8> {
 
 fn replay(trace: &[u8], version: ProtocolVersion) -> Outcome {
     let target = Recorded::start();
-    let (clock, stop) = (SystemClock::new(), AtomicBool::new(false));
+    let clock = SystemClock::new();
+    let stop = AtomicBool::new(false);
     let mut replayer = Replayer::connect(&target.options(version), &clock, &stop).unwrap();
     let settings = whole_trace(TargetKind::Nfs(version), replayer.transfer_bytes());
     let mut plan = ReplayPlan::read(trace, &settings).unwrap();

@@ -39,10 +39,11 @@ fn lookup(dir: u32, name: u64, result: u32, file_type: u8, size: u64) -> Op {
 
 /// Creates a trace of operations of one client, a second apart, taking 1 ms each.
 fn trace(ops: &[Op]) -> Vec<u8> {
-    let mut calls = Vec::new();
-    for (number, op) in ops.iter().enumerate() {
-        calls.push(call(number as u64, 0, number as u64 * 1_000_000_000, *op));
-    }
+    let calls: Vec<_> = ops
+        .iter()
+        .enumerate()
+        .map(|(number, op)| call(number as u64, 0, number as u64 * 1_000_000_000, *op))
+        .collect();
     trace_of(&calls, &[])
 }
 
@@ -158,10 +159,9 @@ fn starts_window_with_earlier_files() {
 
 #[test]
 fn assigns_clients_of_trace() {
-    let mut calls = Vec::new();
-    for number in 0..8 {
-        calls.push(call(number, number as u32 % 4, number * 1000, op(GETATTR, 10)));
-    }
+    let calls: Vec<_> = (0..8)
+        .map(|number| call(number, number as u32 % 4, number * 1000, op(GETATTR, 10)))
+        .collect();
     let trace = trace_of(&calls, &[]);
     let lists = |clients_max| {
         let plan = ReplayPlan::read(&trace[..], &PlanSettings { clients_max, ..SETTINGS }).unwrap();
@@ -203,7 +203,8 @@ fn omits_delayed_and_unseen_calls() {
 
 #[test]
 fn closes_open_like_trace() {
-    let (open, close) = (18, 4);
+    let open = 18;
+    let close = 4;
     let mut calls = Vec::new();
     for (number, kind) in [open, close, close].into_iter().enumerate() {
         let op = Op { name: 0xa, result: 11, offset: 1, ..op(kind, 10) };
@@ -220,7 +221,8 @@ fn closes_open_like_trace() {
 
 #[test]
 fn closes_only_answered_opens() {
-    let (open, close) = (18, 4);
+    let open = 18;
+    let close = 4;
     let mut calls = Vec::new();
     // The second OPEN is in flight while the first file is closed, and that CLOSE while a third
     // OPEN begins.
@@ -241,7 +243,8 @@ fn closes_only_answered_opens() {
 
 #[test]
 fn distinguishes_open_by_handle() {
-    let (open, close) = (18, 4);
+    let open = 18;
+    let close = 4;
     let mut calls = Vec::new();
     // The first one requests no access, which no OPEN does.
     for (number, (kind, access)) in [(open, 0), (open, 3), (close, 0)].into_iter().enumerate() {

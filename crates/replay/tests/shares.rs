@@ -79,7 +79,8 @@ fn replay_both(hosts: [Host; 2], pace: Pace, begin_ns: u64) -> Vec<ShareRecord> 
     std::thread::scope(|scope| {
         scope.spawn(move || carry(one.outgoing, other.incoming));
         scope.spawn(move || carry(other.outgoing, one.incoming));
-        let (exchange, other_exchange) = (one.exchange, other.exchange);
+        let exchange = one.exchange;
+        let other_exchange = other.exchange;
         let first = scope.spawn(move || host.replay(pace, begin_ns, &exchange));
         let second = scope.spawn(move || other_host.replay(pace, begin_ns, &other_exchange));
         vec![first.join().unwrap(), second.join().unwrap()]
@@ -110,10 +111,11 @@ fn check(pace: Pace) {
     let built = replayer.prepare(&mut plan, &how).unwrap();
     let hosts = [0, 1].map(|host| Host::open(&mut replayer, &trace, &built, host));
     let shares = replay_both(hosts, pace, clock.now_ns() + 20_000_000);
-    let mut named = Vec::new();
-    for (share, name) in shares.into_iter().zip(["h1", "h2"]) {
-        named.push(HostShare { name: name.to_owned(), clock_error_ns: 0, share });
-    }
+    let named: Vec<_> = shares
+        .into_iter()
+        .zip(["h1", "h2"])
+        .map(|(share, name)| HostShare { name: name.to_owned(), clock_error_ns: 0, share })
+        .collect();
     let record = Record::of_shares(&plan, pace, TargetKind::Nfs(VERSION), named).unwrap();
     let outcome = record.outcome();
     for host in &outcome.hosts {

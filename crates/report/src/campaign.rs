@@ -172,9 +172,7 @@ fn push_found(document: &mut Document, sheet: &Sheet<'_>, form: Form) -> bool {
         blocks.push(Block::Page(render_tally(sheet)));
     }
     blocks.push(Block::Pictures(found.pictures));
-    for table in found.tables {
-        blocks.push(Block::Table(table));
-    }
+    blocks.extend(found.tables.into_iter().map(Block::Table));
     let heading = found.title.to_owned();
     document.push(Section { id: "found", heading, is_answer: true, blocks });
     true
@@ -476,9 +474,9 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
             terms.push(Term::new(format!("workload {name}"), sentence));
         }
     }
-    for (name, place) in &experiment.targets {
-        terms.push(Term::new(format!("target {name}"), place));
-    }
+    terms.extend(
+        experiment.targets.iter().map(|(name, place)| Term::new(format!("target {name}"), place)),
+    );
     if form == Form::Html {
         for (name, levels) in &experiment.factors {
             terms.push(Term::new(format!("varied: {name}"), levels));

@@ -78,10 +78,8 @@ pub(crate) struct Strip {
 
 /// Describes the rows for screen readers: each name with its value.
 pub(crate) fn describe_strips(strips: &[Strip]) -> String {
-    let mut described = Vec::new();
-    for strip in strips {
-        described.push(format!("{}: {}", strip.name, strip.value));
-    }
+    let described: Vec<_> =
+        strips.iter().map(|strip| format!("{}: {}", strip.name, strip.value)).collect();
     described.join("; ")
 }
 
@@ -99,13 +97,15 @@ pub(crate) struct ChartText {
 
 pub(crate) fn panel(about: &ChartText, strips: &[Strip], ticks: &[Tick]) -> Markup {
     // Row heights depend on the number of text lines, so add them up.
-    let (mut tops, mut foot) = (Vec::new(), 0);
+    let mut tops = Vec::new();
+    let mut foot = 0;
     for strip in strips {
         tops.push(foot);
         foot += strip.height();
     }
     let height = foot + AXIS + if about.unit.is_empty() { 0 } else { UNIT };
-    let (title, description) = (format!("{}-title", about.id), format!("{}-desc", about.id));
+    let title = format!("{}-title", about.id);
+    let description = format!("{}-desc", about.id);
     html! {
         svg.chart role="img" width="100%" height=(height)
             aria-labelledby=(title) aria-describedby=(description) {

@@ -127,10 +127,12 @@ impl CampaignComparison {
         let differences = sides::differences([before, after]);
         let command = format!("dfsbench compare {} {}", before.campaign.id, after.campaign.id);
         let were_apart = were_apart(before.campaign, after.campaign);
-        let (mut pairs, mut curves) = (Vec::new(), Vec::new());
+        let mut pairs = Vec::new();
+        let mut curves = Vec::new();
         let left_out;
         if let Some((drawn, others)) = curves::pair_curves([before, after], &rules) {
-            (curves, left_out) = (drawn, others);
+            curves = drawn;
+            left_out = others;
         } else {
             (pairs, left_out) = rows::pair_rows([before, after], &rules);
         }
@@ -205,13 +207,12 @@ impl CampaignComparison {
 
     /// Measures that have a bound but are missing from a row.
     fn missing_measures(&self, pair: &RowPair) -> Vec<Measure> {
-        let mut missing = Vec::new();
-        for bound in &self.rules.bounds {
-            if !pair.figures.iter().any(|figure| figure.measure == bound.measure) {
-                missing.push(bound.measure);
-            }
-        }
-        missing
+        self.rules
+            .bounds
+            .iter()
+            .filter(|bound| !pair.figures.iter().any(|figure| figure.measure == bound.measure))
+            .map(|bound| bound.measure)
+            .collect()
     }
 
     pub(crate) fn document(&self, form: Form) -> Document {
@@ -250,10 +251,8 @@ fn were_apart(before: &Campaign, after: &Campaign) -> bool {
 
 /// Formats settings as an argument of `--where`: `nfsvers=3,proto=tcp`.
 fn where_values(settings: &[(String, String)]) -> String {
-    let mut values = Vec::new();
-    for (name, value) in settings {
-        values.push(format!("{name}={}", value.replace(' ', "")));
-    }
+    let values: Vec<_> =
+        settings.iter().map(|(name, value)| format!("{name}={}", value.replace(' ', ""))).collect();
     values.join(",")
 }
 
@@ -270,9 +269,7 @@ fn quote(argument: &str) -> String {
 fn adjust_probabilities(pairs: &mut [RowPair]) {
     let mut probabilities = Vec::new();
     for pair in &*pairs {
-        for figure in &pair.figures {
-            probabilities.push(figure.comparison.probability);
-        }
+        probabilities.extend(pair.figures.iter().map(|figure| figure.comparison.probability));
     }
     let family = probabilities.len();
     // Holm's procedure needs all of them at once and keeps their order.
@@ -287,10 +284,8 @@ fn adjust_probabilities(pairs: &mut [RowPair]) {
 
 /// Names of all settings of a campaign's runs, including `pass`.
 pub fn setting_names(campaign: &Campaign) -> Vec<&'static str> {
-    let mut names = BTreeSet::new();
-    for (name, _) in rows::all_settings(campaign) {
-        names.insert(name);
-    }
+    let names: BTreeSet<_> =
+        rows::all_settings(campaign).into_iter().map(|(name, _)| name).collect();
     names.into_iter().collect()
 }
 
@@ -308,10 +303,7 @@ pub fn label_values(campaign: &Campaign, name: &str) -> Vec<String> {
 
 /// Labels of a campaign's hosts, such as `label.dram`.
 pub fn label_names(campaign: &Campaign) -> Vec<String> {
-    let mut names = BTreeSet::new();
-    for fact in list_labels(campaign) {
-        names.insert(fact.name.clone());
-    }
+    let names: BTreeSet<_> = list_labels(campaign).map(|fact| fact.name.clone()).collect();
     names.into_iter().collect()
 }
 

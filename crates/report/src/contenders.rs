@@ -154,10 +154,11 @@ impl<'a> Contenders<'a> {
         let works = work::arrange(sheet, &names, &omitted);
         let scaling = along_factor::by_clients(sheet, &names, &omitted);
         let coldness = along_factor::by_coldness(sheet, &names, &omitted);
-        let mut all = Vec::with_capacity(names.len());
-        for (number, name) in names.into_iter().enumerate() {
-            all.push(Contender::new(sheet.campaign, name, number, &works));
-        }
+        let all: Vec<_> = names
+            .into_iter()
+            .enumerate()
+            .map(|(number, name)| Contender::new(sheet.campaign, name, number, &works))
+            .collect();
         Ok(Self { contenders: all, baseline, differences, works, scaling, coldness })
     }
 
@@ -171,7 +172,8 @@ impl<'a> Contenders<'a> {
     /// Compares the durability of a contender with that of the baseline; empty if both are known to
     /// survive the same events.
     fn promise_words(&self, number: usize) -> &'static str {
-        let (own, other) = (self.contenders[number].tier, self.contenders[self.baseline].tier);
+        let own = self.contenders[number].tier;
+        let other = self.contenders[self.baseline].tier;
         if number == self.baseline {
             "baseline"
         } else if own.is_open() || other.is_open() {

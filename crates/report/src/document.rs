@@ -280,10 +280,7 @@ impl Cell {
             Self::Reason(why, _) => why.clone(),
             Self::Verdict(verdict) => verdict.name().to_owned(),
             Self::Caveats(links) => {
-                let mut codes = Vec::new();
-                for link in links {
-                    codes.push(link.text.as_str());
-                }
+                let codes: Vec<_> = links.iter().map(|link| link.text.as_str()).collect();
                 codes.join(", ")
             }
         }

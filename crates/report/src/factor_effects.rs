@@ -96,10 +96,11 @@ impl FactorEffects {
 
     pub(crate) fn from_sheet(sheet: &Sheet<'_>) -> Self {
         let title = format!("{}: {}", sheet.campaign.name, sheet.about().join("; "));
-        let mut passes = Vec::new();
-        for (name, pass, rows) in sheet.groups() {
-            passes.push(PassFactors::new(name, pass, sheet, &rows, None));
-        }
+        let passes: Vec<_> = sheet
+            .groups()
+            .into_iter()
+            .map(|(name, pass, rows)| PassFactors::new(name, pass, sheet, &rows, None))
+            .collect();
         Self { title, passes }
     }
 
@@ -177,8 +178,16 @@ impl PassFactors {
         if let Ok(effects) = &mut found {
             campaigns = blocks::widen(sheet, &counted, metric, &factors, effects);
         }
-        let (trials, by_bytes) = (observations.len(), metric.is_other());
-        Self { name, factors, trials, left_out, by_bytes, are_times, campaigns, found }
+        Self {
+            name,
+            factors,
+            trials: observations.len(),
+            left_out,
+            by_bytes: metric.is_other(),
+            are_times,
+            campaigns,
+            found,
+        }
     }
 
     /// Returns the effect of one level of a setting relative to another, whichever is the baseline.
@@ -188,7 +197,8 @@ impl PassFactors {
         one: Option<&str>,
         other: Option<&str>,
     ) -> Option<LevelEffect> {
-        let (one, other) = (one?, other?);
+        let one = one?;
+        let other = other?;
         match self.effect_of(name, one, other) {
             Some(effect) => Some(effect),
             None => self.effect_of(name, other, one),
@@ -213,7 +223,8 @@ impl PassFactors {
             if effect.within.is_empty() {
                 continue;
             }
-            let (name, outer) = (&self.factors[effect.factor].name, self.list_outer(effect));
+            let name = &self.factors[effect.factor].name;
+            let outer = self.list_outer(effect);
             // If no two levels occur under the same level of the outer factor, no interval is
             // finite.
             if effect.levels.iter().all(|level| level.interval.1.is_infinite()) {
@@ -228,19 +239,17 @@ impl PassFactors {
                  and the ratio of {outer} is a mean over them."
             ));
         }
-        for interaction in &effects.interactions {
-            notes.push(self.describe_interaction(interaction));
-        }
+        notes.extend(
+            effects.interactions.iter().map(|interaction| self.describe_interaction(interaction)),
+        );
         notes.extend(confounding::notes(&self.factors, self.campaigns));
         notes
     }
 
     /// Names the factors that contain a nested one.
     fn list_outer(&self, effect: &FactorEffect) -> String {
-        let mut names = Vec::new();
-        for outer in &effect.within {
-            names.push(self.factors[*outer].name.clone());
-        }
+        let names: Vec<_> =
+            effect.within.iter().map(|outer| self.factors[*outer].name.clone()).collect();
         humanize::listed(&names)
     }
 
@@ -319,7 +328,8 @@ impl Factor {
 
     /// Formats a level, including its baseline unless that is the same for all levels.
     pub(crate) fn compared(&self, effect: &FactorEffect, number: usize) -> String {
-        let (level, against) = (&self.levels[number], effect.levels[number].against);
+        let level = &self.levels[number];
+        let against = effect.levels[number].against;
         if effect.within.is_empty() || against == number {
             return level.clone();
         }
@@ -329,10 +339,7 @@ impl Factor {
 
 /// Computes the effects of at least one factor.
 fn find_effects(factors: &[Factor], observations: &[Observation]) -> Result<Effects, NoEffects> {
-    let mut counts = Vec::with_capacity(factors.len());
-    for factor in factors {
-        counts.push(factor.levels.len());
-    }
+    let counts: Vec<_> = factors.iter().map(|factor| factor.levels.len()).collect();
     let levels: usize = counts.iter().sum();
     if levels > LEVELS_MAX {
         return Err(NoEffects::TooManyLevels);

@@ -24,18 +24,12 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// Half the interval relative to the median: `±1.2 %`; a dash if there is no interval.
 pub(crate) fn spread(rate: &Summary) -> String {
-    match rate.half_width_share() {
-        Some(share) => format!("±{}", percent(share)),
-        None => "–".to_owned(),
-    }
+    rate.half_width_share().map_or_else(|| "–".to_owned(), |share| format!("±{}", percent(share)))
 }
 
 /// CPU time of the client with its unit: `0.52 s/GiB`; a dash if unknown.
 pub(crate) fn cpu(judged: &Judged) -> String {
-    match &judged.cpu {
-        Some(cpu) => cpu.unit.shown(cpu.client),
-        None => "–".to_owned(),
-    }
+    judged.cpu.as_ref().map_or_else(|| "–".to_owned(), |cpu| cpu.unit.shown(cpu.client))
 }
 
 /// CPU time of the server, to be added to the client's: `+0.31 s/GiB`.
@@ -81,10 +75,12 @@ pub(crate) fn listed(names: &[String]) -> String {
 /// **Source:** Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
 pub fn utc(unix_ms: u64) -> String {
     let seconds = unix_ms / 1_000;
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let days = seconds / 86_400;
+    let second = seconds % 86_400;
     // Days since 0000-03-01, so that years end with the leap day.
     let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let era = shifted / 146_097;
+    let day_of_era = shifted % 146_097;
     let year_of_era =
         (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
@@ -92,7 +88,9 @@ pub fn utc(unix_ms: u64) -> String {
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    let hour = second / 3_600;
+    let minute = second / 60 % 60;
+    let second = second % 60;
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 

@@ -123,9 +123,11 @@ impl<'a> Sheet<'a> {
     /// campaign that measured it.
     pub(crate) fn identify(&self, row: &Row<'_>) -> Vec<(String, String)> {
         let run = row.run.index as usize;
-        let (mut id, mut name) = (self.campaign.id, &self.campaign.name);
+        let mut id = self.campaign.id;
+        let mut name = &self.campaign.name;
         if let Some(member) = self.joined.and_then(|joined| joined.member_of(run)) {
-            (id, name) = (member.id, &member.name);
+            id = member.id;
+            name = &member.name;
         }
         let spec = &row.run.spec;
         let mut pairs = vec![
@@ -242,17 +244,14 @@ impl<'a> Sheet<'a> {
                         known.rows += 1;
                         if rank > *worst {
                             explained.rows = known.rows;
-                            (*worst, *known) = (rank, explained);
+                            *worst = rank;
+                            *known = explained;
                         }
                     }
                 }
             }
         }
-        let mut worst_cases = Vec::with_capacity(found.len());
-        for (_, explained) in found.into_values() {
-            worst_cases.push(explained);
-        }
-        worst_cases
+        found.into_values().map(|(_, explained)| explained).collect()
     }
 }
 
@@ -278,14 +277,11 @@ struct Settings<'a> {
 /// Returns the effective value of a setting at the target, as read by the first trial that recorded
 /// it.
 pub(crate) fn effective_value<'a>(run: &'a Run, name: &str) -> Option<&'a str> {
-    for trial in &run.trials {
-        for fact in &trial.facts {
-            if fact.scope == "target" && fact.name == name {
-                return Some(&fact.value);
-            }
-        }
-    }
-    None
+    run.trials
+        .iter()
+        .flat_map(|trial| &trial.facts)
+        .find(|fact| fact.scope == "target" && fact.name == name)
+        .map(|fact| fact.value.as_str())
 }
 
 /// Adds the granted transfer size to the requested one if they differ.
@@ -375,13 +371,11 @@ impl<'a> Settings<'a> {
 
     /// Lists the requested settings without a column.
     fn stated(&self, columns: &[&'a str]) -> Vec<(&'a str, String)> {
-        let mut stated = Vec::new();
-        for name in &self.names {
-            if !columns.contains(name) && self.requested.contains(name) {
-                stated.push((*name, self.describe(name, columns)));
-            }
-        }
-        stated
+        self.names
+            .iter()
+            .filter(|name| !columns.contains(*name) && self.requested.contains(*name))
+            .map(|name| (*name, self.describe(name, columns)))
+            .collect()
     }
 
     /// Values of a setting with what determines them, if that is simple enough to state: nothing,

@@ -156,10 +156,8 @@ impl Grid {
 
     /// Width of each column in characters.
     pub(crate) fn widths(&self) -> Vec<usize> {
-        let mut widths = Vec::with_capacity(self.header.len());
-        for name in &self.header {
-            widths.push(name.lines().map(width).max().unwrap_or(0));
-        }
+        let mut widths: Vec<_> =
+            self.header.iter().map(|name| name.lines().map(width).max().unwrap_or(0)).collect();
         for line in &self.lines {
             // A reason only has the first cells and does not widen the other columns.
             if let Line::Cells(cells) | Line::Reason(cells, _) = line {
@@ -221,7 +219,8 @@ fn write_below(out: &mut String, text: &str, indent: usize, width_max: usize) {
 /// Wraps a text at spaces into lines of at most `width_max` columns. A longer word gets its own
 /// line. Words joined by a no-break space stay together, as do a number and its unit.
 pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
-    let (mut lines, mut line) = (Vec::new(), String::new());
+    let mut lines = Vec::new();
+    let mut line = String::new();
     let mut words = text.split_ascii_whitespace().peekable();
     while let Some(word) = words.next() {
         let mut word = Cow::Borrowed(word);
@@ -247,7 +246,8 @@ pub fn wrap(text: &str, width_max: usize) -> Vec<String> {
 
 /// Width of the longest word of a text, counting a number and its unit as one word.
 pub(crate) fn longest_word(text: &str) -> usize {
-    let (mut longest, mut before) = (0, "");
+    let mut longest = 0;
+    let mut before = "";
     for word in text.split_ascii_whitespace() {
         let mut length = width(word);
         if ends_in_number(before) && is_unit(word) {
@@ -271,11 +271,7 @@ fn is_unit(word: &str) -> bool {
 }
 
 fn clean_all(cells: &[String]) -> Vec<String> {
-    let mut cleaned = Vec::with_capacity(cells.len());
-    for cell in cells {
-        cleaned.push(clean(cell));
-    }
-    cleaned
+    cells.iter().map(|cell| clean(cell)).collect()
 }
 
 /// Replaces control sequences, and also tabs, whose width depends on the column.

@@ -437,7 +437,8 @@ fn ranks_mixed_io_sizes_by_bytes() {
     passes.flat_map(|pass| &mut pass.kinds).for_each(|kind| kind.bytes *= 4);
     let table = render(&campaign, Format::Markdown);
     let row = |size: &str| table.lines().find(|line| line.contains(size)).unwrap().to_owned();
-    let (small, large) = (row("| 4 KiB |"), row("| 16 KiB |"));
+    let small = row("| 4 KiB |");
+    let large = row("| 16 KiB |");
     assert!(small.contains("(▼") && large.contains("(▲"), "{small}\n{large}");
     assert!(lead(&campaign)[0].ends_with(" MB/s (nfs, io_size 16 KiB)."), "{:?}", lead(&campaign));
     let page = render(&campaign, Format::Html);

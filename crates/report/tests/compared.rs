@@ -72,7 +72,8 @@ fn matches_rows_and_finds_losses() {
 #[test]
 fn matches_selections_of_one_campaign() {
     let campaign = stream(&[(1, 10), (2, 20)], 5);
-    let (one, two) = (only("workers", "1"), only("workers", "2"));
+    let one = only("workers", "1");
+    let two = only("workers", "2");
     let compared = CampaignComparison::new(
         Selection { campaign: &campaign, only: &one },
         Selection { campaign: &campaign, only: &two },
@@ -107,7 +108,8 @@ fn compares_only_counted_results() {
 
 #[test]
 fn renders_comparison_in_every_form() {
-    let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (4, 20)], 3));
+    let before = stream(&[(1, 10), (2, 20)], 3);
+    let after = stream(&[(1, 10), (4, 20)], 3);
     let compared =
         CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
     insta::assert_snapshot!("comparison_table", compared.render(Format::Table));
@@ -130,7 +132,8 @@ fn set_fact(campaign: &mut Campaign, name: &str, values: &[&str]) {
 
 #[test]
 fn names_both_sides_and_what_changed() {
-    let (mut before, mut after) = (stream(&[(1, 10)], 5), stream(&[(1, 10)], 5));
+    let mut before = stream(&[(1, 10)], 5);
+    let mut after = stream(&[(1, 10)], 5);
     for (campaign, host, kernel, options) in [
         (&mut before, "alpha", "6.1", "rw,hard,vers=3"),
         (&mut after, "beta", "6.12", "rw,hard,vers=4.1"),
@@ -147,7 +150,8 @@ fn names_both_sides_and_what_changed() {
         set_fact(campaign, "steal", &[host, kernel, options]);
         campaign.runs[0].spec.repetition.warmup_trials = 5 - host.len() as u32;
     }
-    (after.id, after.tool_version) = (8, "0.2.0".to_owned());
+    after.id = 8;
+    after.tool_version = "0.2.0".to_owned();
     after.started_unix_ms += 86_400_000;
     let mut compared =
         CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
@@ -187,7 +191,8 @@ fn names_both_sides_and_what_changed() {
 #[test]
 fn lists_settings_that_differ() {
     let campaign = stream(&[(1, 10), (2, 20)], 5);
-    let (one, two) = (only("workers", "1"), only("workers", "2"));
+    let one = only("workers", "1");
+    let two = only("workers", "2");
     let mut after = campaign.clone();
     for run in &mut after.runs {
         run.spec.repetition.warmup_trials += 1;
@@ -254,7 +259,8 @@ fn marks_cut_ratio_intervals() {
 
 #[test]
 fn fits_comparisons_to_terminal() {
-    let (before, after) = (stream(&[(1, 10), (2, 20)], 3), stream(&[(1, 10), (2, 30)], 3));
+    let before = stream(&[(1, 10), (2, 20)], 3);
+    let after = stream(&[(1, 10), (2, 30)], 3);
     let compared =
         CampaignComparison::new(whole(&before), whole(&after), ComparisonRules::default());
     let factors = FactorEffects::from_campaign(&stream(&[(1, 10), (2, 20)], 5));

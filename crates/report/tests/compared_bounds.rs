@@ -13,7 +13,8 @@ use stats::Outcome;
 fn over(version: NfsVersion, proto: Proto) -> RunSpec {
     let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
     if let Target::Nfs(nfs) = &mut spec.target {
-        (nfs.settings.version, nfs.settings.proto) = (version, proto);
+        nfs.settings.version = version;
+        nfs.settings.proto = proto;
     }
     spec
 }
@@ -35,7 +36,8 @@ fn whole(before: &Campaign, after: &Campaign, rules: ComparisonRules) -> Campaig
 
 /// Compares two selections of one campaign.
 fn selected(campaign: &Campaign, before: &str, after: &str) -> CampaignComparison {
-    let (before, after) = (only(before), only(after));
+    let before = only(before);
+    let after = only(after);
     let side = |only| Selection { campaign, only };
     CampaignComparison::new(side(&before), side(&after), ComparisonRules::default())
 }
@@ -104,7 +106,8 @@ fn ignores_number_of_repetitions() {
 
 #[test]
 fn reports_slowdown_despite_equal_rate() {
-    let (before, after) = (mix(10, 5), delayed(mix(10, 5), 2));
+    let before = mix(10, 5);
+    let after = delayed(mix(10, 5), 2);
     let past = |rules| {
         let compared = whole(&before, &after, rules);
         compared.regressions().map(|(_, figure)| figure.measure.name()).collect::<Vec<_>>()
@@ -153,7 +156,8 @@ fn corrects_for_many_comparisons() {
             |workers| RunBuilder::from(over(NfsVersion::V3, Proto::Tcp)).workers(workers).build();
         made((1..=4).map(|workers| (spec(workers), speed, 5)).collect())
     };
-    let (before, after) = (runs(10), runs(5));
+    let before = runs(10);
+    let after = runs(5);
     let lower = |adjust| {
         let compared =
             whole(&before, &after, ComparisonRules { adjust, ..ComparisonRules::default() });
@@ -231,7 +235,8 @@ fn claims_equality_only_within_margin() {
 
 #[test]
 fn cached_side_never_wins() {
-    let (slow, fast) = (mix(10, 5), with_caveat(mix(30, 5), CaveatCode::Cached));
+    let slow = mix(10, 5);
+    let fast = with_caveat(mix(30, 5), CaveatCode::Cached);
     for (before, after) in [(&slow, &fast), (&fast, &slow)] {
         let compared = whole(before, after, ComparisonRules::default());
         let figures = compared.figures();
@@ -250,7 +255,8 @@ fn cached_side_never_wins() {
 
 #[test]
 fn verdict_names_caveats_of_both_sides() {
-    let (before, after) = (mix(10, 5), with_caveat(mix(30, 5), CaveatCode::Retransmits));
+    let before = mix(10, 5);
+    let after = with_caveat(mix(30, 5), CaveatCode::Retransmits);
     for found in [
         whole(&before, &after, ComparisonRules::default()),
         whole(&after, &before, ComparisonRules::default()),
@@ -319,7 +325,8 @@ fn writes_test_case_per_figure() {
         campaign.runs[0].spec.target_name = campaign.name.clone();
         campaign
     };
-    let (before, mut after) = (nasty(10), nasty(5));
+    let before = nasty(10);
+    let mut after = nasty(5);
     after.runs[1].spec.workers = 10;
     let rules = bounds(&[(Measure::Rate, 0.1)]);
     let junit = whole(&before, &after, rules).render(Format::Junit);

@@ -42,7 +42,8 @@ fn campaign() -> Campaign {
         for (trial, time_ms) in run.trials.iter_mut().zip(times_ms) {
             for pass in &mut trial.passes {
                 pass.window_ns = time_ms * 1_000_000;
-                (pass.common_window_ns, pass.kinds[0].bytes) = (pass.window_ns, bytes);
+                pass.common_window_ns = pass.window_ns;
+                pass.kinds[0].bytes = bytes;
                 pass.caveats.clear();
             }
         }
@@ -116,11 +117,11 @@ fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
 /// The rows below "What was kept" that begin with a name, with single spaces between words.
 fn words_of_rows(kept: &str, name: &str) -> Vec<String> {
     let section = kept.split("\nRatios to ").next().unwrap_or_default();
-    let mut rows = Vec::new();
-    for line in section.lines().filter(|line| line.starts_with(&format!("{name} "))) {
-        rows.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
-    }
-    rows
+    section
+        .lines()
+        .filter(|line| line.starts_with(&format!("{name} ")))
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect()
 }
 
 #[test]
@@ -143,9 +144,13 @@ fn lists_possible_and_used_access() {
     assert_eq!(ways(2), expected("none", "available", "used"));
     // A file system that the site has set up doesn't show whether there are other ways of access.
     let lab = campaign.runs[0].spec.lab.as_mut().unwrap();
-    (lab.own_client, lab.system) = (false, None);
-    let (kind, source) = ("lustre".to_owned(), "a:/b".to_owned());
-    lab.site_mount = Some(SiteMount { kind, source, options: Vec::new() });
+    lab.own_client = false;
+    lab.system = None;
+    lab.site_mount = Some(SiteMount {
+        kind: "lustre".to_owned(),
+        source: "a:/b".to_owned(),
+        options: Vec::new(),
+    });
     let mounted = json(&campaign, None)["contenders"][0]["ways"].clone();
     assert_eq!((&mounted["mount"], &mounted["nfs"]), (&"used".into(), &"–".into()));
     let text = text(&campaign);
@@ -340,7 +345,8 @@ fn commands_show_times_in_order() {
             pass.window_ns = time_ms * 1_000_000 / (number as u64 + 1);
             pass.client_cpu_ns = 30_344_000;
             let command = &mut pass.kinds[0];
-            (command.issued, command.done) = (1, 1);
+            command.issued = 1;
+            command.done = 1;
         }
     }
     let text = text(&campaign);

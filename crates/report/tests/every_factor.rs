@@ -29,7 +29,8 @@ fn bases() -> Vec<RunSpec> {
             bases.push(run.clone());
             // Delegations exist since v4.1.
             if let Target::Nfs(nfs) = &mut run.target {
-                (nfs.settings.proto, nfs.settings.version) = (Proto::Tcp, NfsVersion::V4_1);
+                nfs.settings.proto = Proto::Tcp;
+                nfs.settings.version = NfsVersion::V4_1;
             }
             bases.push(run);
         }
@@ -50,7 +51,8 @@ fn bases() -> Vec<RunSpec> {
     bases.push(run);
     // An encrypted array has chunks and a cipher.
     let mut run = spec("posix", BackendKind::Posix, Workload::Stream);
-    (lab.storage.raid, lab.storage.crypt) = (Raid::Raid5, true);
+    lab.storage.raid = Raid::Raid5;
+    lab.storage.crypt = true;
     run.lab = Some(Box::new(lab));
     bases.push(run);
     bases

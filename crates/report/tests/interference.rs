@@ -84,7 +84,8 @@ fn shows_rate_per_cpu_second() {
     let text = unwrapped(&render(&campaign, Format::Table));
     // Three quarters of a CPU were used: the rate is a third higher than by the clock.
     let judged = &stats::judge::run(&campaign.runs[0])[0];
-    let (rate, per_cpu) = (judged.rate.unwrap(), judged.rate_per_cpu.unwrap());
+    let rate = judged.rate.unwrap();
+    let per_cpu = judged.rate_per_cpu.unwrap();
     assert!((per_cpu.median / rate.median - 4.0 / 3.0).abs() < 0.02, "{rate:?} {per_cpu:?}");
     let line = format!("nfs mixed: {} (", judged.shown(per_cpu.median));
     let by_clock = format!(

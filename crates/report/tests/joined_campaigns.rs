@@ -25,14 +25,15 @@ fn campaign(speed: u64, facts: &[(&str, &str)]) -> Campaign {
 }
 
 fn join(campaigns: Vec<Campaign>, by: &[&str]) -> JoinedCampaigns {
-    let mut sources = Vec::new();
-    for (number, campaign) in campaigns.into_iter().enumerate() {
-        sources.push(CampaignSource {
+    let sources: Vec<_> = campaigns
+        .into_iter()
+        .enumerate()
+        .map(|(number, campaign)| CampaignSource {
             campaign,
             tags: Vec::new(),
             label: (number + 3).to_string(),
-        });
-    }
+        })
+        .collect();
     let by: Vec<String> = by.iter().map(|name| (*name).to_owned()).collect();
     JoinedCampaigns::new(sources, &by).unwrap_or_else(|unknown| panic!("{unknown:?}"))
 }

@@ -31,7 +31,8 @@ fn with_last_at(runs: u32, speed: Option<u64>) -> Campaign {
 
 #[test]
 fn shows_changed_rows_first() {
-    let (before, after) = (campaign(2_500), with_last_at(2_500, Some(90)));
+    let before = campaign(2_500);
+    let after = with_last_at(2_500, Some(90));
     let side = |campaign| Selection { campaign, only: &[] };
     let compared = CampaignComparison::new(side(&before), side(&after), ComparisonRules::default());
     assert_eq!(compared.pairs.len(), 2_500);
@@ -74,7 +75,8 @@ fn with_facts_of_hosts(kernel: &str) -> Campaign {
     let mut campaign = campaign(2);
     let mut facts = Vec::new();
     for number in 0..50_000 {
-        let (host, name) = (format!("host-{}", number / 50), format!("fact {}", number % 50));
+        let host = format!("host-{}", number / 50);
+        let name = format!("fact {}", number % 50);
         let value = if number % 50 == 0 { kernel.to_owned() } else { number.to_string() };
         facts.push(Fact::new(host, name, value, "planted"));
     }

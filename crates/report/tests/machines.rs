@@ -107,8 +107,10 @@ fn exports_valid_metrics_during_campaign() {
 /// Splits a point of the line protocol at a character that is not escaped by a backslash or inside
 /// quotes.
 fn split_point(text: &str, at: char) -> Vec<String> {
-    let (mut parts, mut part) = (Vec::new(), String::new());
-    let (mut escaped, mut quoted) = (false, false);
+    let mut parts = Vec::new();
+    let mut part = String::new();
+    let mut escaped = false;
+    let mut quoted = false;
     for c in text.chars() {
         if c == at && !escaped && !quoted {
             parts.push(std::mem::take(&mut part));
@@ -177,7 +179,8 @@ fn exports_same_metrics_as_table() {
         });
         fitting.next().map(|(_, _, value)| *value)
     };
-    let (mut counted, mut left_out) = (0, 0);
+    let mut counted = 0;
+    let mut left_out = 0;
     for figure in json["figures"].as_array().unwrap() {
         let rate = of("dfsbench_throughput_bytes_per_second", figure, ("", ""));
         let p99 = of("dfsbench_service_time_seconds", figure, ("quantile", "0.99"));

@@ -64,10 +64,11 @@ fn a_small_matrix_to_look_at() {
 fn assert_dominant_factors_make_the_panels(page: &str) {
     for pass in FactorEffects::from_campaign(&matrix()).passes {
         let effects = pass.found.as_ref().unwrap_or_else(|_| panic!("{}: no effects", pass.name));
-        let mut dominant = Vec::new();
-        for effect in &effects.factors {
-            dominant.push(pass.factors[effect.factor].name.as_str());
-        }
+        let mut dominant: Vec<_> = effects
+            .factors
+            .iter()
+            .map(|effect| pass.factors[effect.factor].name.as_str())
+            .collect();
         dominant.retain(|name| *name != "target");
         dominant[..2].sort_by_key(|name| *name == "durability");
         let panels = format!(

@@ -19,7 +19,8 @@ fn on_file(workload: Workload, version: NfsVersion, proto: Proto, mib: u64) -> R
         .file_size_bytes(mib * MIB)
         .build();
     if let Target::Nfs(nfs) = &mut run.target {
-        (nfs.settings.version, nfs.settings.proto) = (version, proto);
+        nfs.settings.version = version;
+        nfs.settings.proto = proto;
     }
     run
 }
@@ -31,7 +32,8 @@ fn plant_times(campaign: &mut Campaign, times_ms: &[&[u64]]) {
         for (trial, time_ms) in run.trials.iter_mut().zip(*times_ms) {
             for pass in &mut trial.passes {
                 pass.window_ns = time_ms * 1_000_000;
-                (pass.common_window_ns, pass.kinds[0].bytes) = (pass.window_ns, bytes);
+                pass.common_window_ns = pass.window_ns;
+                pass.kinds[0].bytes = bytes;
                 pass.caveats.clear();
             }
         }
@@ -70,14 +72,18 @@ fn prints_versions_of_2001_report() {
                 Pass::Seeks,
             ];
             let column = order.iter().position(|known| *known == pass.pass).unwrap();
-            let (rate, percent) = (figures[2 * column], figures[2 * column + 1]);
+            let rate = figures[2 * column];
+            let percent = figures[2 * column + 1];
             pass.window_ns = 10 * SECOND;
             pass.client_cpu_ns = (percent * SECOND as f64 / 10.0).round() as u64;
             let kind = &mut pass.kinds[0];
             let all = (rate * 10.0).round() as u64;
-            (kind.kind, kind.bytes) = (pass.pass.kinds()[0], all * KIB);
+            kind.kind = pass.pass.kinds()[0];
+            kind.bytes = all * KIB;
             if pass.pass == Pass::Seeks {
-                (kind.done, kind.issued, kind.bytes) = (all, all, 0);
+                kind.done = all;
+                kind.issued = all;
+                kind.bytes = 0;
             }
         }
     }
@@ -214,7 +220,9 @@ fn prints_sizes_of_2009_report() {
                 let ops = mib_per_s * 10 * MIB / u64::from(run.spec.io_size_bytes);
                 pass.kinds.truncate(1);
                 let kind = &mut pass.kinds[0];
-                (kind.issued, kind.done, kind.bytes) = (ops, ops, mib_per_s * 10 * MIB);
+                kind.issued = ops;
+                kind.done = ops;
+                kind.bytes = mib_per_s * 10 * MIB;
             }
         }
     }
@@ -237,10 +245,10 @@ fn prints_sizes_of_2009_report() {
 /// Files below one MiB have different sizes, and are compared with files of similar size.
 #[test]
 fn prints_small_file_sizes_separately() {
-    let mut runs = Vec::new();
-    for version in [NfsVersion::V3, NfsVersion::V2, NfsVersion::V3, NfsVersion::V2] {
-        runs.push((on_file(Workload::Stream, version, Proto::Tcp, 1), 10, 5));
-    }
+    let runs: Vec<_> = [NfsVersion::V3, NfsVersion::V2, NfsVersion::V3, NfsVersion::V2]
+        .into_iter()
+        .map(|version| (on_file(Workload::Stream, version, Proto::Tcp, 1), 10, 5))
+        .collect();
     let mut campaign = made(runs);
     for (run, kib) in campaign.runs.iter_mut().zip([256, 256, 24, 24]) {
         run.spec.file_size_bytes = kib << 10;

@@ -25,10 +25,7 @@ const fn planted(offered: u64, done: u64) -> Planted {
 
 /// Returns a campaign with one run for each load.
 fn campaign(question: Question, points: &[(RunSpec, Planted)]) -> Campaign {
-    let mut runs = Vec::new();
-    for (spec, _) in points {
-        runs.push((spec.clone(), 10, 1));
-    }
+    let runs: Vec<_> = points.iter().map(|(spec, _)| (spec.clone(), 10, 1)).collect();
     let mut campaign = made(runs);
     campaign.question = question;
     for (run, (_, point)) in campaign.runs.iter_mut().zip(points) {
@@ -65,7 +62,8 @@ fn ramp(first_limited: u32) -> Campaign {
     let mut runs = Vec::new();
     for clients in [1, 2, 4, 8] {
         let mut spec = spec("nfs", BackendKind::Nfs, Workload::Mixed);
-        (spec.clients, spec.workers) = (clients, 1);
+        spec.clients = clients;
+        spec.workers = 1;
         let done = 1_000 * u64::from(clients);
         let is_client_limited = clients >= first_limited;
         runs.push((spec, Planted { offered: 0, done, is_client_limited }));

@@ -213,8 +213,12 @@ fn the_next_step_fits_the_campaign() {
         run.trials.truncate(2);
     }
     let having = campaign.runs.len() * campaign.runs[0].spec.passes().len();
-    let (flag, caveat) = ("--trials 5".to_owned(), CaveatCode::TooFewTrials);
-    let settle = NextStep::Settle { flag, caveat, settled: having, having };
+    let settle = NextStep::Settle {
+        flag: "--trials 5".to_owned(),
+        caveat: CaveatCode::TooFewTrials,
+        settled: having,
+        having,
+    };
     assert_eq!(NextStep::from_campaign(&campaign), Some(settle));
     campaign.question = model::Question::Ladder(model::question::ladder::Ladder::default());
     assert_eq!(NextStep::from_campaign(&campaign), Some(NextStep::View));
@@ -246,7 +250,8 @@ fn fail(campaign: &mut Campaign, runs: usize, reason: &str) {
 fn gives_hint_for_failure_or_nothing() {
     let hinted = "no space (hint: fewer --files)";
     let repair = Some(NextStep::Repair("fewer --files".to_owned()));
-    let (mut some, mut all) = (sweep(), sweep());
+    let mut some = sweep();
+    let mut all = sweep();
     fail(&mut some, 1, hinted);
     fail(&mut all, usize::MAX, hinted);
     assert_eq!(
@@ -256,7 +261,8 @@ fn gives_hint_for_failure_or_nothing() {
     all.question = model::Question::Ladder(model::question::ladder::Ladder::default());
     assert_eq!(NextStep::from_campaign(&all), repair);
 
-    let (mut some, mut all) = (sweep(), sweep());
+    let mut some = sweep();
+    let mut all = sweep();
     for run in some.runs.iter_mut().chain(&mut all.runs) {
         run.spec.target = model::Target::Directory { path: "/srv".into() };
     }

@@ -48,7 +48,8 @@ fn plant(campaign: &mut Campaign, wanted: &[(&str, &str)], rates: &[(Pass, f64)]
         };
         let window_ns = (bytes as f64 / per_s * 1e9) as u64;
         let mut result = PassResult::new(*pass);
-        (result.window_ns, result.common_window_ns) = (window_ns, window_ns);
+        result.window_ns = window_ns;
+        result.common_window_ns = window_ns;
         result.kinds = vec![kind];
         passes.push(result);
     }

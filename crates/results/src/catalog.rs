@@ -183,11 +183,13 @@ fn sum_values(
     condition: &str,
     campaign_id: i64,
 ) -> rusqlite::Result<i64> {
-    let mut lengths = Vec::new();
-    for column in &table.columns {
-        lengths.push(format!("coalesce(length({}), 0)", column.name));
-    }
-    let (name, lengths) = (&table.name, lengths.join(" + "));
+    let lengths: Vec<_> = table
+        .columns
+        .iter()
+        .map(|column| format!("coalesce(length({}), 0)", column.name))
+        .collect();
+    let name = &table.name;
+    let lengths = lengths.join(" + ");
     let sql = format!("SELECT coalesce(sum({lengths}), 0) FROM {name} WHERE {condition}");
     connection.query_row(&sql, [campaign_id], |row| row.get(0))
 }

@@ -45,7 +45,8 @@ pub(crate) fn copy_table<'a>(
     if find_key(keys, &table.name).is_none() {
         keys.push((&table.name, Key::Shifted(key_shift(connection, table, below)?)));
     }
-    let (mut names, mut values) = (Vec::new(), Vec::new());
+    let mut names = Vec::new();
+    let mut values = Vec::new();
     for column in &table.columns {
         let key = match &column.parent {
             Some(parent) => find_key(keys, parent),
@@ -58,7 +59,8 @@ pub(crate) fn copy_table<'a>(
             None => column.name.clone(),
         });
     }
-    let (names, values) = (names.join(", "), values.join(", "));
+    let names = names.join(", ");
+    let values = values.join(", ");
     let name = &table.name;
     let sql = format!(
         "INSERT INTO main.{name} ({names}) SELECT {values} FROM other.{name} WHERE {below}"
@@ -67,12 +69,7 @@ pub(crate) fn copy_table<'a>(
 }
 
 fn find_key(keys: &Keys<'_>, name: &str) -> Option<Key> {
-    for (known, key) in keys {
-        if *known == name {
-            return Some(*key);
-        }
-    }
-    None
+    keys.iter().find(|(known, _)| *known == name).map(|(_, key)| *key)
 }
 
 /// Returns the offset for the keys of a table, so that they follow the existing ones.

@@ -256,15 +256,21 @@ fn readable_columns(table: &Table) -> Table {
 fn make_table(name: &str, columns: &[(&str, Type, bool)]) -> Table {
     let mut table = Table { name: name.to_owned(), columns: Vec::new() };
     for (name, kind, may_be_null) in columns {
-        let (name, kind, may_be_null) = ((*name).to_owned(), *kind, *may_be_null);
-        table.columns.push(Column { name, kind, may_be_null, parent: None });
+        table.columns.push(Column {
+            name: (*name).to_owned(),
+            kind: *kind,
+            may_be_null: *may_be_null,
+            parent: None,
+        });
     }
     table
 }
 
 /// The view of the same name: one row per trial and pass.
 fn figures_table() -> Table {
-    let (text, integer, real) = (Type::Text, Type::Integer, Type::Real);
+    let text = Type::Text;
+    let integer = Type::Integer;
+    let real = Type::Real;
     make_table(
         "figures",
         &[

@@ -38,10 +38,8 @@ impl Hold {
     /// # Errors
     /// If another process has it, or no file can be created next to the results.
     pub(crate) fn take(results: &Path, campaign_id: i64) -> Result<Self, StoreError> {
-        let path = match lock_path_of(results, campaign_id) {
-            Ok(path) => path,
-            Err(source) => return Err(StoreError::Io { path: results.to_owned(), source }),
-        };
+        let path = lock_path_of(results, campaign_id)
+            .map_err(|source| StoreError::Io { path: results.to_owned(), source })?;
         let mut retries = 0;
         loop {
             match try_lock(&path) {
@@ -55,8 +53,11 @@ impl Hold {
                     std::thread::park_timeout(RETRY_AFTER);
                 }
                 Ok(Attempt::Held(holder)) => {
-                    let (path, holder) = (results.to_owned(), describe_holder(holder));
-                    return Err(StoreError::Held { path, campaign_id, holder });
+                    return Err(StoreError::Held {
+                        path: results.to_owned(),
+                        campaign_id,
+                        holder: describe_holder(holder),
+                    });
                 }
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                     return Err(StoreError::ReadOnly(results.to_owned()));
@@ -121,17 +122,15 @@ impl Drop for Hold {
 /// A file is removed only while we hold its lock: if another process is just taking it, either that
 /// process has locked it and we keep it, or it finds the file gone and creates it again.
 pub fn remove_abandoned(results: &Path) -> usize {
-    let mut removed = 0;
     let Ok(real) = fs::canonicalize(results) else { return 0 };
     let (Some(folder), Some(name)) = (real.parent(), real.file_name()) else { return 0 };
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let begin = [name.as_encoded_bytes(), b"-campaign-"].concat();
-    for entry in entries.flatten() {
-        if is_lock_name(entry.file_name().as_encoded_bytes(), &begin) {
-            removed += usize::from(remove_if_abandoned(&entry.path()));
-        }
-    }
-    removed
+    entries
+        .flatten()
+        .filter(|entry| is_lock_name(entry.file_name().as_encoded_bytes(), &begin))
+        .map(|entry| usize::from(remove_if_abandoned(&entry.path())))
+        .sum()
 }
 
 /// Recognizes names of lock files, such as `dfsbench.db-campaign-7.lock`.

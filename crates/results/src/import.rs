@@ -82,11 +82,7 @@ impl Store {
         lines: Vec<CampaignLine>,
         other: &Path,
     ) -> Result<Vec<Imported>, StoreError> {
-        let mut merged = Vec::with_capacity(lines.len());
-        for line in lines {
-            merged.push(self.merge_campaign(line, other)?);
-        }
-        Ok(merged)
+        lines.into_iter().map(|line| self.merge_campaign(line, other)).collect()
     }
 
     /// Refuses a file with an unknown table, whose rows would be lost.

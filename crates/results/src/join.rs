@@ -117,7 +117,8 @@ fn unite_rows(
     here: i64,
     from: i64,
 ) -> rusqlite::Result<usize> {
-    let (mut columns, mut same) = (Vec::new(), Vec::new());
+    let mut columns = Vec::new();
+    let mut same = Vec::new();
     for column in &table.columns {
         let name = column.name.as_str();
         if !matches!(name, "id" | "campaign_id") {
@@ -126,7 +127,9 @@ fn unite_rows(
             same.push(format!("h.{name} IS f.{name}"));
         }
     }
-    let (name, columns, same) = (&table.name, columns.join(", "), same.join(" AND "));
+    let name = &table.name;
+    let columns = columns.join(", ");
+    let same = same.join(" AND ");
     connection.execute(
         &format!(
             "INSERT OR IGNORE INTO main.{name} (campaign_id, {columns})

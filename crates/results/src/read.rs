@@ -70,7 +70,8 @@ fn read_campaign(
     campaign.question = read_question(connection, id)?;
     campaign.durability = durability::read(connection, id)?;
     let sql = "SELECT * FROM runs WHERE campaign_id = ?1 ORDER BY run_index";
-    let (mut ids, mut runs) = (Vec::new(), Vec::new());
+    let mut ids = Vec::new();
+    let mut runs = Vec::new();
     for (key, run) in
         rows(connection, sql, [id], |row| Ok((row.get::<_, i64>("id")?, read_run(row)?)))?
     {
@@ -107,7 +108,8 @@ fn read_campaign(
 /// Reads the parts below passes that every verdict needs, each table at once: a campaign may have a
 /// hundred thousand passes.
 fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
-    let (ids, passes) = (&passes.ids, &mut passes.values);
+    let ids = &passes.ids;
+    let passes = &mut passes.values;
     for_each_child(connection, ChildTable::of_passes("samples"), ids, |at, row| {
         passes[at].samples.push(read_sample(row)?);
         Ok(())
@@ -130,7 +132,8 @@ fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 
 /// Reads the rest.
 fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
-    let (ids, passes) = (&passes.ids, &mut passes.values);
+    let ids = &passes.ids;
+    let passes = &mut passes.values;
     for_each_child(connection, ChildTable::of_passes("cross_checks"), ids, |at, row| {
         passes[at].cross_checks.push(read_cross_check(row)?);
         Ok(())
@@ -289,9 +292,7 @@ fn each_of(
 /// Maps the keys of rows to their indices.
 fn index_keys(keys: &[i64]) -> HashMap<i64, usize> {
     let mut indices = HashMap::with_capacity(keys.len());
-    for (index, key) in keys.iter().enumerate() {
-        indices.insert(*key, index);
-    }
+    indices.extend(keys.iter().enumerate().map(|(index, key)| (*key, index)));
     indices
 }
 
@@ -443,8 +444,5 @@ fn read_cross_check(row: &Row<'_>) -> rusqlite::Result<CrossCheck> {
 
 fn read_histogram(row: &Row<'_>, column: &str) -> rusqlite::Result<Histogram> {
     let bytes: Vec<u8> = row.get(column)?;
-    match Histogram::from_bytes(&bytes) {
-        Some(histogram) => Ok(histogram),
-        None => Err(damaged(format!("{column} is not a histogram"))),
-    }
+    Histogram::from_bytes(&bytes).ok_or_else(|| damaged(format!("{column} is not a histogram")))
 }

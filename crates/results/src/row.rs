@@ -57,10 +57,8 @@ pub(crate) fn rows<T>(
 
 /// Converts a value to JSON, to be stored in a column.
 pub(crate) fn to_json(value: &impl Serialize) -> rusqlite::Result<String> {
-    match serde_json::to_string(value) {
-        Ok(json) => Ok(json),
-        Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.into())),
-    }
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
 /// Parses JSON from a column; `what` is the name used in errors.
@@ -78,10 +76,7 @@ pub(crate) fn damaged(what: String) -> rusqlite::Error {
 
 /// Reads a count from a column.
 pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    match maybe_count(row, column)? {
-        Some(count) => Ok(count),
-        None => Err(damaged(format!("{column} is missing"))),
-    }
+    maybe_count(row, column)?.ok_or_else(|| damaged(format!("{column} is missing")))
 }
 
 /// Reads a count or NULL from a column.

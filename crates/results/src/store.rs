@@ -140,7 +140,8 @@ impl Store {
 
     /// Aborts reading if it takes more steps than the size of the file explains.
     fn bound_steps(&mut self) -> Result<(), StoreError> {
-        let (steps, path) = (Arc::clone(&self.steps), self.path.clone());
+        let steps = Arc::clone(&self.steps);
+        let path = self.path.clone();
         let look = u64::from(STEPS_PER_LOOK);
         let is_endless = move || {
             let steps = steps.fetch_add(look, Relaxed) + look;
@@ -233,10 +234,7 @@ impl Store {
 
     /// Converts an SQLite error to one that mentions the file.
     pub(crate) fn explain<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
-        match result {
-            Ok(value) => Ok(value),
-            Err(error) => Err(explain(&self.path, error)),
-        }
+        result.map_err(|error| explain(&self.path, error))
     }
 
     /// Connects to the file at `real_path`, called `path` in messages; neither is ever treated as a
@@ -264,7 +262,8 @@ impl Store {
                             (SELECT user_version FROM pragma_user_version),
                             (SELECT count(*) FROM sqlite_schema)";
         self.connection.query_row(query, [], |row| {
-            let (application_id, schema_version) = (row.get(0)?, row.get(1)?);
+            let application_id = row.get(0)?;
+            let schema_version = row.get(1)?;
             Ok(FileHead { application_id, schema_version, tables: row.get(2)? })
         })
     }

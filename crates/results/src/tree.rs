@@ -165,7 +165,8 @@ impl Tree {
                 if column.parent.as_ref() == Some(&parent.name)
                     && let Some(of_parent) = self.below(parent, root, condition, database)
                 {
-                    let (key, parent) = (&column.name, &parent.name);
+                    let key = &column.name;
+                    let parent = &parent.name;
                     return Some(format!(
                         "{key} IN (SELECT id FROM {database}{parent} WHERE {of_parent})"
                     ));

@@ -36,10 +36,8 @@ pub(crate) fn check(path: &Path) -> Result<Option<PathBuf>, StoreError> {
         return Ok(None);
     }
     let end = check_for(user.as_raw(), path)?;
-    let folder = match fs::canonicalize(folder_of(&end)) {
-        Ok(folder) => folder,
-        Err(source) => return Err(StoreError::Io { path: path.to_owned(), source }),
-    };
+    let folder = fs::canonicalize(folder_of(&end))
+        .map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
     let Some(name) = end.file_name() else { return Ok(None) };
     Ok(Some(folder.join(name)))
 }

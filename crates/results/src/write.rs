@@ -193,7 +193,8 @@ fn insert_facts(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     for fact in facts {
-        let (scope, name) = (&fact.scope, &fact.name);
+        let scope = &fact.scope;
+        let name = &fact.name;
         insert.execute(params![campaign_id, trial_id, scope, name, fact.value, fact.source])?;
     }
     Ok(())
@@ -280,7 +281,9 @@ fn insert_details(
     let sql = "INSERT INTO samples (pass_id, at_ns, ops, bytes) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;
     for sample in &pass.samples {
-        let (at, ops, bytes) = (whole(sample.at_ns)?, whole(sample.ops)?, whole(sample.bytes)?);
+        let at = whole(sample.at_ns)?;
+        let ops = whole(sample.ops)?;
+        let bytes = whole(sample.bytes)?;
         insert.execute(params![pass_id, at, ops, bytes])?;
     }
     let sql = "INSERT INTO caveats (pass_id, code, severity, evidence, found, bound, unit, source)
@@ -302,7 +305,8 @@ fn insert_details(
     let sql = "INSERT INTO cross_checks (pass_id, expected, found, source) VALUES (?1, ?2, ?3, ?4)";
     let mut insert = transaction.prepare_cached(sql)?;
     for cross_check in &pass.cross_checks {
-        let (expected, found) = (whole(cross_check.expected)?, whole(cross_check.found)?);
+        let expected = whole(cross_check.expected)?;
+        let found = whole(cross_check.found)?;
         insert.execute(params![pass_id, expected, found, cross_check.source])?;
     }
     Ok(())
@@ -320,7 +324,8 @@ fn insert_kind(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
     // Quantiles are stored next to the histograms, which only this program can read, for queries.
-    let (service, response) = (&kind.service_time, &kind.response_time);
+    let service = &kind.service_time;
+    let response = &kind.response_time;
     insert.execute(params![
         pass_id,
         kind.kind.name(),

@@ -42,13 +42,16 @@ fn omits_large_parts_from_outline() {
     let mut expected = store.load(1).unwrap();
     for pass in expected.runs.iter_mut().flat_map(|r| &mut r.trials).flat_map(|t| &mut t.passes) {
         let bare = PassResult::new(pass.pass);
-        (pass.cross_checks, pass.clients, pass.hosts) =
-            (bare.cross_checks, bare.clients, bare.hosts);
-        (pass.intervals, pass.fault_events, pass.scope) =
-            (bare.intervals, bare.fault_events, bare.scope);
+        pass.cross_checks = bare.cross_checks;
+        pass.clients = bare.clients;
+        pass.hosts = bare.hosts;
+        pass.intervals = bare.intervals;
+        pass.fault_events = bare.fault_events;
+        pass.scope = bare.scope;
         pass.telemetry = bare.telemetry;
         for kind in &mut pass.kinds {
-            (kind.service_time, kind.response_time) = (Histogram::sparse(), Histogram::sparse());
+            kind.service_time = Histogram::sparse();
+            kind.response_time = Histogram::sparse();
             kind.errors.clear();
         }
     }

@@ -65,7 +65,10 @@ fn of_json(path: &Path, names: &[String]) -> Vec<Vec<Option<String>>> {
 /// Parses CSV according to RFC 4180. Only texts are compared, so quotes are dropped.
 fn of_csv(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap();
-    let (mut rows, mut row, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut rows = Vec::new();
+    let mut row = Vec::new();
+    let mut cell = String::new();
+    let mut quoted = false;
     for c in text.chars() {
         match c {
             '"' => quoted = !quoted,

@@ -61,7 +61,8 @@ fn tables(path: &Path) -> Vec<(String, i64)> {
 fn merges_every_row_of_every_table() {
     let (directory, path) = filled();
     let other = other(directory.path());
-    let (before, added) = (tables(&path), tables(&other));
+    let before = tables(&path);
+    let added = tables(&other);
     let untouched = std::fs::read(&other).unwrap();
     let mut store = Store::open_or_create(&path).unwrap();
     let merged = store.import(&other).unwrap();
@@ -75,7 +76,8 @@ fn merges_every_row_of_every_table() {
     for (from, to) in [(1, 2), (2, 3)] {
         assert_eq!(load(&store, to), Campaign { id: to, ..load(&source, from) });
         assert_eq!(store.notes(to).unwrap(), source.notes(from).unwrap());
-        let (old, new) = (source.line(from).unwrap(), store.line(to).unwrap());
+        let old = source.line(from).unwrap();
+        let new = store.line(to).unwrap();
         assert_eq!((old.tags, old.uuid), (new.tags, new.uuid));
     }
     assert_eq!(load(&store, 1), campaign());

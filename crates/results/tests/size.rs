@@ -76,13 +76,16 @@ fn reads_many_runs_in_little_memory() {
     let campaign = store.load(1).unwrap();
     let grown_kib = memory_most_kib() - before_kib;
     assert_eq!(campaign.runs.len(), 3 * (COPIES as usize + 1));
-    let (first, last) = (&campaign.runs[0], &campaign.runs[3 * COPIES as usize]);
+    let first = &campaign.runs[0];
+    let last = &campaign.runs[3 * COPIES as usize];
     let passes = |run: &model::Run| {
         run.trials.iter().flat_map(|trial| trial.passes.clone()).collect::<Vec<_>>()
     };
     let without_hosts = |mut passes: Vec<model::PassResult>| {
         for pass in &mut passes {
-            (pass.hosts, pass.intervals, pass.fault_events) = (Vec::new(), Vec::new(), Vec::new());
+            pass.hosts = Vec::new();
+            pass.intervals = Vec::new();
+            pass.fault_events = Vec::new();
         }
         passes
     };

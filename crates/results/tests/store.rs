@@ -93,13 +93,16 @@ fn several_campaigns_share_a_file() {
     let (_directory, path) = filled();
     let mut store = Store::open_or_create(&path).unwrap();
     let mut second = campaign();
-    (second.id, second.ceiling, second.state) = (2, None, CampaignState::Running);
+    second.id = 2;
+    second.ceiling = None;
+    second.state = CampaignState::Running;
     assert_eq!(keep(&mut store, &second), 2);
     assert_eq!(store.load(2).unwrap(), second);
     let ceiling = Ceiling { ops_per_s: 1, service_time_p50_ns: 2 };
     store.set_ceiling(2, ceiling).unwrap();
     store.finish(2, CampaignState::Interrupted).unwrap();
-    (second.ceiling, second.state) = (Some(ceiling), CampaignState::Interrupted);
+    second.ceiling = Some(ceiling);
+    second.state = CampaignState::Interrupted;
     assert_eq!(store.load(2).unwrap(), second);
     assert_eq!(store.load(1).unwrap(), campaign());
     let lines = store.list().unwrap();

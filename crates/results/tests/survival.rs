@@ -116,8 +116,10 @@ fn survives_kill_9_at_any_moment() {
         // A removal includes the six trials of a campaign; the last change may not have been
         // reported.
         let count = |word: &str| words.iter().filter(|what| *what == word).count();
-        let (written, removed) = (count("trial"), 6 * count("removed"));
-        let (after, known) = (trials(&path), before + written);
+        let written = count("trial");
+        let removed = 6 * count("removed");
+        let after = trials(&path);
+        let known = before + written;
         let least = known.saturating_sub(removed + 6);
         assert!(after >= least && after <= known + 1, "{before} {words:?} {after}");
         if removed == 0 && words.last().is_some_and(|what| what == "trial") && written < 6 {

@@ -238,12 +238,7 @@ impl Search {
 
     /// Returns true if some pass has no result for this load.
     fn lacks_figure(&self, load: u32) -> bool {
-        for pass in 0..self.count_passes() {
-            if self.figure(load, pass).is_none() {
-                return true;
-            }
-        }
-        false
+        (0..self.count_passes()).any(|pass| self.figure(load, pass).is_none())
     }
 
     /// Returns those of the loads that turned out to be good.
@@ -259,7 +254,9 @@ impl Search {
 
     /// Returns the result of a pass at a load, with a separate median for each number.
     pub fn figure(&self, load: u32, pass: usize) -> Option<Figure> {
-        let (mut rates, mut p99s_ns, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rates = Vec::new();
+        let mut p99s_ns = Vec::new();
+        let mut shares = Vec::new();
         for trial in self.figures.get(&load)? {
             let Some(Some(figure)) = trial.get(pass) else { continue };
             rates.push(figure.per_s);
@@ -277,7 +274,8 @@ impl Search {
     /// client was at its own limit. After [`LIMITED_MAX`] such trials, this remains unknown.
     fn is_undecided(&mut self, load: u32, figures: &[Option<Figure>]) -> bool {
         let Some(trials) = self.figures.get(&load) else { return false };
-        let (mut limited, mut was_behind) = (1, false);
+        let mut limited = 1;
+        let mut was_behind = false;
         for trial in trials {
             limited += usize::from(trial.contains(&None));
             was_behind |= trial.iter().flatten().any(Figure::is_behind);
@@ -316,7 +314,8 @@ impl Search {
 
     /// Processes the results of one of two alternating loads.
     fn handle_turn(&mut self, mut turns: Turns, figures: Vec<Option<Figure>>) {
-        let (load, pass) = (turns.load, turns.pass);
+        let load = turns.load;
+        let pass = turns.pass;
         let is_light = turns.is_light();
         // Lower the result of the lighter load to the limit it allows, so that like is compared
         // with like. Times are negative, because more must be better.
@@ -343,10 +342,8 @@ impl Search {
                     self.unclear.insert(load);
                 }
                 self.settled.push((load, pass, turns.way));
-                let mut figures = Vec::new();
-                for pass in 0..self.count_passes() {
-                    figures.push(self.figure(load, pass));
-                }
+                let figures: Vec<_> =
+                    (0..self.count_passes()).map(|pass| self.figure(load, pass)).collect();
                 self.judge_load(load, &figures);
             }
         }

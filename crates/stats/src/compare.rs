@@ -175,9 +175,11 @@ impl Draws {
         if before.iter().chain(after).any(|figure| *figure <= 0.0) {
             return None;
         }
-        let (before, after) = (sorted(before)?, sorted(after)?);
+        let before = sorted(before)?;
+        let after = sorted(after)?;
         let probability = rank_test(&before, &after);
-        let (first, second) = (ends(&before)?, ends(&after)?);
+        let first = ends(&before)?;
+        let second = ends(&after)?;
         Some(Comparison {
             ratio: median(&after)? / median(&before)?,
             interval: bootstrap_interval(&before, &after, self),
@@ -208,10 +210,10 @@ fn ends(sorted: &[f64]) -> Option<(f64, f64)> {
 /// Returns the percentile interval of the ratio of medians.
 fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64, f64) {
     let drawn = draws.drawn_for(before.len(), after.len());
-    let mut ratios = Vec::with_capacity(drawn.len());
-    for ((below, above), times) in drawn {
-        ratios.push((above.of(after) / below.of(before), *times));
-    }
+    let mut ratios: Vec<_> = drawn
+        .iter()
+        .map(|((below, above), times)| (above.of(after) / below.of(before), *times))
+        .collect();
     ratios.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     // Ratios are weighted by how often they were drawn, so positions count draws.
     let cut = ((1.0 - CONFIDENCE) / 2.0 * RESAMPLES as f64) as usize;
@@ -278,7 +280,8 @@ mod tests {
 
     #[test]
     fn reports_clear_difference_with_direction() {
-        let (slow, fast) = ([100.0, 101.0, 99.0, 100.5, 99.5], [120.0, 121.0, 119.0, 122.0, 118.0]);
+        let slow = [100.0, 101.0, 99.0, 100.5, 99.5];
+        let fast = [120.0, 121.0, 119.0, 122.0, 118.0];
         let up = of(&slow, &fast);
         assert!((up.ratio - 1.2).abs() < 1e-12);
         assert_eq!((up.outcome(), of(&fast, &slow).outcome()), (Outcome::Higher, Outcome::Lower));
@@ -294,9 +297,11 @@ mod tests {
                 let figures: Vec<f64> = (0..count).map(|_| noisy(&mut random, 1.0)).collect();
                 sorted(&figures).unwrap()
             };
-            let (before, after) = (figures(n), figures(m));
+            let before = figures(n);
+            let after = figures(m);
             // The bootstrap as in textbooks: list all ratios and sort them.
-            let (mut drawn, mut counts) = (SplitMix64::new(BOOTSTRAP_SEED), vec![0; n.max(m)]);
+            let mut drawn = SplitMix64::new(BOOTSTRAP_SEED);
+            let mut counts = vec![0; n.max(m)];
             let mut ratio = || {
                 let below = draw_median(&before, &mut drawn, &mut counts);
                 draw_median(&after, &mut drawn, &mut counts) / below
@@ -358,9 +363,11 @@ mod tests {
         // 7 trials per side, 400 times, from seed 5. The rank test by itself is wrong in at most 5
         // %.
         let mut random = SplitMix64::new(5);
-        let (mut wrong, mut covered) = (0, 0);
+        let mut wrong = 0;
+        let mut covered = 0;
         for _ in 0..400 {
-            let (before, after) = (seven(&mut random, 1.0), seven(&mut random, 1.1));
+            let before = seven(&mut random, 1.0);
+            let after = seven(&mut random, 1.1);
             let found = of(&before, &after);
             covered += u32::from(found.interval.0 <= 1.1 && 1.1 <= found.interval.1);
             let same = of(&before, &seven(&mut random, 1.0)).outcome();

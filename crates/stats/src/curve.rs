@@ -75,13 +75,10 @@ impl Curve {
     /// Returns the load points below the peak that are not valid, which invalidate the curve.
     pub fn holes(&self) -> Vec<&LoadPoint> {
         let peak = self.peak_request();
-        let mut holes = Vec::new();
-        for point in &self.points {
-            if point.requested_per_s < peak && point.standing() != Standing::Sustained {
-                holes.push(point);
-            }
-        }
-        holes
+        self.points
+            .iter()
+            .filter(|point| point.requested_per_s < peak && point.standing() != Standing::Sustained)
+            .collect()
     }
 
     /// Returns the lightest load above the peak that was not sustained.
@@ -141,10 +138,8 @@ impl Curve {
 
     /// Returns throughput and mean response time of all valid points, ordered by throughput.
     fn by_throughput(&self) -> Vec<(f64, f64)> {
-        let mut at = Vec::new();
-        for point in self.counting() {
-            at.push((point.achieved_per_s, point.mean_ns as f64));
-        }
+        let mut at: Vec<_> =
+            self.counting().map(|point| (point.achieved_per_s, point.mean_ns as f64)).collect();
         at.sort_by(|one, other| one.0.total_cmp(&other.0));
         at
     }

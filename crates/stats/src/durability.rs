@@ -63,10 +63,8 @@ pub fn judge_event(
     ops: &[AckedOp],
     found: Option<&[FoundFile]>,
 ) -> Vec<DurabilityRow> {
-    let mut files: BTreeMap<TestFile, &FoundFile> = BTreeMap::new();
-    for file in found.unwrap_or_default() {
-        files.insert(file.file, file);
-    }
+    let files: BTreeMap<TestFile, &FoundFile> =
+        found.unwrap_or_default().iter().map(|file| (file.file, file)).collect();
     let mut of_files: BTreeMap<TestFile, Vec<&AckedOp>> = BTreeMap::new();
     for acked in ops {
         of_files.entry(acked.op.file).or_default().push(acked);
@@ -167,7 +165,11 @@ fn find_loss(
         }
         _ => return Some((Loss::Missing, LostShare::WHOLE)),
     };
-    let (mut lost, mut kept, mut beyond, mut zeros, mut other) = (0, 0, 0, 0, 0);
+    let mut lost = 0;
+    let mut kept = 0;
+    let mut beyond = 0;
+    let mut zeros = 0;
+    let mut other = 0;
     for block in op.range() {
         let known = newest.get(&block).copied().unwrap_or_default();
         // The promise covers everything acknowledged, so treat it as durable. The limit is the
@@ -258,11 +260,10 @@ pub fn last_writer(ops: &[AckedOp]) -> Option<Durability> {
 /// promise is rated above a stronger one that the same events tested. If a stronger promise lost
 /// data and a weaker one did not, the weaker one may have been lucky and is undecided.
 pub fn tiers(promises: &[Durability], events: &[MeasuredEvent]) -> Vec<PromiseTier> {
-    let mut tiers = Vec::new();
-    for promise in promises {
-        tiers.push(PromiseTier { promise: *promise, tier: tier_of(*promise, events) });
-    }
-    tiers
+    promises
+        .iter()
+        .map(|promise| PromiseTier { promise: *promise, tier: tier_of(*promise, events) })
+        .collect()
 }
 
 /// Returns the strongest promise that lost data in an event in which a weaker promise lost nothing.
@@ -381,8 +382,13 @@ mod tests {
     fn acked(kind: WorkKind, places: &[(u32, u32)]) -> Vec<AckedOp> {
         let mut ops = Vec::new();
         for (number, (first_block, generation)) in places.iter().enumerate() {
-            let (first_block, generation) = (*first_block, *generation);
-            let op = TestOp { file: file(kind), first_block, blocks: 1, generation, bytes: 4096 };
+            let op = TestOp {
+                file: file(kind),
+                first_block: *first_block,
+                blocks: 1,
+                generation: *generation,
+                bytes: 4096,
+            };
             ops.push(AckedOp { op, acked_ns: Some((number as u64 + 1) * 100) });
         }
         ops
@@ -551,7 +557,8 @@ mod tests {
 
     #[test]
     fn leaves_weaker_promise_undecided() {
-        let (kill, cut) = (CrashEvent::KillServer, CrashEvent::PowerCut);
+        let kill = CrashEvent::KillServer;
+        let cut = CrashEvent::PowerCut;
         let spared = crash(kill, &[(Durability::Sync, 0, 2), (Durability::Osync, 1, 0)]);
         let events = [spared, crash(cut, &[(Durability::Sync, 0, 2)])];
         assert_eq!(tier(Durability::Osync, &events), Tier::None);
@@ -583,7 +590,8 @@ mod tests {
             }
             let tiers = PROMISES.map(|promise| tier(promise, &events));
             for (weaker, stronger) in [(0, 1), (0, 2), (1, 2)] {
-                let (weaker, stronger) = (tiers[weaker], tiers[stronger]);
+                let weaker = tiers[weaker];
+                let stronger = tiers[stronger];
                 let is_in_order = weaker.is_open() || weaker.strength() <= stronger.strength();
                 assert!(is_in_order || weaker == Tier::None, "{tiers:?}: {events:?}");
             }
@@ -612,7 +620,8 @@ mod tests {
             ..crash(event, &[(Durability::Sync, lost_ops, 2)])
         };
         let tier = |events: &[MeasuredEvent]| tier(Durability::Sync, events);
-        let (kill, cut) = (CrashEvent::KillServer, CrashEvent::PowerCut);
+        let kill = CrashEvent::KillServer;
+        let cut = CrashEvent::PowerCut;
         assert_eq!(tier(&[]), Tier::Unknown);
         assert_eq!(tier(&[measured(kill, 0, false)]), Tier::ServerCrash);
         assert_eq!(tier(&[measured(kill, 1, false)]), Tier::None);

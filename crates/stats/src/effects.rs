@@ -151,9 +151,7 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
     }
     // The full model also contains all pairs. Its residual is the noise for testing interactions.
     let mut all_columns = columns.main_columns(&[]);
-    for pair in &columns.pairs {
-        all_columns.extend(pair.columns.clone());
-    }
+    all_columns.extend(columns.pairs.iter().flat_map(|pair| pair.columns.clone()));
     let full = products.fit(all_columns);
     let ground = Ground {
         columns: &columns,
@@ -163,10 +161,11 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
         full: &full,
         whole,
     };
-    let mut factors = Vec::with_capacity(levels.len());
-    for (factor, count) in levels.iter().enumerate() {
-        factors.push(ground.factor_effect(factor, *count));
-    }
+    let mut factors: Vec<_> = levels
+        .iter()
+        .enumerate()
+        .map(|(factor, count)| ground.factor_effect(factor, *count))
+        .collect();
     factors.sort_by(|a, b| b.share.total_cmp(&a.share));
     let mut interactions = Vec::new();
     let mut explained = columns.main_columns(&[]);
@@ -232,7 +231,8 @@ impl Columns {
 
     /// Returns the column of two levels together, or `None` if either is a baseline.
     fn pair_column(&self, pair: &Pair, first: usize, second: usize) -> Option<usize> {
-        let (of_first, of_second) = (&self.factors[pair.factors.0], &self.factors[pair.factors.1]);
+        let of_first = &self.factors[pair.factors.0];
+        let of_second = &self.factors[pair.factors.1];
         if of_first[first].is_none() || of_second[second].is_none() {
             return None;
         }
@@ -241,10 +241,7 @@ impl Columns {
 
     fn sum_products(&self, observations: &[Observation]) -> CrossProducts {
         // Sums of squares of values far from 0 would lose significant digits.
-        let mut logs = Vec::with_capacity(observations.len());
-        for observation in observations {
-            logs.push(observation.figure.ln());
-        }
+        let logs: Vec<_> = observations.iter().map(|observation| observation.figure.ln()).collect();
         let origin = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
         let mut products = CrossProducts::new(self.count);
         let mut ones = Vec::new();
@@ -328,10 +325,9 @@ impl Ground<'_> {
         without.push(factor);
         let rest = self.products.fit(self.columns.main_columns(&without));
         let lost = rest.residual() - fit.residual();
-        let mut levels = Vec::with_capacity(count);
-        for level in 0..count {
-            levels.push(level_effect(&fit, self.columns, self.nesting, factor, level));
-        }
+        let levels: Vec<_> = (0..count)
+            .map(|level| level_effect(&fit, self.columns, self.nesting, factor, level))
+            .collect();
         let within = self.nesting.outer[factor].clone();
         FactorEffect { factor, share: (lost / self.whole).max(0.0), within, levels }
     }
@@ -366,11 +362,12 @@ impl Ground<'_> {
     /// factors being equal, if both were measured.
     fn ratios_within(&self, pair: &Pair, with: &Fit, observations: &[Observation]) -> Vec<Within> {
         let (first, second) = pair.factors;
-        let mut measured = BTreeSet::new();
-        for observation in observations {
-            measured.insert((observation.levels[first], observation.levels[second]));
-        }
-        let (unders, levels) = (&self.columns.factors[first], &self.columns.factors[second]);
+        let measured: BTreeSet<_> = observations
+            .iter()
+            .map(|observation| (observation.levels[first], observation.levels[second]))
+            .collect();
+        let unders = &self.columns.factors[first];
+        let levels = &self.columns.factors[second];
         let mut found = Vec::new();
         for under in 0..unders.len() {
             for (level, column) in levels.iter().enumerate() {

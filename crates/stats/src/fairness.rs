@@ -58,7 +58,8 @@ impl Fairness {
         // More ops are faster; if equal, shorter times are faster.
         let mut by_speed: Vec<&ClientResult> = clients.values().collect();
         by_speed.sort_by_cached_key(|client| (client.ops, Reverse(client.times.quantile(0.5))));
-        let (slowest, fastest) = (*by_speed.first()?, *by_speed.last()?);
+        let slowest = *by_speed.first()?;
+        let fastest = *by_speed.last()?;
         let mut ops = Vec::with_capacity(clients.len());
         for client in clients.values() {
             ops.push(client.ops as f64);

@@ -126,7 +126,8 @@ impl HostsCompared {
         passes.retain(|pass| !pass.hosts.is_empty());
         let first = passes.first()?;
         let of_host = by_host(&passes);
-        let (mut hosts, mut worked) = (Vec::new(), Vec::new());
+        let mut hosts = Vec::new();
+        let mut worked = Vec::new();
         for host in &first.hosts {
             let host = combine_passes(first.pass, &of_host[host.host.as_str()]);
             // A host that did nothing would lower the median and hide stragglers.
@@ -141,7 +142,8 @@ impl HostsCompared {
             host.straggles = host.stood_still > 0 && per_s == 0.0
                 || per_s > 0.0 && per_s < middle * STRAGGLER_SHARE_MAX;
         }
-        let (mut skews, mut errors) = (Vec::new(), Vec::new());
+        let mut skews = Vec::new();
+        let mut errors = Vec::new();
         for pass in &passes {
             let skew = StartSkew::of(&pass.hosts);
             skews.push(skew.read_ns as f64);
@@ -157,12 +159,7 @@ impl HostsCompared {
 
     /// Returns the slow hosts, slowest first.
     pub fn stragglers(&self) -> Vec<&HostShare> {
-        let mut slow = Vec::new();
-        for host in &self.hosts {
-            if host.straggles {
-                slow.push(host);
-            }
-        }
+        let mut slow: Vec<_> = self.hosts.iter().filter(|host| host.straggles).collect();
         slow.sort_by(|a, b| a.rate.per_s().total_cmp(&b.rate.per_s()));
         slow
     }
@@ -179,10 +176,7 @@ impl HostsCompared {
 
     /// Returns the median of the rates per second of hosts that did anything.
     pub(crate) fn middle_per_s(&self) -> Option<f64> {
-        let mut rates = Vec::new();
-        for host in self.worked() {
-            rates.push(host.rate.per_s());
-        }
+        let rates: Vec<_> = self.worked().map(|host| host.rate.per_s()).collect();
         median(&rates)
     }
 
@@ -240,19 +234,13 @@ fn common_index(passes: &[&PassResult]) -> Option<f64> {
             of_host.entry(&host.host).or_default().push(per_s);
         }
     }
-    let mut rates = Vec::with_capacity(of_host.len());
-    for all in of_host.values() {
-        rates.extend(median(all));
-    }
+    let rates: Vec<_> = of_host.values().filter_map(|all| median(all)).collect();
     jain_index(&rates)
 }
 
 /// Combines the results of one host over all passes.
 fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
-    let mut rates = Vec::with_capacity(own.len());
-    for host in own {
-        rates.push(host_rate(pass, host));
-    }
+    let rates: Vec<_> = own.iter().map(|host| host_rate(pass, host)).collect();
     let mut share = HostShare {
         host: String::new(),
         rate: Rate::of_pass(pass, median(&rates).unwrap_or(0.0)),
@@ -270,7 +258,8 @@ fn combine_passes(pass: Pass, own: &[&HostResult]) -> HostShare {
         }
         // Keep the worst start, early or late, with its own error.
         if host.start_ns.unsigned_abs() >= share.start_ns.unsigned_abs() {
-            (share.start_ns, share.error_ns) = (host.start_ns, host.error_ns);
+            share.start_ns = host.start_ns;
+            share.error_ns = host.error_ns;
         }
         share.failed += host.failed;
         share.service_time.add(&host.times);
@@ -336,7 +325,8 @@ pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
         return None;
     }
     let name = &slowest.host;
-    let (of, middle_rate) = (rates.len(), Rate::of_pass(pass, middle));
+    let of = rates.len();
+    let middle_rate = Rate::of_pass(pass, middle);
     let evidence = if slowest.ops == 0 {
         format!("host {name} stood still where the median of {of} others is {middle_rate}")
     } else {

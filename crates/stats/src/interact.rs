@@ -64,7 +64,8 @@ pub fn neighbours(figures: &[f64]) -> Option<Neighbours> {
     }
     let found = sum_of_squares(figures);
     let mut shuffled = figures.to_vec();
-    let (mut at_most, mut at_least) = (0_u64, 0_u64);
+    let mut at_most = 0_u64;
+    let mut at_least = 0_u64;
     let mut drawn = 0;
     for _ in 0..ORDERS {
         // Fisher and Yates: all permutations are equally probable.

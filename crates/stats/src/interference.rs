@@ -149,7 +149,8 @@ pub fn explanation(trials: &[(&PassResult, f64)]) -> Option<Explanation> {
         return None;
     }
     let rates: Vec<f64> = trials.iter().map(|(_, rate)| *rate).collect();
-    let (mut looked_at, mut best) = (0, None);
+    let mut looked_at = 0;
+    let mut best = None;
     for covariate in Covariate::all() {
         let values: Option<Vec<f64>> = trials.iter().map(|(it, _)| covariate.of(it)).collect();
         let Some(values) = values else { continue };
@@ -176,10 +177,14 @@ pub fn explanation(trials: &[(&PassResult, f64)]) -> Option<Explanation> {
 /// Returns Pearson's correlation of two series; `None` if either does not vary.
 fn correlation(xs: &[f64], ys: &[f64]) -> Option<f64> {
     let n = xs.len() as f64;
-    let (mean_x, mean_y) = (xs.iter().sum::<f64>() / n, ys.iter().sum::<f64>() / n);
-    let (mut xx, mut yy, mut xy) = (0.0, 0.0, 0.0);
+    let mean_x = xs.iter().sum::<f64>() / n;
+    let mean_y = ys.iter().sum::<f64>() / n;
+    let mut xx = 0.0;
+    let mut yy = 0.0;
+    let mut xy = 0.0;
     for (x, y) in xs.iter().zip(ys) {
-        let (dx, dy) = (x - mean_x, y - mean_y);
+        let dx = x - mean_x;
+        let dy = y - mean_y;
         xx += dx * dx;
         yy += dy * dy;
         xy += dx * dy;

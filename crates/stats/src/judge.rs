@@ -226,11 +226,7 @@ pub struct Failure {
 
 /// Judges all passes of a run in order.
 pub fn run(run: &Run) -> Vec<Judged> {
-    let mut judged = Vec::new();
-    for kind in run.spec.passes() {
-        judged.push(pass(run, *kind));
-    }
-    judged
+    run.spec.passes().iter().map(|kind| pass(run, *kind)).collect()
 }
 
 /// Returns the results of a pass that count.
@@ -464,7 +460,8 @@ impl<'a> Sorted<'a> {
 
     /// Lists the rates of all trials that have one, in order.
     fn list_points(&self, pass: Pass) -> Vec<Point> {
-        let (rate, comparable) = (pass_rate(pass), comparable_rate(pass));
+        let rate = pass_rate(pass);
+        let comparable = comparable_rate(pass);
         let lists = [
             (&self.sound, true),
             (&self.set_aside, self.sound.is_empty()),
@@ -487,11 +484,7 @@ impl<'a> Sorted<'a> {
 
 /// Returns the rates of the given trials that have one.
 fn rates_of(pass_trials: &[PassTrial<'_>], rate: RateOf) -> Vec<f64> {
-    let mut rates = Vec::with_capacity(pass_trials.len());
-    for pass_trial in pass_trials {
-        rates.extend(rate(pass_trial.result));
-    }
-    rates
+    pass_trials.iter().filter_map(|pass_trial| rate(pass_trial.result)).collect()
 }
 
 fn is_invalid(result: &PassResult) -> bool {

@@ -89,8 +89,10 @@ impl LayerAnalysis {
 /// layers, or if any has no trial.
 pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
     let mut samples = Vec::with_capacity(layers.len());
-    let (mut kinds, mut is_held) = (Vec::with_capacity(layers.len()), false);
-    let (mut fewest, mut most) = (usize::MAX, 0);
+    let mut kinds = Vec::with_capacity(layers.len());
+    let mut is_held = false;
+    let mut fewest = usize::MAX;
+    let mut most = 0;
     for layer in layers {
         samples.push(Sample::of(layer)?);
         kinds.push(layer.layer);
@@ -111,10 +113,8 @@ pub fn analyze_layers(layers: &[Measured]) -> Option<LayerAnalysis> {
     let mut gains = Vec::with_capacity(DRAWS);
     for _ in 0..DRAWS {
         // Each layer is resampled separately, because the trials ran at different times.
-        let mut drawn = Vec::with_capacity(samples.len());
-        for sample in &samples {
-            drawn.push(sample.draw(&mut random, &mut counts));
-        }
+        let drawn: Vec<_> =
+            samples.iter().map(|sample| sample.draw(&mut random, &mut counts)).collect();
         // The gain for the overall answer, whatever limits this resample.
         gains.push(ladder.gain_without(usual.limit, &drawn));
         count_vote(&mut votes, ladder.walk(&drawn).limit);
@@ -259,11 +259,13 @@ impl Built {
             // A part can only take longer than the whole by chance.
             let takes = times[part].0.min(left);
             own_ns[at] = left - takes;
-            (at, left) = (part, takes);
+            at = part;
+            left = takes;
         }
         own_ns[at] = left;
         let waited = waited_ns / whole_ns.max(f64::MIN_POSITIVE);
-        let (mut limit, mut most) = (Limit::Processor, waited);
+        let mut limit = Limit::Processor;
+        let mut most = waited;
         // In this case, no layer can have a larger share. Other waiting depends on the work and is
         // compared with the layers, but a quota is a setting of the client.
         if self.is_held && waited > MOST {
@@ -272,7 +274,8 @@ impl Built {
         for (layer, own) in self.kinds.iter().zip(&own_ns) {
             let share = own / whole_ns.max(f64::MIN_POSITIVE);
             if share > most {
-                (limit, most) = (Limit::Layer(*layer), share);
+                limit = Limit::Layer(*layer);
+                most = share;
             }
         }
         Walked { own_ns, whole_ns, waited, limit }
@@ -320,7 +323,8 @@ impl Built {
     /// Returns the slowest part of a layer that takes `whole_ns`. If a part was not done there, its
     /// own parts take its place.
     fn slowest_part(&self, at: usize, times: &[(f64, f64)], whole_ns: f64) -> Option<usize> {
-        let (mut found, mut open) = (None, self.parts[at].clone());
+        let mut found = None;
+        let mut open = self.parts[at].clone();
         while let Some(part) = open.pop() {
             // Such a part did different work in its own measurement, for example without a cache.
             if times[part].0 > whole_ns * CROSSED {
@@ -334,7 +338,8 @@ impl Built {
 
     /// Returns a layer and everything it contains.
     fn with_parts(&self, layer: usize) -> Vec<usize> {
-        let (mut found, mut open) = (vec![layer], vec![layer]);
+        let mut found = vec![layer];
+        let mut open = vec![layer];
         while let Some(at) = open.pop() {
             for part in &self.parts[at] {
                 if !found.contains(part) {

@@ -39,10 +39,7 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
     let Some(centre) = median(figures) else {
         return Vec::new();
     };
-    let mut distances = Vec::with_capacity(figures.len());
-    for figure in figures {
-        distances.push((figure - centre).abs());
-    }
+    let distances: Vec<_> = figures.iter().map(|figure| (figure - centre).abs()).collect();
     let deviation = median(&distances).unwrap_or(0.0);
     let mean_deviation = distances.iter().sum::<f64>() / distances.len() as f64;
     // If more than half of the values are equal, the median deviation is 0.
@@ -53,11 +50,11 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<Score> {
     } else {
         0.0
     };
-    let mut scores = Vec::with_capacity(figures.len());
-    for (figure, distance) in figures.iter().zip(distances) {
-        scores.push(Score { distance, z: (figure - centre) * scale });
-    }
-    scores
+    figures
+        .iter()
+        .zip(distances)
+        .map(|(figure, distance)| Score { distance, z: (figure - centre) * scale })
+        .collect()
 }
 
 /// Returns for every value in order whether the rule excludes it.
@@ -78,10 +75,7 @@ pub fn discarded(rule: Discard, figures: &[f64]) -> Vec<bool> {
         Discard::Outliers if figures.len() < OUTLIER_DISCARD_TRIALS_MIN => {}
         Discard::Outliers => {
             let far = outliers(figures);
-            let mut count = 0;
-            for is_far in &far {
-                count += usize::from(*is_far);
-            }
+            let count = far.iter().filter(|is_far| **is_far).count();
             if count as f64 <= OUTLIER_DISCARD_SHARE_MAX * figures.len() as f64 {
                 out = far;
             }
@@ -113,11 +107,10 @@ fn extremes(figures: &[f64]) -> (usize, usize) {
 pub fn outliers(figures: &[f64]) -> Vec<bool> {
     let Some(limit) = score_max(figures.len()) else { return vec![false; figures.len()] };
     let centre = median(figures).unwrap_or(0.0);
-    let mut are_far = Vec::with_capacity(figures.len());
-    for score in modified_z_scores(figures) {
-        are_far.push(score.z.abs() > limit && score.distance > OUTLIER_SHARE_MIN * centre);
-    }
-    are_far
+    modified_z_scores(figures)
+        .into_iter()
+        .map(|score| score.z.abs() > limit && score.distance > OUTLIER_SHARE_MIN * centre)
+        .collect()
 }
 
 /// Returns the modified z-score above which one of this many values is an outlier, or `None` if

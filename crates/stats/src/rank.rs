@@ -46,7 +46,8 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let all = [a, b].concat();
     let mut ranks = Vec::with_capacity(all.len());
     for figure in &all {
-        let (mut below, mut same) = (0, 0);
+        let mut below = 0;
+        let mut same = 0;
         for other in &all {
             match other.total_cmp(figure) {
                 Ordering::Less => below += 1,
@@ -81,7 +82,8 @@ fn exact_probability(ranks: &[usize], n: usize) -> f64 {
     let middle = total * n;
     let first: usize = ranks[..n].iter().sum();
     let found = (first * ranks.len()).abs_diff(middle);
-    let (mut all, mut far) = (0.0, 0.0);
+    let mut all = 0.0;
+    let mut far = 0.0;
     for (sum, count) in ways[n].iter().enumerate() {
         all += count;
         if (sum * ranks.len()).abs_diff(middle) >= found {
@@ -93,12 +95,10 @@ fn exact_probability(ranks: &[usize], n: usize) -> f64 {
 
 /// Approximates the rank sum by a normal distribution, corrected for ties and continuity.
 fn approximate_probability(ranks: &[usize], n: usize) -> f64 {
-    let (count, n) = (ranks.len() as f64, n as f64);
+    let count = ranks.len() as f64;
+    let n = n as f64;
     let mean = ranks.iter().sum::<usize>() as f64 / 2.0 / count;
-    let mut midranks = Vec::with_capacity(ranks.len());
-    for doubled in ranks {
-        midranks.push(*doubled as f64 / 2.0);
-    }
+    let midranks: Vec<_> = ranks.iter().map(|doubled| *doubled as f64 / 2.0).collect();
     let squares = squared_distances(&midranks, mean);
     // The variance of a sum of n values drawn without replacement; ties are included in `squares`.
     let variance = n * (count - n) / (count * (count - 1.0)) * squares;
@@ -143,7 +143,8 @@ mod tests {
         let a: Vec<f64> = (0..25).map(|i| f64::from(i) * 1.1).collect();
         let b: Vec<f64> = (0..25).map(|i| f64::from(i) * 1.1 + 5.6).collect();
         let ranks = doubled_ranks(&a, &b);
-        let (exact, near) = (exact_probability(&ranks, 25), approximate_probability(&ranks, 25));
+        let exact = exact_probability(&ranks, 25);
+        let near = approximate_probability(&ranks, 25);
         assert!((exact - near).abs() < 0.002, "{exact} {near}");
     }
 

@@ -32,7 +32,8 @@ impl Rate {
     /// Formats both ends of an interval of rates, smaller number first. For commands, that is the
     /// time at the higher rate.
     pub fn interval(pass: Pass, low_per_s: f64, high_per_s: f64) -> String {
-        let (low, high) = (Self::of_pass(pass, low_per_s), Self::of_pass(pass, high_per_s));
+        let low = Self::of_pass(pass, low_per_s);
+        let high = Self::of_pass(pass, high_per_s);
         if low.is_time() { format!("{high} to {low}") } else { format!("{low} to {high}") }
     }
 

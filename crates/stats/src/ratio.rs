@@ -35,7 +35,9 @@ const NORMAL: f64 = 1.959_964;
 /// Returns the ratio of the sums. Empty parts don't count. Returns `None` if there is nothing to
 /// divide by.
 pub fn ratio_of_sums(parts: &[PartSum]) -> Option<SumRatio> {
-    let (mut here, mut there, mut count) = (0.0, 0.0, 0_usize);
+    let mut here = 0.0;
+    let mut there = 0.0;
+    let mut count = 0_usize;
     for part in parts {
         here += part.here;
         there += part.there;
@@ -80,11 +82,7 @@ mod tests {
     use super::*;
 
     fn parts(here: &[f64]) -> Vec<PartSum> {
-        let mut parts = Vec::new();
-        for value in here {
-            parts.push(PartSum { here: *value, there: 10.0 });
-        }
-        parts
+        here.iter().map(|value| PartSum { here: *value, there: 10.0 }).collect()
     }
 
     #[test]

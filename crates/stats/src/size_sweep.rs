@@ -97,10 +97,8 @@ pub fn size_sweep(points: &[SizePoint]) -> SizeSweep {
     if sweep.prefers_even(&constant, &best, falls.len()) {
         return SizeSweep::Even;
     }
-    let mut described = Vec::with_capacity(falls.len());
-    for number in 0..falls.len() {
-        described.push(sweep.describe(&falls, number, &best));
-    }
+    let mut described: Vec<_> =
+        (0..falls.len()).map(|number| sweep.describe(&falls, number, &best)).collect();
     described.retain(|fall| fall.per_s.0 >= FALL_MIN * fall.per_s.1);
     if described.is_empty() { SizeSweep::Level } else { SizeSweep::Falls(described) }
 }
@@ -152,7 +150,8 @@ struct Fitted {
 impl Sweep {
     fn of(points: &[SizePoint]) -> Option<Self> {
         let mut sizes = Vec::with_capacity(points.len());
-        let (mut trials, mut within) = (0, 0.0);
+        let mut trials = 0;
+        let mut within = 0.0;
         for point in points {
             if point.per_s.is_empty() || point.per_s.iter().any(|rate| *rate <= 0.0) {
                 continue;
@@ -207,7 +206,8 @@ impl Sweep {
         let mut at_once: Option<(Placed, Fitted)> = None;
         let mut gradual: Option<(Placed, Fitted)> = None;
         for number in 1..self.sizes.len() {
-            let (below, above) = (self.sizes[number - 1].bytes, self.sizes[number].bytes);
+            let below = self.sizes[number - 1].bytes;
+            let above = self.sizes[number].bytes;
             let taken = known.iter().any(|fall| (below..above).contains(&fall.cache_bytes));
             if taken {
                 continue;
@@ -293,14 +293,18 @@ impl Sweep {
 
     /// Returns true if an even change with the logarithm of the size explains the times better.
     fn prefers_even(&self, constant: &Fitted, best: &Fitted, falls: usize) -> bool {
-        let (mut weight, mut x_mean, mut y_mean) = (0.0, 0.0, 0.0);
+        let mut weight = 0.0;
+        let mut x_mean = 0.0;
+        let mut y_mean = 0.0;
         for size in &self.sizes {
             weight += size.trials;
             x_mean += size.trials * size.bytes.ln();
             y_mean += size.trials * size.mean.ln();
         }
-        (x_mean, y_mean) = (x_mean / weight, y_mean / weight);
-        let (mut squares, mut products) = (0.0, 0.0);
+        x_mean /= weight;
+        y_mean /= weight;
+        let mut squares = 0.0;
+        let mut products = 0.0;
         for size in &self.sizes {
             let x = size.bytes.ln() - x_mean;
             squares += size.trials * x * x;
@@ -320,7 +324,9 @@ impl Sweep {
     fn describe(&self, falls: &[Placed], number: usize, best: &Fitted) -> Fall {
         let fall = falls[number];
         let next_bytes = falls.get(number + 1).map_or(f64::INFINITY, |next| next.cache_bytes);
-        let (mut before, mut after, mut last) = (self.sizes[0].bytes, f64::INFINITY, 0.0);
+        let mut before = self.sizes[0].bytes;
+        let mut after = f64::INFINITY;
+        let mut last = 0.0;
         for size in &self.sizes {
             if size.bytes <= fall.cache_bytes {
                 before = size.bytes;
@@ -356,8 +362,10 @@ impl Sweep {
             moved[number].cache_bytes = cache_bytes;
             self.fit(&moved).is_some_and(|fit| fit.left <= most)
         };
-        let (first, last) = (self.sizes[0].bytes, self.sizes[self.sizes.len() - 1].bytes);
-        let (mut low, mut high) = (place, place);
+        let first = self.sizes[0].bytes;
+        let last = self.sizes[self.sizes.len() - 1].bytes;
+        let mut low = place;
+        let mut high = place;
         while low > first && is_within(low) {
             low /= INTERVAL_STEP;
         }
@@ -371,9 +379,7 @@ impl Sweep {
 /// Returns the columns of the model at a size: 1, then the share beyond each cache.
 fn model_row(falls: &[Placed], bytes: f64) -> Vec<f64> {
     let mut row = vec![1.0];
-    for fall in falls {
-        row.push(fall.share_beyond(bytes));
-    }
+    row.extend(falls.iter().map(|fall| fall.share_beyond(bytes)));
     row
 }
 
@@ -406,11 +412,7 @@ fn solve(mut lines: Vec<Vec<f64>>) -> Option<Vec<f64>> {
             }
         }
     }
-    let mut solution = Vec::with_capacity(count);
-    for (number, line) in lines.iter().enumerate() {
-        solution.push(line[count] / line[number]);
-    }
-    Some(solution)
+    Some(lines.iter().enumerate().map(|(number, line)| line[count] / line[number]).collect())
 }
 
 #[cfg(test)]

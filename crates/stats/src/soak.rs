@@ -286,7 +286,9 @@ impl Soaked {
 
     /// Returns the verdict on the server, based on the worst observation.
     fn judge_server(&self) -> Verdict {
-        let (mut made, mut unmade, mut unrecovered) = (false, false, false);
+        let mut made = false;
+        let mut unmade = false;
+        let mut unrecovered = false;
         for effect in &self.effects {
             unmade |= effect.event.failed.is_some();
             made |= effect.event.failed.is_none();
@@ -312,13 +314,12 @@ impl Soaked {
 /// Counts the ops that failed without returning data. Wrong data, or too little of it, is an answer
 /// that the acknowledgement journal evaluates.
 fn count_unanswered(pass: &PassResult) -> u64 {
-    let mut unanswered = 0;
-    for (error, count) in pass.kinds.iter().flat_map(|kind| &kind.errors) {
-        if ![OpError::MISMATCH, OpError::SHORT].contains(error) {
-            unanswered += count;
-        }
-    }
-    unanswered
+    pass.kinds
+        .iter()
+        .flat_map(|kind| &kind.errors)
+        .filter(|(error, _)| ![OpError::MISMATCH, OpError::SHORT].contains(error))
+        .map(|(_, count)| count)
+        .sum()
 }
 
 /// Returns true if a pass read everything; blocks that could not be read are unknown.

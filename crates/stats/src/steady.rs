@@ -33,11 +33,13 @@ impl Steadiness {
         if rates.len() < 2 || mean.is_nan() || mean <= 0.0 {
             return None;
         }
-        let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
+        let mut smallest = f64::INFINITY;
+        let mut largest = 0.0_f64;
         // Least squares over the numbers of the rounds, counted from the middle so that the mean of
         // x is 0.
         let middle = (n - 1.0) / 2.0;
-        let (mut products, mut squares) = (0.0, 0.0);
+        let mut products = 0.0;
+        let mut squares = 0.0;
         for (number, rate) in rates.iter().enumerate() {
             smallest = smallest.min(*rate);
             largest = largest.max(*rate);
@@ -86,8 +88,11 @@ pub(crate) fn cut_rounds(spec: &RunSpec, result: &PassResult) -> Option<Rounds> 
     let mut all_ops = 0;
     let mut rounds = Rounds { rates: [0.0; ROUNDS], shortest_ns: u64::MAX };
     for (round, rate) in rounds.rates.iter_mut().enumerate() {
-        let (from, to) = (round * samples.len() / ROUNDS, (round + 1) * samples.len() / ROUNDS);
-        let (mut lasts_ns, mut ops, mut bytes) = (0, 0, 0);
+        let from = round * samples.len() / ROUNDS;
+        let to = (round + 1) * samples.len() / ROUNDS;
+        let mut lasts_ns = 0;
+        let mut ops = 0;
+        let mut bytes = 0;
         for (sample_ns, sample) in &samples[from..to] {
             lasts_ns += sample_ns;
             ops += sample.ops;

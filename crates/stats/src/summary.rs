@@ -64,7 +64,9 @@ impl Summary {
 /// The same values in any order give the same summary.
 pub fn summary(figures: &[f64]) -> Option<Summary> {
     let sorted = sorted(figures)?;
-    let (n, min, max) = (sorted.len(), sorted[0], sorted[sorted.len() - 1]);
+    let n = sorted.len();
+    let min = sorted[0];
+    let max = sorted[sorted.len() - 1];
     let mean = mean_of(&sorted);
     let squares = squared_distances(&sorted, mean);
     Some(Summary {
@@ -157,7 +159,8 @@ pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut 
 /// Returns the middle of a sample given by how often each value was drawn; counting avoids sorting.
 fn middle_of_drawn(drawn: &[u32]) -> Middle {
     let n = drawn.len();
-    let (mut seen, mut lower) = (0_usize, None);
+    let mut seen = 0_usize;
+    let mut lower = None;
     for (place, &times) in drawn.iter().enumerate() {
         seen += times as usize;
         if lower.is_none() && seen > (n - 1) / 2 {
@@ -189,9 +192,7 @@ mod tests {
             (10_000_002.0, 1.0, 10_000_002.0)
         );
         let mut figures = vec![1_000_000.2];
-        for _ in 0..500 {
-            figures.extend([1_000_000.1, 1_000_000.3]);
-        }
+        figures.extend((0..500).flat_map(|_| [1_000_000.1, 1_000_000.3]));
         let three = of(&figures);
         assert!((three.mean - 1_000_000.2).abs() < 1e-8, "{}", three.mean);
         assert!((three.standard_deviation - 0.1).abs() < 1e-9, "{}", three.standard_deviation);

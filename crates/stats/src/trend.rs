@@ -32,7 +32,8 @@ pub fn trend(figures: &[f64]) -> Option<Trend> {
     if figures.len() < 3 || middle <= 0.0 {
         return None;
     }
-    let (mut score, mut slopes) = (0_i64, Vec::new());
+    let mut score = 0_i64;
+    let mut slopes = Vec::new();
     for (later, b) in figures.iter().enumerate() {
         for (earlier, a) in figures[..later].iter().enumerate() {
             score += i64::from(b > a) - i64::from(b < a);
@@ -96,7 +97,8 @@ mod tests {
         assert!((probability(10, 25) - 0.028).abs() < 0.001, "{}", probability(10, 25));
         assert!(close(probability(7, 0), 1.0));
         // The two methods agree where they meet.
-        let (n, score) = (EXACT_MAX, 241);
+        let n = EXACT_MAX;
+        let score = 241;
         let variance = (n * (n - 1) * (2 * n + 5)) as f64 / 18.0;
         let normal = erfc((score as f64 - 1.0) / (2.0 * variance).sqrt());
         assert!((probability(n, score) - normal).abs() < 0.002);

@@ -64,7 +64,8 @@ impl Busy {
 /// Returns a normal variate (Box and Muller).
 fn normal(random: &mut SplitMix64) -> f64 {
     let mut unit = || ((random.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-    let (radius, angle) = (unit(), unit());
+    let radius = unit();
+    let angle = unit();
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
@@ -96,7 +97,9 @@ struct Counted {
 fn count(memory: f64, deviation: f64, in_turns: bool) -> Counted {
     let mut busy = Busy::new(memory, deviation);
     let mut draws = Draws::new(BOOTSTRAP_SEED);
-    let (mut covered, mut alarms, mut left) = (0, 0, 0);
+    let mut covered = 0;
+    let mut alarms = 0;
+    let mut left = 0;
     for _ in 0..PAIRS {
         let [before, after] = busy.sides(in_turns);
         let (lo, hi) = summary(&before).unwrap().interval;
@@ -148,7 +151,8 @@ fn caveats_leave_large_differences() {
     // Half the rate, on a machine whose load makes every row wide.
     let mut busy = Busy::new(0.5, 0.12);
     let mut draws = Draws::new(BOOTSTRAP_SEED);
-    let (mut doubted, mut found) = (0, 0);
+    let mut doubted = 0;
+    let mut found = 0;
     for _ in 0..PAIRS {
         let [before, after] = busy.sides(true);
         let after: Vec<f64> = after.iter().map(|rate| rate / 2.0).collect();

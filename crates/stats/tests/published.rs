@@ -51,7 +51,8 @@ fn matches_exact_permutation_test() {
 fn matches_exact_bootstrap_of_ratio() {
     // Enumerating all 5^5 * 5^5 resamples, 1.84 % of the ratios are below 1.06731 and 3.34 % up to
     // it, and the same from 1.21212 on. scipy.stats.bootstrap(method="percentile") agrees.
-    let (before, after) = ([100.0, 104.0, 97.0, 103.0, 99.0], [112.0, 109.0, 118.0, 111.0, 120.0]);
+    let before = [100.0, 104.0, 97.0, 103.0, 99.0];
+    let after = [112.0, 109.0, 118.0, 111.0, 120.0];
     for seed in 0..20 {
         let found = compare(&before, &after, 0.05, seed).unwrap();
         near(found.ratio, 1.12, 1e-12);

@@ -50,7 +50,8 @@ fn unit(random: &mut SplitMix64) -> f64 {
 
 /// Returns a normal variate (Box and Muller).
 fn normal(random: &mut SplitMix64) -> f64 {
-    let (radius, angle) = (unit(random), unit(random));
+    let radius = unit(random);
+    let angle = unit(random);
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }
 
@@ -105,7 +106,9 @@ fn kept_trials_cover_the_undisturbed_median() {
     for noise in Noise::ALL {
         for n in [5_usize, 8, 12] {
             let mut random = SplitMix64::new(400 + n as u64);
-            let (mut judged, mut covered, mut covered_by_all) = (0, 0, 0);
+            let mut judged = 0;
+            let mut covered = 0;
+            let mut covered_by_all = 0;
             for _ in 0..SAMPLES {
                 let mut trials = Vec::new();
                 // Repeat as many trials as were disturbed, but at most half of those planned.

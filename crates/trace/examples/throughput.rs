@@ -34,7 +34,9 @@ fn main() {
         Some(word) => word.parse().expect("a number"),
         None => usual,
     };
-    let (rounds, size, calls) = (next(3), next(0), next(0));
+    let rounds = next(3);
+    let size = next(0);
+    let calls = next(0);
     if calls > 0 {
         return stream(calls, size, &numbers.next().expect("a file"));
     }
@@ -218,7 +220,8 @@ fn send(pcap: &mut Vec<u8>, connection: u32, sequence: &mut u32, record: &[u8], 
     for part in record.chunks(SEGMENT_BYTES) {
         let len = (54 + part.len()) as u32;
         let time_ns = 1_700_000_000_000_000_000 + sender.time_ns;
-        let (seconds, nanos) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+        let seconds = time_ns / 1_000_000_000;
+        let nanos = time_ns % 1_000_000_000;
         for word in [seconds as u32, nanos as u32, len, len] {
             pcap.extend(word.to_le_bytes());
         }

@@ -115,7 +115,8 @@ impl Record {
 
     fn begin_fragment(&mut self) -> Result<(), NoRecord> {
         let mark = Mark::from_bytes(self.mark);
-        (self.mark_len, self.fragments) = (0, self.fragments + 1);
+        self.mark_len = 0;
+        self.fragments += 1;
         let is_sane = self.position + mark.len <= RECORD_BYTES_MAX
             && self.fragments <= FRAGMENTS_MAX
             && mark.len.is_multiple_of(4);
@@ -123,7 +124,8 @@ impl Record {
             self.clear();
             return Err(NoRecord);
         }
-        (self.fragment_left, self.is_last) = (mark.len, mark.last);
+        self.fragment_left = mark.len;
+        self.is_last = mark.last;
         self.end_fragment();
         Ok(())
     }

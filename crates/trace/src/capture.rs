@@ -242,10 +242,7 @@ impl<W: Write> Capture<W> {
 
     fn add_flow(&mut self, key: FlowKey) {
         if self.flows.len() >= FLOWS_MAX {
-            let mut ages = Vec::new();
-            for flow in self.flows.values() {
-                ages.push(flow.last_ns);
-            }
+            let mut ages: Vec<_> = self.flows.values().map(|flow| flow.last_ns).collect();
             ages.sort_unstable();
             let middle = ages[ages.len() / 2];
             let old = self.flows.extract_if(|_, flow| flow.last_ns <= middle);
@@ -286,10 +283,10 @@ impl<W: Write> Capture<W> {
             }
             let kept = std::mem::take(&mut self.matcher.context.kept);
             if !kept.is_empty() {
-                let mut names = Vec::new();
-                for name in kept {
-                    names.push(NameText { hash: name.hash, text: name.text });
-                }
+                let names: Vec<_> = kept
+                    .into_iter()
+                    .map(|name| NameText { hash: name.hash, text: name.text })
+                    .collect();
                 writer.names(&names)?;
             }
             // The entries so far are written with the first block, up to the maximum.

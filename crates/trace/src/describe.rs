@@ -241,7 +241,8 @@ impl Describer {
         if let Some(response_ns) = call.response_ns {
             self.response.record(response_ns);
         }
-        let (mut read_bytes, mut written_bytes) = (0_u64, 0_u64);
+        let mut read_bytes = 0_u64;
+        let mut written_bytes = 0_u64;
         let principal = principal_op(call);
         for (number, op) in call.ops.iter().enumerate() {
             self.kind(call, op, number == principal);
@@ -279,7 +280,7 @@ impl Describer {
         let is_refused = call.flags & call_flag::REFUSED != 0;
         kind.errors += u64::from(is_refused || op.status.is_some_and(|status| status != 0));
         kind.without_result += u64::from(op.status.is_none() && !is_refused);
-        if let (true, Some(response_ns)) = (is_principal, call.response_ns) {
+        if is_principal && let Some(response_ns) = call.response_ns {
             kind.response.record(response_ns);
         }
     }
@@ -366,7 +367,8 @@ fn principal_op(call: &Call) -> usize {
             // These are sent alone, or after the one that matters.
             Some(OpCode::Getattr | OpCode::Access | OpCode::Verify | OpCode::Nverify) => {
                 if !is_found {
-                    (fallback, is_found) = (number, true);
+                    fallback = number;
+                    is_found = true;
                 }
             }
             _ => return number,

@@ -93,8 +93,13 @@ pub(crate) struct Numbered {
 impl FileNumbers {
     /// Creates the table with the given size of a generation.
     pub(crate) fn with_generations_of(generation_files: usize) -> Self {
-        let (young, old) = (Numbers::default(), Numbers::default());
-        Self { young, old, next: 1, generation_files, forgotten: 0 }
+        Self {
+            young: Numbers::default(),
+            old: Numbers::default(),
+            next: 1,
+            generation_files,
+            forgotten: 0,
+        }
     }
 
     /// Returns the number of a handle on a server.
@@ -163,7 +168,8 @@ impl FileNumbers {
         kind: u8,
         handle: &[u8],
     ) -> u32 {
-        let (root, handle_hash) = (server.root_hash(secret, kind), server.hash(secret, handle));
+        let root = server.root_hash(secret, kind);
+        let handle_hash = server.hash(secret, handle);
         let number = match (self.find(root), self.find(handle_hash)) {
             (Some(number), None) => {
                 self.insert(handle_hash, number);
@@ -215,7 +221,8 @@ mod tests {
 
     #[test]
     fn numbers_handles_per_server() {
-        let (secret, mut files) = (Secret::default(), FileNumbers::default());
+        let secret = Secret::default();
+        let mut files = FileNumbers::default();
         let mut of_handle = |host, port, handle: &[u8]| {
             files.of_handle(&secret, &mut Roots::default(), ServerPlace { host, port }, handle)
         };
@@ -230,8 +237,9 @@ mod tests {
 
     #[test]
     fn identifies_root_without_handle() {
-        let (secret, mut files, mut roots) =
-            (Secret::default(), FileNumbers::default(), Roots::default());
+        let secret = Secret::default();
+        let mut files = FileNumbers::default();
+        let mut roots = Roots::default();
         let at = |port| ServerPlace { host: 1, port };
         let first = files.of_server_root(&secret, at(2049), 24);
         let other_server = files.of_server_root(&secret, at(2050), 24);
@@ -251,7 +259,8 @@ mod tests {
 
     #[test]
     fn resolves_names_until_removed() {
-        let (secret, mut files) = (Secret::default(), FileNumbers::default());
+        let secret = Secret::default();
+        let mut files = FileNumbers::default();
         let by_name = files.of_name(&secret, 1, 77);
         files.bind_name(&secret, 1, 77, 5);
         assert_eq!(files.of_name(&secret, 1, 77), 5);
@@ -261,8 +270,9 @@ mod tests {
 
     #[test]
     fn separates_servers_at_one_address() {
-        let (secret, mut files, mut roots) =
-            (Secret::default(), FileNumbers::default(), Roots::default());
+        let secret = Secret::default();
+        let mut files = FileNumbers::default();
+        let mut roots = Roots::default();
         let at = |port| ServerPlace { host: 1, port };
         // Two servers with equal handles, each mounted through its own port.
         let first = files.of_root(&secret, &mut roots, at(1001), b"root");
@@ -283,7 +293,8 @@ mod tests {
 
     #[test]
     fn bounds_memory_and_keeps_used_files() {
-        let (secret, mut files) = (Secret::default(), FileNumbers::with_generations_of(100));
+        let secret = Secret::default();
+        let mut files = FileNumbers::with_generations_of(100);
         for number in 0..10_000_u32 {
             let mut of_handle = |handle: &[u8]| {
                 let server = ServerPlace::default();

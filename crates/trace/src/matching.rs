@@ -203,8 +203,7 @@ impl Matcher {
         } else {
             counters.calls_other += 1;
         }
-        let (number, time_ns) = (call.number, message.last_ns);
-        self.arrivals.push_back(Arrival { key, number, time_ns });
+        self.arrivals.push_back(Arrival { key, number: call.number, time_ns: message.last_ns });
         self.pending.insert(key, Pending { call, program, procedure, is_readable });
     }
 
@@ -314,7 +313,8 @@ impl Matcher {
     /// Gives up calls that have waited too long, or the oldest ones if there are too many.
     fn expire(&mut self, now_ns: u64, counters: &mut Counters) {
         while let Some(oldest) = self.arrivals.front() {
-            let (key, number) = (oldest.key, oldest.number);
+            let key = oldest.key;
+            let number = oldest.number;
             let is_pending = self.waits(key, number);
             let is_old = now_ns.saturating_sub(oldest.time_ns) > PENDING_NS_MAX;
             if is_pending && !is_old && self.pending.len() < PENDING_MAX {

@@ -42,7 +42,8 @@ pub(crate) fn is_message_head(message: &[u8]) -> bool {
     match word(message, 1) {
         Some(CALL) => is_call_head(message),
         Some(REPLY) => {
-            let (flavor, len) = (word(message, 3), word(message, 4));
+            let flavor = word(message, 3);
+            let len = word(message, 4);
             let accept_state = match (flavor, len) {
                 (Some(0), Some(0)) => word(message, 5),
                 (Some(FLAVOR_GSS), Some(len)) if len <= 400 => return word(message, 2) == Some(0),

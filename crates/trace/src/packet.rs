@@ -148,7 +148,8 @@ pub(crate) fn parse(link: u16, bytes: &[u8], wire_bytes: usize) -> Content<'_> {
     let Some((frame_type, at)) = find_network_header(link, bytes) else {
         return if knows_link(link) { Content::Unreadable } else { Content::Other };
     };
-    let (bytes, wire_bytes) = (&bytes[at..], wire_bytes.saturating_sub(at));
+    let bytes = &bytes[at..];
+    let wire_bytes = wire_bytes.saturating_sub(at);
     let found = match frame_type {
         FRAME_IPV4 => parse_ipv4(bytes, wire_bytes),
         FRAME_IPV6 => parse_ipv6(bytes, wire_bytes),
@@ -248,7 +249,8 @@ fn parse_ipv6(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
     if head[0] >> 4 != 6 {
         return None;
     }
-    let (mut from, mut to) = ([0; 16], [0; 16]);
+    let mut from = [0; 16];
+    let mut to = [0; 16];
     from.copy_from_slice(&head[8..24]);
     to.copy_from_slice(&head[24..40]);
     let stated = usize::from(be16(bytes, 4)?);
@@ -270,15 +272,22 @@ fn parse_ipv6(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
         if protocol == EXTENSION_FRAGMENT {
             let place = be16(extension, 2)?;
             let id = be32(extension, 4)?;
-            let (offset, more_follow) = (usize::from(place & 0xfff8), place & 1 != 0);
+            let offset = usize::from(place & 0xfff8);
+            let more_follow = place & 1 != 0;
             // An unfragmented packet also has the header if a translator added it.
             if offset > 0 || more_follow {
-                let (from, to) = (from.into(), to.into());
-                let payload = IpPayload { from, to, protocol: next, bytes: rest, wire_bytes };
+                let payload = IpPayload {
+                    from: from.into(),
+                    to: to.into(),
+                    protocol: next,
+                    bytes: rest,
+                    wire_bytes,
+                };
                 return Some(make_fragment(&payload, id, offset, Part::from_more(more_follow)));
             }
         }
-        (protocol, bytes) = (next, rest);
+        protocol = next;
+        bytes = rest;
     }
     parse_transport(&IpPayload { from: from.into(), to: to.into(), protocol, bytes, wire_bytes })
 }

@@ -188,8 +188,11 @@ impl<R: Read> PacketReader<R> {
             // Reject implausible lengths: a flipped bit would lead into the middle of another
             // packet.
             if kept > wire_bytes.max(PACKET_BYTES_MAX as u32) {
-                let (at, value) = (self.position, kept.into());
-                return Err(CaptureError::Corrupt { at, what: "the length of a packet", value });
+                return Err(CaptureError::Corrupt {
+                    at: self.position,
+                    what: "the length of a packet",
+                    value: kept.into(),
+                });
             }
             if kept as usize > PACKET_BYTES_MAX {
                 self.skip_long(u64::from(kept) + PACKET_HEADER_BYTES as u64)?;
@@ -219,8 +222,11 @@ impl<R: Read> PacketReader<R> {
             }
             let len = self.u32_at(4) as usize;
             if len < BLOCK_BYTES_MIN || !len.is_multiple_of(4) {
-                let (at, value) = (self.position, len as u64);
-                return Err(CaptureError::Corrupt { at, what: "the length of a block", value });
+                return Err(CaptureError::Corrupt {
+                    at: self.position,
+                    what: "the length of a block",
+                    value: len as u64,
+                });
             }
             if len > PACKET_BYTES_MAX + READ_BYTES / 2 {
                 self.skip_long(len as u64)?;
@@ -269,8 +275,11 @@ impl<R: Read> PacketReader<R> {
 
     fn add_interface(&mut self, len: usize) -> Result<Option<Found>, CaptureError> {
         if len < 20 || self.interfaces.len() >= INTERFACES_MAX {
-            let (at, value) = (self.position, len as u64);
-            return Err(CaptureError::Corrupt { at, what: "the interface block's length", value });
+            return Err(CaptureError::Corrupt {
+                at: self.position,
+                what: "the interface block's length",
+                value: len as u64,
+            });
         }
         let mut interface = Interface {
             link: self.u16_at(8),
@@ -321,25 +330,40 @@ impl<R: Read> PacketReader<R> {
     fn find_packet(&mut self, block_type: u32, len: usize) -> Result<Option<Found>, CaptureError> {
         const HEADER: usize = 28;
         if len < HEADER + 4 {
-            let (at, value) = (self.position, len as u64);
-            return Err(CaptureError::Corrupt { at, what: "the length of a packet block", value });
+            return Err(CaptureError::Corrupt {
+                at: self.position,
+                what: "the length of a packet block",
+                value: len as u64,
+            });
         }
         let number = match block_type {
             OLD_PACKET => usize::from(self.u16_at(8)),
             _ => self.u32_at(8) as usize,
         };
         let stamp = u64::from(self.u32_at(12)) << 32 | u64::from(self.u32_at(16));
-        let (kept, wire_bytes) = (self.u32_at(20) as usize, self.u32_at(24));
+        let kept = self.u32_at(20) as usize;
+        let wire_bytes = self.u32_at(24);
         let Some(interface) = self.interfaces.get(number) else {
-            let (at, value) = (self.position, number as u64);
-            return Err(CaptureError::Corrupt { at, what: "the number of an interface", value });
+            return Err(CaptureError::Corrupt {
+                at: self.position,
+                what: "the number of an interface",
+                value: number as u64,
+            });
         };
         if kept > len - HEADER - 4 {
-            let (at, value) = (self.position, kept as u64);
-            return Err(CaptureError::Corrupt { at, what: "the length of a packet", value });
+            return Err(CaptureError::Corrupt {
+                at: self.position,
+                what: "the length of a packet",
+                value: kept as u64,
+            });
         }
-        let (link, time_ns) = (interface.link, interface.to_ns(stamp));
-        Ok(Some(Found { at: HEADER, kept, wire_bytes, link, time_ns }))
+        Ok(Some(Found {
+            at: HEADER,
+            kept,
+            wire_bytes,
+            link: interface.link,
+            time_ns: interface.to_ns(stamp),
+        }))
     }
 
     /// Finds the packet in a simple block, which has neither a time nor a captured length.
@@ -428,7 +452,8 @@ impl<R: Read> PacketReader<R> {
     }
 
     fn u64_at(&self, at: usize) -> u64 {
-        let (first, second) = (u64::from(self.u32_at(at)), u64::from(self.u32_at(at + 4)));
+        let first = u64::from(self.u32_at(at));
+        let second = u64::from(self.u32_at(at + 4));
         if self.is_big_endian { first << 32 | second } else { second << 32 | first }
     }
 }
@@ -476,7 +501,8 @@ impl Options {
         if self.at + 4 > self.end {
             return None;
         }
-        let (code, len) = (reader.u16_at(self.at), usize::from(reader.u16_at(self.at + 2)));
+        let code = reader.u16_at(self.at);
+        let len = usize::from(reader.u16_at(self.at + 2));
         let at = self.at + 4;
         if code == 0 || at + len > self.end {
             return None;

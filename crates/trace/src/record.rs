@@ -42,12 +42,10 @@ impl Version {
     ];
 
     pub fn from_number(number: u64) -> Option<Self> {
-        for (version, known) in Self::ALL {
-            if u64::from(known) == number {
-                return Some(version);
-            }
-        }
-        None
+        Self::ALL
+            .into_iter()
+            .find(|(_, known)| u64::from(*known) == number)
+            .map(|(version, _)| version)
     }
 
     pub const fn number(self) -> u8 {

@@ -225,10 +225,9 @@ impl Direction {
 
     /// Returns true if the receiver has everything before a segment.
     fn is_acknowledged(&self, segment: &Waiting) -> bool {
-        match self.acknowledged {
-            Some(acknowledged) => acknowledged.wrapping_sub(segment.sequence).cast_signed() >= 0,
-            None => false,
-        }
+        self.acknowledged.is_some_and(|acknowledged| {
+            acknowledged.wrapping_sub(segment.sequence).cast_signed() >= 0
+        })
     }
 
     fn give_up_waiting(

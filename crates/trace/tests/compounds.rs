@@ -95,11 +95,7 @@ fn open_and_write(scratch: &mut Vec<u8>) -> [(Vec<u8>, Vec<u8>); 2] {
 }
 
 fn kinds(ops: &[Op]) -> Vec<&'static str> {
-    let mut kinds = Vec::new();
-    for op in ops {
-        kinds.push(Version::V4_1.kind_name(op.kind));
-    }
-    kinds
+    ops.iter().map(|op| Version::V4_1.kind_name(op.kind)).collect()
 }
 
 fn check_open_and_write(read: &Read) {

@@ -53,11 +53,12 @@ fn attributes(size: u64) -> nfs3::Fattr {
 
 #[test]
 fn reports_shares_and_sequences_of_load() {
-    let mut messages = Vec::new();
     // Eight consecutive reads, two of them at other offsets; one write.
-    for (number, offset) in [0, 1, 2, 3, 900, 901, 902, 17].iter().enumerate() {
-        messages.push(read3(number as u32, offset * 4096, 4096));
-    }
+    let mut messages: Vec<_> = [0, 1, 2, 3, 900, 901, 902, 17]
+        .iter()
+        .enumerate()
+        .map(|(number, offset)| read3(number as u32, offset * 4096, 4096))
+        .collect();
     messages.push(write3(8, 1 << 20, 512));
     let getattr = call3(9, &nfs3::Call::Getattr { file: b"file" });
     messages.push((getattr, reply3(9, &nfs3::Reply::Getattr { result: Ok(attributes(5000)) })));

@@ -26,10 +26,8 @@ fn read_all(bytes: &[u8]) -> Result<(Vec<u64>, u64), CaptureError> {
 
 /// Writes frames with another byte order or in microseconds.
 fn pcap_as(magic: u32, unit_ns: u64, to_bytes: fn(u32) -> [u8; 4]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for word in [magic, 0x0004_0002, 0, 0, 65535, 1] {
-        bytes.extend(to_bytes(word));
-    }
+    let mut bytes: Vec<_> =
+        [magic, 0x0004_0002, 0, 0, 65535, 1].into_iter().flat_map(&to_bytes).collect();
     for frame in frames() {
         let time_ns = BEGIN_NS + frame.time_ns;
         let len = frame.bytes.len() as u32;

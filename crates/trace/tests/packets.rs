@@ -23,11 +23,7 @@ fn judged(read: &Read) -> Counters {
 }
 
 fn offsets(read: &Read) -> Vec<u64> {
-    let mut offsets = Vec::new();
-    for call in &read.calls {
-        offsets.push(call.ops[0].offset);
-    }
-    offsets
+    read.calls.iter().map(|call| call.ops[0].offset).collect()
 }
 
 /// Three READs and their replies, each in its own segment.

@@ -110,18 +110,21 @@ impl Arrivals {
 /// proportional to exp(-u1). Each rejection adds one.
 #[inline]
 fn exponential(seed: u64) -> u64 {
-    let (mut index, mut whole) = (0, 0);
+    let mut index = 0;
+    let mut whole = 0;
     loop {
         index += 1;
         let first = draw(seed, index);
-        let (mut last, mut run) = (first, 1);
+        let mut last = first;
+        let mut run = 1;
         loop {
             index += 1;
             let next = draw(seed, index);
             if next >= last {
                 break;
             }
-            (last, run) = (next, run + 1);
+            last = next;
+            run += 1;
         }
         // A run of descending numbers below u1 has a length of at least n with probability u1^(n-1)
         // / (n-1)!, so its length is odd with probability 1 - u1 + u1^2/2! - ..., which is
@@ -176,7 +179,8 @@ mod tests {
     fn gaps_are_exponential() {
         let mut poisson = arrivals(Pattern::Poisson, 1_000_000, 0);
         let mut counts = [0_u32; 20];
-        let (mut before, mut total) = (0, 0.0);
+        let mut before = 0;
+        let mut total = 0.0;
         for n in 0..100_000 {
             let scheduled = poisson.scheduled_ns(n);
             // The mean gap is one microsecond here.

@@ -90,10 +90,12 @@ impl FileSet {
             Sizes::OpMix(set) => return set.totals(),
             Sizes::Uniform { .. } => {}
         }
-        let (mut count, mut bytes) = (0, 0);
+        let mut count = 0;
+        let mut bytes = 0;
         for file in 0..self.files {
             if let Some(size) = self.size(file) {
-                (count, bytes) = (count + 1, bytes + size);
+                count += 1;
+                bytes += size;
             }
         }
         (count, bytes)

@@ -131,10 +131,8 @@ impl Journal {
         let block_bytes = u64::from(block_bytes.max(1));
         let blocks_per_file = file_bytes.div_ceil(block_bytes);
         let journal = Self { block_bytes, blocks_per_file, words, uncommitted: AtomicU64::new(0) };
-        let mut uncommitted = 0;
-        for block in journal.blocks() {
-            uncommitted += u64::from(block.is_uncommitted());
-        }
+        let uncommitted: u64 =
+            journal.blocks().map(|block| u64::from(block.is_uncommitted())).sum();
         journal.uncommitted.store(uncommitted, Relaxed);
         journal
     }
@@ -232,7 +230,8 @@ impl Journal {
             if !is_ours(file) {
                 continue;
             }
-            let (safe, acknowledged) = (block.safe.load(Relaxed), block.acknowledged.load(Relaxed));
+            let safe = block.safe.load(Relaxed);
+            let acknowledged = block.acknowledged.load(Relaxed);
             kept.blocks += 1;
             kept.written += u64::from(block.newest.load(Relaxed) > 0);
             kept.uncommitted += u64::from(safe != acknowledged);

@@ -70,8 +70,7 @@ impl Pattern {
         let pool = Pool::unmade(seed, len_max, random_bytes);
         let dedup_percent = u64::from(data.dedup_percent.min(100));
         let is_zeros = data.fill == Fill::Zeros;
-        let (stamps, journal, rewrites) = (None, None, None);
-        Self { seed, pool, dedup_percent, is_zeros, stamps, journal, rewrites }
+        Self { seed, pool, dedup_percent, is_zeros, stamps: None, journal: None, rewrites: None }
     }
 
     /// Generates all content, for any ops.
@@ -115,8 +114,13 @@ impl Pattern {
     /// Adds a stamp to each block. Blocks are aligned with the ops of `io_size_bytes`.
     #[must_use]
     pub fn stamped(mut self, campaign: u64, io_size_bytes: u32) -> Self {
-        let (grid_bytes, generation, oldest, writer) = (io_size_bytes, 0, 0, 0);
-        self.stamps = Some(Stamps { campaign, grid_bytes, generation, oldest, writer });
+        self.stamps = Some(Stamps {
+            campaign,
+            grid_bytes: io_size_bytes,
+            generation: 0,
+            oldest: 0,
+            writer: 0,
+        });
         self
     }
 
@@ -452,10 +456,7 @@ fn generation_found(checked: &Result<(), Mismatch>, read: &[u8]) -> Option<u32> 
 
 /// Returns the generation of the last of these passes that wrote every block, or 0 if none did.
 fn last_generation(passes: &[Pass]) -> u32 {
-    match passes.iter().rposition(|pass| pass.writes_every_block()) {
-        Some(number) => number as u32 + 1,
-        None => 0,
-    }
+    passes.iter().rposition(|pass| pass.writes_every_block()).map_or(0, |number| number as u32 + 1)
 }
 
 /// Compares bytes and finds the first difference.

@@ -48,7 +48,8 @@ impl Permutation {
         // A round swaps the halves and mixes one into the other with XOR, which the reverse round
         // undoes for any `mix`. So each round, and all four together, are permutations.
         let mask = (1 << self.half_bits) - 1;
-        let (mut left, mut right) = (number >> self.half_bits, number & mask);
+        let mut left = number >> self.half_bits;
+        let mut right = number & mask;
         let mut round = 0;
         while round < ROUNDS {
             (left, right) = (right, left ^ (mix(right ^ self.keys[round]) & mask));

@@ -106,7 +106,8 @@ impl Pool {
         }
         let bytes = Arc::make_mut(&mut self.bytes);
         for block in blocks_of(range) {
-            let (word, bit) = (&mut made[block / 64], 1 << (block % 64));
+            let word = &mut made[block / 64];
+            let bit = 1 << (block % 64);
             if *word & bit == 0 {
                 *word |= bit;
                 let begin = block * BLOCK_BYTES;
@@ -152,7 +153,8 @@ mod tests {
     #[test]
     fn generates_same_content_in_parts() {
         for random_bytes in [0, 1, 409, 3072, BLOCK_BYTES] {
-            let (all, mut pool) = (whole(random_bytes), Pool::unmade(5, MORE, random_bytes));
+            let all = whole(random_bytes);
+            let mut pool = Pool::unmade(5, MORE, random_bytes);
             for (begin, bytes) in [(8, 1), (4095, 2), (PERIOD - 9, 20_000), (60_000, 70_000)] {
                 pool.make_part(begin, bytes);
                 let range = begin..begin + bytes;

@@ -300,7 +300,8 @@ mod tests {
         let register = Register::new(0);
         std::thread::scope(|scope| {
             for worker in 0..4_u32 {
-                let (rewrites, register) = (&rewrites, &register);
+                let rewrites = &rewrites;
+                let register = &register;
                 scope.spawn(move || {
                     for round in 0..20_000_u32 {
                         if (round ^ worker) % 2 == 0 {

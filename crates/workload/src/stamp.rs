@@ -176,7 +176,8 @@ impl Stamps {
     fn check_fields(&self, block: &[u8], file: u32, offset_bytes: u64) -> Option<Found> {
         let campaign = u64::from_le_bytes(array(block, 8));
         let offset = u64::from_le_bytes(array(block, 16));
-        let (of_file, generation) = (u32_at(block, 24), u32_at(block, 28));
+        let of_file = u32_at(block, 24);
+        let generation = u32_at(block, 28);
         if campaign != self.campaign {
             Some(Found::OtherCampaign(campaign))
         } else if of_file != file {
@@ -210,10 +211,7 @@ impl Stamps {
     /// Returns true if fewer than [`STAMP_BYTES`] bytes at the start of a block may be the start of
     /// a stamp. With fewer than 8 bytes, that is unknown.
     pub(crate) fn is_cut_stamp(block: &[u8]) -> bool {
-        match block.get(4..8) {
-            Some(magic) => magic == MAGIC,
-            None => true,
-        }
+        block.get(4..8).is_none_or(|magic| magic == MAGIC)
     }
 }
 

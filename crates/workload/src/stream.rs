@@ -133,7 +133,8 @@ impl OpStream {
     /// but not started because the stream was ended early. If ops are parts of requests, or if the
     /// file determines the worker of an op, this is the worker's average share.
     pub fn count_unstarted(&mut self, until_ns: u64) -> u64 {
-        let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
+        let worker = u64::from(self.worker);
+        let workers = u64::from(self.workers);
         let Some(arrivals) = &mut self.arrivals else { return 0 };
         match self.shared_number {
             // Arrivals are distributed in turn: this worker has every `workers`-th of them.
@@ -173,7 +174,8 @@ impl OpStream {
         if self.has_ended {
             return;
         }
-        (self.is_endless, self.has_ended) = (false, true);
+        self.is_endless = false;
+        self.has_ended = true;
         self.ops_left = 0;
         // A sweep ends with its own sync. Don't free anything here, because that takes time, too.
         if let Family::Sweep(sweep) = &mut self.family {

@@ -48,7 +48,8 @@ impl PoolStream {
     pub(crate) fn new(spec: &RunSpec, worker: u32, seed: u64) -> Self {
         let settings = spec.transactions;
         let size_seed = size_seed(seed);
-        let (least, largest) = (settings.size_min_bytes, settings.size_max_bytes);
+        let least = settings.size_min_bytes;
+        let largest = settings.size_max_bytes;
         let settings = Transactions { size_max_bytes: largest.max(least), ..settings };
         let growth = settings.count.min(GROWTH_MAX) as usize;
         let most = spec.files as usize + growth;
@@ -82,10 +83,7 @@ impl PoolStream {
             while stream.next_of_all().is_some() {}
         }
         stream.pool.retain(|file| file.number % spec.workers == worker);
-        let mut files = Vec::with_capacity(stream.pool.len());
-        for file in &stream.pool {
-            files.push(file.number);
-        }
+        let files: Vec<_> = stream.pool.iter().map(|file| file.number).collect();
         Remains { files, next: 0 }
     }
 

@@ -57,7 +57,8 @@ impl Zipf {
 /// Integral of x^-s from 1 on: (x^(1-s) - 1) / (1 - s), or ln x if s is 1.
 fn area(x: f64, exponent: f64) -> f64 {
     // exp_m1 and ln_1p stay precise near s = 1, where the quotient is 0 / 0.
-    let (log, power) = (x.ln(), 1.0 - exponent);
+    let log = x.ln();
+    let power = 1.0 - exponent;
     if power.abs() < 1e-9 { log } else { (power * log).exp_m1() / power }
 }
 

@@ -158,7 +158,8 @@ fn try_rpm(package: &Path) -> Result<()> {
 fn try_image(archive: &Path) -> Result<()> {
     let begun = Instant::now();
     let scratch = TempDir::with_prefix("dfsbench-image-")?;
-    let (layout, bundle) = (scratch.path().join("layout"), scratch.path().join("bundle"));
+    let layout = scratch.path().join("layout");
+    let bundle = scratch.path().join("bundle");
     tar::Archive::new(fs::File::open(archive)?).unpack(&layout)?;
     let index: Value = serde_json::from_slice(&fs::read(layout.join("index.json"))?)?;
     let manifest = image::read_blob(&layout, &index["manifests"][0])?;
@@ -185,10 +186,10 @@ fn try_image(archive: &Path) -> Result<()> {
 fn describe_container(config: &Value) -> Value {
     let mut args = config["Entrypoint"].as_array().cloned().unwrap_or_default();
     args.extend(QUICK.map(Value::from));
-    let mut namespaces = Vec::new();
-    for kind in ["pid", "network", "ipc", "uts", "mount"] {
-        namespaces.push(json!({ "type": kind }));
-    }
+    let namespaces: Vec<_> = ["pid", "network", "ipc", "uts", "mount"]
+        .into_iter()
+        .map(|kind| json!({ "type": kind }))
+        .collect();
     json!({
         "ociVersion": "1.0.2",
         "root": { "path": "rootfs" },

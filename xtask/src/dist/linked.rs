@@ -122,10 +122,8 @@ pub fn find(sources: &Path) -> Result<Linked> {
     let listed = list_crates(sources)?;
     let metadata = read_metadata(sources)?;
     let sums = read_sums(sources)?;
-    let mut by_id = BTreeMap::new();
-    for package in metadata.packages {
-        by_id.insert(package.id.clone(), package);
-    }
+    let by_id: BTreeMap<_, _> =
+        metadata.packages.into_iter().map(|package| (package.id.clone(), package)).collect();
     let mut linked = Linked::default();
     for node in &metadata.resolve.nodes {
         let package = by_id.get(&node.id).context("a node of the graph has no package")?;

@@ -78,10 +78,10 @@ fn texts_of(it: &Crate, sources: &Path) -> Result<Vec<String>> {
         }
     }
     paths.sort();
-    let mut texts = Vec::new();
-    for path in paths {
-        texts.push(fs::read_to_string(&path).with_context(|| path.display().to_string())?);
-    }
+    let texts = paths
+        .into_iter()
+        .map(|path| fs::read_to_string(&path).with_context(|| path.display().to_string()))
+        .collect::<Result<Vec<_>, _>>()?;
     if !texts.is_empty() {
         return Ok(texts);
     }
@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn prints_shared_text_once() {
-        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let one = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
         fs::write(one.path().join("LICENSE"), "The terms\nof both").unwrap();
         fs::write(other.path().join("license.md"), "The terms of both\n").unwrap();
         fs::write(other.path().join("NOTICE"), "By Ann").unwrap();

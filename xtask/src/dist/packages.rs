@@ -115,12 +115,10 @@ fn list_owned(tree: &Tree) -> String {
     let mut lines = BTreeSet::new();
     for (path, _) in tree.files() {
         lines.insert(format!("/{path}"));
-        for (end, _) in path.match_indices('/') {
+        lines.extend(path.match_indices('/').filter_map(|(end, _)| {
             let folder = &path[..end];
-            if folder.split('/').any(|name| name == "dfsbench") {
-                lines.insert(format!("%dir /{folder}"));
-            }
-        }
+            (folder.split('/').any(|name| name == "dfsbench")).then(|| format!("%dir /{folder}"))
+        }));
     }
     let mut list = String::new();
     for line in lines {

@@ -15,7 +15,8 @@ use super::linked::{Crate, Linked, Native};
 /// If the time of the commit can't be formatted.
 pub fn render(release: &Release, linked: &Linked) -> Result<String> {
     let program = format!("pkg:cargo/dfsbench@{}", release.version);
-    let (mut components, mut dependencies) = (Vec::new(), Vec::new());
+    let mut components = Vec::new();
+    let mut dependencies = Vec::new();
     let mut used: Vec<String> = linked.direct.iter().map(|key| crate_url(key)).collect();
     for it in &linked.crates {
         components.push(describe_crate(it));

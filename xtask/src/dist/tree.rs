@@ -114,17 +114,13 @@ impl Tree {
     fn with_folders(&self) -> Vec<(String, Entry)> {
         let mut folders = BTreeSet::new();
         for path in self.entries.keys() {
-            for (end, _) in path.match_indices('/') {
-                folders.insert(&path[..end]);
-            }
+            folders.extend(path.match_indices('/').map(|(end, _)| &path[..end]));
         }
-        let mut all = BTreeMap::new();
-        for folder in folders {
-            all.insert(folder.to_owned(), Entry { bytes: None, mode: FOLDER_MODE });
-        }
-        for (path, entry) in &self.entries {
-            all.insert(path.clone(), entry.clone());
-        }
+        let mut all: BTreeMap<_, _> = folders
+            .into_iter()
+            .map(|folder| (folder.to_owned(), Entry { bytes: None, mode: FOLDER_MODE }))
+            .collect();
+        all.extend(self.entries.iter().map(|(path, entry)| (path.clone(), entry.clone())));
         all.into_iter().collect()
     }
 }

@@ -79,7 +79,8 @@ impl Spread {
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let min = *sorted.first()?;
+        let max = *sorted.last()?;
         let half = sorted.len() / 2;
         let median = match sorted.len() % 2 {
             1 => sorted[half],
@@ -123,10 +124,9 @@ impl Row {
     /// Returns true if, for a claim to be no worse, rounds are on both sides: it is missed by less
     /// than their spread.
     pub fn is_tie(&self) -> bool {
-        match &self.outcome {
-            Ok(outcome) => !self.holds() && self.target <= 1.0 && outcome.ratio.max >= self.target,
-            Err(_) => false,
-        }
+        self.outcome.as_ref().is_ok_and(|outcome| {
+            !self.holds() && self.target <= 1.0 && outcome.ratio.max >= self.target
+        })
     }
 }
 
@@ -207,7 +207,9 @@ fn compare(
     value: fn(&Figure) -> Option<f64>,
 ) -> Result<Outcome, String> {
     let less_is_better = !matches!(unit, Unit::Ops | Unit::Bytes);
-    let (mut ours, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut ours = Vec::new();
+    let mut peers = Vec::new();
+    let mut ratios = Vec::new();
     for round in rounds {
         let (Some(our), Some(peer)) = (value(&round.ours), value(&round.rivals[rival])) else {
             return Err("one side doesn't report it".to_owned());

@@ -140,7 +140,8 @@ pub fn by_iperf3(seconds: u32) -> Result<Figure> {
     server.stderr(Stdio::null());
     // It prints a line once it listens; a probe connection would use up its only test.
     let (_server, _line) = Background::start_with_first_line(&mut server, Duration::from_secs(10))?;
-    let (port, seconds) = (port.to_string(), seconds.to_string());
+    let port = port.to_string();
+    let seconds = seconds.to_string();
     let mut client = Command::new("iperf3");
     client.args(["-c", "127.0.0.1", "-p", &port, "-C", CONGESTION, "-t", &seconds, "-J"]);
     let report: Value = serde_json::from_slice(&proc::capture_stdout(&mut client)?)?;

@@ -57,8 +57,8 @@ pub fn compare_posix(setting: &Setting) -> Vec<Row> {
 
 /// io_uring, on a file in memory and on one on disk, bypassing the page cache.
 pub fn compare_uring(setting: &Setting) -> Vec<Row> {
-    let (backend, engine, depth) = ("uring", URING, 32);
-    let memory = Against { backend, engine, depth, direct: false };
+    let depth = 32;
+    let memory = Against { backend: "uring", engine: URING, depth, direct: false };
     let name = "uring, 4 KiB random reads, queue depth 32, tmpfs";
     let mut rows =
         compare(setting, &Disk::in_memory(), &memory, &Claim { name, rate: 1.0, cpu: Some(1.0) });
@@ -148,7 +148,8 @@ fn measure_fio(
     against: &Against,
     fastest: &mut Option<Extra>,
 ) -> Result<Figure> {
-    let (file, folder) = (&made(disk)?.file, setting.folder.path());
+    let file = &made(disk)?.file;
+    let folder = setting.folder.path();
     // Chosen once: the best of two in every round would measure luck as well as speed.
     let extra = match *fastest {
         Some(extra) => extra,

@@ -44,7 +44,8 @@ fn peak_bytes(setting: &Setting) -> Result<f64> {
     let mut command = OURS.command();
     command.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut campaign = Background::start(&mut command)?;
-    let (mut peak, started) = (0_u64, Instant::now());
+    let mut peak = 0_u64;
+    let started = Instant::now();
     // The mark only rises, so the last one seen before the end is the peak, or just below it.
     while let Some(mark) = high_water_mark_bytes(campaign.id()) {
         peak = peak.max(mark);

@@ -92,7 +92,8 @@ struct Stream {
 pub fn compare_streams(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     for version in ["3", "4.1"] {
-        let (read, write) = (Load { version, ..READ }, Load { version, ..WRITE });
+        let read = Load { version, ..READ };
+        let write = Load { version, ..WRITE };
         let verified = Load { keep: true, ..read };
         let streams = [
             Stream { what: "READ, discarded", load: read, store: DISCARD, iperf3_target: 1.0 },
@@ -101,9 +102,7 @@ pub fn compare_streams(setting: &Setting) -> Vec<Row> {
             Stream { what: "WRITE", load: write, store: DISCARD, iperf3_target: 1.0 },
             Stream { what: "WRITE", load: write, store: KEEP, iperf3_target: 1.0 },
         ];
-        for stream in &streams {
-            rows.extend(compare_stream(stream, setting));
-        }
+        rows.extend(streams.iter().flat_map(|stream| compare_stream(stream, setting)));
     }
     rows
 }
@@ -191,7 +190,8 @@ pub fn compare_servers(setting: &Setting) -> Vec<Row> {
     let mut rows = Vec::new();
     // It does not store files beyond 1 MiB; READ stays within that.
     for (load, target) in [(GETATTR, 5.0), (Load { bytes: 64 << 10, ..READ }, 2.0)] {
-        let (server, ganesha) = (start_ours(), started(Ganesha::start()));
+        let server = start_ours();
+        let ganesha = started(Ganesha::start());
         let unit = if load.op == "read" { Unit::Bytes } else { Unit::Ops };
         let case = Case {
             name: format!("our server, {}", load.op.to_uppercase()),
@@ -250,10 +250,7 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
     };
     rows.extend(case::run(bare, setting.rounds));
     let limit = Spread::of_one(CLIENT_BYTES_MAX);
-    let mut ratios = Vec::new();
-    for bytes in &memory {
-        ratios.push(CLIENT_BYTES_MAX / bytes.max(1.0));
-    }
+    let ratios: Vec<_> = memory.iter().map(|bytes| CLIENT_BYTES_MAX / bytes.max(1.0)).collect();
     let outcome = match (Spread::of(&memory), Spread::of(&ratios)) {
         (Some(ours), Some(ratio)) => Ok(Outcome { ours, peer: limit, ratio }),
         _ => Err("no round was made".to_owned()),

@@ -35,7 +35,8 @@ pub struct Reads<'a> {
 /// # Errors
 /// If the run fails, or its report has no such results.
 pub fn random_reads(reads: &Reads<'_>, setting: &Setting) -> Result<Figure> {
-    let (depth, duration) = (reads.depth.to_string(), format!("{}s", reads.seconds));
+    let depth = reads.depth.to_string();
+    let duration = format!("{}s", reads.seconds);
     #[rustfmt::skip]
     let mut flags = vec![
         "--backend", reads.backend, "--workload", "mixed", "--io-size", "4KiB",
@@ -99,7 +100,8 @@ pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(
     let made = made.context("the report has no transactions")?;
     // A transaction is two ops.
     let count = made.ops / 2.0;
-    let (mut window_ns, mut cpu_ns) = (0.0, 0.0);
+    let mut window_ns = 0.0;
+    let mut cpu_ns = 0.0;
     for pass in &passes {
         window_ns += pass.window_ns;
         cpu_ns += pass.client_cpu_ns;

@@ -77,10 +77,12 @@ fn measure_postmark() -> Result<Figure> {
     let settings = folder.path().join("settings");
     fs::write(&settings, write_commands(&folder.path().join("pool")))?;
     fs::create_dir(folder.path().join("pool"))?;
-    let (before_ns, begun) = (proc::children_cpu_ns()?, Instant::now());
+    let before_ns = proc::children_cpu_ns()?;
+    let begun = Instant::now();
     let printed =
         proc::capture_text(&mut proc::in_own_session(Command::new("postmark").arg(&settings)))?;
-    let (taken, cpu_ns) = (begun.elapsed(), proc::children_cpu_ns()? - before_ns);
+    let taken = begun.elapsed();
+    let cpu_ns = proc::children_cpu_ns()? - before_ns;
     parse_report(&printed)?.check()?;
     let count = f64::from(TRANSACTIONS);
     Ok(Figure { rate: count / taken.as_secs_f64(), cpu_ns_each: Some(cpu_ns as f64 / count) })

@@ -33,7 +33,8 @@ pub fn line(row: &Row) -> String {
     };
     match outcome {
         Ok(outcome) => {
-            let (ours, theirs) = (figure(*unit, outcome.ours), figure(*unit, outcome.peer));
+            let ours = figure(*unit, outcome.ours);
+            let theirs = figure(*unit, outcome.peer);
             let Spread { median, min, max } = outcome.ratio;
             let ratio = format!("{median:.2} ({min:.2} to {max:.2})");
             format!("| {claim} | {ours} | {peer}: {theirs} | {ratio} | {target:.1} | {ok} |\n")

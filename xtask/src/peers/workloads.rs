@@ -58,13 +58,11 @@ const COMPARED: [Compared; 9] = [
 
 /// Creates the comparisons with one of the tools.
 pub fn compare_with(peer: &str, setting: &Setting) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for compared in &COMPARED {
-        if compared.peer == peer {
-            rows.extend(compare_pass(compared, setting));
-        }
-    }
-    rows
+    COMPARED
+        .iter()
+        .filter(|compared| compared.peer == peer)
+        .flat_map(|compared| compare_pass(compared, setting))
+        .collect()
 }
 
 fn compare_pass(compared: &Compared, setting: &Setting) -> Vec<Row> {

@@ -196,10 +196,8 @@ fn deepest_module(modules: &BTreeSet<String>, mut path: Vec<String>) -> String {
 
 /// Returns the groups of two or more modules that can all reach each other.
 fn circles(uses: &Uses) -> Vec<Vec<String>> {
-    let mut reached = BTreeMap::new();
-    for module in uses.keys() {
-        reached.insert(module.as_str(), reachable_from(uses, module));
-    }
+    let reached: BTreeMap<_, _> =
+        uses.keys().map(|module| (module.as_str(), reachable_from(uses, module))).collect();
     let mut found = Vec::new();
     let mut placed = BTreeSet::new();
     for (module, targets) in &reached {
@@ -238,10 +236,10 @@ mod tests {
     use super::*;
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
-        let mut sources = Vec::new();
-        for (path, text) in files {
-            sources.push(SourceFile::new(&format!("crates/shed/src/{path}"), text));
-        }
+        let sources: Vec<_> = files
+            .iter()
+            .map(|(path, text)| SourceFile::new(&format!("crates/shed/src/{path}"), text))
+            .collect();
         let references: Vec<&SourceFile> = sources.iter().collect();
         check("shed", &references).iter().map(ToString::to_string).collect()
     }

@@ -75,10 +75,7 @@ pub fn check_paths(root: &Path, path: &str, text: &str) -> Vec<Finding> {
 
 /// Finds pages of the book that are missing in its table of contents.
 pub fn check_contents(summary: &str, pages: &[String]) -> Vec<Finding> {
-    let mut listed = BTreeSet::new();
-    for (_, target) in links(summary) {
-        listed.insert(target);
-    }
+    let listed: BTreeSet<_> = links(summary).into_iter().map(|(_, target)| target).collect();
     let mut findings = Vec::new();
     for path in pages {
         let Some(name) = path.strip_prefix("docs/") else { continue };

@@ -20,15 +20,14 @@ const PAGE: &str = "docs/design/dependencies.md";
 /// # Errors
 /// If the manifest is not valid TOML or the page has no table.
 pub fn check(manifest: &str, page: &str, members: &[Member]) -> Result<Vec<Finding>> {
-    let mut used = BTreeSet::new();
-    for member in members {
-        used.extend(member.outside.iter().cloned());
-    }
-    let (in_manifest, on_page) = (read_manifest(manifest)?, read_page(page)?);
-    let mut findings = Vec::new();
-    for name in used.difference(&on_page) {
-        findings.push(Finding::new(name, format!("is a dependency without a line in {PAGE}")));
-    }
+    let used: BTreeSet<_> =
+        members.iter().flat_map(|member| member.outside.iter().cloned()).collect();
+    let in_manifest = read_manifest(manifest)?;
+    let on_page = read_page(page)?;
+    let mut findings: Vec<_> = used
+        .difference(&on_page)
+        .map(|name| Finding::new(name, format!("is a dependency without a line in {PAGE}")))
+        .collect();
     for name in on_page.difference(&used) {
         findings.push(Finding::new(name, format!("has a line in {PAGE} but no crate uses it")));
     }
@@ -42,13 +41,12 @@ fn read_manifest(manifest: &str) -> Result<BTreeSet<String>> {
     let manifest: toml::Table = manifest.parse().context("Cargo.toml")?;
     let workspace = manifest.get("workspace").context("Cargo.toml has no [workspace]")?;
     let dependencies = workspace.get("dependencies").and_then(toml::Value::as_table);
-    let mut names = BTreeSet::new();
-    for (name, value) in dependencies.context("Cargo.toml has no [workspace.dependencies]")? {
-        if value.get("path").is_none() {
-            names.insert(name.clone());
-        }
-    }
-    Ok(names)
+    Ok(dependencies
+        .context("Cargo.toml has no [workspace.dependencies]")?
+        .into_iter()
+        .filter(|(_, value)| value.get("path").is_none())
+        .map(|(name, _)| name.clone())
+        .collect())
 }
 
 /// Returns the names in all tables of the page with these columns, one row per crate.
@@ -56,9 +54,7 @@ fn read_page(page: &str) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for section in page.split("\n## ") {
         let rows = doctable::find_table(section, &COLUMNS).unwrap_or_default();
-        for row in rows {
-            names.extend(row.into_iter().next());
-        }
+        names.extend(rows.into_iter().filter_map(|row| row.into_iter().next()));
     }
     anyhow::ensure!(!names.is_empty(), "{PAGE} has no table with the columns {COLUMNS:?}");
     Ok(names)

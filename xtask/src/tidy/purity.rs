@@ -40,9 +40,7 @@ fn impurities(code: &str) -> Vec<String> {
             Some(group) => group.split(',').collect(),
             None => vec![rest],
         };
-        for name in names {
-            found.extend(impure(name));
-        }
+        found.extend(names.into_iter().filter_map(impure));
     }
     found
 }

@@ -36,7 +36,8 @@ impl Source {
 ///
 /// `None` if a `;` comes before any `{`: there is no body.
 fn end_of_block(code: &[String], line: usize, column: usize) -> Option<usize> {
-    let (mut depth, mut parens) = (0_usize, 0_usize);
+    let mut depth = 0_usize;
+    let mut parens = 0_usize;
     for (number, text) in code.iter().enumerate().skip(line) {
         let skip = if number == line { column } else { 0 };
         for character in text.chars().skip(skip) {

@@ -71,13 +71,11 @@ fn is_one_to_one(spec: &RunSpec, procedure: OperationKind) -> bool {
 
 /// Returns the number of the backend's calls that a server counts under one procedure.
 fn sum(started: &Calls, version: NfsVersion, procedure: OperationKind) -> u64 {
-    let mut calls = 0;
-    for &kind in OperationKind::ALL {
-        if counted_as(kind, version) == Some(procedure) {
-            calls += started.of(kind);
-        }
-    }
-    calls
+    OperationKind::ALL
+        .iter()
+        .filter(|&&kind| counted_as(kind, version) == Some(procedure))
+        .map(|&kind| started.of(kind))
+        .sum()
 }
 
 /// Returns the procedure under which a server counts a call, or `None` if it cannot be
@@ -110,10 +108,9 @@ fn recorded(spec: &RunSpec, result: &PassResult, tally: &Tally) -> Calls {
     let (syncs, _) = of(result, OpKind::Sync);
     calls.count(OperationKind::Commit, syncs.saturating_sub(tally.syncs_without_commit));
     // NFSv3 servers may lack READDIRPLUS; the client then uses READDIR.
-    let lists_plainly = match &tally.calls {
-        Some(started) => version == NfsVersion::V3 && started.of(OperationKind::ReaddirPlus) == 0,
-        None => false,
-    };
+    let lists_plainly = tally.calls.as_ref().is_some_and(|started| {
+        version == NfsVersion::V3 && started.of(OperationKind::ReaddirPlus) == 0
+    });
     for kind in OpKind::ALL {
         let (mut done, _) = of(result, *kind);
         if *kind == OpKind::ReadFile {

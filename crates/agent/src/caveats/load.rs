@@ -130,7 +130,8 @@ fn check_shares(spec: &RunSpec, result: &PassResult) -> Option<Caveat> {
         return None;
     }
     let mut farthest = None;
-    let (mut points_max, mut points_limit) = (0.0, 0.0);
+    let mut points_max = 0.0;
+    let mut points_limit = 0.0;
     for (kind, requested) in requested_shares(spec, result.pass) {
         let mut done = 0_u64;
         for recorded in &result.kinds {

@@ -90,7 +90,8 @@ fn check_cached(result: &PassResult, counters: &MountCounters<'_>) -> Option<Cav
         (evidence, Evidence::counts(requested, 1, "calls", source))
     } else if result.pass == Pass::GetXattr {
         // The client caches values that it has set or read; each missing one takes one call.
-        let (requested, ops) = (counters.risen("GETXATTR.ops"), result.ops());
+        let requested = counters.risen("GETXATTR.ops");
+        let ops = result.ops();
         let data = evidence_of_cache(requested, ops, source)?;
         let evidence = format!(
             "the client requested {requested} extended attributes from the server (GETXATTR of \

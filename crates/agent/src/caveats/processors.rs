@@ -189,17 +189,20 @@ impl Waits {
             return Some(Self { ours, server_ns, who, source: "/proc/PID/task/TID/schedstat" });
         }
         let ours = result.scope.processor_wait?;
-        let (who, source) =
-            ("workers were runnable but not running", "/proc/thread-self/schedstat");
-        Some(Self { ours, server_ns, who, source })
+        let who = "workers were runnable but not running";
+        Some(Self { ours, server_ns, who, source: "/proc/thread-self/schedstat" })
     }
 
     /// No known waiting, with the time of the workers.
     pub(super) fn none(spec: &RunSpec, used: &ProcessorUse) -> Self {
         let of_ns = span_ns(used).saturating_mul(spec.workers.max(1).into());
         let ours = ProcessorWait { of_ns, ..ProcessorWait::default() };
-        let (who, source) = ("workers were runnable but not running", "not counted");
-        Self { ours, server_ns: 0, who, source }
+        Self {
+            ours,
+            server_ns: 0,
+            who: "workers were runnable but not running",
+            source: "not counted",
+        }
     }
 
     /// Returns the share of the workers' time spent waiting.

@@ -53,9 +53,12 @@ fn runs(on: &RunSpec) -> Vec<RunSpec> {
     let mut tree = RunSpec { workload: Workload::Metadata, files: 20, ..small.clone() };
     tree.file_size_bytes = 300;
     tree.passes = names.to_vec();
-    (tree.tree.sharing, tree.tree.depth, tree.tree.branching) = (Sharing::Own, 2, 2);
+    tree.tree.sharing = Sharing::Own;
+    tree.tree.depth = 2;
+    tree.tree.branching = 2;
     let mut pool = RunSpec { workload: Workload::Transactions, files: 20, ..small.clone() };
-    (pool.transactions.count, pool.transactions.directories) = (200, 3);
+    pool.transactions.count = 200;
+    pool.transactions.directories = 3;
     let mut mix = RunSpec { workload: Workload::OpMix, files: 20, ..small.clone() };
     "sfs3-like-v3".clone_into(&mut mix.op_mix.name);
     vec![
@@ -122,7 +125,8 @@ fn accounts_for_delegations() {
         let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
         let mut on = nfs(&server);
         if let Target::Nfs(target) = &mut on.target {
-            (target.settings.version, target.settings.delegations) = (version, true);
+            target.settings.version = version;
+            target.settings.delegations = true;
             target.embedded = true;
         }
         for spec in runs(&on) {
@@ -162,7 +166,8 @@ fn accounts_for_timed_close() {
             let mut spec = RunSpec { durability, files: 3, workers: 2, ..nfs(&server) };
             spec.file_size_bytes = 1 << 20;
             if let Target::Nfs(target) = &mut spec.target {
-                (target.settings.version, target.embedded) = (version, true);
+                target.settings.version = version;
+                target.embedded = true;
             }
             let before = server.counters();
             let commits = nfs_commits(&server);
@@ -183,7 +188,8 @@ fn counts_timed_close_of_each_file() {
         spec.layout.timed_close = true;
         spec.passes = vec![Pass::Write, Pass::Read];
         if let Target::Nfs(target) = &mut spec.target {
-            (target.settings.version, target.embedded) = (version, true);
+            target.settings.version = version;
+            target.embedded = true;
         }
         let mut agent = DrivenAgent::beside(&server);
         agent.begin(&spec);
@@ -209,10 +215,13 @@ fn leaves_shared_files_open() {
     for version in [NfsVersion::V4_0, NfsVersion::V4_1] {
         let server = Arc::new(Server::start(ServerConfig::default()).unwrap());
         let mut spec = RunSpec { workload: Workload::OpMix, files: 20, ..nfs(&server) };
-        (spec.workers, spec.durability, spec.duration_ms) = (2, Durability::Close, 100);
+        spec.workers = 2;
+        spec.durability = Durability::Close;
+        spec.duration_ms = 100;
         "sfs3-like-v3".clone_into(&mut spec.op_mix.name);
         if let Target::Nfs(target) = &mut spec.target {
-            (target.settings.version, target.embedded) = (version, true);
+            target.settings.version = version;
+            target.embedded = true;
         }
         assert_all_exact(&mut DrivenAgent::beside(&server), &spec);
     }
@@ -298,7 +307,9 @@ fn detects_op_missing_at_server() {
         for kind in OpKind::ALL {
             let mut result = template.clone();
             let recorded = &mut result.kinds[0];
-            (recorded.kind, recorded.issued, recorded.done) = (*kind, 5, 5);
+            recorded.kind = *kind;
+            recorded.issued = 5;
+            recorded.done = 5;
             recorded.bytes = if kind.moves_data() { 500 } else { 0 };
             let server = Some(ServerCounts::default());
             let sources = CrossCheckSources { server, ..CrossCheckSources::default() };

@@ -238,8 +238,11 @@ fn transactions_have_no_depth() {
     let server = server(ServerConfig::default());
     for (queue_depth, is_reported) in [(8, true), (1, false)] {
         let mut spec = RunSpec { queue_depth, ..nfs(&server) };
-        (spec.workload, spec.files, spec.transactions.count) = (Workload::Transactions, 20, 50);
-        (spec.file_size_bytes, spec.io_size_bytes) = (512, 512);
+        spec.workload = Workload::Transactions;
+        spec.files = 20;
+        spec.transactions.count = 50;
+        spec.file_size_bytes = 512;
+        spec.io_size_bytes = 512;
         let mut agent = DrivenAgent::new();
         agent.begin(&spec);
         agent.run(Pass::Create);

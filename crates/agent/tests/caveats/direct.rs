@@ -84,8 +84,7 @@ fn judges_mounted_program_by_wire_bytes() {
     let evidence_of = |wire, result: &PassResult| {
         let telemetry = telemetry(&[("server_read_bytes", wire)]);
         let reads = RunReads { read_bytes: 200, storage_read_bytes: 0 };
-        let (workload, telemetry) = (Workload::Iozone, Some(&telemetry));
-        let run = RunCounts { workload, reads, telemetry };
+        let run = RunCounts { workload: Workload::Iozone, reads, telemetry: Some(&telemetry) };
         about_run(&run, result, Some(&mount)).map(|caveat| caveat.evidence)
     };
     let read = result(Pass::Read, OpKind::Read, 100);

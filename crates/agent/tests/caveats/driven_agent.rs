@@ -137,12 +137,20 @@ impl DrivenAgent {
     }
 
     fn ask_to_begin_share(&mut self, spec: &RunSpec, work_name: &str, share: Share) -> Report {
-        let (spec, work_name) = (spec.clone(), work_name.to_owned());
+        let spec = spec.clone();
+        let work_name = work_name.to_owned();
         let joins = share.count < spec.workers;
         self.share = share;
-        let (keep, journal) = (false, JournalLocation::InMemory);
-        let assignment =
-            Assignment { spec, seed: 1, schedule_seed: 1, work_name, keep, share, joins, journal };
+        let assignment = Assignment {
+            spec,
+            seed: 1,
+            schedule_seed: 1,
+            work_name,
+            keep: false,
+            share,
+            joins,
+            journal: JournalLocation::InMemory,
+        };
         self.ask(Order::Begin(Box::new(assignment)))
     }
 

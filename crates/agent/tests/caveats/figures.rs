@@ -150,7 +150,8 @@ fn compression_is_no_cache() {
     let mut zeros = random.clone();
     zeros.data.fill = Fill::Zeros;
     let mut smaller = random.clone();
-    (smaller.data.compress_percent, smaller.data.dedup_percent) = (30, 20);
+    smaller.data.compress_percent = 30;
+    smaller.data.dedup_percent = 20;
     let is_cached = |spec: &RunSpec, mount: &Mount, stored| {
         caveats::about_cache(spec, &read(stored), Some(mount)).is_some()
     };

@@ -73,7 +73,8 @@ fn carries_queue_over_from_warmup() {
     let slow = slow(10_000_000);
     let result = pass(&slow, 400);
     assert_eq!(result.ops(), 0, "no op scheduled in the window was done");
-    let (offered, carried) = (result.scope.offered.unwrap(), result.carried_ops().unwrap());
+    let offered = result.scope.offered.unwrap();
+    let carried = result.carried_ops().unwrap();
     assert_eq!(carried, offered.carried_over_ops);
     assert!((1..=31).contains(&carried), "{carried} ops in 300 ms, 10 ms each");
     // Without a warm-up nothing is carried over.

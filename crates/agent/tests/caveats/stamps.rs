@@ -235,7 +235,8 @@ fn accepts_writes_of_other_agent() {
 fn flip_over_nfs(server: &Server, work: &str, at: u64) {
     let mut options = MountOptions::new("127.0.0.1", "/export");
     let port = Some(server.address().port());
-    (options.port, options.mount_port) = (port, port);
+    options.port = port;
+    options.mount_port = port;
     let mut mount = Mount::connect(&options).unwrap();
     let root = mount.root();
     let work = mount.lookup(root, work).unwrap();

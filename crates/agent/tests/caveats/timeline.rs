@@ -214,8 +214,8 @@ fn excludes_lagging_worker_from_window() {
     assert!(found.common_window_ns <= found.first_done_ns);
     assert!(found.first_done_ns < found.window_ns * 4 / 5);
     let per_s = |bytes: u64, ns: u64| bytes as f64 * 1e9 / ns as f64;
-    let (while_busy, last_done) =
-        (per_s(common.bytes, found.common_window_ns), per_s(found.bytes(), found.window_ns));
+    let while_busy = per_s(common.bytes, found.common_window_ns);
+    let last_done = per_s(found.bytes(), found.window_ns);
     assert!(while_busy > last_done * 1.1, "{while_busy} and {last_done}");
 }
 

@@ -29,8 +29,13 @@ fn app(path: &Path, run: &str) -> RunSpec {
 }
 
 fn tool(path: &Path, workload: Workload, passes: &[Pass]) -> RunSpec {
-    let (passes, timeout_ms) = (passes.to_vec(), 600_000);
-    RunSpec { workload, passes, file_size_bytes: 8 << 20, timeout_ms, ..stream(path) }
+    RunSpec {
+        workload,
+        passes: passes.to_vec(),
+        file_size_bytes: 8 << 20,
+        timeout_ms: 600_000,
+        ..stream(path)
+    }
 }
 
 /// The reason why the trial of an app could not continue.
@@ -103,7 +108,9 @@ fn ends_command_that_hangs() {
 fn ends_tool_that_hangs() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
-    (spec.read_percent, spec.duration_ms, spec.timeout_ms) = (50, 60_000, 300);
+    spec.read_percent = 50;
+    spec.duration_ms = 60_000;
+    spec.timeout_ms = 300;
     let mut agent = DrivenAgent::new();
     agent.begin(&spec);
     let end = agent.run(Pass::Mix);
@@ -115,7 +122,8 @@ fn ends_tool_that_hangs() {
 fn ends_hanging_setup_and_cleanup() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = app(folder.path(), "true");
-    (spec.command.setup, spec.command.limit_ms) = (words("sleep 60"), 300);
+    spec.command.setup = words("sleep 60");
+    spec.command.limit_ms = 300;
     let why = match DrivenAgent::new().try_begin(&spec) {
         Report::Failed(reason) => reason,
         other => panic!("{other:?}"),
@@ -180,7 +188,10 @@ fn runs_dd_and_fio() {
 fn runs_timed_fio_mix() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
-    (spec.read_percent, spec.duration_ms, spec.workers, spec.files) = (50, 300, 2, 2);
+    spec.read_percent = 50;
+    spec.duration_ms = 300;
+    spec.workers = 2;
+    spec.files = 2;
     spec.backend = BackendKind::Uring;
     spec.queue_depth = 4;
     let mut agent = DrivenAgent::new();
@@ -227,13 +238,16 @@ fn runs_iozone_and_bonnie_passes() {
 fn reports_contention_beside_programs() {
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut fio = tool(folder.path(), Workload::Fio, &[Pass::Mix]);
-    (fio.read_percent, fio.duration_ms) = (50, 1_000);
+    fio.read_percent = 50;
+    fio.duration_ms = 1_000;
     let mut dd = tool(folder.path(), Workload::Dd, &[Pass::Write]);
     // Small blocks, so that the run is long enough to be measured.
-    (dd.file_size_bytes, dd.io_size_bytes) = (128 << 20, 512);
+    dd.file_size_bytes = 128 << 20;
+    dd.io_size_bytes = 512;
     let [mut iozone, mut bonnie] = [Workload::Iozone, Workload::Bonniexx]
         .map(|kind| tool(folder.path(), kind, &[Pass::Write]));
-    (iozone.file_size_bytes, iozone.io_size_bytes) = (512 << 20, 4 << 10);
+    iozone.file_size_bytes = 512 << 20;
+    iozone.io_size_bytes = 4 << 10;
     bonnie.file_size_bytes = 32 << 20;
     let _hogs = Hogs::start();
     for spec in [fio, dd, iozone, bonnie] {

@@ -83,11 +83,10 @@ impl AppliedSteps {
 
     /// Returns a caveat for each of [`Self::differences`].
     pub(crate) fn caveats(&self) -> Vec<Caveat> {
-        let mut caveats = Vec::new();
-        for sentence in self.differences() {
-            caveats.push(CaveatCode::OptionNotEffective.because(sentence));
-        }
-        caveats
+        self.differences()
+            .into_iter()
+            .map(|sentence| CaveatCode::OptionNotEffective.because(sentence))
+            .collect()
     }
 }
 
@@ -108,7 +107,8 @@ mod tests {
     #[test]
     fn reuses_steps_of_previous_run() {
         let mut steps = AppliedSteps::default();
-        let (one, other) = (RunSpec::null(Workload::Stream), RunSpec::null(Workload::Mixed));
+        let one = RunSpec::null(Workload::Stream);
+        let other = RunSpec::null(Workload::Mixed);
         assert!(steps.begins_fresh(&one, Fresh::Run));
         assert!(!steps.begins_fresh(&one, Fresh::Run));
         assert!(steps.begins_fresh(&other, Fresh::Run));

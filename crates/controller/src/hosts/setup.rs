@@ -32,7 +32,8 @@ pub(crate) fn bring_to(
     let (is_kept, _) = reusable_steps(&applied.bare(), wanted);
     // On each host, the kept steps were applied before the others, whatever their order relative to
     // other hosts. So moving the others to the end doesn't change the order on any host.
-    let (mut kept, mut outdated) = (Vec::new(), Vec::new());
+    let mut kept = Vec::new();
+    let mut outdated = Vec::new();
     for (index, applied) in applied.steps.drain(..).enumerate() {
         if is_kept[index] { kept.push(applied) } else { outdated.push(applied) }
     }
@@ -64,12 +65,12 @@ pub(crate) fn apply_missing(
     stop: &AtomicBool,
 ) -> Result<(), String> {
     let (_, is_there) = reusable_steps(&applied.bare(), wanted);
-    let mut missing = Vec::new();
-    for (index, step) in wanted.iter().enumerate() {
-        if !is_there[index] {
-            missing.push(step);
-        }
-    }
+    let missing: Vec<_> = wanted
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !is_there[*index])
+        .map(|(_, step)| step)
+        .collect();
     let mut missing = missing.as_slice();
     while !missing.is_empty() {
         let (batch, rest) = missing.split_at(count_at_once(missing));
@@ -112,10 +113,10 @@ fn apply(
     hosts: &mut Hosts<'_>,
     batch: &[&LabStep],
 ) -> Result<(), String> {
-    let mut requests = Vec::with_capacity(batch.len());
-    for step in batch {
-        requests.push((step.host.as_str(), request::apply(step.action.clone())));
-    }
+    let requests: Vec<_> = batch
+        .iter()
+        .map(|step| (step.host.as_str(), request::apply(step.action.clone())))
+        .collect();
     let mut refused = Vec::new();
     for (step, answer) in batch.iter().zip(hosts.ask_each(requests)) {
         match answer {
@@ -153,10 +154,10 @@ pub(crate) fn undo_to(
         let mut batch = applied.steps.split_off(applied.steps.len() - top);
         // The agent of a lost host undoes its steps on its own.
         batch.retain(|applied| hosts.lost(&applied.step.host).is_none());
-        let mut requests = Vec::with_capacity(batch.len());
-        for applied in &batch {
-            requests.push((applied.step.host.as_str(), request::undo_last()));
-        }
+        let requests: Vec<_> = batch
+            .iter()
+            .map(|applied| (applied.step.host.as_str(), request::undo_last()))
+            .collect();
         let answers = hosts.ask_each(requests);
         let mut refused = Vec::new();
         for (step, answer) in batch.into_iter().zip(answers) {
@@ -186,10 +187,8 @@ fn undo_all(applied: &mut AppliedSteps, hosts: &mut Hosts<'_>) -> Vec<String> {
                 names.push(host);
             }
         }
-        let mut requests = Vec::with_capacity(names.len());
-        for host in &names {
-            requests.push((host.as_str(), request::undo_last()));
-        }
+        let requests: Vec<_> =
+            names.iter().map(|host| (host.as_str(), request::undo_last())).collect();
         let answers = hosts.ask_each(requests);
         for (host, answer) in names.into_iter().zip(answers) {
             if answer.is_err() {
@@ -222,10 +221,7 @@ impl Hosts<'_> {
 
 /// Returns how many steps, counted from the last, can be undone at the same time.
 fn count_on_top(applied: &[Applied]) -> usize {
-    let mut steps = Vec::with_capacity(applied.len());
-    for one in applied.iter().rev() {
-        steps.push(&one.step);
-    }
+    let steps: Vec<_> = applied.iter().rev().map(|one| &one.step).collect();
     count_at_once(&steps)
 }
 

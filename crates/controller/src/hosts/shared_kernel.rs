@@ -21,16 +21,12 @@ pub(crate) fn take_kernel(facts: &mut Vec<Fact>) -> Option<String> {
 
 /// Raises a note if clients of a run share a kernel with each other or with one of its servers.
 pub(crate) fn check(spec: &RunSpec, kernels: &BTreeMap<String, String>) -> Option<Caveat> {
-    let mut parties: Vec<(&Host, bool)> = Vec::new();
-    for host in spec.client_hosts() {
-        parties.push((host, false));
-    }
+    let mut parties: Vec<(&Host, bool)> =
+        spec.client_hosts().iter().map(|host| (host, false)).collect();
     if let Some(lab) = &spec.lab
         && lab.leaves_server()
     {
-        for server in lab.servers() {
-            parties.push((server, true));
-        }
+        parties.extend(lab.servers().into_iter().map(|server| (server, true)));
     }
     let mut on_kernel: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (host, is_server) in parties {
@@ -67,11 +63,7 @@ mod tests {
     use super::*;
 
     fn kernels(of: &[(&str, &str)]) -> BTreeMap<String, String> {
-        let mut kernels = BTreeMap::new();
-        for (host, kernel) in of {
-            kernels.insert((*host).to_owned(), (*kernel).to_owned());
-        }
-        kernels
+        of.iter().map(|(host, kernel)| ((*host).to_owned(), (*kernel).to_owned())).collect()
     }
 
     fn evidence(spec: &RunSpec, of: &[(&str, &str)]) -> Option<String> {

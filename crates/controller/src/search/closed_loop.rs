@@ -73,11 +73,13 @@ pub fn find_best(runner: &mut CampaignRunner<'_>) -> Result<ClosedLoop, Controll
 /// Returns the closed loop for a load point.
 fn closed_loop(run: &RunSpec) -> RunSpec {
     let mut run = run.clone();
-    (run.load.rate_per_s, run.load.ramp_ms) = (0, 0);
+    run.load.rate_per_s = 0;
+    run.load.ramp_ms = 0;
     run.load.warmup_ms = run.load.warmup_ms.min(WARMUP_MS);
     run.duration_ms = run.duration_ms.min(DURATION_MS);
     if run.workload == Workload::OpMix {
-        (run.op_mix.set_bytes_per_rate, run.files) = (0, FILES);
+        run.op_mix.set_bytes_per_rate = 0;
+        run.files = FILES;
     }
     run
 }

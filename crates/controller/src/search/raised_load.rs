@@ -126,7 +126,9 @@ fn find_raised(
     plan: &Plan,
     request: &RaiseRequest,
 ) -> Result<(Setting, u32, u32), ControllerError> {
-    let (mut with_hosts, mut emulated, mut offered) = (0, true, true);
+    let mut with_hosts = 0;
+    let mut emulated = true;
+    let mut offered = true;
     let mut workers = 1;
     for run in &plan.runs {
         with_hosts += usize::from(!run.placement.hosts.is_empty());

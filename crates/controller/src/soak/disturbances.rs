@@ -78,13 +78,10 @@ impl PlannedDisturbances {
             [] if timed.is_empty() => default,
             [] => Vec::new(),
             [none] if none == "none" => Vec::new(),
-            texts => {
-                let mut read = Vec::new();
-                for text in texts {
-                    read.push(plan::parse_disturbance("--disturb", text)?);
-                }
-                read
-            }
+            texts => texts
+                .iter()
+                .map(|text| plan::parse_disturbance("--disturb", text))
+                .collect::<Result<Vec<_>, _>>()?,
         };
         all.extend(timed);
         all.sort_by_key(|one| one.value.at_ms);
@@ -119,8 +116,12 @@ impl PlannedDisturbances {
             let Err((what, hint)) = check(number, value) else { continue };
             let source_name = self.source_name.clone();
             let message = format!("`{value}`: {what}");
-            let (place, hint) = (*place, Some(hint.to_owned()));
-            return Err(PlanError { source_name, place, message, hint });
+            return Err(PlanError {
+                source_name,
+                place: *place,
+                message,
+                hint: Some(hint.to_owned()),
+            });
         }
         Ok(())
     }

@@ -61,7 +61,8 @@ fn left_ms(now_unix_ms: u64, read_variable: &ReadVariable<'_>) -> Option<(u64, &
 fn read_left_s(text: &str) -> Option<u64> {
     let text = text.trim();
     let (days, clock) = text.split_once('-').unwrap_or(("0", text));
-    let (mut seconds, mut parts) = (0_u64, 0);
+    let mut seconds = 0_u64;
+    let mut parts = 0;
     for part in clock.split(':') {
         seconds = seconds.checked_mul(60)?.checked_add(part.parse().ok()?)?;
         parts += 1;

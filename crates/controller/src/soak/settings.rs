@@ -47,7 +47,8 @@ pub fn read_soak(
 ) -> Result<(Soak, PlannedDisturbances), ControllerError> {
     let duration_ms = duration_ms(raw)?.unwrap_or(DURATION_MS);
     if duration_ms < SEGMENT_MS_MIN {
-        let (least, given) = (format_ms(SEGMENT_MS_MIN), format_ms(duration_ms));
+        let least = format_ms(SEGMENT_MS_MIN);
+        let given = format_ms(duration_ms);
         return Err(ControllerError::Request(format!(
             "--duration: {given} is shorter than the shortest segment, {least}"
         )));

@@ -160,12 +160,10 @@ impl<'a> FaultSchedule<'a> {
 
     /// Returns the host of the first fault that is waiting for an answer.
     fn first_awaited(&self) -> Option<String> {
-        for open in &self.open {
-            if let Phase::Sent(host) | Phase::Reverting(host) = &open.phase {
-                return Some(host.clone());
-            }
-        }
-        None
+        self.open.iter().find_map(|open| match &open.phase {
+            Phase::Sent(host) | Phase::Reverting(host) => Some(host.clone()),
+            _ => None,
+        })
     }
 
     fn begin(&mut self, hosts: &mut Hosts<'_>, planned_ns: u64, one: &Disturbance) {

@@ -73,7 +73,8 @@ fn interpolate(points: &[TimelinePoint], at_ns: u64) -> Work {
     let from = points[before];
     let Some(to) = points.get(after) else { return from.done };
     // The instant is between the points, so their times differ and the span is not 0.
-    let (passed_ns, span_ns) = (at_ns - from.at_ns, to.at_ns - from.at_ns);
+    let passed_ns = at_ns - from.at_ns;
+    let span_ns = to.at_ns - from.at_ns;
     Work {
         ops: from.done.ops + share_of(from.done.ops, to.done.ops, passed_ns, span_ns),
         bytes: from.done.bytes + share_of(from.done.bytes, to.done.bytes, passed_ns, span_ns),
@@ -95,10 +96,7 @@ pub(crate) fn merge(
     planned_ns: u64,
     round_trip_ns: u64,
 ) -> PassEnd {
-    let mut spans = Vec::with_capacity(parts.len());
-    for part in &parts {
-        spans.push(part.span());
-    }
+    let spans: Vec<_> = parts.iter().map(Part::span).collect();
     let span = enclose(&spans);
     let pass = parts.first().map_or(Pass::Read, |first| first.end.result.pass);
     let mut result = PassResult {

@@ -48,12 +48,13 @@ const OPTIONS: [&str; 24] = [
 pub(crate) fn check(hosts: &[&str], begun: &[Begun]) -> Result<(), String> {
     let (Some(first), [made, others @ ..]) = (hosts.first(), begun) else { return Ok(()) };
     let path = fact(made, "path");
-    let mut apart = Vec::new();
-    for (host, found) in hosts.iter().skip(1).zip(others) {
-        if found.made_directory {
-            apart.push(format!("host {host} ({})", describe_mount(found)));
-        }
-    }
+    let apart: Vec<_> = hosts
+        .iter()
+        .skip(1)
+        .zip(others)
+        .filter(|(_, found)| found.made_directory)
+        .map(|(host, found)| format!("host {host} ({})", describe_mount(found)))
+        .collect();
     if !apart.is_empty() {
         return Err(format!(
             "`{path}` is not the same directory on all hosts: files created by host {first} ({}) \
@@ -91,7 +92,8 @@ fn first_difference(first: &Begun, other: &Begun) -> Option<Difference> {
         let [on_first, on_other] = file_systems.map(str::to_owned);
         return Some(Difference { what: "the file system".to_owned(), on_first, on_other });
     }
-    let (ours, theirs) = (options(first), options(other));
+    let ours = options(first);
+    let theirs = options(other);
     for name in OPTIONS {
         let values = [ours.get(name), theirs.get(name)];
         if values[0] != values[1] {
@@ -126,10 +128,7 @@ fn describe_mount(begun: &Begun) -> String {
 
 /// Returns a fact of the target, or an empty string if it is unknown.
 fn fact<'b>(begun: &'b Begun, name: &str) -> &'b str {
-    match begun.facts.iter().find(|fact| fact.name == name) {
-        Some(fact) => &fact.value,
-        None => "",
-    }
+    begun.facts.iter().find(|fact| fact.name == name).map_or("", |fact| &fact.value)
 }
 
 #[cfg(test)]

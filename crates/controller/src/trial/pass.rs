@@ -117,10 +117,8 @@ impl OnePass<'_, '_> {
         // A pass that writes must write the files of its own share, because the next pass may read
         // them.
         let distance = if pass.writes() { 0 } else { self.spec.placement.neighbour };
-        let mut shares = Vec::with_capacity(self.group.len());
-        for index in 0..self.group.len() {
-            shares.push(self.group.neighbour(index, distance));
-        }
+        let shares: Vec<_> =
+            (0..self.group.len()).map(|index| self.group.neighbour(index, distance)).collect();
         self.group.ask_all(hosts, |index| request::arm(pass, shares[index]))?;
         Ok(())
     }
@@ -156,14 +154,13 @@ impl OnePass<'_, '_> {
             return Ok(Vec::new());
         }
         let oldest_ns = hosts.now_ns().saturating_sub(FRESH_NS);
-        let mut fresh = Vec::with_capacity(self.group.len());
-        for host in self.group.hosts() {
-            if let Some(sample) = hosts.latest_clock(host)
-                && sample.taken_ns() > oldest_ns
-            {
-                fresh.push(sample);
-            }
-        }
+        let fresh: Vec<_> = self
+            .group
+            .hosts()
+            .into_iter()
+            .filter_map(|host| hosts.latest_clock(host))
+            .filter(|sample| sample.taken_ns() > oldest_ns)
+            .collect();
         // If one sample is too old, read all clocks again, which takes no longer than reading one.
         if fresh.len() < self.group.len() {
             return self.group.sample_clocks(hosts);
@@ -201,17 +198,17 @@ impl OnePass<'_, '_> {
             if index == 0 {
                 let so_far = IntervalSample { at_ns: sample.at_ns, ..live };
                 observe(Event::Progress(so_far));
-                (live.ops, live.bytes) = (0, 0);
+                live.ops = 0;
+                live.bytes = 0;
             }
             None
         })?;
         let (_, go) = request::go(0).into_parts();
         let mut done = Vec::with_capacity(answers.len());
         for (index, answer) in answers.into_iter().enumerate() {
-            done.push(match answer {
-                Some(report) => Some(group.read_answer(hosts, index, &go, report)?),
-                None => None,
-            });
+            done.push(
+                answer.map(|report| group.read_answer(hosts, index, &go, report)).transpose()?,
+            );
         }
         Ok(done)
     }
@@ -223,10 +220,7 @@ impl OnePass<'_, '_> {
         hosts: &mut Hosts<'_>,
         done: Vec<Option<Vec<Done>>>,
     ) -> Result<Vec<PassEnd>, TrialError> {
-        let mut others = Vec::new();
-        for done in done.into_iter().skip(1) {
-            others.extend(done.unwrap_or_default());
-        }
+        let others: Vec<_> = done.into_iter().skip(1).flat_map(Option::unwrap_or_default).collect();
         self.group.ask_all(hosts, |index| {
             request::account(if index == 0 { others.clone() } else { Vec::new() })
         })

@@ -29,10 +29,8 @@ pub(crate) fn await_quiet(
             names.push(&host.name);
         }
     }
-    let mut requests = Vec::with_capacity(names.len());
-    for name in &names {
-        requests.push((*name, request::await_quiet(within_ms)));
-    }
+    let requests: Vec<_> =
+        names.iter().map(|name| (*name, request::await_quiet(within_ms))).collect();
     let mut caveats = Vec::new();
     for (name, answer) in names.iter().zip(hosts.ask_each(requests)) {
         let wait = answer?;
@@ -56,7 +54,8 @@ pub fn caveat(host: &str, wait: &QuietWait) -> Option<Caveat> {
     let waited = three_digits(wait.waited_ms as f64 / 1e3);
     let evidence =
         format!("host {host} was still busy after {waited} s: {} ({SOURCE})", devices.join(", "));
-    let (found, limit) = (busiest.bytes_per_s, BusyDevice::QUIET_BYTES_PER_S);
+    let found = busiest.bytes_per_s;
+    let limit = BusyDevice::QUIET_BYTES_PER_S;
     let data = Evidence::counts(found, limit, "B/s", SOURCE);
     Some(CaveatCode::NotQuiet.because(evidence).with_data(data))
 }

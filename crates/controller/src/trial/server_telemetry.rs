@@ -51,13 +51,11 @@ pub(crate) fn end(
 
 /// Returns the servers that run no workers.
 fn bystanders(lab: &LabSpec) -> Vec<&str> {
-    let mut names = Vec::new();
-    for server in lab.servers() {
-        if lab.clients().all(|client| client.name != server.name) {
-            names.push(server.name.as_str());
-        }
-    }
-    names
+    lab.servers()
+        .into_iter()
+        .filter(|server| lab.clients().all(|client| client.name != server.name))
+        .map(|server| server.name.as_str())
+        .collect()
 }
 
 /// Raises a caveat if the kernel's NFS server sent data from memory rather than from disk.
@@ -126,15 +124,7 @@ fn is_of_whole_disk(metric: &str, server: &Telemetry) -> bool {
     {
         whole = disk;
     }
-    if name == whole {
-        return true;
-    }
-    for other in &server.metrics {
-        if disk_of(&other.name) == Some(whole) {
-            return false;
-        }
-    }
-    true
+    name == whole || server.metrics.iter().all(|other| disk_of(&other.name) != Some(whole))
 }
 
 /// Returns the block device whose reads a metric counts.

@@ -72,10 +72,11 @@ pub(crate) fn before_pass(
     let kept = redo_from(&wanted, how);
     hosts.with_applied_steps(|applied_steps, hosts| {
         if kept < wanted.len() {
-            let mut requests = Vec::new();
-            for host in spec.client_hosts() {
-                requests.push((host.name.as_str(), request::release()));
-            }
+            let requests: Vec<_> = spec
+                .client_hosts()
+                .iter()
+                .map(|host| (host.name.as_str(), request::release()))
+                .collect();
             for answer in hosts.ask_each(requests) {
                 answer?;
             }

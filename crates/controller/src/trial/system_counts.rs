@@ -31,7 +31,8 @@ pub(crate) type Counts = BTreeMap<String, u64>;
 pub(crate) fn read(hosts: &mut Hosts<'_>, lab: &LabSpec) -> Result<Counts, String> {
     let mut counts = Counts::new();
     let steps = counters_of_system(lab).map_err(|error| error.to_string())?;
-    let (mut reading, mut leaving) = (Vec::new(), Vec::new());
+    let mut reading = Vec::new();
+    let mut leaving = Vec::new();
     for step in &steps {
         reading.push((step.host.as_str(), request::apply(step.action.clone())));
         leaving.push((step.host.as_str(), request::undo_last()));
@@ -61,7 +62,8 @@ pub(crate) fn compare(spec: &RunSpec, before: &Counts, after: &Counts, result: &
     let system = spec.lab.as_ref().and_then(|lab| lab.system.as_ref());
     let Some(system) = system.map(|system| system.recipe.name.as_str()) else { return };
     let risen = |name: &str| {
-        let (before, after) = (before.get(name)?, after.get(name)?);
+        let before = before.get(name)?;
+        let after = after.get(name)?;
         Some(after.saturating_sub(*before))
     };
     let read = sum(result, |kind| if kind.kind.reads_data() { kind.bytes } else { 0 });

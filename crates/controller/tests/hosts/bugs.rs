@@ -66,10 +66,8 @@ fn restores_hosts_after_controller_panic() {
     assert!(why.starts_with("panicked: no write today"), "{why}");
     assert!(why.contains("hint: report it"), "{why}");
     assert_eq!(campaign.runs[1].trials[0].state, TrialState::Done);
-    let (applied, undone) = (
-        ["s + nfsd", "s + export", "c + nfs-mount", "c trial"],
-        ["c - nfs-mount", "s - export", "s - nfsd"],
-    );
+    let applied = ["s + nfsd", "s + export", "c + nfs-mount", "c trial"];
+    let undone = ["c - nfs-mount", "s - export", "s - nfsd"];
     let all = [&["s open", "c open"][..], &applied, &undone, &applied, &undone].concat();
     assert_eq!(hosts.log(), all);
 }

@@ -178,12 +178,12 @@ fn waits_for_quiet_hosts() {
             assert_eq!(reported(trial, host, "waited until quiet"), Some("2.00 s"));
         }
         for pass in &trial.passes {
-            let mut found = Vec::new();
-            for caveat in &pass.caveats {
-                if caveat.code == CaveatCode::NotQuiet {
-                    found.push(caveat.evidence.as_str());
-                }
-            }
+            let found: Vec<_> = pass
+                .caveats
+                .iter()
+                .filter(|caveat| caveat.code == CaveatCode::NotQuiet)
+                .map(|caveat| caveat.evidence.as_str())
+                .collect();
             let expected = "moved 30.0 MB/s (/proc/diskstats, /proc/net/dev)";
             assert_eq!(found.len(), 2 * busy.len(), "{found:?}");
             assert!(

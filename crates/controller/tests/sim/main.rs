@@ -79,7 +79,8 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     // ppm between two samples a few seconds apart, and linearly, so only rounding errors remain.
     let error_ns = pass.hosts.iter().map(|host| host.error_ns).max().unwrap();
     assert!(error_ns < 5_000_000, "{error_ns} ns");
-    let (first, first_true) = (&pass.hosts[0], &cross_checks[0]);
+    let first = &pass.hosts[0];
+    let first_true = &cross_checks[0];
     for (host, cross_check) in pass.hosts.iter().zip(cross_checks) {
         let reported = host.start_ns - first.start_ns;
         let really = cross_check.start_ns.cast_signed() - first_true.start_ns.cast_signed();
@@ -95,7 +96,8 @@ fn assert_true(pass: &PassResult, cross_checks: &[CrossCheck]) {
     let ends = || cross_checks.iter().map(|cross_check| cross_check.end_ns);
     let starts = || cross_checks.iter().map(|cross_check| cross_check.start_ns);
     assert!(near(pass.window_ns, ends().max().unwrap() - starts().min().unwrap()));
-    let (last_start_ns, first_end_ns) = (starts().max().unwrap(), ends().min().unwrap());
+    let last_start_ns = starts().max().unwrap();
+    let first_end_ns = ends().min().unwrap();
     assert!(near(pass.common_window_ns, first_end_ns.saturating_sub(last_start_ns)));
     // Work done when the first agent finished, op by op: interpolation loses at most one op.
     let done = |cross_check: &CrossCheck| {
@@ -141,7 +143,8 @@ fn scales_controller_cost_linearly() {
         made(Nature { seed: 7, agents, lost_one_in: 0, slow_one_in: 1_000, never_ends: None });
         (allocations::count() - before) / agents as u64
     };
-    let (few, many) = (allocations_each(250), allocations_each(2_000));
+    let few = allocations_each(250);
+    let many = allocations_each(2_000);
     // A step that examines all agents for each agent would need eight times as many.
     assert!(many < few * 3 / 2, "allocations per agent: {few} with 250, {many} with 2000");
 }

@@ -163,7 +163,8 @@ impl World {
         if self.nature.never_ends == Some(index) && matches!(order, Order::End { .. }) {
             return;
         }
-        let (there, back) = (self.jitter_ns(), self.jitter_ns());
+        let there = self.jitter_ns();
+        let back = self.jitter_ns();
         let mut agents = self.agents.borrow_mut();
         let agent = &mut agents[index];
         let arrives_ns = (self.now_ns.get() + agent.delay_ns.0 + there).max(agent.arrived_ns.0 + 1);
@@ -203,7 +204,8 @@ fn answer(agent: &mut Agent, order: Order, arrives_ns: u64, wakes_ns: u64) -> (R
                 bytes: cross_check.ops * OP_BYTES,
                 failed: 0,
             };
-            (agent.cross_check.start_ns, agent.cross_check.end_ns) = (start_ns, end_ns);
+            agent.cross_check.start_ns = start_ns;
+            agent.cross_check.end_ns = end_ns;
             return (Report::Worked { done: vec![done], is_broken: false }, end_ns + 5 * US);
         }
         Order::Account { .. } => Report::Ran(Box::new(reported(agent))),

@@ -201,9 +201,7 @@ impl FilePlace<'_> {
         let mut values = Vec::new();
         match value.get_ref() {
             DeValue::Array(levels) => {
-                for level in levels {
-                    values.extend(scalar(level.get_ref()));
-                }
+                values.extend(levels.into_iter().filter_map(|level| scalar(level.get_ref())));
                 if values.len() != levels.len() {
                     values.clear();
                 }

@@ -87,15 +87,15 @@ impl Defaults {
 
     /// Returns the default of each flag of a command, by the flag's id.
     pub(crate) fn of_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
-        let mut found = BTreeMap::new();
-        for Checked { entry, commands } in self.entries() {
-            if commands.iter().any(|name| name == command.get_name())
-                && let Some(arg) = find_flag(command, &entry.flag)
-            {
-                found.insert(arg.get_id().to_string(), entry);
-            }
-        }
-        found
+        self.entries()
+            .into_iter()
+            .filter(|Checked { commands, .. }| {
+                commands.iter().any(|name| name == command.get_name())
+            })
+            .filter_map(|Checked { entry, .. }| {
+                find_flag(command, &entry.flag).map(|arg| (arg.get_id().to_string(), entry))
+            })
+            .collect()
     }
 
     /// Applies the defaults to the current command, except for flags that conflict with given ones.
@@ -180,7 +180,8 @@ impl Checked {
             return Err(entry.refused(&what, &hint));
         }
         let scope = commands_in_scope(&entry, command)?;
-        let (mut commands, mut refusal) = (Vec::new(), None);
+        let mut commands = Vec::new();
+        let mut refusal = None;
         let mut is_known = false;
         for name in scope {
             let below = command.find_subcommand(&name);
@@ -206,12 +207,11 @@ impl Checked {
 
 /// Lists the commands that an entry is intended for.
 fn commands_in_scope(entry: &Entry, command: &Command) -> Result<Vec<String>, Failure> {
-    let mut names = Vec::new();
-    for below in command.get_subcommands() {
-        if !below.is_hide_set() {
-            names.push(below.get_name().to_owned());
-        }
-    }
+    let names: Vec<_> = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+        .map(|below| below.get_name().to_owned())
+        .collect();
     let Some(table) = &entry.table else { return Ok(names) };
     if names.contains(table) {
         return Ok(vec![table.clone()]);
@@ -232,7 +232,7 @@ fn unknown_flag(entry: &Entry, command: &Command) -> Failure {
             None => !below.is_hide_set(),
         };
         for arg in below.get_arguments() {
-            if let (true, Some(long)) = (is_meant, settable_name(arg)) {
+            if is_meant && let Some(long) = settable_name(arg) {
                 known.push(long);
             }
         }
@@ -295,9 +295,7 @@ fn check_values(
         ));
     }
     let mut words = vec![OsString::from("dfsbench"), OsString::from(name)];
-    for value in &entry.values {
-        words.push(format!("--{flag}={value}").into());
-    }
+    words.extend(entry.values.iter().map(|value| format!("--{flag}={value}").into()));
     let Err(error) = command.try_get_matches_from_mut(words) else { return Ok(()) };
     // Other arguments that a command requires or excludes don't matter for a default.
     if !matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
@@ -328,13 +326,9 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
 /// Returns true if a given flag excludes another one.
 fn is_excluded(command: &Command, id: &str, given: Option<&ArgMatches>) -> bool {
     let Some(given) = given else { return false };
-    for arg in command.get_arguments() {
-        let other = arg.get_id().as_str();
-        if other != id && is_given(given, other) && exclude_each_other(command, id, other) {
-            return true;
-        }
-    }
-    false
+    command.get_arguments().map(|arg| arg.get_id().as_str()).any(|other| {
+        other != id && is_given(given, other) && exclude_each_other(command, id, other)
+    })
 }
 
 fn check_conflicts(command: &Command, found: &BTreeMap<String, &Entry>) -> Result<(), Failure> {
@@ -405,10 +399,8 @@ mod tests {
     }
 
     fn sample(arg: &Arg) -> Vec<String> {
-        let mut samples = Vec::new();
-        for word in arg.get_possible_values() {
-            samples.push(word.get_name().to_owned());
-        }
+        let mut samples: Vec<_> =
+            arg.get_possible_values().into_iter().map(|word| word.get_name().to_owned()).collect();
         samples.extend(SAMPLES.map(str::to_owned));
         samples
     }

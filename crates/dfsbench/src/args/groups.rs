@@ -60,7 +60,8 @@ fn describe(command: &Command, name: &str) -> Option<String> {
 /// Returns clap's template with grouped commands instead of one list.
 fn template(command: &Command) -> StyledStr {
     let styles = command.get_styles();
-    let (header, literal) = (styles.get_header(), styles.get_literal());
+    let header = styles.get_header();
+    let literal = styles.get_literal();
     let columns = output::screen(Extent::Whole).columns().min(COLUMNS_MAX);
     let names = GROUPS.iter().flat_map(|group| group.commands);
     let longest = names.map(|name| name.len()).max().unwrap_or(0);

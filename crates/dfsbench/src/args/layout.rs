@@ -132,10 +132,9 @@ pub(crate) fn parse() -> Result<Args, Failure> {
     let in_use = words.get(1).map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let below = given.as_ref().and_then(|given| given.subcommand_matches(&in_use));
     let mut command = defaults.apply(command(), &in_use, below)?;
-    let parsed = match command.try_get_matches_from_mut(words) {
-        Ok(matches) => Args::from_arg_matches(&matches),
-        Err(error) => Err(error),
-    };
+    let parsed = command
+        .try_get_matches_from_mut(words)
+        .and_then(|matches| Args::from_arg_matches(&matches));
     match parsed {
         Ok(args) => Ok(args),
         Err(error) => {
@@ -264,13 +263,7 @@ fn words_of(id: &str) -> Vec<&'static str> {
         "backend" => BackendKind::NAMES.to_vec(),
         "order" => vec!["blocks", "random", "sequential", "grouped"],
         "discard" => vec!["none", "extremes", "outliers", "cached"],
-        "mix" => {
-            let mut names = Vec::new();
-            for profile in PROFILES {
-                names.push(profile.name);
-            }
-            names
-        }
+        "mix" => PROFILES.iter().map(|profile| profile.name).collect(),
         "target" => {
             let mut words = Preset::ALL.map(|preset| preset.name).to_vec();
             words.extend(["embedded", "null"]);

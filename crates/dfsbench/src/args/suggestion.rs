@@ -23,12 +23,11 @@ pub(super) fn improve(error: clap::Error, first: &str, command: &Command) -> cla
 
 /// Suggests the visible command that was most likely meant.
 fn suggest_command(mut error: clap::Error, command: &Command) -> clap::Error {
-    let mut names = Vec::new();
-    for below in command.get_subcommands() {
-        if !below.is_hide_set() {
-            names.push(below.get_name());
-        }
-    }
+    let names: Vec<_> = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+        .map(Command::get_name)
+        .collect();
     error.remove(ContextKind::SuggestedSubcommand);
     if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand)
         && let Some(name) = nearest_word(given, &names)
@@ -56,10 +55,11 @@ fn suggest_option(mut error: clap::Error, below: &Command) -> clap::Error {
         }
         _ => return error,
     };
-    let mut options = Vec::new();
-    for arg in below.get_arguments().filter(|arg| !arg.is_hide_set()) {
-        options.extend(arg.get_long());
-    }
+    let options: Vec<_> = below
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set())
+        .filter_map(|arg| arg.get_long())
+        .collect();
     // clap made both for a different option.
     error.remove(ContextKind::Suggested);
     error.remove(ContextKind::Usage);

@@ -109,10 +109,8 @@ fn need_variable(name: &str) -> Result<String, String> {
 
 fn join_controller(rank: AgentRank, within: &str, leave: &AtomicBool) -> Result<Joined, String> {
     let address = need_variable(job::MEET)?;
-    let token = match need_variable(job::TOKEN)?.parse() {
-        Ok(token) => token,
-        Err(error) => return Err(format!("{}: {error}", job::TOKEN)),
-    };
+    let token =
+        need_variable(job::TOKEN)?.parse().map_err(|error| format!("{}: {error}", job::TOKEN))?;
     let within = units::parse_time_ns(within).map_err(|error| error.to_string())?;
     let mut host = job::host_name();
     for name in HOST_NAMES.iter().rev() {

@@ -43,10 +43,8 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<ExitCode, Failure> {
         // Open all of them before writing anything, so that a wrong name fails right away.
         sources.push((name_of(capture), input_file::open_stream(capture, "capture")?));
     }
-    let live = match &args.interface {
-        Some(name) => Some(Live::open(name, args.r#for.as_deref())?),
-        None => None,
-    };
+    let live =
+        args.interface.as_ref().map(|name| Live::open(name, args.r#for.as_deref())).transpose()?;
     let stop = signals::stop_flag()?;
     let mut file = StreamedFile::create(path)?;
     let settings = CaptureSettings {
@@ -182,9 +180,7 @@ fn describe_nothing(args: &CaptureArgs, counters: &Counters) -> String {
     if let Some(name) = &args.interface {
         names.push(format!("interface `{name}`"));
     }
-    for capture in &args.captures {
-        names.push(format!("`{}`", name_of(capture)));
-    }
+    names.extend(args.captures.iter().map(|capture| format!("`{}`", name_of(capture))));
     format!(
         "no call of NFS or MOUNT in {} packets of {} (hint: was the right interface captured, and \
          is the traffic encrypted by TLS or krb5p?)",

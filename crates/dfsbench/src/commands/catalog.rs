@@ -108,10 +108,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
     match args.really {
         Some(again) if again == id => {}
         again => {
-            let other = match again {
-                Some(again) => format!(", not {again}"),
-                None => String::new(),
-            };
+            let other = again.map_or_else(String::new, |again| format!(", not {again}"));
             return Err(Failure::Usage(format!(
                 "{what}, would be removed for good (hint: repeat its number: `dfsbench rm {id} \
                  --really {id}`{other})"

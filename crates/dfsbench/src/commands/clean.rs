@@ -47,10 +47,10 @@ pub(crate) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
             ));
         }
     }
-    let mut parts = 0;
-    for results in &results_files {
-        parts += output_file::remove_abandoned_parts(&results.with_extension("html"));
-    }
+    let parts: usize = results_files
+        .iter()
+        .map(|results| output_file::remove_abandoned_parts(&results.with_extension("html")))
+        .sum();
     let temporary = parts + temporary::remove_abandoned() + ssh::remove_abandoned_folders();
     if temporary > 0 {
         output::message(&format!(
@@ -66,9 +66,7 @@ pub(crate) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
             }
         }
     }
-    for name in &args.host {
-        hosts.push(find_host(name, args));
-    }
+    hosts.extend(args.host.iter().map(|name| find_host(name, args)));
     let mut kept = 0;
     let mut refused = Vec::new();
     for record in cleaned.unfinished {

@@ -38,11 +38,11 @@ const USUAL_TIMES: [Measure; 2] = [Measure::ResponseP50, Measure::ResponseP99];
 /// # Errors
 /// If a campaign can't be found, a selection is empty, or nothing is left to compare.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    if let (before, Some(after)) = (&args.before, &args.after)
-        && replay::is_document(before)
+    if let Some(after) = &args.after
+        && replay::is_document(&args.before)
         && replay::is_document(after)
     {
-        return replay::compare(before, after, args);
+        return replay::compare(&args.before, after, args);
     }
     let rules = read_rules(args)?;
     let (before, before_file) = load_campaign(&args.before, &args.results)?;
@@ -249,11 +249,8 @@ fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
         return Ok(USUAL_TIMES.map(|measure| Bound { measure, share }).to_vec());
     };
     let Some(measure) = Measure::time_named(name.trim()) else {
-        let mut names = Vec::new();
         // Skip the first measure, which is the rate.
-        for measure in &Measure::ALL[1..] {
-            names.push(measure.name());
-        }
+        let names: Vec<_> = Measure::ALL[1..].iter().map(|measure| measure.name()).collect();
         return Err(Failure::Usage(format!(
             "{FLAG}: there is no time `{}` (there are: {})",
             name.trim(),
@@ -299,7 +296,8 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
     let mut only = Vec::new();
     for part in text.split(',') {
         let (name, value) = part.split_once('=').unwrap_or_default();
-        let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
+        let name = name.trim().to_owned();
+        let value = value.trim().to_owned();
         if name.is_empty() {
             return Err(Failure::Usage(format!(
                 "--where: `{part}` is not NAME=VALUE (hint: nfsvers=3)"

@@ -38,9 +38,7 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
         None => "file: none, for there is no HOME\n".to_owned(),
     };
     let mut table = vec![["flag", "value", "from", "commands"].map(str::to_owned).to_vec()];
-    for row in &shown {
-        table.push(row.cells());
-    }
+    table.extend(shown.iter().map(Row::cells));
     let text = match shown.as_slice() {
         [] => format!("{place}only built-in defaults\n"),
         _ => format!("{place}{}", report::align_columns(&table)),
@@ -100,7 +98,8 @@ fn find_command<'a>(command: &'a Command, name: &str) -> Result<&'a Command, Fai
 fn list_entries(defaults: &Defaults, command: &Command) -> Vec<Row> {
     let mut rows = Vec::new();
     for Checked { entry, .. } in defaults.entries() {
-        let (mut commands, mut with_flag) = (Vec::new(), 0);
+        let mut commands = Vec::new();
+        let mut with_flag = 0;
         for below in command.get_subcommands() {
             let has_it = |arg: &Arg| settable_name(arg) == Some(entry.flag.as_str());
             with_flag += usize::from(!below.is_hide_set() && below.get_arguments().any(has_it));
@@ -142,10 +141,8 @@ fn list_flags(defaults: &Defaults, command: &Command) -> Vec<Row> {
 
 /// Returns the built-in default: the one known to clap or the one given in the help.
 fn built_in(arg: &Arg) -> String {
-    let mut values = Vec::new();
-    for value in arg.get_default_values() {
-        values.push(value.to_string_lossy().into_owned());
-    }
+    let values: Vec<_> =
+        arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
     if !values.is_empty() {
         return values.join(",");
     }

@@ -37,7 +37,8 @@ pub(crate) fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
         let what = format!("campaign {id} has no runs that could be compared");
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench list` shows others)")));
     }
-    let (baseline, screen) = (args.baseline.as_deref(), output::screen(report::Extent::Whole));
+    let baseline = args.baseline.as_deref();
+    let screen = output::screen(report::Extent::Whole);
     let compared = match render_contenders(&campaign, baseline, args.format, screen) {
         Ok(compared) => compared,
         Err(UnknownContender { name, known }) => {
@@ -73,9 +74,7 @@ pub(crate) fn describe_differences(plan: &Plan, columns: usize) -> String {
     }
     let contenders = contenders(&plan.runs);
     let mut heads = vec![Column::new("contenders differ in", Role::Words)];
-    for contender in &contenders {
-        heads.push(Column::new(contender.clone(), Role::Words));
-    }
+    heads.extend(contenders.iter().map(|contender| Column::new(contender.clone(), Role::Words)));
     let mut rows = Vec::new();
     for difference in &differences {
         let mut row = vec![difference.what.clone()];

@@ -123,10 +123,11 @@ fn read_named_plan(args: &CurveArgs) -> Result<RawPlan, Failure> {
         Some(text) => plan_source::named(text)?,
     };
     // A plan has its own workloads; a bare target gets the default mix.
-    let is_plan = match args.run.target.as_deref() {
-        Some(text) => plan_source::is_plan_file(text) || Preset::named(text).is_some(),
-        None => false,
-    };
+    let is_plan = args
+        .run
+        .target
+        .as_deref()
+        .is_some_and(|text| plan_source::is_plan_file(text) || Preset::named(text).is_some());
     if !is_plan {
         raw.apply(&mix)?;
         "curve".clone_into(&mut raw.name);
@@ -190,10 +191,7 @@ fn search_under_bound(
         Ok(find_loads_under_bound(runner, &mut store, &header, request, &bound)?)
     });
     drop(server);
-    let made = match searched {
-        Ok(found) => report_search(&session, found),
-        Err(failure) => Err(failure),
-    };
+    let made = searched.and_then(|found| report_search(&session, found));
     observer.end(&made);
     Ok(made?.0.into())
 }

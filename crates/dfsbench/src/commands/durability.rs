@@ -169,7 +169,8 @@ fn print_findings(
     output::print(&Printable::report(&text, args.format))?;
     // An existing campaign already has its page.
     let Some(campaign) = stored.filter(|_| args.campaign.is_none()) else { return Ok(()) };
-    let (results, page) = (&args.results, campaign::page_path(&args.results));
+    let results = &args.results;
+    let page = campaign::page_path(&args.results);
     campaign::write_page(&page, results, campaign)?;
     let summary = format!("results: {}\npage:    {}", results.display(), page.display());
     if args.format == Format::Table {

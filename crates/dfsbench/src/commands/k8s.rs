@@ -268,7 +268,8 @@ impl Cast<'_> {
         env: &Value,
     ) -> Value {
         // The volumes of the pod, and where its only container mounts them.
-        let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
+        let mut volumes = Vec::new();
+        let mut mounts = Vec::new();
         for one in mounted {
             volumes.push(one.volume());
             mounts.push(one.mount());

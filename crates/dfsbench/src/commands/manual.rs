@@ -138,7 +138,8 @@ fn list_commands(root: &Command) -> String {
 fn more_sections(command: &Command) -> String {
     let below = command.get_after_long_help().or_else(|| command.get_after_help());
     let below = below.map(ToString::to_string).unwrap_or_default();
-    let (mut examples, mut notes) = (String::new(), String::new());
+    let mut examples = String::new();
+    let mut notes = String::new();
     let mut exit_codes = EXIT_CODES.to_owned();
     for paragraph in below.trim().split("\n\n") {
         match paragraph.split_once(':') {
@@ -176,12 +177,11 @@ fn verbatim(lines: &str) -> String {
 
 /// Lists the pages of all commands on the main page, and the main page on all others.
 fn see_also(command: &Command) -> String {
-    let mut pages = Vec::new();
-    for below in command.get_subcommands() {
-        if !below.is_hide_set() {
-            pages.push(format!("{}(1)", below.get_display_name().unwrap_or(below.get_name())));
-        }
-    }
+    let mut pages: Vec<_> = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+        .map(|below| format!("{}(1)", below.get_display_name().unwrap_or(below.get_name())))
+        .collect();
     if pages.is_empty() {
         pages.push("dfsbench(1)".to_owned());
     }

@@ -137,10 +137,7 @@ fn search_plan(
         let mut store = Store::open_or_create(results)?;
         Ok(find_breaking_loads(runner, &mut store, &header, ramp, &at)?)
     });
-    let made = match searched {
-        Ok(stored) => report_campaign(&session, stored, ramp),
-        Err(failure) => Err(failure),
-    };
+    let made = searched.and_then(|stored| report_campaign(&session, stored, ramp));
     // Drop the server last: agents use it until they have cleaned up.
     drop(server);
     observer.end(&made);

@@ -81,7 +81,8 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     }
     let record = match recorded {
         Some(target) if request.tree_use == TreeUse::Temporary => {
-            let (records_dir, now_ms) = (user_dirs::records_dir(), calendar::now_unix_ms());
+            let records_dir = user_dirs::records_dir();
+            let now_ms = calendar::now_unix_ms();
             Some(WorkRecord::of_replay(target, &request.directory, &records_dir, now_ms)?)
         }
         _ => None,

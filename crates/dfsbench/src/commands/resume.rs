@@ -152,10 +152,7 @@ fn name_hosts<'a>(specs: impl Iterator<Item = &'a RunSpec>) -> String {
     let Some(most) = specs.max_by_key(|spec| spec.client_hosts().len()) else {
         return String::new();
     };
-    let mut names = Vec::new();
-    for host in most.client_hosts() {
-        names.push(host.name.as_str());
-    }
+    let names: Vec<_> = most.client_hosts().iter().map(|host| host.name.as_str()).collect();
     names.join(", ")
 }
 
@@ -165,7 +162,9 @@ fn lasting_spec(spec: &RunSpec) -> RunSpec {
     if let Some(nfs) = spec.target.nfs_mut()
         && nfs.embedded
     {
-        (nfs.port, nfs.mount_port, nfs.tls.ca) = (None, None, None);
+        nfs.port = None;
+        nfs.mount_port = None;
+        nfs.tls.ca = None;
     }
     spec
 }

@@ -75,7 +75,8 @@ fn report_delegations(counters: &ServerCounters) -> Option<String> {
         return None;
     }
     let recalled = counters.delegations_recalled;
-    let (returned, revoked) = (counters.delegations_returned, counters.delegations_revoked);
+    let returned = counters.delegations_returned;
+    let revoked = counters.delegations_revoked;
     Some(format!(
         "delegations: {granted} granted, {recalled} recalled, {returned} returned, \
          {revoked} revoked"
@@ -96,10 +97,7 @@ fn report_refusals(counters: &ServerCounters) -> Option<String> {
 }
 
 fn plan_of(args: &ServeArgs) -> Result<ServerPlan, Failure> {
-    let mut faults = Vec::new();
-    for text in &args.fault {
-        faults.push(parse_fault(text)?);
-    }
+    let faults = args.fault.iter().map(|text| parse_fault(text)).collect::<Result<Vec<_>, _>>()?;
     check_faults(&faults)?;
     Ok(ServerPlan {
         memory_bytes: plan::parse_server_memory(&args.memory, "--memory")?,
@@ -247,7 +245,8 @@ impl Place<'_> {
     }
 
     fn linux(&self, version: NfsVersion, proto: &str) -> String {
-        let (port, host) = (self.port, self.host());
+        let port = self.port;
+        let host = self.host();
         let mut options = format!("vers={version},proto={proto},port={port}");
         if version.major() < 4 {
             let _ = write!(options, ",mountport={port},mountproto={proto},nolock");
@@ -259,7 +258,8 @@ impl Place<'_> {
     }
 
     fn macos(&self, version: NfsVersion) -> String {
-        let (port, host) = (self.port, self.host());
+        let port = self.port;
+        let host = self.host();
         let more =
             if version.major() < 4 { format!(",mountport={port},nolocks") } else { String::new() };
         format!("mount -t nfs -o vers={version},tcp,port={port}{more} {host}:/export /private/mnt")

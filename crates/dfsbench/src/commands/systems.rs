@@ -29,14 +29,12 @@ pub(crate) fn run(args: &SystemsArgs) -> Result<ExitCode, Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    let mut recipes = Vec::new();
-    for (name, text) in plan::RECIPES {
-        recipes.push(plan::parse_recipe(text, name)?);
-    }
-    let mut titles = Vec::new();
-    for recipe in &recipes {
-        titles.push((recipe.name.as_str(), recipe.title.as_str()));
-    }
+    let recipes = plan::RECIPES
+        .iter()
+        .map(|(name, text)| plan::parse_recipe(text, name))
+        .collect::<Result<Vec<_>, _>>()?;
+    let titles: Vec<_> =
+        recipes.iter().map(|recipe| (recipe.name.as_str(), recipe.title.as_str())).collect();
     output::text(&output::name_list(&titles))?;
     output::message(
         "`dfsbench systems show NAME` prints a recipe; docs/systems.md explains its keys",
@@ -68,7 +66,8 @@ fn describe(recipe: &Recipe) -> String {
         let _ = writeln!(text, "packages of {distribution}: {}", packages.join(" "));
     }
     for (name, setting) in &recipe.settings {
-        let (default, legal) = (&setting.default, setting.legal());
+        let default = &setting.default;
+        let legal = setting.legal();
         let _ = writeln!(text, "setting {name} = {default} ({legal}): {}", setting.meaning);
     }
     text

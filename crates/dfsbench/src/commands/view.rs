@@ -92,10 +92,7 @@ pub(crate) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
         open_browser(&url);
     }
     watch_file(args.results.clone(), Arc::clone(&shared.news));
-    let _metrics = match args.metrics {
-        Some(address) => Some(serve_metrics(address, &shared)?),
-        None => None,
-    };
+    let _metrics = args.metrics.map(|address| serve_metrics(address, &shared)).transpose()?;
     while !stop.load(Relaxed) {
         match listener.accept() {
             Ok((stream, _)) => serve_in_thread(stream, &shared),
@@ -125,10 +122,8 @@ fn listen_on_loopback(port: u16) -> io::Result<(TcpListener, u16)> {
 
 /// Generates an unguessable token.
 fn make_token() -> Result<String, Failure> {
-    let bytes = match read_random() {
-        Ok(bytes) => bytes,
-        Err(error) => return Err(Failure::Lab(format!("can't read /dev/urandom: {error}"))),
-    };
+    let bytes =
+        read_random().map_err(|error| Failure::Lab(format!("can't read /dev/urandom: {error}")))?;
     let mut digits = String::with_capacity(2 * TOKEN_BYTES);
     for byte in bytes {
         // Writing to a `String` never fails.
@@ -194,13 +189,11 @@ fn check_file(path: &Path, last: Option<Checked>, news: &News) -> Result<Checked
 
 /// Returns the campaigns that are currently being run by a process.
 fn find_running(store: &Store, lines: &[CampaignLine]) -> Vec<i64> {
-    let mut running = Vec::new();
-    for line in lines {
-        if line.state == CampaignState::Running && store.is_made(line.id) {
-            running.push(line.id);
-        }
-    }
-    running
+    lines
+        .iter()
+        .filter(|line| line.state == CampaignState::Running && store.is_made(line.id))
+        .map(|line| line.id)
+        .collect()
 }
 
 /// Serves a connection in a thread, if the limit allows another one.

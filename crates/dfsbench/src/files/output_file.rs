@@ -175,10 +175,8 @@ fn is_beside_database(path: &Path, database: &Path) -> bool {
     }
     let Ok(database) = database.canonicalize() else { return false };
     // SQLite may create a file at any moment, so judge files that don't exist yet by their name.
-    let is_in_folder = match folder_of(path).canonicalize() {
-        Ok(folder) => folder == folder_of(&database),
-        Err(_) => false,
-    };
+    let is_in_folder =
+        folder_of(path).canonicalize().is_ok_and(|folder| folder == folder_of(&database));
     (is_in_folder && is_name_beside(name_of(path), &database)) || is_same_as_beside(path, &database)
 }
 
@@ -245,10 +243,7 @@ struct Moved {
 impl Moved {
     /// Renames the file if it was written, and removes it if writing or renaming failed.
     fn finish(&self, written: io::Result<()>) -> io::Result<()> {
-        let moved = match written {
-            Ok(()) => fs::rename(&self.part, &self.place),
-            Err(error) => Err(error),
-        };
+        let moved = written.and_then(|()| fs::rename(&self.part, &self.place));
         if moved.is_err() {
             self.discard();
         }
@@ -378,10 +373,10 @@ fn is_part_of(name: &[u8], place: &[u8]) -> bool {
     let middle = name.strip_prefix(place).and_then(|rest| rest.strip_suffix(b".part"));
     let Some([b'.', numbers @ ..]) = middle else { return false };
     let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-    match numbers.iter().position(|byte| *byte == b'-') {
-        Some(dash) => is_number(&numbers[..dash]) && is_number(&numbers[dash + 1..]),
-        None => false,
-    }
+    numbers
+        .iter()
+        .position(|byte| *byte == b'-')
+        .is_some_and(|dash| is_number(&numbers[..dash]) && is_number(&numbers[dash + 1..]))
 }
 
 fn describe_failure(path: &Path, error: &io::Error) -> Failure {
@@ -412,7 +407,8 @@ mod tests {
         }
         // Another user's FIFO would block a reader.
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
-        let (pipe, kind) = (at("r.html.2-0.part"), rustix::fs::FileType::Fifo);
+        let pipe = at("r.html.2-0.part");
+        let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
         let (used, mut file) = make_part(&at("r.html")).unwrap();
         file.write_all(b"page").unwrap();

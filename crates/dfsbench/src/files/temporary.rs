@@ -111,10 +111,10 @@ mod tests {
         fs::create_dir(at("dfsbench-view-new")).unwrap();
         std::os::unix::fs::symlink(at("other"), at("dfsbench-ca-link")).unwrap();
         assert_eq!(remove_from(temporary.path()), 2);
-        let mut left = Vec::new();
-        for entry in fs::read_dir(temporary.path()).unwrap() {
-            left.push(entry.unwrap().file_name().into_string().unwrap());
-        }
+        let mut left: Vec<_> = fs::read_dir(temporary.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         left.sort();
         let kept = [
             "dfsbench-ca-link",

@@ -92,10 +92,7 @@ impl Agents {
         let mut launched: BTreeMap<usize, Result<Remote, Gone>> = BTreeMap::new();
         let mut missing = Vec::new();
         for (index, host) in hosts.iter().enumerate() {
-            let of_job = match &mut self.job {
-                Some(job) => job.take_agent(host),
-                None => None,
-            };
+            let of_job = self.job.as_mut().and_then(|job| job.take_agent(host));
             match of_job {
                 Some(agent) => _ = launched.insert(index, agent),
                 None => missing.push((index, *host)),
@@ -154,10 +151,10 @@ impl Agents {
         let mut started = Vec::with_capacity(hosts.len());
         for some in hosts.chunks(ssh::AT_ONCE_MAX) {
             thread::scope(|scope| {
-                let mut threads = Vec::with_capacity(some.len());
-                for host in some {
-                    threads.push(scope.spawn(move || launcher.launch_as(host, words, stop)));
-                }
+                let threads: Vec<_> = some
+                    .iter()
+                    .map(|host| scope.spawn(move || launcher.launch_as(host, words, stop)))
+                    .collect();
                 for thread in threads {
                     started.push(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
                 }
@@ -244,10 +241,10 @@ fn start_all(
     let mut started = Vec::new();
     for some in machines.chunks(ssh::AT_ONCE_MAX) {
         thread::scope(|scope| {
-            let mut threads = Vec::with_capacity(some.len());
-            for machine in some {
-                threads.push(scope.spawn(|| start_on_machine(machine, launcher, stop)));
-            }
+            let threads: Vec<_> = some
+                .iter()
+                .map(|machine| scope.spawn(|| start_on_machine(machine, launcher, stop)))
+                .collect();
             for thread in threads {
                 started.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
             }
@@ -262,11 +259,7 @@ fn start_on_machine(
     launcher: Option<&Launcher>,
     stop: &Arc<AtomicBool>,
 ) -> Vec<(usize, Result<Remote, Gone>)> {
-    let mut started = Vec::with_capacity(machine.len());
-    for (index, host) in machine {
-        started.push((*index, start_caught(host, launcher, stop)));
-    }
-    started
+    machine.iter().map(|(index, host)| (*index, start_caught(host, launcher, stop))).collect()
 }
 
 /// Starts an agent. A panic while starting it is reported as the error of its host.

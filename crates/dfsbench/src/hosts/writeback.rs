@@ -55,7 +55,8 @@ pub(crate) fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
     ));
     (effects.begin_sync)();
     let begun_ns = effects.clock.now_ns();
-    let (mut last, mut last_ns) = (first, begun_ns);
+    let mut last = first;
+    let mut last_ns = begun_ns;
     loop {
         effects.clock.sleep_until(last_ns + PAUSE_NS);
         let now_ns = effects.clock.now_ns();
@@ -72,7 +73,8 @@ pub(crate) fn settle(wait_ns_max: u64, effects: &mut Effects<'_>) {
             warn(&work, effects.report);
             return;
         }
-        (last, last_ns) = (now, now_ns);
+        last = now;
+        last_ns = now_ns;
     }
 }
 
@@ -146,8 +148,10 @@ mod tests {
 
     /// Returns the messages of a wait with these readings, and the number of syncs.
     fn wait(wait_s: u64, readings: &[StorageWork]) -> (Vec<String>, u32) {
-        let (clock, stop) = (SetClock::default(), AtomicBool::new(false));
-        let (mut messages, synced) = (Vec::new(), Cell::new(0));
+        let clock = SetClock::default();
+        let stop = AtomicBool::new(false);
+        let mut messages = Vec::new();
+        let synced = Cell::new(0);
         let mut readings = readings.iter().copied();
         let mut last = None;
         settle(

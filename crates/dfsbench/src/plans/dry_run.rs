@@ -64,9 +64,7 @@ fn count_steps(plan: &Plan) -> u64 {
         let Some(lab) = group_lab(plan, runs) else { continue };
         let Ok(steps) = compose(lab) else { continue };
         let (stay, stand) = reusable_steps(&applied, &steps);
-        for is_kept in stay.into_iter().chain(stand) {
-            count += u64::from(!is_kept);
-        }
+        count += stay.into_iter().chain(stand).map(|is_kept| u64::from(!is_kept)).sum::<u64>();
         applied = steps;
     }
     count + applied.len() as u64
@@ -113,7 +111,8 @@ pub(crate) fn describe_thinned(plan: &Plan) -> Option<String> {
     if plan.thinned == 0 {
         return None;
     }
-    let (kept, all) = (plan.runs.len(), plan.runs.len() + plan.thinned);
+    let kept = plan.runs.len();
+    let all = plan.runs.len() + plan.thinned;
     Some(format!("--scale keeps {kept} of {all} runs; each pair of levels is in one of them"))
 }
 
@@ -134,7 +133,8 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
     if let Some(rule) = describe_repeats(plan) {
         push_beside(&mut text, "repeats:", 10, &rule, columns);
     }
-    let (written, read) = (Size(estimate.bytes_written), Size(estimate.bytes_read));
+    let written = Size(estimate.bytes_written);
+    let read = Size(estimate.bytes_read);
     let sum = format!("{written} written, {read} read, {} in all ({basis})", estimate.duration());
     push_beside(&mut text, "estimate:", 10, &sum, columns);
     for target in &estimate.targets {
@@ -185,9 +185,7 @@ fn matrix_table(plan: &Plan, estimate: &Estimate, columns: usize) -> Table {
 /// Builds a table with a row per run and a column for each of these settings.
 fn runs_table(plan: &Plan, estimate: &Estimate, names: &[&str]) -> Table {
     let mut columns = vec![Column::new("run", Role::Words)];
-    for name in names {
-        columns.push(Column::new(*name, Role::Words));
-    }
+    columns.extend(names.iter().map(|name| Column::new(*name, Role::Words)));
     let mut passes = Column::new("passes", Role::Words);
     passes.width_max = PASSES_WIDTH_MAX;
     columns.push(passes);
@@ -220,10 +218,7 @@ fn name_passes(run: &RunSpec) -> String {
     if let Some(why) = run.impossible() {
         return format!("none: {why}");
     }
-    let mut names = Vec::new();
-    for pass in run.passes() {
-        names.push(pass.name());
-    }
+    let names: Vec<_> = run.passes().iter().map(|pass| pass.name()).collect();
     names.join(", ")
 }
 
@@ -297,10 +292,7 @@ fn who_works(plan: &Plan) -> String {
     }
     let mut text = String::new();
     for (hosts, runs) in parts {
-        let mut first = Vec::new();
-        for host in hosts.iter().take(NAMED_MAX) {
-            first.push(host.name.as_str());
-        }
+        let first: Vec<_> = hosts.iter().take(NAMED_MAX).map(|host| host.name.as_str()).collect();
         let more = match hosts.len().saturating_sub(NAMED_MAX) {
             0 => String::new(),
             more => format!(" and {more} more"),

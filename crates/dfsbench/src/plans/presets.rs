@@ -92,10 +92,7 @@ pub(crate) fn run(name: Option<&str>) -> Result<ExitCode, Failure> {
         }
     } else {
         let titles = Preset::ALL.map(|preset| (preset.name, preset.title()));
-        let mut listed = Vec::new();
-        for (name, title) in &titles {
-            listed.push((*name, title.as_str()));
-        }
+        let listed: Vec<_> = titles.iter().map(|(name, title)| (*name, title.as_str())).collect();
         output::text(&output::name_list(&listed))?;
         output::message("`dfsbench run NAME` runs one, `dfsbench preset NAME` prints it to copy");
     }
@@ -179,7 +176,8 @@ mod tests {
     #[test]
     fn has_all_rows_of_seed_000() {
         let plan = runs("seed-000");
-        let (v2, v3) = (NfsVersion::V2, NfsVersion::V3);
+        let v2 = NfsVersion::V2;
+        let v3 = NfsVersion::V3;
         let on_disk = |run: &RunSpec, workload, size| {
             lab(run).path == DataPath::Disk && run.workload == workload && mib(run) == size
         };
@@ -370,10 +368,12 @@ mod tests {
     #[test]
     fn scales_seed_to_hundredth() {
         for name in ["seed-000", "seed-001", "seed-002", "seed-003", "seed-004"] {
-            let (whole, small) = (runs(name), scaled(name, Some("0.01")));
+            let whole = runs(name);
+            let small = scaled(name, Some("0.01"));
             // At one percent, files of 10 and 100 MB become the same size: 1 MiB of 8 KiB each.
             assert_eq!(small.without_effect, [], "{name}");
-            let (whole_cost, small_cost) = (plan::estimate(&whole), plan::estimate(&small));
+            let whole_cost = plan::estimate(&whole);
+            let small_cost = plan::estimate(&small);
             assert!(small_cost.duration_ms < whole_cost.duration_ms, "{name}");
             // Matrices of more than a hundred runs only keep those needed to cover each pair of
             // levels.

@@ -64,7 +64,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Option<Embedded>, Failure> {
 fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, Failure> {
     // UDP needs sockets and TLS a certificate, so only enable them if a client of this plan uses
     // them.
-    let (mut udp, mut tls) = (false, None);
+    let mut udp = false;
+    let mut tls = None;
     for nfs in settings {
         udp |= nfs.proto == Proto::Udp;
         if nfs.xprtsec == XprtSec::Tls {
@@ -78,10 +79,7 @@ fn start_server(plan: &ServerPlan, settings: &[NfsSettings]) -> Result<Running, 
             return Err(Failure::Lab(format!("can't start the in-memory server: {error}")));
         }
     };
-    let certificate = match server.certificate_pem() {
-        Some(pem) => Some(write_certificate(pem)?),
-        None => None,
-    };
+    let certificate = server.certificate_pem().map(write_certificate).transpose()?;
     Ok(Running { server: Arc::new(server), certificate })
 }
 
@@ -109,7 +107,9 @@ impl Embedded {
     /// Warns about connections that a server closed because this process, which holds both ends of
     /// each one, ran out of file descriptors, and about everything refused for lack of memory.
     pub(crate) fn warn_of_refused(&self) {
-        let (mut refused, mut out_of_memory, mut put_off) = (0, 0, 0);
+        let mut refused = 0;
+        let mut out_of_memory = 0;
+        let mut put_off = 0;
         for running in [Some(&self.usual), self.faultless.as_ref()].into_iter().flatten() {
             let counters = running.server.counters();
             refused += counters.connections_turned_away;
@@ -186,7 +186,8 @@ fn disturb_server(server: &Server, fault: FaultKind, lasts_ms: u64) -> Result<()
 
 /// Adds up the counters of all servers. Only one of them is in use during a pass.
 fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
-    let (mut read_bytes, mut write_bytes) = (0, 0);
+    let mut read_bytes = 0;
+    let mut write_bytes = 0;
     let mut counters: Vec<ServerCounters> = Vec::with_capacity(servers.len());
     for server in servers {
         let counted = server.counters();
@@ -194,13 +195,8 @@ fn counts_of(servers: &[Arc<Server>]) -> ServerCounts {
         write_bytes += counted.payload_written_bytes;
         counters.push(counted);
     }
-    let calls = Calls::from_counts(|kind| {
-        let mut calls = 0;
-        for counted in &counters {
-            calls += counted.calls_of_kind(kind);
-        }
-        calls
-    });
+    let calls =
+        Calls::from_counts(|kind| counters.iter().map(|counted| counted.calls_of_kind(kind)).sum());
     ServerCounts { read_bytes, write_bytes, calls }
 }
 

@@ -135,18 +135,18 @@ fn faulted_calls(calls: Calls) -> Option<Vec<FaultedCalls>> {
     let mut found = Vec::new();
     // In v2 and v3 the number of a procedure is its index in the list; v4 has explicit numbers.
     if matches!(version, None | Some(2)) {
-        for (number, call) in std::iter::zip(0.., &nfs2::Procedure::ALL) {
-            if call.name() == name {
-                found.push(FaultedCalls::V2(number));
-            }
-        }
+        found.extend(
+            std::iter::zip(0.., &nfs2::Procedure::ALL)
+                .filter(|(_, call)| call.name() == name)
+                .map(|(number, _)| FaultedCalls::V2(number)),
+        );
     }
     if matches!(version, None | Some(3)) {
-        for (number, call) in std::iter::zip(0.., &nfs3::Procedure::ALL) {
-            if call.name() == name {
-                found.push(FaultedCalls::V3(number));
-            }
-        }
+        found.extend(
+            std::iter::zip(0.., &nfs3::Procedure::ALL)
+                .filter(|(_, call)| call.name() == name)
+                .map(|(number, _)| FaultedCalls::V3(number)),
+        );
     }
     if matches!(version, None | Some(4)) {
         for call in OpCode::ALL {

@@ -37,7 +37,8 @@ pub(crate) fn check_fits(store: &Store, ids: &[i64]) -> Result<(), Failure> {
 
 fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Result<(), Failure> {
     let lines = store.list()?;
-    let (mut trials, mut all_trials) = (0_u64, 0_u64);
+    let mut trials = 0_u64;
+    let mut all_trials = 0_u64;
     for line in &lines {
         all_trials += u64::from(line.trials);
         // A campaign compared with itself is loaded twice.

@@ -40,7 +40,8 @@ impl Copies {
 
     /// Returns an observer for the steps of all copies.
     pub(crate) fn observer(&self) -> CopyObserver {
-        let (totals, visibility) = (Arc::clone(&self.totals), self.visibility);
+        let totals = Arc::clone(&self.totals);
+        let visibility = self.visibility;
         Arc::new(move |event| {
             let line = lock_always(&totals).note(event, Instant::now());
             if let Some(line) = line

@@ -111,7 +111,8 @@ impl Progress {
 
     /// Returns a function that provides the data for metrics, at any time and in any thread.
     pub(crate) fn live(&self) -> impl Fn() -> Live + Send + Sync + 'static {
-        let (seen, started) = (Arc::clone(&self.seen), self.started);
+        let seen = Arc::clone(&self.seen);
+        let started = self.started;
         // The lock is only held for a copy, so the thread that reports events never waits for a
         // reader.
         move || lock_always(&seen).live(started.elapsed())

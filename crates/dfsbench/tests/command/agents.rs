@@ -56,7 +56,8 @@ fn ask(remote: &mut Remote, order: Order) -> Result<Report, Gone> {
 
 /// Makes the workers start the mix.
 fn begin_mix(remote: &mut Remote) -> Result<(), Gone> {
-    let (pass, share) = (Pass::Mix, Share::whole(1));
+    let pass = Pass::Mix;
+    let share = Share::whole(1);
     assert_eq!(ask(remote, Order::Prepare(pass))?, Report::Prepared);
     assert_eq!(ask(remote, Order::Arm { pass, share })?, Report::Armed);
     remote.send(Order::Go { start_ns: 0 })
@@ -84,17 +85,15 @@ fn a_mix(directory: &Path, duration_ms: u64) -> Order {
         .duration_ms(duration_ms)
         .build();
     let work_name = ".dfsbench-test".to_owned();
-    let (share, joins) = (Share::whole(1), false);
-    let (keep, journal) = (false, JournalLocation::InMemory);
     Order::Begin(Box::new(Assignment {
         spec,
         seed: 1,
         schedule_seed: 1,
         work_name,
-        keep,
-        share,
-        joins,
-        journal,
+        keep: false,
+        share: Share::whole(1),
+        joins: false,
+        journal: JournalLocation::InMemory,
     }))
 }
 
@@ -171,7 +170,8 @@ fn gives_up_silent_agent_after_stop() {
     let stop = Arc::new(AtomicBool::new(false));
     let mut remote = Remote::start(&mut agent(), "h", Arc::clone(&stop)).unwrap();
     assert!(matches!(ask(&mut remote, a_mix(&cli.target(), 60_000)), Ok(Report::Begun(_))));
-    let (pass, share) = (Pass::Mix, Share::whole(1));
+    let pass = Pass::Mix;
+    let share = Share::whole(1);
     assert_eq!(ask(&mut remote, Order::Prepare(pass)), Ok(Report::Prepared));
     // Its workers wait to start: it is running, and never has anything to send.
     assert_eq!(ask(&mut remote, Order::Arm { pass, share }), Ok(Report::Armed));

@@ -91,7 +91,8 @@ fn the_tutorials_can_be_followed() {
 fn parses_every_documented_command() {
     let readme = include_str!("../../../../README.md").to_owned();
     let pages = pages().into_iter().chain([("README.md".to_owned(), readme)]);
-    let (mut tried, cli) = (0, Cli::new());
+    let mut tried = 0;
+    let cli = Cli::new();
     for (name, page) in pages.filter(|(name, _)| !TUTORIALS.contains(&name.as_str())) {
         for words in commands(&page) {
             let dry = words.first().is_some_and(|word| word == "run") && has_its_file(&words);
@@ -121,7 +122,8 @@ fn documents_only_existing_flags() {
     let help = Cli::new().run(&["run", "--help"]).stdout;
     let known: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--")).collect();
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
-    let (mut looked, ours) = (0, rows.map(|(_, ours)| ours));
+    let mut looked = 0;
+    let ours = rows.map(|(_, ours)| ours);
     for word in ours.flat_map(|ours| ours.split(|c: char| c.is_whitespace() || c == '`')) {
         if word.starts_with("--") {
             assert!(known.contains(&word.trim_end_matches([',', ')'])), "{word}");

@@ -158,7 +158,8 @@ fn draw_all(cli: &Cli) {
 
 #[test]
 fn reports_only_slower_server() {
-    let (cli, bounds) = (Cli::new(), ["--max-loss", "20%", "--max-slowdown", "50%"]);
+    let cli = Cli::new();
+    let bounds = ["--max-loss", "20%", "--max-slowdown", "50%"];
     let bounds = [&["compare", "one.db", "slow.db"], &bounds[..]].concat();
     // If other processes use the CPUs, a curve may have no sustained load point. That is then the
     // answer, and the curve is measured again.

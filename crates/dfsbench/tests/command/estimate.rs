@@ -51,10 +51,8 @@ fn leaves_directory_as_it_was() {
     assert_eq!(end.code, 0, "{end:?}");
     assert!(end.stdout.contains("around each trial"), "{}", end.stdout);
     cli.assert_target_is_empty();
-    let mut left = Vec::new();
-    for entry in std::fs::read_dir(cli.folder()).unwrap() {
-        left.push(entry.unwrap().file_name());
-    }
+    let mut left: Vec<_> =
+        std::fs::read_dir(cli.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort_unstable();
     assert_eq!(left, ["state", "target"]);
 }

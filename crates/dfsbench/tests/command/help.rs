@@ -55,7 +55,8 @@ fn fits_short_help_on_screen() {
     ] {
         for help in ["-h", "--help"] {
             let text = cli.run(&[command, help]).stdout;
-            let (own, rest) = (text.find(heading), text.find("Factors:"));
+            let own = text.find(heading);
+            let rest = text.find("Factors:");
             assert!(own.is_some() && own < rest, "{command} {help}: {text}");
             assert!(text[..rest.unwrap()].contains(flag), "{command} {help}: {text}");
             assert!(!text.contains("\nOptions:"), "{command} {help}: {text}");
@@ -218,12 +219,11 @@ fn generates_completions_and_manual() {
     assert_eq!(cli.run(&["man", "--directory", "man"]).code, 0);
     let page = std::fs::read_to_string(pages.join("dfsbench-run.1")).unwrap();
     assert!(page.contains("Show no progress"), "{page}");
-    let mut sections = Vec::new();
-    for line in page.lines() {
-        if let Some(title) = line.strip_prefix(".SH ") {
-            sections.push(title.trim_matches('"').to_owned());
-        }
-    }
+    let sections: Vec<_> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix(".SH "))
+        .map(|title| title.trim_matches('"').to_owned())
+        .collect();
     let wanted = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "FILES", "EXIT STATUS"];
     for section in wanted {
         assert!(sections.iter().any(|title| title == section), "{section}: {sections:?}");

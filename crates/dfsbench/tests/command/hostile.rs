@@ -64,8 +64,7 @@ impl Work {
 }
 
 const fn data(fault: &'static str, code: i32, sentence: &'static str) -> Hostile {
-    let (version, timeout, work) = ("3", "500ms", Work::Data);
-    Hostile { fault, version, timeout, work, code, sentence }
+    Hostile { fault, version: "3", timeout: "500ms", work: Work::Data, code, sentence }
 }
 
 const fn names(fault: &'static str, code: i32, sentence: &'static str) -> Hostile {

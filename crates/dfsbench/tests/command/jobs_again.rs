@@ -76,7 +76,8 @@ fn trials(cli: &Cli) -> (usize, usize) {
 
 /// Stops a campaign of a job once a trial is stored.
 fn stopped_half_way(cli: &Cli) {
-    let (count, target) = (TRIALS.to_string(), cli.target().display().to_string());
+    let count = TRIALS.to_string();
+    let target = cli.target().display().to_string();
     let mix = ["--workload", "mixed", "--file-size", "64KiB", "--duration", "300ms"];
     let words =
         [&["run", &target], &mix[..], &["--interference", "keep", "--trials", &count]].concat();

@@ -65,7 +65,8 @@ fn confirms_removal_by_number() {
 
 #[test]
 fn another_file_is_merged_once() {
-    let (cli, other) = (cli(), cli());
+    let other = cli();
+    let cli = cli();
     std::fs::copy(other.folder().join("dfsbench.db"), cli.folder().join("other.db")).unwrap();
     let end = cli.run(&["import", "other.db"]);
     assert!(end.code == 0 && end.stdout.contains("campaign 2 (run) is campaign 4"), "{end:?}");

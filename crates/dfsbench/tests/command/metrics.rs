@@ -120,7 +120,8 @@ fn shows_only_served_metrics() {
     assert_eq!(value(&stored, "dfsbench_campaign_runs{"), "1");
     known.extend(names(&stored));
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
-    let (mut ids, mut used) = (BTreeSet::new(), BTreeSet::new());
+    let mut ids = BTreeSet::new();
+    let mut used = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {
         assert!(ids.insert(panel["id"].as_u64().unwrap()), "{panel}");
         let place = &panel["gridPos"];

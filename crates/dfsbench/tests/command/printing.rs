@@ -29,7 +29,8 @@ fn prints_exports_of_servers() {
     let port = server.address().port();
     let url = |path: &str| format!("nfs://127.0.0.1:{port}{path}?mountport={port}");
     let cli = Cli::new();
-    let (root, wrong) = (url("/"), url("/no"));
+    let root = url("/");
+    let wrong = url("/no");
     let whole = [&["probe", &root][..], &["probe", &root, "--format", "json"]];
     for args in whole {
         let end = cli.run(args);

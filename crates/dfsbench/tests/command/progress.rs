@@ -71,7 +71,8 @@ fn prints_failure_reason_once() {
 
 #[test]
 fn names_levels_on_80_columns() {
-    let (cli, terminal) = (Cli::new(), Terminal::sized(80, 24));
+    let cli = Cli::new();
+    let terminal = Terminal::sized(80, 24);
     let child = terminal.start(&cli, &[&MATRIX[..], &["500ms"]].concat());
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 0, "{end:?}");
@@ -85,7 +86,8 @@ fn names_levels_on_80_columns() {
 
 #[test]
 fn messages_break_between_words() {
-    let (cli, terminal) = (Cli::new(), Terminal::sized(80, 24));
+    let cli = Cli::new();
+    let terminal = Terminal::sized(80, 24);
     let words = (0..40).map(|number| format!("planted{number}")).collect::<Vec<_>>();
     write_failing_plan(&cli, &words.join(" "));
     // One message above the bar, and one that ends the program.

@@ -117,7 +117,8 @@ fn starts_two_campaigns_in_new_file() {
 #[test]
 fn resumes_after_twenty_kills() {
     let cli = Cli::new();
-    let (twin, killed) = (cli.folder().join("twin.db"), cli.folder().join("killed.db"));
+    let twin = cli.folder().join("twin.db");
+    let killed = cli.folder().join("killed.db");
     let end = cli.run(&plan("15ms", "24", "twin.db"));
     assert_eq!(end.code, 0, "{end:?}");
     let seed = 20;
@@ -126,7 +127,8 @@ fn resumes_after_twenty_kills() {
     let begin = plan("15ms", "24", "killed.db");
     let go_on = ["resume", "--quiet", "--results", "killed.db"];
     for kill in 0..20 {
-        let (begun, before) = (has_a_campaign(&killed), made(&killed));
+        let begun = has_a_campaign(&killed);
+        let before = made(&killed);
         let mut child = start(&cli, if begun { &go_on } else { &begin });
         let more = before.len() + draw(2) as usize;
         assert!(reaches(&mut child, &killed, more), "kill {kill} of seed {seed}: no new trial");

@@ -159,7 +159,8 @@ fn keeps_memory_steady_across_segments() {
     let end = cli.run(&[&["soak"], &work[..], &long[..]].concat());
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let memory = &answer(&cli)["figures"]["memory"];
-    let (early, late) = (number(&memory["early_bytes"]), number(&memory["late_bytes"]));
+    let early = number(&memory["early_bytes"]);
+    let late = number(&memory["late_bytes"]);
     assert!(early > 1 << 20 && late < early + (8 << 20), "{memory}");
 }
 

@@ -17,7 +17,8 @@ fn write_pcap_of(path: &std::path::Path, procedure: u32, arguments: &[u32], resu
     for (number, payload) in [call, reply].iter().enumerate() {
         let len = 28 + payload.len() as u16;
         let mut packet = vec![0x45, 0, 0, len as u8, 0, 0, 0, 0, 64, 17, 0, 0];
-        let (client, server) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let client = [10, 0, 0, 1];
+        let server = [10, 0, 0, 2];
         packet.extend(if number == 0 { [client, server] } else { [server, client] }.concat());
         let ports = if number == 0 { [700_u16, 2049] } else { [2049, 700] };
         packet.extend(ports.map(u16::to_be_bytes).concat());
@@ -260,7 +261,8 @@ fn replays_trace_and_compares() {
 fn failed_replay_says_so_first() {
     let cli = Cli::new();
     // READ of 4 bytes at the start of a file, which succeeds in the trace.
-    let (arguments, results) = ([8, 1, 2, 0, 0, 4], [0, 0, 4, 1, 4, 0]);
+    let arguments = [8, 1, 2, 0, 0, 4];
+    let results = [0, 0, 4, 1, 4, 0];
     write_pcap_of(&cli.folder().join("nfs.pcap"), 6, &arguments, &results);
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
     let replay = |url: &str| cli.run(&["replay", "nfs.dfst", url, "--quiet"]);

@@ -37,7 +37,8 @@ struct Described {
 
 /// Returns the options in a help text.
 fn options(help: &str) -> Vec<Described> {
-    let (mut options, mut heading): (Vec<Described>, &str) = (Vec::new(), "");
+    let mut options: Vec<Described> = Vec::new();
+    let mut heading = "";
     for line in help.lines().take_while(|line| *line != "Examples:") {
         let text = line.trim();
         let last = options.last_mut();
@@ -90,19 +91,17 @@ impl Described {
 
     /// `durability of writes: none, close or sync [default: sync]` lists three values.
     fn listed(&self) -> Vec<String> {
-        let (_, list) = match self.sentence.split_once("possible values: ") {
-            Some(split) => split,
-            None => self.sentence.split_once(": ").expect("a list follows a colon"),
-        };
+        let (_, list) = self
+            .sentence
+            .split_once("possible values: ")
+            .unwrap_or_else(|| self.sentence.split_once(": ").expect("a list follows a colon"));
         let list = list.split(['[', ']']).next().unwrap().replace(" or ", ", ");
-        let mut values = Vec::new();
-        for part in list.split(", ") {
-            let word = part.split_whitespace().next().unwrap_or_default();
-            if !word.is_empty() && word != "..." {
-                values.push(word.to_owned());
-            }
-        }
-        values
+        list.split(", ")
+            .filter_map(|part| {
+                let word = part.split_whitespace().next().unwrap_or_default();
+                (!word.is_empty() && word != "...").then(|| word.to_owned())
+            })
+            .collect()
     }
 
     /// Returns a command that uses the option with a value but only does a dry run.
@@ -261,7 +260,8 @@ const ABSENT: [(&str, &str); 14] = [
 fn runs_examples_of_other_commands() {
     let cli = rig_of_examples();
     let served = Served::start(&cli, &[]);
-    let (mut made, mut refused) = (0, 0);
+    let mut made = 0;
+    let mut refused = 0;
     for command in [
         "curve",
         "ramp",

@@ -68,7 +68,8 @@ fn serves_pages_only_with_address() {
         assert!(page.starts_with("HTTP/1.1 200 ") && !page.contains(HOSTILE), "{page}");
     }
     assert!(list.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
-    let (token, port) = (&view.token, view.port);
+    let token = &view.token;
+    let port = view.port;
     let other = format!("{}{}", &token[1..], &token[..1]);
     for (head, status, words) in [
         (format!("GET / HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n"), 404, "no such page"),

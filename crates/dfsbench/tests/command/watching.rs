@@ -40,7 +40,8 @@ impl Terminal {
         tcsetwinsize(&ours, size).unwrap();
         let ours = File::from(ours);
         let drawn = Arc::new(Mutex::new(Vec::new()));
-        let (mut reader, kept) = (ours.try_clone().unwrap(), Arc::clone(&drawn));
+        let mut reader = ours.try_clone().unwrap();
+        let kept = Arc::clone(&drawn);
         // It ends with the terminal, or at the end of the test at the latest.
         std::thread::spawn(move || {
             let mut bytes = [0; 4_096];
@@ -142,7 +143,8 @@ const LONG: [&str; 9] =
 
 #[test]
 fn shows_progress_and_quits_with_q() {
-    let (cli, terminal) = (Cli::new(), Terminal::open());
+    let cli = Cli::new();
+    let terminal = Terminal::open();
     let before = terminal.modes();
     assert!(before.contains(LocalModes::ECHO | LocalModes::ICANON));
     let end = terminal.run(&cli, &LONG, ("highest ", b"q"));
@@ -159,7 +161,8 @@ fn shows_progress_and_quits_with_q() {
 
 #[test]
 fn shows_removals_after_signal() {
-    let (cli, terminal) = (Cli::new(), Terminal::open());
+    let cli = Cli::new();
+    let terminal = Terminal::open();
     let before = terminal.modes();
     let served = interruption::slow_to_remove(&cli);
     let args = [&["run", &served.url, "--watch"], &interruption::SOME_NAMES[..]].concat();
@@ -176,7 +179,8 @@ fn shows_removals_after_signal() {
 
 #[test]
 fn restores_terminal_at_second_ctrl_c() {
-    let (cli, terminal) = (Cli::new(), Terminal::open());
+    let cli = Cli::new();
+    let terminal = Terminal::open();
     let before = terminal.modes();
     let end = terminal.run(&cli, &LONG, ("highest ", b"\x03\x03"));
     assert_eq!(end.code, 4, "{end:?}");
@@ -186,7 +190,8 @@ fn restores_terminal_at_second_ctrl_c() {
 #[test]
 fn restores_terminal_on_every_signal() {
     for signals in [&[Signal::TERM][..], &[Signal::INT], &[Signal::TERM; 2]] {
-        let (cli, terminal) = (Cli::new(), Terminal::open());
+        let cli = Cli::new();
+        let terminal = Terminal::open();
         let before = terminal.modes();
         let end = terminal.run_until(&cli, signals);
         assert_eq!(end.code, 4, "{signals:?}: {end:?}");
@@ -200,7 +205,8 @@ fn restores_terminal_on_every_signal() {
 #[test]
 fn a_narrow_terminal_has_what_fits() {
     for (columns, rows) in [(40, 10), (20, 3), (1, 1)] {
-        let (cli, terminal) = (Cli::new(), Terminal::sized(columns, rows));
+        let cli = Cli::new();
+        let terminal = Terminal::sized(columns, rows);
         let before = terminal.modes();
         let child = terminal.start(&cli, &LONG);
         let begun = Instant::now();
@@ -232,7 +238,8 @@ fn a_narrow_terminal_has_what_fits() {
 
 #[test]
 fn restores_terminal_before_table() {
-    let (cli, terminal) = (Cli::new(), Terminal::open());
+    let cli = Cli::new();
+    let terminal = Terminal::open();
     let before = terminal.modes();
     let args = ["run", "target", "--watch", "--file-size", "1MiB", "--workload", "stream"];
     let end = terminal.run(&cli, &args, (ENTER, b""));
@@ -242,7 +249,8 @@ fn restores_terminal_before_table() {
 
 #[test]
 fn refuses_watch_on_line_terminal() {
-    let (cli, terminal) = (Cli::new(), Terminal::open());
+    let cli = Cli::new();
+    let terminal = Terminal::open();
     let mut command = cli.command(&["run", "target", "--watch"]);
     let theirs = Stdio::from(terminal.theirs.try_clone().unwrap());
     let child = command.env("TERM", "dumb").stderr(theirs).stdout(Stdio::piped()).spawn().unwrap();

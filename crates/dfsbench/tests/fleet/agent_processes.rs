@@ -126,7 +126,8 @@ impl Mortal {
             return do_harm(process, fault.harm, &AtomicBool::new(true), &self.wires);
         }
         let is_over = Arc::new(AtomicBool::new(false));
-        let (until, wires) = (Arc::clone(&is_over), Arc::clone(&self.wires));
+        let until = Arc::clone(&is_over);
+        let wires = Arc::clone(&self.wires);
         let thread = thread::spawn(move || {
             thread::park_timeout(fault.after);
             do_harm(process, fault.harm, &until, &wires);

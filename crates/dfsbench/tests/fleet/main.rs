@@ -125,8 +125,8 @@ fn raises_caveats_for_slow_agent() {
     // late by more than five round trips, which take 100 ms and more on a busy machine; after three
     // seconds of silence an agent would be lost.
     let at: At = |order| matches!(order, Order::Go { .. });
-    let (first, then) = (Duration::from_millis(1_200), Duration::from_millis(100));
-    let harm = Harm::Doze { first, then, awake: then / 6 };
+    let then = Duration::from_millis(100);
+    let harm = Harm::Doze { first: Duration::from_millis(1_200), then, awake: then / 6 };
     let mut agents = AgentProcesses::with(Fault { host: "c2", at, after: Duration::ZERO, harm });
     let (campaign, _) = agents.run(&plan);
     let trial = only(&campaign, 0);

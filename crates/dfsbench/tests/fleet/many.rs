@@ -119,7 +119,8 @@ fn met(count: u32) -> Took {
 #[test]
 fn measures_with_hundred_agents() {
     let count = 100;
-    let (few, many) = (met(25), met(count));
+    let few = met(25);
+    let many = met(count);
     println!("25 agents: {few:?}, {count} agents: {many:?}");
     // Costs that occur once, however many they are, also occur with the few.
     assert!(many.all < few.all * RATIO_MAX, "25 agents: {few:?}, {count} agents: {many:?}");

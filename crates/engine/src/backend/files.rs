@@ -104,7 +104,8 @@ impl Files {
     pub(super) fn close(&mut self) -> Result<(), Lost> {
         self.maps.clear();
         let Handles::Own(files) = &mut self.files else { return Ok(()) };
-        let (mut first, mut failures) = (None, 0);
+        let mut first = None;
+        let mut failures = 0;
         for file in files.drain(..) {
             if let Err(errno) = close_file(file) {
                 first.get_or_insert(errno);

@@ -114,7 +114,8 @@ impl Mapping {
     /// Those of mincore(2), and `EINVAL` if the range extends beyond the mapping.
     pub(crate) fn count_resident_pages(&self, range: PageRange) -> Result<u64, Errno> {
         let page = rustix::param::page_size();
-        let (offset, len) = (range.first * page, range.count * page);
+        let offset = range.first * page;
+        let len = range.count * page;
         if offset > self.len || len > self.len - offset {
             return Err(Errno::INVAL);
         }

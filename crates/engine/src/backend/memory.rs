@@ -51,7 +51,8 @@ impl Regions {
         let len = (op.len_bytes as usize).min(self.region.len());
         let room = self.region.len() - len + 1;
         let start = (op.offset_bytes % room as u64) as usize;
-        let (place, own) = (&mut self.region[start..start + len], &mut self.buffer.slot(0)[..len]);
+        let place = &mut self.region[start..start + len];
+        let own = &mut self.buffer.slot(0)[..len];
         if op.kind == OpKind::Write {
             place.copy_from_slice(own);
         } else {

@@ -53,7 +53,8 @@ impl Nfs {
         let depth = depth_on(&connection, set.queue_depth);
         let opens = if set.own == 0 { Opens::OfAnother } else { Opens::Own };
         let transfers = Transfers::new(depth, connection.free_slots(), opens);
-        let (common, scratch) = (Common::new(set), Scratch::new());
+        let common = Common::new(set);
+        let scratch = Scratch::new();
         connection.begin_tcp_counters();
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
     }
@@ -64,8 +65,10 @@ impl Nfs {
         let set = &mut self.common.set;
         set.files.clear();
         set.files.push(file);
-        (set.first, set.stride) = (number, u32::MAX);
-        (set.stable, set.pattern) = (stable, pattern);
+        set.first = number;
+        set.stride = u32::MAX;
+        set.stable = stable;
+        set.pattern = pattern;
     }
 
     /// Checks for calls that have timed out. Does so only once per tick, since it visits all of
@@ -91,7 +94,8 @@ impl Backend for Nfs {
 
     fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
         let Self { connection, scratch, clock, transfers, common, .. } = self;
-        let (before, wanted) = (out.len(), out.len() + min);
+        let before = out.len();
+        let wanted = out.len() + min;
         // A sync that needs no COMMIT was complete when it was submitted.
         transfers.drain_into(out);
         // Calls may keep completing without completing any op. After some rounds, return to the
@@ -143,7 +147,8 @@ pub(crate) fn depth_on(connection: &Connection, requested: usize) -> usize {
 
 /// Adds up the counts of all connections of a worker.
 fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Common) -> Tally {
-    let (mut read_bytes, mut write_bytes) = (0, 0);
+    let mut read_bytes = 0;
+    let mut write_bytes = 0;
     // Leave out the rest of short WRITEs: it was sent again, but nothing had been lost.
     let resent_bytes = common.rewritten_bytes;
     let mut recovered = Recovered { resent_bytes, ..Recovered::default() };

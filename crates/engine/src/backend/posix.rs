@@ -57,7 +57,8 @@ impl Posix {
 
 impl Calls {
     fn execute(&mut self, op: &Op) -> Result<u32, OpError> {
-        let (set, buffer) = (&self.set, self.buffer.slot(0));
+        let set = &self.set;
+        let buffer = self.buffer.slot(0);
         match op.kind {
             OpKind::Read => data::read(set, buffer, op),
             OpKind::Write => data::write(set, buffer, op),

@@ -135,7 +135,8 @@ impl Tcp {
                 Err(error) => return Err(lost(error)),
             }
             if self.sent_bytes == FRAME_BYTES + body {
-                (self.sent, self.sent_bytes) = (self.sent + 1, 0);
+                self.sent += 1;
+                self.sent_bytes = 0;
             }
         }
         Ok(())

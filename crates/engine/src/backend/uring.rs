@@ -93,12 +93,12 @@ const fn is_call(kind: OpKind) -> bool {
 /// Returns a caveat if some of a pass's ops are executed one at a time because `io_uring` doesn't
 /// support them.
 pub(crate) fn calls_instead(pass: Pass) -> Option<Caveat> {
-    let mut names = Vec::new();
-    for kind in pass.kinds() {
-        if is_call(*kind) && *kind != OpKind::Execute {
-            names.push(kind.name());
-        }
-    }
+    let names: Vec<_> = pass
+        .kinds()
+        .iter()
+        .filter(|&kind| is_call(*kind) && *kind != OpKind::Execute)
+        .map(|kind| kind.name())
+        .collect();
     if names.is_empty() {
         return None;
     }
@@ -239,7 +239,9 @@ impl Backend for Uring {
         for op in &batch[..accepted] {
             let slot = self.free.pop().expect("no more ops are accepted than slots are free");
             let state = &mut self.slots[slot as usize];
-            (state.op, state.sent_ns, state.moved) = (*op, sent_ns, 0);
+            state.op = *op;
+            state.sent_ns = sent_ns;
+            state.moved = 0;
             if is_call(op.kind) {
                 self.call_system(slot);
                 // This op has delayed the following ones.

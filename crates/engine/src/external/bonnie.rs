@@ -66,12 +66,12 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Fai
     let line = Fact::new("target", "command", command.join(" "), "bonnie++");
     let used_ns = ended.usage.user_ns + ended.usage.system_ns;
     let whole_share = used_ns as f64 / ended.wall_ns as f64;
-    let mut read_bytes = 0;
-    for ((pass, kind), report) in TESTS.into_iter().zip(&reports) {
-        if report.is_some() && kind.reads_data() {
-            read_bytes += test_amount(spec, pass, seeks).1;
-        }
-    }
+    let read_bytes: u64 = TESTS
+        .into_iter()
+        .zip(&reports)
+        .filter(|((_, kind), report)| report.is_some() && kind.reads_data())
+        .map(|((pass, _), _)| test_amount(spec, pass, seeks).1)
+        .sum();
     let storage_read_bytes = ended.usage.storage_read_bytes;
     let whole_run = Some(RunReads { read_bytes, storage_read_bytes });
     let mut made = Vec::new();
@@ -162,7 +162,8 @@ fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
         }
     }
     if spec.workers != 1 || spec.files != 1 {
-        let (workers, files) = (spec.workers, spec.files);
+        let workers = spec.workers;
+        let files = spec.files;
         return Err(format!(
             "bonnie++ uses one worker and one file, not {workers} workers and {files} files"
         ));

@@ -25,7 +25,11 @@ struct Copied {
 /// # Errors
 /// If dd fails or doesn't support the pass.
 pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, Failed> {
-    let (mut ops, mut bytes, mut seconds, mut cpu_ns, mut stored) = (0, 0, 0.0, 0, 0);
+    let mut ops = 0;
+    let mut bytes = 0;
+    let mut seconds = 0.0;
+    let mut cpu_ns = 0;
+    let mut stored = 0;
     for file in 0..spec.files {
         let Some(command) = arguments(spec, pass, file) else {
             return Err(Failed::no_such_pass(spec.workload, pass));
@@ -61,7 +65,9 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
 /// Returns the command for one file, or `None` if dd doesn't support the pass.
 fn arguments(spec: &RunSpec, pass: Pass, file: u32) -> Option<Vec<String>> {
     let name = Name::file(file);
-    let (name, io_size, size) = (name.as_str(), spec.io_size_bytes, spec.file_size_bytes);
+    let name = name.as_str();
+    let io_size = spec.io_size_bytes;
+    let size = spec.file_size_bytes;
     let mut words = vec!["dd".to_owned(), format!("bs={io_size}"), format!("count={size}")];
     let direct = if spec.direct { Some("direct") } else { None };
     match pass {
@@ -144,7 +150,8 @@ mod tests {
             "dd bs=65536 count=1000000 if=/dev/zero of=f00000007 iflag=count_bytes \
              conv=notrunc,fsync"
         );
-        (spec.durability, spec.direct) = (Durability::Dsync, true);
+        spec.durability = Durability::Dsync;
+        spec.direct = true;
         assert_eq!(
             line(&spec, Pass::Write).unwrap(),
             "dd bs=65536 count=1000000 if=/dev/zero of=f00000007 iflag=count_bytes \

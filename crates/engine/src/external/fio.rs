@@ -56,10 +56,7 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec, pass: Pass) -> Result<Figures, 
     };
     let ended = bench.run_tool(&command)?;
     ended_well("fio", &ended)?;
-    let mut figures = match parse_output(&ended.stdout) {
-        Ok(figures) => figures,
-        Err(why) => return Err(Failed::unread("fio", &why)),
-    };
+    let mut figures = parse_output(&ended.stdout).map_err(|why| Failed::unread("fio", &why))?;
     let files = spec.files.div_ceil(spec.workers.max(1)) * spec.workers;
     figures.kinds.extend(Kind::syncs(spec.durability, pass, files));
     figures.facts.push(Fact::new("target", "command", command.join(" "), "fio"));
@@ -137,7 +134,8 @@ fn parse_output(printed: &[u8]) -> Result<Figures, String> {
         }
     }
     let mut figures = Figures::default();
-    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    let mut reads = Vec::new();
+    let mut writes = Vec::new();
     for job in &output.jobs {
         reads.push(&job.read);
         writes.push(&job.write);
@@ -161,7 +159,9 @@ fn cpu_ns(job: &Job) -> u64 {
 
 /// Adds up the reads or the writes of all jobs. Returns `None` if there were none.
 fn sum_sides(kind: OpKind, jobs: &[&Side]) -> Result<Option<Kind>, String> {
-    let (mut ops, mut bytes, mut times) = (0_u64, 0_u64, Histogram::new());
+    let mut ops = 0_u64;
+    let mut bytes = 0_u64;
+    let mut times = Histogram::new();
     for job in jobs {
         ops = ops.checked_add(job.total_ios).ok_or("too many ops")?;
         bytes = bytes.checked_add(job.io_bytes).ok_or("too many bytes")?;

@@ -75,7 +75,8 @@ pub(super) fn run(bench: &Bench, spec: &RunSpec) -> Result<Vec<PassFigures>, Fai
 
 /// Returns the command for all passes.
 fn arguments(spec: &RunSpec) -> Result<Vec<String>, String> {
-    let (io_size, file_size) = (u64::from(spec.io_size_bytes), spec.file_size_bytes);
+    let io_size = u64::from(spec.io_size_bytes);
+    let file_size = spec.file_size_bytes;
     if !io_size.is_multiple_of(1024) || !file_size.is_multiple_of(io_size) {
         return Err(format!(
             "iozone needs an io_size in whole KiB and a file_size that is a multiple of it, not \
@@ -201,7 +202,8 @@ mod tests {
         );
         spec.passes = vec![Pass::Stat];
         assert_eq!(arguments(&spec).unwrap_err(), "iozone has no pass stat");
-        (spec.passes, spec.io_size_bytes) = (Vec::new(), 1000);
+        spec.passes = Vec::new();
+        spec.io_size_bytes = 1000;
         assert!(arguments(&spec).unwrap_err().contains("whole KiB"));
     }
 }

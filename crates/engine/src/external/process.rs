@@ -373,7 +373,8 @@ mod tests {
 
     #[test]
     fn reports_running_and_ended_program() {
-        let (clock, stop) = (SystemClock::new(), Stop::default());
+        let clock = SystemClock::new();
+        let stop = Stop::default();
         let moments = std::cell::RefCell::new(Vec::new());
         let observe = |moment| {
             if let Moment::Ended(pid) = moment {
@@ -382,10 +383,10 @@ mod tests {
             }
             moments.borrow_mut().push(moment);
         };
-        let (command, directory) = (words("sleep 0.3"), Path::new("/"));
+        let command = words("sleep 0.3");
         let request = Request {
             command: &command,
-            directory,
+            directory: Path::new("/"),
             limit_ns: None,
             stdout_kept: 0,
             plain_locale: true,

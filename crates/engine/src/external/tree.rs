@@ -71,7 +71,8 @@ pub(super) fn make(directory: &Path, files: u32) -> std::io::Result<()> {
     let root = directory.join("tree");
     fs::create_dir(&root)?;
     fs::write(root.join("Makefile"), MAKEFILE)?;
-    let (mut header, mut calls) = (String::new(), String::new());
+    let mut header = String::new();
+    let mut calls = String::new();
     for file in 0..files {
         let folder = root.join(format!("d{:04}", file / FILES_PER_DIRECTORY));
         if file % FILES_PER_DIRECTORY == 0 {

@@ -41,8 +41,10 @@ pub fn follow_rewrites(pattern: Pattern, spec: &RunSpec, share: Share) -> Patter
         return pattern;
     }
     // A number greater than 0 that no other agent uses.
-    let (writer, has_others) = (share.first + 1, share.count < spec.workers);
-    let (files, file_bytes) = (spec.files, spec.file_size_bytes);
+    let writer = share.first + 1;
+    let has_others = share.count < spec.workers;
+    let files = spec.files;
+    let file_bytes = spec.file_size_bytes;
     match Rewrites::new(writer, has_others, files, file_bytes, spec.io_size_bytes) {
         Some(rewrites) => pattern.rewritten(Arc::new(rewrites)),
         None => pattern,

@@ -124,7 +124,8 @@ fn needs(pass: Pass, set: &FileSet) -> Fixtures {
     let opens_files = matches!(pass.opens(), Opens::ToRead | Opens::Both);
     let names_directories = matches!(pass, Pass::StatDirs | Pass::RenameDirs | Pass::Rmdir);
     let is_mix = pass == Pass::OpMix;
-    let (directories, links) = (set.directories(), set.links());
+    let directories = set.directories();
+    let links = set.links();
     Fixtures {
         files: if names_files || opens_files || pass.reads() { set.files() } else { 0 },
         directories: if names_directories || is_mix { directories } else { 0 },
@@ -139,7 +140,8 @@ mod tests {
     use model::testing::RunBuilder;
 
     fn todo(spec: &RunSpec, passes: &[Pass]) -> Vec<(bool, u32, u32)> {
-        let (made, set) = (PreparedFixtures::default(), FileSet::of(spec, 1));
+        let made = PreparedFixtures::default();
+        let set = FileSet::of(spec, 1);
         let before = |pass: &Pass| {
             let todo = made.before(spec, *pass, &set);
             (todo.wipe, todo.make.files, todo.make.directories)

@@ -100,7 +100,8 @@ impl JobTimer {
         let now_ns = self.0.clock.now_ns();
         let is_stopped = self.0.stop.is_set();
         let mut state = self.state();
-        let (job, limit) = (state.job.name(), state.job.limit());
+        let job = state.job.name();
+        let limit = state.job.limit();
         if elapsed(now_ns, state.begun_ns) > limit {
             return Some(Interrupted::TooLong { job, limit });
         }
@@ -143,7 +144,8 @@ mod tests {
 
     #[test]
     fn stop_ends_setup_and_stuck_cleanup() {
-        let (stop, clock) = (Stop::default(), Arc::new(SetClock::default()));
+        let stop = Stop::default();
+        let clock = Arc::new(SetClock::default());
         let job = Job::Mount(Duration::from_secs(5));
         let timer = JobTimer::new(stop.clone(), clock.clone(), job);
         let at = |seconds: u64| {

@@ -235,10 +235,7 @@ mod tests {
         fs::create_dir_all(at(".dfsbench-ab-3.top/notes")).unwrap();
         let target = Target::Directory { path: folder.path().to_owned() };
         let found = remove(&target, "ab").unwrap();
-        let mut kept = 0;
-        for one in &found {
-            kept += usize::from(matches!(one, Leftover::Kept(..)));
-        }
+        let kept = found.iter().filter(|one| matches!(one, Leftover::Kept(..))).count();
         assert_eq!((found.len(), kept), (3, 2), "{found:?}");
         assert!(!at(".dfsbench-ab-1.top").exists());
         assert!(at(".dfsbench-ab-2.top/.dfsbench-ab-2.1/notes").exists());

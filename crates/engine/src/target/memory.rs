@@ -15,7 +15,8 @@ impl TargetAccess for MemoryAccess {
     fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
         let WorkerPass { spec, config, .. } = work;
         let clock = Arc::clone(&config.clock);
-        let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
+        let depth = spec.queue_depth as usize;
+        let io_size = spec.io_size_bytes as usize;
         let memory = Memory::new(clock, depth, io_size, spec.set_bytes());
         Ok(Opened::without_caveats(spec.queue_depth, Box::new(memory)))
     }

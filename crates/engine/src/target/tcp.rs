@@ -24,7 +24,8 @@ impl TargetAccess for TcpAccess {
             reason: error.to_string(),
         })?;
         let clock = Arc::clone(&config.clock);
-        let (depth, io_size) = (spec.queue_depth as usize, spec.io_size_bytes as usize);
+        let depth = spec.queue_depth as usize;
+        let io_size = spec.io_size_bytes as usize;
         let timeout_ns = spec.timeout_ms.saturating_mul(1_000_000);
         let backend = Tcp::new(stream, clock, depth, io_size, timeout_ns);
         Ok(Opened::without_caveats(spec.queue_depth, Box::new(backend)))

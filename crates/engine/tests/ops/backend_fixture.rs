@@ -81,7 +81,8 @@ impl BackendFixture {
 
     fn new(spec: &RunSpec, pass: Pass, eyes: impl FnOnce(String) -> Eyes) -> Self {
         let config = config();
-        let (work_name, pattern) = (config.work_name.clone(), config.pattern.clone());
+        let work_name = config.work_name.clone();
+        let pattern = config.pattern.clone();
         let target = TrialTarget::create(spec, config).unwrap();
         target.prepare(spec, pass).unwrap();
         let Opened { backend, .. } = target.open(spec, pass, 0).unwrap();

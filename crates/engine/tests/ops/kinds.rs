@@ -75,7 +75,8 @@ fn ignores_damage_in_unverified_update() {
 #[test]
 fn creates_reads_and_removes_by_name() {
     on_each(|fixture| {
-        let (file, path) = (7, "t00000001/f00000007");
+        let file = 7;
+        let path = "t00000001/f00000007";
         assert_eq!(fixture.op(OpKind::Create, file, 0, 10_001), 10_001);
         assert_eq!(fixture.op(OpKind::Append, file, 10_001, 9_000), 9_000);
         assert_eq!(fixture.op(OpKind::ReadFile, file, 0, 19_001), 19_001);
@@ -130,7 +131,8 @@ fn opens_delegated_file_once() {
 #[test]
 fn names_lead_there_and_back() {
     on_each(|fixture| {
-        let (file, other) = ("t00000001/f00000003", "t00000001/g00000003");
+        let file = "t00000001/f00000003";
+        let other = "t00000001/g00000003";
         fixture.op(OpKind::Rename, 3, 0, 0);
         assert!(fixture.is_there(other) && !fixture.is_there(file));
         fixture.op(OpKind::Rename, 3, 1, 0);
@@ -141,7 +143,8 @@ fn names_lead_there_and_back() {
             assert!(fixture.is_there(file) && fixture.content(&second) == fixture.content(file));
         }
 
-        let (made, moved) = ("t00000000/d00000005", "t00000000/e00000005");
+        let made = "t00000000/d00000005";
+        let moved = "t00000000/e00000005";
         fixture.name_op(OpKind::Mkdir, 5);
         fixture.name_op(OpKind::StatDir, 5);
         fixture.op(OpKind::RenameDir, 5, 0, 0);

@@ -113,8 +113,11 @@ fn does_not_read_unwritten_data() {
 #[test]
 fn counts_and_removes_trees() {
     let mut spec = stream(|spec| (spec.workload, spec.files) = (Workload::Metadata, 30));
-    (spec.file_size_bytes, spec.workers) = (10, 2);
-    (spec.tree.sharing, spec.tree.depth, spec.tree.branching) = (Sharing::Own, 2, 3);
+    spec.file_size_bytes = 10;
+    spec.workers = 2;
+    spec.tree.sharing = Sharing::Own;
+    spec.tree.depth = 2;
+    spec.tree.branching = 3;
     let (target, directory) = BackendFixture::target(&spec);
     target.prepare(&spec, Pass::Stat).unwrap();
     target.prepare(&spec, Pass::Rmdir).unwrap();

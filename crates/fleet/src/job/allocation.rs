@@ -102,10 +102,7 @@ fn read_names(sources: &[Source], scheduler: &Scheduler<'_>) -> Result<Vec<Strin
             Err(why) => Err(JobError::Request(format!("{place}: {why} (hint: {hint})"))),
         };
     }
-    let mut variables = Vec::new();
-    for source in sources {
-        variables.push(source.variable);
-    }
+    let variables: Vec<_> = sources.iter().map(|source| source.variable).collect();
     Err(JobError::Request(format!(
         "not running in a job of that scheduler: {} is not set (hint: run dfsbench in a batch \
          script or an interactive job; otherwise list the hosts in the plan)",

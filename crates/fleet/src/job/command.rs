@@ -156,7 +156,9 @@ fn parse_mpi_version(version: &str) -> Option<Mpi> {
 
 /// Splits a command line into words like a shell: at blanks, except inside quotes.
 fn split_words(text: &str) -> Result<Vec<String>, JobError> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut words = Vec::new();
+    let mut word = None::<String>;
+    let mut quote = None;
     for letter in text.chars() {
         match (quote, letter) {
             (Some(open), _) if open == letter => quote = None,

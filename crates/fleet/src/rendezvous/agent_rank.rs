@@ -67,10 +67,7 @@ impl AgentRank {
 }
 
 fn parse_number(name: &str, text: &str) -> Result<u32, String> {
-    match text.trim().parse() {
-        Ok(number) => Ok(number),
-        Err(_) => Err(format!("{name} is `{text}`, which is not a number")),
-    }
+    text.trim().parse().map_err(|_| format!("{name} is `{text}`, which is not a number"))
 }
 
 #[cfg(test)]

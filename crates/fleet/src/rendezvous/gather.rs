@@ -146,10 +146,8 @@ impl Rendezvous {
     /// # Errors
     /// If the address does not belong to this host or the port is taken.
     pub fn open(address: SocketAddr, token: Token) -> Result<Self, GatherError> {
-        let listener = match listen_at(address) {
-            Ok(listener) => listener,
-            Err(error) => return Err(GatherError::Listen { address, error }),
-        };
+        let listener =
+            listen_at(address).map_err(|error| GatherError::Listen { address, error })?;
         Ok(Self { listener, token })
     }
 
@@ -277,13 +275,12 @@ impl Lobby {
         }
         // If the wait is interrupted, it is merely shorter.
         let _ = poll(&mut watched, Some(&TICK));
-        let mut readable = Vec::new();
-        for (index, fd) in watched[1..].iter().enumerate() {
-            if !fd.revents().is_empty() {
-                readable.push(index);
-            }
-        }
-        readable
+        watched[1..]
+            .iter()
+            .enumerate()
+            .filter(|(_, fd)| !fd.revents().is_empty())
+            .map(|(index, _)| index)
+            .collect()
     }
 
     /// Accepts all connections queued in the kernel.
@@ -381,8 +378,12 @@ impl Lobby {
     }
 
     fn launcher_error(&self, why: String) -> GatherError {
-        let (connected, count) = (self.connected.len(), self.count);
-        GatherError::Launcher { connected, count, missing: self.list_missing(), why }
+        GatherError::Launcher {
+            connected: self.connected.len(),
+            count: self.count,
+            missing: self.list_missing(),
+            why,
+        }
     }
 
     fn list_missing(&self) -> String {
@@ -394,10 +395,7 @@ impl Lobby {
     /// Stops listening and creates transports to the agents.
     fn finish_gathering(mut self, stop: &Arc<AtomicBool>) -> Result<Gathered, GatherError> {
         let refused = self.refused.list();
-        let mut hellos = Vec::with_capacity(self.connected.len());
-        for agent in self.connected.values() {
-            hellos.push(&agent.hello);
-        }
+        let hellos: Vec<_> = self.connected.values().map(|agent| &agent.hello).collect();
         let seats = names::seat_agents(&hellos);
         let mut agents = Vec::with_capacity(seats.len());
         for Seat { name, rank } in seats {

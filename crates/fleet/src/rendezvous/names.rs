@@ -99,11 +99,10 @@ mod tests {
         for (rank, (host, kernel)) in (0..).zip(agents) {
             hellos.push(Hello { rank, size, host: (*host).into(), kernel: (*kernel).into() });
         }
-        let mut named = Vec::new();
-        for Seat { name, rank } in seat_agents(&hellos.iter().collect::<Vec<_>>()) {
-            named.push(format!("{name} {rank}"));
-        }
-        named
+        seat_agents(&hellos.iter().collect::<Vec<_>>())
+            .into_iter()
+            .map(|Seat { name, rank }| format!("{name} {rank}"))
+            .collect()
     }
 
     #[test]

@@ -100,10 +100,8 @@ impl Refusals {
     }
 
     fn describe_strangers(&self) -> String {
-        let mut names = Vec::new();
-        for address in self.addresses.iter().take(LISTED_MAX) {
-            names.push(address.to_string());
-        }
+        let names: Vec<_> =
+            self.addresses.iter().take(LISTED_MAX).map(ToString::to_string).collect();
         let others = if self.addresses.len() > LISTED_MAX { " and others" } else { "" };
         let from = names.join(", ") + others;
         let why = &self.first_reason;

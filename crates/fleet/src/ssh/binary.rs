@@ -72,7 +72,8 @@ impl Binary {
 
 /// Returns the machine a program was built for, given its first 20 bytes.
 fn machine_of(head: &[u8]) -> Option<&'static str> {
-    let (magic, machine) = (head.get(..4)?, head.get(18..20)?);
+    let magic = head.get(..4)?;
+    let machine = head.get(18..20)?;
     // `e_machine` is in the machine's own byte order. Of these, only s390x is big-endian.
     match (magic, machine) {
         (b"\x7fELF", [62, 0]) => Some("x86_64"),
@@ -98,7 +99,8 @@ mod tests {
         assert_eq!(binary.machine, std::env::consts::ARCH);
         assert_eq!((binary.hash.len(), binary.file_hash.len()), (64, 64));
         let folder = tempfile::tempdir().unwrap();
-        let (elf, script) = (folder.path().join("elf"), folder.path().join("script"));
+        let elf = folder.path().join("elf");
+        let script = folder.path().join("script");
         std::fs::write(&elf, b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xb7\0").unwrap();
         std::fs::write(&script, "#!/bin/sh\n").unwrap();
         let other = Binary::read(&elf).unwrap();

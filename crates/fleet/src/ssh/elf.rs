@@ -69,7 +69,8 @@ pub(super) fn forget_sections(head: &mut [u8]) {
 fn find_segments(head: &[u8]) -> Option<(u64, u16)> {
     let is_known = head.get(4..6)? == [2, 1];
     let at = read_u64(head, SEGMENTS_AT)?;
-    let (entry, count) = (read_u16(head, SEGMENT_BYTES_AT)?, read_u16(head, SEGMENT_COUNT_AT)?);
+    let entry = read_u16(head, SEGMENT_BYTES_AT)?;
+    let count = read_u16(head, SEGMENT_COUNT_AT)?;
     let is_plain = usize::from(entry) == SEGMENT_BYTES && count != 0 && count != TOO_MANY;
     // Rules out an overflow when the end of the table is computed.
     if is_known && is_plain && at < u64::MAX / 2 { Some((at, count)) } else { None }

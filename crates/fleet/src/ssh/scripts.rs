@@ -99,7 +99,9 @@ impl Found {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (head, directory) = text.trim_end().rsplit_once('\n')?;
         let mut words = head.lines().last()?.strip_prefix("dfsbench-host ")?.split(' ');
-        let (system, machine, hash) = (words.next()?, words.next()?, words.next()?);
+        let system = words.next()?;
+        let machine = words.next()?;
+        let hash = words.next()?;
         let seen = parse_time(words.next().unwrap_or_default());
         let has_gzip = words.next() == Some("gzip");
         let installed = words.next().unwrap_or_default();
@@ -305,8 +307,10 @@ mod tests {
         let host = Host::new();
         let folder = host.folder();
         fs::create_dir(&folder).unwrap();
-        let (mine, old, used, new) =
-            ("a".repeat(64), "b".repeat(64), "c".repeat(64), "d".repeat(64));
+        let mine = "a".repeat(64);
+        let old = "b".repeat(64);
+        let used = "c".repeat(64);
+        let new = "d".repeat(64);
         let of = |hash: &str| folder.join(format!("dfsbench-{hash}"));
         let others = ["dfsbench-notes", "dfsbench-12", "new-notes", "results.db"];
         for path in [of(&mine), of(&old), of(&used), of(&new), folder.join("new-12")] {

@@ -41,7 +41,8 @@ fn gathers_agents_in_any_order() {
 #[test]
 fn accepts_agent_before_listening() {
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     drop(meeting.rendezvous);
     let early = meeting::agent(address, token.clone(), ("a", 0, 1));
     std::thread::sleep(Duration::from_millis(300));
@@ -81,7 +82,9 @@ fn rejects_agent_with_taken_rank() {
     let meeting = Meeting::new();
     let (ended, ends) = std::sync::mpsc::channel();
     let agent = |name, rank| {
-        let (address, token, ended) = (meeting.address, meeting.token.clone(), ended.clone());
+        let address = meeting.address;
+        let token = meeting.token.clone();
+        let ended = ended.clone();
         move || ended.send(meeting::agent(address, token, (name, rank, 2)).join().unwrap()).unwrap()
     };
     std::thread::spawn(agent("a", 0));
@@ -98,7 +101,8 @@ fn rejects_agent_with_taken_rank() {
         all
     });
     let gathered = meeting.gather(2, SOON).unwrap();
-    let (winner, refused) = (gathered.agents[0].hello.host.clone(), gathered.refused.clone());
+    let winner = gathered.agents[0].hello.host.clone();
+    let refused = gathered.refused.clone();
     // Accepted agents exit with their controller.
     drop(gathered);
     let all = gathering.join().unwrap();

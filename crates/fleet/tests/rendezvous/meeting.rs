@@ -43,7 +43,8 @@ impl Meeting {
 
     /// A client that connects as an agent and does nothing.
     pub fn join(&self, host: &str, rank: u32, size: u32) -> JoinHandle<Result<Joined, JoinError>> {
-        let (address, token) = (self.address, self.token.clone());
+        let address = self.address;
+        let token = self.token.clone();
         let host = host.to_owned();
         thread::spawn(move || come(address, &token, (&host, rank, size)))
     }

@@ -15,7 +15,8 @@ use crate::meeting::{self, Meeting, SOON};
 /// Returns the controller's report about a stranger that connects before the expected agent.
 fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     stranger(address);
     let agent = meeting::agent(address, token, ("a", 0, 1));
@@ -52,7 +53,8 @@ fn reports_wrong_token_without_slot() {
 #[test]
 fn rejects_replayed_handshake() {
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(2, SOON).unwrap());
     let (between, recorded) = recorder(address);
     let first = meeting::agent(between, token.clone(), ("a", 0, 2));
@@ -115,7 +117,8 @@ fn strangers_are_quoted_and_learn_nothing() {
 #[test]
 fn reports_wrong_token_among_strangers() {
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     for path in 0..20 {
         let request = format!("GET /{path} HTTP/1.1\r\n\r\n");
@@ -179,7 +182,8 @@ fn rejects_garbage_and_huge_frames() {
 #[test]
 fn ends_connection_after_damaged_record() {
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     // A process in between flips one bit after the handshake.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -221,7 +225,8 @@ fn admits_agents_despite_strangers() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
     let meeting = Meeting::new();
-    let (address, token) = (meeting.address, meeting.token.clone());
+    let address = meeting.address;
+    let token = meeting.token.clone();
     let gathering = thread::spawn(move || meeting.gather(2, SOON));
     // More connections than the limit; half of them send the beginning of an agent's handshake.
     let greeting = Greeting::ours().to_bytes();

@@ -100,7 +100,9 @@ fn actions(steps: &[LabStep]) -> Vec<Action> {
 
 fn the_running_server_is_changed_used_and_put_back() {
     let host = Host::machine();
-    let (before, mut lab, server_before) = (host.traces(), host.lab(), server());
+    let before = host.traces();
+    let mut lab = host.lab();
+    let server_before = server();
     apply_all(&mut lab, &actions(&compose(&loopback(&host.path("disk"))).unwrap()));
     assert_eq!(read("/proc/fs/nfsd/threads").trim(), "3");
     fs::write(format!("{MOUNT}/file"), "something").unwrap();
@@ -114,7 +116,9 @@ fn the_running_server_is_changed_used_and_put_back() {
 
 fn versions_transports_and_sizes_are_those_requested() {
     let host = Host::machine();
-    let (before, mut lab, server_before) = (host.traces(), host.lab(), server());
+    let before = host.traces();
+    let mut lab = host.lab();
+    let server_before = server();
     let found = lab.apply(&nfsd(2, &[NfsVersion::V3], true, 32_768)).unwrap();
     assert_eq!(found.differences, []);
     assert!(fact(&found, "versions of nfsd").contains("+3"), "{found:?}");
@@ -228,8 +232,11 @@ fn exports_of_others_and_the_root_are_left_alone() {
     run(&["exportfs", "-o", "ro,no_subtree_check", theirs_name.as_str()]);
     let before = server();
     for (directory, why) in [(theirs.as_path(), "not by dfsbench"), (Path::new("/"), "the root")] {
-        let (directory, clients) = (directory.to_owned(), "127.0.0.1".to_owned());
-        let action = Action::Export(action::Export { directory, clients, options: Vec::new() });
+        let action = Action::Export(action::Export {
+            directory: directory.to_owned(),
+            clients: "127.0.0.1".to_owned(),
+            options: Vec::new(),
+        });
         let error = lab.apply(&action).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
@@ -239,13 +246,15 @@ fn exports_of_others_and_the_root_are_left_alone() {
 
 fn arrays_and_mappings_are_made_and_leave_nothing() {
     let host = Host::machine();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     let mut spec = loopback(&host.path("disk"));
     spec.path = DataPath::Disk;
     let disks = ["a", "b", "c", "d"].map(|name| host.path(name));
     for (level, crypt) in [(Raid::Raid0, true), (Raid::Raid1, false), (Raid::Raid5, true)] {
         spec.storage.devices = disks[..if level == Raid::Raid5 { 3 } else { 2 }].to_vec();
-        (spec.storage.raid, spec.storage.crypt) = (level, crypt);
+        spec.storage.raid = level;
+        spec.storage.crypt = crypt;
         spec.storage.loop_bytes = 48 * MIB;
         apply_all(&mut lab, &actions(&compose(&spec).unwrap()));
         fs::write(format!("{POINT}/file"), "something").unwrap();
@@ -257,7 +266,8 @@ fn arrays_and_mappings_are_made_and_leave_nothing() {
 
 fn a_stopped_host_is_stopped_again() {
     let host = Host::machine();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     let was: PathBuf = "/proc/fs/nfsd/threads".into();
     let threads = read(was.to_str().unwrap());
     run(&["rpc.nfsd", "0"]);
@@ -273,7 +283,8 @@ fn a_stopped_host_is_stopped_again() {
 fn a_delay_is_met_by_every_packet() {
     const DELAY_US: u32 = 20_000;
     let host = Host::machine();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     apply_all(&mut lab, &[shape(None, Some(DELAY_US))]);
     let begun = Instant::now();
     // To rpcbind and back: two packets before a connection is established.
@@ -286,7 +297,8 @@ fn a_delay_is_met_by_every_packet() {
 
 fn a_cut_lets_everything_pass_but_nfs() {
     let host = Host::machine();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     let answers = |port: u16| {
         let limit = Duration::from_secs(2);
         TcpStream::connect_timeout(&([127, 0, 0, 1], port).into(), limit).is_ok()
@@ -301,7 +313,8 @@ fn a_cut_lets_everything_pass_but_nfs() {
 
 fn a_server_that_was_stopped_is_as_it_was() {
     let host = Host::machine();
-    let (before, was) = (host.traces(), server());
+    let before = host.traces();
+    let was = server();
     let mut lab = host.lab();
     apply_all(&mut lab, &[Action::NfsdStop(action::NfsdStop {})]);
     assert_eq!(read("/proc/fs/nfsd/threads").trim(), "0");
@@ -339,7 +352,8 @@ fn localio_is_turned_off_and_on_if_the_kernel_has_it() {
 }
 
 fn nothing_of_the_kernels_is_left_of_a_process_that_is_killed() {
-    let (host, before) = (Host::machine(), server());
+    let host = Host::machine();
+    let before = server();
     // The ssh configuration belongs to the user: it exists before, and is kept.
     let _ = tunnelled(&host.path("disk"));
     let found = kill_often(&host, KERNEL_CHILD, KILLS.0, KILLS.1);
@@ -368,7 +382,8 @@ pub(crate) fn tunnelled(disk: &Path) -> Vec<Action> {
 fn a_tunnel_carries_nfs_and_says_how() {
     let host = Host::machine();
     let actions = tunnelled(&host.path("disk"));
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     apply_all(&mut lab, &actions);
     fs::write(format!("{MOUNT}/file"), "something").unwrap();
     assert_eq!(read(&format!("{POINT}/file")), "something");

@@ -43,8 +43,11 @@ impl Drop for Theirs {
 }
 
 fn format(node: &Path) -> Action {
-    let (device, file_system) = (Device::Node(node.to_owned()), FileSystem::Ext4);
-    Action::Format(action::Format { device, file_system, options: Vec::new() })
+    Action::Format(action::Format {
+        device: Device::Node(node.to_owned()),
+        file_system: FileSystem::Ext4,
+        options: Vec::new(),
+    })
 }
 
 /// Checks that the device is refused for this reason, and that its content is unchanged.
@@ -105,7 +108,8 @@ fn a_device_that_holds_or_is_something_is_left_alone() {
 /// An ext4 on a device that the command line didn't allow survives any options of mkfs.
 fn no_option_formats_another_device() {
     let host = Host::new();
-    let (named, other) = (Theirs::called(&host, "named"), Theirs::called(&host, "other"));
+    let named = Theirs::called(&host, "named");
+    let other = Theirs::called(&host, "other");
     run(&["mkfs.ext4", "-q", other.name()]);
     let content = || run(&["sha256sum", other.name()]);
     let before = content();

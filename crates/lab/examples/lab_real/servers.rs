@@ -35,7 +35,8 @@ fn ganesha(versions: &[NfsVersion]) -> Action {
 
 fn ganesha_serves_the_versions_that_are_requested_and_is_gone_afterwards() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     apply_all(&mut lab, &[memory()]);
     for versions in [&[NfsVersion::V4_1][..], &[NfsVersion::V3], &[]] {
         let found = lab.apply(&ganesha(versions)).unwrap();
@@ -53,7 +54,8 @@ fn ganesha_serves_the_versions_that_are_requested_and_is_gone_afterwards() {
 
 fn what_clients_left_goes_with_the_campaign_and_not_before() {
     let host = Host::new();
-    let (before, served) = (host.traces(), host.path("served"));
+    let before = host.traces();
+    let served = host.path("served");
     fs::create_dir(&served).unwrap();
     let serve = Action::Ganesha(action::Ganesha {
         directory: served.clone(),
@@ -96,7 +98,8 @@ fn what_clients_left_goes_with_the_campaign_and_not_before() {
 
 fn a_server_that_is_not_installed_is_named_with_its_package() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     if has_program("unfsd") || has_program("rpc.nfsd") {
         return;
     }

@@ -51,7 +51,8 @@ pub(crate) fn stack(file: PathBuf, file_system: FileSystem, bytes: u64) -> [Acti
 
 fn memory_is_mounted_read_back_and_put_back() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     apply_all(&mut lab, &[memory(&["size=64m", "noatime", "mode=700"])]);
     fs::write(format!("{POINT}/file"), "something").unwrap();
     assert!(
@@ -63,7 +64,8 @@ fn memory_is_mounted_read_back_and_put_back() {
 
 fn every_file_system_is_made_mounted_and_taken_away() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
         apply_all(&mut lab, &stack(host.path("disks/disk"), file_system, BYTES));
         let found = run(&["findmnt", "--noheadings", "--output", "FSTYPE,OPTIONS", POINT]);
@@ -76,7 +78,8 @@ fn every_file_system_is_made_mounted_and_taken_away() {
 
 fn a_disk_that_was_filled_takes_nothing_and_is_emptied_again() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     apply_all(
         &mut lab,
         &[memory(&["size=16m"]), Action::Fill(action::Fill { point: POINT.into() })],
@@ -97,7 +100,8 @@ fn a_disk_that_was_filled_takes_nothing_and_is_emptied_again() {
 
 fn an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     let error = lab.apply(&memory(&["mode=9"])).unwrap_err().to_string();
     assert!(error.contains("mount -t tmpfs -o mode=9"), "{error}");
     assert_eq!(lab.height(), 0);
@@ -108,7 +112,8 @@ fn an_option_that_the_kernel_refuses_is_an_error_and_leaves_nothing() {
 
 fn a_busy_mount_says_who_holds_it() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     apply_all(&mut lab, &[memory(&[])]);
     let mut sleeper =
         Command::new("sleep").arg("600").current_dir(POINT).stdin(Stdio::null()).spawn().unwrap();
@@ -123,7 +128,8 @@ fn a_busy_mount_says_who_holds_it() {
 
 fn a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     let [file, format, _] = stack(host.path("disk"), FileSystem::Ext4, 64 << 20);
     let found = lab.apply(&file).unwrap();
     let node = fact(&found, "loop device").to_owned();
@@ -143,7 +149,8 @@ fn a_loop_device_that_a_process_uses_is_named_and_goes_when_it_may() {
 
 fn a_loop_device_of_a_container_whose_file_has_the_same_name_is_left_alone() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     let folder = host.path("disks").display().to_string();
     fs::create_dir(&folder).unwrap();
     // A mount namespace like a container's: it prints the node, and detaches it when it ends.
@@ -174,7 +181,8 @@ fn a_loop_device_of_a_container_whose_file_has_the_same_name_is_left_alone() {
 
 fn a_device_that_vanished_is_one_error_and_the_rest_is_put_back() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     let [file, format, mount] = stack(host.path("disk"), FileSystem::Ext4, 64 << 20);
     let found = lab.apply(&file).unwrap();
     run(&["losetup", "--detach", fact(&found, "loop device")]);

@@ -27,7 +27,8 @@ pub(crate) fn mtu(bytes: u32) -> Action {
 
 fn settings_are_in_force_and_then_as_before() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     let all = [
         mtu(9_000),
         shape(Some(100_000_000), None),
@@ -88,7 +89,8 @@ fn rules_of_others_are_left_alone() {
 
 fn what_the_host_cannot_do_is_one_clear_error() {
     let host = Host::new();
-    let (before, mut lab) = (host.traces(), host.lab());
+    let before = host.traces();
+    let mut lab = host.lab();
     let has_frequencies =
         std::path::Path::new("/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq").exists();
     if !has_frequencies {

@@ -77,7 +77,8 @@ mod tests {
 
     fn storage_with(text: &str) -> Vec<Action> {
         let node = Device::Node("/dev/vdb".into());
-        let (point, options) = (Path::new(RUN).join("storage"), vec![text.to_owned()]);
+        let point = Path::new(RUN).join("storage");
+        let options = vec![text.to_owned()];
         let file_system = FileSystem::Btrfs;
         vec![
             Action::LoopFile(action::LoopFile { file: text.into(), bytes: 1 }),
@@ -125,7 +126,8 @@ mod tests {
     }
 
     fn exports_with(text: &str) -> Vec<Action> {
-        let (point, options) = (Path::new(RUN).join("storage"), vec![text.to_owned()]);
+        let point = Path::new(RUN).join("storage");
+        let options = vec![text.to_owned()];
         let host = "10.0.0.1".to_owned();
         vec![
             Action::NfsMount(action::NfsMount {

@@ -84,8 +84,12 @@ mod tests {
     use super::*;
 
     fn open(cipher: Option<&str>, key_bits: Option<u32>) -> String {
-        let (name, device) = ("dfsbench".to_owned(), Device::Node("/dev/vdb".into()));
-        let crypt = Crypt { name, device, cipher: cipher.map(str::to_owned), key_bits };
+        let crypt = Crypt {
+            name: "dfsbench".to_owned(),
+            device: Device::Node("/dev/vdb".into()),
+            cipher: cipher.map(str::to_owned),
+            key_bits,
+        };
         crypt.steps(&crypt.assume())[1].to_string()
     }
 

@@ -55,7 +55,8 @@ impl LabAction for Cut {
 
 /// Returns the step that directs packets from the port to the fourth band.
 fn filter(cut: &Cut, protocol: &str, header: &str, priority: &str) -> Step {
-    let (class, port) = (format!("{HANDLE}4"), cut.port.to_string());
+    let class = format!("{HANDLE}4");
+    let port = cut.port.to_string();
     Step::run([
         "tc",
         "filter",

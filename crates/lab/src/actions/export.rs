@@ -51,14 +51,14 @@ impl LabAction for Export {
         safety::may_export(&self.directory)?;
         for export in exports::list(&Runner::default())? {
             if export.is_of(&self.directory) {
-                let (directory, clients) = (self.directory.display(), &export.clients);
+                let directory = self.directory.display();
+                let clients = &export.clients;
                 return Err(LabError::Refused(format!(
                     "{directory} is already exported to {clients}, and not by dfsbench"
                 )));
             }
         }
-        let (directory, clients) = (self.directory.clone(), self.clients.clone());
-        Ok(vec![Undo::Export { directory, clients }])
+        Ok(vec![Undo::Export { directory: self.directory.clone(), clients: self.clients.clone() }])
     }
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {

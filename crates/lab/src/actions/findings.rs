@@ -31,7 +31,8 @@ impl Findings {
     ///
     /// Any whitespace counts as a single space, because the kernel separates list items with tabs.
     pub(crate) fn compare(&mut self, name: &str, requested: &str, found: &str, source: &str) {
-        let (requested, found) = (join_words(requested), join_words(found));
+        let requested = join_words(requested);
+        let found = join_words(found);
         self.fact(name, &found, source);
         if requested != found {
             self.differ(name, requested, found, source);

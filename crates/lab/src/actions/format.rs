@@ -72,11 +72,12 @@ impl LabAction for Format {
     /// Wipes the file system's signatures.
     fn undo(&self, facts: &FormatFacts, allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         facts.devices.may_destroy(std::slice::from_ref(&self.device), allowed)?;
-        let mut undo = Vec::new();
-        for device in &facts.devices.nodes {
-            undo.push(Undo::Wipe { device: device.clone(), uuid: facts.uuid.clone() });
-        }
-        Ok(undo)
+        Ok(facts
+            .devices
+            .nodes
+            .iter()
+            .map(|device| Undo::Wipe { device: device.clone(), uuid: facts.uuid.clone() })
+            .collect())
     }
 
     fn layer(&self) -> Layer {

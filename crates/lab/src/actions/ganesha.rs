@@ -80,7 +80,8 @@ impl LabAction for Ganesha {
     /// Waits until the server is up and reads back its settings. On failure, the error contains the
     /// end of its log.
     fn check(&self, _rpcbind: &Rpcbind) -> Result<EffectiveSettings, LabError> {
-        let (folder, source) = (folder(), "NULL call to port 2049");
+        let folder = folder();
+        let source = "NULL call to port 2049";
         let major = if offers(&self.versions, 4) { 4 } else { 3 };
         let link = folder.join(PROGRAM);
         servers::await_up("NFS-Ganesha", &link, &folder.join("log"), PATIENCE, || {
@@ -142,14 +143,14 @@ fn offers(versions: &[NfsVersion], major: u32) -> bool {
 }
 
 fn configuration(directory: &Path, threads: u32, versions: &[NfsVersion]) -> String {
-    let (folder, directory) = (folder(), directory.display());
+    let folder = folder();
+    let directory = directory.display();
     let folder = folder.display();
-    let mut protocols = Vec::new();
-    for major in [3, 4] {
-        if offers(versions, major) {
-            protocols.push(major.to_string());
-        }
-    }
+    let protocols: Vec<_> = [3, 4]
+        .into_iter()
+        .filter(|major| offers(versions, *major))
+        .map(|major| major.to_string())
+        .collect();
     let protocols = protocols.join(", ");
     let mut minors = Vec::new();
     for version in if versions.is_empty() { &ALL_OF_V4 } else { versions } {
@@ -195,11 +196,9 @@ NFSV4 {{
 
 /// Returns the folder of Ganesha's plugins. Its built-in default doesn't exist on Debian.
 fn plugins() -> Option<PathBuf> {
-    for entry in fs::read_dir("/usr/lib").ok()?.flatten() {
-        let folder = entry.path().join("ganesha");
-        if folder.join("libfsalvfs.so").exists() {
-            return Some(folder);
-        }
-    }
-    None
+    fs::read_dir("/usr/lib")
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path().join("ganesha"))
+        .find(|folder| folder.join("libfsalvfs.so").exists())
 }

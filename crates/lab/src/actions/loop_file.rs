@@ -31,7 +31,8 @@ impl LabAction for LoopFile {
     fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
-        let (size, name) = (self.bytes.to_string(), self.file.display().to_string());
+        let size = self.bytes.to_string();
+        let name = self.file.display().to_string();
         let mut steps = Vec::new();
         if !Path::new("/dev/loop-control").exists() {
             steps.push(Step::run(["modprobe", "loop"]));

@@ -34,8 +34,8 @@ impl LabAction for Mtu {
 
     /// Restores the old MTU. Fails if there is no such interface.
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
-        let (interface, bytes) = (self.interface.clone(), interfaces::mtu(&self.interface)?);
-        Ok(vec![Undo::Mtu { interface, bytes }])
+        let bytes = interfaces::mtu(&self.interface)?;
+        Ok(vec![Undo::Mtu { interface: self.interface.clone(), bytes }])
     }
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {

@@ -65,10 +65,8 @@ impl LabAction for NfsMount {
     }
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
-        let text = match fs::read_to_string(STATS) {
-            Ok(text) => text,
-            Err(error) => return Err(LabError::file("read", Path::new(STATS), error)),
-        };
+        let text = fs::read_to_string(STATS)
+            .map_err(|error| LabError::file("read", Path::new(STATS), error))?;
         let Some(stats) = MountStats::of(&text, &self.point) else {
             let point = self.point.display();
             return Err(LabError::Unable(format!("{point} is not an NFS mount")));

@@ -101,8 +101,10 @@ impl LabAction for Nfsd {
         // Executed from last to first: the server, then its helpers, then the nfsd file system.
         let mut undo = Vec::new();
         if !facts.host.is_mounted {
-            let (point, file_system) = (PathBuf::from(NFSD_FOLDER), "nfsd".to_owned());
-            undo.push(Undo::Unmount { point, file_system });
+            undo.push(Undo::Unmount {
+                point: PathBuf::from(NFSD_FOLDER),
+                file_system: "nfsd".to_owned(),
+            });
         }
         undo.extend(facts.rpcbind.undo());
         if !facts.host.mountd {

@@ -60,22 +60,17 @@ pub(crate) struct Requested {
 impl Requested {
     /// Parses the options of a local file system.
     pub(crate) fn local(options: &[String]) -> Vec<Self> {
-        let mut requested = Vec::new();
-        for word in options.iter().flat_map(|option| option.split(',')) {
-            if !word.is_empty() {
-                requested.push(Self::of(word));
-            }
-        }
-        requested
+        options
+            .iter()
+            .flat_map(|option| option.split(','))
+            .filter(|word| !word.is_empty())
+            .map(Self::of)
+            .collect()
     }
 
     /// Parses options of nfs(5), using the names by which the kernel lists them.
     pub(crate) fn nfs(options: &[String]) -> Vec<Self> {
-        let mut requested = Vec::new();
-        for option in Self::local(options) {
-            requested.extend(option.into_listed_by_nfs());
-        }
-        requested
+        Self::local(options).into_iter().flat_map(Requested::into_listed_by_nfs).collect()
     }
 
     fn of(word: &str) -> Self {

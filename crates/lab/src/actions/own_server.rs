@@ -57,10 +57,7 @@ impl LabAction for OwnServer {
         } else {
             "::"
         };
-        let mut clients = Vec::with_capacity(far.len());
-        for address in far {
-            clients.push(address.to_string());
-        }
+        let clients: Vec<_> = far.into_iter().map(|address| address.to_string()).collect();
         Ok(OwnServerFacts { program, clients, listen })
     }
 
@@ -83,9 +80,9 @@ impl LabAction for OwnServer {
         }
         if !facts.listen.is_empty() {
             argv.extend(["--listen", facts.listen].map(str::to_owned));
-            for client in &facts.clients {
-                argv.extend(["--allow".to_owned(), client.clone()]);
-            }
+            argv.extend(
+                facts.clients.iter().flat_map(|client| ["--allow".to_owned(), client.clone()]),
+            );
         }
         if !self.udp {
             argv.push("--no-udp".to_owned());

@@ -111,8 +111,12 @@ mod tests {
 
     fn create(chunk_bytes: Option<u32>) -> String {
         let devices = ["/dev/vdb", "/dev/vdc", "/dev/vdd"].map(|node| Device::Node(node.into()));
-        let (name, level) = ("dfsbench".to_owned(), RaidLevel::Raid5);
-        let raid = Raid { name, level, chunk_bytes, devices: devices.to_vec() };
+        let raid = Raid {
+            name: "dfsbench".to_owned(),
+            level: RaidLevel::Raid5,
+            chunk_bytes,
+            devices: devices.to_vec(),
+        };
         raid.steps(&raid.assume())[1].to_string()
     }
 

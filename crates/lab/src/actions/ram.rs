@@ -99,9 +99,11 @@ impl LabAction for Ram {
     /// Restores the number of huge pages. Fails if the host has less memory than requested.
     fn undo(&self, memory: &Option<Memory>, _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {
         let Some(memory) = memory else { return Ok(Vec::new()) };
-        let (has, wanted) = (memory.left_bytes(), self.left_bytes);
+        let has = memory.left_bytes();
+        let wanted = self.left_bytes;
         if has < wanted {
-            let (has, wanted) = (Size(has), Size(wanted));
+            let has = Size(has);
+            let wanted = Size(wanted);
             return Err(LabError::Unable(format!(
                 "this host has {has} of memory, but {wanted} were requested"
             )));

@@ -30,10 +30,8 @@ impl LabAction for ReadAhead {
 
     fn steps(&self, (): &()) -> Vec<Step> {
         // The device number is only known once it is mounted, so a dry run shows a placeholder.
-        let path = match path_at(&self.point) {
-            Some(path) => path,
-            None => PathBuf::from("/sys/class/bdi/MAJOR:MINOR/read_ahead_kb"),
-        };
+        let path = path_at(&self.point)
+            .unwrap_or_else(|| PathBuf::from("/sys/class/bdi/MAJOR:MINOR/read_ahead_kb"));
         vec![Step::write(path, self.kib.to_string())]
     }
 
@@ -47,7 +45,8 @@ impl LabAction for ReadAhead {
 
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let path = path_of_mount(&self.point)?;
-        let (requested, found) = (self.kib.to_string(), read(&path)?);
+        let requested = self.kib.to_string();
+        let found = read(&path)?;
         let mut findings = Findings::new("target");
         findings.compare("read-ahead in KiB", &requested, &found, &path.display().to_string());
         Ok(findings.done())
@@ -64,10 +63,8 @@ fn path_at(point: &Path) -> Option<PathBuf> {
 }
 
 fn path_of_mount(point: &Path) -> Result<PathBuf, LabError> {
-    match path_at(point) {
-        Some(path) => Ok(path),
-        None => Err(LabError::Unable(format!("nothing is mounted on {}", point.display()))),
-    }
+    path_at(point)
+        .ok_or_else(|| LabError::Unable(format!("nothing is mounted on {}", point.display())))
 }
 
 fn read(path: &Path) -> Result<String, LabError> {

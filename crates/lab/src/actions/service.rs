@@ -53,9 +53,7 @@ impl LabAction for Service {
 
     fn steps(&self, _ours: &PathBuf) -> Vec<Step> {
         let mut steps = vec![Step::Folder(self.dir.clone())];
-        for folder in &self.folders {
-            steps.push(Step::Folder(folder.clone()));
-        }
+        steps.extend(self.folders.iter().map(|folder| Step::Folder(folder.clone())));
         for file in &self.files {
             steps.push(Step::File { path: file.path.clone().into(), text: file.text.clone() });
         }
@@ -200,14 +198,12 @@ fn name_ours(words: &[String], ours: &Path) -> Vec<String> {
 
 /// Rejects a path outside the system's own folder and its storage.
 fn check_inside(service: &Service, path: &Path) -> Result<(), LabError> {
-    let in_storage = match &service.storage {
-        Some(storage) => path.starts_with(storage),
-        None => false,
-    };
+    let in_storage = service.storage.as_ref().is_some_and(|storage| path.starts_with(storage));
     if in_storage || path.starts_with(&service.dir) {
         return Ok(());
     }
-    let (system, path) = (&service.system, path.display());
+    let system = &service.system;
+    let path = path.display();
     Err(LabError::Refused(format!(
         "{system}: {path} is outside of the system's folder and its storage"
     )))

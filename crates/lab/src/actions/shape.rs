@@ -56,7 +56,8 @@ impl LabAction for Shape {
         }
         if let Some(rate) = self.rate_bits_per_s {
             let burst = burst_bytes(rate).to_string();
-            let (rate, latency) = (format!("{rate}bit"), format!("{QUEUE_US}us"));
+            let rate = format!("{rate}bit");
+            let latency = format!("{QUEUE_US}us");
             let bucket = ["tbf", "rate", &rate, "burst", &burst, "latency", &latency];
             steps.push(add_qdisc(&self.interface, place, &bucket));
         }

@@ -300,7 +300,8 @@ fn make_folder(runner: &Runner, path: &Path) -> Result<(), LabError> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             // Only root can create folders below /run, so root creates it and gives it to us. Our
             // mount points need it.
-            let (user, group) = (geteuid().as_raw().to_string(), getegid().as_raw().to_string());
+            let user = geteuid().as_raw().to_string();
+            let group = getegid().as_raw().to_string();
             let folders = [RUN.to_owned(), path.display().to_string()];
             let skipped = usize::from(!path.starts_with(RUN));
             for folder in &folders[skipped..] {
@@ -324,7 +325,8 @@ fn start(runner: &mut Runner, link: &Path, argv: &[String], user: RunAs) -> Resu
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let found = fs::read_link(link).map_err(|error| LabError::file("read", link, error))?;
             if found != program {
-                let (link, found) = (link.display(), found.display());
+                let link = link.display();
+                let found = found.display();
                 let what = format!("{link} is a symlink to {found}, not to {}", program.display());
                 return Err(LabError::Refused(what));
             }

@@ -42,10 +42,7 @@ impl Devices {
 
     /// Returns the node of the first device, or an empty string if there is none.
     pub(crate) fn first_node(&self) -> String {
-        match self.nodes.first() {
-            Some(node) => node.display().to_string(),
-            None => String::new(),
-        }
+        self.nodes.first().map_or_else(String::new, |node| node.display().to_string())
     }
 
     /// Checks that the user's devices may be overwritten, see [`safety::may_destroy`].

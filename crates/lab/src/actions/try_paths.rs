@@ -28,11 +28,10 @@ impl LabAction for TryPaths {
     fn assume(&self) {}
 
     fn steps(&self, (): &()) -> Vec<Step> {
-        let mut steps = Vec::new();
-        for peer in &self.peers {
-            steps.push(Step::TryPath { peer: peer.clone(), bytes: self.bytes });
-        }
-        steps
+        self.peers
+            .iter()
+            .map(|peer| Step::TryPath { peer: peer.clone(), bytes: self.bytes })
+            .collect()
     }
 
     fn undo(&self, (): &(), _allowed: &[PathBuf]) -> Result<Vec<Undo>, LabError> {

@@ -110,7 +110,8 @@ impl LabAction for Tunnel {
             // Only happens in a dry run.
             (RemotePort::Mount { .. }, None) => "MOUNT_PORT".to_owned(),
         };
-        let (local_port, address) = (self.local_port, bracketed(&self.address));
+        let local_port = self.local_port;
+        let address = bracketed(&self.address);
         argv.extend(["-L".to_owned(), format!("127.0.0.1:{local_port}:{address}:{port}")]);
         argv.extend(destination(self).arguments());
         let link = folder.join("ssh");
@@ -221,9 +222,7 @@ pub(crate) fn mount_port(
 ) -> Result<Option<u16>, LabError> {
     let RemotePort::Mount { version } = wanted else { return Ok(None) };
     let mut argv = vec!["ssh".to_owned(), "-T".to_owned()];
-    for option in ALONE {
-        argv.extend(["-o".to_owned(), option.to_owned()]);
-    }
+    argv.extend(ALONE.into_iter().flat_map(|option| ["-o".to_owned(), option.to_owned()]));
     argv.extend(["-W".to_owned(), format!("{}:{}", bracketed(address), portmap::PORT)]);
     argv.extend(destination.arguments());
     let call = mount_port_call(version);

@@ -51,7 +51,8 @@ impl LabAction for Unfs3 {
             text.extend([" ", client, "(rw,no_root_squash,insecure)"]);
         }
         text.push('\n');
-        let (port, mount_port) = (NFS_PORT.to_string(), MOUNT_PORT.to_string());
+        let port = NFS_PORT.to_string();
+        let mount_port = MOUNT_PORT.to_string();
         let exports_name = exports.display().to_string();
         let argv = [PROGRAM, "-d", "-e", &exports_name, "-n", &port, "-m", &mount_port];
         let mut steps = rpcbind.steps();

@@ -45,8 +45,14 @@ pub(super) fn connect_nfs(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<()
     for (export, point) in std::iter::zip(spec.exports(), &points) {
         let source = format!("{}:{}", bracketed(&address), export.display());
         for client in spec.clients() {
-            let (source, point, options) = (source.clone(), point.clone(), options.clone());
-            steps.push(step(client, Action::NfsMount(action::NfsMount { source, point, options })));
+            steps.push(step(
+                client,
+                Action::NfsMount(action::NfsMount {
+                    source: source.clone(),
+                    point: point.clone(),
+                    options: options.clone(),
+                }),
+            ));
         }
     }
     if let Some(kib) = mounting.read_ahead_kib {

@@ -15,13 +15,16 @@ use crate::actions::{Layer, layer};
 /// Returns which of the applied steps can be kept, and which of the wanted steps are therefore
 /// already done.
 pub fn reusable_steps(applied: &[LabStep], wanted: &[LabStep]) -> (Vec<bool>, Vec<bool>) {
-    let (old, new) = (by_host(applied), by_host(wanted));
+    let old = by_host(applied);
+    let new = by_host(wanted);
     let mut hosts: BTreeSet<&str> = old.keys().copied().collect();
     hosts.extend(new.keys());
     let mut kept: BTreeMap<&str, usize> = BTreeMap::new();
-    let (mut server_changes, mut system_changes) = (false, false);
+    let mut server_changes = false;
+    let mut system_changes = false;
     for host in hosts {
-        let (old, new) = (actions_of(&old, host), actions_of(&new, host));
+        let old = actions_of(&old, host);
+        let new = actions_of(&new, host);
         let mut same = 0;
         while same < old.len() && same < new.len() && old[same] == new[same] {
             same += 1;
@@ -134,7 +137,8 @@ mod tests {
 
     /// Returns the steps that are undone and those that are done when changing between two states.
     fn changes(old: &LabSpec, new: &LabSpec) -> [Vec<String>; 2] {
-        let (old, new) = (compose(old).unwrap(), compose(new).unwrap());
+        let old = compose(old).unwrap();
+        let new = compose(new).unwrap();
         let (kept, stands) = reusable_steps(&old, &new);
         let others = |steps: &[LabStep], mask: &[bool]| {
             let changed = steps.iter().zip(mask).filter(|(_, is_kept)| !**is_kept);
@@ -204,7 +208,8 @@ mod tests {
         assert_eq!(changes(&spec(2), &other)[0], all);
         // This also applies to the server's own mount, which is on top of everything.
         let [mut one, mut other] = [spec(1), other];
-        (one.path, other.path) = (DataPath::Loopback, DataPath::Loopback);
+        one.path = DataPath::Loopback;
+        other.path = DataPath::Loopback;
         assert_eq!(changes(&one, &other)[0], [server.as_slice(), &["s NfsMount"]].concat());
     }
 }

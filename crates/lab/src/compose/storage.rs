@@ -26,15 +26,22 @@ pub(super) fn prepare_devices(
         if storage.loop_bytes == 0 {
             devices.push(Device::Node(path.clone()));
         } else {
-            let (file, bytes) = (path.clone(), storage.loop_bytes);
-            actions.push(Action::LoopFile(action::LoopFile { file, bytes }));
+            actions.push(Action::LoopFile(action::LoopFile {
+                file: path.clone(),
+                bytes: storage.loop_bytes,
+            }));
             devices.push(Device::Loop(path.clone()));
         }
     }
     if storage.raid != Raid::None {
         check_device_count(storage.raid, devices.len())?;
-        let (name, level, chunk_bytes) = (NAME.to_owned(), storage.raid, storage.chunk_bytes);
-        let raid = action::Raid { name: name.clone(), level, chunk_bytes, devices };
+        let name = NAME.to_owned();
+        let raid = action::Raid {
+            name: name.clone(),
+            level: storage.raid,
+            chunk_bytes: storage.chunk_bytes,
+            devices,
+        };
         actions.push(Action::Raid(raid));
         devices = vec![Device::Array(name)];
     }
@@ -54,8 +61,11 @@ pub(super) fn prepare_devices(
         }
     }
     for device in &devices {
-        let (device, options) = (device.clone(), storage.format_options.clone());
-        actions.push(Action::Format(action::Format { device, file_system, options }));
+        actions.push(Action::Format(action::Format {
+            device: device.clone(),
+            file_system,
+            options: storage.format_options.clone(),
+        }));
     }
     Ok(devices)
 }
@@ -89,8 +99,13 @@ pub(super) fn mount_all(spec: &LabSpec, devices: Vec<Device>) -> Vec<Action> {
     let mut mounts = Vec::new();
     for point in storage.places() {
         // `None` for tmpfs.
-        let (device, options) = (devices.next(), options.clone());
-        mounts.push(Action::Mount(action::Mount { device, file_system, point, options }));
+        let device = devices.next();
+        mounts.push(Action::Mount(action::Mount {
+            device,
+            file_system,
+            point,
+            options: options.clone(),
+        }));
     }
     mounts
 }

@@ -116,8 +116,13 @@ pub fn kill_of_system(spec: &LabSpec) -> Result<Vec<LabStep>, String> {
     let recipe = &of_processes(spec)?.recipe;
     let mut steps = Vec::new();
     for host in spec.servers() {
-        let (system, dir) = (recipe.name.clone(), recipe.dir().into());
-        steps.push(step(host, Action::SystemCrash(action::SystemCrash { system, dir })));
+        steps.push(step(
+            host,
+            Action::SystemCrash(action::SystemCrash {
+                system: recipe.name.clone(),
+                dir: recipe.dir().into(),
+            }),
+        ));
     }
     Ok(steps)
 }
@@ -182,11 +187,7 @@ fn paths(texts: &[String]) -> Vec<PathBuf> {
 
 /// Converts the packages per distribution to the form used by actions.
 fn packages_of(packages: &BTreeMap<String, Vec<String>>) -> Vec<(String, String)> {
-    let mut listed = Vec::new();
-    for (distribution, names) in packages {
-        listed.push((distribution.clone(), names.join(" ")));
-    }
-    listed
+    packages.iter().map(|(distribution, names)| (distribution.clone(), names.join(" "))).collect()
 }
 
 /// Mounts a system on the clients, using the kernel, its own program, or NFS.
@@ -258,7 +259,8 @@ pub(super) fn connect_site(spec: &LabSpec, mount: &SiteMount, steps: &mut Vec<La
         switch_localio(spec, steps);
     }
     for client in spec.clients() {
-        let (source, options) = (mount.source.clone(), mount.options.clone());
+        let source = mount.source.clone();
+        let options = mount.options.clone();
         let point = PathBuf::from(MOUNT_POINT);
         // NFS has its own action, because its options are read back differently.
         let action = if is_nfs {

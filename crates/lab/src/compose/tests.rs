@@ -7,9 +7,11 @@ use super::*;
 use crate::compose::reuse::reusable_steps;
 
 fn spec() -> LabSpec {
-    let host = |name: &str, address: &str| {
-        let (address, interface) = (Some(address.to_owned()), Some("eth0".to_owned()));
-        Host { address, interface, ssh: Some(name.to_owned()), ..Host::here(name) }
+    let host = |name: &str, address: &str| Host {
+        address: Some(address.to_owned()),
+        interface: Some("eth0".to_owned()),
+        ssh: Some(name.to_owned()),
+        ..Host::here(name)
     };
     let mut spec = LabSpec::new(host("server", "10.0.0.1"), host("client", "10.0.0.2"));
     let devices = vec!["/dev/vdb".into()];
@@ -137,7 +139,8 @@ fn forwards_ports_of_version() {
     assert_eq!(ends(&spec)[1].1, RemotePort::Mount { version: 1 });
     spec.mounting.nfs.version = NfsVersion::V3;
     assert_eq!(tunnels(&spec), 2);
-    let (nfs, mount) = (RemotePort::Number(2_049), RemotePort::Mount { version: 3 });
+    let nfs = RemotePort::Number(2_049);
+    let mount = RemotePort::Mount { version: 3 };
     assert_eq!(ends(&spec), [at("10.0.0.1", nfs), at("10.0.0.1", mount)]);
     let address = spec.server.address.take();
     assert_eq!(ends(&spec), [at("127.0.0.1", nfs), at("127.0.0.1", mount)]);
@@ -243,7 +246,8 @@ fn what_is_left_out_is_named() {
     let few = ComposeError::FewDevices { level: Raid::Raid5, needed: 3, given: 2 };
     assert_eq!(compose(&spec).unwrap_err(), few);
     spec.storage.raid = Raid::Raid1;
-    (spec.client.address, spec.client.ssh) = (None, None);
+    spec.client.address = None;
+    spec.client.ssh = None;
     assert_eq!(compose(&spec).unwrap_err(), ComposeError::NoAddress("client".to_owned()));
     spec.serving.kind = ServerKind::Ganesha;
     spec.serving.export_options = vec!["async".to_owned()];
@@ -283,7 +287,8 @@ fn prepares_each_disk_separately() {
     // Unless data is spread over the devices, the second one isn't used.
     assert!(!shape(&spec).contains(&"server Crypt".to_owned()));
     assert_eq!(spec.mount_points().len(), 1);
-    (spec.storage.is_spread, spec.storage.crypt) = (true, true);
+    spec.storage.is_spread = true;
+    spec.storage.crypt = true;
     let expected = [
         "server Crypt",
         "server Crypt",
@@ -320,7 +325,8 @@ fn prepares_each_disk_separately() {
 #[test]
 fn exports_several_directories() {
     let mut spec = spec();
-    let (directory, more) = ("/srv/1".into(), vec!["/srv/2".into()]);
+    let directory = "/srv/1".into();
+    let more = vec!["/srv/2".into()];
     let file_system = FileSystem::Existing;
     spec.storage = Storage { directory, more_directories: more, file_system, ..Storage::default() };
     spec.mounting.read_ahead_kib = None;
@@ -496,8 +502,12 @@ fn prepares_clients_before_mounting() {
     let mut system = system("plain");
     let role = Role { meaning: "mounts it".into(), hosts_max: 9, ..Role::default() };
     system.recipe.roles.insert(CLIENT_ROLE.into(), role);
-    let (start, on) = (vec!["join".to_owned()], CLIENT_ROLE.to_owned());
-    system.recipe.steps.push(RecipeStep { start, on, within_s: 5, ..RecipeStep::default() });
+    system.recipe.steps.push(RecipeStep {
+        start: vec!["join".to_owned()],
+        on: CLIENT_ROLE.to_owned(),
+        within_s: 5,
+        ..RecipeStep::default()
+    });
     spec.system = Some(system);
     let parts = |spec: &LabSpec| {
         let mut shape = shape(spec);
@@ -591,8 +601,11 @@ fn reexports_system_by_kernel() {
 fn only_mounts_existing_setup() {
     let mut spec = spec();
     let mount = |kind: &str| {
-        let (kind, source) = (kind.to_owned(), "10.0.0.9:/x".to_owned());
-        Some(SiteMount { kind, source, options: vec!["noatime".to_owned()] })
+        Some(SiteMount {
+            kind: kind.to_owned(),
+            source: "10.0.0.9:/x".to_owned(),
+            options: vec!["noatime".to_owned()],
+        })
     };
     spec.site_mount = mount("lustre");
     assert_eq!(shape(&spec), ["client RemoteMount"]);

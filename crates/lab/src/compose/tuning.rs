@@ -14,7 +14,8 @@ const BUFFERS: [(&str, &str, [u64; 2]); 2] = [
 
 /// Adds the steps that tune the hosts and their network.
 pub(super) fn tune(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeError> {
-    let (tuning, server) = (&spec.tuning, &spec.server);
+    let tuning = &spec.tuning;
+    let server = &spec.server;
     if spec.path != DataPath::Disk {
         tune_network(spec, steps)?;
         if let Some(slots) = tuning.slots {
@@ -70,7 +71,8 @@ fn tune_network(spec: &LabSpec, steps: &mut Vec<LabStep>) -> Result<(), ComposeE
     let Some(bytes) = tuning.tcp_buffer_bytes else { return Ok(()) };
     for (name, most, [smallest, first]) in BUFFERS {
         // Set the socket limit first. The minimum and default must not exceed the maximum.
-        let (smallest, first) = (smallest.min(bytes), first.min(bytes));
+        let smallest = smallest.min(bytes);
+        let first = first.min(bytes);
         set_sysctl(steps, spec.hosts(), most, &bytes.to_string());
         set_sysctl(steps, spec.hosts(), name, &format!("{smallest} {first} {bytes}"));
     }

@@ -49,9 +49,8 @@ pub(crate) fn device_name(mount: &Mount) -> Option<String> {
 pub(crate) fn devices_below(folder: &Path) -> Vec<String> {
     let mut below: Vec<String> = Vec::new();
     if let Ok(slaves) = fs::read_dir(folder.join("slaves")) {
-        for slave in slaves.flatten() {
-            below.push(slave.file_name().to_string_lossy().into_owned());
-        }
+        below
+            .extend(slaves.flatten().map(|slave| slave.file_name().to_string_lossy().into_owned()));
     }
     below.sort();
     if below.is_empty() && folder.join("partition").exists() {
@@ -162,12 +161,12 @@ impl<'a> Found<'a> {
             if self.rows[..index].iter().any(|known| known.name == *name) {
                 continue;
             }
-            let mut values = Vec::new();
-            for other in &self.rows {
-                if other.name == *name {
-                    values.push(other.value.clone());
-                }
-            }
+            let values: Vec<_> = self
+                .rows
+                .iter()
+                .filter(|other| other.name == *name)
+                .map(|other| other.value.clone())
+                .collect();
             if let Some(value) = join_different(values) {
                 facts.push(Fact::new(scope, *name, value, source));
             }
@@ -301,7 +300,8 @@ mod tests {
     #[test]
     fn finds_disk_of_partition() {
         let folder = tempfile::tempdir().unwrap();
-        let (devices, block) = (folder.path().join("devices"), folder.path().join("class"));
+        let devices = folder.path().join("devices");
+        let block = folder.path().join("class");
         plant(
             &devices,
             &[

@@ -75,7 +75,8 @@ fn frequencies(folder: &Path) -> Vec<Fact> {
 
 /// Lists the kernel's mitigations for CPU vulnerabilities, which slow down system calls.
 fn mitigations(folder: &Path) -> Option<Fact> {
-    let (mut mitigated, mut vulnerable) = (Vec::new(), Vec::new());
+    let mut mitigated = Vec::new();
+    let mut vulnerable = Vec::new();
     for entry in fs::read_dir(folder).ok()?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         match line(&entry.path()) {
@@ -86,12 +87,11 @@ fn mitigations(folder: &Path) -> Option<Fact> {
     }
     mitigated.sort();
     vulnerable.sort();
-    let mut parts = Vec::new();
-    for (names, what) in [(mitigated, "mitigated"), (vulnerable, "vulnerable")] {
-        if !names.is_empty() {
-            parts.push(format!("{what}: {}", names.join(" ")));
-        }
-    }
+    let parts: Vec<_> = [(mitigated, "mitigated"), (vulnerable, "vulnerable")]
+        .into_iter()
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, what)| format!("{what}: {}", names.join(" ")))
+        .collect();
     let value = if parts.is_empty() { "not affected".to_owned() } else { parts.join("; ") };
     Some(Fact::new("host", "mitigations", value, folder.display().to_string()))
 }
@@ -113,7 +113,9 @@ fn machine(folder: &Path) -> Option<Fact> {
 fn memory_modules(table: &[u8]) -> Vec<Fact> {
     const ARRAY: u8 = 16;
     const MODULE: u8 = 17;
-    let (mut kinds, mut speeds, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut kinds = Vec::new();
+    let mut speeds = Vec::new();
+    let mut sizes = Vec::new();
     let mut corrects_errors = false;
     for structure in structures(table) {
         match structure[0] {
@@ -366,7 +368,8 @@ mod tests {
     /// Returns an SMBIOS structure with the given bytes set, followed by one string.
     fn structure(kind: u8, length: u8, bytes: &[(usize, u8)]) -> Vec<u8> {
         let mut structure = vec![0; usize::from(length)];
-        (structure[0], structure[1]) = (kind, length);
+        structure[0] = kind;
+        structure[1] = length;
         for (at, byte) in bytes {
             structure[*at] = *byte;
         }

@@ -36,7 +36,8 @@ pub(crate) fn is_near(one_ns: i64, other_ns: i64) -> bool {
 pub(crate) fn set_offset(runner: &Runner, offset_ns: i64) -> Result<(), LabError> {
     let now_ns = read_ns(ClockId::Boottime).saturating_add(offset_ns);
     // Euclidean division, so that the nanoseconds aren't negative before 1970.
-    let (tv_sec, tv_nsec) = (now_ns.div_euclid(SECOND_NS), now_ns.rem_euclid(SECOND_NS));
+    let tv_sec = now_ns.div_euclid(SECOND_NS);
+    let tv_nsec = now_ns.rem_euclid(SECOND_NS);
     if is_root() {
         let set = clock_settime(ClockId::Realtime, Timespec { tv_sec, tv_nsec });
         return set.map_err(|errno| LabError::Refused(format!("clock_settime: {errno}")));

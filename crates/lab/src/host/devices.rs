@@ -116,10 +116,7 @@ pub(crate) fn stop_array(runner: &Runner, name: &str, devices: &[PathBuf]) -> Re
 /// Returns true if a line of `mdadm --examine --export` contains the name of an array, as
 /// `MD_NAME=host:name` or `MD_NAME=name`.
 fn is_name_of_array(line: &str, name: &str) -> bool {
-    match line.strip_prefix("MD_NAME=") {
-        Some(full) => full.rsplit(':').next() == Some(name),
-        None => false,
-    }
+    line.strip_prefix("MD_NAME=").is_some_and(|full| full.rsplit(':').next() == Some(name))
 }
 
 /// Closes one of our mappings.
@@ -163,12 +160,10 @@ pub(crate) fn probe(runner: &Runner, device: &Path, tag: &str) -> Result<String,
 /// same as ours. So an existing file is identified by its inode, and only a deleted one by its
 /// path.
 fn loop_node(file: &Path) -> Option<PathBuf> {
-    let wanted = match file.canonicalize() {
-        Ok(path) => path,
-        Err(_) => file.to_owned(),
-    };
+    let wanted = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let inode = fs::metadata(&wanted).ok().map(|of_file| {
-        let (major, minor) = (rustix::fs::major(of_file.dev()), rustix::fs::minor(of_file.dev()));
+        let major = rustix::fs::major(of_file.dev());
+        let minor = rustix::fs::minor(of_file.dev());
         format!("{major}:{minor} {}", of_file.ino())
     });
     for entry in fs::read_dir("/sys/block").ok()?.flatten() {
@@ -220,7 +215,8 @@ pub(crate) fn sysfs(node: &Path) -> PathBuf {
         Ok(metadata) => metadata.rdev(),
         Err(_) => 0,
     };
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let major = rustix::fs::major(number);
+    let minor = rustix::fs::minor(number);
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }
 

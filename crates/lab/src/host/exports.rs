@@ -28,11 +28,7 @@ impl Export {
 
 /// Returns the names that exportfs uses for an export, one per client.
 pub(crate) fn names(directory: &Path, clients: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    for client in clients.split_whitespace() {
-        names.push(format!("{client}:{}", directory.display()));
-    }
-    names
+    clients.split_whitespace().map(|client| format!("{client}:{}", directory.display())).collect()
 }
 
 /// Reads the export table.
@@ -62,8 +58,11 @@ fn parse(text: &str) -> Vec<Export> {
         let Some((clients, options)) = rest.split_once('(') else { continue };
         let Some(options) = options.strip_suffix(')') else { continue };
         let options = options.split(',').map(str::to_owned).collect();
-        let (directory, clients) = (directory.to_owned(), clients.to_owned());
-        exports.push(Export { directory, clients, options });
+        exports.push(Export {
+            directory: directory.to_owned(),
+            clients: clients.to_owned(),
+            options,
+        });
     }
     exports
 }

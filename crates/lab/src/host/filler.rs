@@ -70,7 +70,8 @@ fn allocate(
         let taken = rustix::fs::fallocate(filler, FallocateFlags::empty(), piece.start, length);
         return taken.map_err(|errno| LabError::file("fill", Path::new(path), errno.into()));
     }
-    let (offset, length) = (piece.start.to_string(), (piece.end - piece.start).to_string());
+    let offset = piece.start.to_string();
+    let length = (piece.end - piece.start).to_string();
     let argv = ["fallocate", "--offset", &offset, "--length", &length, "--", path];
     runner.run(&argv, SOON).map(drop)
 }

@@ -89,9 +89,7 @@ impl ServerSettings {
             (true, TransportWords::LeaveOut) => &[],
             (true, TransportWords::OfferAndLeaveOut) => &["--udp", "--tcp"],
         };
-        for word in transports {
-            words.push((*word).to_owned());
-        }
+        words.extend(transports.iter().map(|word| (*word).to_owned()));
         words.push(threads.to_string());
         words
     }
@@ -219,7 +217,8 @@ pub(crate) fn restore(runner: &mut Runner, state: &State) -> Result<(), LabError
 /// Same as [`restore`]. Also if clients don't stop reclaiming their state.
 pub(crate) fn restart(runner: &mut Runner) -> Result<(), LabError> {
     // Check before stopping it, since the list of clients disappears along with the server.
-    let (state, has_clients) = (State::now(), grace::has_clients());
+    let state = State::now();
+    let has_clients = grace::has_clients();
     if state.threads == 0 {
         return Ok(());
     }

@@ -34,13 +34,7 @@ pub(crate) fn marked_command(mark: &Path, words: &[String]) -> Vec<String> {
 
 /// Returns the IDs of the processes that carry a mark. **Source:** proc_pid_environ(5).
 pub(crate) fn marked(mark: &Path) -> Vec<u32> {
-    let mut found = Vec::new();
-    for pid in numbers() {
-        if carries_mark(pid, mark) {
-            found.push(pid);
-        }
-    }
-    found
+    numbers().into_iter().filter(|pid| carries_mark(*pid, mark)).collect()
 }
 
 /// Returns true if a process carries a mark.
@@ -157,12 +151,13 @@ pub(crate) fn listener(port: u16) -> Option<String> {
 /// Returns the processes listening on a TCP port, as far as we can see their open files.
 pub fn listeners(port: u16) -> Vec<u32> {
     let sockets = [procfs::net::tcp(), procfs::net::tcp6()];
-    let mut wanted = Vec::new();
-    for entry in sockets.into_iter().flatten().flatten() {
-        if entry.local_address.port() == port && entry.state == TcpState::Listen {
-            wanted.push(format!("socket:[{}]", entry.inode));
-        }
-    }
+    let wanted: Vec<_> = sockets
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.local_address.port() == port && entry.state == TcpState::Listen)
+        .map(|entry| format!("socket:[{}]", entry.inode))
+        .collect();
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -207,9 +202,9 @@ pub(crate) fn end(runner: &mut Runner, program: &Path) -> Result<(), LabError> {
 pub(crate) fn with_open_file(path: &Path) -> Vec<String> {
     let Ok(wanted) = path.metadata() else { return Vec::new() };
     // Compare device and inode, since the file may have been opened under another name.
-    holders(|link| match link.metadata() {
-        Ok(found) => (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()),
-        Err(_) => false,
+    holders(|link| {
+        link.metadata()
+            .is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()))
     })
 }
 
@@ -249,14 +244,9 @@ fn waits_in_kernel(pid: u32) -> bool {
 
 /// Returns true if a process with this name (as truncated by the kernel) is running.
 pub(crate) fn is_running(name: &str) -> bool {
-    for pid in numbers() {
-        if let Ok(found) = fs::read_to_string(format!("/proc/{pid}/comm"))
-            && found.trim() == name
-        {
-            return true;
-        }
-    }
-    false
+    numbers().into_iter().any(|pid| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|found| found.trim() == name)
+    })
 }
 
 /// Lists the processes for which a symlink in /proc satisfies `holds`, as `name (pid n)`.
@@ -279,9 +269,9 @@ fn holding(holds: impl Fn(&Path) -> bool) -> Vec<u32> {
         let mut links = entries(&base.join("fd"));
         if links.is_empty() {
             // If the first thread has exited before the others, the files are listed with those.
-            for task in entries(&base.join("task")) {
-                links.extend(entries(&task.join("fd")));
-            }
+            links.extend(
+                entries(&base.join("task")).into_iter().flat_map(|task| entries(&task.join("fd"))),
+            );
         }
         links.extend(entries(&base.join("map_files")));
         links.extend([base.join("cwd"), base.join("root"), base.join("exe")]);
@@ -295,9 +285,7 @@ fn holding(holds: impl Fn(&Path) -> bool) -> Vec<u32> {
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     if let Ok(entries) = fs::read_dir(folder) {
-        for entry in entries.flatten() {
-            paths.push(entry.path());
-        }
+        paths.extend(entries.flatten().map(|entry| entry.path()));
     }
     paths
 }
@@ -347,7 +335,8 @@ fn signal_and_wait(
         // Fails if it has just exited.
         let _ = pidfd_send_signal(&handle, signal);
     } else {
-        let (name, pid) = (if signal == Signal::TERM { "-TERM" } else { "-KILL" }, pid.to_string());
+        let name = if signal == Signal::TERM { "-TERM" } else { "-KILL" };
+        let pid = pid.to_string();
         runner.run(&["kill", name, pid.as_str()], SOON)?;
     }
     let limit = Timespec::try_from(PATIENCE).expect("10 s are in range");

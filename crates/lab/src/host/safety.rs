@@ -120,10 +120,7 @@ pub(crate) fn may_mount_on(point: &Path) -> Result<(), LabError> {
 }
 
 fn has_entries(folder: &Path) -> bool {
-    match fs::read_dir(folder) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(_) => false,
-    }
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Rejects directories that must not be exported.
@@ -131,10 +128,8 @@ fn has_entries(folder: &Path) -> bool {
 /// # Errors
 /// If the path is the root of the host or isn't a directory.
 pub(crate) fn may_export(directory: &Path) -> Result<(), LabError> {
-    let real = match directory.canonicalize() {
-        Ok(real) => real,
-        Err(error) => return Err(LabError::file("export", directory, error)),
-    };
+    let real =
+        directory.canonicalize().map_err(|error| LabError::file("export", directory, error))?;
     let why = if real.parent().is_none() {
         "it is the root directory"
     } else if real != directory {
@@ -324,13 +319,11 @@ pub(crate) fn look_at(node: &Path) -> Result<DeviceFacts, LabError> {
 /// line, then one line per device that begins with its node.
 fn is_swap(device: u64) -> bool {
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    for line in swaps.lines().skip(1) {
-        let node = line.split(' ').next().unwrap_or_default();
-        if block_number(Path::new(node)) == Some(device) {
-            return true;
-        }
-    }
-    false
+    swaps
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(' ').next())
+        .any(|node| block_number(Path::new(node)) == Some(device))
 }
 
 /// Lists the signatures on a device. **Source:** wipefs(8): `--no-act` changes nothing.
@@ -347,11 +340,7 @@ fn signatures(node: &Path) -> Result<Vec<String>, LabError> {
         // If we don't understand the output, assume that there is something on the device.
         return Ok(vec!["unknown; the output of wipefs could not be parsed".to_owned()]);
     };
-    let mut kinds = Vec::new();
-    for one in found {
-        kinds.push(one["type"].as_str().unwrap_or("unknown").to_owned());
-    }
-    Ok(kinds)
+    Ok(found.iter().map(|one| one["type"].as_str().unwrap_or("unknown").to_owned()).collect())
 }
 
 /// Returns true if someone has the device open exclusively. **Source:** open(2): `O_EXCL` without
@@ -365,9 +354,7 @@ fn is_claimed(node: &Path) -> bool {
 fn names(folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(entries) = fs::read_dir(folder) {
-        for entry in entries.flatten() {
-            names.extend(entry.file_name().into_string());
-        }
+        names.extend(entries.flatten().flat_map(|entry| entry.file_name().into_string()));
     }
     names
 }
@@ -435,7 +422,10 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
-        let (node, other, link, file) = (path("node"), path("other"), path("link"), path("file"));
+        let node = path("node");
+        let other = path("other");
+        let link = path("link");
+        let file = path("file");
         make_node(Path::new(&node), 250);
         make_node(Path::new(&other), 251);
         std::os::unix::fs::symlink(&other, &link).unwrap();

@@ -140,7 +140,8 @@ pub(crate) fn await_quiet(
             return Ok(());
         }
         if waited >= limit {
-            let (what, seconds) = (commands::show(argv), limit.as_secs());
+            let what = commands::show(argv);
+            let seconds = limit.as_secs();
             let text = [output.stdout, output.stderr].join("\n");
             let why = format!("still busy after {seconds} s; {}", last_lines(&text));
             return Err(LabError::Silent { what, why });

@@ -57,7 +57,8 @@ pub(crate) fn check_path(path: &Path) -> Result<(), LabError> {
 
 /// Describes how another user could change an entry, or returns `None` if they can't.
 fn distrust(metadata: &Metadata) -> Option<String> {
-    let (owner, mode) = (metadata.uid(), metadata.mode());
+    let owner = metadata.uid();
+    let mode = metadata.mode();
     if owner != 0 && owner != geteuid().as_raw() {
         return Some(format!("belongs to user {owner}"));
     }
@@ -171,7 +172,8 @@ mod tests {
     #[test]
     fn does_not_open_links() {
         let folder = tempfile::tempdir().unwrap();
-        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        let target = folder.path().join("target");
+        let link = folder.path().join("link");
         fs::write(&target, "precious").unwrap();
         set_mode(&target, 0o600);
         symlink(&target, &link).unwrap();
@@ -194,7 +196,8 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
-        let (theirs, link) = (folder.path().join("theirs"), folder.path().join("link"));
+        let theirs = folder.path().join("theirs");
+        let link = folder.path().join("link");
         fs::create_dir(&theirs).unwrap();
         chown(&theirs, Some(OTHER_USER), Some(OTHER_USER)).unwrap();
         let error = private_folder(&theirs.join("state")).unwrap_err().to_string();

@@ -47,8 +47,9 @@ pub(crate) fn of(text: &str) -> Vec<Mount<'_>> {
             let mount = header(line);
             is_nfs = mount.is_some();
             mounts.extend(mount);
-        } else if let (true, Some((name, rest)), Some(mount)) =
-            (is_nfs, line.split_once(':'), mounts.last_mut())
+        } else if is_nfs
+            && let Some((name, rest)) = line.split_once(':')
+            && let Some(mount) = mounts.last_mut()
         {
             mount.lines.push((name.trim(), rest.trim()));
         }
@@ -75,10 +76,8 @@ mod tests {
             device s:/a mounted on /mnt/a with fstype nfs4 statvers=1.1\n\
             \topts:\trw\n\
             device s:/b mounted on /mnt/b with fstype nfs statvers=1.1\n";
-        let mut points = Vec::new();
-        for mount in of(text) {
-            points.push((mount.point, mount.lines.len()));
-        }
+        let points: Vec<_> =
+            of(text).into_iter().map(|mount| (mount.point, mount.lines.len())).collect();
         assert_eq!(points, [("/mnt/a", 1), ("/mnt/b", 0)]);
     }
 }

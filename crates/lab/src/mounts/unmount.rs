@@ -69,10 +69,7 @@ fn is_remote(file_system: &str) -> bool {
 fn is_mounted(point: &Path, file_system: &str) -> bool {
     // Resolving the path could block if the mount's server is gone.
     let mount = if is_remote(file_system) { mounts::named(point) } else { mounts::at(point) };
-    match mount {
-        Some(mount) => file_system == ANY || mount.file_system.starts_with(file_system),
-        None => false,
-    }
+    mount.is_some_and(|mount| file_system == ANY || mount.file_system.starts_with(file_system))
 }
 
 fn try_local(runner: &Runner, point: &Path) -> Result<(), LabError> {
@@ -144,9 +141,9 @@ pub fn force_off(point: &Path) -> Result<(), LabError> {
 /// Lists what uses a mount point: processes, and mounts below it.
 fn holders(point: &Path) -> Vec<String> {
     let mut holders = processes::below(point);
-    for inner in mounts_on(point) {
-        holders.push(format!("the mount on {}", inner.display()));
-    }
+    holders.extend(
+        mounts_on(point).into_iter().map(|inner| format!("the mount on {}", inner.display())),
+    );
     holders
 }
 
@@ -159,12 +156,11 @@ fn only_waiting(point: &Path) -> bool {
 
 /// Returns the mount points below this one.
 fn mounts_on(point: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for mount in mounts::all() {
-        let inner = mount.mount_point;
-        if inner != point && inner.starts_with(point) {
-            found.push(inner);
-        }
-    }
-    found
+    mounts::all()
+        .into_iter()
+        .filter_map(|mount| {
+            let inner = mount.mount_point;
+            (inner != point && inner.starts_with(point)).then_some(inner)
+        })
+        .collect()
 }

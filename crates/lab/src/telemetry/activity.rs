@@ -64,10 +64,8 @@ mod tests {
     use super::*;
 
     fn activity(moved: &[(&str, u64)]) -> Activity {
-        let mut moved_bytes = BTreeMap::new();
-        for (name, bytes) in moved {
-            moved_bytes.insert((*name).to_owned(), *bytes);
-        }
+        let moved_bytes: BTreeMap<_, _> =
+            moved.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes)).collect();
         Activity { moved_bytes }
     }
 

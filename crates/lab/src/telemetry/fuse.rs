@@ -62,7 +62,8 @@ impl FuseServers {
         let Ok(processes) = all_processes() else { return Self::default() };
         let own_network = Process::myself().ok().and_then(|own| network_of(&own));
         let connection = connection_of(device);
-        let (mut certain, mut possible) = (Self::default(), Self::default());
+        let mut certain = Self::default();
+        let mut possible = Self::default();
         let mut sees_all = true;
         // Ignore processes that exit in the meantime.
         for process in processes.flatten() {
@@ -79,7 +80,8 @@ impl FuseServers {
                 sees_all &= !process.is_alive();
                 continue;
             };
-            let (pid, name) = (process.pid(), stat.comm);
+            let pid = process.pid();
+            let name = stat.comm;
             let has_own_network = own_network.is_some() && network_of(&process) == own_network;
             found.is_elsewhere |= !has_own_network;
             found.servers.push(FuseServer { pid, name, stored_bytes: io.read_bytes });

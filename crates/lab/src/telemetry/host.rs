@@ -137,7 +137,8 @@ fn dsacked(netstat: &str) -> Option<u64> {
 /// values.
 fn tcp_ext(netstat: &str, wanted: &str) -> Option<u64> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
-    let (names, values) = (lines.next()?, lines.next()?);
+    let names = lines.next()?;
+    let values = lines.next()?;
     let at = names.split_whitespace().position(|name| name == wanted)?;
     values.split_whitespace().nth(at)?.parse().ok()
 }

@@ -42,7 +42,7 @@ pub(super) fn read_mounts(readings: &mut Readings, text: &str) {
     let Ok(mounts) = MountStats::from_buf_read(text.as_bytes()) else { return };
     for mount in mounts {
         let is_nfs = mount.fs == "nfs" || mount.fs == "nfs4";
-        if let (true, Some(statistics)) = (is_nfs, &mount.statistics) {
+        if is_nfs && let Some(statistics) = &mount.statistics {
             read_mount(readings, &mount.mount_point.display().to_string(), statistics);
         }
     }
@@ -96,7 +96,8 @@ fn read_transports(readings: &mut Readings, text: &str) {
                 }
             }
         }
-        let (point, [sends, bad_xids, backlog]) = (mount.point, sums);
+        let point = mount.point;
+        let [sends, bad_xids, backlog] = sums;
         readings.gauge(format!("nfs.{point}.connections"), connections);
         readings.counter(format!("nfs.{point}.sends"), sends);
         readings.counter(format!("nfs.{point}.bad_xids"), bad_xids);
@@ -133,10 +134,7 @@ fn read_server(readings: &mut Readings, text: &str) {
     for line in text.lines() {
         let mut fields = line.split_ascii_whitespace();
         let Some(kind) = fields.next() else { continue };
-        let mut values: Vec<u64> = Vec::new();
-        for field in fields {
-            values.push(field.parse().unwrap_or(0));
-        }
+        let values: Vec<u64> = fields.map(|field| field.parse().unwrap_or(0)).collect();
         for (known, names) in LINES {
             if known == kind {
                 for (name, value) in names.iter().zip(&values) {

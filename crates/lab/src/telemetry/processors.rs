@@ -167,7 +167,8 @@ impl ProcessTable {
                 _ => (0, 0, 0),
             };
             let (earlier_ns, earlier_bytes) = earlier.get(pid).copied().unwrap_or_default();
-            let (reaped_ns, io_bytes) = (reaped_ns + earlier_ns, io_bytes + earlier_bytes);
+            let reaped_ns = reaped_ns + earlier_ns;
+            let io_bytes = io_bytes + earlier_bytes;
             let used = ProcessUse {
                 pid: *pid,
                 name: now.name.clone(),
@@ -287,7 +288,8 @@ pub fn throttled_ns() -> Option<u64> {
 }
 
 fn throttled_ns_in(folder: &Path) -> Option<u64> {
-    let (mut total_ms, mut processors) = (0_u64, 0);
+    let mut total_ms = 0_u64;
+    let mut processors = 0;
     for number in 0..THROTTLED_MAX {
         let file = format!("cpu{number}/thermal_throttle/core_throttle_total_time_ms");
         let Ok(text) = fs::read_to_string(folder.join(file)) else { continue };
@@ -422,7 +424,8 @@ impl ProgramWatch {
     /// Inspects a program that has exited but hasn't been reaped. Its children are gone.
     pub fn look_at_end(&mut self, root: u32) {
         self.look_at(root);
-        (self.next_look_ns, self.next_search_ns) = (0, 0);
+        self.next_look_ns = 0;
+        self.next_search_ns = 0;
     }
 
     fn look_at(&mut self, pid: u32) {

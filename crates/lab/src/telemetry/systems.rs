@@ -41,7 +41,8 @@ impl Processes {
     pub(super) fn read(&mut self, readings: &mut Readings) {
         let ticks_per_s = procfs::ticks_per_second();
         for metric in [SERVER, CLIENT] {
-            let (mut is_there, mut ticks) = (false, 0);
+            let mut is_there = false;
+            let mut ticks = 0;
             for known in self.0.iter_mut().filter(|known| known.metric == metric) {
                 if let Ok(stat) = known.process.stat() {
                     // The time of children that have exited is added to the process that reaped

@@ -49,15 +49,15 @@ pub fn clean(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
 /// # Errors
 /// If another dfsbench is active, or the log cannot be written.
 pub fn clean_and_forget(state_dir: &Path) -> Result<Vec<Cleaned>, LabError> {
-    let mut cleaned = Vec::new();
-    for line in UndoLog::drop_unreadable(state_dir, PATIENCE)? {
-        cleaned.push(Cleaned {
+    let mut cleaned: Vec<_> = UndoLog::drop_unreadable(state_dir, PATIENCE)?
+        .into_iter()
+        .map(|line| Cleaned {
             campaign: "unknown".to_owned(),
             what: "an unreadable line of the undo log".to_owned(),
             outcome: Err(LabError::Refused(format!("`{line}`"))),
             stays: vec!["the change recorded in that line was not undone".to_owned()],
-        });
-    }
+        })
+        .collect();
     cleaned.extend(restore_logged(state_dir, Unrestorable::Forgotten)?);
     Ok(cleaned)
 }
@@ -129,10 +129,7 @@ fn remove_old_journals(state_dir: &Path) {
 fn is_old(file: &DirEntry) -> bool {
     let Ok(metadata) = file.metadata() else { return false };
     let Ok(changed) = metadata.modified() else { return false };
-    match changed.elapsed() {
-        Ok(age) => age > JOURNAL_KEPT,
-        Err(_) => false,
-    }
+    changed.elapsed().is_ok_and(|age| age > JOURNAL_KEPT)
 }
 
 #[cfg(test)]
@@ -161,7 +158,8 @@ mod tests {
         for name in ["real/kept", "gone"] {
             File::create(at(name)).unwrap();
         }
-        let (through_link, plain) = (at("link/kept"), at("gone"));
+        let through_link = at("link/kept");
+        let plain = at("gone");
         let state = logged(vec![
             vec![
                 Undo::Folder { path: at("gone-folder") },

@@ -311,7 +311,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
         fs::write(file("disk"), "x").unwrap();
-        let (swappiness, gone) = ("/proc/sys/vm/swappiness", "/sys/class/bdi/9:9/read_ahead_kb");
+        let swappiness = "/proc/sys/vm/swappiness";
+        let gone = "/sys/class/bdi/9:9/read_ahead_kb";
         let name = |name: &str| name.to_owned();
         for undo in [
             Undo::Write { path: swappiness.into(), text: name("60") },

@@ -81,10 +81,7 @@ impl UndoLog {
             return Err(LabError::file("read", &path, error));
         }
         // Numbers only increase and entries are in order, so the last entry has the largest number.
-        let next_id = match entries.last() {
-            Some(last) => last.id + 1,
-            None => 0,
-        };
+        let next_id = entries.last().map_or(0, |last| last.id + 1);
         Ok(Self { path, file, lock, open: entries, next_id })
     }
 
@@ -104,10 +101,8 @@ impl UndoLog {
         if unreadable.is_empty() {
             return Ok(Vec::new());
         }
-        let mut text = Vec::new();
-        for entry in entries {
-            text.extend(line_of(&Line::Begin(entry)));
-        }
+        let text: Vec<_> =
+            entries.into_iter().flat_map(|entry| line_of(&Line::Begin(entry))).collect();
         // Replaced atomically: after a kill, either the old log or the new one is there.
         let new = folder.join(NEW_LOG);
         let written = trust::create_file(&new)?;
@@ -146,8 +141,8 @@ impl UndoLog {
         what: String,
         undo: Vec<Undo>,
     ) -> Result<u64, LabError> {
-        let (id, boot) = (self.next_id, boot_id());
-        let entry = Entry { id, campaign: campaign.to_owned(), boot, what, undo };
+        let id = self.next_id;
+        let entry = Entry { id, campaign: campaign.to_owned(), boot: boot_id(), what, undo };
         self.append(&Line::Begin(entry.clone()))?;
         self.next_id += 1;
         self.open.push(entry);
@@ -176,10 +171,8 @@ impl UndoLog {
     }
 
     fn append(&mut self, line: &Line) -> Result<(), LabError> {
-        match self.write_synced(&line_of(line)) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(LabError::file("write", &self.path, error)),
-        }
+        self.write_synced(&line_of(line))
+            .map_err(|error| LabError::file("write", &self.path, error))
     }
 
     /// Appends a complete line and returns once it is on disk.
@@ -247,7 +240,8 @@ fn read(mut file: &File, path: &Path) -> Result<Contents, LabError> {
         // Cut it off, or the next line would be appended to it.
         file.set_len(whole as u64).map_err(|error| LabError::file("truncate", path, error))?;
     }
-    let (mut entries, mut unreadable) = (Vec::<Entry>::new(), Vec::new());
+    let mut entries = Vec::<Entry>::new();
+    let mut unreadable = Vec::new();
     for (number, line) in text[..whole].split_inclusive(|byte| *byte == b'\n').enumerate() {
         match serde_json::from_slice(line) {
             Ok(Line::Begin(entry)) => entries.push(entry),

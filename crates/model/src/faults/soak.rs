@@ -100,7 +100,8 @@ impl Soak {
     /// Returns the faults of one segment, counted from 0, each with its time in nanoseconds from
     /// the start of the segment.
     pub fn within(&self, segment: u64) -> impl Iterator<Item = (u64, &Disturbance)> {
-        let (from_ms, to_ms) = (segment * self.segment_ms, (segment + 1) * self.segment_ms);
+        let from_ms = segment * self.segment_ms;
+        let to_ms = (segment + 1) * self.segment_ms;
         let here = move |one: &&Disturbance| (from_ms..to_ms).contains(&one.at_ms);
         let disturbances = self.disturbances.iter().filter(here);
         disturbances.map(move |one| ((one.at_ms - from_ms).saturating_mul(1_000_000), one))

@@ -40,12 +40,8 @@ impl CaveatCode {
     /// run refuses.
     pub fn advice_for(self, run: &RunSpec, pass: Pass) -> String {
         let hints = self.hints(pass);
-        let mut texts = Vec::with_capacity(hints.len());
-        for hint in hints {
-            if hint.helps(run) {
-                texts.push(hint.text);
-            }
-        }
+        let texts: Vec<_> =
+            hints.into_iter().filter(|hint| hint.helps(run)).map(|hint| hint.text).collect();
         match texts.split_last() {
             None => self.advice().to_owned(),
             Some((last, [])) => format!("Use {last}."),
@@ -57,12 +53,7 @@ impl CaveatCode {
     /// there is none or the run refuses it. If more trials are needed, their number depends on the
     /// existing ones; see [`CaveatCode::needs_trials`].
     pub fn flag_for(self, run: &RunSpec, pass: Pass) -> Option<&'static str> {
-        for flag in self.flags(pass) {
-            if flag.helps(run) {
-                return Some(flag.text);
-            }
-        }
-        None
+        self.flags(pass).iter().find(|flag| flag.helps(run)).map(|flag| flag.text)
     }
 
     /// Returns true if more trials resolve the caveat.
@@ -206,7 +197,8 @@ mod tests {
     #[test]
     fn skips_direct_in_direct_runs() {
         let run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).direct(true);
-        let (run, cached) = (run.build(), CaveatCode::Cached);
+        let run = run.build();
+        let cached = CaveatCode::Cached;
         assert_eq!(cached.flag_for(&run, Pass::Read), None);
         let advice = cached.advice_for(&run, Pass::Read);
         assert!(advice.starts_with("Use files larger") && advice.contains("losetup"), "{advice}");

@@ -369,7 +369,8 @@ impl fmt::Display for Evidence {
     /// Formats the data on one line, such as `12.5 % (limit 10 %; /proc/stat)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { found, limit, unit, source } = self;
-        let (found, limit) = (three_digits(*found), three_digits(*limit));
+        let found = three_digits(*found);
+        let limit = three_digits(*limit);
         write!(f, "{found} {unit} (limit {limit} {unit}; {source})")
     }
 }

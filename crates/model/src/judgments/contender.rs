@@ -41,14 +41,13 @@ pub struct ContenderDifference {
 impl ContenderDifference {
     /// Formats the values of each contender, in the order of the contenders.
     pub fn shown(&self) -> Vec<String> {
-        let mut shown = Vec::with_capacity(self.values.len());
-        for values in &self.values {
-            shown.push(match values.as_slice() {
+        self.values
+            .iter()
+            .map(|values| match values.as_slice() {
                 [] => NOT_APPLICABLE.to_owned(),
                 values => values.join(", "),
-            });
-        }
-        shown
+            })
+            .collect()
     }
 
     /// Returns true if no contender has several values, so it is not a factor.
@@ -323,7 +322,9 @@ mod tests {
     fn states_promises_and_depths() {
         let with = |by_fuse: bool, workload: Workload| {
             let mut run = run(if by_fuse { "b" } else { "a" }, by_fuse, "");
-            (run.workload, run.workers, run.queue_depth) = (workload, 4, 8);
+            run.workload = workload;
+            run.workers = 4;
+            run.queue_depth = 8;
             run
         };
         let values = |workload: Workload, what: &str| {

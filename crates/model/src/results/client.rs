@@ -61,12 +61,7 @@ impl ClientRecord {
     /// Returns the results, for the client with this number.
     pub fn finish(&self, client: u32) -> ClientResult {
         // A client uses only a few buckets, so a list of those is much smaller than the array.
-        let mut counts = Vec::new();
-        for (bucket, count) in (0_u16..).zip(self.times) {
-            if count > 0 {
-                counts.push((bucket, count));
-            }
-        }
+        let counts: Vec<_> = (0_u16..).zip(self.times).filter(|(_, count)| *count > 0).collect();
         ClientResult {
             client,
             ops: self.ops,

@@ -449,11 +449,8 @@ impl StoredDurability {
 impl DurabilityReport {
     /// Returns true if all events were verified and nothing promised was lost.
     pub fn is_clean(&self) -> bool {
-        for event in &self.events {
-            if event.unverified.is_some() || event.rows.iter().any(DurabilityRow::breaks_promise) {
-                return false;
-            }
-        }
-        true
+        self.events.iter().all(|event| {
+            event.unverified.is_none() && !event.rows.iter().any(DurabilityRow::breaks_promise)
+        })
     }
 }

@@ -163,7 +163,8 @@ impl Histogram {
             // The last step that is still in this bucket.
             let last = ((value_ns - lowest_of::<SUB_BITS>(bucket)) / pace_ns).min(left_out);
             let steps = last - step + 1;
-            let (smallest, largest) = (value_ns - last * pace_ns, value_ns - step * pace_ns);
+            let smallest = value_ns - last * pace_ns;
+            let largest = value_ns - step * pace_ns;
             // Only a damaged file contains so many values that their number exceeds 64 bits.
             let Some(more) = steps.checked_mul(times) else { return };
             let Some(count) = self.count.checked_add(more) else { return };
@@ -181,7 +182,10 @@ impl Histogram {
     pub fn clear(&mut self) {
         self.counts.fill(0);
         self.packed = Box::default();
-        (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
+        self.count = 0;
+        self.sum = 0;
+        self.min = u64::MAX;
+        self.max = 0;
     }
 
     /// Returns the number of recorded values.
@@ -302,7 +306,8 @@ impl Histogram {
             }
             return;
         }
-        let (mut first, mut end) = (lowest, highest + 1);
+        let mut first = lowest;
+        let mut end = highest + 1;
         if !self.counts.is_empty() {
             first = first.min(self.first);
             end = end.max(self.first + self.counts.len());
@@ -313,7 +318,8 @@ impl Histogram {
         let mut wider = vec![0; end - first].into_boxed_slice();
         let begin = self.first.saturating_sub(first);
         wider[begin..begin + self.counts.len()].copy_from_slice(&self.counts);
-        (self.first, self.counts) = (first, wider);
+        self.first = first;
+        self.counts = wider;
     }
 }
 

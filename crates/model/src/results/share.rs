@@ -36,7 +36,8 @@ impl Share {
     /// the first agents get one more.
     pub const fn of(index: u32, agents: u32, workers: u32) -> Self {
         let agents = if agents == 0 { 1 } else { agents };
-        let (each, more) = (workers / agents, workers % agents);
+        let each = workers / agents;
+        let more = workers % agents;
         let before = if index < more { index } else { more };
         Self { first: index * each + before, count: each + (index < more) as u32 }
     }
@@ -55,7 +56,8 @@ impl Share {
     /// run.
     pub fn owned_below(self, end: u32, workers: u32) -> u32 {
         let workers = workers.max(1);
-        let (rounds, rest) = (end / workers, end % workers);
+        let rounds = end / workers;
+        let rest = end % workers;
         rounds * self.count.min(workers) + rest.clamp(self.first, self.workers().end) - self.first
     }
 }

@@ -297,7 +297,9 @@ mod tests {
         assert_eq!(udp(NfsVersion::V4_2), Some(Impossible::VersionOverUdp(NfsVersion::V4_2)));
         let tls = |version, proto| {
             why(move |_, nfs| {
-                (nfs.version, nfs.proto, nfs.xprtsec) = (version, proto, XprtSec::Tls);
+                nfs.version = version;
+                nfs.proto = proto;
+                nfs.xprtsec = XprtSec::Tls;
             })
         };
         assert_eq!(tls(NfsVersion::V3, Proto::Tcp), None);
@@ -317,7 +319,8 @@ mod tests {
         let v2 = |file: u64, transfer: u32| {
             why(move |spec, nfs| {
                 nfs.version = NfsVersion::V2;
-                (spec.file_size_bytes, spec.transfer_size_bytes) = (file, Some(transfer));
+                spec.file_size_bytes = file;
+                spec.transfer_size_bytes = Some(transfer);
             })
         };
         assert_eq!(v2((1 << 31) - 1, 8_192), None);
@@ -325,7 +328,8 @@ mod tests {
         assert_eq!(v2(1, 8_193), Some(Impossible::TransferTooLargeForV2));
         let udp = |transfer| {
             why(move |spec, nfs| {
-                (nfs.proto, spec.transfer_size_bytes) = (Proto::Udp, Some(transfer));
+                nfs.proto = Proto::Udp;
+                spec.transfer_size_bytes = Some(transfer);
             })
         };
         assert_eq!(udp(32 << 10), None);
@@ -366,11 +370,13 @@ mod tests {
         let udp = lab(|l| (l.mounting.nfs.proto, l.path) = (Proto::Udp, DataPath::Tunnel));
         assert_eq!(udp, Some(Impossible::DatagramsInTunnel));
         let unfs3 = lab(|l| {
-            (l.serving.kind, l.mounting.nfs.version) = (ServerKind::Unfs3, NfsVersion::V4_0);
+            l.serving.kind = ServerKind::Unfs3;
+            l.mounting.nfs.version = NfsVersion::V4_0;
         });
         assert_eq!(unfs3, Some(Impossible::VersionOfServer(ServerKind::Unfs3, NfsVersion::V4_0)));
         let own_tls = |l: &mut LabSpec| {
-            (l.serving.kind, l.mounting.nfs.xprtsec) = (ServerKind::Own, XprtSec::Tls);
+            l.serving.kind = ServerKind::Own;
+            l.mounting.nfs.xprtsec = XprtSec::Tls;
         };
         assert_eq!(lab(own_tls), Some(Impossible::TlsOfOwnServer));
         let mounted = lab(|l| (l.mounting.nfs.proto, l.mounting.nfs.nconnect) = (Proto::Udp, 2));
@@ -392,7 +398,8 @@ mod tests {
     fn rotates_through_range_of_uids() {
         let of = |uid, sec, client_uids| {
             let mut target = NfsTarget::new("h", "/e");
-            (target.identity.uid, target.identity.sec) = (uid, sec);
+            target.identity.uid = uid;
+            target.identity.sec = sec;
             target.settings.client_uids = client_uids;
             of_users(&target)
         };

@@ -191,7 +191,8 @@ impl Pass {
 
     /// Returns true if the pass reads data of existing files.
     pub const fn reads(self) -> bool {
-        let (kinds, mut at) = (self.kinds(), 0);
+        let kinds = self.kinds();
+        let mut at = 0;
         while at < kinds.len() {
             if kinds[at].reads_data() {
                 return true;
@@ -203,7 +204,8 @@ impl Pass {
 
     /// Returns true if the pass changes the file system.
     pub const fn writes(self) -> bool {
-        let (kinds, mut at) = (self.kinds(), 0);
+        let kinds = self.kinds();
+        let mut at = 0;
         while at < kinds.len() {
             if kinds[at].changes() {
                 return true;

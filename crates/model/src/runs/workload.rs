@@ -341,7 +341,8 @@ impl Workload {
 
     /// Returns the number of workloads to which a group of settings applies.
     pub(crate) const fn count_with(group: SettingGroup) -> usize {
-        let (mut count, mut at) = (0, 0);
+        let mut count = 0;
+        let mut at = 0;
         while at < Self::ALL.len() {
             count += Self::ALL[at].has_group(group) as usize;
             at += 1;
@@ -352,7 +353,8 @@ impl Workload {
     /// Returns the workloads to which a group of settings applies; `N` is their number.
     pub(crate) const fn list_with<const N: usize>(group: SettingGroup) -> [Self; N] {
         let mut list = [Self::Stream; N];
-        let (mut count, mut at) = (0, 0);
+        let mut count = 0;
+        let mut at = 0;
         while at < Self::ALL.len() {
             if Self::ALL[at].has_group(group) {
                 list[count] = Self::ALL[at];

@@ -104,10 +104,7 @@ pub(super) fn writes_random_data(run: &RunSpec) -> bool {
 
 /// Returns true if hosts are set up for a run and satisfy `condition`.
 fn is_lab(run: &RunSpec, condition: impl Fn(&LabSpec) -> bool) -> bool {
-    match &run.lab {
-        Some(lab) => condition(lab),
-        None => false,
-    }
+    run.lab.as_ref().is_some_and(|lab| condition(lab))
 }
 
 pub(super) fn leaves_server(run: &RunSpec) -> bool {

@@ -217,7 +217,8 @@ mod tests {
         let has = |version, proto, name: &str| {
             let mut run = nfs_run(Workload::Stream);
             if let Target::Nfs(nfs) = &mut run.target {
-                (nfs.settings.version, nfs.settings.proto) = (version, proto);
+                nfs.settings.version = version;
+                nfs.settings.proto = proto;
             }
             names(&run).contains(&name)
         };

@@ -149,9 +149,7 @@ words! {
 /// Returns `count` names, the first one without a number: `mount`, `mount-2`.
 fn numbered(first: &str, count: usize) -> Vec<PathBuf> {
     let mut names = vec![PathBuf::from(first)];
-    for number in 2..=count {
-        names.push(PathBuf::from(format!("{first}-{number}")));
-    }
+    names.extend((2..=count).map(|number| PathBuf::from(format!("{first}-{number}"))));
     names
 }
 

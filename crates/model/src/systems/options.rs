@@ -90,10 +90,8 @@ impl Table {
 
     /// Returns all names, for a hint.
     fn names(&self) -> String {
-        let mut names: Vec<&str> = Vec::new();
-        for (_, row) in self.rows {
-            names.extend(row.split_ascii_whitespace());
-        }
+        let mut names: Vec<&str> =
+            self.rows.iter().flat_map(|(_, row)| row.split_ascii_whitespace()).collect();
         names.sort_unstable();
         names.dedup();
         names.join(", ")
@@ -101,7 +99,8 @@ impl Table {
 
     /// Returns the error for a name that is not in the table.
     fn unknown(&self, name: &str) -> OptionError {
-        let (of, shown) = (self.of, shorten(name));
+        let of = self.of;
+        let shown = shorten(name);
         match self.refused.iter().find(|(refused, _)| *refused == name) {
             Some((_, why)) => {
                 OptionError::new(format!("{of}: `{shown}` is not allowed: {why}"), "leave it out")

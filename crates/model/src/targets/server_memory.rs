@@ -8,7 +8,8 @@
 /// but 256 MiB, and fifteen sixteenths from 4 GiB on.
 pub const fn file_bytes(memory_bytes: u64) -> u64 {
     const REST: u64 = 256 << 20;
-    let (quarter, sixteenth) = (memory_bytes / 4, memory_bytes / 16);
+    let quarter = memory_bytes / 4;
+    let sixteenth = memory_bytes / 16;
     let rest = if quarter <= REST {
         quarter
     } else if sixteenth >= REST {

@@ -89,7 +89,9 @@ pub fn parse_time_ns(text: &str) -> Result<u64, UnitError> {
         if next.is_empty() {
             return Ok(sum);
         }
-        (sum_ns, last_factor, rest) = (sum, factor, next);
+        sum_ns = sum;
+        last_factor = factor;
+        rest = next;
     }
 }
 
@@ -226,7 +228,8 @@ impl Nanos {
         let Some((unit, factor)) = UNITS.iter().find(|(_, factor)| self.0 >= *factor) else {
             return format!("{} ns", self.0);
         };
-        let (whole, rest) = (self.0 / factor, self.0 % factor);
+        let whole = self.0 / factor;
+        let rest = self.0 % factor;
         let digits = factor.ilog10() as usize;
         let number = format!("{whole}.{rest:0digits$}");
         format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))

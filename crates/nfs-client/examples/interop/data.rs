@@ -57,16 +57,20 @@ fn transfer(client: &mut TestedClient, file: &File, len: u32, writing: bool) -> 
         PayloadRange { start, len: len.min((POOL_BYTES - start) as u32) }
     };
     let count = POOL_BYTES.div_ceil(len as usize) as u32;
-    let (mut started, mut ended) = (0, 0);
-    let (clock, connection) = (clock(), client.connection());
+    let mut started = 0;
+    let mut ended = 0;
+    let clock = clock();
+    let connection = client.connection();
     let mut scratch = Scratch::new();
-    let (mut wrong, mut moved_ns) = (None, 0);
+    let mut wrong = None;
+    let mut moved_ns = 0;
     // After a mismatch, wait for the remaining answers but request no more.
     while ended < count && (wrong.is_none() || connection.in_flight() > 0) {
         while started < count && connection.free_slots() > 0 && wrong.is_none() {
             let payload = range(started);
             let offset = payload.start as u64;
-            let (stable, data) = (StableHow::Unstable, Data::Pool(payload));
+            let stable = StableHow::Unstable;
+            let data = Data::Pool(payload);
             let operation = if writing {
                 Operation::Write { file, offset, stable, data }
             } else {
@@ -160,8 +164,8 @@ pub fn sparse(client: &mut TestedClient) -> Done {
 /// Version 2 can't express an offset beyond 2 GiB; the client reports that before it sends
 /// anything.
 fn too_large(client: &mut TestedClient, file: &File) -> Done {
-    let (offset, count) = (1_u64 << 31, 100);
-    let begun = client.connection().start(0, 0, &Operation::Read { file, offset, count });
+    let begun =
+        client.connection().start(0, 0, &Operation::Read { file, offset: 1_u64 << 31, count: 100 });
     match begun {
         Err(StartError::FileTooLarge { .. }) => {}
         other => return Err(format!("READ beyond 2 GiB: {other:?}")),

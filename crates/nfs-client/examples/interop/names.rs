@@ -21,7 +21,8 @@ pub fn life(client: &mut TestedClient) -> Done {
     let fileid = client.attributes(&found)?.fileid;
     let other = client.create("other")?;
     client.close(&other)?;
-    let (from, to) = (b"file", b"other");
+    let from = b"file";
+    let to = b"other";
     client.done(&Operation::Rename { from_dir: &dir, from, to_dir: &dir, to })?;
     let over = client.lookup(&dir, "other")?;
     same("file after RENAME", &client.attributes(&over)?.fileid, &fileid)?;
@@ -64,12 +65,12 @@ pub fn attributes(client: &mut TestedClient) -> Done {
     same("type", &before.file_type, &FileType::Regular)?;
     same("mode", &(before.mode & 0o7777), &0o644)?;
     let time = Time { seconds: 1_000_000_000, nanos: 123_456_000 };
-    let (atime, mtime) = (SetTime::Client(time), SetTime::Client(time));
+    let mtime = SetTime::Client(time);
     let changes = [
         Sattr { mode: Some(0o600), ..Sattr::default() },
         Sattr { uid: Some(1234), gid: Some(567), ..Sattr::default() },
         Sattr { size: Some(54_321), ..Sattr::default() },
-        Sattr { atime, mtime, ..Sattr::default() },
+        Sattr { atime: SetTime::Client(time), mtime, ..Sattr::default() },
     ];
     for attributes in changes {
         client.done(&Operation::Setattr { file: &file, attributes })?;
@@ -99,7 +100,8 @@ pub fn links(client: &mut TestedClient) -> Done {
     same("its target", &client.target(&link)?, &target.to_vec())?;
     client.done(&Operation::Link { file: &file, dir: &dir, name: b"hard" })?;
     let hard = client.lookup(&dir, "hard")?;
-    let (one, two) = (client.attributes(&file)?, client.attributes(&hard)?);
+    let one = client.attributes(&file)?;
+    let two = client.attributes(&hard)?;
     same("file of the hard link", &two.fileid, &one.fileid)?;
     same("links", &one.nlink, &2)?;
     client.close(&file)

@@ -38,7 +38,8 @@ pub fn holes(client: &mut TestedClient) -> Done {
     client.write(&file, 0, &content(0, len), StableHow::FileSync)?;
     client.done(&Operation::Allocate { file: &file, offset: 0, len: 2 * len as u64 })?;
     same("size after ALLOCATE", &client.attributes(&file)?.size, &(2 * len as u64))?;
-    let (offset, hole) = (65_536, 65_536);
+    let offset = 65_536;
+    let hole = 65_536;
     client.done(&Operation::Deallocate { file: &file, offset, len: hole })?;
     let mut want = content(0, len);
     want[65_536..131_072].fill(0);
@@ -89,11 +90,12 @@ fn put_together<'a>(pieces: impl Iterator<Item = Segment<'a>>, len: usize) -> Ve
 
 /// A copy within the server has the bytes of its source.
 pub fn copy(client: &mut TestedClient) -> Done {
-    let (from, to) = (client.create("from")?, client.create("to")?);
+    let from = client.create("from")?;
+    let to = client.create("to")?;
     let len = 300_001;
     client.write(&from, 0, &content(0, len), StableHow::FileSync)?;
-    let (from_offset, to_offset) = (0, 0);
-    let copy = Operation::Copy { from: &from, from_offset, to: &to, to_offset, len: len as u64 };
+    let copy =
+        Operation::Copy { from: &from, from_offset: 0, to: &to, to_offset: 0, len: len as u64 };
     match client.try_one(&copy)? {
         Ok(Outcome::Copied { count, .. }) => same("bytes copied", &count, &(len as u64))?,
         Err(error) if is_unsupported(error.status()) => return Ok(()),

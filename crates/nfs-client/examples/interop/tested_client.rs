@@ -92,7 +92,8 @@ impl TestedClient {
 
     /// Creates a directory, runs a check in it, and removes it with everything the check left.
     pub fn in_own_folder(&mut self, check: fn(&mut Self) -> Done) -> Done {
-        let (root, name) = (self.mount.root(), format!(".interop-{}", std::process::id()));
+        let root = self.mount.root();
+        let name = format!(".interop-{}", std::process::id());
         self.dir = self.mkdir(&root, &name)?;
         let outcome = check(self);
         for entry in self.list(&self.dir.clone(), false)? {
@@ -115,7 +116,8 @@ impl TestedClient {
         let resent = counters.retransmissions + counters.replays;
         let calls = counters.calls_sent + counters.follow_ups + counters.delays + resent;
         let replies = counters.replies;
-        let (late, malformed) = (counters.late_replies, counters.malformed_replies);
+        let late = counters.late_replies;
+        let malformed = counters.malformed_replies;
         Ok(format!(
             "{{\"port\": {}, \"calls\": {calls}, \"resent\": {resent}, \"replies\": {replies}, \
              \"late\": {late}, \"malformed\": {malformed}}}",
@@ -223,8 +225,12 @@ impl TestedClient {
 
     /// Opens a file in the check's directory.
     pub fn open(&mut self, name: &str) -> Result<File, String> {
-        let (dir, access) = (self.dir, OpenAccess::Both);
-        let object = self.object(&Operation::Open { dir: &dir, name: name.as_bytes(), access })?;
+        let dir = self.dir;
+        let object = self.object(&Operation::Open {
+            dir: &dir,
+            name: name.as_bytes(),
+            access: OpenAccess::Both,
+        })?;
         object.ok_or_else(|| "OPEN returned no handle".to_owned())
     }
 
@@ -278,7 +284,8 @@ impl TestedClient {
 
     /// Lists a directory to its end, without `.` and `..`.
     pub fn list(&mut self, dir: &File, plus: bool) -> Result<Vec<Name>, String> {
-        let (mut names, mut cursor) = (Vec::new(), Cursor::default());
+        let mut names = Vec::new();
+        let mut cursor = Cursor::default();
         loop {
             let operation = if plus {
                 Operation::ReaddirPlus { dir, cursor, bytes: PAGE_BYTES }
@@ -292,8 +299,11 @@ impl TestedClient {
                 for entry in &page {
                     cursor.cookie = entry.cookie;
                     if entry.name != b"." && entry.name != b".." {
-                        let (name, fileid) = (entry.name.to_vec(), entry.fileid);
-                        names.push(Name { name, fileid, attributes: entry.attributes });
+                        names.push(Name {
+                            name: entry.name.to_vec(),
+                            fileid: entry.fileid,
+                            attributes: entry.attributes,
+                        });
                     }
                 }
                 cursor.verifier = page.verifier;

@@ -28,8 +28,12 @@ pub fn all(client: &mut TestedClient) -> Done {
     let large = vec![b'v'; 3000];
     client.done(&set(XattrOption::Replace, &large))?;
     same("the value after it was replaced", &value_of(client, &get)?, &large)?;
-    let (option, name) = (XattrOption::Either, &b"two"[..]);
-    client.done(&Operation::Setxattr { file: &file, option, name, value: b"" })?;
+    client.done(&Operation::Setxattr {
+        file: &file,
+        option: XattrOption::Either,
+        name: &b"two"[..],
+        value: b"",
+    })?;
     same("the names", &names_of(client, &file)?, &vec!["one".to_owned(), "two".to_owned()])?;
     let remove = Operation::Removexattr { file: &file, name: b"one" };
     client.done(&remove)?;
@@ -49,7 +53,8 @@ fn value_of(client: &mut TestedClient, get: &Operation<'_>) -> Result<Vec<u8>, S
 
 /// Lists the names, sorted.
 fn names_of(client: &mut TestedClient, file: &File) -> Result<Vec<String>, String> {
-    let (mut all, mut from) = (Vec::new(), 0);
+    let mut all = Vec::new();
+    let mut from = 0;
     loop {
         let list = Operation::Listxattrs { file, cookie: from, bytes: LIST_BYTES };
         let before = all.len();
@@ -58,9 +63,7 @@ fn names_of(client: &mut TestedClient, file: &File) -> Result<Vec<String>, Strin
                 Ok(OpOk::Listxattrs { cookie, names, eof }) => (cookie, names, eof),
                 other => return Err(format!("LISTXATTRS: {other:?}")),
             };
-            for name in names.iter() {
-                all.push(String::from_utf8_lossy(name).into_owned());
-            }
+            all.extend(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
             Ok((cookie, eof))
         })??;
         // Without progress the loop would never end.

@@ -112,7 +112,9 @@ fn main() -> Result<(), Failure> {
     if let Some(wrong) = work.wrong {
         return Err(wrong.into());
     }
-    let (ops, moved, after) = (work.done, work.moved, resident_bytes()?);
+    let ops = work.done;
+    let moved = work.moved;
+    let after = resident_bytes()?;
     println!(
         "{{\"ops\": {ops}, \"bytes\": {moved}, \"seconds\": {seconds}, \"cpu_s\": {cpu}, \
          \"memory_before\": {before}, \"memory_after\": {after}}}"
@@ -133,7 +135,8 @@ fn settings() -> Result<Settings, Failure> {
     };
     let bytes: u32 = bytes.parse()?;
     let mut options = parse(address)?;
-    (options.rsize, options.wsize) = (Some(bytes.max(512)), Some(bytes.max(512)));
+    options.rsize = Some(bytes.max(512));
+    options.wsize = Some(bytes.max(512));
     options.congestion_control = Some("cubic".to_owned());
     Ok(Settings {
         options,
@@ -183,7 +186,8 @@ fn prepare(mount: &mut Mount, settings: &Settings, pool: &[u8]) -> Result<File, 
 fn open(connection: &mut Connection, dir: &File) -> Result<File, Failure> {
     let access = OpenAccess::Both;
     connection.start(0, 0, &Operation::Open { dir, name: FILE.as_bytes(), access })?;
-    let (mut scratch, mut opened) = (Scratch::new(), None);
+    let mut scratch = Scratch::new();
+    let mut opened = None;
     while opened.is_none() {
         let mut take = |event: &Event<'_>| opened = Some(event.file.copied().ok_or(event.result));
         connection.wait(&mut scratch, &|| 0, PATIENCE, &mut take)?;
@@ -202,7 +206,9 @@ impl Work {
         clock: &dyn Fn() -> u64,
     ) -> Result<(), Failure> {
         while connection.free_slots() > 0 {
-            let (file, offset, count) = (&self.files[number], self.next_offset, self.bytes);
+            let file = &self.files[number];
+            let offset = self.next_offset;
+            let count = self.bytes;
             let operation = match self.op {
                 Op::Getattr => Operation::Getattr { file },
                 Op::Read => Operation::Read { file, offset, count },

@@ -122,7 +122,9 @@ impl Client4 {
         // EXCHANGE_ID returns the sequence number for this client's first CREATE_SESSION. A client
         // that is new to the server may reclaim until it sends RECLAIM_COMPLETE, so that has to be
         // sent again, too.
-        (record.client, record.sequence, record.complete) = (client, sequence, false);
+        record.client = client;
+        record.sequence = sequence;
+        record.complete = false;
         // A server that has forgotten the client has none of its sessions, and may reuse their ids.
         record.own_sessions.clear();
         record.shared = None;
@@ -233,7 +235,8 @@ impl Client4 {
             return Ok(shared.granted);
         }
         let (session, channel) = create_session(control, record, binding.slots)?;
-        (binding.session, binding.slots) = (session, channel.requests_max);
+        binding.session = session;
+        binding.slots = channel.requests_max;
         let user = Arc::new(SessionUser::of_own());
         record.own_sessions.push(OwnSession { session, user: Arc::downgrade(&user) });
         control.set_session_user(user);
@@ -320,9 +323,7 @@ impl Record {
     /// Returns the number of connections in sessions, including the mount's.
     fn users(&self) -> u32 {
         let mut users = self.shared.as_ref().map_or(0, SharedSession::users);
-        for own in &self.own_sessions {
-            users += u32::from(own.is_used());
-        }
+        users += self.own_sessions.iter().map(|own| u32::from(own.is_used())).sum::<u32>();
         users
     }
 

@@ -187,10 +187,7 @@ impl Control {
         let mut answer = None;
         let result = self.transfer_until_event(call, &mut |event| {
             if let Some(done) = done.take() {
-                answer = Some(match event.result {
-                    Ok(_) => done(event),
-                    Err(error) => Err(error),
-                });
+                answer = Some(event.result.and_then(|_| done(event)));
             }
         });
         if let Err(failure) = result {
@@ -212,7 +209,8 @@ impl Control {
         call: Kind,
         events: &mut dyn FnMut(&Event<'_>),
     ) -> Result<(), CallFailure> {
-        let (server, timeout) = (self.server(), self.target.options.timeout);
+        let server = self.server();
+        let timeout = self.target.options.timeout;
         let deadline = now() + timeout;
         let started = self.started;
         // The session's clock: nanoseconds since this connection was opened.
@@ -251,10 +249,12 @@ fn failure_of(call: Kind, error: ConnectionError) -> CallFailure {
         ConnectionError::Garbage { server, error, .. } => {
             CallFailure::Garbage { call, server, error }
         }
-        ConnectionError::CallTimedOut { server, waited_ns, .. } => {
-            let (timeout, silence) = (Duration::from_nanos(waited_ns), Silence::Nothing);
-            CallFailure::TimedOut { call, server, timeout, silence }
-        }
+        ConnectionError::CallTimedOut { server, waited_ns, .. } => CallFailure::TimedOut {
+            call,
+            server,
+            timeout: Duration::from_nanos(waited_ns),
+            silence: Silence::Nothing,
+        },
     }
 }
 

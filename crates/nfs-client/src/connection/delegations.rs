@@ -251,10 +251,7 @@ impl DelegationUser {
         let (Some(stateid), Some(file)) = (event.delegation, event.file) else { return };
         self.shared.counters.granted.fetch_add(1, Relaxed);
         let file = File { stateid: *stateid, owner: 0, ..*file };
-        let is_kept = match key {
-            Some(key) => self.shared.keep(key, file, self.number),
-            None => false,
-        };
+        let is_kept = key.is_some_and(|key| self.shared.keep(key, file, self.number));
         if !is_kept {
             self.to_return.push(file);
         }
@@ -350,7 +347,10 @@ impl Connection {
             return;
         }
         let Some(user) = &mut self.delegations else { return };
-        let (Some(file), false) = (user.to_return.last(), user.is_returning) else { return };
+        if user.is_returning {
+            return;
+        }
+        let Some(file) = user.to_return.last() else { return };
         let ops = [Op::Putfh { file: file.handle }, Op::Delegreturn { stateid: file.stateid }];
         if self.link.session.start_ops(now_ns, RETURN, &ops).is_ok() {
             user.to_return.pop();

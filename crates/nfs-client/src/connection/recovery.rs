@@ -182,7 +182,8 @@ impl Connection {
         // The new session is created on a separate connection, with blocking calls; then its socket
         // and its binding replace ours, and our calls in flight are adapted to it.
         let fresh = Self::connect_to(&self.target, session.version(), &options)?;
-        let (former, former_session) = (session.client(), session.session_id());
+        let former = session.client();
+        let former_session = session.session_id();
         let mut control = Control::over(fresh);
         client
             .join_again(&mut control, former, former_session)
@@ -262,8 +263,11 @@ impl Connection {
                     None => now_ns,
                 };
                 if now_ns.saturating_sub(begun_ns) > limit.as_nanos() as u64 {
-                    let (service, server) = (self.target.service, self.target.server);
-                    return Err(MountError::NoAnswer { service, server, timeout: limit });
+                    return Err(MountError::NoAnswer {
+                        service: self.target.service,
+                        server: self.target.server,
+                        timeout: limit,
+                    });
                 }
                 self.connecting = Some(fd);
                 Ok(false)

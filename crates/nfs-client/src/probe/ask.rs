@@ -58,8 +58,14 @@ impl Asker {
         server: SocketAddr,
         options: &ProbeOptions,
     ) -> Answer<Self> {
-        let (timeout, resvport) = (options.timeout, options.resvport);
-        let route = Route { server, proto, resvport, timeout, interrupt: Interrupt::default() };
+        let timeout = options.timeout;
+        let route = Route {
+            server,
+            proto,
+            resvport: options.resvport,
+            timeout,
+            interrupt: Interrupt::default(),
+        };
         let wire = Wire::open_socket(&route).map_err(|error| no_answer_of(&error))?;
         let port = u32::from(wire.local_port());
         let xid = port.wrapping_mul(0x9e37_79b9);
@@ -87,9 +93,13 @@ impl Asker {
         arguments: impl FnOnce(&mut Writer<'_>),
         done: impl FnOnce(Reader<'_>) -> Result<T, DecodeError>,
     ) -> Answer<T> {
-        let (uid, gid) = (self.uid, self.gid);
-        let (machine_name, groups) = (&b"dfsbench"[..], Groups::default());
-        let user = Credential::Sys(AuthSys { stamp: 0, machine_name, uid, gid, groups });
+        let user = Credential::Sys(AuthSys {
+            stamp: 0,
+            machine_name: &b"dfsbench"[..],
+            uid: self.uid,
+            gid: self.gid,
+            groups: Groups::default(),
+        });
         let reply = self.exchange(id, user, arguments)?;
         let mut reader = Reader::new(&reply);
         let header = ReplyHeader::decode(&mut reader).map_err(NoAnswer::Malformed)?;

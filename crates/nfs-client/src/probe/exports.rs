@@ -179,13 +179,7 @@ fn read_exports(results: Reader<'_>) -> Result<Vec<Export>, DecodeError> {
 
 /// Returns the names of a path.
 pub(super) fn names_of(path: &str) -> Vec<&[u8]> {
-    let mut names = Vec::new();
-    for name in path.split('/') {
-        if !name.is_empty() {
-            names.push(name.as_bytes());
-        }
-    }
-    names
+    path.split('/').filter(|name| !name.is_empty()).map(str::as_bytes).collect()
 }
 
 /// The connections used to examine exports.

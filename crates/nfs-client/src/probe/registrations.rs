@@ -34,12 +34,7 @@ const NAMES: [(u32, &str); 10] = [
 ];
 
 fn usual_name(program: u32) -> Option<&'static str> {
-    for (number, name) in NAMES {
-        if number == program {
-            return Some(name);
-        }
-    }
-    None
+    NAMES.iter().find(|(number, _)| *number == program).map(|(_, name)| *name)
 }
 
 fn text(bytes: &[u8]) -> String {

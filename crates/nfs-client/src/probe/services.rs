@@ -29,7 +29,8 @@ pub(super) fn find_services(
     // A service that does not answer costs its whole timeout: sequentially that would be half a
     // minute.
     std::thread::scope(|scope| {
-        let (mut nfs, mut mount) = (Vec::new(), Vec::new());
+        let mut nfs = Vec::new();
+        let mut mount = Vec::new();
         for version in [2, 3, 4] {
             for transport in Proto::ALL {
                 let address = vec![addresses.of_nfs(version, transport)];

@@ -178,10 +178,11 @@ impl Conversation {
         };
         self.ask_for(&[Op::Putrootfh, readdir], |ok| {
             let OpOk::Readdir { entries, .. } = ok else { return Ok(None) };
-            let mut names = Vec::new();
-            for entry in entries.iter().take(NAMES_MAX) {
-                names.push(String::from_utf8_lossy(entry.name).into_owned());
-            }
+            let names: Vec<_> = entries
+                .iter()
+                .take(NAMES_MAX)
+                .map(|entry| String::from_utf8_lossy(entry.name).into_owned())
+                .collect();
             Ok(Some(names))
         })
     }
@@ -278,9 +279,7 @@ impl Drop for Conversation {
 /// The operations that lead from the root down a path.
 fn walk_from_root<'a>(names: &[&'a [u8]]) -> Vec<Op<'a>> {
     let mut ops = vec![Op::Putrootfh];
-    for name in names {
-        ops.push(Op::Lookup { name });
-    }
+    ops.extend(names.iter().map(|name| Op::Lookup { name }));
     ops
 }
 

@@ -94,10 +94,8 @@ impl Tls {
     fn server_name(&self, host: &str) -> Result<ServerName<'static>, Refused> {
         let requested = self.0.options.server_name.as_deref().unwrap_or(host);
         let bare = requested.trim_start_matches('[').trim_end_matches(']');
-        match ServerName::try_from(bare.to_owned()) {
-            Ok(name) => Ok(name),
-            Err(error) => Err(Refused::Trust(format!("server name `{requested}`: {error}"))),
-        }
+        ServerName::try_from(bare.to_owned())
+            .map_err(|error| Refused::Trust(format!("server name `{requested}`: {error}")))
     }
 }
 
@@ -277,7 +275,8 @@ fn begin_tls(
     deadline: &Deadline,
 ) -> Result<ClientConnection, Refused> {
     // Read the files before sending anything, so that their errors are reported as such.
-    let (config, name) = (trust.config()?, trust.server_name(host)?);
+    let config = trust.config()?;
+    let name = trust.server_name(host)?;
     if !request_tls(stream, null_call, deadline)? {
         return Err(Refused::NotOffered);
     }
@@ -362,10 +361,10 @@ fn read_trusted(authorities: Option<&Path>) -> Result<RootCertStore, String> {
 
 /// Reads the certificates of a PEM file, at least one.
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let mut certificates = Vec::new();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|e| file_fault(path, &e))? {
-        certificates.push(certificate.map_err(|error| file_fault(path, &error))?);
-    }
+    let certificates = CertificateDer::pem_file_iter(path)
+        .map_err(|e| file_fault(path, &e))?
+        .map(|certificate| certificate.map_err(|error| file_fault(path, &error)))
+        .collect::<Result<Vec<_>, _>>()?;
     if certificates.is_empty() {
         return Err(file_fault(path, &"it contains no certificate"));
     }

@@ -213,8 +213,8 @@ fn nfs(out: &mut Vec<u8>, xid: u32, call: &Call<'_>) {
     let reply = match *call {
         Call::Null => Reply::Null,
         Call::Fsinfo { .. } => {
-            let (read_bytes_max, write_bytes_max) = (1 << 20, 1 << 19);
-            let fsinfo = Fsinfo { read_bytes_max, write_bytes_max, ..Fsinfo::default() };
+            let fsinfo =
+                Fsinfo { read_bytes_max: 1 << 20, write_bytes_max: 1 << 19, ..Fsinfo::default() };
             Reply::Fsinfo { attributes: None, result: Ok(fsinfo) }
         }
         Call::Lookup { name: b"missing", .. } => {
@@ -230,8 +230,7 @@ fn nfs(out: &mut Vec<u8>, xid: u32, call: &Call<'_>) {
         }
         Call::Write { offset, data, .. } => {
             assert_eq!(data, content(offset, data.len()), "payload of a WRITE");
-            let (count, committed) = (data.len() as u32, StableHow::Unstable);
-            let ok = WriteOk { count, committed, verifier };
+            let ok = WriteOk { count: data.len() as u32, committed: StableHow::Unstable, verifier };
             Reply::Write { wcc: WccData::default(), result: Ok(ok) }
         }
         Call::Commit { .. } => Reply::Commit { wcc: WccData::default(), result: Ok(verifier) },

@@ -73,8 +73,7 @@ fn decode_call<'a>(
         return Err(RpcError::ProgramUnavailable);
     }
     if header.version != CALLBACK_VERSION {
-        let (low, high) = (CALLBACK_VERSION, CALLBACK_VERSION);
-        return Err(RpcError::ProgramMismatch { low, high });
+        return Err(RpcError::ProgramMismatch { low: CALLBACK_VERSION, high: CALLBACK_VERSION });
     }
     match header.procedure {
         0 => Ok(None),

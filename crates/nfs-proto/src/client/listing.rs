@@ -83,8 +83,13 @@ impl<'a> Iterator for EntryIter<'a> {
         match &mut self.0 {
             Iter::V2(entries) => {
                 let nfs2::Entry { fileid, name, cookie } = entries.next()?;
-                let (fileid, cookie) = (fileid.into(), cookie.into());
-                Some(Entry { fileid, name, cookie, attributes: None, handle: None })
+                Some(Entry {
+                    fileid: fileid.into(),
+                    name,
+                    cookie: cookie.into(),
+                    attributes: None,
+                    handle: None,
+                })
             }
             Iter::V3(entries) => {
                 let nfs3::Entry { fileid, name, cookie } = entries.next()?;

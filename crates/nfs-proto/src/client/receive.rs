@@ -148,8 +148,10 @@ impl Receiver {
 
     /// Forgets an incomplete record, since its stream is gone.
     pub(super) fn reset_stream(&mut self) {
-        (self.mark_len, self.fragment_left) = (0, 0);
-        (self.last, self.record_bytes) = (false, 0);
+        self.mark_len = 0;
+        self.fragment_left = 0;
+        self.last = false;
+        self.record_bytes = 0;
         self.empty_fragments = EmptyFragments::default();
         self.state = State::Head(FIRST_LOOK_BYTES);
         self.head.clear();
@@ -158,7 +160,8 @@ impl Receiver {
     /// Expects one record of `len` bytes, at least 1, without a mark.
     pub(super) fn begin_datagram(&mut self, len: usize) {
         self.reset_stream();
-        (self.fragment_left, self.last) = (len, true);
+        self.fragment_left = len;
+        self.last = true;
     }
 
     /// Returns the xid of the last complete record.
@@ -183,7 +186,8 @@ impl Receiver {
     /// Ends the record and returns its event, or `None` for a reply without a call.
     pub(super) fn finish_record(&mut self, now_ns: u64, context: Context<'_>) -> Option<Completed> {
         let state = self.state;
-        (self.last, self.record_bytes) = (false, 0);
+        self.last = false;
+        self.record_bytes = 0;
         self.state = State::Head(FIRST_LOOK_BYTES);
         let whole = Reader::new(&self.head);
         let mut reader = whole;
@@ -278,7 +282,8 @@ impl Receiver {
             let bytes = self.record_bytes;
             return Err(StreamError::RecordTooLong { bytes, max: RECORD_BYTES_MAX });
         }
-        (self.fragment_left, self.last) = (mark.len, mark.last);
+        self.fragment_left = mark.len;
+        self.last = mark.last;
         counters.fragments_in += 1;
         Ok(taken)
     }

@@ -183,7 +183,8 @@ impl Session {
         // was answered: with the same xid we would get that answer again.
         self.table.renew_xid(index);
         let slot = self.table.get_mut(index);
-        (slot.resent, slot.retransmissions) = (true, 0);
+        slot.resent = true;
+        slot.retransmissions = 0;
         slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
         self.dialect.prepare_resend(index, &mut slot.header);
         self.enqueue_call(index);

@@ -32,7 +32,8 @@ impl Session {
         self.counters.rebinds += 1;
         self.receiver.reset_stream();
         self.queue.clear();
-        (self.queue_offset, self.unbound) = (0, 0);
+        self.queue_offset = 0;
+        self.unbound = 0;
         self.callbacks.clear();
         self.dialect.adopt_binding(&fresh.dialect);
         self.table.limit_to(fresh.table.limit_count());

@@ -109,7 +109,9 @@ impl Session {
         let id = ProcedureId::new(nfs3::PROGRAM, self.version().program_version(), procedure);
         let index = self.take_slot(now_ns, tag, Kind::File(kind), id)?;
         let slot = self.table.get_mut(index);
-        (slot.requested, slot.payload_bytes, slot.payload) = (requested, payload_bytes, payload);
+        slot.requested = requested;
+        slot.payload_bytes = payload_bytes;
+        slot.payload = payload;
         slot.idempotent = self.dialect.is_idempotent(operation);
         if let Operation::Read { offset, .. } = operation {
             slot.offset = *offset;
@@ -377,7 +379,10 @@ impl Session {
         // encoded when the session was created, and only those words are written here.
         let index = self.table.take_free().ok_or(StartError::Busy)?;
         let slot = self.table.get_mut(index);
-        (slot.tag, slot.kind, slot.started_ns, slot.sent_ns) = (tag, kind, now_ns, now_ns);
+        slot.tag = tag;
+        slot.kind = kind;
+        slot.started_ns = now_ns;
+        slot.sent_ns = now_ns;
         slot.header[XID_AT..XID_AT + 4].copy_from_slice(&slot.xid.to_be_bytes());
         for (position, word) in [id.program, id.version, id.procedure].into_iter().enumerate() {
             let at = PROGRAM_AT + 4 * position;

@@ -212,8 +212,12 @@ impl SlotTable {
         slot.state = SlotState::Queued;
         slot.header.truncate(self.template_bytes);
         slot.payload = PayloadRange::default();
-        (slot.retransmissions, slot.delays, slot.resent) = (0, 0, false);
-        (slot.offset, slot.requested, slot.payload_bytes) = (0, 0, 0);
+        slot.retransmissions = 0;
+        slot.delays = 0;
+        slot.resent = false;
+        slot.offset = 0;
+        slot.requested = 0;
+        slot.payload_bytes = 0;
         Some(index)
     }
 

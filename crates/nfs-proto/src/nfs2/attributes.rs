@@ -157,10 +157,12 @@ impl From<&Fattr> for nfs3::Fattr {
 impl From<&nfs3::Fattr> for Fattr {
     fn from(attributes: &nfs3::Fattr) -> Self {
         let wanted = attributes.file_type;
-        let (mut bits, mut type_number) = (TYPES[0].1, TYPES[0].2);
+        let mut bits = TYPES[0].1;
+        let mut type_number = TYPES[0].2;
         for (file_type, type_bits, number) in TYPES {
             if file_type == wanted {
-                (bits, type_number) = (type_bits, number);
+                bits = type_bits;
+                type_number = number;
             }
         }
         let device = match wanted {

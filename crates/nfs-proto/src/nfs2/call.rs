@@ -76,7 +76,8 @@ mod read_arguments {
 
     pub(super) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Call<'a>, DecodeError> {
         let file = FileHandle::decode(reader)?;
-        let (offset, count) = (reader.u32()?, reader.u32()?);
+        let offset = reader.u32()?;
+        let count = reader.u32()?;
         reader.u32()?;
         Ok(Call::Read { file, offset, count })
     }

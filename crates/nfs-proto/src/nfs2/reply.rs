@@ -178,7 +178,8 @@ pub fn decode_read_head(reader: &mut Reader<'_>) -> Result<Option<ReadHead>, Dec
     }
     // Request everything before the payload at once: asking field by field would cost one receive
     // per field.
-    let (needed, left) = (Fattr::WIRE_BYTES + 4, reader.remaining());
+    let needed = Fattr::WIRE_BYTES + 4;
+    let left = reader.remaining();
     if left < needed {
         return Err(DecodeError::Truncated { needed, left });
     }

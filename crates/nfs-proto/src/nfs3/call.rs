@@ -158,7 +158,8 @@ mod write_arguments {
     #[inline]
     pub(super) fn decode<'a>(reader: &mut Reader<'a>) -> Result<Call<'a>, DecodeError> {
         let file = reader.opaque(HANDLE_MAX)?;
-        let (offset, count) = (reader.u64()?, reader.u32()?);
+        let offset = reader.u64()?;
+        let count = reader.u32()?;
         let stable = StableHow::decode(reader)?;
         let data = reader.opaque(TRANSFER_BYTES_MAX)?;
         // If the count differs from the length of the data, there would be two ways to obey it, and

@@ -208,10 +208,13 @@ impl<'a> CallbackCompound<'a> {
     /// [`DecodeError`]; the client answers GARBAGE_ARGS.
     pub fn decode(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
         let tag = reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
-        let (minor, ident, count) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let minor = reader.u32()?;
+        let ident = reader.u32()?;
+        let count = reader.u32()?;
         // A count that does not fit the rest of the message is refused before anything is executed,
         // as for a compound.
-        let (needed, left) = ((count as usize).saturating_mul(4), reader.remaining());
+        let needed = (count as usize).saturating_mul(4);
+        let left = reader.remaining();
         if needed > left {
             return Err(DecodeError::Truncated { needed, left });
         }
@@ -278,10 +281,12 @@ pub fn encode_callback_reply<'a>(
     writer.opaque(tag);
     let count_at = writer.position();
     writer.u32(0);
-    let (mut count, mut status) = (0, Status::Ok);
+    let mut count = 0;
+    let mut status = Status::Ok;
     for result in results {
         result.encode(writer);
-        (count, status) = (count + 1, result.status());
+        count += 1;
+        status = result.status();
     }
     writer.set_u32(status_at, status.number());
     writer.set_u32(count_at, count);

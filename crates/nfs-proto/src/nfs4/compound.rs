@@ -45,7 +45,8 @@ impl<'a> Compound<'a> {
     /// [`DecodeError`]; the server answers GARBAGE_ARGS.
     pub fn decode(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
         let tag = reader.opaque(COMPOUND_TAG_BYTES_MAX)?;
-        let (minor, count) = (reader.u32()?, reader.u32()?);
+        let minor = reader.u32()?;
+        let count = reader.u32()?;
         check_count(count, &reader)?;
         Ok(Self { tag, minor, count, ops: reader.rest() })
     }
@@ -337,7 +338,8 @@ impl<'b> ReplyBuilder<'b> {
     /// Undoes all results since the mark; all except the last must be successes.
     pub fn rewind(&mut self, mark: ReplyMark) {
         self.out.truncate(mark.len);
-        (self.count, self.status) = (mark.count, Status::Ok);
+        self.count = mark.count;
+        self.status = Status::Ok;
     }
 
     /// Fills in status and count, and returns the status.

@@ -10,7 +10,8 @@ fn each_operation_is_one_compound() {
         Close, Create, Getattr, Getfh, Link, Lookup, Open, Putfh, Read, Readdir, Remove, Rename,
         Savefh, Setattr, Write,
     };
-    let (file, dir) = (&file(), &dir());
+    let file = &file();
+    let dir = &dir();
     let attributes = Sattr::with_mode(0o755);
     let data = Data::Pool(PayloadRange { start: 0, len: 5 });
     let cursor = Cursor::default();
@@ -48,8 +49,7 @@ fn each_operation_is_one_compound() {
 
 #[test]
 fn rejects_operations_of_later_minor() {
-    let (file, what) = (&file(), SeekWhat::Hole);
-    let seek = Operation::Seek { file, offset: 3, what };
+    let seek = Operation::Seek { file: &file(), offset: 3, what: SeekWhat::Hole };
     let mut session = client(ProtocolVersion::V4_1, 4);
     let unsupported =
         StartError::Unsupported { kind: OperationKind::Seek, version: ProtocolVersion::V4_1 };
@@ -79,7 +79,9 @@ fn opens_by_handle_only_in_sessions() {
 
 #[test]
 fn limits_xattrs_to_v4_2() {
-    let (file, name, option) = (&file(), &b"name"[..], XattrOption::Create);
+    let file = &file();
+    let name = &b"name"[..];
+    let option = XattrOption::Create;
     let change = ChangeInfo::default();
     let names = List::default();
     let mut older = client(ProtocolVersion::V4_1, 4);
@@ -109,8 +111,8 @@ fn limits_xattrs_to_v4_2() {
             Outcome::Done,
         ),
     ] {
-        let (kind, version) = (operation.kind(), ProtocolVersion::V4_1);
-        let unsupported = StartError::Unsupported { kind, version };
+        let unsupported =
+            StartError::Unsupported { kind: operation.kind(), version: ProtocolVersion::V4_1 };
         assert_eq!(older.start(0, 1, &operation), Err(unsupported));
         let mut session = client(ProtocolVersion::V4_2, 4);
         let seen = start(&mut session, &operation);

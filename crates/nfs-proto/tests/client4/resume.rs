@@ -30,7 +30,8 @@ fn refuse(session: &mut Session, seen: &Seen, status: Status) {
 #[test]
 fn continues_refused_operations_in_new_session() {
     let mut session = client(ProtocolVersion::V4_1, 4);
-    let (file, dir) = (file(), dir());
+    let file = file();
+    let dir = dir();
     let how = CreateHow::Guarded(Sattr::default());
     let read = start(&mut session, &Operation::Read { file: &file, offset: 0, count: 64 });
     let create = start(&mut session, &Operation::Create { dir: &dir, name: b"new", how });

@@ -77,8 +77,11 @@ pub fn sattr() -> Sattr {
 
 /// One call of every procedure and shape.
 pub fn calls() -> Vec<Call<'static>> {
-    let (dir, file, name) = (&DIR[..], &FILE[..], &b"name5"[..]);
-    let (attributes, verifier) = (sattr(), Verifier(*b"verifier"));
+    let dir = &DIR[..];
+    let file = &FILE[..];
+    let name = &b"name5"[..];
+    let attributes = sattr();
+    let verifier = Verifier(*b"verifier");
     let device = Device { major: 8, minor: 9 };
     let mknod = |what| Call::Mknod { dir, name, what };
     let create = |how| Call::Create { dir, name, how };
@@ -118,8 +121,10 @@ pub fn calls() -> Vec<Call<'static>> {
 
 /// One successful reply of every procedure; listings are built in the two vectors.
 pub fn replies<'a>(names: &'a mut Vec<u8>, plus: &'a mut Vec<u8>) -> Vec<Reply<'a>> {
-    let (dir, attributes) = (Some(fattr()), Some(fattr()));
-    let (wcc, verifier) = (wcc(), Verifier(*b"verifier"));
+    let dir = Some(fattr());
+    let attributes = Some(fattr());
+    let wcc = wcc();
+    let verifier = Verifier(*b"verifier");
     let created = Created { file: Some(file()), attributes };
     let write = WriteOk { count: 7, committed: StableHow::FileSync, verifier };
     vec![

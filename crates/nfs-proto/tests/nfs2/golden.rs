@@ -79,7 +79,8 @@ fn golden_replies() -> Vec<String> {
 
 #[test]
 fn encodes_calls_like_rfc() {
-    let (calls, golden) = (calls(), golden_calls());
+    let calls = calls();
+    let golden = golden_calls();
     assert_eq!(calls.len(), golden.len());
     for (call, golden) in calls.iter().zip(golden) {
         let golden = hex(&golden);
@@ -93,7 +94,8 @@ fn encodes_calls_like_rfc() {
 #[test]
 fn encodes_replies_like_rfc() {
     let mut names = Vec::new();
-    let (replies, golden) = (replies(&mut names), golden_replies());
+    let replies = replies(&mut names);
+    let golden = golden_replies();
     assert_eq!(replies.len(), golden.len());
     for (procedure, (reply, golden)) in Procedure::ALL.into_iter().zip(replies.iter().zip(golden)) {
         let golden = hex(&golden);
@@ -184,13 +186,15 @@ fn encodes_write_without_payload() {
 fn encodes_read_without_payload() {
     let read = nfs_proto::nfs2::ReadOk { attributes: fattr(), data: b"payload" };
     let reply = Reply::Read(Ok(read));
-    let (mut whole, mut parts) = (Vec::new(), Vec::new());
+    let mut whole = Vec::new();
+    let mut parts = Vec::new();
     reply.encode(&mut Writer::new(&mut whole));
     encode_read_header(&mut Writer::new(&mut parts), &fattr(), 7);
     parts.extend(b"payload\0");
     assert_eq!(parts, whole);
 
-    let (mut framed, mut framed_parts) = (Vec::new(), Vec::new());
+    let mut framed = Vec::new();
+    let mut framed_parts = Vec::new();
     server::encode_reply(&mut framed, 3, &nfs_proto::program::Reply::Nfs2(reply));
     let pad = encode_nfs2_read_reply_header(&mut framed_parts, 3, &fattr(), 7);
     framed_parts.extend(b"payload");

@@ -94,7 +94,9 @@ proptest! {
         attributes in sattr(),
         (offset, count) in any::<(u32, u32)>(),
     ) {
-        let (file, name, target) = (to_dir, &name[..], &target[..]);
+        let file = to_dir;
+        let name = &name[..];
+        let target = &target[..];
         comes_back(Call::Setattr { file, attributes });
         comes_back(Call::Lookup { dir, name });
         comes_back(Call::Create { dir, name, attributes });

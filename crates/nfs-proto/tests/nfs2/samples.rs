@@ -48,7 +48,10 @@ pub fn sattr() -> Sattr {
 
 /// One call of every procedure and shape.
 pub fn calls() -> Vec<Call<'static>> {
-    let (dir, file, name, attributes) = (dir(), file(), &b"name5"[..], sattr());
+    let dir = dir();
+    let file = file();
+    let name = &b"name5"[..];
+    let attributes = sattr();
     vec![
         Call::Null,
         Call::Getattr { file },

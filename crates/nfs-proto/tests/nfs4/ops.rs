@@ -95,7 +95,8 @@ fn creates() -> Samples {
 }
 
 fn locks() -> Samples {
-    let (offset, length) = (OFFSET, LENGTH);
+    let offset = OFFSET;
+    let length = LENGTH;
     let new = Locker::New { open_seqid: 5, open: STATE, lock_seqid: 6, owner: owner() };
     let existing = Locker::Existing { lock: OTHER, lock_seqid: 9 };
     let lock = |lock_type, locker| Op::Lock { lock_type, reclaim: true, offset, length, locker };
@@ -337,7 +338,8 @@ fn state_ops() -> Samples {
 
 /// All operations of v4.2.
 fn newer_ops() -> Samples {
-    let (offset, length) = (0x1_0000_0002, 0x3_0000_0004);
+    let offset = 0x1_0000_0002;
+    let length = 0x3_0000_0004;
     let servers_bytes =
         format!("00000003 00000001 {NAME} 00000002 {LONGER} 00000003 {NAME} {LONGER}");
     let servers: List<'static, NetLocation<'static>> = view(&servers_bytes);

@@ -30,14 +30,16 @@ impl Pipe {
         let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
         // An idle pipe starts now, not where it stopped: unused time is lost, as on a real link.
         let until = |taken: u64| taken.max(now_ns).saturating_add(cost_ns);
-        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        let success = Ordering::Relaxed;
+        let failure = Ordering::Relaxed;
         let taken = self.taken_until_ns.fetch_update(success, failure, |taken| Some(until(taken)));
         until(taken.unwrap_or_default())
     }
 
     /// Uses up burst credit for `bytes` and returns how many of them it covers.
     fn take_burst(&self, bytes: u64, burst_bytes: u64) -> u64 {
-        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        let success = Ordering::Relaxed;
+        let failure = Ordering::Relaxed;
         let take = |used: u64| Some(used.saturating_add(bytes).min(burst_bytes));
         let used = self.burst_used_bytes.fetch_update(success, failure, take);
         burst_bytes.saturating_sub(used.unwrap_or_default()).min(bytes)
@@ -65,7 +67,8 @@ mod tests {
 
     #[test]
     fn burst_credit_passes_freely_once() {
-        let (pipe, cap) = (Pipe::default(), cap(1_000_000, 1500));
+        let pipe = Pipe::default();
+        let cap = cap(1_000_000, 1500);
         assert_eq!(pipe.reserve(1000, cap, 500), 500);
         // Half of these bytes exceed the credit.
         assert_eq!(pipe.reserve(1000, cap, 500), 500_500);

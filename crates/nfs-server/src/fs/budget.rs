@@ -32,8 +32,12 @@ pub struct Budget {
 impl Budget {
     /// Creates an empty budget of `limit_bytes`.
     pub fn new(limit_bytes: u64) -> Arc<Self> {
-        let (used_bytes, spare_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Self { limit_bytes, used_bytes, spare_bytes, spare: Mutex::default() })
+        Arc::new(Self {
+            limit_bytes,
+            used_bytes: AtomicU64::new(0),
+            spare_bytes: AtomicU64::new(0),
+            spare: Mutex::default(),
+        })
     }
 
     /// The limit in bytes.
@@ -175,7 +179,8 @@ impl Charge {
     /// # Errors
     /// `NoSpace`; the charge is then unchanged.
     pub(crate) fn resize_in_turn(&mut self, bytes: u64, most_bytes: u64) -> Result<(), FsError> {
-        let (own, half) = (self.bytes, self.budget.limit_bytes / 2);
+        let own = self.bytes;
+        let half = self.budget.limit_bytes / 2;
         self.resize_if(bytes, |before, after| {
             after <= most_bytes || before.saturating_sub(own) <= half
         })

@@ -142,7 +142,8 @@ impl FileContent {
 
     /// Makes all data stable.
     pub fn commit(&mut self) {
-        (self.stable, self.former) = (None, None);
+        self.stable = None;
+        self.former = None;
     }
 
     /// Claims that all data is stable, but keeps the earlier content for

@@ -132,7 +132,8 @@ fn compare_trees(fs: &FileSystem, path: &str, real: &Path) {
     let names: Vec<_> = names.into_iter().map(|name| String::from_utf8(name).unwrap()).collect();
     assert_eq!(names, expected.iter().map(|n| n.to_str().unwrap()).collect::<Vec<_>>());
     for name in &names {
-        let (path, real) = (format!("{path}/{name}"), real.join(name));
+        let path = format!("{path}/{name}");
+        let real = real.join(name);
         let (_, attributes) = fs.find_path(&path).unwrap();
         let metadata = fs::symlink_metadata(&real).unwrap();
         if metadata.is_dir() {

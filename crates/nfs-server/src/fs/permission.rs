@@ -220,7 +220,8 @@ impl Caller {
             if is_device {
                 return Err(FsError::NotPermitted);
             }
-            (set.uid, set.gid) = (None, None);
+            set.uid = None;
+            set.gid = None;
         }
         if directory.mode & SET_GROUP_ID != 0 {
             set.gid = set.gid.or(Some(directory.gid));
@@ -283,10 +284,8 @@ impl Caller {
         // The owner may give the file to one of its own groups, and "change" the owner to the
         // current one.
         let keeps_owner = set.uid.is_none_or(|uid| is_owner && uid == object.uid);
-        let may_set_group = match set.gid {
-            None => true,
-            Some(gid) => is_owner && (gid == object.gid || self.is_member(gid)),
-        };
+        let may_set_group =
+            set.gid.is_none_or(|gid| is_owner && (gid == object.gid || self.is_member(gid)));
         let chooses_time =
             matches!(set.atime, SetTime::To(_)) || matches!(set.mtime, SetTime::To(_));
         if !keeps_owner || !may_set_group || !is_owner && (set.mode.is_some() || chooses_time) {

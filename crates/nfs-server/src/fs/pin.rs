@@ -71,7 +71,8 @@ mod tests {
         };
         let id = make(b"f");
         fs.write(id, 0, b"data", &Context::default()).unwrap();
-        let (one, two) = (fs.pin(id).unwrap(), fs.pin(id).unwrap());
+        let one = fs.pin(id).unwrap();
+        let two = fs.pin(id).unwrap();
         fs.remove(fs.root(), b"f", &Context::default()).unwrap();
         assert_eq!(fs.attributes(id).map(|found| (found.nlink, found.size)), Ok((0, 4)));
         drop(one);

@@ -55,7 +55,8 @@ impl FileSystem {
     ) -> Result<(), FsError> {
         let mut loop_link = None;
         if quirks.symlink_loops {
-            let (object, set) = (NewObject::Symlink(LOOP_NAME), SetAttributes::default());
+            let object = NewObject::Symlink(LOOP_NAME);
+            let set = SetAttributes::default();
             loop_link = Some(self.make(export, LOOP_NAME, object, &set, context)?.id);
         }
         self.quirks = QuirkState { quirks, loop_link, handles_read: AtomicU64::new(0) };

@@ -99,14 +99,13 @@ impl FileContent {
         }
         self.commit();
         if self.mode == StoreMode::Keep {
-            let (first, last) = (split_offset(offset).0, split_offset(end.saturating_sub(1)).0);
+            let first = split_offset(offset).0;
+            let last = split_offset(end.saturating_sub(1)).0;
             // Refuse before anything is stored, so that a request beyond the limit does not first
             // fill the memory. Blocks may contain bytes outside the range, so the estimate is low;
             // `fill_place` finds the exact amount.
-            let mut held = 0;
-            for (_, block) in self.blocks.range(first..=last) {
-                held += block.len() as u64;
-            }
+            let held: u64 =
+                self.blocks.range(first..=last).map(|(_, block)| block.len() as u64).sum();
             let free = budget.limit_bytes().saturating_sub(budget.used_bytes());
             if length.saturating_sub(held) > free {
                 return Err(FsError::NoSpace);
@@ -143,7 +142,8 @@ impl FileContent {
         if self.mode == StoreMode::Discard || offset >= end {
             return Ok(());
         }
-        let (first, last) = (split_offset(offset).0, split_offset(end - 1).0);
+        let first = split_offset(offset).0;
+        let last = split_offset(end - 1).0;
         // Step from block to block: a hole of any length is skipped at once.
         let mut next = first;
         while next <= last
@@ -288,7 +288,8 @@ mod tests {
             let mut content = FileContent::new(StoreMode::Keep);
             let mut model: Vec<u8> = Vec::new();
             for (number, (what, offset, length)) in (1..).zip(steps) {
-                let (offset, length) = (offset * unit, length * unit + 1);
+                let offset = offset * unit;
+                let length = length * unit + 1;
                 let range = offset as usize..(offset + length) as usize;
                 match what {
                     0 => {

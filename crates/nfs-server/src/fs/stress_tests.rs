@@ -12,7 +12,9 @@ fn lists_each_entry_once_during_removal() {
     for n in 0..10_000 {
         file(&fs, &format!("f{n}"));
     }
-    let (mut cookie, mut page, mut seen) = (0, 0, Vec::new());
+    let mut cookie = 0;
+    let mut page = 0;
+    let mut seen = Vec::new();
     loop {
         let mut room = 100;
         let listing = fs

@@ -220,8 +220,10 @@ fn shares_data_between_hard_links() {
 fn rename_replaces_and_refuses() {
     let fs = empty();
     let root = fs.root();
-    let (a, b) = (file(&fs, "a"), file(&fs, "b"));
-    let (d, e) = (directory(&fs, root, "d"), directory(&fs, root, "e"));
+    let a = file(&fs, "a");
+    let b = file(&fs, "b");
+    let d = directory(&fs, root, "d");
+    let e = directory(&fs, root, "e");
     let inner = directory(&fs, d, "inner");
     let rename = |from: &[u8], directory: InodeId, to: &[u8]| {
         fs.rename(Named::new(root, from), Named::new(directory, to), &CONTEXT)
@@ -248,7 +250,8 @@ fn rename_replaces_and_refuses() {
 #[test]
 fn updates_parent_of_moved_directory() {
     let fs = empty();
-    let (a, b) = (directory(&fs, fs.root(), "a"), directory(&fs, fs.root(), "b"));
+    let a = directory(&fs, fs.root(), "a");
+    let b = directory(&fs, fs.root(), "b");
     let moved = directory(&fs, a, "m");
     let renamed = fs.rename(Named::new(a, b"m"), Named::new(b, b"n"), &CONTEXT).unwrap();
     assert_eq!((renamed.from.after.nlink, renamed.to.after.nlink), (2, 3));

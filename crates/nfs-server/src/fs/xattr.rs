@@ -115,8 +115,11 @@ impl Xattrs {
             self.entries[position].value = Arc::from(value);
         } else {
             self.last_cookie += 1;
-            let (cookie, name, value) = (self.last_cookie, Name::from(name), Arc::from(value));
-            self.entries.push(Xattr { cookie, name, value });
+            self.entries.push(Xattr {
+                cookie: self.last_cookie,
+                name: Name::from(name),
+                value: Arc::from(value),
+            });
         }
         Ok(())
     }
@@ -397,7 +400,8 @@ mod tests {
     #[test]
     fn keeps_attributes_on_rename_and_link() {
         let fs = empty();
-        let (root, id) = (fs.root(), file(&fs, "f"));
+        let root = fs.root();
+        let id = file(&fs, "f");
         set(&fs, id, b"a", b"1").unwrap();
         fs.rename(Named::new(root, b"f"), Named::new(root, b"g"), &CONTEXT).unwrap();
         fs.link(id, root, b"h", &CONTEXT).unwrap();
@@ -413,7 +417,8 @@ mod tests {
 
     #[test]
     fn checks_mode_bits_for_access() {
-        let (owner, other) = (user(1), user(2));
+        let owner = user(1);
+        let other = user(2);
         for (mode, reads, writes) in [
             (0o644, Ok(()), Err(FsError::AccessDenied)),
             (0o602, Err(FsError::AccessDenied), Ok(())),

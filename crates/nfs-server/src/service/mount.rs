@@ -71,10 +71,10 @@ impl Service {
             mount3::Call::Mnt(path) => reply(mount3::Reply::Mnt(self.mount(path, origin)), out),
             mount3::Call::Dump => {
                 let mounts = self.shared.lock_mounts();
-                let mut lines = Vec::new();
-                for (host, dir) in mounts.iter() {
-                    lines.push(Mounted { host: host.as_bytes(), dir: dir.as_bytes() });
-                }
+                let lines: Vec<_> = mounts
+                    .iter()
+                    .map(|(host, dir)| Mounted { host: host.as_bytes(), dir: dir.as_bytes() })
+                    .collect();
                 reply(mount3::Reply::Dump(&lines), out);
             }
             mount3::Call::Umnt(path) => {
@@ -151,10 +151,7 @@ impl Shared {
 
 /// Returns true if a path is an export or below it.
 fn is_within(path: &str, export: &str) -> bool {
-    match path.strip_prefix(export) {
-        Some(rest) => rest.is_empty() || rest.starts_with('/'),
-        None => false,
-    }
+    path.strip_prefix(export).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn without_slash(path: &str) -> &str {

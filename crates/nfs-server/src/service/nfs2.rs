@@ -74,11 +74,13 @@ impl Service {
                 Reply::Create(self.counted_v2(made))
             }
             Call::Mkdir { dir, name, attributes } => {
-                let (at, object) = (name_in(&dir, name), NewObject::Directory);
+                let at = name_in(&dir, name);
+                let object = NewObject::Directory;
                 Reply::Mkdir(self.counted_v2(self.make_v2(at, object, &attributes, context)))
             }
             Call::Symlink { dir, name, target, attributes } => {
-                let (at, object) = (name_in(&dir, name), NewObject::Symlink(target));
+                let at = name_in(&dir, name);
+                let object = NewObject::Symlink(target);
                 Reply::Symlink(self.done_v2(self.make_v2(at, object, &attributes, context)))
             }
             Call::Remove { dir, name } => {
@@ -88,7 +90,8 @@ impl Service {
                 Reply::Rmdir(self.done_v2(self.remove_directory(name_in(&dir, name), context)))
             }
             Call::Rename { from_dir, from, to_dir, to } => {
-                let (from, to) = (name_in(&from_dir, from), name_in(&to_dir, to));
+                let from = name_in(&from_dir, from);
+                let to = name_in(&to_dir, to);
                 Reply::Rename(self.done_v2(self.rename_name(from, to, context)))
             }
             Call::Link { file, dir, name } => {

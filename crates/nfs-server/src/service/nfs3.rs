@@ -52,7 +52,8 @@ impl Service {
                 self.write_v3(file, offset, stable, data, context)
             }
             Call::Setattr { file, attributes, guard } => {
-                let (set, guard) = (set_attributes(&attributes), guard.map(file_time));
+                let set = set_attributes(&attributes);
+                let guard = guard.map(file_time);
                 let changed = self.set_attributes_of(file, &set, guard, context);
                 let (wcc, result) = self.changed_reply(file, changed);
                 Reply::Setattr { wcc, result }
@@ -95,12 +96,14 @@ impl Service {
                 Reply::Create { dir, result }
             }
             Call::Mkdir { dir, name, attributes } => {
-                let (at, object) = (Name { dir, name }, NewObject::Directory);
+                let at = Name { dir, name };
+                let object = NewObject::Directory;
                 let (dir, result) = self.make_v3(at, object, &attributes, context);
                 Reply::Mkdir { dir, result }
             }
             Call::Symlink { dir, name, attributes, target } => {
-                let (at, object) = (Name { dir, name }, NewObject::Symlink(target));
+                let at = Name { dir, name };
+                let object = NewObject::Symlink(target);
                 let (dir, result) = self.make_v3(at, object, &attributes, context);
                 Reply::Symlink { dir, result }
             }
@@ -203,10 +206,9 @@ impl Service {
         context: &Context,
     ) -> Reply<'static> {
         let written = match self.inode_of(file) {
-            Ok(id) => match self.recall(id) {
-                Ok(()) => self.write_data(id, offset, data, stable, context),
-                Err(error) => Err(error),
-            },
+            Ok(id) => {
+                self.recall(id).and_then(|()| self.write_data(id, offset, data, stable, context))
+            }
             Err(error) => Err(error),
         };
         match written {

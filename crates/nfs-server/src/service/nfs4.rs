@@ -97,7 +97,8 @@ impl<'s> Run<'s> {
 
     /// Saves the current handle and, from v4.1 on, the current stateid with it.
     fn save_handle(&mut self) -> Outcome {
-        (self.saved, self.saved_stateid) = (Some(self.current()?), self.stateid);
+        self.saved = Some(self.current()?);
+        self.saved_stateid = self.stateid;
         self.succeed(&OpOk::Savefh)
     }
 

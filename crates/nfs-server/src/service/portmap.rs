@@ -143,12 +143,13 @@ impl Service {
                 reply(rpcbind::Reply::Dump(&list));
             }
             rpcbind::Call::Getaddrlist(wanted) => {
-                let mut list = Vec::new();
-                for listed in all {
-                    if (listed.program, listed.version) == (wanted.program, wanted.version) {
-                        list.push(listed.entry());
-                    }
-                }
+                let list: Vec<_> = all
+                    .iter()
+                    .filter(|listed| {
+                        (listed.program, listed.version) == (wanted.program, wanted.version)
+                    })
+                    .map(|listed| listed.entry())
+                    .collect();
                 reply(rpcbind::Reply::Addresses(&list));
             }
             rpcbind::Call::Gettime => reply(rpcbind::Reply::Time(self.now.seconds())),

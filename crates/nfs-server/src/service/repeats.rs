@@ -50,7 +50,8 @@ fn is_once_only(call: &program::Call<'_>) -> bool {
 /// Adler-32: cheap, and good enough to tell two calls apart. **Source:** RFC 1950 section 9.
 fn checksum(bytes: &[u8]) -> u32 {
     // No overflow: 256 bytes of 255 give less than 2^24.
-    let (mut low, mut high) = (1_u32, 0_u32);
+    let mut low = 1_u32;
+    let mut high = 0_u32;
     for byte in bytes {
         low += u32::from(*byte);
         high += low;

@@ -115,8 +115,12 @@ fn verifiers(changing_verifier: Option<ChangingVerifier>) -> [Verifier; 4] {
             let Reply::Commit { result, .. } = answer.nfs3() else { unreachable!() };
             return result.unwrap();
         }
-        let (offset, stable, data) = (0, StableHow::Unstable, &b"x"[..]);
-        let answer = client.nfs(Call::Write { file: &file, offset, stable, data });
+        let answer = client.nfs(Call::Write {
+            file: &file,
+            offset: 0,
+            stable: StableHow::Unstable,
+            data: &b"x"[..],
+        });
         let Reply::Write { result, .. } = answer.nfs3() else { unreachable!() };
         result.unwrap().verifier
     })

@@ -19,7 +19,8 @@ fn filled() -> (Server, Client, FileHandle) {
     let server = start(ServerConfig::default());
     let fs = server.file_system();
     let (directory, _) = fs.find_path("/export").unwrap();
-    let (set, context) = (SetAttributes::default(), Context::default());
+    let set = SetAttributes::default();
+    let context = Context::default();
     for n in 0..ENTRIES {
         let name = format!("entry-{n}");
         fs.create(directory, name.as_bytes(), CreateMode::Guarded, &set, &context).unwrap();
@@ -57,7 +58,8 @@ fn readdirplus(client: &mut Client, dir: FileHandle, cursor: (u64, Verifier)) ->
 }
 
 fn all(mut next: impl FnMut((u64, Verifier)) -> Page) -> Vec<String> {
-    let (mut cursor, mut names) = ((0, Verifier::default()), Vec::new());
+    let mut cursor = (0, Verifier::default());
+    let mut names = Vec::new();
     loop {
         let (entries, verifier, eof) = next(cursor);
         cursor = (entries.last().expect("every page has entries").1, verifier);

@@ -187,8 +187,15 @@ fn names_are_made_moved_and_removed() {
     let file = create(&mut client, sub.file, "f", Sattr::default()).file;
     let mut done = |call| status(&mut client, call);
     assert_eq!(done(Call::Link { file, dir, name: b"hard" }), Ok(()));
-    let (name, target) = (&b"soft"[..], &b"sub/f"[..]);
-    assert_eq!(done(Call::Symlink { dir, name, target, attributes: Sattr::default() }), Ok(()));
+    assert_eq!(
+        done(Call::Symlink {
+            dir,
+            name: &b"soft"[..],
+            target: &b"sub/f"[..],
+            attributes: Sattr::default()
+        }),
+        Ok(())
+    );
     let to = &b"moved"[..];
     assert_eq!(done(Call::Rename { from_dir: sub.file, from: b"f", to_dir: dir, to }), Ok(()));
     assert_eq!(done(Call::Rmdir { dir, name: b"sub" }), Ok(()));
@@ -242,7 +249,8 @@ fn lists_every_name_once() {
         sparse(&server, format!("entry-{n}").as_bytes(), 0);
     }
     for count in [512, 8192, u32::MAX] {
-        let (mut names, mut cookie) = (Vec::new(), 0);
+        let mut names = Vec::new();
+        let mut cookie = 0;
         loop {
             let answer = client.nfs2(Call::Readdir { dir, cookie, count });
             let Reply::Readdir(Ok(page)) = answer.nfs2() else { panic!("no page") };

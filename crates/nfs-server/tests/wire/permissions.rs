@@ -24,7 +24,8 @@ fn permissive() -> Server {
 /// A server, a client of the owner with a file of this mode in the export, and a client of another
 /// user.
 fn file_of_owner(server: &Server, bits: u32) -> (Client, Client, FileHandle, FileHandle) {
-    let (mut owner, mut other) = (Client::connect(server), Client::connect(server));
+    let mut owner = Client::connect(server);
+    let mut other = Client::connect(server);
     other.user = OTHER;
     let root = owner.mount("/export");
     let how = CreateHow::Guarded(Sattr::with_mode(bits));
@@ -107,8 +108,14 @@ fn v2_refuses_another_user() {
 /// OPEN of `f` in the export without creating it.
 fn open(share_access: u32, share_deny: u32, seqid: u32, id: nfs4::ClientId) -> Op<'static> {
     let owner = StateOwner { client: id, owner: b"o" };
-    let (how, claim) = (OpenHow::NoCreate, Claim::Name(b"f"));
-    Op::Open { seqid, share_access, share_deny, owner, how, claim }
+    Op::Open {
+        seqid,
+        share_access,
+        share_deny,
+        owner,
+        how: OpenHow::NoCreate,
+        claim: Claim::Name(b"f"),
+    }
 }
 
 fn in_export(peer: &mut Peer, op: Op<'_>) -> Reply4 {
@@ -122,7 +129,8 @@ fn checks_anonymous_access_in_v4() {
     let (file, stateid) = owner.open("f");
     let mut other = Peer::new(&server, 1, b"other");
     other.client.user = OTHER;
-    let (id, mut scratch) = (other.id, Vec::new());
+    let id = other.id;
+    let mut scratch = Vec::new();
     assert_eq!(in_export(&mut other, open(2, 0, 0, id)).status(), Status::Access);
     assert_eq!(in_export(&mut other, open(1, 1, 0, id)).status(), Status::Access, "it denies");
     let reply = in_export(&mut other, open(1, 0, 0, id));
@@ -170,7 +178,8 @@ fn v4_checks_who_uses_an_open() {
     let private = Op::Setattr { stateid, attributes: mode(0o600, &mut scratch) };
     assert_eq!(peer.call(&[Op::Putfh { file }, private]).status(), Status::Ok);
     let mut scratch = Vec::new();
-    let (offset, length) = (0, 9);
+    let offset = 0;
+    let length = 9;
     let ops = [
         Op::Write { stateid, offset, stable: nfs4::StableHow::Unstable, data: b"x" },
         Op::Read { stateid, offset, count: 9 },
@@ -230,7 +239,8 @@ fn checks_open_and_creates_as_caller() {
     // The requested owner is not set, and the reply lists the attributes that were set.
     let attributes =
         nfs4::Attributes { mode: Some(0o755), owner: Some(b"77"), ..nfs4::Attributes::default() };
-    let (masked, mut scratch) = (&[nfs4::attribute::MODE, nfs4::attribute::OWNER], Vec::new());
+    let masked = &[nfs4::attribute::MODE, nfs4::attribute::OWNER];
+    let mut scratch = Vec::new();
     let attributes: Fattr<'_> = attributes.to_fattr(Bitmap::of(masked), &mut scratch);
     let make = Op::Create { kind: nfs4::CreateKind::Directory, name: b"d", attributes };
     let reply = other.call(&[Op::Putrootfh, lookup("export"), make]);

@@ -245,7 +245,8 @@ fn loses_uncommitted_data_if_planned() {
 fn restart_loses_planned_last_writes() {
     let (server, mut client, root) =
         faulty(FaultPlan { lose_last_writes: 2, ..FaultPlan::default() });
-    let (first, second) = (client.create(root, "first"), client.create(root, "second"));
+    let first = client.create(root, "first");
+    let second = client.create(root, "second");
     let mut write = |file: FileHandle, offset, data: &[u8]| {
         let stable = StableHow::FileSync;
         client.nfs(Call::Write { file: &file, offset, stable, data });

@@ -202,7 +202,8 @@ fn rejects_unusable_certificates() {
         |chain: &str, key: &str| Certificate::Pem { chain: chain.to_owned(), key: key.to_owned() };
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let chain = made.cert.pem();
+    let key = made.signing_key.serialize_pem();
     let attempt = |certificate| {
         let tls = Some(TlsConfig { certificate, ..TlsConfig::default() });
         Server::start(ServerConfig { tls, ..ServerConfig::default() })

@@ -151,7 +151,9 @@ fn pages_long_listing_to_fit() {
         let name = format!("{n:0>200}");
         peer.create(dir, name.as_bytes());
     }
-    let (mut cookie, mut verifier, mut seen) = (0, Verifier([0; 8]), 0);
+    let mut cookie = 0;
+    let mut verifier = Verifier([0; 8]);
+    let mut seen = 0;
     loop {
         let answer = peer.nfs(Call::Readdir { dir: &dir, cookie, verifier, count: 1 << 20 });
         let Reply::Readdir { result, .. } = answer.nfs3() else { unreachable!() };
@@ -208,8 +210,13 @@ fn serves_many_peers_with_all_threads() {
             let mut peer = Peer::connect(&server);
             scope.spawn(move || {
                 let file = peer.create(root, &[b'a' + number]);
-                let (stable, data) = (StableHow::Unstable, &[number; 8192]);
-                let answer = peer.nfs(Call::Write { file: &file, offset: 0, stable, data });
+                let data = &[number; 8192];
+                let answer = peer.nfs(Call::Write {
+                    file: &file,
+                    offset: 0,
+                    stable: StableHow::Unstable,
+                    data,
+                });
                 assert!(matches!(answer.nfs3(), Reply::Write { result: Ok(_), .. }));
                 let answer = peer.nfs(Call::Read { file: &file, offset: 0, count: 8192 });
                 let Reply::Read { result, .. } = answer.nfs3() else { unreachable!() };

@@ -167,10 +167,11 @@ pub(crate) fn read_conditions(
         if let Err(fault) = check_factor(entry.key()) {
             return Err(entry.error(fault));
         }
-        let mut levels = Vec::new();
-        for item in entry.items()? {
-            levels.push(read_level(entry.key(), &item)?);
-        }
+        let levels = entry
+            .items()?
+            .into_iter()
+            .map(|item| read_level(entry.key(), &item))
+            .collect::<Result<Vec<_>, _>>()?;
         conditions.insert(entry.key().to_owned(), levels);
     }
     Ok(conditions)

@@ -62,7 +62,8 @@ fn read_words(text: &str) -> Result<Disturbance, Fault> {
         && let [time, pairs @ ..] = rest
         && let Ok(lasts_ms) = read_ms(time)
     {
-        (one.lasts_ms, rest) = (lasts_ms, pairs);
+        one.lasts_ms = lasts_ms;
+        rest = pairs;
         seen.push("for");
     }
     for pair in rest.chunks(2) {
@@ -117,7 +118,8 @@ fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Located<Disturba
 /// Refuses a disturbance that contradicts itself.
 fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
     let kind = one.fault;
-    let (lasts, steps) = (one.lasts_ms > 0, one.by_ms != 0);
+    let lasts = one.lasts_ms > 0;
+    let steps = one.by_ms != 0;
     let is_step = kind == FaultKind::ClockStep;
     if kind.lasts() && !lasts {
         let fault = Fault::new(format!("it does not say how long {kind} lasts"));
@@ -201,8 +203,13 @@ mod tests {
     #[test]
     fn parses_disturbance_flag() {
         let one = parse_disturbance(FLAG, "clock-step on one at 10s for 500ms by -5s").unwrap();
-        let (host, fault) = (Some("one".to_owned()), FaultKind::ClockStep);
-        let wanted = Disturbance { fault, host, at_ms: 10_000, lasts_ms: 500, by_ms: -5_000 };
+        let wanted = Disturbance {
+            fault: FaultKind::ClockStep,
+            host: Some("one".to_owned()),
+            at_ms: 10_000,
+            lasts_ms: 500,
+            by_ms: -5_000,
+        };
         assert_eq!((one.value, one.place), (wanted, Place::Flag(FLAG)));
         let restart = parse_disturbance(FLAG, "server-restart at 1m").unwrap().value;
         assert_eq!((restart.at_ms, restart.lasts_ms, restart.host), (60_000, 0, None));

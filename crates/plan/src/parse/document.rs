@@ -85,10 +85,7 @@ fn shown_line(text: &str, span: &Range<usize>) -> String {
 
 /// Returns the offset at which the last line of `before` begins.
 fn line_start(before: &str) -> usize {
-    match before.rfind('\n') {
-        Some(end) => end + 1,
-        None => 0,
-    }
+    before.rfind('\n').map_or(0, |end| end + 1)
 }
 
 /// Moves an offset back to the nearest character boundary within the text.

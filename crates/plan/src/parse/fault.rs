@@ -144,7 +144,8 @@ fn read_service_time(words: &[&str]) -> Result<Option<ServiceTime>, Fault> {
     Ok(Some(match words {
         [fixed] => ServiceTime::Fixed { time_ns: time(fixed)? },
         ["uniform", least, most] => {
-            let (min_ns, max_ns) = (time(least)?, time(most)?);
+            let min_ns = time(least)?;
+            let max_ns = time(most)?;
             if min_ns > max_ns {
                 return Err(Fault::new(format!("`{}` is no range", words.join(" "))));
             }

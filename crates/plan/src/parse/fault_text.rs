@@ -96,7 +96,8 @@ impl fmt::Display for Calls {
 }
 
 fn percent(share: PartsPerMillion) -> String {
-    let (whole, rest) = (share.0 / 10_000, share.0 % 10_000);
+    let whole = share.0 / 10_000;
+    let rest = share.0 % 10_000;
     if rest == 0 {
         return format!("{whole}%");
     }

@@ -70,10 +70,7 @@ fn describe_meaning(setting: Setting) -> Cow<'static, str> {
     }
     let mut text = setting.meaning().to_owned();
     for (workloads, passes) in choices {
-        let mut names = Vec::new();
-        for pass in passes {
-            names.push(pass.name());
-        }
+        let names: Vec<_> = passes.iter().map(|pass| pass.name()).collect();
         // Writing to a string can't fail.
         let _ = write!(text, " For {workloads}: {}.", names.join(", "));
     }
@@ -150,12 +147,8 @@ const LISTED_MAX: usize = 20;
 
 /// Checks that `section` may contain `key`; the error lists the keys that it may contain.
 pub(crate) fn check(section: Section, key: &str) -> Result<(), Fault> {
-    let mut here = Vec::new();
-    for doc in reference() {
-        if section.holds(doc) {
-            here.push(doc.key);
-        }
-    }
+    let here: Vec<_> =
+        reference().iter().filter(|doc| section.holds(doc)).map(|doc| doc.key).collect();
     if here.contains(&key) {
         return Ok(());
     }

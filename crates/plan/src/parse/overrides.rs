@@ -165,9 +165,8 @@ impl RawPlan {
     fn has_levels(&self, setting: Setting) -> bool {
         self.factors.get(setting).is_some()
             || self.workloads.iter().any(|it| it.settings.get(setting).is_some())
-            || self.targets.iter().any(|it| match it.what.settings() {
-                Some(settings) => settings.get(setting).is_some(),
-                None => false,
+            || self.targets.iter().any(|it| {
+                it.what.settings().is_some_and(|settings| settings.get(setting).is_some())
             })
     }
 

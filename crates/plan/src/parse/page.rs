@@ -60,11 +60,7 @@ pub fn reference_page() -> String {
         let title = section.title();
         // Writing to a string can't fail.
         let _ = write!(page, "\n## {title}\n\n{about}\n\n| key | what it does |\n|---|---|\n");
-        for doc in reference() {
-            if doc.section == section {
-                page.push_str(&key_row(doc));
-            }
-        }
+        page.extend(reference().iter().filter(|doc| doc.section == section).map(key_row));
     }
     page
 }

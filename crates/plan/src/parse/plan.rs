@@ -88,10 +88,11 @@ pub(crate) fn check_plan_name(name: &str) -> Result<(), Fault> {
 fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
     let hint = "add a [[workload]] with a kind, such as \"stream\"";
     let field = root.required("workload", hint)?;
-    let mut workloads = Vec::new();
-    for table in field.tables(Section::Workload)? {
-        workloads.push(read_workload(&table)?);
-    }
+    let workloads = field
+        .tables(Section::Workload)?
+        .into_iter()
+        .map(|table| read_workload(&table))
+        .collect::<Result<Vec<_>, _>>()?;
     if workloads.is_empty() {
         return Err(field.error(Fault::new("the list is empty").hint(hint)));
     }

@@ -22,7 +22,8 @@ const fn key(
     default: &'static str,
     meaning: &'static str,
 ) -> KeyDoc {
-    let (legal, default) = (Cow::Borrowed(legal), Cow::Borrowed(default));
+    let legal = Cow::Borrowed(legal);
+    let default = Cow::Borrowed(default);
     let meaning = Cow::Borrowed(meaning);
     KeyDoc { key, section, kind, unit, legal, default, meaning }
 }
@@ -35,17 +36,13 @@ pub(crate) const fn plain_target(row: &TargetRow) -> KeyDoc {
 /// The key of backends, with those of each kind of target; the first of them is the default.
 pub(crate) fn backend_key() -> KeyDoc {
     let mut kinds = vec![("path, temporary", &OF_DIRECTORIES), ("url, embedded", &OF_NFS)];
-    for target in model::Target::PLAIN {
-        kinds.push((target.row().usual_name, target.row()));
-    }
+    kinds.extend(model::Target::PLAIN.iter().map(|target| (target.row().usual_name, target.row())));
     kinds.push(("tcp", TargetArg::tcp_embedded().row()));
     kinds.push(("server", &OF_LAB));
-    let (mut legal, mut default) = (Vec::new(), Vec::new());
+    let mut legal = Vec::new();
+    let mut default = Vec::new();
     for (keys, row) in kinds {
-        let mut names = Vec::new();
-        for backend in row.backends {
-            names.push(backend.name());
-        }
+        let names: Vec<_> = row.backends.iter().map(|backend| backend.name()).collect();
         default.push(format!("{keys}: {}", names[0]));
         legal.push(format!("{keys}: {}", names.join(", ")));
     }

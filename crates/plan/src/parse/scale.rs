@@ -115,7 +115,8 @@ fn keep_ops_within(settings: &mut Settings, file_bytes: u64) -> Vec<u64> {
             smallest = smallest.min(bytes);
         }
     }
-    let (mut kept, mut large) = (Vec::new(), Vec::new());
+    let mut kept = Vec::new();
+    let mut large = Vec::new();
     for level in levels {
         match level.value {
             Value::Number(bytes) if bytes > file_bytes.max(smallest) => large.push(bytes),

@@ -62,10 +62,8 @@ fn read_roles(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Vec<RoleArg>, 
     let mut roles = Vec::new();
     let Some(field) = table.field("roles") else { return Ok(roles) };
     for entry in field.entries("such as `roles = { data = [\"node1\", \"node2\"] }`")? {
-        let mut of_role = Vec::new();
-        for planned in placement::read_list(&entry, hosts)? {
-            of_role.push(planned.host);
-        }
+        let of_role: Vec<_> =
+            placement::read_list(&entry, hosts)?.into_iter().map(|planned| planned.host).collect();
         roles.push(RoleArg { name: entry.located(entry.key().to_owned()), hosts: of_role });
     }
     Ok(roles)
@@ -96,10 +94,8 @@ pub(crate) fn read_settings(table: &Table<'_>) -> Result<Settings, PlanError> {
             return Err(field.error(fault.hint("shorten some of the lists")));
         }
     }
-    let mut levels = Vec::new();
-    for words in combinations {
-        levels.push(field.located(Value::Words(words)));
-    }
+    let levels: Vec<_> =
+        combinations.into_iter().map(|words| field.located(Value::Words(words))).collect();
     settings.insert(Setting::SystemSettings, levels);
     Ok(settings)
 }
@@ -130,7 +126,9 @@ pub(crate) fn read_site_mount(table: &Table<'_>) -> Result<Option<SiteMount>, Pl
             return Err(other.error(fault.hint("leave it out: the site has set up its files")));
         }
     }
-    let (mut kind, mut source, mut options) = (None, None, Vec::new());
+    let mut kind = None;
+    let mut source = None;
+    let mut options = Vec::new();
     for entry in field.entries(HINT)? {
         match entry.key() {
             "type" => {
@@ -175,7 +173,8 @@ impl RawPlan {
             if system.recipe.is_some() {
                 continue;
             }
-            let (path, place) = (&system.source.value, system.source.place);
+            let path = &system.source.value;
+            let place = system.source.place;
             match read(path) {
                 Ok(text) => system.recipe = Some(parse_recipe(&text, path)?),
                 Err(why) => {

@@ -181,7 +181,8 @@ impl RawPlan {
                 }
             };
             let shares = shares.map_err(|why| error("mix_from", &path, &why.to_string()))?;
-            (workload.mix.name, workload.mix.shares) = (OWN_MIX.to_owned(), shares);
+            OWN_MIX.clone_into(&mut workload.mix.name);
+            workload.mix.shares = shares;
         }
         Ok(())
     }

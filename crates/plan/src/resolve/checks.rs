@@ -161,7 +161,8 @@ pub(crate) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanErro
 
 /// Refuses a neighbor that is the host itself.
 fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    let (places, agents) = (run.placement.neighbour, run.agents());
+    let places = run.placement.neighbour;
+    let agents = run.agents();
     if agents == 1 || places == 0 || !places.is_multiple_of(agents) {
         return Ok(());
     }
@@ -200,7 +201,8 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
 }
 
 fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
-    let (file, io) = (run.file_size_bytes, u64::from(run.io_size_bytes));
+    let file = run.file_size_bytes;
+    let io = u64::from(run.io_size_bytes);
     let sizes = [Setting::IoSize, Setting::FileSize];
     if io > file {
         let what =
@@ -304,7 +306,8 @@ fn check_mix_on_server(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanE
     let appended = set.appended_bytes(run).saturating_mul(2);
     let needed = bytes + appended + inodes * limits::SERVER_FILE_OVERHEAD;
     let shown = if run.op_mix.set_bytes_per_rate > 0 {
-        let (rate, each) = (run.load.rate_per_s, show_size(run.op_mix.set_bytes_per_rate));
+        let rate = run.load.rate_per_s;
+        let each = show_size(run.op_mix.set_bytes_per_rate);
         format!("{rate} op/s x {each} of files")
     } else {
         format!("{files} files of {}", show_size(bytes))

@@ -81,7 +81,8 @@ impl Plan {
         let Some((_, path)) = missing.first() else { return Ok(()) };
         let of_path = missing.iter().filter(|(_, device)| device == path);
         let hosts: Vec<String> = of_path.map(|(host, _)| format!("`{host}`")).collect();
-        let (path, hosts) = (path.display(), hosts.join(", "));
+        let path = path.display();
+        let hosts = hosts.join(", ");
         let what = format!("the contents of {path} on host {hosts} would be lost");
         let hint = format!("if that is meant, add {}", flags(&missing));
         Err(Fault::new(what).hint(hint).at(Place::Flag(FLAG)))

@@ -270,10 +270,7 @@ pub(super) fn estimate_run(run: &RunSpec, rates: &Rates) -> RunEstimate {
     }
     if run.target == Target::Null {
         // The null target moves no data, so only passes with a time limit take time.
-        let mut duration_ns = 0;
-        for pass in passes {
-            duration_ns += run.time_max_ns(*pass).unwrap_or(0);
-        }
+        let duration_ns: u64 = passes.iter().map(|pass| run.time_max_ns(*pass).unwrap_or(0)).sum();
         let duration_ms = duration_ns / NS_PER_MS;
         estimate = RunEstimate { bytes_written: 0, bytes_read: 0, duration_ms, ..estimate };
     }
@@ -399,7 +396,8 @@ mod tests {
     #[test]
     fn adds_time_for_names_in_mix() {
         let mut run = RunBuilder::new(Workload::OpMix).on_directory(Path::new("/srv")).build();
-        (run.op_mix.set_bytes_per_rate, run.load.rate_per_s) = (4_096, 100);
+        run.op_mix.set_bytes_per_rate = 4_096;
+        run.load.rate_per_s = 100;
         let rates = Rates { metadata_ops_per_s: 100, ..Rates::default() };
         let cost = estimate_files(&run, Pass::OpMix, &rates);
         let set = OpMixSet::of(&run);
@@ -413,7 +411,9 @@ mod tests {
     #[test]
     fn the_mix_decides_what_is_moved() {
         let mut run = RunBuilder::new(Workload::OpMix).on_directory(Path::new("/srv")).build();
-        (run.load.rate_per_s, run.duration_ms, run.io_size_bytes) = (500, 30_000, 1 << 20);
+        run.load.rate_per_s = 500;
+        run.duration_ms = 30_000;
+        run.io_size_bytes = 1 << 20;
         let mut moved = |shares| {
             run.op_mix.shares = shares;
             estimate_pass(&run, Pass::OpMix, &Rates::default())
@@ -439,7 +439,8 @@ mod tests {
         // 1000 reads of 5250 bytes; 1000 appends of a half of 4750, and 1000 files of 5250.
         assert_eq!((pool.bytes_read, pool.bytes_written), (5_250_000, 2_375_000 + 5_250_000));
         let mut seeks = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
-        (seeks.io_size_bytes, seeks.load.ops_max) = (4_096, 1_000);
+        seeks.io_size_bytes = 4_096;
+        seeks.load.ops_max = 1_000;
         let seeks = estimate_pass(&seeks, Pass::Seeks, &rates);
         assert_eq!((seeks.bytes_read, seeks.bytes_written), (4_096_000, 409_600));
         // A metadata pass with a time limit has no data.

@@ -112,12 +112,12 @@ impl RawPlan {
 
     /// Refuses settings with several levels, since a ladder has one run per layer.
     fn check_levels(&self) -> Result<(), PlanError> {
-        let mut all = Vec::new();
-        for workload in &self.workloads {
-            if workload.kind.value == Workload::Stream {
-                all.push(&workload.settings);
-            }
-        }
+        let mut all: Vec<_> = self
+            .workloads
+            .iter()
+            .filter(|workload| workload.kind.value == Workload::Stream)
+            .map(|workload| &workload.settings)
+            .collect();
         all.extend(self.targets[0].what.settings());
         all.push(&self.factors);
         for settings in all {
@@ -418,7 +418,9 @@ fn word_level(word: &'static str) -> Vec<Located<Value>> {
 fn served_by_us(own: &RawTarget, path: DataPath, backend: BackendKind) -> RawTarget {
     let mut target = RawTarget { backends: vec![backend], ..own.clone() };
     if let TargetArg::Lab(lab) = &mut target.what {
-        (lab.devices, lab.loop_bytes, lab.directories) = (None, 0, None);
+        lab.devices = None;
+        lab.loop_bytes = 0;
+        lab.directories = None;
         lab.is_spread = false;
         lab.settings.insert(Setting::DataPath, word_level(path.name()));
         lab.settings.insert(Setting::ServerKind, word_level(ServerKind::Own.name()));
@@ -433,12 +435,12 @@ fn empty_calls(layers: &Layers) -> RawWorkload {
     let mut calls = RawWorkload::usual(Workload::OpMix, Place::Whole);
     OWN_MIX.clone_into(&mut calls.mix.name);
     calls.mix.shares = vec![(OpKind::Null, 10_000)];
-    let mut names = Vec::new();
-    for target in &layers.targets {
-        if target.what == TargetArg::NULL || has_calls(target) {
-            names.push(target.name.clone());
-        }
-    }
+    let names: Vec<_> = layers
+        .targets
+        .iter()
+        .filter(|target| target.what == TargetArg::NULL || has_calls(target))
+        .map(|target| target.name.clone())
+        .collect();
     calls.targets = Some(names);
     let settings = [
         (Setting::Rate, 0),

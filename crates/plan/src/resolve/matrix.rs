@@ -143,9 +143,9 @@ impl UsedSettings {
                 unused.extend(self.unused_of(raw, settings, &source));
             }
         }
-        for (number, workload) in raw.workloads.iter().enumerate() {
-            unused.extend(self.unused_of(raw, &workload.settings, &Source::Workload(number)));
-        }
+        unused.extend(raw.workloads.iter().enumerate().flat_map(|(number, workload)| {
+            self.unused_of(raw, &workload.settings, &Source::Workload(number))
+        }));
         for warning in &mut unused {
             warning.source_name.clone_from(&raw.source_name);
         }
@@ -183,12 +183,8 @@ fn check_possible(
     runs: &[RunSpec],
     refused: Vec<((String, Workload), PlanError)>,
 ) -> Result<(), PlanError> {
-    let mut possible = HashSet::new();
-    for run in runs {
-        if run.impossible().is_none() {
-            possible.insert(group(run));
-        }
-    }
+    let possible: HashSet<_> =
+        runs.iter().filter(|run| run.impossible().is_none()).map(group).collect();
     for (group, error) in refused {
         if !possible.contains(&group) {
             return Err(error);

@@ -221,7 +221,8 @@ mod tests {
     fn repeats_follow_the_planned_trials() {
         for order in ["blocks", "random", "sequential", "grouped"] {
             let mut plan = plan_in(order);
-            let (planned, mut all) = (plan.order(), plan.order_with_repeats());
+            let planned = plan.order();
+            let mut all = plan.order_with_repeats();
             assert_eq!((plan.repeats_max(), all.len()), (2, planned.len() + 8), "{order}");
             for run in 0..4 {
                 assert!(all.iter().filter(|step| step.run == run).is_sorted_by_key(|it| it.trial));
@@ -262,7 +263,9 @@ mod tests {
             };
             (0..300).map(of).fold(0.0, f64::max)
         };
-        let (blocks, random, sequential) = (worst("blocks"), worst("random"), worst("sequential"));
+        let blocks = worst("blocks");
+        let random = worst("random");
+        let sequential = worst("sequential");
         assert!(blocks < 1.9, "{blocks}");
         assert!(blocks < random && random < sequential, "{blocks} {random} {sequential}");
         assert!((sequential - 50.0).abs() < 1e-9, "{sequential}");

@@ -58,7 +58,8 @@ pub struct Pace {
 impl Pace {
     /// Computes the pace from trials of growing work; `None` if there are none.
     pub fn of(trials: &[ProbeTrial]) -> Option<Self> {
-        let (first, last) = (trials.first()?, trials.last()?);
+        let first = trials.first()?;
+        let last = trials.last()?;
         let (work, work_ns) = match last.work.saturating_sub(first.work) {
             // With a single amount of work, assume that the time of the passes grows with it.
             0 => (last.work.max(1), last.passes_ns.min(last.took_ns)),
@@ -142,7 +143,8 @@ pub fn reduced(run: &RunSpec, work_max: u64) -> RunSpec {
     let mut small = run.clone();
     small.duration_ms = run.duration_ms.min(TIMED_MS_MAX);
     small.load.time_max_ms = run.load.time_max_ms.min(TIMED_MS_MAX);
-    (small.load.warmup_ms, small.load.ramp_ms) = (0, 0);
+    small.load.warmup_ms = 0;
+    small.load.ramp_ms = 0;
     // Each worker and each client keeps at least one file.
     let files_min = run.all_workers().max(run.clients).max(1).min(run.files);
     let wanted = scale(run.files.into(), part, all);
@@ -183,7 +185,10 @@ mod tests {
 
     fn stream() -> RunSpec {
         let mut run = RunBuilder::new(Workload::Stream).on_directory(Path::new("/srv")).build();
-        (run.io_size_bytes, run.file_size_bytes, run.files, run.workers) = (1 << 20, 1 << 30, 1, 1);
+        run.io_size_bytes = 1 << 20;
+        run.file_size_bytes = 1 << 30;
+        run.files = 1;
+        run.workers = 1;
         run
     }
 
@@ -224,7 +229,8 @@ mod tests {
     #[test]
     fn keeps_duration_of_timed_passes() {
         let mut mixed = RunBuilder::new(Workload::Mixed).on_directory(Path::new("/srv")).build();
-        (mixed.duration_ms, mixed.load.warmup_ms) = (7_000, 2_000);
+        mixed.duration_ms = 7_000;
+        mixed.load.warmup_ms = 2_000;
         let small = reduced(&mixed, 1);
         assert_eq!((small.duration_ms, small.load.warmup_ms), (TIMED_MS_MAX, 0));
         let quick = ProbeTrial {
@@ -239,7 +245,8 @@ mod tests {
     #[test]
     fn keeps_minimum_work_per_worker() {
         let mut names = RunBuilder::new(Workload::Metadata).on_directory(Path::new("/srv")).build();
-        (names.files, names.workers) = (100_000, 4);
+        names.files = 100_000;
+        names.workers = 4;
         let small = reduced(&names, 1);
         assert_eq!((small.files, small.file_size_bytes), (4, names.file_size_bytes));
         assert_eq!(reduced(&names, u64::MAX).files, 100_000);

@@ -50,12 +50,12 @@ impl ServerPlan {
         );
         let _ = write!(out, "\n[server.faults]\nseed = {}\n", self.fault_seed);
         for kind in &KINDS {
-            let mut values = Vec::new();
-            for fault in &self.faults {
-                if fault.kind() == kind.name {
-                    values.push(fault.value());
-                }
-            }
+            let values: Vec<_> = self
+                .faults
+                .iter()
+                .filter(|fault| fault.kind() == kind.name)
+                .map(|fault| fault.value())
+                .collect();
             let _ = match values.as_slice() {
                 [] => Ok(()),
                 _ if kind.form.is_empty() => writeln!(out, "{} = true", kind.name),

@@ -29,13 +29,7 @@ pub(crate) fn thin(runs: Vec<RunSpec>, starts: &[usize], wanted: usize) -> Vec<R
             is_kept[possible[chosen]] = true;
         }
     }
-    let mut kept = Vec::new();
-    for (run, is_kept) in std::iter::zip(runs, is_kept) {
-        if is_kept {
-            kept.push(run);
-        }
-    }
-    kept
+    std::iter::zip(runs, is_kept).filter(|(_, is_kept)| *is_kept).map(|(run, _)| run).collect()
 }
 
 /// Returns the levels of each run as numbers, one for each setting that differs between runs. A
@@ -130,9 +124,7 @@ mod tests {
         for size in sizes {
             let mut longer = Vec::new();
             for run in &runs {
-                for level in 0..*size {
-                    longer.push([run.as_slice(), &[level]].concat());
-                }
+                longer.extend((0..*size).map(|level| [run.as_slice(), &[level]].concat()));
             }
             runs = longer;
         }

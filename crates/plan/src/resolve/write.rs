@@ -69,7 +69,8 @@ impl Plan {
 
     fn write_repetition(&self, out: &mut String) {
         let Repetition { discard, until_permille, warmup_trials, interference } = self.repetition;
-        let (discard, order) = (quoted(discard.name()), quoted(self.order.name()));
+        let discard = quoted(discard.name());
+        let order = quoted(self.order.name());
         let _ = writeln!(out, "discard = {discard}\nwarmup_trials = {warmup_trials}");
         if until_permille > 0 {
             let _ = writeln!(out, "until = {}", quoted(&self.repetition.until()));
@@ -91,10 +92,10 @@ impl Plan {
 
     /// Returns the maximum number of agents on each host in any run.
     fn slots_by_host(&self) -> BTreeMap<&str, u32> {
-        let (mut slots, mut slots_of_any, mut is_limited) = (BTreeMap::new(), 1, false);
-        for host in self.hosts() {
-            slots.insert(host.name.as_str(), 1);
-        }
+        let mut slots_of_any = 1;
+        let mut is_limited = false;
+        let mut slots: BTreeMap<_, _> =
+            self.hosts().into_iter().map(|host| (host.name.as_str(), 1)).collect();
         for run in &self.runs {
             is_limited |= run.placement.agents_per_host.is_some();
             for agent in &run.placement.hosts {
@@ -274,7 +275,8 @@ fn write_lab(out: &mut String, lab: &LabSpec, clients: Option<&str>) {
         }
     }
     if let Some(SiteMount { kind, source, options }) = &lab.site_mount {
-        let (kind, source) = (quoted(kind), quoted(source));
+        let kind = quoted(kind);
+        let source = quoted(source);
         let options = match options.as_slice() {
             [] => String::new(),
             options => format!(", options = {}", list_of(options)),
@@ -340,10 +342,7 @@ fn is_product(runs: &[RunSpec], levels: &[(Setting, Vec<Value>)]) -> bool {
             base.placement.hosts.clone_from(&run.placement.hosts);
         }
     }
-    match product(base, |setting, _| levels[setting as usize].1.clone()) {
-        Ok(made) => made == runs,
-        Err(_) => false,
-    }
+    product(base, |setting, _| levels[setting as usize].1.clone()).is_ok_and(|made| made == runs)
 }
 
 /// Returns the levels of a setting in the order of their first use; one level if it is irrelevant.

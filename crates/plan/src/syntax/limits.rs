@@ -130,10 +130,7 @@ pub(crate) fn legal(setting: Setting) -> String {
 
 /// Describes the range of a setting; empty if its values have no limits.
 fn numbers(setting: Setting, shown: &dyn Fn(u64) -> String) -> String {
-    match setting.range() {
-        Some(range) => span(range, shown),
-        None => String::new(),
-    }
+    setting.range().map_or_else(String::new, |range| span(range, shown))
 }
 
 /// One legal word of a setting, as a plan writes it.

@@ -42,8 +42,5 @@ pub(crate) fn known_word<T>(
     given: &str,
     known: &[&str],
 ) -> Result<T, Fault> {
-    match found {
-        Some(value) => Ok(value),
-        None => Err(unknown_word(what, given, known)),
-    }
+    found.ok_or_else(|| unknown_word(what, given, known))
 }

@@ -185,11 +185,9 @@ impl RawPlan {
             if names.as_ref().is_some_and(|names| !names.contains(target.name.value.as_str())) {
                 continue;
             }
-            for backend in &target.backends {
-                if is_named(*backend, workload.backends.as_deref()) {
-                    places.push((target, *backend));
-                }
-            }
+            places.extend(target.backends.iter().filter_map(|backend| {
+                (is_named(*backend, workload.backends.as_deref())).then_some((target, *backend))
+            }));
         }
         places
     }

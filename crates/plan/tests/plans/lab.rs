@@ -294,7 +294,8 @@ fn flags_of_hosts_are_levels_too() {
         .iter()
         .map(|run| (lab(run).serving.threads, lab(run).mounting.options.join(",")))
         .collect();
-    let (both, none) = ("noac,nocto".to_owned(), String::new());
+    let both = "noac,nocto".to_owned();
+    let none = String::new();
     let expected = [(8, both.clone()), (8, none.clone()), (64, both), (64, none)];
     assert_eq!(wanted, expected);
 }
@@ -501,7 +502,8 @@ fn rejects_unfair_plan_with_differences() {
                  system = \"{name}\"\nbackend = \"nfs\"\n{more}\n"
             )
         };
-        let (ganesha, ours) = (target("ganesha", "nfsvers = 4.1"), target("dfsbench", version));
+        let ganesha = target("ganesha", "nfsvers = 4.1");
+        let ours = target("dfsbench", version);
         plan(&format!(
             "fair = \"{fair}\"\n{HOSTS}{ganesha}{ours}[factors]\nfile_system = \"tmpfs\"\n\
              [[workload]]\nkind = \"stream\"\n"

@@ -324,7 +324,8 @@ fn the_estimate_counts_warm_up_trials() {
         let target = "[[target]]\nname = \"d\"\npath = \"m\"\n";
         estimate(&plan(&format!("name = \"t\"\ntrials = 3\n{head}\n{target}{work}")).unwrap())
     };
-    let (without, with) = (cost(""), cost("warmup_trials = 2"));
+    let without = cost("");
+    let with = cost("warmup_trials = 2");
     assert_eq!((without.trials, with.trials), (3, 5));
     assert_eq!((without.bytes_written, with.bytes_written), (3 << 20, 5 << 20));
     assert_eq!(with.duration_ms * 3, without.duration_ms * 5);

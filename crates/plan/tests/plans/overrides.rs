@@ -182,8 +182,12 @@ fn prefers_few_trials_over_until() {
     let text = PLAN.replace("seed = 1", "seed = 1\ntrials = 15\nuntil = \"7%\"\nbudget = \"70s\"");
     let with = |trials: &str, until: Option<&str>| {
         let mut raw = RawPlan::parse(&text, "p.toml").unwrap();
-        let (trials, until) = (Some(trials.to_owned()), until.map(str::to_owned));
-        raw.apply(&Overrides { trials, until, ..Overrides::default() }).unwrap();
+        raw.apply(&Overrides {
+            trials: Some(trials.to_owned()),
+            until: until.map(str::to_owned),
+            ..Overrides::default()
+        })
+        .unwrap();
         Plan::resolve(&raw, &around())
     };
     let few = with("3", None).unwrap();

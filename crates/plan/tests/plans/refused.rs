@@ -8,10 +8,7 @@ use model::Target;
 
 /// Returns the targets without an address, formatted as the end of a list in a hint.
 fn plain_targets() -> String {
-    let mut names = Vec::new();
-    for target in Target::PLAIN {
-        names.push(target.row().usual_name);
-    }
+    let mut names: Vec<_> = Target::PLAIN.iter().map(|target| target.row().usual_name).collect();
     let last = names.pop().expect("some targets have no address");
     format!("{} or {last}", names.join(", "))
 }

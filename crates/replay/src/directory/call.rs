@@ -266,12 +266,14 @@ impl Caller<'_> {
                 let flags = OFlags::RDONLY | OPENED;
                 let from = fs::openat(self.top, job.other.as_c_str(), flags, Mode::empty())?;
                 self.calls += 2;
-                let (mut from_offset, mut to_offset) = (from_offset, to_offset);
+                let mut from_offset = from_offset;
+                let mut to_offset = to_offset;
                 // A length of 0 means everything up to the end.
                 let mut left = if len == 0 { u64::MAX } else { len };
                 while left > 0 {
                     let part = left.min(1 << 30) as usize;
-                    let (from_at, to_at) = (Some(&mut from_offset), Some(&mut to_offset));
+                    let from_at = Some(&mut from_offset);
+                    let to_at = Some(&mut to_offset);
                     let copied = fs::copy_file_range(&from, from_at, file, to_at, part)?;
                     if copied == 0 {
                         break;

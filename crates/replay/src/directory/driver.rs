@@ -42,10 +42,7 @@ pub(crate) struct Opens {
 impl Opens {
     /// Creates the tables with `places` slots for open files.
     pub(crate) fn new(objects: usize, slots: usize, places: usize) -> Self {
-        let mut free = Vec::with_capacity(places);
-        for _ in 0..places {
-            free.push(Arc::new(None));
-        }
+        let free: Vec<_> = (0..places).map(|_| Arc::new(None)).collect();
         Self {
             objects: vec![None; objects],
             slots: vec![None; slots],
@@ -189,7 +186,8 @@ impl Driver<'_> {
             && let Some(handle) = self.opens.surplus.pop()
             && let Some(mut idle) = self.idle.pop()
         {
-            (idle.job.start, idle.job.action) = (None, Action::Close);
+            idle.job.start = None;
+            idle.job.action = Action::Close;
             idle.job.close = Some(handle);
             self.send(idle);
         }

@@ -46,7 +46,8 @@ impl Recorded {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let pieces = Arc::new(Mutex::new(Vec::new()));
-        let (kept, address) = (Arc::clone(&pieces), server.address());
+        let kept = Arc::clone(&pieces);
+        let address = server.address();
         std::thread::spawn(move || {
             let begin = now();
             for (number, client) in listener.incoming().enumerate() {
@@ -58,7 +59,8 @@ impl Recorded {
                 for is_from_client in [true, false] {
                     let (from, to) =
                         if is_from_client { (&client, &server) } else { (&server, &client) };
-                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let from = from.try_clone().unwrap();
+                    let to = to.try_clone().unwrap();
                     let kept = Arc::clone(&kept);
                     std::thread::spawn(move || {
                         copy(from, to, begin, |time_ns, bytes| {
@@ -76,7 +78,8 @@ impl Recorded {
 
     pub fn options(&self, version: ProtocolVersion) -> MountOptions {
         let mut options = MountOptions::new("127.0.0.1", "/export");
-        (options.port, options.mount_port) = (Some(self.port), Some(self.port));
+        options.port = Some(self.port);
+        options.mount_port = Some(self.port);
         options.version = version;
         options
     }
@@ -98,10 +101,10 @@ impl Recorded {
 
     fn pcap(&self) -> Vec<u8> {
         let pieces = self.pieces.lock().unwrap();
-        let mut pcap = Vec::new();
-        for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1] {
-            pcap.extend(word.to_le_bytes());
-        }
+        let mut pcap: Vec<_> = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1]
+            .into_iter()
+            .flat_map(u32::to_le_bytes)
+            .collect();
         let mut sequences: Vec<[u32; 2]> = Vec::new();
         for piece in pieces.iter() {
             while sequences.len() <= piece.connection {
@@ -171,9 +174,7 @@ fn segment(
     packet.extend(ends.concat());
     let ports = if is_from_client { ports.concat() } else { [ports[1], ports[0]].concat() };
     packet.extend(ports);
-    for number in numbers {
-        packet.extend(number.to_be_bytes());
-    }
+    packet.extend(numbers.into_iter().flat_map(u32::to_be_bytes));
     packet.extend([5 << 4, flags, 255, 255, 0, 0, 0, 0]);
     packet.extend(bytes);
     packet

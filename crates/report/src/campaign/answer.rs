@@ -54,7 +54,8 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
         let factors = effects.passes.iter().find(|pass| pass.name == group.name);
         findings.push(compare::finding(group, factors));
     }
-    let (mut has_finding, mut by_intervals) = (false, false);
+    let mut has_finding = false;
+    let mut by_intervals = false;
     for finding in findings.iter().flatten() {
         has_finding = true;
         by_intervals |= finding.by_intervals;

@@ -144,7 +144,8 @@ fn describe_falls(sheet: &Sheet<'_>, swept: &[SizeSweepRows<'_, '_>]) -> Vec<Str
         let SizeSweep::Falls(falls) = &one.found else { continue };
         for fall in falls {
             let is_same = |known: &&mut SameFall<'_>| {
-                let (first, known) = (known.swept[0], known.falls[0]);
+                let first = known.swept[0];
+                let known = known.falls[0];
                 first.name == one.name
                     && known.between_bytes == fall.between_bytes
                     && known.is_gradual == fall.is_gradual
@@ -167,7 +168,8 @@ fn describe_falls(sheet: &Sheet<'_>, swept: &[SizeSweepRows<'_, '_>]) -> Vec<Str
 }
 
 fn describe_same(sheet: &Sheet<'_>, group: &SameFall<'_>, all: usize) -> String {
-    let (one, fall) = (group.swept[0], group.falls[0]);
+    let one = group.swept[0];
+    let fall = group.falls[0];
     let (below, above) = fall.between_bytes;
     let between = format!("between {} and {}", show_size(below), show_size(above));
     let cache = describe_cache(&fall);
@@ -175,13 +177,15 @@ fn describe_same(sheet: &Sheet<'_>, group: &SameFall<'_>, all: usize) -> String 
     let rate = |per_s| Rate::of_pass(one.pass, per_s);
     if let [fall] = group.falls.as_slice() {
         let place = if all > 1 { format!(" ({})", one.place) } else { String::new() };
-        let (before, after) = (rate(fall.per_s.0), rate(fall.per_s.1));
+        let before = rate(fall.per_s.0);
+        let after = rate(fall.per_s.1);
         return format!(
             "{}{place} falls from {before} to {after} {between}: {cache}{explained}",
             one.name
         );
     }
-    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    let mut least = f64::INFINITY;
+    let mut most = 0.0_f64;
     for fall in &group.falls {
         let times = fall.per_s.0 / fall.per_s.1;
         least = least.min(times);
@@ -222,7 +226,8 @@ fn describe_others(swept: &[SizeSweepRows<'_, '_>]) -> Vec<String> {
             swept.iter().filter(|other| other.name == one.name).collect();
         let count =
             |found: &SizeSweep| of_pass.iter().filter(|other| other.found == *found).count();
-        let (even, level) = (count(&SizeSweep::Even), count(&SizeSweep::Level));
+        let even = count(&SizeSweep::Even);
+        let level = count(&SizeSweep::Level);
         let settings = if of_pass.len() == 1 {
             String::new()
         } else {
@@ -249,7 +254,8 @@ fn show_size(bytes: f64) -> String {
 
 /// Formats an estimated size with two digits.
 pub(crate) fn show_bytes(bytes: f64) -> String {
-    let (mut value, mut unit) = (bytes, "B");
+    let mut value = bytes;
+    let mut unit = "B";
     for larger in ["KiB", "MiB", "GiB", "TiB"] {
         if value < 1_000.0 {
             break;

@@ -238,12 +238,7 @@ fn campaign_grid(campaigns: &[ListedCampaign], without: &[&str], name_width_max:
         (VERDICTS, Align::Right),
         ("size", Align::Right),
     ];
-    let mut shown = Vec::new();
-    for column in all {
-        if !without.contains(&column.0) {
-            shown.push(column);
-        }
-    }
+    let shown: Vec<_> = all.into_iter().filter(|column| !without.contains(&column.0)).collect();
     let mut grid = Grid::new(&shown);
     for listed in campaigns {
         let ListedCampaign { line, verdicts, .. } = listed;
@@ -258,12 +253,10 @@ fn campaign_grid(campaigns: &[ListedCampaign], without: &[&str], name_width_max:
             format!("{}/{}/{}", verdicts.valid, verdicts.degraded, verdicts.invalid),
             format_size(listed.size_bytes),
         ];
-        let mut row = Vec::new();
-        for (column, cell) in std::iter::zip(all, cells) {
-            if !without.contains(&column.0) {
-                row.push(cell);
-            }
-        }
+        let row: Vec<_> = std::iter::zip(all, cells)
+            .filter(|(column, _)| !without.contains(&column.0))
+            .map(|(_, cell)| cell)
+            .collect();
         grid.row(&row);
         if !line.tags.is_empty() {
             grid.text(&format!("tags: {}", line.tags.join(" ")));

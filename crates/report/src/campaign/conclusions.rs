@@ -61,7 +61,8 @@ impl ConclusionVerdict {
 
     fn from_comparisons(comparisons: &[Comparison]) -> Self {
         let count = |outcome| comparisons.iter().filter(|one| one.outcome == outcome).count();
-        let (borne, contradicted) = (count(Outcome::BorneOut), count(Outcome::Contradicted));
+        let borne = count(Outcome::BorneOut);
+        let contradicted = count(Outcome::Contradicted);
         match (borne, contradicted) {
             _ if comparisons.iter().any(|one| one.outcome == Outcome::Answered) => Self::Answered,
             (0, 0) => Self::Undecided,
@@ -75,11 +76,7 @@ impl ConclusionVerdict {
 /// Judges all conclusions, in the order of the plan.
 pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
     let conclusions = sheet.conclusions();
-    let mut judgements = Vec::with_capacity(conclusions.len());
-    for conclusion in conclusions {
-        judgements.push(judge_one(sheet, conclusion));
-    }
-    judgements
+    conclusions.into_iter().map(|conclusion| judge_one(sheet, conclusion)).collect()
 }
 
 fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> Judgement {

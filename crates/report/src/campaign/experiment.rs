@@ -102,7 +102,8 @@ fn list_factors(sheet: &Sheet<'_>) -> Vec<(String, String)> {
 
 fn describe_extent(sheet: &Sheet<'_>) -> String {
     let runs = &sheet.campaign.runs;
-    let (mut trials, mut impossible) = (0, 0);
+    let mut trials = 0;
+    let mut impossible = 0;
     for run in runs {
         trials += run.trials.len();
         impossible += usize::from(run.spec.impossible().is_some());

@@ -90,7 +90,8 @@ impl HostActivity {
 
     /// CPU time that was neither idle nor waiting for a disk, in percent.
     pub(crate) fn busy_percent(&self) -> f64 {
-        let (mut all, mut busy) = (0, 0);
+        let mut all = 0;
+        let mut busy = 0;
         for (number, (head, _)) in STATES.iter().enumerate() {
             all += self.states[number];
             // A CPU that waits for a disk could do other work, so it is idle.
@@ -117,9 +118,9 @@ impl HostActivity {
     pub(crate) fn columns_of<'a>(hosts: impl Iterator<Item = &'a Telemetry>) -> Vec<usize> {
         let mut columns: Vec<usize> = Vec::new();
         for host in hosts {
-            for metric in &host.metrics {
-                columns.extend(COLUMNS.iter().position(|column| (column.counts)(&metric.name)));
-            }
+            columns.extend(host.metrics.iter().filter_map(|metric| {
+                COLUMNS.iter().position(|column| (column.counts)(&metric.name))
+            }));
         }
         // Several counters are summed up in one column; list each column once, in table order.
         columns.sort_unstable();
@@ -128,10 +129,7 @@ impl HostActivity {
     }
 
     pub(crate) fn heads(columns: &[usize]) -> Vec<&'static str> {
-        let mut heads = Vec::new();
-        for (head, _) in STATES {
-            heads.push(head);
-        }
+        let mut heads: Vec<_> = STATES.into_iter().map(|(head, _)| head).collect();
         for column in columns {
             heads.push(COLUMNS[*column].head);
         }
@@ -142,10 +140,11 @@ impl HostActivity {
     pub(crate) fn cells(&self, columns: &[usize]) -> Vec<String> {
         let all: u64 = self.states.iter().sum();
         let seconds = self.span_ns as f64 / 1e9;
-        let mut cells = Vec::new();
-        for state in self.states {
-            cells.push(format_ratio(state as f64 * 100.0, all as f64));
-        }
+        let mut cells: Vec<_> = self
+            .states
+            .into_iter()
+            .map(|state| format_ratio(state as f64 * 100.0, all as f64))
+            .collect();
         for column in columns {
             let amount = self.sums[*column] as f64 / COLUMNS[*column].unit;
             cells.push(format_ratio(amount, seconds));

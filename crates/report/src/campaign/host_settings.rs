@@ -56,7 +56,8 @@ pub(crate) fn effective(campaign: &Campaign) -> Vec<HostFacts<'_>> {
         for fact in &trial.facts {
             let Some(&number) = numbers.get(fact.scope.as_str()) else { continue };
             let settings = &mut hosts[number].settings;
-            let (name, source) = (fact.name.as_str(), &*fact.source);
+            let name = fact.name.as_str();
+            let source = &*fact.source;
             let place = *places.entry((number, name, source)).or_insert_with(|| {
                 settings.push(EffectiveSetting { name, source, values: Vec::new() });
                 settings.len() - 1

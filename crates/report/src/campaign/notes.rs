@@ -25,10 +25,8 @@ pub(crate) const CLIENTS: &str = "Service times of each client";
 
 /// Formats the settings without a column: `workers 2; queue_depth 1 (dir), 8 (nfs)`.
 pub(crate) fn settings(sheet: &Sheet<'_>) -> Option<String> {
-    let mut parts = Vec::new();
-    for (name, value) in &sheet.stated {
-        parts.push(format!("{name} {value}"));
-    }
+    let parts: Vec<_> =
+        sheet.stated.iter().map(|(name, value)| format!("{name} {value}")).collect();
     if parts.is_empty() { None } else { Some(parts.join("; ")) }
 }
 
@@ -46,11 +44,10 @@ pub(crate) fn targets(campaign: &Campaign) -> Vec<(String, String)> {
             Some(_) => {}
         }
     }
-    let mut targets = Vec::new();
-    for ((name, _), widest) in known {
-        targets.push((name.to_owned(), location(widest, usize::MAX)));
-    }
-    targets
+    known
+        .into_iter()
+        .map(|((name, _), widest)| (name.to_owned(), location(widest, usize::MAX)))
+        .collect()
 }
 
 fn location(spec: &RunSpec, clients_max: usize) -> String {
@@ -77,7 +74,8 @@ pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
             continue;
         }
         let Some((setting, what)) = describe_safety(row) else { continue };
-        let (pass, target) = (row.pass_name(), spec.target_name.clone());
+        let pass = row.pass_name();
+        let target = spec.target_name.clone();
         let same = statements
             .iter_mut()
             .find(|known| (&*known.0, known.1, known.2) == (&*pass, setting, what));
@@ -103,7 +101,8 @@ pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
 ///
 /// **Source:** `workload::stream` (syncs), the backends' create.
 fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
-    let (spec, pass) = (&row.run.spec, row.judged.pass);
+    let spec = &row.run.spec;
+    let pass = row.judged.pass;
     if let Keeps::Nothing(what) = spec.target.row().keeps {
         return if pass.writes() { Some(("", what)) } else { None };
     }
@@ -194,9 +193,7 @@ pub(crate) fn ceiling(campaign: &Campaign) -> String {
 pub(crate) fn order(campaign: &Campaign) -> String {
     let mut made: Vec<(u32, u32, u32)> = Vec::new();
     for run in &campaign.runs {
-        for trial in &run.trials {
-            made.push((trial.position, run.index, trial.index));
-        }
+        made.extend(run.trials.iter().map(|trial| (trial.position, run.index, trial.index)));
     }
     // Sort by position, which is the order in time.
     made.sort_unstable();
@@ -254,7 +251,9 @@ pub(crate) fn clients(sheet: &Sheet<'_>) -> Vec<String> {
 
 fn describe_client(row: &Row<'_>, share: &ClientShare) -> String {
     let per_s = if row.judged.pass.is_byte_rate() { share.bytes_per_s } else { share.ops_per_s };
-    let (p50, p99, max) = (Nanos(share.p50_ns), Nanos(share.p99_ns), Nanos(share.max_ns));
+    let p50 = Nanos(share.p50_ns);
+    let p99 = Nanos(share.p99_ns);
+    let max = Nanos(share.max_ns);
     let rate = row.judged.shown(per_s);
     format!("client {} with {rate} (p50 {p50}, p99 {p99}, max {max})", share.client)
 }

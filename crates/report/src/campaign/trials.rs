@@ -90,10 +90,7 @@ fn summary_cells(row: &Row<'_>, rate: &Summary) -> [String; 8] {
         Some((lo, hi)) => format!("{} to {}", shown(row, lo), shown(row, hi)),
         None => "–".to_owned(),
     };
-    cells[3] = match rate.trimmed_mean {
-        Some(mean) => shown(row, mean),
-        None => "–".to_owned(),
-    };
+    cells[3] = rate.trimmed_mean.map_or_else(|| "–".to_owned(), |mean| shown(row, mean));
     cells[4] = shown(row, rate.mean);
     cells[5] = if rate.n > 1 { shown(row, rate.standard_deviation) } else { "–".to_owned() };
     cells[6] = shown(row, rate.min);
@@ -119,7 +116,8 @@ pub(crate) fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
     for row in sheet.rows.iter().take(rows_max) {
         let spread = Spread::from_row(sheet, row);
         if let Some(cells) = &spread.cells {
-            let (name, trials) = (spread.name.clone(), spread.trials_line());
+            let name = spread.name.clone();
+            let trials = spread.trials_line();
             rows.push([vec![name], cells.to_vec(), vec![trials]].concat());
         }
     }

@@ -67,7 +67,9 @@ pub struct TimePoint {
 impl OverTime {
     /// Draws the picture; `None` if there is nothing to draw.
     pub fn picture(mut self) -> Option<Picture> {
-        let (mut end_ns, mut least, mut most) = (0, u64::MAX, 0);
+        let mut end_ns = 0;
+        let mut least = u64::MAX;
+        let mut most = 0;
         for line in &mut self.lines {
             thin_out(&mut line.points);
             for point in &line.points {
@@ -161,10 +163,10 @@ fn thin_out(points: &mut Vec<TimePoint>) {
     if each <= 1 {
         return;
     }
-    let mut kept = Vec::new();
-    for group in points.chunks(each) {
-        kept.extend(group.iter().copied().max_by_key(|point| point.value));
-    }
+    let kept: Vec<_> = points
+        .chunks(each)
+        .filter_map(|group| group.iter().copied().max_by_key(|point| point.value))
+        .collect();
     *points = kept;
 }
 

@@ -187,8 +187,8 @@ impl Plot {
 
     fn draw(&self, legend_height: f64, legend: &Markup) -> Markup {
         let height = TOP + GROUND + AXIS + legend_height;
-        let (title, description) =
-            (format!("{}-title", self.about.id), format!("{}-desc", self.about.id));
+        let title = format!("{}-title", self.about.id);
+        let description = format!("{}-desc", self.about.id);
         html! {
             svg.chart role="img" width="100%" height=(height)
                 aria-labelledby=(title) aria-describedby=(description) {
@@ -208,13 +208,12 @@ impl Plot {
 
     /// Kinds of points, apart from usable ones, that need a legend entry.
     fn standings(&self) -> BTreeSet<DotKind> {
-        let mut standings = BTreeSet::new();
-        for dot in self.series.iter().flat_map(|series| &series.dots) {
-            if dot.standing.legend().is_some() {
-                standings.insert(dot.standing);
-            }
-        }
-        standings
+        self.series
+            .iter()
+            .flat_map(|series| &series.dots)
+            .filter(|dot| dot.standing.legend().is_some())
+            .map(|dot| dot.standing)
+            .collect()
     }
 
     fn axes(&self) -> Markup {

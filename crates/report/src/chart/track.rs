@@ -56,7 +56,8 @@ impl Track {
 
     /// Draws the track with its top at the given pixel.
     fn draw(&self, top: f64, ends_ns: u64) -> Markup {
-        let (height, ground) = (self.height, top + self.head());
+        let height = self.height;
+        let ground = top + self.head();
         html! {
             text.tick x="0" y=(top + LABEL - 5.0) { (self.label) }
             @if !self.names.is_empty() {
@@ -107,10 +108,7 @@ impl Track {
     }
 
     fn ticks(&self) -> Vec<super::axis::Tick> {
-        match &self.times {
-            Some(axis) => axis.ticks(),
-            None => Vec::new(),
-        }
+        self.times.as_ref().map_or_else(Vec::new, |axis| axis.ticks())
     }
 
     /// Pixel from the top for a position in percent of the height.
@@ -128,7 +126,8 @@ impl Track {
     /// interrupted if no op completed in an interval, because then nothing was timed.
     fn steps(&self, line: &[(u64, f64)], ends_ns: u64) -> String {
         let mut path = String::new();
-        let (mut begins_ns, mut is_drawn) = (0, false);
+        let mut begins_ns = 0;
+        let mut is_drawn = false;
         for (at_ns, value) in line {
             let at = match &self.times {
                 Some(axis) => axis.at(*value as u64),
@@ -136,12 +135,14 @@ impl Track {
             };
             let is_timed = self.times.is_none() || *value > 0.0;
             if is_timed {
-                let (begin, end) = (x_position(begins_ns, ends_ns), x_position(*at_ns, ends_ns));
+                let begin = x_position(begins_ns, ends_ns);
+                let end = x_position(*at_ns, ends_ns);
                 let start = if is_drawn { " V".to_owned() } else { format!("M{begin},") };
                 // Writing to a string cannot fail.
                 let _ = write!(path, "{start}{:.1} H{end}", self.y_of(at));
             }
-            (begins_ns, is_drawn) = (*at_ns, is_timed);
+            begins_ns = *at_ns;
+            is_drawn = is_timed;
         }
         path
     }

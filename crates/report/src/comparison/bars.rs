@@ -52,10 +52,11 @@ fn largest_loss(pair: &RowPair) -> f64 {
 
 fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
     let axis = RatioAxis::new(figures);
-    let mut strips = Vec::new();
-    for (pair, figure) in figures.iter().take(BARS_MAX) {
-        strips.push(ratio_strip(pair, figure, &axis));
-    }
+    let strips: Vec<_> = figures
+        .iter()
+        .take(BARS_MAX)
+        .map(|(pair, figure)| ratio_strip(pair, figure, &axis))
+        .collect();
     let name = measure.name();
     let worse = if measure == Measure::Rate { "less" } else { "more" };
     let about = ChartText {
@@ -88,12 +89,9 @@ fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
 }
 
 fn ratio_strip(pair: &RowPair, figure: &ComparedFigure, axis: &RatioAxis) -> Strip {
-    let mut lines = Vec::new();
     let mut names = wrap(&pair.name, NAME_MAX).into_iter();
     let name = names.next().unwrap_or_default();
-    for more in names {
-        lines.push(("factors", more));
-    }
+    let mut lines: Vec<_> = names.map(|more| ("factors", more)).collect();
     let (class, word) = class_and_word(figure);
     let (lo, hi) = figure.comparison.interval;
     lines.push((
@@ -115,7 +113,8 @@ fn class_and_word(figure: &ComparedFigure) -> (&'static str, &'static str) {
 }
 
 fn ratio_marks(figure: &ComparedFigure, class: &str, axis: &RatioAxis) -> Markup {
-    let (at, one) = (axis.at(figure.comparison.ratio), axis.at(1.0));
+    let at = axis.at(figure.comparison.ratio);
+    let one = axis.at(1.0);
     let (lo, hi) = figure.comparison.interval;
     let half = STRIP / 2;
     html! {

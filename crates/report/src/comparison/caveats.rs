@@ -36,12 +36,10 @@ pub(crate) struct Reservations {
 impl Reservations {
     /// Collects the restrictions from the caveats of both sides.
     pub(crate) fn new(before: &[CaveatCode], after: &[CaveatCode]) -> Self {
-        let mut doubts = Vec::new();
-        for code in DOUBTS {
-            if before.contains(&code) || after.contains(&code) {
-                doubts.push(code);
-            }
-        }
+        let doubts: Vec<_> = DOUBTS
+            .into_iter()
+            .filter(|code| before.contains(code) || after.contains(code))
+            .collect();
         Self { doubts, cached: [cached(before, after), cached(after, before)] }
     }
 

@@ -111,12 +111,8 @@ fn curve_request(side: Selection<'_>) -> Option<&CurveRequest> {
 
 fn side_curves(side: Selection<'_>, request: &CurveRequest, omitted: &[&str]) -> Vec<Side> {
     let sheet = Sheet::from_campaign(side.campaign);
-    let mut chosen: Vec<&Row<'_>> = Vec::new();
-    for row in &sheet.rows {
-        if rows::is_chosen(row, side.only) {
-            chosen.push(row);
-        }
-    }
+    let chosen: Vec<&Row<'_>> =
+        sheet.rows.iter().filter(|row| rows::is_chosen(row, side.only)).collect();
     let mut curves = Vec::new();
     for named in curve::curves(&sheet, chosen.iter().copied(), request, omitted) {
         // Load points of a curve differ only in omitted settings, so the first has all others.
@@ -161,7 +157,8 @@ impl CurvePair {
                 time_bound = Some(time_bound.unwrap_or(bound).min(bound));
             }
         }
-        let (first, second) = (&before.named.curve, &after.named.curve);
+        let first = &before.named.curve;
+        let second = &after.named.curve;
         Self {
             name: before.named.name.clone(),
             compared: CurvesCompared::of(first, second, rules.effect),
@@ -301,13 +298,11 @@ impl CurvePair {
 
     /// Names of the checks that got worse by more than their bounds.
     pub(crate) fn regressions(&self) -> Vec<&'static str> {
-        let mut names = Vec::new();
-        for check in self.checks() {
-            if check.is_regression {
-                names.push(check.name);
-            }
-        }
-        names
+        self.checks()
+            .into_iter()
+            .filter(|check| check.is_regression)
+            .map(|check| check.name)
+            .collect()
     }
 
     /// Builds the table of mean response times by load.

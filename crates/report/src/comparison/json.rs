@@ -78,11 +78,13 @@ struct LeftOutPart<'a> {
 /// Renders the document.
 pub(super) fn render(compared: &CampaignComparison) -> String {
     let [before, after] = compared.sides.each_ref().map(ComparisonSide::describe);
-    let mut not_compared = Vec::new();
-    for row in &compared.left_out {
-        not_compared.push(LeftOutPart { name: &row.name, reason: &row.why, matters: row.matters });
-    }
-    let (mut curves, mut curves_lost) = (Vec::new(), 0);
+    let not_compared: Vec<_> = compared
+        .left_out
+        .iter()
+        .map(|row| LeftOutPart { name: &row.name, reason: &row.why, matters: row.matters })
+        .collect();
+    let mut curves = Vec::new();
+    let mut curves_lost = 0;
     for curve in &compared.curves {
         curves_lost += curve.regressions().len();
         curves.push(curve.json());

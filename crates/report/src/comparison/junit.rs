@@ -21,9 +21,7 @@ pub(super) fn render(compared: &CampaignComparison) -> String {
 fn test_cases(compared: &CampaignComparison) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for curve in &compared.curves {
-        for check in curve.checks() {
-            cases.push(curve_case(curve, check));
-        }
+        cases.extend(curve.checks().map(|check| curve_case(curve, check)));
     }
     for pair in &compared.pairs {
         for figure in &pair.figures {
@@ -38,9 +36,7 @@ fn test_cases(compared: &CampaignComparison) -> Vec<Case> {
             });
         }
     }
-    for row in &compared.left_out {
-        cases.push(left_out_case(row, &compared.rules));
-    }
+    cases.extend(compared.left_out.iter().map(|row| left_out_case(row, &compared.rules)));
     cases
 }
 
@@ -77,10 +73,7 @@ fn figure_case(pair: &RowPair, figure: &ComparedFigure) -> Case {
         comparison.outcome().name(),
     );
     if !pair.caveats.is_empty() {
-        let mut codes = Vec::new();
-        for code in &pair.caveats {
-            codes.push(code.code());
-        }
+        let codes: Vec<_> = pair.caveats.iter().map(|code| code.code()).collect();
         let _ = write!(out, "; caveats: {}", codes.join(", "));
     }
     Case { class: pair.name.clone(), name: figure.measure.name().to_owned(), end, out }

@@ -115,7 +115,8 @@ impl ComparedFigure {
     /// Returns true if it certainly got worse by more than its bound.
     pub(crate) fn is_regression(&self) -> bool {
         let Some(bound) = self.bound else { return false };
-        let (outcome, ratio) = (self.comparison.outcome(), self.comparison.ratio);
+        let outcome = self.comparison.outcome();
+        let ratio = self.comparison.ratio;
         if self.measure.is_gain() {
             outcome == Outcome::Lower && ratio < 1.0 - bound
         } else {
@@ -155,7 +156,9 @@ impl ComparedFigure {
         let (verb, sign) = if ratio < 1.0 { ("fell", -1.0) } else { ("rose", 1.0) };
         let percent = |ratio: f64| format!("{:.0}", (ratio - 1.0) * 100.0 * sign);
         let (least, most) = if ratio < 1.0 { (hi, lo) } else { (lo, hi) };
-        let (at, least, most) = (percent(ratio), percent(least), percent(most));
+        let at = percent(ratio);
+        let least = percent(least);
+        let most = percent(most);
         format!("{name} {verb} by {at} % ({least} to {most} %)")
     }
 

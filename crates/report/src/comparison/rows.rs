@@ -206,11 +206,7 @@ impl<'a> Index<'a> {
     }
 
     fn key(&self, row: &'a KeyedRow) -> Vec<Option<&'a str>> {
-        let mut key = Vec::with_capacity(self.names.len());
-        for name in self.names {
-            key.push(row.settings.get(name).map(String::as_str));
-        }
-        key
+        self.names.iter().map(|name| row.settings.get(name).map(String::as_str)).collect()
     }
 
     /// Rows that match.
@@ -266,17 +262,16 @@ pub(super) fn pair_rows(
     let of_first = Index::new(&first, &names);
     let of_second = Index::new(&second, &names);
     // New rows, which may be successors of a missing row.
-    let mut new: Vec<&KeyedRow> = Vec::new();
-    for row in &second {
-        if of_first.matching_rows(row, &ignored, by).is_empty() {
-            new.push(row);
-        }
-    }
+    let new: Vec<&KeyedRow> =
+        second.iter().filter(|row| of_first.matching_rows(row, &ignored, by).is_empty()).collect();
     let may_search = first.len() * new.len() <= NEAREST_PAIRS_MAX;
     let mut draws = Draws::new(criteria::BOOTSTRAP_SEED);
-    let (mut pairs, mut left_out) = (Vec::new(), Vec::new());
+    let mut pairs = Vec::new();
+    let mut left_out = Vec::new();
     for row in &first {
-        let (mut matters, mut matched, mut pairing) = (true, false, None);
+        let mut matters = true;
+        let mut matched = false;
+        let mut pairing = None;
         let partners = of_second.matching_rows(row, &ignored, by);
         let why = match partners.as_slice() {
             [] => {
@@ -324,9 +319,7 @@ pub(super) fn pair_rows(
 pub(super) fn selected_names<'a>(sides: &[Selection<'a>; 2]) -> Vec<&'a str> {
     let mut names = Vec::new();
     for side in sides {
-        for (name, _) in side.only {
-            names.push(name.as_str());
-        }
+        names.extend(side.only.iter().map(|(name, _)| name.as_str()));
     }
     names
 }
@@ -359,7 +352,8 @@ fn nearest_row<'a>(
 fn describe_nearest(row: &KeyedRow, nearest: &KeyedRow, names: &[&str]) -> String {
     let mut differences = Vec::new();
     for name in names {
-        let (its, own) = (nearest.value_or_none(name), row.value_or_none(name));
+        let its = nearest.value_or_none(name);
+        let own = row.value_or_none(name);
         differences.push(format!("{name} {its} instead of {own}"));
     }
     format!("the nearest row after has {}", humanize::listed(&differences))
@@ -381,10 +375,10 @@ fn select_by(row: &KeyedRow, names: &[&str]) -> Option<String> {
 
 /// Explains that several rows match, and how they differ.
 fn describe_ambiguity(side: &str, rows: &[&KeyedRow]) -> String {
-    let mut names = BTreeSet::new();
-    for other in &rows[1..] {
-        names.extend(rows[0].differences(other, &REPETITION, Match::Strict));
-    }
+    let names: BTreeSet<_> = rows[1..]
+        .iter()
+        .flat_map(|other| rows[0].differences(other, &REPETITION, Match::Strict))
+        .collect();
     let mut described = Vec::new();
     for name in names {
         let mut values: Vec<&str> = Vec::new();
@@ -408,9 +402,7 @@ pub(super) fn all_settings(campaign: &Campaign) -> Vec<(&'static str, String)> {
     let mut settings = Vec::new();
     for run in &campaign.runs {
         settings.extend(run.spec.settings());
-        for pass in run.spec.passes() {
-            settings.push(("pass", pass.name().to_owned()));
-        }
+        settings.extend(run.spec.passes().iter().map(|pass| ("pass", pass.name().to_owned())));
     }
     settings
 }
@@ -427,12 +419,9 @@ pub(super) fn is_chosen(row: &Row<'_>, only: &[(String, String)]) -> bool {
         return true;
     }
     let settings = row_settings(row);
-    for (name, value) in only {
-        if !settings.iter().any(|(known, shown)| known == name && is_same(shown, value)) {
-            return false;
-        }
-    }
-    true
+    only.iter().all(|(name, value)| {
+        settings.iter().any(|(known, shown)| known == name && is_same(shown, value))
+    })
 }
 
 /// Returns true if two values are the same apart from spaces, since tables show `64 KiB` for

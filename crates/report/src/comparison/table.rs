@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use stats::Outcome;
 
+use super::curves::CurvePair;
 use super::{CampaignComparison, ComparedFigure, ComparisonSide, Measure, RowPair, bars, verdict};
 use crate::document::terminal::Screen;
 use crate::document::{
@@ -97,9 +98,7 @@ fn about_sides(compared: &CampaignComparison) -> Vec<String> {
     if named.is_empty() {
         lines.push("changed: no setting, and no recorded fact of hosts and targets".to_owned());
     }
-    for difference in named {
-        lines.push(format!("changed: {}", difference.line()));
-    }
+    lines.extend(named.iter().map(|difference| format!("changed: {}", difference.line())));
     if !others.is_empty() {
         let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
         lines.push(format!("changed, too (values in JSON): {}", names.join(", ")));
@@ -152,10 +151,11 @@ fn figure_section(compared: &CampaignComparison, form: Form, screen: Screen) -> 
 
 /// Lists the rows that could not be compared, and the commands that would pair some of them.
 fn list_unpaired(compared: &CampaignComparison) -> Vec<String> {
-    let mut sentences = Vec::new();
-    for row in &compared.left_out {
-        sentences.push(format!("Not compared: {}: {}.", row.name, row.why));
-    }
+    let mut sentences: Vec<_> = compared
+        .left_out
+        .iter()
+        .map(|row| format!("Not compared: {}: {}.", row.name, row.why))
+        .collect();
     for command in compared.pairing_commands() {
         sentences.push(format!("To pair such rows: {command}"));
     }
@@ -189,10 +189,11 @@ fn figure_table(pairs: &[&RowPair], screen: Screen) -> Table {
 
 /// Lists the caveats of either side; their evidence is in the reports of the campaigns.
 fn caveat_cell(pair: &RowPair) -> Cell {
-    let mut links = Vec::new();
-    for code in &pair.caveats {
-        links.push(CaveatLink { code: *code, text: code.to_string(), evidence: String::new() });
-    }
+    let links: Vec<_> = pair
+        .caveats
+        .iter()
+        .map(|code| CaveatLink { code: *code, text: code.to_string(), evidence: String::new() })
+        .collect();
     Cell::Caveats(links)
 }
 
@@ -201,18 +202,12 @@ fn most_changed(pairs: &[RowPair]) -> Vec<&RowPair> {
     if pairs.len() <= PAIRS_MAX {
         return pairs.iter().collect();
     }
-    let mut weighed: Vec<(Weight, &RowPair)> = Vec::with_capacity(pairs.len());
-    for pair in pairs {
-        weighed.push((Weight::from_pair(pair), pair));
-    }
+    let mut weighed: Vec<(Weight, &RowPair)> =
+        pairs.iter().map(|pair| (Weight::from_pair(pair), pair)).collect();
     // Stable sort, so that rows of equal weight stay in campaign order.
     weighed.sort_by(|(one, _), (other, _)| other.order(one));
     weighed.truncate(PAIRS_MAX);
-    let mut changed = Vec::with_capacity(weighed.len());
-    for (_, pair) in weighed {
-        changed.push(pair);
-    }
-    changed
+    weighed.into_iter().map(|(_, pair)| pair).collect()
 }
 
 /// Importance of a row.
@@ -266,10 +261,7 @@ fn format_probability(p: f64) -> String {
 
 /// Summarizes the comparison in sentences, except for those that curves print themselves.
 fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
-    let mut sentences: Vec<String> = Vec::new();
-    for curve in &compared.curves {
-        sentences.extend(curve.remarks());
-    }
+    let mut sentences: Vec<String> = compared.curves.iter().flat_map(CurvePair::remarks).collect();
     if compared.curves.is_empty() {
         sentences.extend([count_outcomes(compared), explain_threshold(compared)]);
         sentences.extend(chance_of_false_alarms(compared));
@@ -281,10 +273,11 @@ fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let mut blind = 0;
-    for pair in &compared.pairs {
-        blind += usize::from(pair.figures.iter().any(|figure| figure.comparison.is_blind()));
-    }
+    let blind = compared
+        .pairs
+        .iter()
+        .filter(|pair| pair.figures.iter().any(|figure| figure.comparison.is_blind()))
+        .count();
     if blind > 0 {
         sentences.push(format!(
             "{} too few trials to show any difference: use --trials 5 or more.",
@@ -312,11 +305,14 @@ fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
         if !figure.is_undecidable() {
             continue;
         }
-        let (change, limit, remedy) = (figure.change(), figure.limit(), pair.remedy(figure));
+        let change = figure.change();
+        let limit = figure.limit();
+        let remedy = pair.remedy(figure);
         sentences.push(format!("Inconclusive: {}: {change}; {limit}: {remedy}.", pair.name));
     }
     for (pair, figure) in compared.regressions() {
-        let (change, limit) = (figure.change(), figure.limit());
+        let change = figure.change();
+        let limit = figure.limit();
         sentences.push(format!("Regression: {}: {change}; {limit}.", pair.name));
     }
     sentences
@@ -348,7 +344,8 @@ fn explain_reservations(compared: &CampaignComparison) -> Vec<String> {
 }
 
 fn count_outcomes(compared: &CampaignComparison) -> String {
-    let (mut rates, mut times) = (Vec::new(), Vec::new());
+    let mut rates = Vec::new();
+    let mut times = Vec::new();
     for (_, figure) in compared.figures() {
         let outcomes = if figure.measure == Measure::Rate { &mut rates } else { &mut times };
         outcomes.push(figure.comparison.outcome());

@@ -51,14 +51,13 @@ pub(super) fn ways_of(run: &RunSpec) -> Vec<WayUse> {
         _ => None,
     };
     let known = system.map(|system| system.recipe.ways());
-    let mut ways = Vec::new();
-    for way in AccessWay::ALL {
-        ways.push(match &known {
+    AccessWay::ALL
+        .iter()
+        .map(|way| match &known {
             _ if taken == Some(*way) => WayUse::Taken,
             Some(known) if known.contains(way) => WayUse::There,
             Some(_) => WayUse::Lacking,
             None => WayUse::Unknown,
-        });
-    }
-    ways
+        })
+        .collect()
 }

@@ -78,7 +78,8 @@ fn arrange<'a>(
         let Some(number) = number.filter(|_| value != NOT_APPLICABLE) else { continue };
         let mut without = omitted.for_row(row);
         without.push(factor);
-        let (pass, factors) = (row.pass_name(), sheet.factors_without(row, &without));
+        let pass = row.pass_name();
+        let factors = sheet.factors_without(row, &without);
         let known = found.iter().position(|along| along.pass == pass && along.factors == factors);
         let at = known.unwrap_or(found.len());
         if known.is_none() {
@@ -95,10 +96,11 @@ fn arrange<'a>(
 
 impl<'a> FactorSeries<'a> {
     fn add(&mut self, number: usize, value: String, row: &'a Row<'a>) {
-        let at = match self.values.iter().position(|known| *known == value) {
-            Some(at) => at,
-            None => self.insert(value),
-        };
+        let at = self
+            .values
+            .iter()
+            .position(|known| *known == value)
+            .unwrap_or_else(|| self.insert(value));
         self.rows[number][at].get_or_insert(row);
     }
 

@@ -30,10 +30,8 @@ pub(super) fn tier_words(contender: &Contender) -> String {
         event.unverified.is_none()
             && contender.promises.iter().any(|promise| event.has_lost(*promise))
     };
-    let mut losses = Vec::new();
-    for event in events.iter().filter(|event| has_lost(event)) {
-        losses.push(event.event);
-    }
+    let losses: Vec<_> =
+        events.iter().filter(|event| has_lost(event)).map(|event| event.event).collect();
     let what = "What they acknowledge";
     match contender.tier {
         Tier::ServerLoss => format!("{what} survives the loss of one of several servers"),
@@ -46,10 +44,8 @@ pub(super) fn tier_words(contender: &Contender) -> String {
         }
         Tier::None if losses.is_empty() => format!("{what} was lost"),
         Tier::None => {
-            let mut when: Vec<String> = Vec::new();
-            for event in losses {
-                when.push(loss_words(event).to_owned());
-            }
+            let when: Vec<String> =
+                losses.into_iter().map(|event| loss_words(event).to_owned()).collect();
             format!("{what} was lost when {}", humanize::listed(&when))
         }
         Tier::Undecided => {
@@ -72,7 +68,8 @@ const fn loss_words(event: CrashEvent) -> &'static str {
 
 /// Builds the tables of what survived; empty if no contender was tested.
 pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
-    let (mut all, mut measured) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut measured = Vec::new();
     for number in contest.by_tier() {
         let Contender { name, found: Some(found), .. } = &contest.contenders[number] else {
             continue;
@@ -86,7 +83,8 @@ pub(super) fn tables(contest: &Contenders<'_>) -> Vec<Block> {
         return Vec::new();
     }
     let mut kept = kept_table(&all);
-    let (first, last) = (measured.iter().min(), measured.iter().max());
+    let first = measured.iter().min();
+    let last = measured.iter().max();
     let [first, last] = [first, last].map(|at| humanize::utc(at.copied().unwrap_or_default()));
     kept.caption = format!("measured {first}");
     if first != last {
@@ -111,9 +109,7 @@ fn kept_table(all: &[ContenderEvent<'_>]) -> Table {
     promises.sort();
     let mut columns = Column::all(&[("contender", Role::Factor), ("event", Role::Factor)]);
     columns[0].width_max = NAME_WIDTH;
-    for promise in &promises {
-        columns.push(Column::new(promise.name(), Role::Words));
-    }
+    columns.extend(promises.iter().map(|promise| Column::new(promise.name(), Role::Words)));
     columns.push(Column::new("read back after", Role::Number));
     let mut rows = Vec::new();
     for kept in all {
@@ -157,7 +153,8 @@ fn outcome(event: &MeasuredEvent, row: &DurabilityRow) -> String {
 fn ways_of_events(all: &[ContenderEvent<'_>]) -> Vec<String> {
     let mut ways: Vec<(CrashEvent, &str, Vec<String>)> = Vec::new();
     for kept in all {
-        let (event, how) = (kept.event.event, kept.event.how.as_str());
+        let event = kept.event.event;
+        let how = kept.event.how.as_str();
         let contender = kept.contender.to_owned();
         match ways.iter_mut().find(|known| (known.0, known.1) == (event, how)) {
             Some(known) => known.2.push(contender),

@@ -96,7 +96,8 @@ fn lead(contest: &Contenders<'_>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for number in contest.by_tier() {
         let contender = &contest.contenders[number];
-        let (words, name) = (durability::tier_words(contender), contender.name.clone());
+        let words = durability::tier_words(contender);
+        let name = contender.name.clone();
         match groups.iter_mut().find(|(known, _)| *known == words) {
             Some((_, names)) => names.push(name),
             None => groups.push((words, vec![name])),
@@ -144,16 +145,14 @@ fn contenders_table(contest: &Contenders<'_>) -> Table {
 /// Builds the table of ways of access. If the site set up a way, nothing is known about the others.
 fn ways_table(contest: &Contenders<'_>) -> Table {
     let mut columns = vec![Column::new("contender", Role::Factor)];
-    for way in AccessWay::ALL {
-        columns.push(Column::new(access_paths::heading(*way), Role::Words));
-    }
+    columns.extend(
+        AccessWay::ALL.iter().map(|way| Column::new(access_paths::heading(*way), Role::Words)),
+    );
     let mut rows = Vec::new();
     for number in contest.by_tier() {
         let contender = &contest.contenders[number];
         let mut cells = vec![Cell::text(&contender.name)];
-        for way in &contender.ways {
-            cells.push(Cell::text(way.name()));
-        }
+        cells.extend(contender.ways.iter().map(|way| Cell::text(way.name())));
         rows.push(TableRow { cells, ..TableRow::default() });
     }
     let reading = "used: in these runs; available: also offered by the recipe (`access` in a target). \
@@ -163,10 +162,7 @@ fn ways_table(contest: &Contenders<'_>) -> Table {
 }
 
 fn promises(contender: &Contender) -> String {
-    let mut names = Vec::new();
-    for promise in &contender.promises {
-        names.push(promise.name());
-    }
+    let names: Vec<_> = contender.promises.iter().map(|promise| promise.name()).collect();
     names.join(", ")
 }
 
@@ -187,9 +183,7 @@ fn differences_block(contest: &Contenders<'_>) -> Block {
     let mut rows = Vec::new();
     for difference in &contest.differences {
         let mut cells = vec![Cell::text(&difference.what)];
-        for value in difference.shown() {
-            cells.push(Cell::text(dashed(&value)));
-        }
+        cells.extend(difference.shown().into_iter().map(|value| Cell::text(dashed(&value))));
         rows.push(TableRow { cells, ..TableRow::default() });
     }
     let reading = vec!["Each of these may explain a ratio as well as the system does.".to_owned()];
@@ -211,9 +205,7 @@ fn ratio_tables(contest: &Contenders<'_>) -> Vec<Table> {
                 works.push(other);
             }
         }
-        for works in works.chunks(PASSES_MAX) {
-            tables.push(ratio_table(contest, works));
-        }
+        tables.extend(works.chunks(PASSES_MAX).map(|works| ratio_table(contest, works)));
     }
     if let Some(last) = tables.last_mut() {
         last.reading = vec![
@@ -370,9 +362,7 @@ fn interval(row: &Row<'_>) -> String {
 fn failures(contest: &Contenders<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     for contender in &contest.contenders {
-        for why in &contender.failures {
-            lines.push(format!("{}: {why}", contender.name));
-        }
+        lines.extend(contender.failures.iter().map(|why| format!("{}: {why}", contender.name)));
     }
     lines
 }

@@ -64,13 +64,11 @@ impl OmittedFactors {
 
     /// Returns the omitted factors for the workload of a row.
     pub(super) fn for_row(&self, row: &Row<'_>) -> Vec<&str> {
-        let mut names = Vec::new();
-        for (workload, known) in &self.0 {
-            if *workload == row.run.spec.workload {
-                names.extend(known.iter().map(String::as_str));
-            }
-        }
-        names
+        self.0
+            .iter()
+            .filter(|(workload, _)| *workload == row.run.spec.workload)
+            .flat_map(|(_, known)| known.iter().map(String::as_str))
+            .collect()
     }
 }
 
@@ -82,7 +80,8 @@ pub(super) fn arrange<'a>(
 ) -> Vec<Work<'a>> {
     let mut works: Vec<Work<'a>> = Vec::new();
     for row in &sheet.rows {
-        let (pass, factors) = (row.pass_name(), sheet.factors_without(row, &omitted.for_row(row)));
+        let pass = row.pass_name();
+        let factors = sheet.factors_without(row, &omitted.for_row(row));
         let name = contender_of(&row.run.spec);
         let Some(number) = names.iter().position(|known| *known == name) else { continue };
         let known = works.iter().position(|work| work.pass == pass && work.factors == factors);

@@ -65,7 +65,8 @@ fn push_table(out: &mut String, table: &Table) {
     if !table.caption.is_empty() && !table.has_page_caption {
         push_paragraph(out, &table.caption);
     }
-    let (mut heads, mut rules) = (Vec::new(), Vec::new());
+    let mut heads = Vec::new();
+    let mut rules = Vec::new();
     for column in &table.columns {
         heads.push(escape_markdown(&column.name));
         rules.push((if column.role.is_number() { "---:" } else { "---" }).to_owned());

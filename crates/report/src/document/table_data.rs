@@ -14,22 +14,16 @@ use super::TableRow;
 pub(super) fn data(rows: &[TableRow]) -> Markup {
     let rows: Vec<Vec<String>> = rows.iter().map(cell_texts).collect();
     let columns = rows.first().map_or(0, Vec::len);
-    let mut words = Vec::new();
-    for column in 0..columns {
-        words.push(Words::new(rows.iter().map(|row| row[column].as_str())));
-    }
+    let words: Vec<_> = (0..columns)
+        .map(|column| Words::new(rows.iter().map(|row| row[column].as_str())))
+        .collect();
     let mut numbered = Vec::new();
     for row in &rows {
-        let mut cells = Vec::with_capacity(columns);
-        for (text, words) in row.iter().zip(&words) {
-            cells.push(words.number(text));
-        }
+        let cells: Vec<_> =
+            row.iter().zip(&words).map(|(text, words)| words.number(text)).collect();
         numbered.push(Value::Array(cells));
     }
-    let mut kept = Vec::new();
-    for words in &words {
-        kept.push(words.list());
-    }
+    let kept: Vec<_> = words.iter().map(Words::list).collect();
     // Escape `<`, so that no text can close the element.
     let text = json!({ "words": kept, "rows": numbered }).to_string().replace('<', "\\u003c");
     html! { script type="application/json" { (PreEscaped(text)) } }

@@ -50,9 +50,9 @@ pub fn narrow(table: &mut Table, width_max: usize) -> usize {
     // table may have a hundred thousand rows.
     let mut widths = Vec::new();
     let mut shown = table_grid(table).widths().into_iter();
-    for column in &table.columns {
-        widths.push(if has_column(column) { shown.next() } else { None });
-    }
+    widths.extend(
+        table.columns.iter().map(|column| if has_column(column) { shown.next() } else { None }),
+    );
     let mut removed = 0;
     loop {
         let mut width = 0;
@@ -115,7 +115,8 @@ fn push_section(out: &mut String, section: &Section, width_max: usize) {
             out.push('\n');
         }
         push_block(out, block, indent, width_max);
-        (is_first, follows_table) = (false, is_table);
+        is_first = false;
+        follows_table = is_table;
     }
 }
 
@@ -182,10 +183,8 @@ fn break_words(table: &mut Table, width_max: usize) {
 
 /// Width of the longest word of each column, in its heading or cells.
 fn longest_words(table: &Table) -> Vec<usize> {
-    let mut longest = Vec::new();
-    for column in &table.columns {
-        longest.push(longest_word(&column.name));
-    }
+    let mut longest: Vec<_> =
+        table.columns.iter().map(|column| longest_word(&column.name)).collect();
     for row in &table.rows {
         for (known, cell) in longest.iter_mut().zip(&row.cells) {
             match cell {
@@ -289,12 +288,10 @@ fn cells_of(table: &Table, row: &TableRow) -> Vec<String> {
 }
 
 fn row_reason(row: &TableRow) -> Option<&str> {
-    for cell in &row.cells {
-        if let Cell::Reason(why, _) = cell {
-            return Some(why);
-        }
-    }
-    None
+    row.cells.iter().find_map(|cell| match cell {
+        Cell::Reason(why, _) => Some(why.as_str()),
+        _ => None,
+    })
 }
 
 /// Caveat codes of a row. `x` marks an invalid result, `!` a caveat, and `i` a note on how to read

@@ -21,29 +21,25 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     push_names(&mut header, IDENTITY);
     // Every setting has a column, even if it is the same in all rows, so that programs reading
     // several campaigns find it in the same place.
-    for setting in Setting::ALL {
-        header.push(setting.column());
-    }
+    header.extend(Setting::ALL.iter().map(|setting| setting.column()));
     push_names(&mut header, REPETITION);
     push_names(&mut header, COLUMNS);
     // Properties, which differ between campaigns, come last. All other columns are the same for
     // every campaign.
     let properties = sheet.joined.map_or(&[][..], JoinedCampaigns::properties);
-    for property in properties {
-        header.push(quoted(&property.name));
-    }
+    header.extend(properties.iter().map(|property| quoted(&property.name)));
     let mut out = header.join(",") + "\n";
     for row in &sheet.rows {
         let run = row.run.index as usize;
-        let (mut id, mut name) = (campaign.id, &campaign.name);
+        let mut id = campaign.id;
+        let mut name = &campaign.name;
         if let Some(member) = sheet.joined.and_then(|joined| joined.member_of(run)) {
-            (id, name) = (member.id, &member.name);
+            id = member.id;
+            name = &member.name;
         }
         let mut cells = vec![id.to_string(), quoted(name)];
         push_values(&mut cells, IDENTITY, row);
-        for setting in Setting::ALL {
-            cells.push(quoted(&setting_cell(setting, row)));
-        }
+        cells.extend(Setting::ALL.into_iter().map(|setting| quoted(&setting_cell(setting, row))));
         push_values(&mut cells, REPETITION, row);
         push_values(&mut cells, COLUMNS, row);
         for property in properties {

@@ -76,12 +76,12 @@ fn write_row(out: &mut String, sheet: &Sheet<'_>, row: &Row<'_>, tags: &str) {
     let mut fields = Fields::default();
     fields.text("verdict", judged.verdict.name());
     fields.count("trials", u64::from(judged.trials_used));
-    let mut codes = Vec::new();
-    for caveat in &judged.caveats {
-        if !caveat.is_minor() {
-            codes.push(caveat.code.code());
-        }
-    }
+    let codes: Vec<_> = judged
+        .caveats
+        .iter()
+        .filter(|caveat| !caveat.is_minor())
+        .map(|caveat| caveat.code.code())
+        .collect();
     fields.count("caveats", codes.len() as u64);
     if !codes.is_empty() {
         fields.text("caveat_codes", &codes.join(" "));

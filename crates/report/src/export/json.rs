@@ -149,9 +149,7 @@ impl Members {
     fn from_row(row: &Row<'_>) -> Self {
         let mut members = Vec::new();
         for columns in [IDENTITY, COLUMNS] {
-            for column in columns {
-                members.extend(column.member(row));
-            }
+            members.extend(columns.iter().filter_map(|column| column.member(row)));
         }
         Self(members)
     }
@@ -305,8 +303,14 @@ impl<'a> MemberPart<'a> {
                 let value = property.values.get(first_run).and_then(Option::as_deref);
                 properties.insert(property.name.as_str(), value);
             }
-            let (id, name, runs) = (member.id, member.name.as_str(), member.runs);
-            parts.push(Self { id, name, first_run, runs, properties });
+            let runs = member.runs;
+            parts.push(Self {
+                id: member.id,
+                name: member.name.as_str(),
+                first_run,
+                runs,
+                properties,
+            });
             first_run += runs;
         }
         parts
@@ -366,9 +370,11 @@ impl<'a> Figure<'a> {
 impl SummaryPart {
     fn from_summary(summary: Summary) -> Self {
         // With fewer than three trials there is no interval, so both ends are null.
-        let (mut interval_lo, mut interval_hi) = (None, None);
+        let mut interval_lo = None;
+        let mut interval_hi = None;
         if let Some((lo, hi)) = summary.confidence_interval() {
-            (interval_lo, interval_hi) = (Some(lo), Some(hi));
+            interval_lo = Some(lo);
+            interval_hi = Some(hi);
         }
         Self {
             n: summary.n,
@@ -426,11 +432,11 @@ impl CaveatPart {
 
 impl<'a> FailurePart<'a> {
     fn all(judged: &'a Judged) -> Vec<Self> {
-        let mut parts = Vec::with_capacity(judged.failures.len());
-        for failure in &judged.failures {
-            parts.push(Self { reason: &failure.reason, trials: failure.trials });
-        }
-        parts
+        judged
+            .failures
+            .iter()
+            .map(|failure| Self { reason: &failure.reason, trials: failure.trials })
+            .collect()
     }
 }
 

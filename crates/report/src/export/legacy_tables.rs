@@ -256,8 +256,8 @@ pub(crate) fn iozone(sheet: &Sheet<'_>) -> String {
         }
         let spec = &run.first().run.spec;
         // iozone's own table has whole KiB; smaller sizes are rounded up.
-        let (size, record) =
-            (spec.file_size_bytes.div_ceil(1024), spec.io_size_bytes.div_ceil(1024));
+        let size = spec.file_size_bytes.div_ceil(1024);
+        let record = spec.io_size_bytes.div_ceil(1024);
         let _ = write!(out, "{size:>10} {record:>7}");
         if run.is_impossible() {
             let _ = writeln!(out, "  {NOT_SUPPORTED}");

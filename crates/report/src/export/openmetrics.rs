@@ -112,7 +112,8 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     write_campaign(&mut out, sheet);
     // The format requires all samples of a metric to be together, so iterate over the rows once for
     // each metric.
-    let (mut rows, mut usable) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut usable = Vec::new();
     for row in &sheet.rows {
         let labels = row_labels(sheet, row);
         if row.counts() {

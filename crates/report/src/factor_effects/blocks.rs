@@ -79,13 +79,12 @@ pub(super) fn widen(
 
 /// Factors that no campaign varies, except for the campaign itself.
 fn between_factors(factors: &[Factor]) -> Vec<usize> {
-    let mut between = Vec::new();
-    for (number, factor) in factors.iter().enumerate() {
-        if factor.is_between && factor.name != NO_CAUSE {
-            between.push(number);
-        }
-    }
-    between
+    factors
+        .iter()
+        .enumerate()
+        .filter(|(_, factor)| factor.is_between && factor.name != NO_CAUSE)
+        .map(|(number, _)| number)
+        .collect()
 }
 
 fn levels_of(sheet: &Sheet<'_>, row: &Row<'_>, factors: &[Factor]) -> Vec<usize> {

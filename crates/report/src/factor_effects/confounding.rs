@@ -32,10 +32,10 @@ pub(super) fn mark(
         names.push(&property.name);
     }
     names.retain(|name| *name != NO_CAUSE);
-    let mut members = Vec::with_capacity(rows.len());
-    for row in rows {
-        members.push(joined.member_of(row.run.index as usize).map(|member| &member.label));
-    }
+    let members: Vec<_> = rows
+        .iter()
+        .map(|row| joined.member_of(row.run.index as usize).map(|member| &member.label))
+        .collect();
     for (number, factor) in factors.iter_mut().enumerate() {
         if factor.levels.len() < 2 {
             continue;
@@ -50,10 +50,7 @@ pub(super) fn mark(
             if name.ends_with(&format!(".{}", factor.name)) {
                 continue;
             }
-            let mut values = Vec::with_capacity(rows.len());
-            for row in rows {
-                values.push(sheet.value(row, name));
-            }
+            let values: Vec<_> = rows.iter().map(|row| sheet.value(row, name)).collect();
             let is_known = values.iter().all(|value| value != NOT_APPLICABLE);
             if is_known && decides(&values, &of_rows) && decides(&of_rows, &values) {
                 factor.together.push((*name).to_owned());
@@ -65,12 +62,7 @@ pub(super) fn mark(
 /// Returns true if each value in `one` occurs with only one value in `other`.
 fn decides<A: Ord, B: PartialEq>(one: &[A], other: &[B]) -> bool {
     let mut known: BTreeMap<&A, &B> = BTreeMap::new();
-    for (a, b) in one.iter().zip(other) {
-        if *known.entry(a).or_insert(b) != b {
-            return false;
-        }
-    }
-    true
+    one.iter().zip(other).all(|(a, b)| *known.entry(a).or_insert(b) == b)
 }
 
 /// Describes what cannot be separated from a factor, and what may contribute to its ratio.

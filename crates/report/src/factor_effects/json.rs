@@ -142,8 +142,11 @@ fn interaction_parts<'a>(pass: &'a PassFactors, effects: &Effects) -> Vec<Intera
         let second = &pass.factors[interaction.factors.1];
         let mut within = Vec::new();
         for found in &interaction.within {
-            let (under, level) = (&first.levels[found.under], &second.levels[found.level]);
-            within.push(WithinPart { under, level, ratio: found.ratio });
+            within.push(WithinPart {
+                under: &first.levels[found.under],
+                level: &second.levels[found.level],
+                ratio: found.ratio,
+            });
         }
         parts.push(InteractionPart {
             factors: [&first.name, &second.name],

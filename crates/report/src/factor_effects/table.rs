@@ -31,8 +31,12 @@ pub(super) fn document(effects: &FactorEffects, form: Form) -> Document {
             Ok(effects) => Block::Table(factor_table(pass, effects, form)),
             Err(why) => Block::Paragraph(why.sentence().to_owned()),
         };
-        let (heading, blocks) = (pass_title(pass), vec![block]);
-        document.push(Section { id: "factors", heading, blocks, ..Section::default() });
+        document.push(Section {
+            id: "factors",
+            heading: pass_title(pass),
+            blocks: vec![block],
+            ..Section::default()
+        });
     }
     document
 }
@@ -97,8 +101,12 @@ fn factor_table(pass: &PassFactors, effects: &Effects, form: Form) -> Table {
             cells.push(draw_interval(level, reach));
         }
     }
-    let (rows, reading) = (TableRow::all(rows.into_iter()), describe_effects(pass, effects));
-    Table { columns, rows, reading, ..Table::default() }
+    Table {
+        columns,
+        rows: TableRow::all(rows.into_iter()),
+        reading: describe_effects(pass, effects),
+        ..Table::default()
+    }
 }
 
 /// Draws an interval on a logarithmic axis from `1/reach` to `reach`: `├──●──┤`, with a line at 1.
@@ -107,10 +115,12 @@ fn draw_interval(level: &LevelEffect, reach: f64) -> String {
     let mut cells = [' '; PICTURE];
     cells[PICTURE / 2] = '│';
     if hi.is_finite() {
-        let (from, to) = (cell_of(lo, reach), cell_of(hi, reach));
+        let from = cell_of(lo, reach);
+        let to = cell_of(hi, reach);
         cells[from..=to].fill('─');
         // Draw the ratio last, because it may be at an end of its interval.
-        (cells[from], cells[to]) = ('├', '┤');
+        cells[from] = '├';
+        cells[to] = '┤';
         cells[cell_of(level.ratio, reach)] = '●';
     }
     cells.iter().collect::<String>().trim_end().to_owned()

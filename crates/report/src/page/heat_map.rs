@@ -154,7 +154,8 @@ fn draw_map(
     let left = |x: usize| SIDE + wide * x as f64;
     let letters = 60 / across.levels.len().max(6);
     let height = HEAD + CELL * down.levels.len() as f64 + 6.0;
-    let (title, description) = (format!("{}-title", about.id), format!("{}-desc", about.id));
+    let title = format!("{}-title", about.id);
+    let description = format!("{}-desc", about.id);
     let middle = |x: usize| percent(left(x) + wide / 2.0);
     html! {
         svg.chart.map role="img" width="100%" height=(height)

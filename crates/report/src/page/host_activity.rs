@@ -15,7 +15,8 @@ const LINES_MAX: usize = 500;
 
 /// Renders the table; empty if no activity was recorded.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
-    let (mut lines, mut watched) = (Vec::new(), Vec::new());
+    let mut lines = Vec::new();
+    let mut watched = Vec::new();
     for row in &sheet.rows {
         lines.extend(host_lines(row));
         watched.extend(watched_hosts(row));
@@ -23,9 +24,9 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     lines.truncate(LINES_MAX);
     let counters = HostActivity::columns_of(watched.into_iter());
     let mut columns = Column::all(&[("pass", Role::Words), ("host", Role::Words)]);
-    for head in HostActivity::heads(&counters) {
-        columns.push(Column::new(head, Role::Number));
-    }
+    columns.extend(
+        HostActivity::heads(&counters).into_iter().map(|head| Column::new(head, Role::Number)),
+    );
     let mut rows = Vec::new();
     for (row, host, watched) in &lines {
         rows.push([vec![sheet.name(row), (*host).to_owned()], watched.cells(&counters)].concat());

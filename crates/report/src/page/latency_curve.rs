@@ -76,7 +76,9 @@ fn load_curves<'a, 'b>(sheet: &Sheet<'_>, rows: &[&'a Row<'b>]) -> Vec<Curve<'a,
 }
 
 fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
-    let (mut least, mut slowest, mut most) = (u64::MAX, 1, 0.0_f64);
+    let mut least = u64::MAX;
+    let mut slowest = 1;
+    let mut most = 0.0_f64;
     for row in curves.iter().flat_map(|(_, rows)| rows) {
         least = least.min(row.judged.response_time.quantile(0.5));
         slowest = slowest.max(row.judged.response_time.quantile(0.99));
@@ -103,7 +105,8 @@ fn draw_load(id: String, name: String, curves: &[Curve<'_, '_>]) -> Picture {
 }
 
 fn draw_dot(row: &Row<'_>, q: f64, loads: &RateAxis, times: &TimeAxis) -> Dot {
-    let (offered, time) = (offered_load(row), row.judged.response_time.quantile(q));
+    let offered = offered_load(row);
+    let time = row.judged.response_time.quantile(q);
     // The offered load is what the generator scheduled; beyond the knee, fewer ops are completed.
     let done = row.judged.ops_per_s.map_or(0.0, |ops| ops.median);
     let is_sustained = done >= offered * KEPT_UP;

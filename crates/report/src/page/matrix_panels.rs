@@ -235,10 +235,11 @@ impl Multiples<'_, '_> {
     fn dots(&self, rows: &[&Row<'_>], x: &VariedSetting) -> Vec<Dot> {
         let mut dots = Vec::new();
         for (number, level) in x.levels.iter().enumerate() {
-            let mut rates = Vec::new();
-            for row in rows.iter().filter(|row| x.value(row) == level) {
-                rates.push(self.metric.median(&row.judged));
-            }
+            let mut rates: Vec<_> = rows
+                .iter()
+                .filter(|row| x.value(row) == level)
+                .map(|row| self.metric.median(&row.judged))
+                .collect();
             rates.sort_by(f64::total_cmp);
             let (Some(least), Some(most)) = (rates.first(), rates.last()) else { continue };
             let median = f64::midpoint(rates[(rates.len() - 1) / 2], rates[rates.len() / 2]);
@@ -279,11 +280,12 @@ fn even_place(number: usize, x: &VariedSetting) -> f64 {
 /// Ticks for the levels, thinned out so that they do not overlap.
 fn level_ticks(x: &VariedSetting) -> Vec<Tick> {
     let step = (x.levels.len() - 1).div_ceil(TICKS_MAX - 1).max(1);
-    let mut ticks = Vec::new();
-    for (number, level) in x.levels.iter().enumerate().step_by(step) {
-        ticks.push((even_place(number, x), level.clone()));
-    }
-    ticks
+    x.levels
+        .iter()
+        .enumerate()
+        .step_by(step)
+        .map(|(number, level)| (even_place(number, x), level.clone()))
+        .collect()
 }
 
 #[cfg(test)]

@@ -41,9 +41,9 @@ pub(crate) fn all(sheet: &Sheet<'_>) -> Vec<(String, String)> {
             files.push((picture.id.clone(), svg_file(picture, &style)));
         }
     }
-    for picture in kinds.into_iter().flatten() {
-        files.push((picture.id.clone(), svg_file(picture, &style)));
-    }
+    files.extend(
+        kinds.into_iter().flatten().map(|picture| (picture.id.clone(), svg_file(picture, &style))),
+    );
     files
 }
 

@@ -68,17 +68,22 @@ fn nines_of_row(row: &Row<'_>) -> f64 {
 }
 
 fn draw_quantiles(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>) -> Picture {
-    let (mut reach, mut least, mut most) = (1.0_f64, u64::MAX, 1);
+    let mut reach = 1.0_f64;
+    let mut least = u64::MAX;
+    let mut most = 1;
     for row in rows {
-        let (times, nines) = (&row.judged.response_time, nines_of_row(row));
+        let times = &row.judged.response_time;
+        let nines = nines_of_row(row);
         reach = reach.max(nines.ceil());
         least = least.min(times.quantile(0.5));
         most = most.max(times.quantile(1.0 - 0.1_f64.powf(nines)));
     }
     let axis = TimeAxis::new(least, most);
-    let (mut series, mut described) = (Vec::new(), Vec::new());
+    let mut series = Vec::new();
+    let mut described = Vec::new();
     for row in rows {
-        let (name, times) = (sheet.name(row), &row.judged.response_time);
+        let name = sheet.name(row);
+        let times = &row.judged.response_time;
         let [p50, p99, _] = crate::humanize::times(times);
         described.push(format!("{name}: p50 {p50}, p99 {p99}"));
         let dots = quantile_dots(times, nines_of_row(row), reach, &axis);
@@ -99,12 +104,10 @@ fn draw_quantiles(id: String, name: String, rows: &[&Row<'_>], sheet: &Sheet<'_>
 fn quantile_dots(times: &Histogram, nines: f64, reach: f64, axis: &TimeAxis) -> Vec<Dot> {
     let median = 2.0_f64.log10();
     let mut places = vec![median];
-    for step in 1..=(NINES_MAX as u32 * STEPS) {
+    places.extend((1..=(NINES_MAX as u32 * STEPS)).filter_map(|step| {
         let place = f64::from(step) / f64::from(STEPS);
-        if place > median && place <= nines {
-            places.push(place);
-        }
-    }
+        (place > median && place <= nines).then_some(place)
+    }));
     let mut dots = Vec::new();
     for place in places {
         // One nine is a share of 0.9, two are 0.99, and so on.

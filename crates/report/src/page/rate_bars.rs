@@ -56,11 +56,7 @@ pub(crate) fn section(sheet: &Sheet<'_>, folds: &Markup) -> Markup {
 
 /// Draws the pictures without a section.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    let mut drawn = Vec::new();
-    for kind in &KINDS {
-        drawn.extend(draw_kind(sheet, kind));
-    }
-    drawn
+    KINDS.iter().flat_map(|kind| draw_kind(sheet, kind)).collect()
 }
 
 fn draw_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
@@ -71,7 +67,8 @@ fn draw_kind(sheet: &Sheet<'_>, kind: &Kind) -> Vec<Picture> {
         if pass == Pass::App || metric.counted() != kind.counted {
             continue;
         }
-        let (id, ends) = (format!("{}-{}", kind.id, drawn.len()), ExtremeRows::new(&rows, metric));
+        let id = format!("{}-{}", kind.id, drawn.len());
+        let ends = ExtremeRows::new(&rows, metric);
         let svg = draw_chart(&id, &name, metric, &ends.rows, sheet);
         drawn.push(Picture { id, caption: name, svg, notes: ends.notes() });
     }
@@ -126,10 +123,7 @@ fn draw_chart(
         }
     }
     let axis = RateAxis::new(metric.counted(), most);
-    let mut strips = Vec::new();
-    for row in rows {
-        strips.push(row_strip(row, &axis, metric, sheet));
-    }
+    let strips: Vec<_> = rows.iter().map(|row| row_strip(row, &axis, metric, sheet)).collect();
     let about = ChartText {
         id: id.to_owned(),
         title: format!("{name}: rate of each run in {}", axis.unit),
@@ -158,13 +152,11 @@ fn row_strip(row: &Row<'_>, axis: &RateAxis, metric: RateMetric, sheet: &Sheet<'
 pub(super) fn factors(row: &Row<'_>, sheet: &Sheet<'_>) -> Vec<(&'static str, String)> {
     // No-break spaces keep a name and its value together, so lines only break after a comma.
     let unbroken = sheet.factors(row).replace(' ', "\u{a0}").replace(",\u{a0}", ", ");
-    let mut lines = Vec::new();
-    for line in wrap(&unbroken, LINE_MAX) {
-        if !line.is_empty() {
-            lines.push(("factors", line));
-        }
-    }
-    lines
+    wrap(&unbroken, LINE_MAX)
+        .into_iter()
+        .filter(|line| !line.is_empty())
+        .map(|line| ("factors", line))
+        .collect()
 }
 
 /// Settings of a row, followed by its reason or caveats.

@@ -93,10 +93,8 @@ fn draw_curve(
     let axis = RateAxis::new(metric.counted(), most);
     let mut series = Vec::new();
     for (name, rows) in &lines {
-        let mut dots = Vec::new();
-        for row in rows {
-            dots.extend(place_dot(row, levels, &axis, metric));
-        }
+        let dots: Vec<_> =
+            rows.iter().filter_map(|row| place_dot(row, levels, &axis, metric)).collect();
         series.push(Series { name: name.clone(), dots, is_joined: true });
     }
     let about = ChartText {
@@ -109,8 +107,14 @@ fn draw_curve(
         return None;
     }
     let y_ticks = axis.ticks_with_unit();
-    let (x_ticks, x_name) = (levels.ticks(), levels.title());
-    let plot = Plot { about, x_ticks, x_name, y_ticks, upright: None, series };
+    let plot = Plot {
+        about,
+        x_ticks: levels.ticks(),
+        x_name: levels.title(),
+        y_ticks,
+        upright: None,
+        series,
+    };
     let mut notes = Vec::new();
     if left_out > 0 {
         let lines = counted(left_out, "more line");
@@ -135,13 +139,10 @@ fn group_lines<'a, 'b>(
 ) -> Vec<(String, Vec<&'a Row<'b>>)> {
     let mut lines: Vec<(String, Vec<&Row<'_>>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut others = Vec::new();
-    for column in 0..sheet.columns.len() {
-        let varies = rows.iter().any(|row| row.values[column] != rows[0].values[column]);
-        if varies && column != levels.column {
-            others.push(column);
-        }
-    }
+    let others: Vec<_> = (0..sheet.columns.len())
+        .filter(|&column| column != levels.column)
+        .filter(|&column| rows.iter().any(|row| row.values[column] != rows[0].values[column]))
+        .collect();
     for row in rows {
         if levels.at(row).is_none() {
             continue;

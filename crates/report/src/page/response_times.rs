@@ -30,7 +30,8 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
 
 /// Draws the pictures without a legend.
 pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
-    let (mut smallest, mut largest) = (u64::MAX, 0);
+    let mut smallest = u64::MAX;
+    let mut largest = 0;
     for row in with_times(sheet.rows.iter()) {
         smallest = smallest.min(row.judged.response_time.quantile(0.5));
         largest = largest.max(row.judged.response_time.max());
@@ -87,10 +88,7 @@ fn draw_chart(
     axis: &TimeAxis,
     sheet: &Sheet<'_>,
 ) -> Markup {
-    let mut strips = Vec::new();
-    for row in rows {
-        strips.push(row_strip(row, axis, sheet));
-    }
+    let strips: Vec<_> = rows.iter().map(|row| row_strip(row, axis, sheet)).collect();
     let about = ChartText {
         id: id.to_owned(),
         title: format!("{name}: response times of each run, p50, p99 and max"),

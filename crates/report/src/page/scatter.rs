@@ -33,7 +33,8 @@ type Group<'s, 'a> = (String, Vec<&'s Row<'a>>);
 /// Renders the sections; empty if no kind of pass has enough results.
 pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
     let clouds = clouds(sheet, effects);
-    let (scatters, spreads) = (draw_scatters(&clouds, sheet), draw_spreads(&clouds));
+    let scatters = draw_scatters(&clouds, sheet);
+    let spreads = draw_spreads(&clouds);
     html! {
         @if !scatters.is_empty() {
             section aria-labelledby="scatter" {
@@ -127,27 +128,30 @@ fn group_by<'s, 'a>(colour: &VariedSetting, rows: &[&'s Row<'a>]) -> Vec<Group<'
 }
 
 fn draw_scatter(id: String, name: String, groups: &[Group<'_, '_>], sheet: &Sheet<'_>) -> Picture {
-    let mut all = Vec::new();
-    for (_, rows) in groups {
-        all.extend(rows.iter().copied());
-    }
+    let all: Vec<_> = groups.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
     let metric = RateMetric::for_rows(all[0].judged.pass, all.iter().copied());
-    let (mut most, mut least_ns, mut most_ns) = (0.0_f64, u64::MAX, 1);
+    let mut most = 0.0_f64;
+    let mut least_ns = u64::MAX;
+    let mut most_ns = 1;
     for row in &all {
         let time = row.judged.response_time.quantile(0.99);
         most = most.max(metric.median(&row.judged));
-        (least_ns, most_ns) = (least_ns.min(time), most_ns.max(time));
+        least_ns = least_ns.min(time);
+        most_ns = most_ns.max(time);
     }
-    let (axis, times) = (RateAxis::new(metric.counted(), most), TimeAxis::new(least_ns, most_ns));
+    let axis = RateAxis::new(metric.counted(), most);
+    let times = TimeAxis::new(least_ns, most_ns);
     let step = all.len().div_ceil(DOTS_MAX).max(1);
-    let (mut series, mut described) = (Vec::new(), Vec::new());
+    let mut series = Vec::new();
+    let mut described = Vec::new();
     for (group, rows) in groups {
         let mut dots = Vec::new();
         for row in rows.iter().step_by(step) {
-            let (rate, time) =
-                (metric.median(&row.judged), row.judged.response_time.quantile(0.99));
+            let rate = metric.median(&row.judged);
+            let time = row.judged.response_time.quantile(0.99);
             let text = format!("{}: {}, p99 {}", sheet.name(row), metric.rate(rate), Nanos(time));
-            let (x, y) = (times.at(time), axis.at(rate));
+            let x = times.at(time);
+            let y = axis.at(rate);
             let standing = DotKind::Counts;
             dots.push(Dot { x, y, reach: None, trials: Vec::new(), standing, text });
         }
@@ -170,7 +174,8 @@ fn draw_scatter(id: String, name: String, groups: &[Group<'_, '_>], sheet: &Shee
         ),
         unit: "",
     };
-    let (x_ticks, y_ticks) = (times.ticks(), axis.ticks_with_unit());
+    let x_ticks = times.ticks();
+    let y_ticks = axis.ticks_with_unit();
     let x_name = "p99 of the response times (logarithmic)".to_owned();
     Plot { about, x_ticks, x_name, y_ticks, upright: None, series }.picture(name, notes)
 }
@@ -211,7 +216,8 @@ fn draw_spread(id: String, name: String, groups: &[Group<'_, '_>]) -> Option<Pic
             continue;
         }
         let tenth = all.len() / 10;
-        let (low, high) = (all[tenth], all[all.len() - 1 - tenth]);
+        let low = all[tenth];
+        let high = all[all.len() - 1 - tenth];
         strips.push(Strip {
             name: cut(group, 24),
             value: format!("{low:+.1} % to {high:+.1} %").replace('-', "−"),

@@ -39,10 +39,7 @@ const WATCHES: [Watch; 3] = [
 /// Renders the pictures with their legend; empty if no trial has several intervals.
 pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     let drawn = pictures(sheet);
-    let mut all = 0;
-    for row in &sheet.rows {
-        all += usize::from(!trial_lines(row).is_empty());
-    }
+    let all = sheet.rows.iter().filter(|row| !trial_lines(row).is_empty()).count();
     html! {
         @if !drawn.is_empty() {
             p.legend {
@@ -81,11 +78,11 @@ struct Line {
 
 /// Results of a row's pass in each trial.
 fn pass_results<'a>(row: &'a Row<'_>) -> Vec<&'a PassResult> {
-    let mut results = Vec::new();
-    for trial in &row.run.trials {
-        results.extend(trial.passes.iter().filter(|result| result.pass == row.judged.pass));
-    }
-    results
+    row.run
+        .trials
+        .iter()
+        .flat_map(|trial| trial.passes.iter().filter(|result| result.pass == row.judged.pass))
+        .collect()
 }
 
 /// Longest stall in any trial of a row; 0 if there is none.
@@ -141,7 +138,9 @@ fn merge_intervals(result: &PassResult) -> Vec<(u64, u64, u64)> {
     let together = result.samples.len().div_ceil(INTERVALS_MAX).max(1);
     let mut merged = Vec::new();
     for samples in result.samples.chunks(together) {
-        let (mut end_ns, mut ops, mut bytes) = (0, 0_u64, 0_u64);
+        let mut end_ns = 0;
+        let mut ops = 0_u64;
+        let mut bytes = 0_u64;
         for sample in samples {
             end_ns = sample.at_ns;
             ops = ops.saturating_add(sample.ops);
@@ -162,15 +161,14 @@ fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Pi
     // Trials repeat the same work, so show the hosts of one of them.
     for result in pass_results(row) {
         if result.telemetry.iter().any(|host| host.times_ns.len() > INTERVALS_MIN) {
-            for host in result.telemetry.iter().take(HOSTS_MAX) {
-                tracks.extend(host_tracks(host));
-            }
+            tracks.extend(result.telemetry.iter().take(HOSTS_MAX).flat_map(host_tracks));
             break;
         }
     }
     let (drawn, below) = Track::draw_all(&tracks, ends_ns);
     let id = format!("series-{number}");
-    let (title, description) = (format!("{id}-title"), format!("{id}-desc"));
+    let title = format!("{id}-title");
+    let description = format!("{id}-desc");
     let svg = html! {
         svg.chart role="img" width="100%" height=(below + 12.0)
             aria-labelledby=(title) aria-describedby=(description) {
@@ -186,11 +184,13 @@ fn draw_series(number: usize, name: String, row: &Row<'_>, lines: &[Line]) -> Pi
 
 /// Builds the track of the rates, and its description in words.
 fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
-    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    let mut least = f64::INFINITY;
+    let mut most = 0.0_f64;
     let mut track = Track { most, height: RATE, ..Track::default() };
     for line in lines {
         for (_, rate) in &line.points {
-            (least, most) = (least.min(*rate), most.max(*rate));
+            least = least.min(*rate);
+            most = most.max(*rate);
         }
         track.lines.push(line.points.clone());
         if let Some(stall) = line.stall {
@@ -215,7 +215,8 @@ fn host_tracks(host: &Telemetry) -> Vec<Track> {
     }
     let mut tracks = Vec::new();
     for (name, unit, value) in &WATCHES {
-        let (mut line, mut most) = (Vec::new(), 0.0_f64);
+        let mut line = Vec::new();
+        let mut most = 0.0_f64;
         for (at_ns, watched) in &spans {
             most = most.max(value(watched));
             line.push((*at_ns, value(watched)));

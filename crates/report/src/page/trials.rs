@@ -72,10 +72,7 @@ fn count_shown_runs(campaign: &Campaign) -> usize {
     let mut lines = 0;
     for (number, run) in campaign.runs.iter().enumerate() {
         // A trial without a pass takes a line as well, and so does a run without a trial.
-        let mut lines_of_run = 0;
-        for trial in &run.trials {
-            lines_of_run += trial.passes.len().max(1);
-        }
+        let lines_of_run: usize = run.trials.iter().map(|trial| trial.passes.len().max(1)).sum();
         lines += lines_of_run.max(1);
         if lines > LINES_MAX {
             return number;

@@ -73,13 +73,15 @@ impl VariedSetting {
         for setting in all {
             let mut with = shared.clone();
             with.retain(|row| setting.value(row) != NOT_APPLICABLE);
-            let mut narrowed = Vec::with_capacity(kept.len() + 1);
-            for one in kept.iter().chain([&setting]) {
-                narrowed.push(Self::new(one.column, &one.name, &with));
-            }
+            let narrowed: Vec<_> = kept
+                .iter()
+                .chain([&setting])
+                .map(|one| Self::new(one.column, &one.name, &with))
+                .collect();
             let has_levels = narrowed.iter().all(|one| one.levels.len() >= 2);
             if has_levels && with.len() * 2 >= rows.len() {
-                (kept, shared) = (narrowed, with);
+                kept = narrowed;
+                shared = with;
             }
         }
         kept
@@ -108,9 +110,9 @@ pub(super) fn dominant_names<'e>(effects: &'e FactorEffects, pass: &str) -> Vec<
     let mut names = Vec::new();
     for factors in effects.passes.iter().filter(|factors| factors.name == pass) {
         if let Ok(found) = &factors.found {
-            for effect in &found.factors {
-                names.push(factors.factors[effect.factor].name.as_str());
-            }
+            names.extend(
+                found.factors.iter().map(|effect| factors.factors[effect.factor].name.as_str()),
+            );
         }
     }
     names

@@ -49,11 +49,7 @@ pub(crate) fn curves<'a>(
             None => named.push((name, vec![point])),
         }
     }
-    let mut curves = Vec::new();
-    for (name, points) in named {
-        curves.push(NamedCurve { name, curve: Curve::new(points) });
-    }
-    curves
+    named.into_iter().map(|(name, points)| NamedCurve { name, curve: Curve::new(points) }).collect()
 }
 
 /// Answers a load-response campaign.
@@ -93,9 +89,9 @@ fn curve_table(named: &NamedCurve, bound: Option<&ResponseBound>) -> Table {
             cells.push(Rate::Ops(point.achieved_per_s).to_string());
             cells.push(format!("{} %", three_digits(point.share() * 100.0)));
             cells.push(Nanos(point.mean_ns).to_string());
-            for q in [0.5, 0.95, 0.99] {
-                cells.push(Nanos(times.quantile(q)).to_string());
-            }
+            cells.extend(
+                [0.5, 0.95, 0.99].into_iter().map(|q| Nanos(times.quantile(q)).to_string()),
+            );
         }
         cells.push(sentences::cell(point, bound));
         rows.push(cells);

@@ -148,9 +148,7 @@ fn ladder_table(report: &DurabilityReport) -> Table {
     let mut columns = Column::all(&[("promise", Role::Factor), ("tier", Role::Words)]);
     let events: Vec<&MeasuredEvent> =
         report.events.iter().filter(|event| event.unverified.is_none()).collect();
-    for event in &events {
-        columns.push(Column::new(event.event.name(), Role::Words));
-    }
+    columns.extend(events.iter().map(|event| Column::new(event.event.name(), Role::Words)));
     columns.push(Column::new("acknowledged when", Role::Prose));
     let mut rows = Vec::new();
     let mut has_missed = false;
@@ -318,8 +316,7 @@ pub(crate) fn loss_cells(row: &DurabilityRow) -> Vec<Cell> {
 
 /// Lists what was found in place of lost data.
 fn found_instead(row: &DurabilityRow) -> String {
-    let mut parts = Vec::new();
-    for (count, what) in [
+    let parts: Vec<_> = [
         (row.missing, "missing"),
         (row.unreadable, "unreadable"),
         (row.wrong_size, "wrong size"),
@@ -328,11 +325,11 @@ fn found_instead(row: &DurabilityRow) -> String {
         (row.old_data, "old data back"),
         (row.reordered, "reordered"),
         (row.torn_in_flight, "torn in flight"),
-    ] {
-        if count > 0 {
-            parts.push(format!("{count} {what}"));
-        }
-    }
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
     if parts.is_empty() { "–".to_owned() } else { parts.join(", ") }
 }
 

@@ -101,7 +101,8 @@ fn measure_row(layer: Layer, row: &Row<'_>) -> Option<Measured> {
             continue;
         }
         // Kernels without this counter report no waiting.
-        let (mut waiting, mut held) = (0.0, 0.0);
+        let mut waiting = 0.0;
+        let mut held = 0.0;
         if let Some(result) = trial_result(row, point.trial_index)
             && let Some(wait) = result.scope.processor_wait
         {
@@ -220,15 +221,19 @@ fn pass_json(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> Value {
     let mut layers = Vec::new();
     for (layer, row) in &ladder.rows {
         // A layer without a usable result has no times: null rather than an empty list.
-        let (mut times_ns, mut waits) = (None, None);
+        let mut times_ns = None;
+        let mut waits = None;
         for measured in &ladder.measured {
             if measured.layer == *layer {
-                (times_ns, waits) = (Some(&measured.times_ns), Some(&measured.waits));
+                times_ns = Some(&measured.times_ns);
+                waits = Some(&measured.waits);
             }
         }
-        let (mut per_s, mut interval_per_s) = (None, None);
+        let mut per_s = None;
+        let mut interval_per_s = None;
         if let Some(rate) = &row.judged.rate {
-            (per_s, interval_per_s) = (Some(rate.median), Some(rate.interval));
+            per_s = Some(rate.median);
+            interval_per_s = Some(rate.interval);
         }
         layers.push(json!({
             "layer": layer,
@@ -278,7 +283,8 @@ mod tests {
     fn shows_processor_wait_of_compute_layer() {
         let wait = ProcessorWait { waited_ns: 10, held_ns: 0, of_ns: 100 };
         let share = |waits, cpu_ns| (waiting_share(waits, wait, cpu_ns) * 100.0).round();
-        let (alone, others) = (Waits::ForProcessor, Waits::ForOthersToo);
+        let alone = Waits::ForProcessor;
+        let others = Waits::ForOthersToo;
         assert_eq!((share(others, 20), share(alone, 20)), (10.0, 80.0));
         // Other threads of the program were running, too.
         assert_eq!((share(alone, 95), share(alone, 300)), (10.0, 10.0));

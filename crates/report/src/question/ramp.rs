@@ -105,7 +105,8 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
     }
     for (number, from) in found.saturated_from.iter().enumerate() {
         if let Some(from) = from {
-            let (pass, load) = (pass_name(searched, number), request.describe_load(*from));
+            let pass = pass_name(searched, number);
+            let load = request.describe_load(*from);
             let rate = format_rate(searched, *from, number);
             parts.push(format!("{pass} is saturated from {load} on ({rate})"));
         }
@@ -114,11 +115,7 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
 }
 
 fn describe_loads(loads: &[u32], request: &RampRequest) -> Vec<String> {
-    let mut described = Vec::new();
-    for load in loads {
-        described.push(request.describe_load(*load));
-    }
-    described
+    loads.iter().map(|load| request.describe_load(*load)).collect()
 }
 
 /// Describes the load at which the server gave in, and how.
@@ -185,10 +182,7 @@ fn searched_pass(searched: &Searched<'_>, number: usize) -> Option<Pass> {
 }
 
 fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
-    match searched_pass(searched, number) {
-        Some(pass) => pass.name(),
-        None => "",
-    }
+    searched_pass(searched, number).map_or("", |pass| pass.name())
 }
 
 /// Formats the rate of a pass under a load.
@@ -315,7 +309,10 @@ fn outcome_without_figures(outcome: &str) -> [String; 3] {
 fn search_json(name: &str, searched: &Searched<'_>) -> Value {
     let found = searched.search.found();
     // The names of these members are those of the first release.
-    let (mut gave_in_at, mut way, mut reason, mut hangs) = (None, None, None, false);
+    let mut gave_in_at = None;
+    let mut way = None;
+    let mut reason = None;
+    let mut hangs = false;
     if let Some(trouble) = searched.trouble() {
         reason = Some(trouble.reason.as_str());
         hangs = trouble.hangs;
@@ -344,10 +341,7 @@ fn search_json(name: &str, searched: &Searched<'_>) -> Value {
         }
         _ => None,
     };
-    let mut tried_loads = Vec::new();
-    for tried in &searched.tried {
-        tried_loads.push(tried.load);
-    }
+    let tried_loads: Vec<_> = searched.tried.iter().map(|tried| tried.load).collect();
     json!({
         "name": name,
         "is_known": searched.search.next().is_none(),

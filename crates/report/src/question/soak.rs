@@ -21,15 +21,12 @@ use crate::humanize::counted;
 const UNKNOWN: &str = "–";
 
 pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
-    let (mut trials, mut leases): (&[Trial], _) = (&[], 0);
-    if let Some(run) = campaign.runs.first() {
-        (trials, leases) = (&run.trials, leases_of(&run.spec));
-    }
+    let run = campaign.runs.first();
+    let trials: &[Trial] = run.map_or(&[], |run| &run.trials);
+    let leases = run.map_or(0, |run| leases_of(&run.spec));
     let soaked = soaked(soak, trials);
     let mut sentences = vec![describe_verdict(&soaked)];
-    for effect in &soaked.effects {
-        sentences.push(describe_effect(effect, leases));
-    }
+    sentences.extend(soaked.effects.iter().map(|effect| describe_effect(effect, leases)));
     sentences.push(describe_errors(&soaked));
     sentences.push(describe_data(&soaked));
     sentences.extend(describe_memory(&soaked));
@@ -86,7 +83,8 @@ fn describe_verdict(soaked: &Soaked) -> String {
             what_became(soaked)
         ),
         Verdict::CantTell => {
-            let (why, became) = (explain_unknown(soaked), what_became(soaked));
+            let why = explain_unknown(soaked);
+            let became = what_became(soaked);
             format!("The soak is INCONCLUSIVE: {why}; {became} ({lasted}).")
         }
     }
@@ -250,10 +248,7 @@ fn describe_errors(soaked: &Soaked) -> String {
         Size(recovery.resent_bytes)
     );
     let wrong = soaked.mismatched();
-    let mut seen = 0;
-    for effect in &soaked.effects {
-        seen += effect.errors;
-    }
+    let seen: u64 = soaked.effects.iter().map(|effect| effect.errors).sum();
     if soaked.failed() == 0 && wrong > 0 {
         return format!("{} returned the wrong bytes; {repairs}.", count_of(wrong, "op", "ops"));
     }
@@ -289,7 +284,8 @@ fn describe_data(soaked: &Soaked) -> String {
 
 fn describe_memory(soaked: &Soaked) -> Option<String> {
     let memory = soaked.memory?;
-    let (early, late) = (Size(memory.early_bytes), Size(memory.late_bytes));
+    let early = Size(memory.early_bytes);
+    let late = Size(memory.late_bytes);
     let word = if memory.is_steady() { "is steady" } else { "GROWS" };
     Some(format!(
         "Memory of dfsbench {word}: {early} in the second quarter of the soak, {late} in the last, \
@@ -413,10 +409,7 @@ fn error_table(soaked: &Soaked) -> Option<Table> {
 }
 
 fn format_time(ns: Option<u64>) -> String {
-    match ns {
-        Some(ns) => Nanos(ns).to_string(),
-        None => UNKNOWN.to_owned(),
-    }
+    ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos(ns).to_string())
 }
 
 fn soak_json(soaked: &Soaked) -> Value {

@@ -90,7 +90,8 @@ mod tests {
             figure(3, 18.0, 20.0),
             figure(4, 19.0, 21.0),
         ];
-        let (best, worst) = (Extreme::Best, Extreme::Worst);
+        let best = Extreme::Best;
+        let worst = Extreme::Worst;
         assert_eq!(rank_figures(&figures), [(0, worst), (1, worst), (3, best), (4, best)]);
         let wide = [figure(0, 10.0, 12.0), figure(1, 11.0, 19.0), figure(2, 18.0, 20.0)];
         assert_eq!(rank_figures(&wide), [(0, worst), (2, best)]);

@@ -122,13 +122,10 @@ pub(crate) fn shown(kind: TableKind) -> impl Iterator<Item = &'static ShownColum
 
 /// Explanations of the columns of a table.
 pub(crate) fn reading(kind: TableKind) -> Vec<String> {
-    let mut lines = Vec::new();
-    for shown in shown(kind) {
-        if !shown.reading.is_empty() {
-            lines.push(shown.reading.to_owned());
-        }
-    }
-    lines
+    shown(kind)
+        .filter(|shown| !shown.reading.is_empty())
+        .map(|shown| shown.reading.to_owned())
+        .collect()
 }
 
 /// Cells of a row, starting with the rate. If the row has no rate, the reason replaces its results.

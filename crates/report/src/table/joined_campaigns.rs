@@ -182,7 +182,8 @@ fn join_campaigns(sources: Vec<CampaignSource>, members: &[JoinedMember]) -> Cam
     let mut names: Vec<String> = Vec::new();
     let mut labels: Vec<String> = Vec::new();
     let mut joined: Option<Campaign> = None;
-    let (mut runs_before, mut trials_before) = (0, 0);
+    let mut runs_before = 0;
+    let mut trials_before = 0;
     for (source, member) in sources.into_iter().zip(members) {
         let mut campaign = source.campaign;
         if !names.contains(&campaign.name) {
@@ -255,10 +256,10 @@ fn join_facts(sources: &[CampaignSource]) -> Vec<Fact> {
     for (first, values) in std::iter::zip(firsts, values) {
         let mut one = first.clone();
         if values.iter().any(|(value, _)| *value != first.value) {
-            let mut shown = Vec::new();
-            for (value, label) in values {
-                shown.push(format!("{value} (campaign {label})"));
-            }
+            let shown: Vec<_> = values
+                .into_iter()
+                .map(|(value, label)| format!("{value} (campaign {label})"))
+                .collect();
             one.value = shown.join(" | ");
         }
         joined.push(one);

@@ -69,7 +69,8 @@ fn pivot_table(
     down: &[usize],
     across: &[usize; ACROSS],
 ) -> Option<Table> {
-    let (mut leads, mut heads) = (Places::default(), Places::default());
+    let mut leads = Places::default();
+    let mut heads = Places::default();
     let mut cells: HashMap<(usize, usize), &Row<'_>> = HashMap::new();
     for row in rows {
         // Rows of the table are combinations of the target and the factors in rows, columns those
@@ -92,15 +93,10 @@ fn pivot_table(
     for column in down {
         columns.push(Column::new(sheet.columns[*column], Role::Number));
     }
-    for head in &heads.all {
-        columns.push(Column::new(head.join(BETWEEN), Role::Number));
-    }
+    columns.extend(heads.all.iter().map(|head| Column::new(head.join(BETWEEN), Role::Number)));
     let mut rows = Vec::new();
     for (number, lead) in leads.all.iter().enumerate() {
-        let mut line = Vec::with_capacity(columns.len());
-        for level in lead {
-            line.push((*level).to_owned());
-        }
+        let mut line: Vec<_> = lead.iter().map(|level| (*level).to_owned()).collect();
         for head in 0..heads.all.len() {
             // A matrix with impossible or missing runs lacks some pairs of levels.
             line.push(match cells.get(&(number, head)) {

@@ -75,8 +75,5 @@ impl RateMetric {
 }
 
 fn moves_bytes(row: &Row<'_>) -> bool {
-    match &row.judged.bytes_per_s {
-        Some(bytes) => bytes.median > 0.0,
-        None => false,
-    }
+    row.judged.bytes_per_s.as_ref().is_some_and(|bytes| bytes.median > 0.0)
 }

@@ -91,22 +91,17 @@ impl Row<'_> {
     /// Caveats that mark the row, without those that follow from the arrangement of the campaign
     /// and those too small to affect the result.
     pub(crate) fn marks(&self) -> Vec<&stats::JudgedCaveat> {
-        let mut marks = Vec::with_capacity(self.judged.caveats.len());
-        for caveat in &self.judged.caveats {
-            if caveat.extent != Extent::Arrangement && !caveat.is_minor() {
-                marks.push(caveat);
-            }
-        }
-        marks
+        self.judged
+            .caveats
+            .iter()
+            .filter(|caveat| caveat.extent != Extent::Arrangement && !caveat.is_minor())
+            .collect()
     }
 
     /// Codes of the caveats that mark the row: `cached (3 of 5), not-durable`; empty if there are
     /// none.
     pub(crate) fn codes(&self) -> String {
-        let mut codes = Vec::new();
-        for caveat in self.marks() {
-            codes.push(Self::code(caveat));
-        }
+        let codes: Vec<_> = self.marks().into_iter().map(Self::code).collect();
         codes.join(", ")
     }
 

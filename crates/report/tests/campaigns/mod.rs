@@ -37,7 +37,8 @@ pub fn programs() -> Campaign {
             response_time: times,
             ..kind(OpKind::Execute, 1, 0, wall_ns)
         };
-        (pass.window_ns, pass.kinds) = (wall_ns, vec![executed]);
+        pass.window_ns = wall_ns;
+        pass.kinds = vec![executed];
         pass.client_cpu_ns = wall_ns / 2;
         pass.scope.program = Some(ProgramUse {
             user_ns: wall_ns / 3,
@@ -104,15 +105,21 @@ pub fn bonnie() -> Campaign {
     let mut campaign = header("bonnie");
     for (mib, figures) in PRINTED {
         let mut spec = spec("MTU-1500", BackendKind::Posix, Workload::Bonnie);
-        (spec.file_size_bytes, spec.files, spec.workers) = (mib * MIB, 1, 1);
+        spec.file_size_bytes = mib * MIB;
+        spec.files = 1;
+        spec.workers = 1;
         let index = campaign.runs.len() as u32;
         let mut trial = trial(&spec, index, 0, 10);
         for (result, (rate, percent)) in trial.passes.iter_mut().zip(figures) {
-            (result.window_ns, result.client_cpu_ns) = (10 * SECOND, percent * SECOND / 100);
+            result.window_ns = 10 * SECOND;
+            result.client_cpu_ns = percent * SECOND / 100;
             let kind = &mut result.kinds[0];
-            (kind.kind, kind.bytes) = (result.pass.kinds()[0], rate * 10 * 1_024);
+            kind.kind = result.pass.kinds()[0];
+            kind.bytes = rate * 10 * 1_024;
             if result.pass == Pass::Seeks {
-                (kind.done, kind.issued, kind.bytes) = (rate, rate, 0);
+                kind.done = rate;
+                kind.issued = rate;
+                kind.bytes = 0;
             }
         }
         campaign.runs.push(Run { index, spec, trials: vec![trial] });
@@ -126,7 +133,8 @@ pub fn sweep() -> Campaign {
     for workers in [1, 4] {
         for io_size_bytes in [65_536, 1 << 20] {
             let mut spec = spec("nfs", BackendKind::Nfs, Workload::Stream);
-            (spec.workers, spec.io_size_bytes) = (workers, io_size_bytes);
+            spec.workers = workers;
+            spec.io_size_bytes = io_size_bytes;
             let index = campaign.runs.len() as u32;
             let speed = 10 * u64::from(workers);
             let trials = (0..3).map(|number| trial(&spec, index, number, speed)).collect();
@@ -205,7 +213,9 @@ pub fn failed() -> Campaign {
 /// Killed before its first run; nothing is known about it.
 pub fn empty() -> Campaign {
     let mut campaign = header("empty");
-    (campaign.state, campaign.ceiling, campaign.facts) = (CampaignState::Running, None, Vec::new());
+    campaign.state = CampaignState::Running;
+    campaign.ceiling = None;
+    campaign.facts = Vec::new();
     campaign
 }
 
@@ -237,7 +247,8 @@ pub fn many(runs: u32, workload: Workload, trials: u32) -> Campaign {
     for kind in trials.flat_map(|trial| &mut trial.passes).flat_map(|pass| &mut pass.kinds) {
         let mut times = Histogram::sparse();
         times.record_n(kind.service_time.quantile(0.5), kind.done);
-        (kind.service_time, kind.response_time) = (times.clone(), times);
+        kind.service_time = times.clone();
+        kind.response_time = times;
     }
     campaign
 }
@@ -255,8 +266,10 @@ pub fn matrix() -> Campaign {
                 for workers in [1_u32, 2, 4, 8] {
                     for queue_depth in [1_u32, 8, 32] {
                         let mut spec = spec(target, backend, Workload::Stream);
-                        (spec.io_size_bytes, spec.workers) = (io_kib << 10, workers);
-                        (spec.queue_depth, spec.durability) = (queue_depth, durability);
+                        spec.io_size_bytes = io_kib << 10;
+                        spec.workers = workers;
+                        spec.queue_depth = queue_depth;
+                        spec.durability = durability;
                         let by_size = u64::from(io_kib.ilog2() + 1);
                         let by_workers =
                             10 + 2 * u64::from(workers.min(4)) + u64::from(queue_depth.min(8)) / 4;
@@ -276,7 +289,8 @@ pub fn matrix() -> Campaign {
 
 /// Splits a pass into twenty intervals, two of them in a stall.
 fn share_out(pass: &mut PassResult) {
-    let (window_ns, all) = (pass.window_ns, pass.samples[0]);
+    let window_ns = pass.window_ns;
+    let all = pass.samples[0];
     pass.samples.clear();
     for number in 1..=20 {
         let share = u64::from(!(9..=10).contains(&number));

@@ -139,7 +139,8 @@ pub fn open_metrics(text: &str) -> Result<BTreeMap<String, Family>, String> {
     for line in body.split_terminator('\n') {
         if let Some(rule) = line.strip_prefix("# ") {
             let mut words = rule.splitn(3, ' ');
-            let (word, name) = (words.next().ok_or(line)?, words.next().ok_or(line)?);
+            let word = words.next().ok_or(line)?;
+            let name = words.next().ok_or(line)?;
             let rest = words.next().ok_or(line)?;
             if word == "TYPE" {
                 if families.insert(name.to_owned(), Family::default()).is_some() {

@@ -91,7 +91,9 @@ fn write_column(
 ) -> Result<(), ParquetError> {
     // Missing values are omitted: a level of 0 marks their rows, 1 marks the others.
     let mut levels: Vec<i16> = Vec::with_capacity(rows.len());
-    let (mut integers, mut reals, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut integers = Vec::new();
+    let mut reals = Vec::new();
+    let mut texts = Vec::new();
     for row in rows {
         levels.push(i16::from(row[index] != Value::Null));
         match &row[index] {

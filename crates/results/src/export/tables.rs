@@ -70,14 +70,14 @@ impl TableFiles {
         name: &'static str,
         columns: &[ExportColumn],
     ) -> Result<usize, ExportError> {
-        let mut described = Vec::new();
-        for column in columns {
-            described.push(match *column {
+        let described: Vec<_> = columns
+            .iter()
+            .map(|column| match *column {
                 ExportColumn::Integer(name) => (name, Type::Integer, false),
                 ExportColumn::MaybeInteger(name) => (name, Type::Integer, true),
                 ExportColumn::Text(name) => (name, Type::Text, false),
-            });
-        }
+            })
+            .collect();
         let table = make_table(name, &described);
         let sink =
             Sink::open(&self.part, &table, self.format).map_err(|source| self.failed(source))?;
@@ -90,14 +90,14 @@ impl TableFiles {
     /// # Errors
     /// If the file can't be written.
     pub fn push(&mut self, table: usize, row: Vec<ExportCell>) -> Result<(), ExportError> {
-        let mut cells = Vec::with_capacity(row.len());
-        for cell in row {
-            cells.push(match cell {
+        let cells: Vec<_> = row
+            .into_iter()
+            .map(|cell| match cell {
                 ExportCell::Integer(number) => Value::Integer(number),
                 ExportCell::Text(text) => Value::Text(text),
                 ExportCell::Null => Value::Null,
-            });
-        }
+            })
+            .collect();
         let pushed = self.tables[table].pieces.push(cells);
         pushed.map_err(|source| self.failed(source))
     }

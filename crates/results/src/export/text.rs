@@ -42,15 +42,13 @@ impl Writer {
         for row in rows {
             let mut cells = Vec::with_capacity(row.len());
             let Some(keys) = &self.keys else {
-                for value in row {
-                    cells.push(csv_cell(value));
-                }
+                cells.extend(row.iter().map(csv_cell));
                 writeln!(self.out, "{}", cells.join(","))?;
                 continue;
             };
-            for (key, value) in std::iter::zip(keys, row) {
-                cells.push(format!("{key}{}", json_value(value)));
-            }
+            cells.extend(
+                std::iter::zip(keys, row).map(|(key, value)| format!("{key}{}", json_value(value))),
+            );
             // The comma precedes each object except the first, because the last one is not known
             // yet.
             let comma = if self.empty { "" } else { "," };

@@ -52,7 +52,8 @@ fn false_alarms(scatter: f64) -> (usize, usize) {
 /// Returns how many searches find the exact load at which the rate drops by a factor, and how many
 /// are above it by more than 10 %.
 fn found(scatter: f64, share: f64) -> (usize, usize) {
-    let (mut right, mut above) = (0, 0);
+    let mut right = 0;
+    let mut above = 0;
     for seed in 0..SEARCHES {
         let from = 20 + (seed % 200) as u32;
         let rate = |load| if load < from { 1_000.0 } else { 1_000.0 * share };

@@ -70,11 +70,7 @@ fn read_figures(spec: &RunSpec, trial: &Trial) -> Result<Vec<Option<Figure>>, Tr
     // Judge a run with only this trial, numbered after the warm-up so that it counts.
     let trial = Trial { index: spec.repetition.warmup_trials, ..trial.clone() };
     let run = Run { index: 0, spec: spec.clone(), trials: vec![trial] };
-    let mut figures = Vec::new();
-    for pass in spec.passes() {
-        figures.push(read_figure(&run, *pass)?);
-    }
-    Ok(figures)
+    spec.passes().iter().map(|pass| read_figure(&run, *pass)).collect()
 }
 
 /// Reads the result of a pass, or `None` if the client was at its own limit.

@@ -90,7 +90,8 @@ impl Turns {
 
     /// Judges the turns so far.
     pub(crate) fn verdict(&self) -> Verdict {
-        let (mut allowed, mut reached) = (Vec::new(), Vec::new());
+        let mut allowed = Vec::new();
+        let mut reached = Vec::new();
         let mut all_good = true;
         for pair in self.allowed.iter().zip(&self.reached) {
             if let (Some(limit), Some(figure)) = pair {

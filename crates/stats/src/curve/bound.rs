@@ -33,7 +33,8 @@ mod tests {
     /// Returns the heaviest good load and the number of tries.
     fn searched(max: u64, keeps: impl Fn(u64) -> bool) -> (Option<u64>, usize) {
         let mut search = bound_search();
-        let (mut best, mut tried) = (None, 0);
+        let mut best = None;
+        let mut tried = 0;
         while let Some(steps) = search.next() {
             let load = steps_to_load(steps, max);
             tried += 1;

@@ -107,13 +107,12 @@ fn pair_times(before: &Curve, after: &Curve) -> Vec<TimePair> {
 
 /// Returns offered load and mean response time of the sustained points.
 fn sustained_times(curve: &Curve) -> Vec<(u64, f64)> {
-    let mut times = Vec::new();
-    for point in curve.points() {
-        if point.standing() == Standing::Sustained {
-            times.push((point.requested_per_s, point.mean_ns as f64));
-        }
-    }
-    times
+    curve
+        .points()
+        .iter()
+        .filter(|point| point.standing() == Standing::Sustained)
+        .map(|point| (point.requested_per_s, point.mean_ns as f64))
+        .collect()
 }
 
 /// Returns the response time at a load, and whether it is interpolated. Returns `None` beyond the
@@ -140,10 +139,7 @@ fn mean_ratio(pairs: &[TimePair]) -> Option<Between> {
     if pairs.len() < PAIRS_MIN {
         return None;
     }
-    let mut logs = Vec::with_capacity(pairs.len());
-    for pair in pairs {
-        logs.push((pair.mean_ns[1] / pair.mean_ns[0]).ln());
-    }
+    let logs: Vec<_> = pairs.iter().map(|pair| (pair.mean_ns[1] / pair.mean_ns[0]).ln()).collect();
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
     let squares = squared_distances(&logs, mean);
@@ -156,7 +152,8 @@ fn mean_ratio(pairs: &[TimePair]) -> Option<Between> {
 /// Judges a ratio of response times. It is a change if the whole interval is on one side of 1 and
 /// the ratio reaches the effect. It is no change if the interval is within the effect.
 fn outcome_of_ratio(ratio: Between, effect: f64) -> Outcome {
-    let (least, most) = (1.0 / (1.0 + effect), 1.0 + effect);
+    let least = 1.0 / (1.0 + effect);
+    let most = 1.0 + effect;
     if ratio.low > 1.0 && ratio.at >= most {
         Outcome::Higher
     } else if ratio.high < 1.0 && ratio.at <= least {
@@ -179,16 +176,17 @@ fn overall_times(pairs: &[TimePair], ratio: Between) -> Option<(f64, Between)> {
             *area += wide * f64::midpoint(two[0].mean_ns[side], two[1].mean_ns[side]);
         }
     }
-    let (before, at) = (areas[0] / heaviest, areas[1] / heaviest);
-    let (low, high) = (at * ratio.low / ratio.at, at * ratio.high / ratio.at);
-    Some((before, Between { at, low, high }))
+    let before = areas[0] / heaviest;
+    let at = areas[1] / heaviest;
+    Some((before, Between { at, low: at * ratio.low / ratio.at, high: at * ratio.high / ratio.at }))
 }
 
 /// Returns the bounds of a peak: from what was sustained to the second load above it that was not,
 /// because a single load point may fall short by chance.
 fn peak_between(curve: &Curve) -> Option<Between> {
     let peak = curve.peak()?;
-    let (requested, at) = (peak.requested_per_s, peak.achieved_per_s);
+    let requested = peak.requested_per_s;
+    let at = peak.achieved_per_s;
     let mut short = curve
         .points()
         .iter()

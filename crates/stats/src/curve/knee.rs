@@ -119,10 +119,12 @@ fn find_best_fit(at: &[(f64, f64)], rest: &[f64]) -> BendFit {
         }
     }
     // Ternary search: there is only one minimum next to the best position on the grid.
-    let (mut from, mut to) = ((best.place - step).max(first), (best.place + step).min(last));
+    let mut from = (best.place - step).max(first);
+    let mut to = (best.place + step).min(last);
     for _ in 0..REFINEMENTS {
         let third = (to - from) / 3.0;
-        let (left, right) = (fit_at(from + third, at, rest), fit_at(to - third, at, rest));
+        let left = fit_at(from + third, at, rest);
+        let right = fit_at(to - third, at, rest);
         if left.left <= right.left {
             to = right.place;
         } else {
@@ -139,7 +141,8 @@ fn find_best_fit(at: &[(f64, f64)], rest: &[f64]) -> BendFit {
 
 /// Returns the first and last position to try, and the step between positions.
 fn grid(at: &[(f64, f64)]) -> (f64, f64, f64) {
-    let (first, last) = (at[1].0, at[at.len() - 2].0);
+    let first = at[1].0;
+    let last = at[at.len() - 2].0;
     (first, last, (last - first) / PLACES as f64)
 }
 
@@ -163,7 +166,8 @@ fn fit_bend(at: &[(f64, f64)], rest: &[f64], best: BendFit) -> Option<(f64, (f64
     }
     // The interval contains all positions whose fit is not significantly worse than the best one.
     let most = best.left + F_ONE[row] * mean + scale;
-    let (mut low, mut high) = (best.place, best.place);
+    let mut low = best.place;
+    let mut high = best.place;
     for number in 0..=PLACES {
         let fit = fit_at(first + step * number as f64, at, rest);
         if fit.left <= most {
@@ -186,7 +190,8 @@ fn fit_bend(at: &[(f64, f64)], rest: &[f64], best: BendFit) -> Option<(f64, (f64
 /// (Frisch, Waugh and Lovell).
 fn fit_at(place: f64, at: &[(f64, f64)], rest: &[f64]) -> BendFit {
     let beyond = residuals(at, |(x, _)| (x - place).max(0.0));
-    let (mut norm, mut product) = (0.0, 0.0);
+    let mut norm = 0.0;
+    let mut product = 0.0;
     for (a, b) in beyond.iter().zip(rest) {
         norm += a * a;
         product += a * b;
@@ -226,23 +231,21 @@ struct BendFit {
 /// Returns the residuals of the best straight line over x.
 fn residuals(at: &[(f64, f64)], figure: impl Fn((f64, f64)) -> f64) -> Vec<f64> {
     let n = at.len() as f64;
-    let (mut x_mean, mut y_mean) = (0.0, 0.0);
+    let mut x_mean = 0.0;
+    let mut y_mean = 0.0;
     for point in at {
         x_mean += point.0 / n;
         y_mean += figure(*point) / n;
     }
     // Centered sums lose fewer digits than sums of squares far from 0.
-    let (mut products, mut spread) = (0.0, 0.0);
+    let mut products = 0.0;
+    let mut spread = 0.0;
     for point in at {
         products += (point.0 - x_mean) * (figure(*point) - y_mean);
         spread += (point.0 - x_mean) * (point.0 - x_mean);
     }
     let slope = if spread > 0.0 { products / spread } else { 0.0 };
-    let mut rest = Vec::with_capacity(at.len());
-    for point in at {
-        rest.push(figure(*point) - y_mean - slope * (point.0 - x_mean));
-    }
-    rest
+    at.iter().map(|point| figure(*point) - y_mean - slope * (point.0 - x_mean)).collect()
 }
 
 fn sum_squares(figures: &[f64]) -> f64 {

@@ -115,10 +115,7 @@ impl LoadPoint {
             );
         };
         let offered_per_s = judged.offered_per_s.unwrap_or(requested_per_s as f64);
-        let mut results: Vec<&PassResult> = Vec::new();
-        for trial in &run.trials {
-            results.extend(&trial.passes);
-        }
+        let results: Vec<&PassResult> = run.trials.iter().flat_map(|trial| &trial.passes).collect();
         let mut broken = Vec::new();
         broken.extend(check_mix(judged, mix));
         broken.extend(check_failed(&results));
@@ -213,7 +210,8 @@ fn check_mix(judged: &Judged, mix: &[(OpKind, u32)]) -> Option<Broken> {
 }
 
 fn check_failed(results: &[&PassResult]) -> Option<Broken> {
-    let (mut failed, mut done) = (0, 0);
+    let mut failed = 0;
+    let mut done = 0;
     for result in results {
         failed += result.errors();
         done += result.ops();

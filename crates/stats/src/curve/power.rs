@@ -82,14 +82,18 @@ struct InverseLine {
 
 impl InverseLine {
     fn fit(at: &[(f64, f64)], weights: &[f64]) -> Self {
-        let (mut weight, mut x_sum, mut y_sum) = (0.0, 0.0, 0.0);
+        let mut weight = 0.0;
+        let mut x_sum = 0.0;
+        let mut y_sum = 0.0;
         for ((x, time), w) in at.iter().zip(weights) {
             weight += w;
             x_sum += w * x;
             y_sum += w / time;
         }
-        let (x_mean, y_mean) = (x_sum / weight, y_sum / weight);
-        let (mut spread, mut products) = (0.0, 0.0);
+        let x_mean = x_sum / weight;
+        let y_mean = y_sum / weight;
+        let mut spread = 0.0;
+        let mut products = 0.0;
         for ((x, time), w) in at.iter().zip(weights) {
             spread += w * (x - x_mean) * (x - x_mean);
             products += w * (x - x_mean) * (time.recip() - y_mean);

@@ -28,10 +28,9 @@ impl Nesting {
     pub(crate) fn of(levels: &[usize], observations: &[Observation]) -> Self {
         let mut decided: Vec<Vec<Decided>> = Vec::with_capacity(levels.len());
         for (inner, count) in levels.iter().enumerate() {
-            let mut by_outer = Vec::with_capacity(levels.len());
-            for outer in 0..levels.len() {
-                by_outer.push(decided_by(inner, outer, *count, observations));
-            }
+            let by_outer: Vec<_> = (0..levels.len())
+                .map(|outer| decided_by(inner, outer, *count, observations))
+                .collect();
             decided.push(by_outer);
         }
         let mut outer: Vec<Vec<usize>> = vec![Vec::new(); levels.len()];
@@ -66,13 +65,12 @@ impl Nesting {
 
     /// Returns the factors nested in this one.
     pub(crate) fn inner_factors(&self, factor: usize) -> Vec<usize> {
-        let mut inner = Vec::new();
-        for (number, outer) in self.outer.iter().enumerate() {
-            if outer.contains(&factor) {
-                inner.push(number);
-            }
-        }
-        inner
+        self.outer
+            .iter()
+            .enumerate()
+            .filter(|(_, outer)| outer.contains(&factor))
+            .map(|(number, _)| number)
+            .collect()
     }
 
     /// Returns true if one of the two is nested in the other.
@@ -83,10 +81,7 @@ impl Nesting {
     /// Returns true if a level is nested and has no other level to be compared with.
     pub(crate) fn is_alone(&self, factor: usize, level: usize) -> bool {
         let against = &self.against[factor];
-        let mut compared = 0;
-        for baseline in against {
-            compared += usize::from(*baseline == against[level]);
-        }
+        let compared = against.iter().filter(|baseline| **baseline == against[level]).count();
         !self.outer[factor].is_empty() && compared == 1
     }
 }
@@ -99,14 +94,7 @@ fn varies(factor: usize, observations: &[Observation]) -> bool {
 /// Returns the levels of the outer factors with which a level occurs. Levels with the same ones are
 /// compared with each other.
 fn group_of(decided: &[Decided], outer: &[usize], level: usize) -> Vec<Option<usize>> {
-    let mut group = Vec::with_capacity(outer.len());
-    for factor in outer {
-        group.push(match &decided[*factor] {
-            Some(levels) => levels[level],
-            None => None,
-        });
-    }
-    group
+    outer.iter().map(|factor| decided[*factor].as_ref().and_then(|levels| levels[level])).collect()
 }
 
 /// Returns the level of one factor with which each level of another occurs.

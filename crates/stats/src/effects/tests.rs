@@ -27,7 +27,10 @@ fn planted(random: &mut SplitMix64, noise: f64, together: f64) -> Vec<Observatio
 #[test]
 fn recovers_planted_model_thousand_times() {
     let mut random = SplitMix64::new(3);
-    let (mut ranked, mut covered, mut intervals_checked, mut imagined) = (0, 0, 0, 0);
+    let mut ranked = 0;
+    let mut covered = 0;
+    let mut intervals_checked = 0;
+    let mut imagined = 0;
     for _ in 0..1_000 {
         let found = effects(&[3, 2, 2], &planted(&mut random, 0.05, 1.0)).unwrap();
         let order: Vec<usize> = found.factors.iter().map(|effect| effect.factor).collect();

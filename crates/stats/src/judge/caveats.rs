@@ -31,7 +31,9 @@ pub(super) fn collect(spec: &RunSpec, sorted: &Sorted<'_>, judged: &Judged) -> V
     caveats.extend(check_steady(spec, sorted));
     caveats.extend(check_interference(spec, sorted));
     // If all trials were set aside, the verdict is invalid whatever their spread.
-    if let (Some(rate), false) = (&judged.rate, sorted.sound.is_empty()) {
+    if let Some(rate) = &judged.rate
+        && !sorted.sound.is_empty()
+    {
         caveats.extend(check_count(rate));
         caveats.extend(check_width(rate, sorted, judged));
         caveats.extend(check_kinds(sorted, judged));
@@ -208,10 +210,7 @@ fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCavea
     if spec.repetition.interference != InterferenceRule::Repeat || !sorted.disturbed.is_empty() {
         return None;
     }
-    let mut found: Vec<Disturbance> = Vec::new();
-    for pass_trial in &sorted.sound {
-        found.extend(pass_trial.disturbance());
-    }
+    let found: Vec<Disturbance> = sorted.sound.iter().filter_map(PassTrial::disturbance).collect();
     // A single trial does not show what is normal for this machine.
     if sorted.sound.len() < TRIALS_MIN {
         return None;
@@ -229,12 +228,14 @@ fn check_interference(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCavea
 /// Compares the medians of cached and other trials, if there are both.
 fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     let rate = pass_rate(judged.pass);
-    let (mut cached, mut others) = (Vec::new(), Vec::new());
+    let mut cached = Vec::new();
+    let mut others = Vec::new();
     for pass_trial in &sorted.sound {
         let list = if pass_trial.is_cached() { &mut cached } else { &mut others };
         list.extend(rate(pass_trial.result));
     }
-    let (of_cached, of_others) = (median(&cached)?, median(&others)?);
+    let of_cached = median(&cached)?;
+    let of_others = median(&others)?;
     let evidence = format!(
         "{} cached trials made {}, {} others {} (medians)",
         cached.len(),
@@ -249,7 +250,8 @@ fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
 
 /// Reports the worst outlier and the number of outliers.
 fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<JudgedCaveat> {
-    let (mut used, mut figures) = (Vec::new(), Vec::new());
+    let mut used = Vec::new();
+    let mut figures = Vec::new();
     for point in &judged.points {
         if point.used {
             used.push(point);
@@ -259,7 +261,8 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
     let limit = score_max(figures.len())?;
     let is_far = outliers(&figures);
     let scores = modified_z_scores(&figures);
-    let (mut count, mut worst): (usize, Option<usize>) = (0, None);
+    let mut count = 0_usize;
+    let mut worst: Option<usize> = None;
     for (at, score) in scores.iter().enumerate() {
         if !is_far[at] {
             continue;
@@ -271,7 +274,8 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
         }
     }
     let worst = worst?;
-    let (point, score) = (used[worst], scores[worst]);
+    let point = used[worst];
+    let score = scores[worst];
     let mut evidence = format!(
         "{} of {} sound trials; trial {} made {}, the median is {} (modified z-score {:.1}, at \
          most {limit} of {} trials)",
@@ -306,12 +310,12 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
 /// requested, the result is as certain as requested. If it is wider, what matters is whether the
 /// outliers caused that: if noisy trials include a single extreme one, the noise did.
 fn outliers_mislead(rate: &Summary, figures: &[f64], is_far: &[bool], accuracy: f64) -> bool {
-    let mut kept = Vec::with_capacity(figures.len());
-    for (figure, is_far) in figures.iter().zip(is_far) {
-        if !is_far {
-            kept.push(*figure);
-        }
-    }
+    let kept: Vec<_> = figures
+        .iter()
+        .zip(is_far)
+        .filter(|(_, is_far)| !*is_far)
+        .map(|(figure, _)| *figure)
+        .collect();
     // With this many, the target may have a second mode.
     let outliers = figures.len() - kept.len();
     if outliers as f64 > OUTLIER_DISCARD_SHARE_MAX * figures.len() as f64 {
@@ -330,7 +334,8 @@ fn outliers_mislead(rate: &Summary, figures: &[f64], is_far: &[bool], accuracy: 
 
 /// Counts trials in which the rate changed, with the numbers of the first one.
 fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
-    let (mut seen, mut first) = (0, None);
+    let mut seen = 0;
+    let mut first = None;
     for pass_trial in &sorted.sound {
         let Some(rounds) = steady::cut_rounds(spec, pass_trial.result) else { continue };
         let Some(found) = Steadiness::of(&rounds.rates) else { continue };
@@ -378,7 +383,8 @@ fn check_interaction(
         return None;
     }
     let middle = median(&rates)?;
-    let (mut least, mut most) = (middle, middle);
+    let mut least = middle;
+    let mut most = middle;
     for rate in &rates {
         least = least.min(*rate);
         most = most.max(*rate);
@@ -433,11 +439,7 @@ fn rates_in_order(sorted: &Sorted<'_>, judged: &Judged) -> Vec<f64> {
     let mut in_order: Vec<&PassTrial<'_>> = sorted.sound.iter().collect();
     in_order.sort_by_key(|pass_trial| pass_trial.trial.position);
     let rate_of = pass_rate(judged.pass);
-    let mut rates = Vec::with_capacity(in_order.len());
-    for pass_trial in in_order {
-        rates.extend(rate_of(pass_trial.result));
-    }
-    rates
+    in_order.into_iter().filter_map(|pass_trial| rate_of(pass_trial.result)).collect()
 }
 
 /// Checks whether valid trials rise or fall in the order in which they ran.

@@ -97,9 +97,7 @@ pub(super) fn kind_shares(used: &[&PassResult]) -> Vec<KindShare> {
     }
     let mut shares = Vec::new();
     if kinds.len() > 1 {
-        for kind in kinds {
-            shares.push(kind_share(used, kind, all));
-        }
+        shares.extend(kinds.into_iter().map(|kind| kind_share(used, kind, all)));
     }
     shares
 }
@@ -107,11 +105,14 @@ pub(super) fn kind_shares(used: &[&PassResult]) -> Vec<KindShare> {
 /// Summarizes one kind of op, out of `all` completed ops.
 fn kind_share(used: &[&PassResult], kind: OpKind, all: u64) -> KindShare {
     let mut done = 0;
-    let (mut op_rates, mut byte_rates) = (Vec::new(), Vec::new());
+    let mut op_rates = Vec::new();
+    let mut byte_rates = Vec::new();
     for result in used {
-        let (mut ops, mut bytes) = (0, 0);
+        let mut ops = 0;
+        let mut bytes = 0;
         if let Some(known) = result.kinds.iter().find(|known| known.kind == kind) {
-            (ops, bytes) = (known.done, known.bytes);
+            ops = known.done;
+            bytes = known.bytes;
         }
         done += ops;
         // The kind's part of the pass's rate, however that was determined.
@@ -136,30 +137,29 @@ const CPU_WINDOW_NS_MIN: u64 = 10_000_000;
 /// Returns the CPU time of the client relative to the window in percent of one core, as the median
 /// over the trials, or `None` if all windows are too short.
 pub(super) fn cpu_percent(used: &[&PassResult]) -> Option<f64> {
-    let mut shares = Vec::new();
-    for result in used {
-        if result.window_ns >= CPU_WINDOW_NS_MIN {
-            shares.push(result.client_cpu_ns as f64 / result.window_ns as f64 * 100.0);
-        }
-    }
+    let shares: Vec<_> = used
+        .iter()
+        .filter(|result| result.window_ns >= CPU_WINDOW_NS_MIN)
+        .map(|result| result.client_cpu_ns as f64 / result.window_ns as f64 * 100.0)
+        .collect();
     median(&shares)
 }
 
 /// Returns the ops scheduled per second as the median over the trials, or `None` in a closed loop.
 pub(super) fn offered_per_s(used: &[&PassResult]) -> Option<f64> {
-    let mut rates = Vec::new();
-    for result in used {
-        if let Some(offered) = result.scope.offered {
-            rates.push(offered.ops_per_s());
-        }
-    }
+    let rates: Vec<_> = used
+        .iter()
+        .filter_map(|result| result.scope.offered)
+        .map(|offered| offered.ops_per_s())
+        .collect();
     median(&rates)
 }
 
 /// Summarizes the resources of a command: medians of its times, and the maximum memory of any
 /// trial.
 pub(super) fn program_use(used: &[&PassResult]) -> Option<ProgramUse> {
-    let (mut user_ns, mut system_ns) = (Vec::new(), Vec::new());
+    let mut user_ns = Vec::new();
+    let mut system_ns = Vec::new();
     let mut rss_max_bytes = 0;
     for result in used {
         let Some(usage) = result.scope.program else { continue };
@@ -182,7 +182,9 @@ pub(super) fn working_set(used: &[&PassResult]) -> Option<WorkingSet> {
 
 /// Returns the CPU time per work over all trials, or `None` if nothing was done.
 pub(super) fn cpu_per_work(used: &[&PassResult], unit: CpuUnit) -> Option<Cpu> {
-    let (mut ops, mut bytes, mut client_ns) = (0, 0, 0);
+    let mut ops = 0;
+    let mut bytes = 0;
+    let mut client_ns = 0;
     // If the server's time is unknown for one trial, the total is unknown.
     let mut server_ns = Some(0);
     for result in used {

@@ -69,7 +69,8 @@ fn achieved_rate(result: &PassResult) -> Option<f64> {
 /// Returns the mean payload of an op. If none of the ops scheduled in the window was completed, the
 /// ops of the warm-up are used instead.
 fn bytes_per_op(result: &PassResult) -> f64 {
-    let (mut ops, mut bytes) = (result.ops(), result.bytes());
+    let mut ops = result.ops();
+    let mut bytes = result.bytes();
     if ops == 0 {
         for warm in &result.scope.warmup {
             if warm.kind != OpKind::Sync {

@@ -379,7 +379,8 @@ fn excludes_sync_from_rate_and_times() {
     let mut run = writes(&[100, 100, 100]);
     for trial in &mut run.trials {
         let mut sync = trial.passes[0].kinds[0].clone();
-        (sync.kind, sync.bytes) = (OpKind::Sync, 0);
+        sync.kind = OpKind::Sync;
+        sync.bytes = 0;
         sync.response_time.record(SECOND);
         sync.errors = vec![(OpError(5), 0)];
         trial.passes[0].kinds.push(sync);

@@ -207,7 +207,8 @@ fn what_is_unknown_is_not_claimed() {
     // A single trial has no spread to evaluate.
     let mut once = usual(0.5, 1.0, 0.8, 10.0);
     for layer in &mut once {
-        (layer.times_ns, layer.waits) = (vec![layer.times_ns[2]], vec![0.0]);
+        layer.times_ns = vec![layer.times_ns[2]];
+        layer.waits = vec![0.0];
     }
     let analysis = analyze_layers(&once).unwrap();
     assert_eq!((analysis.confidence, analysis.is_sure()), (0.0, false));

@@ -25,10 +25,8 @@ fn planted(
 ) -> Vec<SizePoint> {
     let mut points = Vec::new();
     for bytes in sizes() {
-        let mut per_s = Vec::new();
-        for _ in 0..trials {
-            per_s.push(rate(bytes) * (noise * normal(random)).exp());
-        }
+        let per_s: Vec<_> =
+            (0..trials).map(|_| rate(bytes) * (noise * normal(random)).exp()).collect();
         points.push(SizePoint { bytes, per_s });
     }
     points

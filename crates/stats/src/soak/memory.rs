@@ -50,7 +50,8 @@ pub(super) fn measure_memory(trials: &[Trial]) -> Option<Memory> {
         return None;
     }
     let quarter = samples.len() / 4;
-    let (early, late) = (quarter..2 * quarter, samples.len() - quarter..samples.len());
+    let early = quarter..2 * quarter;
+    let late = samples.len() - quarter..samples.len();
     let between = early.start + quarter / 2..late.start + quarter / 2;
     Some(Memory {
         early_bytes: median_rss(&samples[early]),

@@ -48,7 +48,8 @@ fn by_student(sorted: &[f64]) -> (f64, f64) {
     let half = STUDENT_T[figures.len() - 3] * deviation / n.sqrt();
     if has_logarithms {
         // Rounding must not exclude the median if the values are almost equal.
-        let (lo, hi) = ((mean - half).exp(), (mean + half).exp());
+        let lo = (mean - half).exp();
+        let hi = (mean + half).exp();
         (lo.min(sorted[1]), hi.max(sorted[sorted.len() - 2]))
     } else {
         (mean - half, mean + half)
@@ -73,7 +74,8 @@ fn by_order_statistics(sorted: &[f64]) -> (f64, f64) {
         if narrower < CONFIDENCE {
             break narrower;
         }
-        (k, wide) = (k + 1, narrower);
+        k += 1;
+        wide = narrower;
     };
     // Position between the wide and the narrow interval. It is not linear: this form is exact for
     // two very different distributions and good for those in between.

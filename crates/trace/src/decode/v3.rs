@@ -188,7 +188,8 @@ fn list(dir: u32, entry: &EntryPlus<'_>, context: &mut Context) {
     if name == b"." || name == b".." {
         return;
     }
-    let (mut file_type, mut size) = (0, None);
+    let mut file_type = 0;
+    let mut size = None;
     if let Some(attributes) = &entry.attributes {
         file_type = attributes.file_type.number() as u8;
         size = Some(attributes.size);

@@ -36,7 +36,8 @@ pub(crate) fn results(
     // No results follow the first one that failed.
     for at in 0..count.min(OPS_MAX) as usize {
         let mut ahead = cursor.reader;
-        let (number, status) = (ahead.u32()?, ahead.u32()?);
+        let number = ahead.u32()?;
+        let status = ahead.u32()?;
         if at == ops.len() {
             // Its arguments were truncated, or come after some that were not understood.
             ops.push(Op { kind: kind_of(number), ..Op::default() });
@@ -107,7 +108,8 @@ fn note_result(before: &[Op], op: &mut Op, ok: &OpOk<'_>, context: &mut Context)
         OpOk::Access { access, .. } => op.count = (*access).into(),
         OpOk::Getattr { attributes } => {
             let described = Described::read(attributes);
-            (op.file_type, op.size) = (described.file_type, described.size);
+            op.file_type = described.file_type;
+            op.size = described.size;
         }
         OpOk::Getfh { file } => {
             op.result = match before.iter().rev().find(|op| makes_current(op)) {
@@ -173,7 +175,8 @@ fn note_eof(op: &mut Op, is_eof: bool) {
 /// Assigns the number of its file to each operation. `first_entry` is the index of the first
 /// directory entry listed by this compound.
 pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Context) {
-    let (mut current, mut saved) = (0, 0);
+    let mut current = 0;
+    let mut saved = 0;
     for at in 0..ops.len() {
         let is_done = ops[at].status == Some(0);
         let Some(code) = OpCode::from_number(ops[at].kind.into()) else { continue };
@@ -196,7 +199,8 @@ pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Con
                 continue;
             }
             OpCode::Link | OpCode::Rename => {
-                (ops[at].other, ops[at].file) = (current, saved);
+                ops[at].other = current;
+                ops[at].file = saved;
                 if is_done && code == OpCode::Rename {
                     context.files.forget_name(&context.secret, saved, ops[at].name);
                     context.files.forget_name(&context.secret, current, ops[at].other_name);
@@ -226,7 +230,8 @@ pub(crate) fn follow_files(ops: &mut [Op], first_entry: usize, context: &mut Con
 /// before another becomes current, or else one based on directory and name.
 fn reached(ops: &[Op], at: usize, context: &mut Context) -> u32 {
     let Op { file, name, kind, .. } = ops[at];
-    let (mut number, mut is_directory) = (0, false);
+    let mut number = 0;
+    let mut is_directory = false;
     for op in ops[at + 1..].iter().take_while(|op| !makes_current(op)) {
         if number == 0 && OpCode::from_number(op.kind.into()) == Some(OpCode::Getfh) {
             number = op.result;

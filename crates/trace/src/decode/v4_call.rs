@@ -84,22 +84,26 @@ fn note_request(op: &mut Op, request: &Request<'_>, context: &mut Context) {
         Request::Commit { offset, count }
         | Request::Read { offset, count, .. }
         | Request::ReadPlus { offset, count, .. } => {
-            (op.offset, op.length) = (*offset, (*count).into());
+            op.offset = *offset;
+            op.length = (*count).into();
         }
         Request::Allocate { offset, length, .. }
         | Request::Deallocate { offset, length, .. }
         | Request::IoAdvise { offset, count: length, .. } => {
-            (op.offset, op.length) = (*offset, *length);
+            op.offset = *offset;
+            op.length = *length;
         }
         Request::Lock { lock_type, offset, length, .. }
         | Request::Lockt { lock_type, offset, length, .. }
         | Request::Locku { lock_type, offset, length, .. } => {
-            (op.offset, op.length) = (*offset, *length);
+            op.offset = *offset;
+            op.length = *length;
             op.how = 1 + lock_type.number() as u8;
         }
         Request::Copy { source_offset, destination_offset, count, .. }
         | Request::Clone { source_offset, destination_offset, count, .. } => {
-            (op.offset, op.source_offset) = (*destination_offset, *source_offset);
+            op.offset = *destination_offset;
+            op.source_offset = *source_offset;
             op.length = *count;
         }
         Request::Create { kind, name, attributes } => {
@@ -126,7 +130,8 @@ fn note_request(op: &mut Op, request: &Request<'_>, context: &mut Context) {
             op.other_name = context.name(to);
         }
         Request::Readdir { cookie, maxcount, .. } | Request::Listxattrs { cookie, maxcount } => {
-            (op.offset, op.length) = (*cookie, (*maxcount).into());
+            op.offset = *cookie;
+            op.length = (*maxcount).into();
         }
         Request::Setattr { attributes, .. } => note_size(op, attributes),
         Request::Seek { offset, .. } => op.offset = *offset,

@@ -129,7 +129,8 @@ impl Counts {
             self.sum += self.count;
             self.sum_of_squares += u128::from(self.count) * u128::from(self.count);
             self.max = self.max.max(self.count);
-            (self.interval, self.count) = (interval, 0);
+            self.interval = interval;
+            self.count = 0;
         }
         self.count += 1;
     }

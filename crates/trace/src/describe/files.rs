@@ -160,7 +160,7 @@ impl Files {
             found.directories += u64::from(file.file_type == DIRECTORY);
             // Without a known type, anything with data is a file.
             let is_file = file.file_type == REGULAR || file.file_type == 0 && file.data_ops > 0;
-            if let (true, Some(size)) = (is_file, file.size) {
+            if is_file && let Some(size) = file.size {
                 sizes.record(size);
                 found.bytes = found.bytes.saturating_add(size);
             }

@@ -154,7 +154,9 @@ impl BlockWriter {
             out.extend_from_slice(&column.bytes);
             column.clear();
         }
-        (self.calls, self.ops, self.entries) = (0, 0, 0);
+        self.calls = 0;
+        self.ops = 0;
+        self.entries = 0;
     }
 }
 
@@ -180,10 +182,7 @@ fn push_op(columns: &mut [ColumnWriter], op: &Op) {
 
 /// Returns 0 for `None`, otherwise the number plus 1. The maximum number is treated as unknown.
 fn one_above(value: Option<u64>) -> u64 {
-    match value {
-        Some(value) => value.saturating_add(1),
-        None => 0,
-    }
+    value.map_or(0, |value| value.saturating_add(1))
 }
 
 /// A decoded block.
@@ -235,7 +234,8 @@ impl<'a> Columns<'a> {
         let directory_bytes = (count as usize).checked_mul(COLUMN_BYTES).ok_or(short)?;
         let (directory, mut data) = bytes.split_at_checked(directory_bytes).ok_or(short)?;
         for line in directory.chunks_exact(COLUMN_BYTES) {
-            let (id, encoding) = (usize::from(line[0]), line[1]);
+            let id = usize::from(line[0]);
+            let encoding = line[1];
             let (column, rest) = data.split_at_checked(word(line, 4) as usize).ok_or(short)?;
             data = rest;
             if id < COLUMNS {

@@ -114,7 +114,8 @@ impl<R: Read> TraceReader<R> {
         }
         let [stored_len, raw_len, sum] =
             [4, 8, 12].map(|from| u32::from_le_bytes([0, 1, 2, 3].map(|byte| head[from + byte])));
-        let (stored_len, raw_len) = (stored_len as usize, raw_len as usize);
+        let stored_len = stored_len as usize;
+        let raw_len = raw_len as usize;
         if stored_len > SECTION_BYTES_MAX || raw_len > SECTION_BYTES_MAX {
             return Err(TraceError::Corrupt { at, what: "a section has an invalid length" });
         }

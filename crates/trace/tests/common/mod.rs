@@ -70,11 +70,11 @@ impl Tcp {
 
     /// Creates the segments of a message, each with the given number of bytes.
     pub fn send_cut(&mut self, from: From, payload: &[u8], len: usize, time_ns: u64) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        for (number, part) in payload.chunks(len).enumerate() {
-            frames.push(self.send(from, part, time_ns + number as u64));
-        }
-        frames
+        payload
+            .chunks(len)
+            .enumerate()
+            .map(|(number, part)| self.send(from, part, time_ns + number as u64))
+            .collect()
     }
 
     fn flagged(&self, from: From, flags: u8, payload: &[u8], time_ns: u64) -> Frame {
@@ -88,7 +88,8 @@ impl Tcp {
 }
 
 fn ports(from: From) -> [[u8; 2]; 2] {
-    let (client, server) = (CLIENT_PORT.to_be_bytes(), NFS_PORT.to_be_bytes());
+    let client = CLIENT_PORT.to_be_bytes();
+    let server = NFS_PORT.to_be_bytes();
     if from == From::Client { [client, server] } else { [server, client] }
 }
 
@@ -201,8 +202,11 @@ pub fn write3(xid: u32, offset: u64, len: u32) -> (Vec<u8>, Vec<u8>) {
     let data = vec![9; len as usize];
     let stable = StableHow::Unstable;
     let call = call3(xid, &nfs3::Call::Write { file: b"file", offset, stable, data: &data });
-    let (committed, verifier) = (StableHow::FileSync, nfs3::Verifier::default());
-    let result = Ok(nfs3::WriteOk { count: len, committed, verifier });
+    let result = Ok(nfs3::WriteOk {
+        count: len,
+        committed: StableHow::FileSync,
+        verifier: nfs3::Verifier::default(),
+    });
     let before = nfs3::WccAttr { size: 66_000, ..nfs3::WccAttr::default() };
     let wcc = nfs3::WccData { before: Some(before), after: None };
     (call, reply3(xid, &nfs3::Reply::Write { wcc, result }))
@@ -215,14 +219,15 @@ pub fn pcap(frames: &[Frame]) -> Vec<u8> {
 
 /// Writes frames as a pcap file that keeps the given number of bytes of each.
 pub fn pcap_cut(frames: &[Frame], snap_bytes: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
+    let mut bytes: Vec<_> = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1]
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .collect();
     for frame in frames {
         let time_ns = BEGIN_NS + frame.time_ns;
         let kept = frame.bytes.len().min(snap_bytes);
-        let (seconds, nanos) = (time_ns / SECOND_NS, time_ns % SECOND_NS);
+        let seconds = time_ns / SECOND_NS;
+        let nanos = time_ns % SECOND_NS;
         let lens = [kept as u64, frame.bytes.len() as u64];
         for word in [seconds, nanos, lens[0], lens[1]] {
             bytes.extend((word as u32).to_le_bytes());

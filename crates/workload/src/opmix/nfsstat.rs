@@ -98,11 +98,7 @@ fn counts_by_kind(text: &str) -> Result<Vec<(OpKind, u128)>, NfsstatError> {
     if counted.is_empty() {
         return Err(NfsstatError::NoCounts);
     }
-    let mut counts = Vec::new();
-    for kind in model::Pass::OpMix.kinds() {
-        counts.push((*kind, sum_of(&counted, *kind)));
-    }
-    Ok(counts)
+    Ok(model::Pass::OpMix.kinds().iter().map(|kind| (*kind, sum_of(&counted, *kind))).collect())
 }
 
 fn shares_of(counts: &[(OpKind, u128)]) -> Result<Vec<(OpKind, u32)>, NfsstatError> {
@@ -127,13 +123,11 @@ fn shares_of(counts: &[(OpKind, u128)]) -> Result<Vec<(OpKind, u32)>, NfsstatErr
 
 /// Adds up the calls of a kind.
 fn sum_of(counted: &[(String, u64)], kind: OpKind) -> u128 {
-    let mut sum = 0;
-    for (name, count) in counted {
-        if kind_of(name) == Some(kind) {
-            sum += u128::from(*count);
-        }
-    }
-    sum
+    counted
+        .iter()
+        .filter(|(name, _)| kind_of(name) == Some(kind))
+        .map(|(_, count)| u128::from(*count))
+        .sum()
 }
 
 /// Returns the kind for a call.

@@ -291,10 +291,9 @@ impl Profile {
             // Each size in a range is equally likely. 840 is divisible by 1 to 8, so the average is
             // an integer and shares are the same on every machine.
             let count = u64::from(range.most_kib - range.least_kib) + 1;
-            let mut calls = 0;
-            for kib in range.least_kib..=range.most_kib {
-                calls += (u64::from(kib) << 10).div_ceil(u64::from(io_size));
-            }
+            let calls: u64 = (range.least_kib..=range.most_kib)
+                .map(|kib| (u64::from(kib) << 10).div_ceil(u64::from(io_size)))
+                .sum();
             all += calls * u64::from(range.percent) * (840 / count);
         }
         all

@@ -99,13 +99,12 @@ impl OpMixSet {
 
     /// Returns the number of files that exist beforehand, and their total size.
     pub fn totals(&self) -> (u64, u64) {
-        let (hundreds, rest) = (self.data_files / 100, self.data_files % 100);
+        let hundreds = self.data_files / 100;
+        let rest = self.data_files % 100;
         let whole = u64::from(hundreds) * (self.profile.kib_of_hundred() << 10);
         // Sizes repeat every hundred ranks, so whole hundreds match the profile exactly.
         let mut bytes = whole;
-        for rank in 0..rest {
-            bytes += self.size_of(rank);
-        }
+        bytes += (0..rest).map(|rank| self.size_of(rank)).sum::<u64>();
         (u64::from(self.files()), bytes)
     }
 
@@ -150,12 +149,14 @@ impl OpMixSet {
     /// Returns the bytes of a hundred requests of which some append. The others are cut to the size
     /// of any file in use if none of these files is as large.
     fn bytes_of_hundred(&self, sizes: &[RequestSize], append_percent: u64) -> u64 {
-        let (mut largest, mut sum) = (0, 0);
+        let mut largest = 0;
+        let mut sum = 0;
         // Sizes repeat with each hundred ranks.
         let ranks = self.used_files.min(100);
         for rank in 0..ranks {
             let size = self.size_of(rank);
-            (largest, sum) = (size.max(largest), sum + size);
+            largest = size.max(largest);
+            sum += size;
         }
         let mean = sum / u64::from(ranks.max(1));
         let mut all = 0;
@@ -261,7 +262,8 @@ fn steps(count: u64) -> (u64, u64) {
 
 /// Returns the multiplicative inverse of `step` modulo `count`.
 fn inverse_of(step: u64, count: u64) -> Option<u64> {
-    let (mut old, mut new) = ((i128::from(step), 1_i128), (i128::from(count), 0_i128));
+    let mut old = (i128::from(step), 1_i128);
+    let mut new = (i128::from(count), 0_i128);
     while new.0 != 0 {
         let quotient = old.0 / new.0;
         (old, new) = (new, (old.0 - quotient * new.0, old.1 - quotient * new.1));

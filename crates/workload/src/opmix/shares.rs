@@ -66,10 +66,7 @@ pub fn check(mix: &OpMix) -> Result<(), MixError> {
             return Err(MixError::Kind(*kind));
         }
     }
-    let mut sum = 0;
-    for (_, share) in &mix.shares {
-        sum += u64::from(*share);
-    }
+    let sum: u64 = mix.shares.iter().map(|(_, share)| u64::from(*share)).sum();
     if sum != u64::from(BLOCK) {
         return Err(MixError::Sum(sum));
     }
@@ -116,10 +113,10 @@ pub(super) fn requests_of_block(mix: &OpMix, io_size: u32) -> (Vec<(OpKind, u32)
         weights.push((kind, u128::from(share) * (1 << 40) * 84_000 / u128::from(per_call)));
     }
     let counts = apportion_block(&weights);
-    let mut all = 0;
-    for (kind, count) in &counts {
-        all += u64::from(*count) * calls_of_hundred(profile, *kind, io_size);
-    }
+    let all: u64 = counts
+        .iter()
+        .map(|(kind, count)| u64::from(*count) * calls_of_hundred(profile, *kind, io_size))
+        .sum();
     (counts, all)
 }
 
@@ -183,7 +180,8 @@ fn even_pairs(counts: &mut [(OpKind, u32)], weights: &[(OpKind, u128)]) {
         }
         let spare = counts[makes].1.abs_diff(counts[takes].1);
         let even = counts[makes].1.min(counts[takes].1);
-        (counts[makes].1, counts[takes].1) = (even, even);
+        counts[makes].1 = even;
+        counts[takes].1 = even;
         // The difference of a request or two goes to the largest share.
         let largest = (0..counts.len()).filter(|at| ![makes, takes].contains(at));
         if let Some(largest) = largest.max_by_key(|at| counts[*at].1) {

@@ -54,9 +54,7 @@ impl OpMixStream {
         let (kinds, calls) = requests_of_block(&spec.op_mix, spec.io_size_bytes);
         let mut places = Vec::with_capacity(BLOCK as usize);
         for (at, (_, count)) in kinds.iter().enumerate() {
-            for rank in 0..*count {
-                places.push((at as u8, rank as u16));
-            }
+            places.extend((0..*count).map(|rank| (at as u8, rank as u16)));
         }
         let set = OpMixSet::of(spec);
         let skew = set.profile().skew_hundredths;
@@ -97,7 +95,8 @@ impl OpMixStream {
             let number = self.next;
             self.next += 1;
             // Each block has its own permutation, so that every block has the exact shares.
-            let (block, within) = (number / u64::from(BLOCK), number % u64::from(BLOCK));
+            let block = number / u64::from(BLOCK);
+            let within = number % u64::from(BLOCK);
             if within == 0 {
                 self.order = Permutation::new(draw(self.seed, block), u64::from(BLOCK));
             }
@@ -113,10 +112,7 @@ impl OpMixStream {
             if owner % self.workers != self.worker {
                 continue;
             }
-            return match op {
-                Some(op) => op,
-                None => self.draw_request(kind, draw(!self.seed, number)),
-            };
+            return op.unwrap_or_else(|| self.draw_request(kind, draw(!self.seed, number)));
         }
     }
 
@@ -183,7 +179,8 @@ impl OpMixStream {
     ) -> Op {
         let appends = start == Start::AtEnd;
         let mut bytes = request_bytes(sizes, draw(seed, 1));
-        let (mut rank, mut size) = (0, 0);
+        let mut rank = 0;
+        let mut size = 0;
         // Reject small files instead of truncating requests, so that request sizes have the correct
         // shares. Popular files keep their probability when drawing again.
         for attempt in 0..TRIES {

@@ -139,7 +139,8 @@ fn keeps_names_available_for_ops() {
         let mut directories: BTreeSet<u32> = (0..set.directories()).collect();
         let mut links: BTreeSet<u32> = (0..set.links()).collect();
         let mut away = BTreeSet::new();
-        let (mut second_names, mut linked) = (BTreeSet::new(), BTreeSet::new());
+        let mut second_names = BTreeSet::new();
+        let mut linked = BTreeSet::new();
         // One worker after the other, which is the worst case.
         for op in ops(&spec, 100_000) {
             match op.kind {
@@ -171,7 +172,8 @@ fn keeps_data_within_accessed_files() {
     let spec = spec("sfs3-like-v3", 1);
     let set = FileSet::of(&spec, 7);
     let mut used = BTreeSet::new();
-    let (mut appends, mut writes) = (0.0_f64, 0.0);
+    let mut appends = 0.0_f64;
+    let mut writes = 0.0;
     for op in ops(&spec, 100_000) {
         let Some(size) = set.size(op.file).filter(|_| op.len_bytes > 0) else { continue };
         let end = op.offset_bytes + u64::from(op.len_bytes);
@@ -208,7 +210,8 @@ fn grows_file_set_with_load() {
     let count = |is: fn(u64) -> bool| {
         (0..set.files()).filter(|file| set.size(*file).is_some_and(is)).count()
     };
-    let (small, full) = (count(|size| size == 1 << 10), count(|size| size > 0));
+    let small = count(|size| size == 1 << 10);
+    let full = count(|size| size > 0);
     assert!(small.abs_diff(full * 33 / 100) < 33, "{small} of {full}");
 }
 

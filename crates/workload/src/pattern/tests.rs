@@ -170,7 +170,8 @@ fn limits_age_of_data_by_pass() {
         let checked = pattern.in_pass(spec, pass).check(block, 0, 0);
         checked.map_err(|mismatch| mismatch.what)
     };
-    let (written, rewritten) = (block(Pass::Write), block(Pass::Rewrite));
+    let written = block(Pass::Write);
+    let rewritten = block(Pass::Rewrite);
     assert_eq!(check(&spec, &written, Pass::Read), Ok(()));
     assert_eq!(check(&spec, &rewritten, Pass::Reread), Ok(()));
     // Other workers may read the data that a mix writes, so it must not change anything.

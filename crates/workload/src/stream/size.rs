@@ -34,7 +34,8 @@ pub fn pass_size(spec: &RunSpec, pass: Pass) -> PassSize {
         let whole = pass == Pass::Transactions && !is_bounded(&spec.load);
         return PassSize { ops: if whole { Some(all) } else { None }, bytes: None };
     }
-    let (mut ops, mut bytes) = (0_u64, Some(0_u64));
+    let mut ops = 0_u64;
+    let mut bytes = Some(0_u64);
     for worker in 0..spec.workers {
         let (bound, bytes_bound) = worker_bounds(spec, pass, worker);
         if bytes_bound != u64::MAX {
@@ -143,7 +144,8 @@ const fn is_bounded(load: &Load) -> bool {
 ///
 /// If all ops have the same size, a limit of bytes is converted to ops.
 pub(super) fn worker_bounds(spec: &RunSpec, pass: Pass, worker: u32) -> (u64, u64) {
-    let (mut ops, mut bytes) = (spec.load.ops_max, spec.load.bytes_max);
+    let mut ops = spec.load.ops_max;
+    let mut bytes = spec.load.bytes_max;
     let is_equal = pass.moves_blocks() || pass == Pass::Mix || pass == Pass::Seeks;
     if is_equal && bytes > 0 {
         let as_ops = bytes.div_ceil(u64::from(spec.io_size_bytes.max(1)));
@@ -161,7 +163,8 @@ fn bound_share(workers: u32, worker: u32, all: u64) -> u64 {
     if all == 0 {
         return u64::MAX;
     }
-    let (worker, workers) = (u64::from(worker), u64::from(workers.max(1)));
+    let worker = u64::from(worker);
+    let workers = u64::from(workers.max(1));
     // If it doesn't divide evenly, the first workers do one more each.
     all / workers + u64::from(worker < all % workers)
 }

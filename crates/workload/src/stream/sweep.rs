@@ -203,14 +203,16 @@ fn stretch_size(spec: &RunSpec) -> u64 {
 
 /// Returns the pieces and bytes processed by a worker.
 pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
-    let (size, stretch) = (spec.file_size_bytes, stretch_size(spec));
+    let size = spec.file_size_bytes;
+    let stretch = stretch_size(spec);
     let io_size = u64::from(spec.io_size_bytes.max(1));
     if size == 0 {
         return (0, 0);
     }
     let per_file = size.div_ceil(stretch);
     let stretches = per_file * u64::from(spec.files);
-    let (worker, workers) = (u64::from(worker), u64::from(spec.workers.max(1)));
+    let worker = u64::from(worker);
+    let workers = u64::from(spec.workers.max(1));
     // Every `workers`-th stretch, starting with the worker's own number.
     let count = stretches.saturating_sub(worker).div_ceil(workers);
     if per_file == 1 {
@@ -218,10 +220,9 @@ pub(super) fn share(spec: &RunSpec, worker: u32) -> (u64, u64) {
     }
     let last = size - (per_file - 1) * stretch;
     // The last stretch of each file may be shorter, so count those of this worker.
-    let mut lasts = 0;
-    for file in 0..u64::from(spec.files) {
-        lasts += u64::from((file * per_file + per_file - 1) % workers == worker);
-    }
+    let lasts: u64 = (0..u64::from(spec.files))
+        .map(|file| u64::from((file * per_file + per_file - 1) % workers == worker))
+        .sum();
     let wholes = count - lasts;
     let pieces = wholes * stretch.div_ceil(io_size) + lasts * last.div_ceil(io_size);
     (pieces, wholes * stretch + lasts * last)

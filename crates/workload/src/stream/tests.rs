@@ -33,14 +33,10 @@ fn ops(spec: &RunSpec, pass: Pass, most: usize) -> Vec<Op> {
     let mut streams = streams(spec, pass);
     let mut ops = Vec::new();
     if streams[0].is_endless() {
-        for i in 0..most {
-            ops.extend(streams[i % spec.workers as usize].next_op());
-        }
+        ops.extend((0..most).filter_map(|i| streams[i % spec.workers as usize].next_op()));
         streams.iter_mut().for_each(OpStream::finish);
     }
-    for stream in &mut streams {
-        ops.extend(std::iter::from_fn(|| stream.next_op()));
-    }
+    ops.extend(streams.iter_mut().flat_map(|stream| std::iter::from_fn(|| stream.next_op())));
     ops
 }
 
@@ -72,7 +68,8 @@ const SWEEPS: [Pass; 11] = [
 fn batches(mut stream: OpStream, most: usize) -> Vec<Op> {
     let mut ops = Vec::new();
     for room in (0..5).cycle() {
-        let (before, mut batch) = (ops.len(), Vec::with_capacity(room));
+        let before = ops.len();
+        let mut batch = Vec::with_capacity(room);
         stream.take(room, &mut batch);
         assert!(batch.len() <= room);
         ops.extend(batch);
@@ -295,10 +292,8 @@ fn pool(workers: u32) -> RunSpec {
 #[test]
 fn transactions_keep_to_their_pool() {
     let spec = pool(1);
-    let mut files = BTreeMap::new();
-    for op in ops(&spec, Pass::Create, 0) {
-        files.insert(op.file, op.len_bytes);
-    }
+    let mut files: BTreeMap<_, _> =
+        ops(&spec, Pass::Create, 0).into_iter().map(|op| (op.file, op.len_bytes)).collect();
     assert_eq!(files.len(), 300);
     let transactions = ops(&spec, Pass::Transactions, 0);
     assert_eq!(pass_size(&spec, Pass::Transactions).ops, Some(6000));
@@ -331,7 +326,9 @@ fn transactions_keep_to_their_pool() {
 fn estimates_mean_bytes_of_pool() {
     let spec = pool(1);
     for pass in [Pass::Create, Pass::Transactions] {
-        let (mut read, mut written, mut count) = (0, 0, 0);
+        let mut read = 0;
+        let mut written = 0;
+        let mut count = 0;
         for op in ops(&spec, pass, 0) {
             let sum = if op.kind.reads_data() { &mut read } else { &mut written };
             *sum += u64::from(op.len_bytes);
@@ -445,7 +442,9 @@ fn changes_only_schedule_with_its_seed() {
         let work: Vec<Op> = ops.into_iter().map(|op| Op { scheduled_ns: 0, ..op }).collect();
         (scheduled, work)
     };
-    let (first, second, again) = (taken(1), taken(2), taken(1));
+    let first = taken(1);
+    let second = taken(2);
+    let again = taken(1);
     assert_eq!(first, again);
     assert_eq!(first.1, second.1);
     let same = first.0.iter().zip(&second.0).filter(|(one, other)| one == other).count();

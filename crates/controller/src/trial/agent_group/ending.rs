@@ -75,7 +75,8 @@ impl AgentGroup<'_> {
         round: &Round,
         expected: Option<&Answer<()>>,
     ) -> Result<(bool, Result<(), TrialError>), ControllerError> {
-        let (mut is_quiet, mut refused) = (true, Ok(()));
+        let mut is_quiet = true;
+        let mut refused = Ok(());
         for &index in &round.who {
             while self.members[index].is_busy() {
                 let received = self.try_receive(hosts, index);

@@ -36,10 +36,7 @@ impl Rounds {
     pub(super) fn of(group: &AgentGroup<'_>, hosts: &mut Hosts<'_>, who: Range<usize>) -> Self {
         let mut by_number = BTreeMap::new();
         for index in who.clone() {
-            let number = match &group.members[index].host {
-                Some(host) => hosts.number_of(host),
-                None => 0,
-            };
+            let number = group.members[index].host.as_ref().map_or(0, |host| hosts.number_of(host));
             by_number.insert(number, index);
         }
         Self { who, by_number, all_ns: None, has_waited: false }
@@ -49,10 +46,8 @@ impl Rounds {
     pub(super) fn next(&mut self, hosts: &Hosts<'_>) -> Round {
         let rang: BTreeSet<u32> = hosts.wakeup().take_notified();
         let now_ns = hosts.now_ns();
-        let is_overdue = match self.all_ns {
-            Some(all_ns) => now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS,
-            None => true,
-        };
+        let is_overdue =
+            self.all_ns.is_none_or(|all_ns| now_ns.saturating_sub(all_ns) >= LOOK_EVERY_NS);
         // If waiting brought no signal, there may be agents that never signal.
         let is_in_vain = std::mem::take(&mut self.has_waited) && rang.is_empty();
         let is_of_all = is_in_vain || is_overdue;

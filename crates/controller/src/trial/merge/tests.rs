@@ -36,7 +36,8 @@ fn recorded<'d>(did: impl Iterator<Item = &'d Did>) -> Vec<KindResult> {
                 None => known.errors.push((error, 1)),
             }
         } else {
-            (known.done, known.bytes) = (known.done + 1, known.bytes + time_ns % 4_096);
+            known.done += 1;
+            known.bytes += time_ns % 4_096;
             known.service_time.record(time_ns);
             known.response_time.record(time_ns.saturating_add(7));
         }
@@ -59,7 +60,8 @@ fn part(index: usize, kinds: Vec<KindResult>) -> Part {
     let span =
         Span { first_start_ns: 10, last_start_ns: 10, first_end_ns: 1_010, last_end_ns: 1_010 };
     let mut result = PassResult { kinds, window_ns: 1_000, ..PassResult::new(Pass::Mix) };
-    (result.first_done_ops, result.first_done_bytes) = (result.ops(), result.bytes());
+    result.first_done_ops = result.ops();
+    result.first_done_bytes = result.bytes();
     result.cross_checks.push(CrossCheck {
         source: "files".into(),
         expected: result.ops(),
@@ -99,7 +101,8 @@ fn merges_impossible_numbers_without_overflow() {
         let result = &mut part.end.result;
         result.client_cpu_ns = u64::MAX;
         result.storage_read_bytes = Some(u64::MAX);
-        (result.first_done_ops, result.first_done_bytes) = (u64::MAX, u64::MAX);
+        result.first_done_ops = u64::MAX;
+        result.first_done_bytes = u64::MAX;
         let sample = IntervalSample { at_ns: u64::MAX, ops: u64::MAX, bytes: u64::MAX };
         result.samples = vec![sample];
         result.scope.slots = u32::MAX;
@@ -107,7 +110,8 @@ fn merges_impossible_numbers_without_overflow() {
             vec![WarmedUp { kind: OpKind::Write, done: u64::MAX, bytes: u64::MAX }];
         part.end.timeline = vec![TimelinePoint { at_ns: 500, done: most }];
         let span = &mut part.end.span;
-        (span.first_end_ns, span.last_end_ns) = (u64::MAX, u64::MAX);
+        span.first_end_ns = u64::MAX;
+        span.last_end_ns = u64::MAX;
         parts.push(part);
     }
     let merged = merge(&RunSpec::null(Workload::Mixed), parts, u64::MAX, u64::MAX).result;
@@ -120,10 +124,9 @@ fn merges_impossible_numbers_without_overflow() {
 fn failed_pass_was_not_made_good() {
     let merged = |failed: bool| {
         let did = [(0, OpKind::Read, 5, false), (1, OpKind::Read, 5, failed)];
-        let mut parts = Vec::new();
-        for index in 0..2 {
-            parts.push(part(index, recorded(did.iter().filter(|did| did.0 == index))));
-        }
+        let mut parts: Vec<_> = (0..2)
+            .map(|index| part(index, recorded(did.iter().filter(|did| did.0 == index))))
+            .collect();
         let recovered = CaveatCode::Recovered.because("1 reconnects");
         parts[0].end.result.caveats.push(recovered);
         let merged = merge(&RunSpec::null(Workload::Mixed), parts, 0, 0).result;

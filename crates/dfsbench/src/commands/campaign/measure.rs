@@ -142,19 +142,15 @@ pub(crate) fn header(
 
 /// Returns the command line, with the user's defaults written out.
 pub(crate) fn command_line() -> String {
-    let mut words = Vec::new();
-    for arg in std::env::args_os() {
-        words.push(arg.to_string_lossy().into_owned());
-    }
+    let mut words: Vec<_> =
+        std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     // Only keep the program's name; its path differs between hosts.
     if let Some(name) = Path::new(&words[0]).file_name() {
         words[0] = name.to_string_lossy().into_owned();
     }
     // Append the user's defaults as flags, so that the stored command does the same elsewhere.
     for UsedDefault { flag, values, .. } in used_defaults() {
-        for value in values {
-            words.push(format!("{flag}={value}"));
-        }
+        words.extend(values.iter().map(|value| format!("{flag}={value}")));
     }
     words.join(" ")
 }

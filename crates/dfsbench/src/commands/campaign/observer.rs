@@ -43,10 +43,10 @@ impl CampaignObserver {
             }
             lines = Some(Lines::open(path, trials)?);
         }
-        let metrics = match making.metrics {
-            Some(address) => Some(serve_metrics(address, &progress, visibility(making))?),
-            None => None,
-        };
+        let metrics = making
+            .metrics
+            .map(|address| serve_metrics(address, &progress, visibility(making)))
+            .transpose()?;
         let progress = if making.watch { progress.on_screen()? } else { progress };
         Ok(Self { progress, lines, _metrics: metrics })
     }

@@ -112,7 +112,8 @@ impl Session<'_> {
         if self.making.keep {
             return Ok(None);
         }
-        let (runs, now_ms) = (&plan.runs, now_unix_ms());
+        let runs = &plan.runs;
+        let now_ms = now_unix_ms();
         let record = WorkRecord::begin(results, campaign, runs, self.resumes, now_ms)?;
         Ok(record.map(|record| record.with_index(results, &user_dirs::records_dir())))
     }

@@ -205,7 +205,8 @@ impl Interface {
             if self.is_loopback && self.is_outgoing(offset) {
                 continue;
             }
-            let (begin, len) = (offset + usize::from(header.tp_mac), header.tp_snaplen as usize);
+            let begin = offset + usize::from(header.tp_mac);
+            let len = header.tp_snaplen as usize;
             if begin + len > BLOCK_BYTES * BLOCKS {
                 continue;
             }

@@ -93,7 +93,9 @@ fn summarize(description: &Description) -> Vec<String> {
 
 /// Plots calls and data over time.
 fn draw_timeline(description: &Description) -> Vec<report::Picture> {
-    let (mut calls, mut read, mut written) = (Vec::new(), Vec::new(), Vec::new());
+    let mut calls = Vec::new();
+    let mut read = Vec::new();
+    let mut written = Vec::new();
     for slice in &description.timeline {
         let per_second = |count: u64| (count as f64 * 1e9 / slice.duration_ns.max(1) as f64) as u64;
         let at_ns = slice.start_ns;
@@ -106,10 +108,10 @@ fn draw_timeline(description: &Description) -> Vec<report::Picture> {
         ("calls-over-time", "Calls per second", vec![("calls", calls)]),
         ("data-over-time", "Data, kB/s", vec![("read", read), ("written", written)]),
     ] {
-        let mut named = Vec::new();
-        for (name, points) in lines {
-            named.push(TimeLine { name: name.to_owned(), points });
-        }
+        let named: Vec<_> = lines
+            .into_iter()
+            .map(|(name, points)| TimeLine { name: name.to_owned(), points })
+            .collect();
         let drawn = OverTime {
             id: id.to_owned(),
             title: title.to_owned(),
@@ -128,10 +130,7 @@ fn tabulate_kinds(description: &Description) -> Rows {
         "Operations, and response times of calls by their principal operation",
         &["operation", "count", "share", "errors", "calls", "p50", "p90", "p99", "maximum"],
     );
-    let mut all = 0;
-    for kind in &description.kinds {
-        all += kind.ops;
-    }
+    let all: u64 = description.kinds.iter().map(|kind| kind.ops).sum();
     for kind in &description.kinds {
         let mut row = vec![
             format!("{} {}", kind.version, kind.kind),

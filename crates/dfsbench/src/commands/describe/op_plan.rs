@@ -34,7 +34,9 @@ const SIZES_OF: &str = "sfs3-like-v3";
 pub(super) fn write(description: &Description) -> Result<String, String> {
     let duration_s = description.end.duration_ns as f64 / 1e9;
     let counts = count_by_name(description);
-    let (mut names, mut numbers, mut mixed) = (String::new(), String::new(), 0);
+    let mut names = String::new();
+    let mut numbers = String::new();
+    let mut mixed = 0;
     for (name, count) in &counts {
         let _ = write!(names, "{name} ");
         let _ = write!(numbers, "{count} ");
@@ -115,10 +117,10 @@ fn name_in_mix(kind: &KindDescription) -> Option<&'static str> {
 }
 
 fn list_shares(shares: &[(OpKind, u32)]) -> String {
-    let mut words = Vec::new();
-    for (kind, hundredths) in shares {
-        words.push(format!("{kind} = {}.{:02}", hundredths / 100, hundredths % 100));
-    }
+    let words: Vec<_> = shares
+        .iter()
+        .map(|(kind, hundredths)| format!("{kind} = {}.{:02}", hundredths / 100, hundredths % 100))
+        .collect();
     words.join(", ")
 }
 
@@ -225,17 +227,14 @@ fn list_left_out(description: &Description) -> String {
 /// Returns the mean sizes of READ and WRITE requests for a mix with its own shares, in bytes.
 fn model_means() -> (u64, u64) {
     let profile: Option<&Profile> = PROFILES.iter().find(|profile| profile.name == SIZES_OF);
-    match profile {
-        Some(profile) => (mean_bytes(profile.reads), mean_bytes(profile.writes)),
-        None => (0, 0),
-    }
+    profile.map_or((0, 0), |profile| (mean_bytes(profile.reads), mean_bytes(profile.writes)))
 }
 
 fn mean_bytes(sizes: &[RequestSize]) -> u64 {
-    let mut sum = 0;
-    for size in sizes {
-        sum += u64::from(size.percent) * u64::from(size.least_kib + size.most_kib) * 512;
-    }
+    let sum: u64 = sizes
+        .iter()
+        .map(|size| u64::from(size.percent) * u64::from(size.least_kib + size.most_kib) * 512)
+        .sum();
     sum / 100
 }
 

@@ -27,7 +27,8 @@ pub(crate) fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<E
     refuse_rules(args)?;
     let inputs = [before, after].map(PathBuf::from);
     output_file::check_with_inputs(args.output.as_deref(), &inputs)?;
-    let (before, after) = (read_document(before)?, read_document(after)?);
+    let before = read_document(before)?;
+    let after = read_document(after)?;
     let format = match args.format {
         Format::Table => DescribeFormat::Text,
         Format::Markdown => DescribeFormat::Markdown,
@@ -152,7 +153,8 @@ fn pair_table(first: &Outcome, second: &Outcome) -> Table {
     for kind in &first.kinds {
         let same = second.kinds.iter().find(|other| other.kind == kind.kind);
         let Some(other) = same else { continue };
-        let (one, two) = (&kind.response, &other.response);
+        let one = &kind.response;
+        let two = &other.response;
         rows.push(vec![
             kind.kind.clone(),
             kind.ops.to_string(),
@@ -189,7 +191,8 @@ fn over_time_table(first: &Outcome, second: &Outcome) -> Option<Table> {
     let tenth_ns = duration_ns / 10 + 1;
     let mut rows = Vec::new();
     for tenth in 0..10 {
-        let (from_ns, to_ns) = (tenth * tenth_ns, (tenth + 1) * tenth_ns);
+        let from_ns = tenth * tenth_ns;
+        let to_ns = (tenth + 1) * tenth_ns;
         let one = pictures::mean_response_ns(first, from_ns, to_ns);
         let two = pictures::mean_response_ns(second, from_ns, to_ns);
         let (Some(one), Some(two)) = (one, two) else { continue };

@@ -279,7 +279,8 @@ pub(super) fn verdict_text(outcome: &Outcome) -> String {
 
 /// Counts operations whose outcome differs from the trace.
 pub(super) fn failures_text(outcome: &Outcome) -> Vec<String> {
-    let (failed, skipped) = (outcome.unexpected_errors(), outcome.skipped);
+    let failed = outcome.unexpected_errors();
+    let skipped = outcome.skipped;
     let unanswered = outcome.ops.saturating_sub(outcome.accounted + skipped);
     let mut parts = Vec::new();
     for (count, what) in [
@@ -346,10 +347,7 @@ fn kinds_table(outcome: &Outcome) -> Table {
         ("ratio of means, 95 %", Role::Rate),
     ]);
     Column::leave_in_order(&mut columns, &LEAVING);
-    let mut rows = Vec::new();
-    for kind in &outcome.kinds {
-        rows.push(kind_row(kind));
-    }
+    let rows: Vec<_> = outcome.kinds.iter().map(kind_row).collect();
     Table {
         caption: "Response times here and in the trace".to_owned(),
         has_page_caption: true,
@@ -368,8 +366,7 @@ fn kinds_table(outcome: &Outcome) -> Table {
 fn kind_row(kind: &KindOutcome) -> Vec<Cell> {
     let KindOutcome { response, origin, .. } = kind;
     let data = if kind.bytes > 0 { Size(kind.bytes).to_string() } else { "-".to_owned() };
-    let mut cells = Vec::new();
-    for text in [
+    [
         kind.kind.clone(),
         kind.ops.to_string(),
         kind.expected_errors.to_string(),
@@ -383,19 +380,18 @@ fn kind_row(kind: &KindOutcome) -> Vec<Cell> {
         ratio(response.p50, origin.p50),
         ratio(response.p99, origin.p99),
         ratio_text(ratio_of_sums(&beside_origin(&kind.parts))),
-    ] {
-        cells.push(Cell::text(text));
-    }
-    cells
+    ]
+    .into_iter()
+    .map(Cell::text)
+    .collect()
 }
 
 /// Pairs the response times of the replay with those of the trace.
 fn beside_origin(parts: &[PartSums]) -> Vec<PartSum> {
-    let mut pairs = Vec::new();
-    for part in parts {
-        pairs.push(PartSum { here: part.paired_ns as f64, there: part.origin_ns as f64 });
-    }
-    pairs
+    parts
+        .iter()
+        .map(|part| PartSum { here: part.paired_ns as f64, there: part.origin_ns as f64 })
+        .collect()
 }
 
 pub(super) fn ratio_text(found: Option<SumRatio>) -> String {
@@ -439,10 +435,7 @@ fn left_out(stored: &StoredReplay) -> Vec<String> {
 }
 
 fn counts(counts: &BTreeMap<String, u64>) -> String {
-    let mut parts = Vec::new();
-    for (name, count) in counts {
-        parts.push(format!("{count} {name}"));
-    }
+    let parts: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     parts.join(", ")
 }
 
@@ -551,7 +544,8 @@ pub(super) mod tests {
         );
         let failed = verdict(1_000_000, |made| {
             made["kinds"][0]["unexpected_errors"] = 7.into();
-            (made["skipped"], made["accounted"]) = (3.into(), 16.into());
+            made["skipped"] = 3.into();
+            made["accounted"] = 16.into();
         });
         assert_eq!(
             failed,

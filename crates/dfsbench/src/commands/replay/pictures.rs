@@ -13,12 +13,12 @@ pub(super) fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
     let event = outcome
         .behind
         .map(|behind| Event { at_ns: behind.from_ns, name: "fell behind".to_owned() });
-    let mut origin = Vec::new();
-    for slice in &outcome.timeline {
-        if slice.origin_ns > 0 {
-            origin.push(TimePoint { at_ns: slice.from_ns, value: slice.origin_ns });
-        }
-    }
+    let origin: Vec<_> = outcome
+        .timeline
+        .iter()
+        .filter(|slice| slice.origin_ns > 0)
+        .map(|slice| TimePoint { at_ns: slice.from_ns, value: slice.origin_ns })
+        .collect();
     let responses = [("here", responses(outcome)), ("in the trace", origin)];
     let (scheduled, done) = progress(outcome);
     let counts = [("scheduled", scheduled), ("done", done)];
@@ -40,11 +40,7 @@ pub(super) fn of_pair(first: &Outcome, second: &Outcome, id: &str) -> Vec<Pictur
 
 /// Builds lines from names and points.
 fn lines<const N: usize>(named: [(&str, Vec<TimePoint>); N]) -> Vec<TimeLine> {
-    let mut lines = Vec::with_capacity(N);
-    for (name, points) in named {
-        lines.push(TimeLine { name: name.to_owned(), points });
-    }
-    lines
+    named.into_iter().map(|(name, points)| TimeLine { name: name.to_owned(), points }).collect()
 }
 
 /// Plots response times, with an event if there is one, and completed operations over time.
@@ -79,7 +75,8 @@ fn draw(
 
 /// Returns the mean response time of operations scheduled within a time range.
 pub(super) fn mean_response_ns(outcome: &Outcome, from_ns: u64, to_ns: u64) -> Option<u64> {
-    let (mut count, mut sum_ns) = (0_u64, 0_u128);
+    let mut count = 0_u64;
+    let mut sum_ns = 0_u128;
     for slice in &outcome.timeline {
         if (from_ns..to_ns).contains(&slice.from_ns) {
             count += slice.started;
@@ -90,19 +87,20 @@ pub(super) fn mean_response_ns(outcome: &Outcome, from_ns: u64, to_ns: u64) -> O
 }
 
 fn responses(outcome: &Outcome) -> Vec<TimePoint> {
-    let mut points = Vec::new();
-    for slice in &outcome.timeline {
-        if slice.response_ns > 0 {
-            points.push(TimePoint { at_ns: slice.from_ns, value: slice.response_ns });
-        }
-    }
-    points
+    outcome
+        .timeline
+        .iter()
+        .filter(|slice| slice.response_ns > 0)
+        .map(|slice| TimePoint { at_ns: slice.from_ns, value: slice.response_ns })
+        .collect()
 }
 
 /// Accumulates the scheduled and completed operations at the end of each slice.
 fn progress(outcome: &Outcome) -> (Vec<TimePoint>, Vec<TimePoint>) {
-    let (mut scheduled, mut done) = (Vec::new(), Vec::new());
-    let (mut scheduled_ops, mut done_ops) = (0, 0);
+    let mut scheduled = Vec::new();
+    let mut done = Vec::new();
+    let mut scheduled_ops = 0;
+    let mut done_ops = 0;
     let mut slices = outcome.timeline.iter().peekable();
     while let Some(slice) = slices.next() {
         scheduled_ops += slice.started;

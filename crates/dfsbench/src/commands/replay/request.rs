@@ -193,8 +193,10 @@ mod tests {
         let daytime = |hours: u64, minutes: u64, seconds: u64| {
             Moment::Daytime(((hours * 60 + minutes) * 60 + seconds) * second)
         };
-        let (from, to) = (daytime(10, 0, 0), daytime(10, 5, 30));
-        assert_eq!(window("10:00..10:05:30"), Window { from, to });
+        assert_eq!(
+            window("10:00..10:05:30"),
+            Window { from: daytime(10, 0, 0), to: daytime(10, 5, 30) }
+        );
         assert_eq!(window("23:59.."), Window { from: daytime(23, 59, 0), ..Window::ALL });
         for text in [
             "",

@@ -58,7 +58,9 @@ impl Pages {
     /// Removes the copy even if there are still connections.
     pub(super) fn close(&self) {
         let mut maker = lock_always(&self.maker);
-        (maker.copied, maker.last, maker.folder) = (None, None, None);
+        maker.copied = None;
+        maker.last = None;
+        maker.folder = None;
     }
 
     pub(super) fn answer_metrics(&self) -> Answer {

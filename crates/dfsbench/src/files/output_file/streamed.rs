@@ -107,7 +107,8 @@ mod tests {
     #[test]
     fn keeps_mode_and_hard_links() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, other) = (folder.path().join("trace"), folder.path().join("other"));
+        let path = folder.path().join("trace");
+        let other = folder.path().join("other");
         fs::write(&path, "a longer one before").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let mut file = StreamedFile::create(&path).unwrap();

@@ -60,7 +60,8 @@ impl Bar {
         let style = ProgressStyle::with_template(&template).expect("the template is well-formed");
         bar.set_style(style.progress_chars("━╸─"));
         if is_drawn {
-            let (suspended, cleared) = (bar.clone(), bar.clone());
+            let suspended = bar.clone();
+            let cleared = bar.clone();
             output::set_bar(Some(DrawnBar {
                 suspend: Box::new(move |write| suspended.suspend(write)),
                 clear: Box::new(move || cleared.finish_and_clear()),

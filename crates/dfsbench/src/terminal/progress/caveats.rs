@@ -59,7 +59,9 @@ fn without_failure<'e>(evidence: &'e str, failure: &str) -> &'e str {
 
 /// Splits evidence at semicolons outside parentheses.
 fn split_evidence(evidence: &str) -> Vec<&str> {
-    let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
+    let mut parts = Vec::new();
+    let mut depth = 0_i32;
+    let mut start = 0;
     for (at, letter) in evidence.char_indices() {
         match letter {
             '(' => depth += 1,

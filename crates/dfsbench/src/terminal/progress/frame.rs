@@ -111,10 +111,7 @@ fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
     for rate in &seen.rates {
         highest = highest.max(*rate);
     }
-    let other = match seen.now {
-        Some(rate) => Rate::Ops(rate.ops_per_s).to_string(),
-        None => String::new(),
-    };
+    let other = seen.now.map_or_else(String::new, |rate| Rate::Ops(rate.ops_per_s).to_string());
     let now = Rate::of_pass(pass, seen.rates.back().copied().unwrap_or_default()).to_string();
     let highest = Rate::of_pass(pass, highest);
     vec![
@@ -137,19 +134,11 @@ fn host_lines(seen: &Seen, columns: usize) -> Vec<String> {
     for quantiles in last.hosts.iter().take(HOSTS_MAX) {
         let Quantiles { host, times_ns, busy_percent, retransmitted } = quantiles;
         let [p50, p99, max] = times_ns.map(|ns| Nanos(ns).to_string());
-        let busy = match busy_percent {
-            Some(busy) => format!("{busy:.0} %"),
-            None => "–".to_owned(),
-        };
-        let again = match retransmitted {
-            Some(count) => count.to_string(),
-            None => "–".to_owned(),
-        };
+        let busy = busy_percent.map_or_else(|| "–".to_owned(), |busy| format!("{busy:.0} %"));
+        let again = retransmitted.map_or_else(|| "–".to_owned(), |count| count.to_string());
         lines.push(host_line([host, &current_rate(seen, host), &p50, &p99, &max, &busy, &again]));
     }
-    for line in lines_below(last) {
-        lines.extend(wrap_line(&line, columns));
-    }
+    lines.extend(lines_below(last).into_iter().flat_map(|line| wrap_line(&line, columns)));
     lines
 }
 
@@ -263,7 +252,8 @@ mod tests {
 
     fn running() -> Seen {
         let mut seen = Seen::with_total("quick", 8);
-        (seen.position, seen.made) = (2, 2);
+        seen.position = 2;
+        seen.made = 2;
         let spec = RunBuilder::new(Workload::Stream).backend(BackendKind::Nfs);
         let spec = spec.target_name("nfs".to_owned()).build();
         seen.label = Labels::default().label(&spec);
@@ -337,8 +327,12 @@ mod tests {
     fn names_caveats_without_room() {
         let mut seen = running();
         for code in [CaveatCode::SharedHost, CaveatCode::TooShort, CaveatCode::Drift] {
-            let (place, evidence) = ("dir".to_owned(), "words ".repeat(20));
-            seen.caveats.push(CaveatSeen { code, passes: 1, place, evidence });
+            seen.caveats.push(CaveatSeen {
+                code,
+                passes: 1,
+                place: "dir".to_owned(),
+                evidence: "words ".repeat(20),
+            });
         }
         let shown = lines(&seen, Duration::from_secs(1), ScreenSize { columns: 60, rows: 18 });
         let text = shown.join("\n");
@@ -361,7 +355,9 @@ mod tests {
     #[test]
     fn marks_estimate_as_upper_bound() {
         let mut seen = Seen::with_total("quick", 182);
-        (seen.position, seen.made, seen.may_end_early) = (80, 80, true);
+        seen.position = 80;
+        seen.made = 80;
+        seen.may_end_early = true;
         let shown = lines(&seen, Duration::from_secs(80), ScreenSize { columns: 80, rows: 24 });
         insta::assert_snapshot!(shown[0]);
     }

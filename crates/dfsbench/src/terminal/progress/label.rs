@@ -110,7 +110,8 @@ impl fmt::Display for RunLabel {
 
 /// Names the work of a run: contender, backend if it differs, and workload.
 pub(crate) fn work_label(spec: &RunSpec) -> String {
-    let (contender, workload) = (contender_of(spec), spec.workload.name());
+    let contender = contender_of(spec);
+    let workload = spec.workload.name();
     if contender == spec.backend.name() {
         return format!("{contender} {workload}");
     }

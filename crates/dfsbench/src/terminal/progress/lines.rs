@@ -59,7 +59,8 @@ impl Lines {
     pub(crate) fn hear(&mut self, event: &Event<'_>) {
         let line = match event {
             Event::TrialBegun { position, spec } => {
-                (self.position, self.pass) = (*position, None);
+                self.position = *position;
+                self.pass = None;
                 // Repetitions of disturbed trials come after the planned trials.
                 self.trials = self.trials.max(position + 1);
                 run_event("trial_begun", spec)
@@ -152,7 +153,9 @@ impl Lines {
     }
 
     fn report(&mut self, written: std::io::Result<()>) {
-        if let (Err(error), false) = (written, self.lost) {
+        if let Err(error) = written
+            && !self.lost
+        {
             self.lost = true;
             let path = self.path.display();
             output::message(&format!("warning: no more progress in `{path}`: {error}"));

@@ -150,7 +150,8 @@ impl Seen {
         match event {
             Event::TrialBegun { position, spec } => {
                 self.position = *position;
-                (self.label, self.pass) = (self.labels.label(spec), None);
+                self.label = self.labels.label(spec);
+                self.pass = None;
                 // Repetitions of disturbed trials come after the planned trials.
                 if self.total > 0 {
                     self.total = self.total.max(position + 1);
@@ -220,7 +221,8 @@ impl Seen {
 
     /// Returns the current rate with its unit.
     pub(super) fn rate(&self) -> Option<Rate> {
-        let (pass, per_s) = (self.pass?, self.rates.back()?);
+        let pass = self.pass?;
+        let per_s = self.rates.back()?;
         Some(Rate::of_pass(pass, *per_s))
     }
 
@@ -249,7 +251,8 @@ impl Seen {
 
     fn clear_rates(&mut self) {
         self.rates.clear();
-        (self.now, self.last_ns) = (None, 0);
+        self.now = None;
+        self.last_ns = 0;
         self.hosts.clear();
     }
 
@@ -258,7 +261,10 @@ impl Seen {
         self.totals.bytes = self.totals.bytes.saturating_add(sample.bytes);
         let lasts_ns = sample.at_ns.saturating_sub(self.last_ns);
         self.last_ns = sample.at_ns;
-        let (Some(pass), true) = (self.pass, lasts_ns >= INTERVAL_MIN_NS) else { return };
+        let Some(pass) = self.pass else { return };
+        if lasts_ns < INTERVAL_MIN_NS {
+            return;
+        }
         let rate = per_s(sample, lasts_ns);
         self.now = Some(rate);
         if self.rates.len() == RATES_MAX {
@@ -287,7 +293,8 @@ impl Seen {
         self.clear_rates();
         let label = self.labels.label(spec);
         let figures = self.figures_of(label.work(), trial);
-        (self.made, self.position) = (self.made + 1, self.position + 1);
+        self.made += 1;
+        self.position += 1;
         match trial.state {
             TrialState::Done => self.totals.trials_done += 1,
             TrialState::Interrupted => self.totals.trials_interrupted += 1,
@@ -328,8 +335,11 @@ impl Seen {
             }
         }
         if self.failures.len() < FAILURES_MAX {
-            let (number, work, reason) = (self.made + 1, work.to_owned(), reason.clone());
-            self.failures.push(FailureSeen { number, work, reason });
+            self.failures.push(FailureSeen {
+                number: self.made + 1,
+                work: work.to_owned(),
+                reason: reason.clone(),
+            });
         }
         trial_figures(trial)
     }
@@ -476,8 +486,14 @@ mod tests {
     fn trial(caveats: Vec<Caveat>) -> Trial {
         let pass = PassResult { window_ns: 1_000_000_000, caveats, ..PassResult::new(Pass::Read) };
         let state = TrialState::Done;
-        let (passes, facts) = (vec![pass], Vec::new());
-        Trial { index: 0, position: 0, started_unix_ms: 0, state, passes, facts }
+        Trial {
+            index: 0,
+            position: 0,
+            started_unix_ms: 0,
+            state,
+            passes: vec![pass],
+            facts: Vec::new(),
+        }
     }
 
     #[test]
@@ -500,7 +516,8 @@ mod tests {
     #[test]
     fn reports_sums_rate_and_last_trial() {
         let mut seen = Seen::with_total("quick", 3);
-        let (spec, trial) = (spec(), trial(vec![CaveatCode::Cached.because("50 %.")]));
+        let spec = spec();
+        let trial = trial(vec![CaveatCode::Cached.because("50 %.")]);
         let idle = seen.live(Duration::from_secs(2)).render();
         assert!(idle.contains("trials_planned{campaign_name=\"quick\"} 3\n"), "{idle}");
         assert!(!idle.contains("dfsbench_live_bytes_per_second{"), "{idle}");
@@ -552,7 +569,8 @@ mod tests {
     #[test]
     fn counts_trials_that_are_made() {
         let mut seen = Seen::with_total("quick", 12);
-        let (spec, trial) = (spec(), trial(Vec::new()));
+        let spec = spec();
+        let trial = trial(Vec::new());
         // The third and fourth trial were not needed.
         for (position, place) in [(0, "1/12"), (1, "2/12"), (4, "3/10"), (11, "4/4")] {
             seen.hear(&Event::TrialBegun { position, spec: &spec });
@@ -573,7 +591,8 @@ mod tests {
         let mut seen = Seen::with_total("quick", 3);
         let caveats =
             vec![CaveatCode::Cached.because("50 %."), CaveatCode::Errors.because("2 ops")];
-        let (spec, trial) = (spec(), trial(caveats));
+        let spec = spec();
+        let trial = trial(caveats);
         let ended = Event::TrialEnded { spec: &spec, trial: &trial };
         assert_eq!([seen.hear(&ended), seen.hear(&ended)], [2, 0]);
         assert_eq!(seen.caveats[0].passes, 2);

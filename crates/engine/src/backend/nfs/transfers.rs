@@ -210,9 +210,15 @@ impl Transfers {
                 self.free.push(tag);
                 break;
             };
-            let (file, kind, stage) = (common.number(file), OpKind::Write, Stage::Write);
-            self.table[tag as usize] =
-                Transfer { op: None, kind, stage, file, offset, len, reopens: 0 };
+            self.table[tag as usize] = Transfer {
+                op: None,
+                kind: OpKind::Write,
+                stage: Stage::Write,
+                file: common.number(file),
+                offset,
+                len,
+                reopens: 0,
+            };
             self.start_call(link, now_ns, tag, common);
         }
         while let Some(&slot) = self.waiting.front() {
@@ -262,7 +268,8 @@ impl Transfers {
         if state.stage != Stage::Find || state.op.kind != OpKind::ReadFile {
             return;
         }
-        let (dir, name) = (common.place(state.op.file), Name::file(state.op.file));
+        let dir = common.place(state.op.file);
+        let name = Name::file(state.op.file);
         if state.delegated == Delegated::Lost {
             link.give_up_delegation(dir, name.as_bytes());
             state.delegated = Delegated::No;
@@ -272,7 +279,8 @@ impl Transfers {
         if state.op.len_bytes > 0
             && let Some(file) = link.delegated(dir, name.as_bytes())
         {
-            (state.object, state.stage) = (Some(file), Stage::Read);
+            state.object = Some(file);
+            state.stage = Stage::Read;
             state.delegated = Delegated::Yes;
             common.delegated_opens += 1;
         }
@@ -387,13 +395,16 @@ impl Transfers {
         if is_lost && state.error.is_none() {
             // Read everything again, since the data so far may belong to an older version of the
             // file.
-            (state.stage, state.started_bytes, state.object) = (Stage::Find, 0, None);
+            state.stage = Stage::Find;
+            state.started_bytes = 0;
+            state.object = None;
             self.waiting.push_back(slot);
             return;
         }
         match steps::next(state) {
             Some(stage) => {
-                (state.stage, state.started_bytes) = (stage, 0);
+                state.stage = stage;
+                state.started_bytes = 0;
                 self.waiting.push_back(slot);
             }
             None => self.finish_op(slot, done_ns),
@@ -419,8 +430,9 @@ impl Transfers {
         }
         let number = self.table[tag as usize].file;
         let name = Name::file(number);
-        let (dir, name) = (*common.place(number), name.as_bytes());
-        let operation = Operation::Open { dir: &dir, name, access: OpenAccess::Both };
+        let dir = *common.place(number);
+        let operation =
+            Operation::Open { dir: &dir, name: name.as_bytes(), access: OpenAccess::Both };
         match link.start(now_ns, REOPEN, &operation).map_err(NotStarted::from) {
             Ok(()) => {
                 common.calls.add(operation.kind());

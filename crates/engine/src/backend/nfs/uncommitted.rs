@@ -213,7 +213,8 @@ impl Uncommitted {
     /// Records that the server accepted new data or committed some.
     pub(super) const fn note_progress(&mut self) {
         // Blocks that are still lost remain so.
-        (self.rewritten, self.lost_most) = (0, self.lost_count as u64);
+        self.rewritten = 0;
+        self.lost_most = self.lost_count as u64;
     }
 
     /// Returns true if the verifier changes so often that there is no end in sight: all lost data

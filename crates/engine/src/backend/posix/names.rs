@@ -90,11 +90,13 @@ fn change_name(set: &Files, op: &Op) -> Result<(), OpError> {
             retry(|| mkdirat(root, path.as_c_str(), Mode::from_raw_mode(0o755)))
         }
         OpKind::Symlink => {
-            let (path, target) = (set.path(Sort::Link, op.file), Name::file(op.file));
+            let path = set.path(Sort::Link, op.file);
+            let target = Name::file(op.file);
             retry(|| symlinkat(target.as_c_str(), root, path.as_c_str()))
         }
         OpKind::Link => {
-            let (from, to) = (set.path(Sort::File, op.file), set.second_path(op));
+            let from = set.path(Sort::File, op.file);
+            let to = set.second_path(op);
             retry(|| linkat(root, from.as_c_str(), root, to.as_c_str(), AtFlags::empty()))
         }
         OpKind::Readlink => {
@@ -110,7 +112,8 @@ fn change_name(set: &Files, op: &Op) -> Result<(), OpError> {
 fn rename(set: &Files, op: &Op, usual: Sort, other: Sort) -> Result<(), OpError> {
     let root = set.root(op.file);
     let (from, to) = there_and_back(op, usual, other);
-    let (from, to) = (set.path(from, op.file), set.path(to, op.file));
+    let from = set.path(from, op.file);
+    let to = set.path(to, op.file);
     retry(|| renameat(root, from.as_c_str(), root, to.as_c_str()))
 }
 

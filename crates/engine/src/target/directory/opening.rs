@@ -158,7 +158,8 @@ impl DirectoryAccess {
         let failed = |errno: Errno| io_error("open", &self.path(Sort::File, number), &errno.into());
         let place = self.places.of_number(number);
         let path = self.places.path(place, workload::Name::file(number));
-        let (work, mode) = (self.work_of(number), Mode::from_raw_mode(0o644));
+        let work = self.work_of(number);
+        let mode = Mode::from_raw_mode(0o644);
         let file = rustix::fs::openat(work.handle()?, path.as_c_str(), flags, mode);
         let file = file.map_err(failed)?;
         if pass.reads() {

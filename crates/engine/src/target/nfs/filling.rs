@@ -92,7 +92,8 @@ impl NfsAccess {
         places: &Places,
         client_uids: u32,
     ) -> Result<(), TargetError> {
-        let (dir, name) = (self.place_of(places, number), Name::new(sort, number));
+        let dir = self.place_of(places, number);
+        let name = Name::new(sort, number);
         let mut mount = self.mount();
         let made = if sort == Sort::Directory {
             make_directory(&mut mount, dir, name.as_str(), client_uids).map(drop)

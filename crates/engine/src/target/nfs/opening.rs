@@ -69,10 +69,8 @@ impl NfsAccess {
         }
         let replaced = replaced_calls(&spec.op_mix, pass, &set);
         let limited = slots_limited(&connections, per_connection, mount.version());
-        let mut queue_depth = 0;
-        for connection in &connections {
-            queue_depth += depth_on(connection, per_connection);
-        }
+        let queue_depth: usize =
+            connections.iter().map(|connection| depth_on(connection, per_connection)).sum();
         let backend = make_backend(connections, per_connection, set, &config.clock)?;
         let mut caveats = Vec::new();
         caveats.extend(replaced);
@@ -145,12 +143,14 @@ impl NfsAccess {
         if let Some(shared) = &*shared {
             return Ok(shared.clone());
         }
-        let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
+        let set = FileSet::of(spec, config.seed);
+        let places = Places::of(spec);
         let files = self.open_files(spec, Pass::OpMix, 0..set.files(), config)?;
         let mut links = Vec::with_capacity(set.links() as usize);
         for number in 0..set.links() {
             check_stop(config)?;
-            let (dir, name) = (self.place_of(&places, number), Name::new(Sort::Link, number));
+            let dir = self.place_of(&places, number);
+            let name = Name::new(Sort::Link, number);
             let link = self.with_mount(|mount| mount.lookup(dir, name.as_str()));
             links.push(link.map_err(|failure| self.failed("find", name.as_str(), &failure))?);
         }
@@ -166,17 +166,17 @@ impl NfsAccess {
         numbers: impl Iterator<Item = u32>,
         config: &TargetConfig,
     ) -> Result<Vec<File>, TargetError> {
-        let (set, places) = (FileSet::of(spec, config.seed), Places::of(spec));
+        let set = FileSet::of(spec, config.seed);
+        let places = Places::of(spec);
         let client_uids = spec.nfs().client_uids;
         let mut files = Vec::with_capacity(numbers.size_hint().0);
         for number in numbers {
             check_stop(config)?;
-            let (dir, name) = (self.place_of(&places, number), Name::file(number));
+            let dir = self.place_of(&places, number);
+            let name = Name::file(number);
             let opened = self.with_mount(|mount| open_one(mount, dir, name, pass, client_uids));
-            let (file, written) = match opened {
-                Ok(opened) => opened,
-                Err(failure) => return Err(self.failed("open", name.as_str(), &failure)),
-            };
+            let (file, written) =
+                opened.map_err(|failure| self.failed("open", name.as_str(), &failure))?;
             // From here on, the server has it open, so remember it even if a later file fails.
             self.opened.lock().unwrap_or_else(PoisonError::into_inner).push(file);
             let wanted = if pass.reads() { set.size(number).unwrap_or(0) } else { 0 };
@@ -390,12 +390,11 @@ fn replaced_calls(op_mix: &OpMix, pass: Pass, set: &NfsFiles) -> Option<Caveat> 
         (OpKind::Fsinfo, "STATFS"),
         (OpKind::Pathconf, "STATFS"),
     ];
-    let mut replaced = Vec::new();
-    for (kind, call) in instead {
-        if is_in_mix(op_mix, kind) {
-            replaced.push(format!("{call} for {kind}"));
-        }
-    }
+    let replaced: Vec<_> = instead
+        .into_iter()
+        .filter(|(kind, _)| is_in_mix(op_mix, *kind))
+        .map(|(kind, call)| format!("{call} for {kind}"))
+        .collect();
     if replaced.is_empty() {
         return None;
     }

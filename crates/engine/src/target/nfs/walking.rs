@@ -81,8 +81,7 @@ impl NfsAccess {
     }
 
     fn walk<'a>(&'a self, mount: &'a mut Mount) -> Walk<'a> {
-        let (timer, names_max) = (&self.timer, self.names_max);
-        Walk { mount, timer, path: Vec::new(), names_max }
+        Walk { mount, timer: &self.timer, path: Vec::new(), names_max: self.names_max }
     }
 }
 
@@ -233,11 +232,7 @@ impl Walk<'_> {
     /// Lists one of our directories. Names that aren't UTF-8 aren't ours.
     fn list(&mut self, directory: File) -> Result<Vec<String>, WalkFailure> {
         let entries = self.mount.readdir_up_to(directory, self.names_max)?;
-        let mut names = Vec::with_capacity(entries.len());
-        for entry in entries {
-            names.extend(String::from_utf8(entry.name));
-        }
-        Ok(names)
+        Ok(entries.into_iter().flat_map(|entry| String::from_utf8(entry.name)).collect())
     }
 
     /// Checks that a directory may be entered because it isn't one of its own ancestors.

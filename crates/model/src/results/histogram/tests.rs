@@ -166,7 +166,8 @@ proptest! {
         values in prop::collection::vec(0_u64..50_000, 0..40),
         pace in 1_u64..20_000,
     ) {
-        let (mut h, mut exact) = (Histogram::new(), Histogram::new());
+        let mut h = Histogram::new();
+        let mut exact = Histogram::new();
         for v in &values {
             h.record(*v);
         }

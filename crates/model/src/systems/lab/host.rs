@@ -54,11 +54,10 @@ impl Host {
 
 /// Returns labels as facts named `label.NAME` in a scope: a host name, or `host` for this host.
 pub fn label_facts(scope: &str, labels: &BTreeMap<String, String>) -> Vec<Fact> {
-    let mut facts = Vec::with_capacity(labels.len());
-    for (name, value) in labels {
-        facts.push(Fact::new(scope, format!("label.{name}"), value, "the plan"));
-    }
-    facts
+    labels
+        .iter()
+        .map(|(name, value)| Fact::new(scope, format!("label.{name}"), value, "the plan"))
+        .collect()
 }
 
 /// Puts an IPv6 address into brackets, as needed before a path or port. **Source:** nfs(5).

@@ -10,7 +10,8 @@ fn lists_all_mount_options() {
     let mut mounting = Mounting::default();
     assert_eq!(mounting.all_options(), ["vers=3", "proto=tcp"]);
     mounting.nfs.version = NfsVersion::V4_2;
-    (mounting.nfs.xprtsec, mounting.nfs.nconnect) = (XprtSec::Tls, 4);
+    mounting.nfs.xprtsec = XprtSec::Tls;
+    mounting.nfs.nconnect = 4;
     mounting.transfer_size_bytes = Some(65_536);
     mounting.options = vec!["noac".into()];
     let expected = "vers=4.2,proto=tcp,xprtsec=tls,nconnect=4,rsize=65536,wsize=65536,noac";

@@ -91,17 +91,15 @@ impl Recipe {
     pub fn ways(&self) -> Vec<AccessWay> {
         let access = &self.access;
         let is_mounted = access.mount.is_some() || access.fuse.is_some();
-        let mut ways = Vec::new();
-        for (way, is_there) in [
+        [
             (AccessWay::Nfs, access.nfs.is_some()),
             (AccessWay::Mount, access.mount.is_some()),
             (AccessWay::Fuse, access.fuse.is_some()),
             (AccessWay::ReExport, is_mounted),
-        ] {
-            if is_there {
-                ways.push(way);
-            }
-        }
-        ways
+        ]
+        .into_iter()
+        .filter(|(_, is_there)| *is_there)
+        .map(|(way, _)| way)
+        .collect()
     }
 }

@@ -246,11 +246,9 @@ impl Recipe {
                 most = made;
             }
         }
-        let mut folders = Vec::new();
-        for copy in most {
-            folders.push(Template { values: &copy.values }.text("folders", folder)?);
-        }
-        Ok(folders)
+        most.into_iter()
+            .map(|copy| Template { values: &copy.values }.text("folders", folder))
+            .collect()
     }
 
     /// Computes all variables except `{n}` and `{point}`.
@@ -268,9 +266,7 @@ impl Recipe {
             ("host", server),
             ("clients", &places.clients),
         ];
-        for (name, value) in known {
-            values.insert(name.to_owned(), value.clone());
-        }
+        values.extend(known.into_iter().map(|(name, value)| (name.to_owned(), value.clone())));
         // A text that depends on a setting may be used by another variable, so compute it first.
         let mut later = Vec::new();
         for (name, variable) in &self.variables {

@@ -42,11 +42,7 @@ impl Template<'_> {
 
     /// Fills in several texts.
     pub(super) fn texts(&self, key: &str, texts: &[String]) -> Result<Vec<String>, RecipeError> {
-        let mut filled = Vec::with_capacity(texts.len());
-        for text in texts {
-            filled.push(self.text(key, text)?);
-        }
-        Ok(filled)
+        texts.iter().map(|text| self.text(key, text)).collect()
     }
 
     /// Fills in a command. `{*name}` expands to as many words as its value has.
@@ -55,9 +51,9 @@ impl Template<'_> {
         for word in words {
             match name_between(word, "{*", "}") {
                 Some(name) if word.len() == name.len() + 3 => {
-                    for part in self.value(key, name)?.split_ascii_whitespace() {
-                        filled.push(part.to_owned());
-                    }
+                    filled.extend(
+                        self.value(key, name)?.split_ascii_whitespace().map(ToOwned::to_owned),
+                    );
                 }
                 _ => filled.push(self.text(key, word)?),
             }

@@ -133,12 +133,15 @@ fn restarts_servers_without_setup() {
     let server = "0: server h:/s/1 h:/s/2 end";
     assert_eq!(shown(&filled.steps), ["0: make", server, "0: activate"]);
     let steps = filled.steps.iter().map(|placed| placed.step.clone()).collect();
-    let (system, dir) = (recipe.name.clone(), "/run/plain".into());
-    let all = SystemSteps { system, dir, first: 0, has_program: false, steps };
-    let mut again = Vec::new();
-    for step in all.that_start_again().steps {
-        again.push(PlacedStep { host: 0, step });
-    }
+    let all = SystemSteps {
+        system: recipe.name.clone(),
+        dir: "/run/plain".into(),
+        first: 0,
+        has_program: false,
+        steps,
+    };
+    let again: Vec<_> =
+        all.that_start_again().steps.into_iter().map(|step| PlacedStep { host: 0, step }).collect();
     assert_eq!(shown(&again), [server, "0: activate"]);
 }
 
@@ -201,7 +204,8 @@ fn assigns_hosts_to_roles() {
     recipe.steps[0].on = "data".to_owned();
     recipe.steps[0].count = "{parts}".to_owned();
     let list = recipe.variables.get_mut("list").unwrap();
-    (list.repeat, list.on) = ("{host}:{storage}/{n}".to_owned(), "data".to_owned());
+    list.repeat = "{host}:{storage}/{n}".to_owned();
+    list.on = "data".to_owned();
     recipe.validate().unwrap();
     // A role without hosts of its own runs on the server.
     let alone = recipe.fill_in(&[], &places()).unwrap();
@@ -241,8 +245,15 @@ fn gives_clients_their_part() {
     let start = vec!["helper".to_owned(), "{host}".to_owned(), "{n}".to_owned()];
     let on = CLIENT_ROLE.to_owned();
     recipe.steps.insert(0, RecipeStep { start, on, within_s: 1, ..RecipeStep::default() });
-    let (run, on) = (vec!["look".to_owned()], "all".to_owned());
-    recipe.steps.insert(1, RecipeStep { run, on, within_s: 1, ..RecipeStep::default() });
+    recipe.steps.insert(
+        1,
+        RecipeStep {
+            run: vec!["look".to_owned()],
+            on: "all".to_owned(),
+            within_s: 1,
+            ..RecipeStep::default()
+        },
+    );
     recipe.validate().unwrap();
     let shown_on = |clients: Vec<usize>| {
         let places = Places {

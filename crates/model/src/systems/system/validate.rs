@@ -189,9 +189,7 @@ impl Recipe {
     fn check_texts(&self) -> Result<(), RecipeError> {
         let mut tried = vec![Vec::new()];
         for (name, setting) in &self.settings {
-            for choice in &setting.choices {
-                tried.push(vec![(name.clone(), choice.clone())]);
-            }
+            tried.extend(setting.choices.iter().map(|choice| vec![(name.clone(), choice.clone())]));
             if setting.kind == SettingKind::Number {
                 tried.push(vec![(name.clone(), setting.max.to_string())]);
             }

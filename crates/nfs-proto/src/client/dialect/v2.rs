@@ -109,7 +109,8 @@ fn handle_of(file: &File) -> Result<FileHandle, StartError> {
 
 /// Returns an offset if `len` bytes from there are addressable in this version.
 fn check_reach(offset: u64, len: u32) -> Result<u32, StartError> {
-    let (end, max) = (offset.saturating_add(u64::from(len)), u64::from(FILE_BYTES_MAX));
+    let end = offset.saturating_add(u64::from(len));
+    let max = u64::from(FILE_BYTES_MAX);
     if end > max {
         return Err(StartError::FileTooLarge { end, max });
     }
@@ -187,8 +188,11 @@ fn outcome_of(slot: &Slot, reply: &Reply<'_>, file: &mut Option<File>) -> Result
             result?;
             // In version 2 each WRITE is on stable storage before its reply (RFC 1094 section
             // 2.2.9), so there is nothing to commit.
-            let (committed, verifier) = (StableHow::FileSync, Verifier::default());
-            Outcome::Written { count: slot.payload_bytes, committed, verifier }
+            Outcome::Written {
+                count: slot.payload_bytes,
+                committed: StableHow::FileSync,
+                verifier: Verifier::default(),
+            }
         }
         Reply::Statfs(result) => Outcome::Fsstat(fsstat_of(&result?)),
     })

@@ -52,12 +52,15 @@ fn call_of<'a>(operation: &Operation<'a>) -> Result<Call<'a>, StartError> {
         Operation::Read { file, offset, count } => {
             Call::Read { file: handle_of(file)?, offset, count }
         }
-        Operation::Readdir { dir, cursor, bytes } => {
-            let (cookie, verifier) = (cursor.cookie, cursor.verifier);
-            Call::Readdir { dir: handle_of(dir)?, cookie, verifier, count: bytes }
-        }
+        Operation::Readdir { dir, cursor, bytes } => Call::Readdir {
+            dir: handle_of(dir)?,
+            cookie: cursor.cookie,
+            verifier: cursor.verifier,
+            count: bytes,
+        },
         Operation::ReaddirPlus { dir, cursor, bytes } => {
-            let (cookie, verifier) = (cursor.cookie, cursor.verifier);
+            let cookie = cursor.cookie;
+            let verifier = cursor.verifier;
             let dir = handle_of(dir)?;
             // `dircount` only limits names, and servers differ in how they count it; set to the
             // size of the whole reply, it never cuts a page short.

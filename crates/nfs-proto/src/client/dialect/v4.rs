@@ -116,7 +116,9 @@ impl State {
     /// Maps each slot of the connection to the session's slot with the same number.
     fn reset_slots(&mut self) {
         for (number, slot) in self.slots.iter_mut().enumerate() {
-            (slot.number, slot.sequence, slot.is_unsettled) = (number as u32, 1, false);
+            slot.number = number as u32;
+            slot.sequence = 1;
+            slot.is_unsettled = false;
         }
     }
 
@@ -124,7 +126,8 @@ impl State {
     pub(super) fn set_share(&mut self, share: &SlotShare<'_>) {
         self.highest_slot = share.highest_slot;
         for (slot, given) in self.slots.iter_mut().zip(share.slots) {
-            (slot.number, slot.sequence) = (given.number, given.sequence);
+            slot.number = given.number;
+            slot.sequence = given.sequence;
         }
     }
 
@@ -142,7 +145,8 @@ impl State {
         self.highest_slot = fresh.highest_slot;
         self.reset_slots();
         for (slot, fresh) in self.slots.iter_mut().zip(&fresh.slots) {
-            (slot.number, slot.sequence) = (fresh.number, fresh.sequence);
+            slot.number = fresh.number;
+            slot.sequence = fresh.sequence;
         }
         self.owners.reset(fresh.owners.base());
     }
@@ -154,7 +158,8 @@ impl State {
         if state.opens && state.owner.is_some() {
             let owner = self.owners.take_idle();
             state.owner = Some(owner);
-            let (client, name) = (self.client.0.to_be_bytes(), self.owners.name_of(owner));
+            let client = self.client.0.to_be_bytes();
+            let name = self.owners.name_of(owner);
             let mut set = |at: usize, bytes: &[u8]| {
                 // An OPEN_CONFIRM has neither; it will be refused.
                 if let Some(place) = header.get_mut(at..at + bytes.len()) {
@@ -216,7 +221,8 @@ impl State {
             _ => opens.then(|| self.owners.take_idle()),
         };
         let state = &mut self.slots[slot as usize];
-        (state.owner, state.opens) = (owner, opens);
+        state.owner = owner;
+        state.opens = opens;
         // The server caches the replies of calls that must not be executed twice. Caching the reply
         // of a READ would waste memory for its payload. RFC 8881 section 2.10.6.1.3.
         let mut compound = self.begin_compound(slot, header, !operation.is_idempotent());
@@ -303,7 +309,8 @@ impl State {
     pub(super) fn note_reply(&mut self, index: u32, call: &mut Slot, results: &[u8]) -> Next {
         let Ok(reply) = CompoundReply::decode(Reader::new(results)) else { return Next::Done };
         let state = &self.slots[index as usize];
-        let (sequenced, owned) = (state.sequenced_at.is_some(), state.owner.is_some());
+        let sequenced = state.sequenced_at.is_some();
+        let owned = state.owner.is_some();
         if sequenced && self.note_sequence(index, &reply) == Next::Again {
             return Next::Again;
         }
@@ -338,7 +345,10 @@ impl State {
     fn note_owner_reply(&mut self, index: u32, call: &mut Slot, reply: &CompoundReply<'_>) -> Next {
         let Some(owner) = self.slots[index as usize].owner else { return Next::Done };
         let mut results = reply.results();
-        let (mut flags, mut stateid, mut file, mut closed) = (0, None, None, false);
+        let mut flags = 0;
+        let mut stateid = None;
+        let mut file = None;
+        let mut closed = false;
         self.delegation = None;
         while let Ok(Some(result)) = results.next_result() {
             let code = result.code();
@@ -351,7 +361,8 @@ impl State {
                 OpResult::Ok(OpOk::Open {
                     stateid: opened, flags: reported, delegation, ..
                 }) => {
-                    (flags, stateid) = (reported, Some(opened));
+                    flags = reported;
+                    stateid = Some(opened);
                     // Whether it was requested or not: the server expects it to be returned.
                     if let Delegation::Read { stateid, .. } | Delegation::Write { stateid, .. } =
                         delegation

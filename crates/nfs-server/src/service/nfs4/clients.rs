@@ -27,8 +27,7 @@ impl Service {
             Identity { owner: owner.id, verifier: owner.verifier.0, principal: run.principal() };
         match self.tables().set_client_id(identity, run.now_ns) {
             Ok((id, confirm)) => {
-                let (client, confirm) = (ClientId(id), Verifier(confirm));
-                run.succeed(&OpOk::Setclientid { client, confirm })
+                run.succeed(&OpOk::Setclientid { client: ClientId(id), confirm: Verifier(confirm) })
             }
             Err(Status::ClidInUse) => {
                 // The reply contains the address of the client that already has the id.

@@ -28,7 +28,8 @@ impl Service {
     ) -> Outcome {
         let id = self.check_access(stateid, WRITE, run)?;
         let written = self.write_data(id, offset, data, stable, &run.context)?;
-        let (count, verifier) = (written.count, written.verifier);
+        let count = written.count;
+        let verifier = written.verifier;
         let committed = self.claimed_stability(stable);
         run.succeed(&OpOk::Write { count, committed, verifier })
     }
@@ -84,7 +85,8 @@ impl Service {
     ) -> Result<(), Status> {
         let stateid = run.resolve_stateid(stateid)?;
         if stateid != Stateid::ANONYMOUS && stateid != Stateid::READ_BYPASS {
-            let (requester, now_ns) = (run.requester(), run.now_ns);
+            let requester = run.requester();
+            let now_ns = run.now_ns;
             return self.tables().check_io(&stateid, requester, id, need, now_ns);
         }
         self.check_regular(id)?;

@@ -69,8 +69,11 @@ impl Service {
             let handle = self.handle_of(file);
             match self.tables().grant_delegation(session, pin, handle, run.now_ns) {
                 Ok(stateid) => {
-                    let (recall, permissions) = (false, NO_PERMISSIONS);
-                    return Delegation::Read { stateid, recall, permissions };
+                    return Delegation::Read {
+                        stateid,
+                        recall: false,
+                        permissions: NO_PERMISSIONS,
+                    };
                 }
                 Err(why) => reason = why,
             }
@@ -82,7 +85,8 @@ impl Service {
     pub(super) fn op_delegreturn(&mut self, stateid: Stateid, run: &mut Run<'_>) -> Outcome {
         let file = run.current()?;
         let stateid = run.resolve_stateid(stateid)?;
-        let (requester, now_ns) = (run.requester(), run.now_ns);
+        let requester = run.requester();
+        let now_ns = run.now_ns;
         let state = self.tables().find_delegation(&stateid, requester, file, now_ns)?;
         self.tables().return_delegation(&state)?;
         run.succeed(&OpOk::Delegreturn)

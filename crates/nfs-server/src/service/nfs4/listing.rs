@@ -94,8 +94,12 @@ impl Service {
         };
         let owners = Owners::of(&found);
         let values = self.wire_attributes(&found, &owners, entry.id, run.minor, requested);
-        let (cookie, name, attributes) = (entry.cookie, &entry.name, &values);
-        builder.push(&NewEntry { cookie, name, attributes, requested })
+        builder.push(&NewEntry {
+            cookie: entry.cookie,
+            name: &entry.name,
+            attributes: &values,
+            requested,
+        })
     }
 }
 
@@ -109,6 +113,10 @@ fn push_vanished(
         return true;
     }
     let values = WireAttributes { read_error: Some(error.into()), ..WireAttributes::default() };
-    let (cookie, name, attributes) = (entry.cookie, &entry.name, &values);
-    builder.push(&NewEntry { cookie, name, attributes, requested })
+    builder.push(&NewEntry {
+        cookie: entry.cookie,
+        name: &entry.name,
+        attributes: &values,
+        requested,
+    })
 }

@@ -158,11 +158,16 @@ impl Service {
             return Err(Status::BadStateid.into());
         }
         let act = |service: &mut Self, run: &mut Run<'_>| {
-            let (client, now_ns) = (&state.client, run.now_ns);
+            let client = &state.client;
+            let now_ns = run.now_ns;
             service.tables().begin_lock(client, new.owner, new.lock_seqid, now_ns)?;
-            let (code, kind) = (OpCode::Lock, OwnerKind::Lock);
-            let (owner, sequence) = (new.owner, new.lock_seqid);
-            let call = Numbered { code, client, kind, owner, sequence };
+            let call = Numbered {
+                code: OpCode::Lock,
+                client,
+                kind: OwnerKind::Lock,
+                owner: new.owner,
+                sequence: new.lock_seqid,
+            };
             service.carry_out_numbered(call, run, |service, run| {
                 service.set_lock(state, open, what.of(new.owner), run)
             })
@@ -177,7 +182,8 @@ impl Service {
         request: LockRequest<'_>,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let (requester, file) = (run.requester(), run.current()?);
+        let requester = run.requester();
+        let file = run.current()?;
         self.tables().find_on(&stateid, requester, file, run.now_ns)?;
         match self.tables().lock_range(state, request, run.now_ns) {
             Ok(stateid) => {

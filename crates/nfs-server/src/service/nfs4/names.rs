@@ -31,7 +31,8 @@ impl Service {
     }
 
     pub(super) fn op_link(&mut self, name: &[u8], run: &mut Run<'_>) -> Outcome {
-        let (file, directory) = (run.saved()?, run.current()?);
+        let file = run.saved()?;
+        let directory = run.current()?;
         check_name(name)?;
         self.recall_for(file, run)?;
         let linked = self.shared.fs.link(file, directory, name, &run.context);
@@ -55,15 +56,19 @@ impl Service {
     }
 
     pub(super) fn op_rename(&mut self, from: &[u8], to: &[u8], run: &mut Run<'_>) -> Outcome {
-        let (from_directory, to_directory) = (run.saved()?, run.current()?);
+        let from_directory = run.saved()?;
+        let to_directory = run.current()?;
         check_name(from)?;
         check_name(to)?;
         self.recall_for_name(from_directory, from, run)?;
         self.recall_for_name(to_directory, to, run)?;
-        let (from, to) = (Named::new(from_directory, from), Named::new(to_directory, to));
+        let from = Named::new(from_directory, from);
+        let to = Named::new(to_directory, to);
         let renamed = self.shared.fs.rename(from, to, &run.context).map_err(rename_status)?;
-        let (from, to) = (change_info(&renamed.from), change_info(&renamed.to));
-        run.succeed(&OpOk::Rename { from, to })
+        run.succeed(&OpOk::Rename {
+            from: change_info(&renamed.from),
+            to: change_info(&renamed.to),
+        })
     }
 
     /// Finds a name in a directory.

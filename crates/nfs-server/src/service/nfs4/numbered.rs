@@ -103,8 +103,13 @@ impl Service {
         match self.tables().begin_on(state, sequence, run.now_ns)? {
             OwnerTurn::Replay(last) => Self::write_replay(&last, code, run),
             OwnerTurn::New => {
-                let (client, owner) = (&state.client, &*state.owner);
-                let call = Numbered { code, client, kind: state.kind(), owner, sequence };
+                let call = Numbered {
+                    code,
+                    client: &state.client,
+                    kind: state.kind(),
+                    owner: &state.owner,
+                    sequence,
+                };
                 self.carry_out_numbered(call, run, act)
             }
         }

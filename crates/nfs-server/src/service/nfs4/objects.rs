@@ -121,7 +121,8 @@ impl Service {
 /// From v4.1 on SECINFO clears the current handle. **Source:** RFC 8881 section 2.6.3.1.1.8.
 fn forget_current(run: &mut Run<'_>) {
     if run.minor > 0 {
-        (run.current, run.stateid) = (None, None);
+        run.current = None;
+        run.stateid = None;
     }
 }
 

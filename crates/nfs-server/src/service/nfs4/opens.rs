@@ -122,7 +122,8 @@ impl Service {
         stateid: Stateid,
         run: &Run<'_>,
     ) -> Result<(), Status> {
-        let (requester, file) = (run.requester(), run.current()?);
+        let requester = run.requester();
+        let file = run.current()?;
         let found = self.tables().find_on(&stateid, requester, file, run.now_ns)?;
         if Arc::ptr_eq(&found, state) { Ok(()) } else { Err(Status::BadStateid) }
     }
@@ -168,8 +169,13 @@ impl Service {
         match self.tables().begin_open(&client, owner.owner, sequence, run.now_ns)? {
             OwnerTurn::Replay(last) => Self::write_replay(&last, OpCode::Open, run),
             OwnerTurn::New => {
-                let (code, kind) = (OpCode::Open, OwnerKind::Open);
-                let call = Numbered { code, client: &client, kind, owner: owner.owner, sequence };
+                let call = Numbered {
+                    code: OpCode::Open,
+                    client: &client,
+                    kind: OwnerKind::Open,
+                    owner: owner.owner,
+                    sequence,
+                };
                 self.carry_out_numbered(call, run, |service, run| {
                     service.open_file(&client, request, run)
                 })

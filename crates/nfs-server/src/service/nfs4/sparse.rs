@@ -106,10 +106,11 @@ impl Service {
         };
         let read = self.shared.fs.read_extents(id, offset, count, &run.context, &mut into);
         let eof = read?;
-        let mut data = 0;
-        for extent in &extents {
-            data += if extent.kind == ExtentKind::Data { extent.length } else { 0 };
-        }
+        let data: u64 = extents
+            .iter()
+            .filter(|extent| extent.kind == ExtentKind::Data)
+            .map(|extent| extent.length)
+            .sum();
         let bytes = READ_PLUS_RESULT_BYTES + extents.len() * SEGMENT_BYTES + data as usize;
         if let Err(status) = run.answer.check_room(bytes) {
             self.pieces.clear();
@@ -167,7 +168,8 @@ impl Service {
         servers: &List<'_, NetLocation<'_>>,
         run: &mut Run<'_>,
     ) -> Outcome {
-        let (from, to) = (run.saved()?, run.current()?);
+        let from = run.saved()?;
+        let to = run.current()?;
         if !servers.is_empty() {
             return Err(Status::NotSupp.into());
         }
@@ -191,7 +193,8 @@ impl Service {
 
     /// Copies up to the limit; returns how many bytes.
     fn copy_data(&mut self, request: &CopyRequest, context: &Context) -> Result<u64, Status> {
-        let (from, to) = (request.from, request.to);
+        let from = request.from;
+        let to = request.to;
         let size = self.shared.fs.attributes(from.0)?.size;
         if from.1 > size || request.count > 0 && from.1.checked_add(request.count).is_none() {
             return Err(Status::Inval);

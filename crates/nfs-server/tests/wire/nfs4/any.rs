@@ -84,7 +84,7 @@ impl<'a> Pools<'a> {
         let attributes = draw.of(&self.fattrs);
         let request = Bitmap::of(&[draw.below(128) as u32, draw.below(60) as u32]);
         let cookie = draw.number();
-        let (verifier, maxcount) = (Verifier::default(), draw.short());
+        let maxcount = draw.short();
         draw.of(&[
             Op::Putrootfh,
             Op::Savefh,
@@ -95,13 +95,15 @@ impl<'a> Pools<'a> {
             Op::Verify { attributes },
             Op::Nverify { attributes },
             Op::Setattr { stateid, attributes },
-            Op::Readdir { cookie, verifier, dircount: 0, maxcount, request },
+            Op::Readdir { cookie, verifier: Verifier::default(), dircount: 0, maxcount, request },
             Op::SecinfoNoName { style: maxcount },
         ])
     }
 
     fn data_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
-        let (offset, length, count) = (draw.number(), draw.number(), draw.short());
+        let offset = draw.number();
+        let length = draw.number();
+        let count = draw.short();
         let source = draw.of(&self.stateids);
         draw.of(&[
             Op::Read { stateid, offset, count },
@@ -126,7 +128,8 @@ impl<'a> Pools<'a> {
 
     fn open_op(&self, name: &'a [u8], stateid: Stateid, draw: &mut Draw) -> Op<'a> {
         let seqid = draw.short();
-        let (share_access, share_deny) = (draw.below(5) as u32, draw.below(4) as u32);
+        let share_access = draw.below(5) as u32;
+        let share_deny = draw.below(4) as u32;
         let owner = StateOwner { client: self.client, owner: draw.of(&[b"o", b"p"]) };
         let attributes = draw.of(&self.fattrs);
         let verifier = Verifier::default();
@@ -149,7 +152,9 @@ impl<'a> Pools<'a> {
     }
 
     fn lock_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
-        let (offset, length, seqid) = (draw.number(), draw.number(), draw.short());
+        let offset = draw.number();
+        let length = draw.number();
+        let seqid = draw.short();
         let owner = StateOwner { client: self.client, owner: draw.of(&[b"l", b"m"]) };
         let new = Locker::New { open_seqid: seqid, open: stateid, lock_seqid: draw.short(), owner };
         let locker = draw.of(&[new, Locker::Existing { lock: stateid, lock_seqid: seqid }]);
@@ -165,7 +170,8 @@ impl<'a> Pools<'a> {
 }
 
 fn xattr_op<'a>(name: &'a [u8], draw: &mut Draw) -> Op<'a> {
-    let (cookie, maxcount) = (draw.number(), draw.short());
+    let cookie = draw.number();
+    let maxcount = draw.short();
     let option = draw.of(&[XattrOption::Either, XattrOption::Create, XattrOption::Replace]);
     let value = draw.of(&[&b"value"[..], b"", &LARGE_VALUE[..65_536], &LARGE_VALUE]);
     draw.of(&[
@@ -182,9 +188,7 @@ fn ask(pools: &Pools<'_>, seed: u64, mut call: impl FnMut(&[Op<'_>]) -> Reply4) 
     let mut successes = 0;
     for _ in 0..ROUNDS {
         let mut ops = vec![Op::Putfh { file: draw.of(&pools.files) }];
-        for _ in 0..draw.below(6) {
-            ops.push(pools.op(&mut draw));
-        }
+        ops.extend((0..draw.below(6)).map(|_| pools.op(&mut draw)));
         let reply = call(&ops);
         let results = reply.results();
         assert!(results.len() <= ops.len() + 1, "{ops:?} {results:?}");
@@ -200,7 +204,8 @@ fn any_list_of_operations_is_answered() {
     let server = start(ServerConfig { memory_limit_bytes: 8 << 20, ..ServerConfig::default() });
     let mut peer = Peer::new(&server, 2, b"modern");
     let mut plain = Plain::new(&server, b"plain", 1);
-    let (mut one, mut two) = (Vec::new(), Vec::new());
+    let mut one = Vec::new();
+    let mut two = Vec::new();
     let fattrs = [Fattr::default(), mode(0o640, &mut one), size(300_000, &mut two)];
     let (file, modern) = peer.open("a");
     let (_, old) = plain.open("a", b"o");

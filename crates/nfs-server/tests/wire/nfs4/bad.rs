@@ -12,10 +12,14 @@ use crate::client::{Client, start};
 /// A compound of arbitrary words.
 fn raw(client: &mut Client, words: &[u32]) -> Result<Vec<u8>, RpcError> {
     client.xid += 1;
-    let (xid, credential) = (client.xid, Ok(Credential::None));
-    let (program, version, procedure) = (PROGRAM, VERSION, 1);
-    let header =
-        CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, credential };
+    let header = CallHeader {
+        xid: client.xid,
+        rpc_version: RPC_VERSION,
+        program: PROGRAM,
+        version: VERSION,
+        procedure: 1,
+        credential: Ok(Credential::None),
+    };
     let mut out = Vec::new();
     let mark = record::begin(&mut out);
     let mut writer = Writer::new(&mut out);

@@ -148,8 +148,9 @@ fn recalls_for_changes_by_others() {
     for change in &changes {
         assert_eq!(other.call(change).status(), Status::Jukebox, "{change:?}");
     }
-    let (offset, stable) = (0, StableHow::Unstable);
-    let write = Op::Write { stateid: Stateid::ANONYMOUS, offset, stable, data: b"x" };
+    let offset = 0;
+    let write =
+        Op::Write { stateid: Stateid::ANONYMOUS, offset, stable: StableHow::Unstable, data: b"x" };
     assert_eq!(other.call(&[Op::Putfh { file }, write]).status(), Status::Jukebox);
     assert_eq!(take_recall(&mut reader), (stateid, file));
     assert!(reader.client.is_silent(), "a single recall");

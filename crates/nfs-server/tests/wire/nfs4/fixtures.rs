@@ -123,8 +123,13 @@ impl Peer {
     }
 
     pub fn sequence_op(&self, cache_this: bool) -> Op<'static> {
-        let (session, sequence) = (self.session, self.sequence);
-        Op::Sequence { session, sequence, slot: 0, highest_slot: 0, cache_this }
+        Op::Sequence {
+            session: self.session,
+            sequence: self.sequence,
+            slot: 0,
+            highest_slot: 0,
+            cache_this,
+        }
     }
 
     /// Makes the next call of the slot.

@@ -30,8 +30,14 @@ fn again(server: &Server, owner: &[u8], start: u8) -> Peer {
 }
 
 fn claim<'a>(owner: StateOwner<'a>, seqid: u32, claim: Claim<'a>) -> Op<'a> {
-    let (share_access, share_deny) = (share::BOTH, share::NONE);
-    Op::Open { seqid, share_access, share_deny, owner, how: OpenHow::NoCreate, claim }
+    Op::Open {
+        seqid,
+        share_access: share::BOTH,
+        share_deny: share::NONE,
+        owner,
+        how: OpenHow::NoCreate,
+        claim,
+    }
 }
 
 fn reclaim(peer: &mut Peer, file: FileHandle) -> Reply4 {

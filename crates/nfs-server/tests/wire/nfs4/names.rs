@@ -171,7 +171,8 @@ fn listings_go_on_where_they_ended() {
         assert_eq!(on_export(&mut peer, create).status(), Status::Ok);
     }
     let request = Bitmap::of(&[attribute::FILEID, attribute::TYPE]);
-    let (mut cookie, mut verifier) = (0, Verifier::default());
+    let mut cookie = 0;
+    let mut verifier = Verifier::default();
     let mut found = Vec::new();
     loop {
         let readdir = Op::Readdir { cookie, verifier, dircount: 0, maxcount: 2000, request };

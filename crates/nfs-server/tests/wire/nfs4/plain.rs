@@ -74,7 +74,8 @@ fn never_reuses_reply_for_other_operation() {
 #[test]
 fn names_holder_of_denied_lock() {
     let server = server();
-    let (mut one, mut two) = (Plain::new(&server, b"1", 1), Plain::new(&server, b"2", 1));
+    let mut one = Plain::new(&server, b"1", 1);
+    let mut two = Plain::new(&server, b"2", 1);
     let (file, open) = one.open("f", b"o");
     let owner = StateOwner { client: one.id, owner: b"lock" };
     let first = one.call(&[Op::Putfh { file }, lock(open, (3, 1), owner)]);

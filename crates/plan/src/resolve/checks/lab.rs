@@ -106,7 +106,8 @@ fn server_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
     if !lab.has_server_kind() && lab.is_served() {
         return None;
     }
-    let (kind, storage) = (lab.serving.kind, &lab.storage);
+    let kind = lab.serving.kind;
+    let storage = &lab.storage;
     let directory = storage.place();
     // These servers write the path between quotes in their configuration file.
     if lab.is_served()
@@ -218,7 +219,8 @@ fn storage_problem(lab: &LabSpec) -> Option<Problem> {
         let hint = "leave `spread` out of the [[target]], or name one without it for raid";
         return Some(Problem::new(&settings, what, hint));
     }
-    let (has, needs) = (storage.devices.len(), devices_min(storage.raid));
+    let has = storage.devices.len();
+    let needs = devices_min(storage.raid);
     if !storage.is_formatted() || has >= needs {
         return None;
     }
@@ -277,7 +279,9 @@ pub(crate) fn check_systems(raw: &RawPlan) -> Result<(), PlanError> {
 pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanError> {
     for target in &raw.targets {
         let Some(lab) = target.what.lab() else { continue };
-        let (mut has_runs, mut uses_directory, mut uses_devices) = (false, false, false);
+        let mut has_runs = false;
+        let mut uses_directory = false;
+        let mut uses_devices = false;
         for run in runs {
             if let Some(lab) = &run.lab
                 && run.target_name == target.name.value

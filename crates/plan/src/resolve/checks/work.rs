@@ -97,7 +97,8 @@ fn check_shared(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     if run.layout.sharing != Sharing::Shared {
         return Ok(());
     }
-    let (file, io) = (run.file_size_bytes, u64::from(run.io_size_bytes));
+    let file = run.file_size_bytes;
+    let io = u64::from(run.io_size_bytes);
     let block = run.layout.block_size_bytes;
     if !block.is_multiple_of(io) {
         let what = format!(

@@ -16,8 +16,10 @@ const NAMED_MAX: usize = 4;
 
 /// Counts the results that are valid, degraded, invalid and missing.
 pub(super) fn remark(sheet: &Sheet<'_>) -> Option<String> {
-    let (mut valid, mut degraded) = (Vec::new(), Vec::new());
-    let (mut invalid, mut missing) = (Vec::new(), Vec::new());
+    let mut valid = Vec::new();
+    let mut degraded = Vec::new();
+    let mut invalid = Vec::new();
+    let mut missing = Vec::new();
     for row in &sheet.rows {
         match (row.judged.verdict, row.judged.rate.is_some()) {
             (Verdict::Valid, true) => valid.push(row),
@@ -110,10 +112,8 @@ pub(crate) fn count_codes(rows: &[&Row<'_>], least: Severity) -> Vec<(String, us
 }
 
 fn name_codes(codes: &[(String, usize)]) -> String {
-    let mut shown = Vec::new();
-    for (code, count) in codes.iter().take(NAMED_MAX) {
-        shown.push(format!("{code} ({count})"));
-    }
+    let shown: Vec<_> =
+        codes.iter().take(NAMED_MAX).map(|(code, count)| format!("{code} ({count})")).collect();
     shown.join(", ")
 }
 

@@ -63,16 +63,13 @@ pub(super) fn finding(group: &Group<'_>, factors: Option<&PassFactors>) -> Optio
 /// Compares the results of two targets that have the same settings.
 fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findings) {
     let mut pairs = Vec::new();
-    let (of_one, of_other) = (group.figures_of(one), group.figures_of(other));
+    let of_one = group.figures_of(one);
+    let of_other = group.figures_of(other);
     if of_one.len() * of_other.len() > PAIRS_COMPARED_MAX {
         return;
     }
     for a in of_one {
-        for b in &of_other {
-            if is_alike(group, &a, b) {
-                pairs.push((a, *b));
-            }
-        }
+        pairs.extend(of_other.iter().filter(|b| is_alike(group, &a, b)).map(|b| (a, *b)));
     }
     Sides { one, other, effect: None }.compare(group, &pairs, findings);
 }
@@ -81,7 +78,8 @@ fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findi
 /// tool, and all settings of the work and all columns that both have must be equal. Targets of
 /// different kinds may differ in `backend` and `direct`.
 fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
-    let (one, other) = (&a.row.run.spec, &b.row.run.spec);
+    let one = &a.row.run.spec;
+    let other = &b.row.run.spec;
     if one.target.keeps_nothing() || other.target.keeps_nothing() {
         return false;
     }
@@ -233,8 +231,10 @@ impl Sides<'_> {
         pairs: &[(Figure<'a>, Figure<'a>)],
         findings: &mut Findings,
     ) {
-        let (mut above, mut below) = (Vec::new(), Vec::new());
-        let (mut level, mut unknown) = (0, 0);
+        let mut above = Vec::new();
+        let mut below = Vec::new();
+        let mut level = 0;
+        let mut unknown = 0;
         for (a, b) in pairs {
             match relation(a, b) {
                 Relation::Above(ratio) => above.push((a, b, ratio)),
@@ -244,7 +244,8 @@ impl Sides<'_> {
             }
         }
         findings.count(level, unknown);
-        let (one, other) = (self.one, self.other);
+        let one = self.one;
+        let other = self.other;
         if level > 0 {
             findings.level(one, other);
         }
@@ -260,11 +261,13 @@ impl Sides<'_> {
                 findings.ahead(fast.to_owned(), slow.to_owned(), ratios);
             } else if above.len() + below.len() <= PAIRS_NAMED_MAX {
                 for (fast, slow, ratio) in apart {
-                    let (fast, slow) = (group.place(fast), group.place(slow));
+                    let fast = group.place(fast);
+                    let slow = group.place(slow);
                     findings.ahead(fast, slow, Ratios::from_one(*ratio));
                 }
             } else if !apart.is_empty() {
-                let (some, all) = (apart.len(), pairs.len());
+                let some = apart.len();
+                let all = pairs.len();
                 let times = ratios.as_times();
                 let text = format!("{fast} is {times} {slow} in {some} of {all} pairs");
                 findings.difference(text, ratios.largest);
@@ -286,7 +289,8 @@ fn ends_apart(group: &Group<'_>) -> Finding {
         return finding;
     }
     // Subtract one because the highest is level with itself.
-    let (others, level) = (figures.len() - 1, level_with(group, &highest).len().saturating_sub(1));
+    let others = figures.len() - 1;
+    let level = level_with(group, &highest).len().saturating_sub(1);
     let count = format!("{level} of the other {others} results are level with the highest");
     let ends = relation(&highest, &lowest);
     finding.by_intervals = ends != Relation::Unknown;

@@ -139,12 +139,14 @@ impl Clause {
     fn words(&self, are_times: bool) -> String {
         match self {
             Self::Ahead { fast, slow, ratios } if are_times => {
-                let (times, interval) = (ratios.as_times(), ratios.as_interval());
+                let times = ratios.as_times();
+                let interval = ratios.as_interval();
                 format!("{slow} takes {times} as long as {}{interval}", listed(fast))
             }
             Self::Ahead { fast, slow, ratios } => {
                 let are = if fast.len() == 1 { "is" } else { "are" };
-                let (times, interval) = (ratios.as_times(), ratios.as_interval());
+                let times = ratios.as_times();
+                let interval = ratios.as_interval();
                 format!("{} {are} {times} {slow}{interval}", listed(fast))
             }
             Self::Text(text) => text.clone(),
@@ -178,16 +180,19 @@ impl Ratios {
 
     /// Takes the effect of a factor's level, or its inverse if the level is slower.
     pub(super) fn from_effect(effect: &LevelEffect) -> Self {
-        let (mut ratio, (mut lo, mut hi)) = (effect.ratio, effect.interval);
+        let mut ratio = effect.ratio;
+        let (mut lo, mut hi) = effect.interval;
         if ratio < 1.0 {
-            (ratio, lo, hi) = (1.0 / ratio, 1.0 / hi, 1.0 / lo);
+            ratio = 1.0 / ratio;
+            (lo, hi) = (1.0 / hi, 1.0 / lo);
         }
         Self { smallest: ratio, largest: ratio, interval: Some((lo, hi)) }
     }
 
     /// Formats the ratio or range: `3.2x`, or `3.2x to 3.6x`.
     pub(super) fn as_times(self) -> String {
-        let (smallest, largest) = (format_times(self.smallest), format_times(self.largest));
+        let smallest = format_times(self.smallest);
+        let largest = format_times(self.largest);
         if smallest == largest { smallest } else { format!("{smallest} to {largest}") }
     }
 

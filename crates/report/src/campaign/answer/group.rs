@@ -50,12 +50,12 @@ impl<'a> Group<'a> {
             rows.retain(|row| row.counts());
             // The metric depends on all usable rows, so it is chosen before reading any result.
             let metric = RateMetric::for_rows(pass, rows.iter().copied());
-            let mut figures = Vec::new();
-            for row in rows {
-                if let Some(rate) = metric.figure(&row.judged) {
-                    figures.push(Figure { row, rate: *rate });
-                }
-            }
+            let figures: Vec<_> = rows
+                .into_iter()
+                .filter_map(|row| {
+                    metric.figure(&row.judged).map(|rate| Figure { row, rate: *rate })
+                })
+                .collect();
             if !figures.is_empty() {
                 groups.push(Self { name, pass, metric, figures, columns: &sheet.columns });
             }
@@ -165,10 +165,8 @@ impl<'a> Group<'a> {
     /// Lists the results on one line.
     pub(super) fn figures(&self) -> String {
         if self.is_short() {
-            let mut lists = Vec::new();
-            for target in self.targets() {
-                lists.push(self.list_target(target));
-            }
+            let lists: Vec<_> =
+                self.targets().into_iter().map(|target| self.list_target(target)).collect();
             return lists.join("; ");
         }
         // If there are many, name the extremes with the settings in which they differ.
@@ -195,7 +193,8 @@ impl<'a> Group<'a> {
     /// Lowest and highest result; the first one among equals.
     pub(super) fn extremes(&self) -> (Figure<'a>, Figure<'a>) {
         let figures = self.measured();
-        let (mut lowest, mut highest) = (figures[0], figures[0]);
+        let mut lowest = figures[0];
+        let mut highest = figures[0];
         for figure in &figures {
             if figure.rate.median < lowest.rate.median {
                 lowest = *figure;
@@ -214,7 +213,8 @@ impl<'a> Group<'a> {
     /// Formats both extremes with their units, smaller number first. For commands, that is the
     /// shortest time.
     pub(super) fn shown_range(&self, lowest: &Figure<'_>, highest: &Figure<'_>) -> String {
-        let (low, high) = (self.shown(lowest), self.shown(highest));
+        let low = self.shown(lowest);
+        let high = self.shown(highest);
         match self.metric.rate(highest.rate.median).is_time() {
             _ if low == high => high,
             true => format!("{high} to {low}"),
@@ -248,8 +248,5 @@ impl<'a> Group<'a> {
 
 /// Unit of a formatted rate, including the space before it: ` MB/s`. Empty if there is none.
 fn unit_of(rate: &str) -> &str {
-    match rate.find(' ') {
-        Some(start) => &rate[start..],
-        None => "",
-    }
+    rate.find(' ').map_or("", |start| &rate[start..])
 }

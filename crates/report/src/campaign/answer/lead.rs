@@ -62,7 +62,8 @@ fn rank_factors(effects: &FactorEffects) -> Option<String> {
         if found.factors.is_empty() || ranked.len() == PASSES_MAX {
             continue;
         }
-        let (mut certain, mut noise) = (Vec::new(), Vec::new());
+        let mut certain = Vec::new();
+        let mut noise = Vec::new();
         // Already sorted by share.
         for effect in found.factors.iter().take(RANKED_MAX) {
             let list = if effect.is_certain() { &mut certain } else { &mut noise };
@@ -92,7 +93,8 @@ fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
     let share = percent(effect.share);
     let Some((number, _)) = farthest else { return format!("{} {share}", factor.name) };
     let level = &effect.levels[number];
-    let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
+    let first = &factor.levels[level.against];
+    let other = &factor.levels[number];
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
     let ratio = Ratios::from_effect(level).as_times();
     if !effect.is_certain() {
@@ -106,10 +108,11 @@ fn highest_figures(groups: &[Group<'_>]) -> String {
     if groups.is_empty() {
         return "No result may be used.".to_owned();
     }
-    let mut named = Vec::new();
-    for group in groups.iter().take(PASSES_MAX) {
-        named.push(format!("{} {}", group.name, highest_figure(group)));
-    }
+    let named: Vec<_> = groups
+        .iter()
+        .take(PASSES_MAX)
+        .map(|group| format!("{} {}", group.name, highest_figure(group)))
+        .collect();
     let more = match groups.len().saturating_sub(PASSES_MAX) {
         0 => String::new(),
         1 => "; 1 more test below".to_owned(),
@@ -195,10 +198,12 @@ fn dominant_factor(effects: &FactorEffects) -> Option<(String, String)> {
     let (pass, effect, number, _) = largest?;
     let factor = &pass.factors[effect.factor];
     let level = &effect.levels[number];
-    let (first, other) = (&factor.levels[level.against], &factor.levels[number]);
+    let first = &factor.levels[level.against];
+    let other = &factor.levels[number];
     let (high, low) = if level.ratio < 1.0 { (first, other) } else { (other, first) };
     let ratio = Ratios::from_effect(level);
-    let (times, interval) = (ratio.as_times(), ratio.as_interval());
+    let times = ratio.as_times();
+    let interval = ratio.as_interval();
     let comparison = if pass.are_times {
         format!("{low} takes {times} as long as {high}{interval}")
     } else {

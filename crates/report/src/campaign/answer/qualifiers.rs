@@ -51,7 +51,8 @@ fn qualify_group(group: &Group<'_>) -> Vec<String> {
 
 /// NFS and local directories create files with different durability.
 fn created_differently(group: &Group<'_>) -> Option<String> {
-    let (mut nfs, mut directories) = (Vec::new(), Vec::new());
+    let mut nfs = Vec::new();
+    let mut directories = Vec::new();
     for figure in &group.figures {
         let target = &figure.row.run.spec.target;
         if target.nfs().is_some() {
@@ -67,7 +68,8 @@ fn created_differently(group: &Group<'_>) -> Option<String> {
     // Results are grouped by target, so duplicates are always adjacent.
     nfs.dedup();
     directories.dedup();
-    let (nfs, directories) = (listed(&nfs), listed(&directories));
+    let nfs = listed(&nfs);
+    let directories = listed(&directories);
     Some(format!("{nfs} wrote with FILE_SYNC, on {directories} files were only closed"))
 }
 

@@ -31,7 +31,8 @@ pub(super) fn level_with<'a>(group: &Group<'a>, figure: &Figure<'a>) -> Vec<Figu
 pub(super) fn relation(one: &Figure<'_>, other: &Figure<'_>) -> Relation {
     // Requiring that two 95 % intervals of medians do not overlap is stricter than a rank test at
     // the 5 % level, so every difference reported here would be one there, too.
-    let (a, b) = (&one.rate, &other.rate);
+    let a = &one.rate;
+    let b = &other.rate;
     if a.n < TRIALS_MIN || b.n < TRIALS_MIN {
         Relation::Unknown
     } else if a.overlaps(b) {

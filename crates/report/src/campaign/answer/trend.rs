@@ -70,9 +70,10 @@ pub(super) fn along<'a>(
     let target = parts[0][0].target();
     let trends: Vec<Trend<'a>> = parts.iter().map(|part| follow_trend(part)).collect();
     if let [Trend::Varies(high, low, ratio)] = trends.as_slice() {
-        let (best, worst) = (group.label(high, &[name]), group.label(low, &[name]));
-        let (times, along) =
-            (Ratios::from_one(*ratio).as_times(), along_with(name, &parts).join(", "));
+        let best = group.label(high, &[name]);
+        let worst = group.label(low, &[name]);
+        let times = Ratios::from_one(*ratio).as_times();
+        let along = along_with(name, &parts).join(", ");
         let along = if along.is_empty() { along } else { format!(" (other {along} too)") };
         let text = format!("{target} is best at {best}: {times} that at {worst}{along}");
         findings.difference(text, *ratio);
@@ -82,8 +83,11 @@ pub(super) fn along<'a>(
         all if all == trends.len() => format!("{target} {words} with {ends}"),
         some => format!("{target} {words} with {ends} in {some} of {} settings", trends.len()),
     };
-    let (mut rises, mut falls) = (Vec::new(), Vec::new());
-    let (mut varies, mut flat, mut unknown) = (0, 0, 0);
+    let mut rises = Vec::new();
+    let mut falls = Vec::new();
+    let mut varies = 0;
+    let mut flat = 0;
+    let mut unknown = 0;
     for trend in &trends {
         match trend {
             Trend::Rises(ratio) => rises.push(*ratio),
@@ -104,7 +108,8 @@ pub(super) fn along<'a>(
                 && let (Some(factors), Some(first), Some(last)) =
                     (factors, parts[0].first(), parts[0].last())
             {
-                let (first, last) = (group.value(first, name), group.value(last, name));
+                let first = group.value(first, name);
+                let last = group.value(last, name);
                 effect = factors.effect_between(name, last, first);
             }
             let range = match effect {
@@ -133,7 +138,8 @@ fn name_extremes<'a>(group: &Group<'a>, name: &str, parts: &[Vec<Figure<'a>>]) -
     let order = |a: &&Figure<'a>, b: &&Figure<'a>| {
         setting_number(group, a, name).total_cmp(&setting_number(group, b, name))
     };
-    let (first, last) = (all.clone().min_by(order)?, all.max_by(order)?);
+    let first = all.clone().min_by(order)?;
+    let last = all.max_by(order)?;
     let last = group.label(last, &[name]);
     let last = last.strip_prefix(name).unwrap_or(&last);
     let along: Vec<String> = along_with(name, parts).into_iter().map(str::to_owned).collect();
@@ -181,7 +187,8 @@ fn along_with(name: &str, parts: &[Vec<Figure<'_>>]) -> Vec<&'static str> {
 
 /// Determines the trend of results that are sorted by the setting.
 fn follow_trend<'a>(part: &[Figure<'a>]) -> Trend<'a> {
-    let (mut up, mut down) = (false, false);
+    let mut up = false;
+    let mut down = false;
     let mut widest: Option<(Figure<'a>, Figure<'a>, f64)> = None;
     for (index, early) in part.iter().enumerate() {
         for late in &part[index + 1..] {

@@ -44,7 +44,8 @@ pub(super) fn explain(sheet: &Sheet<'_>, swept: &SizeSweepRows<'_, '_>, fall: &F
     }
     let shares = if swept.pass.writes() { WRITE_SHARES } else { READ_SHARES };
     let (lo, hi) = fall.interval_bytes;
-    let (mut explaining, mut others) = (Vec::new(), Vec::new());
+    let mut explaining = Vec::new();
+    let mut others = Vec::new();
     for host in &hosts {
         let [least, most] = shares.map(|share| share * host.bytes);
         let shown = format!("{} has {} of memory", host.name, show_bytes(host.bytes));

@@ -105,7 +105,8 @@ impl Comparison {
             });
             return one;
         };
-        (one.ratio, one.interval) = (Some(level.ratio), Some(level.interval));
+        one.ratio = Some(level.ratio);
+        one.interval = Some(level.interval);
         one.outcome = judge_ratio(conclusion.expect, &level);
         one.note_company(pass, effects, effect);
         if one.outcome == Outcome::Undecided
@@ -139,12 +140,11 @@ impl Comparison {
     /// Notes what the ratio depends on, and which settings cannot be separated from the factor.
     fn note_company(&mut self, pass: &PassFactors, effects: &Effects, effect: &FactorEffect) {
         let mut inseparable = pass.factors[effect.factor].together.clone();
-        for other in &effects.factors {
+        inseparable.extend(effects.factors.iter().filter_map(|other| {
             let is_unknown = other.levels.iter().all(|level| level.interval.1.is_infinite());
-            if other.within.contains(&effect.factor) && is_unknown {
-                inseparable.push(pass.factors[other.factor].name.clone());
-            }
-        }
+            (other.within.contains(&effect.factor) && is_unknown)
+                .then(|| pass.factors[other.factor].name.clone())
+        }));
         if !inseparable.is_empty() {
             self.notes.push(format!("together with {}", listed(&inseparable)));
         }
@@ -180,7 +180,7 @@ impl Comparison {
                     why = Some(format!("invalid: {}", row.codes()));
                 }
             }
-            if let (false, Some(why)) = (any, why) {
+            if !any && let Some(why) = why {
                 self.notes = vec![format!("{factor} {level}: {why}")];
                 return;
             }
@@ -196,7 +196,8 @@ fn level_effect(
 ) -> Option<LevelEffect> {
     let levels = &pass.factors[effect.factor].levels;
     let place = |level: &str| levels.iter().position(|known| known == level);
-    let (from, to) = (place(from)?, place(to)?);
+    let from = place(from)?;
+    let to = place(to)?;
     let mut found = effect.levels[to];
     if found.against != from {
         // Inverted, if the analysis used the second level as the baseline.
@@ -214,9 +215,11 @@ fn level_effect(
 
 /// Judges a ratio and its interval against the expectation.
 fn judge_ratio(expect: Expectation, effect: &LevelEffect) -> Outcome {
-    let (ratio, (lo, hi)) = (effect.ratio, effect.interval);
+    let ratio = effect.ratio;
+    let (lo, hi) = effect.interval;
     // The smallest effect is a factor: 5 % faster is 1.05, and equally much slower is 1 / 1.05.
-    let (least, most) = (1.0 / (1.0 + EFFECT_MIN), 1.0 + EFFECT_MIN);
+    let least = 1.0 / (1.0 + EFFECT_MIN);
+    let most = 1.0 + EFFECT_MIN;
     let is_higher = lo > 1.0 && ratio >= most;
     let is_lower = hi < 1.0 && ratio <= least;
     let (borne, contradicted) = match expect {
@@ -238,7 +241,8 @@ fn judge_ratio(expect: Expectation, effect: &LevelEffect) -> Outcome {
 ///
 /// On the logarithm of the ratio, an interval narrows with the square root of the number of trials.
 fn trials_to_decide(expect: Expectation, effect: &LevelEffect) -> Option<f64> {
-    let (ratio, (lo, hi)) = (effect.ratio.ln(), effect.interval);
+    let ratio = effect.ratio.ln();
+    let (lo, hi) = effect.interval;
     let limit = (1.0 + EFFECT_MIN).ln();
     // The interval must exclude the limit at which the outcome changes.
     let is_beyond = match expect {

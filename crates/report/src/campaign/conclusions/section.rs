@@ -57,10 +57,7 @@ fn shows(judgement: &Judgement) -> String {
     if !judgement.why.is_empty() {
         return judgement.why.clone();
     }
-    let mut clauses = Vec::new();
-    for one in &judgement.comparisons {
-        clauses.push(clause(one, judgement));
-    }
+    let clauses: Vec<_> = judgement.comparisons.iter().map(|one| clause(one, judgement)).collect();
     clauses.join("; ")
 }
 

@@ -67,7 +67,8 @@ fn name_still(compared: &HostsCompared) -> Option<String> {
     for host in &compared.hosts {
         if host.stood_still > 0 {
             let failed = if host.failed > 0 { " and failed in all ops" } else { "" };
-            let (still, trials) = (host.stood_still, compared.trials);
+            let still = host.stood_still;
+            let trials = compared.trials;
             names.push(format!("{} stood still{failed} in {still} of {trials} trials", host.host));
         }
     }

@@ -26,7 +26,8 @@ pub(crate) fn rule(sheet: &Sheet<'_>) -> Option<String> {
 
 /// Counts the trials set aside and names what disturbed them; `None` if there are none.
 pub(crate) fn summary(sheet: &Sheet<'_>) -> Option<String> {
-    let (mut made, mut count) = (0, 0);
+    let mut made = 0;
+    let mut count = 0;
     // Number of trials that each source disturbed most, with the smallest and largest disturbance.
     let mut sources: BTreeMap<InterferenceSource, (u32, u64, u64)> = BTreeMap::new();
     for row in &sheet.rows {
@@ -37,7 +38,8 @@ pub(crate) fn summary(sheet: &Sheet<'_>) -> Option<String> {
             let (trials, least, most) =
                 sources.entry(disturbance.source).or_insert((0, found, found));
             *trials += 1;
-            (*least, *most) = ((*least).min(found), (*most).max(found));
+            *least = (*least).min(found);
+            *most = (*most).max(found);
         }
     }
     let mut parts = Vec::new();

@@ -170,9 +170,9 @@ pub(crate) fn processor(sheet: &Sheet<'_>) -> Option<String> {
     if lines.is_empty() {
         return None;
     }
-    let mut places = Vec::new();
-    for (place, passes) in lines {
-        places.push(format!("{place}: {}", passes.join(", ")));
-    }
+    let places: Vec<_> = lines
+        .into_iter()
+        .map(|(place, passes)| format!("{place}: {}", passes.join(", ")))
+        .collect();
     Some(format!("the client's, in percent of a core: {}", places.join("; ")))
 }

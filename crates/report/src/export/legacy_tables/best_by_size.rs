@@ -54,9 +54,7 @@ impl Best {
         }
         let mut marked = HashSet::new();
         for (column, figures) in columns {
-            for run in find_best(&figures) {
-                marked.insert((run as u32, column.pass));
-            }
+            marked.extend(find_best(&figures).into_iter().map(|run| (run as u32, column.pass)));
         }
         Self(marked)
     }

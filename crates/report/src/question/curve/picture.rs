@@ -36,10 +36,10 @@ pub(crate) fn pictures(curves: &[NamedCurve]) -> Vec<Picture> {
 /// Draws two curves in one picture, labeled by their sides.
 pub(crate) fn pictures_of_two(name: &str, sides: &[(&str, NamedCurve); 2]) -> Vec<Picture> {
     let Some(axes) = Axes::new(sides.iter().map(|(_, named)| named)) else { return Vec::new() };
-    let mut series = Vec::new();
-    for (side, named) in sides {
-        series.extend(quantile_lines(side, named, &OUTER_QUANTILES, &axes));
-    }
+    let series: Vec<_> = sides
+        .iter()
+        .flat_map(|(side, named)| quantile_lines(side, named, &OUTER_QUANTILES, &axes))
+        .collect();
     vec![axes.draw(0, name, series, &[&sides[0].1, &sides[1].1])]
 }
 
@@ -51,7 +51,9 @@ struct Axes {
 
 impl Axes {
     fn new<'a>(curves: impl Iterator<Item = &'a NamedCurve>) -> Option<Self> {
-        let (mut quickest_ns, mut slowest_ns, mut most) = (u64::MAX, 0, 0.0_f64);
+        let mut quickest_ns = u64::MAX;
+        let mut slowest_ns = 0;
+        let mut most = 0.0_f64;
         for point in curves.flat_map(|named| named.curve.points()) {
             if point.missing.is_none() {
                 quickest_ns = quickest_ns.min(point.response_time.quantile(0.5));
@@ -112,7 +114,8 @@ fn quantile_lines(
 ) -> Vec<Series> {
     let mut lines = Vec::new();
     for (name, q) in quantiles {
-        let (mut sustained, mut others) = (Vec::new(), Vec::new());
+        let mut sustained = Vec::new();
+        let mut others = Vec::new();
         for point in named.curve.points() {
             match point.standing() {
                 curve::Standing::Sustained => sustained.push(draw_dot(point, *q, axes)),
@@ -130,7 +133,8 @@ fn quantile_lines(
 }
 
 fn draw_dot(point: &LoadPoint, q: f64, axes: &Axes) -> Dot {
-    let (done, offered) = (Rate::Ops(point.achieved_per_s), point.requested_per_s as f64);
+    let done = Rate::Ops(point.achieved_per_s);
+    let offered = point.requested_per_s as f64;
     let time_ns = point.response_time.quantile(q);
     let is_sustained = point.standing() == curve::Standing::Sustained;
     let remark = match (is_sustained, point.client_saturated) {
@@ -164,7 +168,7 @@ fn missing_note(named: &NamedCurve) -> Option<String> {
     for point in named.curve.points() {
         missing += usize::from(point.missing.is_some());
     }
-    let (points, have) =
-        (counted(missing, "load point"), if missing == 1 { "has" } else { "have" });
+    let points = counted(missing, "load point");
+    let have = if missing == 1 { "has" } else { "have" };
     (missing > 0).then(|| format!("{points} of {} {have} no figure.", named.name))
 }

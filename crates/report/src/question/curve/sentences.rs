@@ -20,7 +20,8 @@ const SPEC_SFS_MS: u64 = 300_000;
 const DESCRIBED_MAX: usize = 4;
 
 pub(super) fn describe(named: &NamedCurve, request: &CurveRequest) -> Vec<String> {
-    let (name, curve) = (&named.name, &named.curve);
+    let name = &named.name;
+    let curve = &named.curve;
     let mut sentences = Vec::new();
     if let Some(bound) = &request.bound {
         sentences.push(format!("{name}: {}", describe_bound(curve, bound)));
@@ -166,7 +167,8 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
 
 /// Counts the valid load points whose response times may have been limited by the client.
 fn describe_client_limited(curve: &Curve) -> Option<String> {
-    let (mut all, mut limited) = (0, 0);
+    let mut all = 0;
+    let mut limited = 0;
     for point in curve.points() {
         if point.standing() == Standing::Sustained {
             all += 1;
@@ -232,13 +234,15 @@ pub(super) fn conditions(sheet: &Sheet<'_>, request: &CurveRequest) -> Vec<Strin
             format_ops(found.per_s() as f64)
         ));
     }
-    let (mut warmup, mut run) = (u64::MAX, u64::MAX);
+    let mut warmup = u64::MAX;
+    let mut run = u64::MAX;
     for run_of_point in &sheet.campaign.runs {
         warmup = warmup.min(run_of_point.spec.warmup_ns());
         run = run.min(run_of_point.spec.duration_ms);
     }
     if sheet.campaign.runs.is_empty() {
-        (warmup, run) = (0, 0);
+        warmup = 0;
+        run = 0;
     }
     let mix = match request.mix_name.as_str() {
         "" => "The mix is one of reads and writes".to_owned(),

@@ -19,7 +19,8 @@ pub(super) fn waterfall(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> 
     let mut before = 0.0;
     for (layer, share) in &analysis.shares {
         let Some(share) = *share else { continue };
-        let (name, limit) = (words.layer(*layer), Limit::Layer(*layer));
+        let name = words.layer(*layer);
+        let limit = Limit::Layer(*layer);
         shares.push(format!("{name} {}", humanize::percent(share)));
         let is_limit = limit == analysis.limit;
         strips.push(Strip {

@@ -223,10 +223,10 @@ impl<'s> LayerNames<'s> {
 
     /// Lists what was not measured.
     pub(super) fn open(&self) -> Vec<String> {
-        let mut open = Vec::new();
-        for missing in &self.request.missing {
-            open.push(format!("Not measured: {}.", missing.why));
-        }
-        open
+        self.request
+            .missing
+            .iter()
+            .map(|missing| format!("Not measured: {}.", missing.why))
+            .collect()
     }
 }

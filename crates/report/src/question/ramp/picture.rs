@@ -35,7 +35,9 @@ pub(super) fn pictures(
     request: &RampRequest,
 ) -> Vec<Picture> {
     let Some(drawn) = RampPlot::new(searched, request) else { return Vec::new() };
-    let (mut most, mut slowest, mut quickest) = (0.0_f64, 0, u64::MAX);
+    let mut most = 0.0_f64;
+    let mut slowest = 0;
+    let mut quickest = u64::MAX;
     for point in drawn.passes.iter().flat_map(|(_, points)| points) {
         most = most.max(point.per_s);
         slowest = slowest.max(point.times_ns[2]);
@@ -92,7 +94,8 @@ impl Point {
     /// Summarizes the trials of a load in the pass at index `place`: those that tell something
     /// about the server or, if there are none, those in which the client was at its limit.
     fn new(searched: &Searched<'_>, load: u32, place: usize) -> Option<Self> {
-        let (mut clean, mut limited): (Vec<&PassResult>, Vec<&PassResult>) = (vec![], vec![]);
+        let mut clean: Vec<&PassResult> = Vec::new();
+        let mut limited: Vec<&PassResult> = Vec::new();
         for tried in &searched.tried {
             // After a break, the lightest load is repeated to see whether the server recovers.
             if tried.load != load || tried.purpose == Purpose::Recovery {
@@ -148,7 +151,8 @@ impl<'a> RampPlot<'a> {
     fn new(searched: &Searched<'_>, request: &'a RampRequest) -> Option<Self> {
         let spec = &searched.tried.first()?.run.spec;
         let counted = RateUnit::from_pass(*spec.passes().first()?);
-        let (mut loads, mut failed) = (BTreeSet::new(), BTreeSet::new());
+        let mut loads = BTreeSet::new();
+        let mut failed = BTreeSet::new();
         for tried in &searched.tried {
             loads.insert(tried.load);
             // Failures after a break say nothing about the load, since the server was already down.
@@ -164,10 +168,8 @@ impl<'a> RampPlot<'a> {
             if RateUnit::from_pass(*pass) != counted || passes.len() == PASSES_MAX {
                 continue;
             }
-            let mut points = Vec::new();
-            for &load in &loads {
-                points.extend(Point::new(searched, load, place));
-            }
+            let points: Vec<_> =
+                loads.iter().filter_map(|&load| Point::new(searched, load, place)).collect();
             has_line |= points.len() > 1;
             passes.push((*pass, points));
         }

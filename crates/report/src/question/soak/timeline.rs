@@ -23,7 +23,8 @@ const LOW: f64 = 36.0;
 
 /// Draws the timeline; `None` if there are no intervals.
 pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
-    let (mut intervals, mut events) = (Vec::new(), Vec::new());
+    let mut intervals = Vec::new();
+    let mut events = Vec::new();
     for trial in trials {
         let Some(load) = trial.passes.iter().find(|pass| pass.pass == Pass::Mix) else { continue };
         // A segment starts where the previous one should have ended, even if that was cut short.
@@ -38,7 +39,8 @@ pub(super) fn picture(soak: &Soak, trials: &[Trial]) -> Option<Picture> {
         }
     }
     let ends_ns = intervals.last()?.at_ns;
-    let (mut bands, mut names): (Vec<(u64, u64, String)>, Vec<String>) = (vec![], vec![]);
+    let mut bands: Vec<(u64, u64, String)> = Vec::new();
+    let mut names = Vec::new();
     for (start_ns, event) in events {
         let ended_ns = event.ended_ns.unwrap_or(event.begun_ns);
         let lasts_ns = ended_ns.saturating_sub(event.begun_ns).max(ends_ns / BAND_SHARE);
@@ -120,8 +122,10 @@ fn draw_tracks(intervals: &[(u64, IntervalStats)], bands: &[(u64, u64, String)])
 
 /// Builds the track of response times on a logarithmic axis.
 fn draw_times(named: Vec<(&'static str, Line)>, bands: &[(u64, u64, String)]) -> Track {
-    let (mut quickest_ns, mut slowest_ns) = (u64::MAX, 0);
-    let (mut names, mut lines) = (Vec::new(), Vec::new());
+    let mut quickest_ns = u64::MAX;
+    let mut slowest_ns = 0;
+    let mut names = Vec::new();
+    let mut lines = Vec::new();
     for (name, line) in named {
         for (_, time_ns) in &line {
             // Nothing was timed in an interval without an op.
@@ -158,8 +162,7 @@ fn draw_track(
     // Below ten, a whole number would hide the difference between tracks.
     let digits = usize::from(most > 0.0 && most < 10.0);
     let label = format!("{name}, 0 to {most:.digits$} {unit}");
-    let (lines, bands) = (vec![line], bands.to_vec());
-    Track { label, lines, bands, most, height, ..Track::default() }
+    Track { label, lines: vec![line], bands: bands.to_vec(), most, height, ..Track::default() }
 }
 
 /// Drops a partial interval at the end of a segment in which no op completed: the load was over,
@@ -180,7 +183,8 @@ fn merge_intervals(intervals: &[IntervalStats]) -> Vec<(u64, IntervalStats)> {
     for chunk in intervals.chunks(together) {
         let mut sum = chunk[0];
         for interval in &chunk[1..] {
-            let (uncommitted, rss_bytes) = (sum.uncommitted, sum.rss_bytes);
+            let uncommitted = sum.uncommitted;
+            let rss_bytes = sum.rss_bytes;
             sum.add(interval);
             // Values at a point in time cannot be summed, so take the maximum.
             sum.uncommitted = uncommitted.max(interval.uncommitted);

@@ -51,8 +51,13 @@ impl Column {
         table: TableKind,
         cell: fn(&Row<'_>, &Summary) -> Cell,
     ) -> Self {
-        let (role, cell) = (Role::Number, ShownCell::Figure(cell));
-        self.shown = Some(ShownColumn { heading, role, table, reading: "", cell });
+        self.shown = Some(ShownColumn {
+            heading,
+            role: Role::Number,
+            table,
+            reading: "",
+            cell: ShownCell::Figure(cell),
+        });
         self
     }
 
@@ -63,8 +68,13 @@ impl Column {
         table: TableKind,
         cell: fn(&Row<'_>) -> Cell,
     ) -> Self {
-        let (role, cell) = (Role::Number, ShownCell::Always(cell));
-        self.shown = Some(ShownColumn { heading, role, table, reading: "", cell });
+        self.shown = Some(ShownColumn {
+            heading,
+            role: Role::Number,
+            table,
+            reading: "",
+            cell: ShownCell::Always(cell),
+        });
         self
     }
 
@@ -233,12 +243,13 @@ pub(crate) const COLUMNS: &[Column] = &[
     verdict_shown(Rates),
     verdict_shown(Programs),
     nested_column("caveats", |r| {
-        let mut codes = Vec::new();
-        for caveat in &r.judged.caveats {
-            if !caveat.is_minor() {
-                codes.push(caveat.code.code());
-            }
-        }
+        let codes: Vec<_> = r
+            .judged
+            .caveats
+            .iter()
+            .filter(|caveat| !caveat.is_minor())
+            .map(|caveat| caveat.code.code())
+            .collect();
         Value::text(codes.join(";"))
     })
     .always_shown("caveats", Rates, caveats_cell)
@@ -251,14 +262,15 @@ pub(crate) const COLUMNS: &[Column] = &[
 
 /// Cell with the caveats that mark a row.
 fn caveats_cell(row: &Row<'_>) -> Cell {
-    let mut links = Vec::new();
-    for caveat in row.marks() {
-        links.push(CaveatLink {
+    let links: Vec<_> = row
+        .marks()
+        .into_iter()
+        .map(|caveat| CaveatLink {
             code: caveat.code,
             text: Row::code(caveat),
             evidence: caveat.evidence_line(),
-        });
-    }
+        })
+        .collect();
     Cell::Caveats(links)
 }
 
@@ -267,7 +279,8 @@ fn caveat_data(row: &Row<'_>) -> String {
     let mut all = Vec::new();
     for caveat in &row.judged.caveats {
         if let Some(data) = &caveat.data {
-            let (found, limit) = (three_digits(data.found), three_digits(data.limit));
+            let found = three_digits(data.found);
+            let limit = three_digits(data.limit);
             let code = caveat.code.code();
             all.push(format!("{code}={found}/{limit} {} ({})", data.unit, data.source));
         }
@@ -343,27 +356,23 @@ fn memory_value(row: &Row<'_>) -> Value {
 }
 
 fn list_stragglers(hosts: &HostsCompared) -> Value {
-    let mut names = Vec::new();
-    for host in hosts.stragglers() {
-        names.push(host.host.as_str());
-    }
+    let names: Vec<_> = hosts.stragglers().into_iter().map(|host| host.host.as_str()).collect();
     Value::text(names.join(";"))
 }
 
 fn list_host_rates(hosts: &HostsCompared) -> Value {
-    let mut rates = Vec::new();
-    for host in &hosts.hosts {
-        rates.push(format!("{}={:.3}", host.host, host.rate.per_s()));
-    }
+    let rates: Vec<_> =
+        hosts.hosts.iter().map(|host| format!("{}={:.3}", host.host, host.rate.per_s())).collect();
     Value::text(rates.join(";"))
 }
 
 /// One end of the 95 % confidence interval, which requires three trials.
 fn interval_end(row: &Row<'_>, end: fn((f64, f64)) -> f64) -> Value {
-    match row.judged.rate.as_ref().and_then(Summary::confidence_interval) {
-        Some(interval) => Value::rate(Some(end(interval))),
-        None => Value::Unknown,
-    }
+    row.judged
+        .rate
+        .as_ref()
+        .and_then(Summary::confidence_interval)
+        .map_or(Value::Unknown, |interval| Value::rate(Some(end(interval))))
 }
 
 /// Quantile in nanoseconds; unknown if no op was recorded, which is not the same as 0.

@@ -170,7 +170,9 @@ fn identity(sources: &[CampaignSource]) -> Vec<(Property, bool)> {
     if sources.len() < 2 {
         return Vec::new();
     }
-    let (mut tags, mut versions, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    let mut tags = Vec::new();
+    let mut versions = Vec::new();
+    let mut names = Vec::new();
     let mut are_names_unique = true;
     for (number, source) in sources.iter().enumerate() {
         for other in &sources[number + 1..] {
@@ -186,11 +188,10 @@ fn identity(sources: &[CampaignSource]) -> Vec<(Property, bool)> {
             names.push(Some(name.clone()));
         }
     }
-    let mut identity = Vec::new();
-    for (name, values) in [("tags", tags), ("dfsbench_version", versions), ("campaign", names)] {
-        identity.push((Property { name: name.to_owned(), values }, true));
-    }
-    identity
+    [("tags", tags), ("dfsbench_version", versions), ("campaign", names)]
+        .into_iter()
+        .map(|(name, values)| (Property { name: name.to_owned(), values }, true))
+        .collect()
 }
 
 /// Lists every fact of every scope with its value in each run.
@@ -281,7 +282,8 @@ pub(crate) fn is_noise(name: &str) -> bool {
 
 /// Returns true if all values are numbers so close that the difference cannot matter.
 pub(crate) fn are_nearly_equal(name: &str, values: &[Option<String>]) -> bool {
-    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    let mut least = f64::INFINITY;
+    let mut most = 0.0_f64;
     for value in values.iter().flatten() {
         let Some(number) = quantity(name, value) else { return false };
         least = least.min(number);

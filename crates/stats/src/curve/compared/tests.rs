@@ -22,7 +22,10 @@ fn exponential(random: &mut SplitMix64) -> f64 {
 /// Returns a load point of a server that executes one op at a time, with the given service time in
 /// milliseconds.
 fn queued(random: &mut SplitMix64, requested_per_s: u64, service_ms: f64) -> LoadPoint {
-    let (mut now, mut free, mut waited, mut done) = (0.0, 0.0_f64, 0.0, 0_u32);
+    let mut now = 0.0;
+    let mut free = 0.0_f64;
+    let mut waited = 0.0;
+    let mut done = 0_u32;
     let mut scheduled = 0_u32;
     loop {
         now += exponential(random) / requested_per_s as f64;
@@ -120,7 +123,8 @@ fn separates_peaks_by_sustained_loads() {
         curve(&[(sustained, sustained as f64, 1), (short, sustained as f64, 900)])
     };
     let peak = |before: &Curve, after: &Curve| CurvesCompared::of(before, after, 0.05).peak;
-    let (low, high) = (of(100, 120), of(140, 160));
+    let low = of(100, 120);
+    let high = of(140, 160);
     assert_eq!(peak(&low, &high), Outcome::Higher);
     assert_eq!(peak(&high, &low), Outcome::Lower);
     assert_eq!(peak(&low, &of(110, 130)), Outcome::Unclear);

@@ -70,7 +70,8 @@ fn marks_drift_beyond_requested_accuracy() {
 fn marks_row_for_rare_outlier() {
     for n in [5, 6, 9, 15, 25] {
         let mut random = SplitMix64::new(n as u64);
-        let (mut seen, mut marked) = (0, 0);
+        let mut seen = 0;
+        let mut marked = 0;
         for _ in 0..50 {
             let mut rates = noise(n, 1.0, &mut random);
             rates[n / 2] = 500;

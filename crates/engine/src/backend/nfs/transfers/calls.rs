@@ -93,8 +93,10 @@ impl Transfers {
         let Transfer { op, stage, .. } = self.table[tag as usize];
         let Some(slot) = op else { return Err(NO_HANDLE) };
         let state = &self.ops[slot as usize];
-        let (dir, names) = (common.place(state.op.file), names_of(&state.op));
-        let (name, other) = (names.0.as_bytes(), names.1.as_bytes());
+        let dir = common.place(state.op.file);
+        let names = names_of(&state.op);
+        let name = names.0.as_bytes();
+        let other = names.1.as_bytes();
         let operation = match (stage, state.op.kind) {
             (Stage::Find, OpKind::ReadFile) => {
                 Operation::Open { dir, name, access: OpenAccess::Read }
@@ -310,7 +312,8 @@ fn query_of<'a>(state: &'a OpSlot, common: &'a Common) -> Operation<'a> {
             access: access::READ | access::MODIFY | access::EXTEND,
         },
         OpKind::SetXattr => {
-            let (option, name) = (XattrOption::Either, XATTR_NAME);
+            let option = XattrOption::Either;
+            let name = XATTR_NAME;
             let file = object(state, common);
             Operation::Setxattr { file, option, name, value: &XATTR_VALUE }
         }

@@ -145,11 +145,13 @@ pub(super) fn encode_operation(
 ) -> Option<usize> {
     match *operation {
         Operation::Open { dir, name, access } => {
-            let (claim, access) = (Claim::Name(name), access_bits(access));
+            let claim = Claim::Name(name);
+            let access = access_bits(access);
             return Some(compound.push_open(dir, claim, access, OpenHow::NoCreate));
         }
         Operation::OpenHandle { file, access } => {
-            let (claim, access) = (Claim::Current, access_bits(access));
+            let claim = Claim::Current;
+            let access = access_bits(access);
             return Some(compound.push_open(file, claim, access, OpenHow::NoCreate));
         }
         Operation::Create { dir, name, ref how } => {

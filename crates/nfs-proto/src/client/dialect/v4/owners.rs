@@ -21,8 +21,7 @@ pub(super) struct Owners {
 
 impl Owners {
     pub(super) fn new(capacity: usize) -> Self {
-        let (seqids, idle) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
-        Self { base: 0, seqids, idle }
+        Self { base: 0, seqids: Vec::with_capacity(capacity), idle: Vec::with_capacity(capacity) }
     }
 
     /// Forgets all owners because the client is new; `base` differs between connections.

@@ -89,7 +89,8 @@ fn counts(world: &World) -> [u64; 4] {
 #[test]
 fn delegates_to_single_reader() {
     let world = World::new();
-    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let file = world.file("f");
+    let reader = Callee::new(&world, b"reader");
     assert!(!world.tables.has_delegations());
     let stateid = reader.delegate(&world, file).unwrap();
     assert!(world.tables.has_delegations());
@@ -112,7 +113,8 @@ fn delegates_to_single_reader() {
 #[test]
 fn requires_backchannel_and_no_writer() {
     let world = World::new();
-    let (file, mut reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let file = world.file("f");
+    let mut reader = Callee::new(&world, b"reader");
     let (writer, _) = world.modern(b"writer", 1);
     let open = world.open(&writer, b"o", file, WRITES).unwrap();
     assert_eq!(reader.delegate(&world, file), Err(NoDelegation::Contention));
@@ -147,7 +149,8 @@ fn does_not_request_unusable_backchannel() {
 #[test]
 fn delays_writer_until_return() {
     let mut world = World::new();
-    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let file = world.file("f");
+    let reader = Callee::new(&world, b"reader");
     let stateid = reader.delegate(&world, file).unwrap();
     let (writer, _) = world.modern(b"writer", 1);
     let refused = world.open(&writer, b"o", file, WRITES);
@@ -180,9 +183,11 @@ fn delays_writer_until_return() {
 #[test]
 fn recalls_only_from_other_clients() {
     let world = World::new();
-    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let file = world.file("f");
+    let reader = Callee::new(&world, b"reader");
     reader.delegate(&world, file).unwrap();
-    let (tables, now_ns) = (&world.tables, world.now_ns);
+    let tables = &world.tables;
+    let now_ns = world.now_ns;
     assert_eq!(tables.recall_from_others(file, Some(&reader.client), now_ns), Ok(()));
     let other = world.file("other");
     assert_eq!(tables.recall_from_others(other, None, now_ns), Ok(()));
@@ -195,7 +200,8 @@ fn recalls_only_from_other_clients() {
 #[test]
 fn revokes_delegation_after_lease() {
     let mut world = World::new();
-    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let file = world.file("f");
+    let reader = Callee::new(&world, b"reader");
     let stateid = reader.delegate(&world, file).unwrap();
     let (writer, _) = world.modern(b"writer", 1);
     assert_eq!(world.open(&writer, b"o", file, WRITES), Err(Status::Jukebox));
@@ -224,7 +230,8 @@ fn revokes_delegation_after_lease() {
 #[test]
 fn protects_delegation_in_use() {
     let world = World::new();
-    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let file = world.file("f");
+    let reader = Callee::new(&world, b"reader");
     let stateid = reader.delegate(&world, file).unwrap();
     let requester = Requester::Session(&reader.client);
     let state = world.tables.find_state(&stateid, requester, world.now_ns).unwrap();
@@ -240,7 +247,8 @@ fn protects_delegation_in_use() {
 #[test]
 fn ignores_client_that_is_gone() {
     let mut world = World::new();
-    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let file = world.file("f");
+    let reader = Callee::new(&world, b"reader");
     reader.delegate(&world, file).unwrap();
     let busy = world.tables.destroy_client(reader.client.id, world.now_ns);
     assert_eq!(busy, Err(Status::ClientIdBusy));
@@ -257,7 +265,8 @@ fn ignores_client_that_is_gone() {
 #[test]
 fn repeats_recall_after_lost_connection() {
     let world = World::new();
-    let (file, mut reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let file = world.file("f");
+    let mut reader = Callee::new(&world, b"reader");
     let stateid = reader.delegate(&world, file).unwrap();
     reader.line = None;
     let (writer, _) = world.modern(b"writer", 1);
@@ -307,7 +316,8 @@ fn sends_recalls_in_turn() {
 #[test]
 fn reclaims_files_delegated_before_restart() {
     let world = World::new();
-    let (file, reader) = (world.file("f"), Callee::new(&world, b"reader"));
+    let file = world.file("f");
+    let reader = Callee::new(&world, b"reader");
     reader.delegate(&world, file).unwrap();
     world.tables.restart(8, world.now_ns, Some(LEASE_NS));
     assert!(!world.tables.has_delegations());

@@ -100,7 +100,8 @@ impl Tables {
         handle: FileHandle,
         now_ns: u64,
     ) -> Result<Stateid, NoDelegation> {
-        let (client, file) = (&session.client, pin.id());
+        let client = &session.client;
+        let file = pin.id();
         // A delegation that can't be recalled must not be granted. A client that has lost its
         // connection and only reconnected gets none until it binds the new one, and flags tell it
         // to (RFC 8881 section 18.46.3); a client that wanted no backchannel is left alone.

@@ -157,13 +157,11 @@ impl FileEntry {
 
     /// The delegations held by clients other than `client`.
     pub(super) fn delegations_of_others(&self, client: Option<&Arc<Client>>) -> Vec<Arc<State>> {
-        let mut others = Vec::new();
-        for held in &self.delegations {
-            if client.is_none_or(|client| !Arc::ptr_eq(client, &held.client)) {
-                others.push(Arc::clone(held));
-            }
-        }
-        others
+        self.delegations
+            .iter()
+            .filter(|held| client.is_none_or(|client| !Arc::ptr_eq(client, &held.client)))
+            .cloned()
+            .collect()
     }
 
     /// Whether a client other than `client` may write, or denies reading.

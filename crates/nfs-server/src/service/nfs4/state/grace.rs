@@ -51,7 +51,8 @@ struct KnownClients {
 impl KnownClients {
     /// Forgets all clients.
     fn clear(&mut self) {
-        (self.principals, self.charge) = (HashMap::new(), None);
+        self.principals = HashMap::new();
+        self.charge = None;
     }
 }
 

@@ -296,9 +296,11 @@ fn find_conflict(
     request: LockRequest<'_>,
 ) -> Option<(Range, Arc<State>)> {
     // An owner's name is local to its client: the same name at another client is another owner.
-    let is_own = |key| match entry.lockers.get(&key) {
-        Some(locker) => locker.client.id == client && *locker.owner == *request.owner,
-        None => false,
+    let is_own = |key| {
+        entry
+            .lockers
+            .get(&key)
+            .is_some_and(|locker| locker.client.id == client && *locker.owner == *request.owner)
     };
     let range = entry.ranges.find_conflict(request.span, request.mode, is_own)?;
     let locker = entry.lockers.get(&range.state)?;

@@ -123,10 +123,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let mut kept = 0;
-        for slot in &self.slots {
-            kept += sync::lock(slot).reply.capacity();
-        }
+        let kept: usize = self.slots.iter().map(|slot| sync::lock(slot).reply.capacity()).sum();
         self.charge.budget().subtract(kept as u64);
     }
 }

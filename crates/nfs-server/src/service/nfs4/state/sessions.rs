@@ -105,8 +105,13 @@ impl Tables {
             self.slots_left.fetch_add(slots as usize, Ordering::Relaxed);
             return Err(Status::NoSpc);
         };
-        let (sequence, flags, back) = (request.sequence, request.flags, request.back);
-        Ok(CreatedSession { id: session.id(), sequence, flags, fore, back })
+        Ok(CreatedSession {
+            id: session.id(),
+            sequence: request.sequence,
+            flags: request.flags,
+            fore,
+            back: request.back,
+        })
     }
 
     /// Takes up to `requested` slots, at least one.

@@ -27,7 +27,10 @@ fn leaves_no_state_behind() {
     let clock = AtomicU64::new(1);
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (fs, tables, clock, files) = (&fs, &tables, &clock, &files);
+            let fs = &fs;
+            let tables = &tables;
+            let clock = &clock;
+            let files = &files;
             scope.spawn(move || {
                 for step in 0..STEPS {
                     // Now and then all leases expire at once.

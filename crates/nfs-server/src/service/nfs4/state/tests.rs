@@ -349,9 +349,14 @@ fn grants_slots_within_memory() {
     let world = World::with_memory(1 << 20);
     let made = world.tables.exchange_id(identity(b"a", 1), ExchangeKind::Introduce, 0).unwrap();
     let fore = ChannelAttributes { requests_max: 16_384, ..CHANNEL };
-    let (client, flags) = (made.id, 0);
-    let request =
-        SessionRequest { client, sequence: 1, principal: 1000, flags, fore, back: CHANNEL };
+    let request = SessionRequest {
+        client: made.id,
+        sequence: 1,
+        principal: 1000,
+        flags: 0,
+        fore,
+        back: CHANNEL,
+    };
     let session = world.tables.create_session(&request, || Ok(()), 0).unwrap();
     assert!((1..1000).contains(&session.fore.requests_max), "{session:?}");
     let budget = &world.tables.memory.clients;
@@ -371,7 +376,8 @@ fn grants_slots_within_memory() {
 fn reclaims_prolong_the_grace_period() {
     const SECOND_NS: u64 = 1_000_000_000;
     let world = World::new();
-    let (start_ns, length_ns) = (world.now_ns, 10 * SECOND_NS);
+    let start_ns = world.now_ns;
+    let length_ns = 10 * SECOND_NS;
     world.modern(b"known", 1);
     world.tables.restart(8, start_ns, Some(length_ns));
     let (known, _) = world.modern(b"known", 1);
@@ -399,7 +405,8 @@ fn reclaims_prolong_the_grace_period() {
 #[test]
 fn reclaimed_locks_prolong_the_grace_period() {
     let world = World::new();
-    let (start_ns, length_ns) = (world.now_ns, 10_000_000_000);
+    let start_ns = world.now_ns;
+    let length_ns = 10_000_000_000;
     world.modern(b"known", 1);
     world.tables.restart(8, start_ns, Some(length_ns));
     world.tables.note_reclaim(start_ns + length_ns - 1);
@@ -579,7 +586,8 @@ fn restarts_unconfirmed_owner() {
 #[test]
 fn ties_stateids_to_client_and_file() {
     let world = World::new();
-    let (file, other) = (world.file("f"), world.file("g"));
+    let file = world.file("f");
+    let other = world.file("g");
     let (one, _) = world.modern(b"a", 1);
     let (two, _) = world.modern(b"b", 1);
     let plain = world.plain(b"a", 1);

@@ -41,7 +41,8 @@ pub(super) fn render(sheet: &Sheet<'_>, runs: &[OneRun<'_>], best: &Best) -> Str
         // column.
         let mut parts: Vec<(u64, String, Vec<&OneRun<'_>>)> = Vec::new();
         for run in of_pass {
-            let (bytes, settings) = (run.file_bytes(), name_rest(sheet, run, &across));
+            let bytes = run.file_bytes();
+            let settings = name_rest(sheet, run, &across);
             match parts.iter_mut().find(|part| part.0 == bytes && part.1 == settings) {
                 Some((.., runs)) => runs.push(run),
                 None => parts.push((bytes, settings, vec![run])),
@@ -112,7 +113,8 @@ struct Cells<'c> {
 
 /// Renders a table; `None` if its columns do not fit or two runs share a cell.
 fn table(sheet: &Sheet<'_>, title: &str, cells: &Cells<'_>) -> Option<String> {
-    let (mut downs, mut across): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut downs: Vec<String> = Vec::new();
+    let mut across: Vec<String> = Vec::new();
     let mut placed: Vec<([String; 2], String)> = Vec::new();
     for run in &cells.runs {
         let key = [name_down(sheet, run), name_across(sheet, run, cells.across)];

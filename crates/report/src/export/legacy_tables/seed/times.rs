@@ -52,7 +52,8 @@ fn is_timed(row: &Row<'_>) -> bool {
 }
 
 fn time_cells(sheet: &Sheet<'_>, run: &OneRun<'_>, row: &Row<'_>) -> [String; 10] {
-    let (judged, spec) = (&row.judged, &row.run.spec);
+    let judged = &row.judged;
+    let spec = &row.run.spec;
     // A command timed as a whole has a rate of commands, other passes have a byte rate.
     let (name, work) = match judged.pass {
         Pass::App => (spec.workload.name().to_owned(), 1.0),
@@ -63,7 +64,9 @@ fn time_cells(sheet: &Sheet<'_>, run: &OneRun<'_>, row: &Row<'_>) -> [String; 10
         _ => in_mib(work),
     };
     let mut cells = ["-"; 10].map(str::to_owned);
-    (cells[0], cells[1], cells[2]) = (name_machine(sheet, run), name, mib);
+    cells[0] = name_machine(sheet, run);
+    cells[1] = name;
+    cells[2] = mib;
     if run.is_impossible() {
         NOT_SUPPORTED.clone_into(&mut cells[7]);
         return cells;
@@ -87,7 +90,8 @@ fn time_cells(sheet: &Sheet<'_>, run: &OneRun<'_>, row: &Row<'_>) -> [String; 10
 
 /// Mean duration of the trials used; `None` if the result must not be used.
 fn mean_elapsed_s(row: &Row<'_>, work: f64) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0);
+    let mut sum = 0.0;
+    let mut count = 0;
     for point in &row.judged.points {
         if point.used && point.per_s > 0.0 {
             sum += work / point.per_s;
