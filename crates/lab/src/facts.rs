@@ -5,6 +5,7 @@
 
 pub mod disks;
 mod hardware;
+pub mod localio;
 pub mod loops;
 pub mod memory;
 pub mod namespaces;

@@ -12,7 +12,6 @@ mod error;
 pub mod facts;
 pub mod host;
 mod lab;
-pub mod localio;
 pub mod mounts;
 pub mod telemetry;
 mod undo;

@@ -6,7 +6,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
-use lab::localio;
+use lab::facts::localio;
 use lab::facts::namespaces::{self, NamespaceServer};
 use lab::mounts::Mount;
 use model::Target;

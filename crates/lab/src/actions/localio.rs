@@ -12,9 +12,9 @@ use model::action::Localio;
 use super::LabAction;
 use crate::commands::{Runner, SOON};
 use crate::error::LabError;
-use crate::findings::Findings;
-use crate::localio::{PARAMETER, is_enabled};
-use crate::step::Step;
+use crate::actions::findings::Findings;
+use crate::facts::localio::{PARAMETER, is_enabled};
+use crate::actions::step::Step;
 use crate::undo::Undo;
 
 /// Exists once the kernel's client is loaded.

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use model::Fact;
 
-use crate::hardware::line;
+use crate::facts::hardware::line;
 use crate::mounts::Mount;
 
 /// The parameter with which LOCALIO is turned on and off.
