@@ -86,7 +86,7 @@ fn stores_findings_with_page() {
     assert!(!cli.folder().join("dfsbench.db").exists());
     let shown = cli.run(&["report", "--results", "kept.db"]);
     assert_eq!(shown.code, 0, "{shown:?}");
-    assert!(shown.stdout.contains("\nTier of "), "{shown:?}");
+    assert!(shown.stdout.contains("Tier of "), "{shown:?}");
     let json = cli.run(&["report", "--results", "kept.db", "--format", "json"]);
     let found = serde_json::from_str::<Value>(&json.stdout).unwrap()["found"].clone();
     assert_eq!(found["asked"]["question"], "durability", "{found}");
