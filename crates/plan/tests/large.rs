@@ -28,5 +28,5 @@ fn reads_forty_thousand_targets() {
     let error = RawPlan::parse(&text, "t.toml").unwrap_err().to_string();
     let place = format!("t.toml:{}:8: ", 3 + 3 * 40_000 + 2);
     assert!(error.starts_with(&place), "{error}");
-    assert!(error.contains("`t5` is the name of two targets"), "{error}");
+    assert!(error.contains("two targets are called `t5`"), "{error}");
 }

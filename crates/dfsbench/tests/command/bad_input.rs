@@ -103,7 +103,7 @@ fn addresses_that_are_wrong() {
         ("nfs://host/export?verison=3", "version"),
         ("nfs://host/export?version=9", "version"),
         ("http://host/export", "did you mean `nfs://host/export`?"),
-        ("s3://bucket", "mount it"),
+        ("s3://bucket", "mount any other"),
         ("me@host:/export", "`nfs://host/export`"),
         ("10.0.0.1:2049/export", "`nfs://10.0.0.1:2049/export`"),
         ("nfs:/host/export", "did you mean `nfs://host/export`?"),

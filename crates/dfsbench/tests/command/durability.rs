@@ -565,7 +565,10 @@ fn limits_events_for_plan_with_systems() {
         &["--kill-server", "--contender", "theirs"],
         &["`theirs`", "ours threads=1", "ours threads=2"],
     );
-    refused(&["--kill-server", "--allow-destroy", "/dev/x"], &["the plan formats no `/dev/x`"]);
+    refused(
+        &["--kill-server", "--allow-destroy", "/dev/x"],
+        &["the plan does not format `/dev/x`"],
+    );
     refused(&["--kill-server", "--campaign", "last"], &["results"]);
     // The recipe of a path is read as well.
     let by_path = plan.replace("system = \"dfsbench\"", "system = \"./none.toml\"");

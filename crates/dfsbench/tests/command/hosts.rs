@@ -143,7 +143,7 @@ fn confirms_devices_before_contacting_hosts() {
     let words = ["/dev/vdz on host `server`", "--allow-destroy /dev/vdz"];
     cli.refused(&["run", "hosts.toml"], 2, &words);
     let other = ["run", "hosts.toml", "--allow-destroy", "/dev/vda"];
-    cli.refused(&other, 2, &["the plan formats no `/dev/vda`"]);
+    cli.refused(&other, 2, &["the plan does not format `/dev/vda`"]);
 }
 
 #[test]

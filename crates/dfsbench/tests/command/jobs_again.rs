@@ -102,7 +102,7 @@ fn resumes_job_on_same_hosts() {
     let cli = Cli::new();
     stopped_half_way(&cli);
     let before = trials(&cli);
-    cli.refused(&["resume"], 2, &["is used from the hosts of a job, and this is none"]);
+    cli.refused(&["resume"], 2, &["is used from the hosts of a job, but this is not a job"]);
     let other = Job::start(&cli, &["resume"], "other").end();
     assert_eq!(other.code, 2, "{other:?}");
     let reason = "was measured on the hosts node0, node1, and the job brings other0, other1";

@@ -191,8 +191,8 @@ fn rejects_impossible_soak_early() {
     let of = |disturbance: &str| ["--disturb".to_owned(), disturbance.to_owned()];
     for (disturbance, words) in [
         ("earthquake at 1s", ["unknown disturbance `earthquake`", "server-restart"]),
-        ("server-stall at 1s", ["how long", "`for`"]),
-        ("server-stall for 1s", ["its times can't be read", "such as"]),
+        ("server-stall at 1s", ["how long", "`for 30s`"]),
+        ("server-stall for 1s", ["its times can't be parsed", "such as"]),
         ("server-restart at 31s", ["server-restart at 31.0 s", "30.0 s only"]),
         ("server-stall at 14s for 2s", ["not end before its segment", "--segment"]),
         ("nfsd-stop on server at 1s for 1s", ["nfsd-stop on server", "[[host]]"]),

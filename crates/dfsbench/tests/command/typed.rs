@@ -19,7 +19,7 @@ const REFUSED: [(&str, &str); 13] = [
     ("ramp --direct", "applies only to posix and uring"),
     ("soak --", "has no effect on a soak"),
     ("ladder --duration", "no run of this plan depends on it"),
-    ("ladder --server-disk", "is for a ladder to a server outside of this process"),
+    ("ladder --server-disk", "is for a ladder to a server outside this process"),
 ];
 
 /// An option in the short help.

@@ -185,33 +185,41 @@ mod tests {
     fn rejects_bad_fault_with_form() {
         for (text, message) in [
             ("drpo 1%", "--fault: unknown fault `drpo` (hint: did you mean `drop`?)"),
-            ("drop", "--fault: `` is no value of drop (hint: the form is drop SHARE)"),
-            ("drop 1", "--fault: `1` is no share (hint: 0% to 100%, to the millionth: `0.1%`)"),
+            ("drop", "--fault: `` is not a value of drop (hint: the form is drop SHARE)"),
+            (
+                "drop 1",
+                "--fault: `1` is not a percentage (hint: 0% to 100%, with up to four decimals: \
+                 `0.1%`)",
+            ),
             (
                 "drop 101%",
-                "--fault: `101%` is no share (hint: 0% to 100%, to the millionth: `0.1%`)",
+                "--fault: `101%` is not a percentage (hint: 0% to 100%, with up to four decimals: \
+                 `0.1%`)",
             ),
-            ("refuse-mount yes", "--fault: `yes` is no value of refuse_mount (hint: it has none)"),
+            (
+                "refuse-mount yes",
+                "--fault: `yes` is not a value of refuse_mount (hint: it has none)",
+            ),
             ("error RAED IO 1%", "--fault: unknown call `RAED` (hint: did you mean `READ`?)"),
             (
                 "error v5.READ IO 1%",
-                "--fault: `v5.READ` names no version (hint: write v2., v3. or v4. before the \
+                "--fault: `v5.READ` has an unknown version (hint: write v2., v3. or v4. before the \
                  call, or nothing)",
             ),
-            ("service-time uniform 2ms 1ms", "--fault: `uniform 2ms 1ms` is no range"),
-            ("bandwidth 0B/s", "--fault: `0B/s` lets nothing pass"),
+            ("service-time uniform 2ms 1ms", "--fault: `uniform 2ms 1ms` is not a range"),
+            ("bandwidth 0B/s", "--fault: `0B/s` would let nothing through"),
             ("lose-last 1000001", "--fault: must be 1 to 1000000, not `1000001`"),
             ("session-slots 0", "--fault: must be 1 or more, not `0`"),
-            ("trickle 0B/s", "--fault: `0B/s` lets nothing pass"),
+            ("trickle 0B/s", "--fault: `0B/s` would let nothing through"),
             (
                 "changing-verifier READ",
-                "--fault: `READ` is no value of changing_verifier (hint: the form is \
+                "--fault: `READ` is not a value of changing_verifier (hint: the form is \
                  changing_verifier COMMIT | WRITE)",
             ),
             ("read-size 2MiB", "--fault: must be 512 B to 1 MiB, not `2MiB`"),
             (
                 "stall 5s",
-                "--fault: `5s` is no value of stall (hint: the form is stall TIME at TIME)",
+                "--fault: `5s` is not a value of stall (hint: the form is stall TIME at TIME)",
             ),
         ] {
             assert_eq!(parse_fault(text).unwrap_err().to_string(), message);

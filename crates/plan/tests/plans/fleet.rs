@@ -71,7 +71,7 @@ fn counts_agents_apart_from_hosts() {
     reads_back(&plan);
     reads_back(&made(MOUNTED, "agents_per_host = 1"));
     let beyond = refused(MOUNTED, "agents_per_host = 3");
-    let words = "agents_per_host: no host of `n` has more than 2, and 3 are requested (hint: \
+    let words = "agents_per_host: no host of `n` has more than 2, but 3 are requested (hint: \
                  raise `slots` in their [[host]])";
     assert!(beyond.ends_with(words), "{beyond}");
 }
@@ -106,12 +106,12 @@ fn limits_external_programs_to_one_host() {
     let made = |factors: &str| {
         plan(&text(3, SHARED, factors).replace("\"stream\"", "\"app\"\nrun = [\"true\"]"))
     };
-    let why = "an external tool works on one client host";
+    let why = "an external tool runs on one client host only";
     let runs = made("client_hosts = [1, 2]").unwrap().runs;
     let found = runs.iter().map(|run| (run.agents(), run.impossible().map(|why| why.to_string())));
     assert_eq!(found.collect::<Vec<_>>(), [(1, None), (3, Some(why.to_owned()))]);
     let refused = made("").unwrap_err().to_string();
-    assert!(refused.contains(why) && refused.contains("client_hosts 1 takes"), "{refused}");
+    assert!(refused.contains(why) && refused.contains("client_hosts 1 uses"), "{refused}");
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn uses_hosts_of_job() {
     let text = text(0, "path = \"/scratch\"\nhosts = \"job\"", "client_hosts = [1, 2]");
     let raw = RawPlan::parse(&text, "p.toml").unwrap();
     let alone = Plan::resolve(&raw, &around()).unwrap_err().to_string();
-    let expected = "p.toml:8:8: hosts: `n` is used from the hosts of a job, and this is none \
-                    (hint: start it by a launcher; `dfsbench run --help` names them)";
+    let expected = "p.toml:8:8: hosts: `n` is used from the hosts of a job, but this is not \
+                    a job (hint: start it with a launcher; `dfsbench run --help` lists them)";
     assert_eq!(alone, expected);
     let job = Some(vec![Host::here("node7"), Host::here("node9")]);
     let in_job = Surroundings { job, ..around() };
@@ -140,8 +140,8 @@ fn overrides_number_of_hosts() {
         Plan::resolve(&raw, &around())
     };
     assert_eq!(working(&with(SHARED, "2").unwrap().runs[0]), ["c3", "c1", "c1:2"]);
-    let beyond = "--client-hosts: `n` has 2 hosts, and not 4 (hint: name more hosts; \
-                  agents_per_host says how many agents work on each)";
+    let beyond = "--client-hosts: `n` has 2 hosts, not 4 (hint: name more hosts; \
+                  agents_per_host sets how many agents work on each)";
     assert_eq!(with(SHARED, "4").unwrap_err().to_string(), beyond);
     // With one process, no run depends on it.
     let idle = with("path = \"/mnt\"", "2").unwrap_err().to_string();
@@ -152,11 +152,11 @@ fn overrides_number_of_hosts() {
 fn rejects_impossible_hosts() {
     let has = |error: String, part: &str| assert!(error.contains(part), "{error}");
     has(refused(MOUNTED, "client_hosts = 0"), "client_hosts: must be 1 to 10000, not `0`");
+    has(refused(MOUNTED, "client_hosts = [2, 5]"), "22:20: client_hosts: `n` has 3 hosts, not 5");
     has(
-        refused(MOUNTED, "client_hosts = [2, 5]"),
-        "22:20: client_hosts: `n` has 3 hosts, and not 5",
+        refused(MOUNTED, "neighbour = 4"),
+        "4 places further among 4 client hosts is the same host",
     );
-    has(refused(MOUNTED, "neighbour = 4"), "4 places on among 4 client hosts is each host itself");
     has(refused(MOUNTED, "files = 3"), "3 files are too few for 4 workers");
     let own = format!("{MOUNTED}\nbackend = \"nfs\"");
     has(refused(&own, "clients = 3"), "fewer clients than workers");

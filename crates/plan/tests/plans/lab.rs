@@ -88,7 +88,7 @@ fn tunnels_udp_only_as_packets() {
                    tunnel_forwards = [\"ports\", \"packets\"]\n";
     let runs = on_hosts("backend = \"nfs\"", factors).runs;
     let why = runs[0].impossible().unwrap().to_string();
-    assert_eq!(why, "a tunnel of ports carries TCP only");
+    assert_eq!(why, "a tunnel that forwards ports carries TCP only");
     assert_eq!(runs[1].impossible(), None);
     let Target::Nfs(nfs) = &runs[1].target else { panic!("{}", runs[1].target) };
     assert_eq!((nfs.host.as_str(), nfs.port), ("169.254.77.1", None));
@@ -264,8 +264,8 @@ fn requires_devices_twice() {
     assert_eq!(raid.destroys().len(), 2);
     assert_eq!(
         refused(&raid, &[]).unwrap(),
-        "--allow-destroy: the contents of /dev/vdb on host `s` would be lost (hint: if that is \
-         meant, add --allow-destroy /dev/vdb --allow-destroy /dev/vdc)"
+        "--allow-destroy: the contents of /dev/vdb on host `s` would be lost (hint: if this is \
+         intended, add --allow-destroy /dev/vdb --allow-destroy /dev/vdc)"
     );
     assert!(refused(&raid, &["/dev/vdb"]).unwrap().contains("add --allow-destroy /dev/vdc)"));
     assert_eq!(refused(&raid, &["/dev/vdb", "/dev/vdc"]), None);
@@ -274,7 +274,7 @@ fn requires_devices_twice() {
     assert_eq!(refused(&first, &["/dev/vdb"]), None);
     assert_eq!(
         refused(&first, &["/dev/vdb", "/dev/vdd"]).unwrap(),
-        "--allow-destroy: the plan formats no `/dev/vdd` (hint: --allow-destroy /dev/vdb)"
+        "--allow-destroy: the plan does not format `/dev/vdd` (hint: --allow-destroy /dev/vdb)"
     );
     let files = on_hosts(&format!("{target}\nloop_size = \"1GiB\""), "");
     assert_eq!(refused(&files, &[]), None);
@@ -433,14 +433,22 @@ fn rejects_what_system_lacks() {
         ),
         (&system("layuot = \"replica\""), "", "glusterfs has no setting `layuot` (hint: bricks, "),
         (&system("bricks = 10"), "", "glusterfs can't have bricks `10` (hint: 1 to 9)"),
-        (&system("layout = \"a=b\""), "", "`a=b` is no value of a setting"),
+        (&system("layout = \"a=b\""), "", "`a=b` is not a value of a setting"),
         ("[target.settings]\nx = 1", "", "settings: is only for a target with `system`"),
         ("system = \"mine.toml\"", "", "`mine.toml` was not read"),
-        ("system = \"moosefs\"\nbackend = \"nfs\"", "", "speaks no NFS"),
-        ("system = \"ganesha\"", "nfsvers = 3", "ganesha serves no NFS v3 (hint: nfsvers 4.0, "),
+        ("system = \"moosefs\"\nbackend = \"nfs\"", "", "does not speak NFS"),
+        (
+            "system = \"ganesha\"",
+            "nfsvers = 3",
+            "ganesha does not serve NFS v3 (hint: nfsvers 4.0, ",
+        ),
         ("system = \"glusterfs\"", "invalidation = \"server-restart\"", "its files are lost"),
         ("system = \"glusterfs\"", "data_path = \"disk\"", "has no data_path disk"),
-        ("system = \"glusterfs\"\ndirectory = \"/srv\"", "", "only a file system of ours loses"),
+        (
+            "system = \"glusterfs\"\ndirectory = \"/srv\"",
+            "",
+            "stay behind on an existing file system",
+        ),
     ] {
         let message = refused(target, factors);
         assert!(message.contains(words), "{target}: {message}");
@@ -472,19 +480,16 @@ fn mounts_existing_site_setup() {
     reads_back(&plan);
     for (target, words) in [
         ("mount = { type = \"ceph\" }", "mount: `source` is missing"),
-        ("mount = { type = \"-t\", source = \"x\" }", "`-t` is no type of a file system"),
-        ("mount = { type = \"ceph\", source = \"-x\" }", "`-x` is no source of a mount"),
+        ("mount = { type = \"-t\", source = \"x\" }", "`-t` is not a file system type"),
+        ("mount = { type = \"ceph\", source = \"-x\" }", "`-x` is not a source for a mount"),
         ("mount = { kind = \"ceph\" }", "unknown key `kind` in mount"),
         ("mount = { type = \"x\", source = \"y\", options = [\"remount\"] }", "not allowed"),
-        (
-            "mount = { type = \"x\", source = \"y\", options = [\"a,b\"] }",
-            "is no option of a mount",
-        ),
+        ("mount = { type = \"x\", source = \"y\", options = [\"a,b\"] }", "is not a mount option"),
         (
             "mount = { type = \"x\", source = \"y\" }\ndirectory = \"/srv\"",
             "conflicts with `mount`",
         ),
-        ("mount = { type = \"x\", source = \"y\" }\nbackend = \"nfs\"", "works on no mount"),
+        ("mount = { type = \"x\", source = \"y\" }\nbackend = \"nfs\"", "does not work on a mount"),
     ] {
         let message = refused(target, "");
         assert!(message.contains(words), "{target}: {message}");

@@ -153,9 +153,9 @@ fn several_targets_or_levels_are_refused() {
     let two = "name = \"t\"\n[[target]]\nname = \"a\"\nnull = true\n[[target]]\nname = \"b\"\n\
                path = \"/\"\n[[workload]]\nkind = \"stream\"\n";
     let error = RawPlan::parse(two, "two").unwrap().into_ladder(BesideServer::default());
-    assert!(message(error.unwrap_err()).contains("a ladder leads to one target, and not to a, b"));
+    assert!(message(error.unwrap_err()).contains("a ladder measures one target, not a, b"));
     let error = of_target("null", &Overrides::default()).unwrap_err();
-    assert!(message(error).contains("one layer is no ladder"));
+    assert!(message(error).contains("a ladder needs more than one"));
     let text = "name = \"t\"\n[[host]]\nname = \"s\"\n[[target]]\nname = \"nfs\"\nserver = \"s\"\n\
                 [[workload]]\nkind = \"stream\"\n";
     let beside = BesideServer { disk: Some("/srv".into()), ..BesideServer::default() };

@@ -139,7 +139,7 @@ fn a_bad_flag_is_named() {
     );
     refused(
         &Overrides { backend: texts(&["null"]), ..none() },
-        "--backend: `null` fits no target of this plan (hint: write nfs, posix or uring)",
+        "--backend: `null` applies to no target of this plan (hint: write nfs, posix or uring)",
     );
 }
 
@@ -192,11 +192,11 @@ fn flags_take_words_ranges_and_fractions() {
     for (setting, text, what) in [
         (Setting::Workers, "8..1", "`8..1` falls"),
         (Setting::Workers, "0..8*2", "must be"),
-        (Setting::Workers, "1..8*1", "is no range that ends"),
-        (Setting::Workers, "1..100000", "is no range that ends"),
+        (Setting::Workers, "1..8*1", "is not a range with at most"),
+        (Setting::Workers, "1..100000", "is not a range with at most"),
         (Setting::IoSize, "4KiB..1MiB", "has no step"),
         (Setting::ReadPercent, "0..200+50", "must be"),
-        (Setting::Skew, "1.123", "is no number of hundredths"),
+        (Setting::Skew, "1.123", "has too many decimals"),
     ] {
         let mut raw = RawPlan::for_target(plan::TargetArg::NULL);
         let error =

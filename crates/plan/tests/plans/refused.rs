@@ -83,7 +83,7 @@ fn rejects_oversized_matrix_early() {
     ));
     assert_eq!(
         error.unwrap_err().to_string(),
-        "p.toml: the factors make more than 10000 runs (hint: every list multiplies the runs: \
+        "p.toml: the factors give more than 10000 runs (hint: every list multiplies the runs: \
          shorten some, or split the plan)"
     );
 }

@@ -34,7 +34,7 @@ fn writes_product_as_one_table() {
     .unwrap();
     assert_eq!(
         plan.to_toml(),
-        r#"# Written by dfsbench: every default stands here.
+        r#"# Written by dfsbench, with every default.
 name = 'say "hi"'
 trials = 2
 seed = 18446744073709551615
@@ -439,7 +439,7 @@ fn derives_mix_from_two_counts() {
     let text = "name = \"t\"\n[[target]]\nname = \"n\"\nnull = true\n[[workload]]\n\
         kind = \"op_mix\"\nrate = 10\nmix_since = \"b.txt\"\n";
     let alone = RawPlan::parse(text, "p.toml").unwrap_err().to_string();
-    assert!(alone.contains("stands without `mix_from`"), "{alone}");
+    assert!(alone.contains("requires `mix_from`"), "{alone}");
 }
 
 #[test]
