@@ -149,7 +149,7 @@ fn reports_target_without_path() {
     let nfs = Target::Nfs(NfsTarget::new("h", "/e"));
     let spec = RunSpec { target: nfs, backend: BackendKind::Nfs, ..app(Path::new("/"), "true") };
     let why = spec.impossible().unwrap().to_string();
-    assert_eq!(why, "programs work in a directory, with system calls of their own");
+    assert_eq!(why, "programs need a directory, because they use system calls");
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn reports_impossible_settings() {
     assert!(table.stdout.contains("3 runs x 1 trial = 3 trials"), "{}", table.stdout);
     let transfers = run(&["--proto", "tcp", "--nfsvers", "2,3", "--transfer-size", "32KiB"]);
     assert!(
-        transfers.stdout.contains("not possible: v2 moves at most 8 KiB at a time"),
+        transfers.stdout.contains("not possible: v2 transfers at most 8 KiB at a time"),
         "{transfers:?}"
     );
     for (args, words) in [

@@ -167,7 +167,7 @@ fn starts_only_what_access_needs() {
     };
     recipe.steps.push(RecipeStep { within_s: 1, ..gateway });
     let no_way = recipe.validate().unwrap_err().to_string();
-    assert!(no_way.starts_with("step 2: access: nfs is no way of it"), "{no_way}");
+    assert!(no_way.starts_with("step 2: access: nfs is not one of its ways"), "{no_way}");
     recipe.access.nfs = Some(NfsAccess {
         port: 9,
         export: "/x".to_owned(),
@@ -263,10 +263,10 @@ fn gives_clients_their_part() {
     // Our own client mounts nothing, so no host has the client role.
     assert_eq!(shown_on(Vec::new()).0[0], "0: look");
     let placed = recipe.check_role(CLIENT_ROLE, 1).unwrap_err().to_string();
-    assert!(placed.contains("those that mount it (hint: name them by `client`"), "{placed}");
+    assert!(placed.contains("mount the target (hint: name them with `client`"), "{placed}");
     recipe.roles.get_mut(CLIENT_ROLE).unwrap().storage = true;
     let keeps = recipe.validate().unwrap_err().to_string();
-    assert!(keeps.starts_with("roles.client: clients keep no files of it"), "{keeps}");
+    assert!(keeps.starts_with("roles.client: clients have no files of it"), "{keeps}");
 }
 
 #[test]
@@ -293,25 +293,25 @@ fn names_each_recipe_mistake() {
     assert!(unknown.contains("step.start: there is no variable `nothing`"), "{unknown}");
     assert!(unknown.contains("one of address, clients, dir, host, layout"), "{unknown}");
     let uncounted = mistake(|recipe| recipe.steps[0].start.push("{n}".to_owned()));
-    assert!(uncounted.contains("give a `count`"), "{uncounted}");
+    assert!(uncounted.contains("add `count`"), "{uncounted}");
     let point = mistake(|recipe| recipe.steps[0].start.push("{point}".to_owned()));
     assert!(point.contains("only for [access]"), "{point}");
     let both = mistake(|recipe| recipe.steps[0].port = "1".to_owned());
-    assert!(both.starts_with("step 1: doesn't say what it is"), "{both}");
+    assert!(both.starts_with("step 1: is incomplete or ambiguous"), "{both}");
     let again = mistake(|recipe| recipe.steps[0].again = true);
     assert!(again.starts_with("step 1: again: only `run`"), "{again}");
     assert!(mistake(|recipe| recipe.steps.clear()).contains("nothing is started"));
-    assert!(mistake(|recipe| recipe.access.fuse = None).contains("no way to it"));
-    assert!(mistake(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is no name"));
+    assert!(mistake(|recipe| recipe.access.fuse = None).contains("no way to access it"));
+    assert!(mistake(|recipe| recipe.name = "A b".to_owned()).contains("`A b` is not a name"));
     assert!(mistake(|recipe| recipe.ports.push(0)).contains("0 is not a port"));
     let role = |name: &str| {
         let role = Role { meaning: "x".to_owned(), hosts_max: 9, ..Role::default() };
         (name.to_owned(), role)
     };
     let nowhere = mistake(|recipe| recipe.roles.extend([role("data")]));
-    assert!(nowhere.contains("roles.data: nothing is on its hosts"), "{nowhere}");
+    assert!(nowhere.contains("roles.data: nothing runs on its hosts"), "{nowhere}");
     let all = mistake(|recipe| recipe.roles.extend([role("all")]));
-    assert!(all.contains("roles.all: stands for every host"), "{all}");
+    assert!(all.contains("roles.all: is reserved for every host"), "{all}");
     let on = mistake(|recipe| recipe.steps[0].on = "data".to_owned());
     assert!(on.starts_with("step 1: on: there is no role `data` (hint: all)"), "{on}");
     let counted = mistake(|recipe| {
@@ -320,11 +320,11 @@ fn names_each_recipe_mistake() {
     });
     assert!(counted.starts_with("step 1: count: there is one on each host"), "{counted}");
     let unkept = mistake(|recipe| recipe.storage = false);
-    assert!(unkept.contains("`{storage}/{n}` may not be made"), "{unkept}");
+    assert!(unkept.contains("`{storage}/{n}` may not be created"), "{unkept}");
     let outside = mistake(|recipe| recipe.folders.push("/etc/x".to_owned()));
-    assert!(outside.contains("`/etc/x` may not be made"), "{outside}");
+    assert!(outside.contains("`/etc/x` may not be created"), "{outside}");
     let up = mistake(|recipe| recipe.files[0].path = "{dir}/../x".to_owned());
-    assert!(up.contains("may not be made"), "{up}");
+    assert!(up.contains("may not be created"), "{up}");
     for path in ["/", "/etc/x", "/var/lib/", "/run/a/../b", "/run/dfsbench/x", "/var/lib/dfsbench"]
     {
         let left = mistake(|recipe| recipe.leaves.push(path.to_owned()));
@@ -333,7 +333,7 @@ fn names_each_recipe_mistake() {
     let no_value = mistake(|recipe| {
         recipe.variables.get_mut("words").unwrap().values.remove("two");
     });
-    assert!(no_value.contains("variables.words: values: there is none for `two`"), "{no_value}");
+    assert!(no_value.contains("variables.words: values: none for `two`"), "{no_value}");
     let default = mistake(|recipe| {
         recipe.settings.get_mut("parts").unwrap().default = "9".to_owned();
     });
@@ -342,5 +342,5 @@ fn names_each_recipe_mistake() {
         let setting = recipe.settings["parts"].clone();
         recipe.settings.insert("storage".to_owned(), setting);
     });
-    assert!(name.contains("is a variable of every recipe"), "{name}");
+    assert!(name.contains("is a predefined variable of every recipe"), "{name}");
 }
