@@ -113,7 +113,7 @@ impl StartSkew {
 impl fmt::Display for StartSkew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.read_ns <= self.error_ns {
-            return write!(f, "{}, which is how well their clocks are known", Nanos(self.error_ns));
+            return write!(f, "up to {}, the error of their clocks", Nanos(self.error_ns));
         }
         write!(f, "{} ± {}", Nanos(self.rounded_ns()), Nanos(self.error_ns))
     }
@@ -190,7 +190,8 @@ impl HostsCompared {
     pub(crate) fn slowest_share(&self) -> Option<Evidence> {
         let slow = self.stragglers();
         let share = slow.first()?.rate.per_s() / self.middle_per_s()?;
-        let source = "rate of the slowest host over its own time, of the median of all hosts";
+        let source =
+            "rate of the slowest host while it was active, relative to the median of all hosts";
         Some(Evidence::shares(share, STRAGGLER_SHARE_MAX, source))
     }
 
@@ -200,7 +201,7 @@ impl HostsCompared {
         let mut sentences = Vec::new();
         for host in self.stragglers() {
             sentences.push(if host.rate.per_s() == 0.0 {
-                format!("{} stood still", host.host)
+                format!("{} did nothing", host.host)
             } else {
                 let percent = three_digits(host.rate.per_s() / middle * 100.0);
                 format!("{} at {percent} % of the median host", host.host)
@@ -304,7 +305,7 @@ pub fn skewed(hosts: &[HostResult], round_trip_ns: u64) -> Option<Caveat> {
         return None;
     }
     let evidence = format!(
-        "host {} started {skew} after host {}, at most {} wanted",
+        "host {} started {skew} after host {} (limit {})",
         last.host,
         first.host,
         Nanos(most_ns),
@@ -338,15 +339,16 @@ pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
     let name = &slowest.host;
     let (of, middle_rate) = (rates.len(), Rate::of_pass(pass, middle));
     let evidence = if slowest.ops == 0 {
-        format!("host {name} stood still where the median of {of} others is {middle_rate}")
+        format!("host {name} did nothing; the median of {of} others is {middle_rate}")
     } else {
         let percent = three_digits(least / middle * 100.0);
         let rate = Rate::of_pass(pass, least);
         format!(
-            "host {name} did {rate} where the median of {of} hosts is {middle_rate} ({percent} %)"
+            "host {name} reached {rate}, {percent} % of the median of {of} hosts ({middle_rate})"
         )
     };
-    let source = "rate of the slowest host over its own time, of the median of all hosts";
+    let source =
+        "rate of the slowest host while it was active, relative to the median of all hosts";
     let data = Evidence::shares(least / middle, STRAGGLER_SHARE_MAX, source);
     Some(CaveatCode::Straggler.because(evidence).with_data(data))
 }
@@ -378,7 +380,7 @@ mod tests {
         let hosts = [host("a", 1, (0, 9)), host("b", 1, (-MS / 2, 9)), host("c", 1, (MS, 9))];
         let caveat = skewed(&hosts, 100_000).unwrap();
         assert_eq!(caveat.code, CaveatCode::Skew);
-        let evidence = "host c started 1.50 ms ± 40.0 µs after host b, at most 1.00 ms wanted";
+        let evidence = "host c started 1.50 ms ± 40.0 µs after host b (limit 1.00 ms)";
         assert_eq!(caveat.evidence, evidence);
         assert_eq!(skewed(&hosts, 300_000), None);
         assert_eq!(skewed(&hosts[..2], 0), None);
@@ -390,7 +392,7 @@ mod tests {
         let shown = |read_ns, error_ns| StartSkew { read_ns, error_ns }.to_string();
         assert_eq!(shown(293_412, 88_000), "290 µs ± 88.0 µs");
         assert_eq!(shown(1_523_412, 40_000), "1.52 ms ± 40.0 µs");
-        assert_eq!(shown(60_000, 88_000), "88.0 µs, which is how well their clocks are known");
+        assert_eq!(shown(60_000, 88_000), "up to 88.0 µs, the error of their clocks");
         assert_eq!(shown(5, 0), "5 ns ± 0 ns");
     }
 
@@ -404,7 +406,7 @@ mod tests {
             [host("a", 100, second), host("b", 100, second), host("c", 100, (0, 2_000 * MS))];
         let caveat = straggling(Pass::Write, &late).unwrap();
         assert_eq!(caveat.code, CaveatCode::Straggler);
-        let evidence = "host c did 50.0 kB/s where the median of 3 hosts is 100 kB/s (50.0 %)";
+        let evidence = "host c reached 50.0 kB/s, 50.0 % of the median of 3 hosts (100 kB/s)";
         assert_eq!(caveat.evidence, evidence);
         // A host with nothing to do, or only for a moment, is not slow.
         let idle = [host("a", 100, second), host("b", 0, (0, MS)), host("c", 1, (0, 10 * MS))];
@@ -412,7 +414,7 @@ mod tests {
         // A host that had time but did nothing stood still.
         let still = [host("a", 100, second), host("b", 0, second), host("c", 90, second)];
         let caveat = straggling(Pass::Create, &still).unwrap();
-        let words = "host b stood still where the median of 2 others is 95.0 op/s";
+        let words = "host b did nothing; the median of 2 others is 95.0 op/s";
         assert_eq!(caveat.evidence, words);
         assert_eq!(straggling(Pass::Create, &[]), None);
     }
@@ -460,6 +462,6 @@ mod tests {
         let compared = HostsCompared::of(&[&pass, &pass]).unwrap();
         assert_eq!(compared.hosts[1].stood_still, 2);
         let sentences = compared.describe_stragglers();
-        assert_eq!(sentences, ["b stood still", "c at 46.2 % of the median host"]);
+        assert_eq!(sentences, ["b did nothing", "c at 46.2 % of the median host"]);
     }
 }

@@ -129,7 +129,7 @@ impl Covariate {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Outside(source) => source.cause(),
-            Self::Wait => "the time that workers waited for a processor",
+            Self::Wait => "the time that workers waited for a CPU",
         }
     }
 
@@ -225,7 +225,7 @@ mod tests {
             recorded(InterferenceSource::Steal, 120).with(InterferenceSource::Programs, Some(130));
         let worst = disturbance(&both).unwrap();
         assert_eq!(worst.source, InterferenceSource::Programs);
-        assert_eq!(worst.describe(), "other programs used 13.0 % of the processors (limit 5.00 %)");
+        assert_eq!(worst.describe(), "other programs used 13.0 % of the CPUs (limit 5.00 %)");
         assert_eq!(disturbance(&Interference::default()), None);
     }
 

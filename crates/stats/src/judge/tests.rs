@@ -257,20 +257,20 @@ fn an_interrupted_trial_is_set_aside() {
     let judged = pass(&run, Pass::Write);
     assert_eq!((judged.rate.unwrap().min, codes(&judged)), (100e6, vec!["interrupted"]));
     assert_eq!(judged.verdict, Verdict::Degraded);
-    assert_eq!(pass(&run, Pass::Read).reason(), Some("the trial has no such pass"));
+    assert_eq!(pass(&run, Pass::Read).reason(), Some("the trial does not have this pass"));
 }
 
 #[test]
 fn a_run_without_trials_says_so() {
     let judged = pass(&writes(&[]), Pass::Write);
-    assert_eq!((judged.verdict, judged.reason()), (Verdict::Invalid, Some("no trial was made")));
+    assert_eq!((judged.verdict, judged.reason()), (Verdict::Invalid, Some("no trial was run")));
 }
 
 #[test]
 fn two_trials_are_too_few() {
     let judged = pass(&writes(&[100, 300]), Pass::Write);
     assert_eq!((judged.verdict, codes(&judged)), (Verdict::Degraded, vec!["too-few-trials"]));
-    assert_eq!(judged.caveats[0].evidence_line(), "2 sound trials (at least 3)");
+    assert_eq!(judged.caveats[0].evidence_line(), "2 valid trials (at least 3)");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn reports_wide_interval_with_numbers() {
     assert_eq!(codes(&judged), ["wide-interval"]);
     assert_eq!(
         judged.caveats[0].evidence,
-        "the interval from 90.0 MB/s to 130 MB/s is ±17 % of the median 115 MB/s (at most ±10 %)"
+        "the interval from 90.0 MB/s to 130 MB/s is ±17 % of the median 115 MB/s (limit ±10 %)"
     );
     assert_eq!(codes(&pass(&writes(&[95, 103, 100, 97, 105]), Pass::Write)), Vec::<&str>::new());
 }
@@ -289,7 +289,7 @@ fn names_only_distant_outliers() {
     let judged = pass(&writes(&[1_000, 1_001, 1_002, 1_003, 900]), Pass::Write);
     assert_eq!(codes(&judged), ["outlier"]);
     let evidence = &judged.caveats[0].evidence;
-    assert!(evidence.starts_with("1 of 5 sound trials; trial 5 made 900 MB/s"), "{evidence}");
+    assert!(evidence.starts_with("1 of 5 valid trials; trial 5 reached 900 MB/s"), "{evidence}");
     // As far in terms of deviations, but within 5 % of the median, so it misleads nobody.
     let near = pass(&writes(&[1_000, 1_001, 1_002, 1_003, 990]), Pass::Write);
     assert_eq!((near.verdict, near.caveats.len()), (Verdict::Valid, 0));
@@ -355,7 +355,7 @@ fn excludes_cached_trials_by_rule() {
     let judged = pass(&run, Pass::Write);
     let mixed = judged.caveats.iter().find(|caveat| caveat.code == CaveatCode::MixedTrials);
     let evidence = &mixed.expect("mixed-trials").evidence;
-    assert_eq!(evidence, "2 cached trials made 902 MB/s, 3 others 101 MB/s (medians)");
+    assert_eq!(evidence, "2 cached trials reached 902 MB/s, 3 others 101 MB/s (medians)");
     run.spec.repetition.discard = Discard::Cached;
     let judged = pass(&run, Pass::Write);
     let rate = judged.rate.unwrap();

@@ -68,7 +68,7 @@ fn two_speeds_are_not_hidden() {
     let rate = judged.rate.unwrap();
     assert_eq!((rate.min, rate.max), (495e6, 1_010e6));
     assert_eq!(codes(&judged), ["wide-interval"]);
-    let words = "; no interference that was recorded explains that";
+    let words = "; none of the recorded interference explains that";
     assert!(judged.caveats[0].evidence.ends_with(words), "{:?}", judged.caveats);
     // Some trials are disturbed, fast and slow ones alike, so both speeds remain.
     let mut disturbed = trials;
@@ -99,8 +99,8 @@ fn wide_interval_names_what_rates_follow() {
     let judged = pass(&stolen(&trials), Pass::Write);
     assert_eq!(codes(&judged), ["wide-interval", "interference"]);
     let evidence = &judged.caveats[0].evidence;
-    let words = "; rates follow the hypervisor's steal, r = -1.00; 5 of 10 trials had more than \
-                 10.0 %";
+    let words = "; rates follow the hypervisor's steal time, r = -1.00; 5 of 10 trials had more \
+        than 10.0 %";
     assert!(evidence.ends_with(words), "{evidence}");
     // With four trials, any correlation may be chance.
     let few = pass(&stolen(&trials[..4]), Pass::Write);

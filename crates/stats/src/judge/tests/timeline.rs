@@ -15,8 +15,8 @@ fn reports_only_perfect_order_as_drift() {
     let drift = |rates: &[u64]| evidence_of(&pass(&writes(rates), Pass::Write), CaveatCode::Drift);
     assert_eq!(
         drift(&[100, 99, 97, 96, 94]).unwrap(),
-        "5 trials fall by 6.19 % of their median from the first to the last (at most 5 %); by \
-         chance 1.67 % of all orders are as regular (Mann and Kendall)"
+        "5 trials fall by 6.19 % of their median from the first to the last (limit 5 %); 1.67 % of \
+         random orders are as regular (Mann and Kendall)"
     );
     assert!(drift(&[94, 96, 97, 99, 100]).unwrap().starts_with("5 trials rise by 6.19 %"));
     // As regular, but within 5 %; larger, but not in order; too few.
@@ -63,8 +63,8 @@ fn counts_unsettled_trials() {
     let judged = pass(&mixes(&[even, rising, rising]), Pass::Mix);
     assert_eq!(
         evidence_of(&judged, CaveatCode::NotSteady).unwrap(),
-        "2 of 3 trials: over five rounds of 1.00 s or more the rate ranged over 80.0 % of its mean \
-         (at most 20 %), and its trend rose by 80.0 % (at most 10 %)"
+        "2 of 3 trials: over five rounds of at least 1.00 s, the rate varied by 80.0 % of its mean \
+         (limit 20 %), and its trend rose by 80.0 % (limit 10 %)"
     );
     assert_eq!(judged.verdict, Verdict::Degraded);
 }
@@ -122,7 +122,7 @@ fn reports_dependent_trials() {
     let found = evidence(&waves).unwrap();
     assert!(found.starts_with("12 trials come in waves"), "{found}");
     let turns = [440, 55, 430, 60, 450, 50, 445, 52, 420, 61, 435, 58, 428, 54];
-    assert!(evidence(&turns).unwrap().starts_with("14 trials take turns"));
+    assert!(evidence(&turns).unwrap().starts_with("14 trials alternate"));
     // Five show nothing, and a range of 10 % misleads nobody.
     assert_eq!(evidence(&turns[..5]), None);
     assert_eq!(evidence(&turns.map(|rate| 10_000 + rate)), None);
@@ -144,7 +144,7 @@ fn notes_harmless_waves() {
     mostly.extend([1_010, 1_011, 1_012, 1_008, 1_004, 1_000, 980, 930, 890, 900]);
     let (level, evidence) = severity(&mostly).unwrap();
     assert_eq!(level, Severity::Note, "{evidence}");
-    assert!(evidence.contains("the figure may be off by ±"), "{evidence}");
+    assert!(evidence.contains("this may put the result off by ±"), "{evidence}");
     // The same waves at ten times the amplitude mark the result.
     let high: Vec<u64> = mostly.iter().map(|rate| 10 * rate - 8_900 + 100).collect();
     let (level, evidence) = severity(&high).unwrap();
