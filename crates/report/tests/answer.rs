@@ -11,10 +11,10 @@ use model::{
 };
 use report::{FactorEffects, Format, render};
 
-const RULE: &str = "Ratios are given only if the 95 % intervals are apart; otherwise no difference \
-                    can be measured.";
+const RULE: &str = "Ratios are given only if the 95 % intervals don't overlap; otherwise there is \
+                    no measurable difference.";
 const UNLIKE: &str = "Not directly comparable: nfs is a server in memory, not storage; nfs shared \
-                      the host's processors with its server (shared-host).";
+                      the host's CPUs with its server (shared-host).";
 
 /// Returns the lines of the answer: one for each pass, then the remarks.
 fn answer(campaign: &Campaign) -> Vec<String> {
@@ -195,7 +195,7 @@ fn compares_nothing_for_one_run() {
 
 #[test]
 fn failures_alone_have_no_figure() {
-    let none = "No result may be used.";
+    let none = "No result is usable.";
     let why = "All 3 results are missing: no route to host.";
     assert_eq!(answer(&failed()), [why]);
     assert_eq!(answer(&empty()), ["The campaign is not complete."]);
@@ -239,7 +239,7 @@ fn names_caveats_of_comparison() {
     let quick = answer(&quick());
     let waited = "Note that nfs did not wait for stable storage (not-durable).";
     assert!(quick[0].ends_with(waited), "{}", quick[0]);
-    let created = "nfs wrote with FILE_SYNC, on posix and uring files were only closed.";
+    let created = "nfs wrote with FILE_SYNC, while on posix and uring, files were only closed.";
     assert!(quick[3].ends_with(created), "{}", quick[3]);
 }
 
@@ -271,12 +271,13 @@ fn lists_ends_of_many_runs() {
     assert_eq!(
         lines[1],
         "- stream read: 128 results from 268 MB/s (nfs, workers 1) to 6442 MB/s (posix, workers \
-         8). posix is 3.0x nfs. 7 of the other 127 results are level with the highest."
+         8). posix is 3.0x nfs. 7 of the other 127 results are indistinguishable from the \
+         highest."
             .replace("posix", "dir")
     );
     assert_eq!(lines.len(), 3);
     let nfs_alone = of_reads(&made(runs[..64].to_vec()));
-    let counts = "7 of the other 63 results are level with the highest.";
+    let counts = "7 of the other 63 results are indistinguishable from the highest.";
     assert_eq!(nfs_alone, format!("The highest is 8.0x the lowest; {counts}"));
 }
 

@@ -313,7 +313,7 @@ fn compares_backends_within_target() {
     let table = effects.render(Format::Table);
     assert!(table.contains("uring against posix"), "{table}");
     assert!(table.contains("alone in its target"), "{table}");
-    assert!(table.contains("backend lies within target: its levels are compared where"), "{table}");
+    assert!(table.contains("backend is nested in target: its levels are compared at"), "{table}");
     let json: serde_json::Value = serde_json::from_str(&effects.render(Format::Json)).unwrap();
     let factors = json["passes"][0]["factors"].as_array().unwrap();
     let backend = factors.iter().find(|factor| factor["name"] == "backend").unwrap();
@@ -343,7 +343,7 @@ fn the_verdict_comes_first() {
         |after: &Campaign, rules| CampaignComparison::new(whole(&before), whole(after), rules);
     let verdict = |compared: &CampaignComparison| {
         let text = text(compared);
-        let (_, rest) = text.split_once(" no recorded fact of hosts and targets ").unwrap();
+        let (_, rest) = text.split_once(" recorded facts of hosts and targets ").unwrap();
         rest.split(" run figure").next().unwrap().to_owned()
     };
     assert_eq!(
@@ -365,7 +365,7 @@ fn the_verdict_comes_first() {
     );
     assert!(lost.contains("rate fell by 25 % (") && lost.contains("at most 10 % less"));
     let kept = verdict(&compare(&before, bounded(&[Measure::Rate], 0.1)));
-    assert_eq!(kept, "The bounds are kept: none of 4 figures got worse by more than allowed.");
+    assert_eq!(kept, "All bounds are met: none of 4 figures got worse by more than allowed.");
 }
 
 #[test]

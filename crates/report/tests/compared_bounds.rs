@@ -208,7 +208,7 @@ fn wide_interval_leaves_a_bound_undecided() {
     assert!(compared.pairs[0].caveats.contains(&CaveatCode::WideInterval));
     assert_eq!((compared.has_lost(), compared.is_undecided()), (false, true));
     let text = compared.render(Format::Table).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("further apart than either is wide"), "{text}");
+    assert!(text.contains("exceed the width of both intervals"), "{text}");
     // A loss far beyond the scatter is still a loss.
     let far = scattered(mix(10, 5), [400, 600, 440, 560, 480]);
     assert!(whole(&before, &far, bounds(&[(Measure::Rate, 0.05)])).has_lost());

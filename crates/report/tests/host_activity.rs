@@ -36,7 +36,7 @@ fn prints_sar_table_per_host() {
     );
     assert_eq!(text.matches("seconds").count(), 2);
     let silent = render(&campaigns::quick(), Format::Sar);
-    assert_eq!(silent, "No pass of this campaign was watched.\n");
+    assert_eq!(silent, "No host activity was recorded in this campaign.\n");
 }
 
 #[test]

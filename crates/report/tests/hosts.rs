@@ -109,8 +109,8 @@ fn compares_hosts_and_names_slow_ones() {
                  p99 1.00 µs, max 1.00 µs)";
     let line = format!(
         "nfs stream write: 3 hosts; slowest c|3 with 30.0 MB/s {times}; fastest c2 with 96.0 MB/s \
-         {times}; Jain's fairness index 0.854 while all worked; all started within 50.0 µs ± 40.0 \
-         µs (median of the trials); straggler c|3 at 33.3 % of the median host"
+         {times}; Jain's fairness index 0.854 while all were active; all started within 50.0 µs \
+         ± 40.0 µs (median of the trials); straggler c|3 at 33.3 % of the median host"
     );
     let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for format in [Format::Table, Format::Markdown, Format::Html] {

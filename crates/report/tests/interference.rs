@@ -63,7 +63,7 @@ fn page_has_the_same_lines() {
 #[test]
 fn trials_name_their_disturbance() {
     let text = unwrapped(&render(&disturbed(), Format::Trials));
-    let why = "in parentheses, left out: trial 3, the hypervisor took 39.0 % of the workers' time \
+    let why = "in parentheses, excluded: trial 3, the hypervisor took 39.0 % of the workers' time \
                (limit 5.00 %); trial 6, the hypervisor took 12.0 %";
     assert!(text.contains(why), "{text}");
     let json: serde_json::Value =
@@ -89,10 +89,7 @@ fn shows_rate_per_cpu_time_and_spread() {
     let (rate, per_cpu) = (judged.rate.unwrap(), judged.rate_per_cpu.unwrap());
     assert!((per_cpu.median / rate.median - 4.0 / 3.0).abs() < 0.02, "{rate:?} {per_cpu:?}");
     let line = format!("nfs mixed: {} (", judged.shown(per_cpu.median));
-    let by_clock = format!(
-        "of the processor time of client and server; by the clock {} (",
-        judged.shown(rate.median)
-    );
+    let by_clock = format!("by the CPU time of client and server; {} (", judged.shown(rate.median));
     assert!(text.contains(&line) && text.contains(&by_clock), "{text}");
     // CPU time that varies more than the rate shows nothing.
     for trial in &mut campaign.runs[0].trials {

@@ -297,7 +297,7 @@ fn requires_file_passes_for_old_table() {
     }
     campaign.runs.retain(|run| run.spec.workload == Workload::Metadata);
     let text = render(&campaign, Format::Seed);
-    assert!(text.starts_with("No run of this campaign writes or reads files"), "{text}");
+    assert!(text.starts_with("This campaign has no runs that write or read files"), "{text}");
 }
 
 fn listed(campaign: &Campaign) -> ListedCampaign {

@@ -197,8 +197,8 @@ fn blames_no_server_for_client_limit() {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         text.contains(
-            "no break up to 8 clients; from 1 client on this host was short of CPU time \
-             (client-saturated or processor-contention), so this says nothing about the server."
+            "no break up to 8 clients; from 1 client on, this host was short of CPU time \
+             (client-saturated or processor-contention), so this tells nothing about the server."
         ),
         "{text}"
     );
@@ -209,11 +209,11 @@ fn blames_no_server_for_client_limit() {
 
     let text = render(&ramp(4), Format::Table);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("from 4 clients on this host was short of CPU time"), "{text}");
-    assert!(text.contains("only lighter loads say something about the server"), "{text}");
+    assert!(text.contains("from 4 clients on, this host was short of CPU time"), "{text}");
+    assert!(text.contains("only lower loads tell something about the server"), "{text}");
 
     let text = render(&ramp(100), Format::Table);
-    assert!(text.contains("supports 8 clients, the largest load that was allowed"), "{text}");
+    assert!(text.contains("supports 8 clients, the maximum load allowed"), "{text}");
     let page = render(&ramp(100), Format::Html);
     let drawn = picture(&page, "ramp-rate-0");
     assert!(!drawn.contains("unfilled") && !drawn.contains("own limit"), "{drawn}");
@@ -223,8 +223,8 @@ fn blames_no_server_for_client_limit() {
 fn states_precision_of_ramp() {
     let text = render(&ramp_of_rate(), Format::Table);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let words = "falls behind with 225 op/s: 93.3 % of the offered ops were done, less than 95 %; \
-                 it supports 218 op/s, so that the highest load is known to 3.21 %;";
+    let words = "falls behind with 225 op/s: 93.3 % of the offered ops were completed, less than \
+                 95 %; it supports 218 op/s, so the highest load is known to within 3.21 %;";
     assert!(flat.contains(words), "{text}");
     assert!(!flat.contains("saturated"), "{text}");
     assert!(

@@ -182,7 +182,7 @@ fn shows_best_and_worst_of_many() {
     let text = render_screen(&campaign, screen);
     assert!(text.lines().count() < 60, "{text}");
     assert!(text.contains("Dominant factors (share of the variance)"), "{text}");
-    assert!(text.contains("10 of 200 results"), "{text}");
+    assert!(text.contains("10 of 200"), "{text}");
     let rows = |text: &str| text.lines().filter(|line| line.contains("op/s")).count();
     let whole = render_screen(&campaign, Screen::new(80, Extent::Whole));
     assert!(rows(&text) < 20 && rows(&whole) >= 200, "{} {}", rows(&text), rows(&whole));
@@ -526,7 +526,7 @@ fn aligns_bonnie_table_with_original() {
     ];
     assert_eq!(table.lines().take(5).collect::<Vec<_>>(), printed);
     let none = render(&quick(), Format::Bonnie);
-    assert_eq!(none, "No run of this campaign is of bonnie: try --format table.\n");
+    assert_eq!(none, "This campaign has no bonnie runs: try --format table.\n");
 }
 
 #[test]
@@ -576,5 +576,5 @@ fn marks_trials_left_out() {
     campaign.runs[0].spec.repetition.discard = model::Discard::Extremes;
     insta::assert_snapshot!(render(&campaign, Format::Trials));
     let page = render(&campaign, Format::Html);
-    assert!(page.contains("in parentheses, left out: the highest and the lowest"), "no spread");
+    assert!(page.contains("in parentheses, excluded: the highest, the lowest"), "no spread");
 }

@@ -273,7 +273,7 @@ fn excludes_unusable_figures_from_comparison() {
     let stream = ["--workload", "stream", "--file-size", "1MiB,2MiB", "--trials", "1", "--quiet"];
     let end = cli.run(&[&["run", &served.url], &stream[..]].concat());
     assert_eq!(end.code, 4, "{end:?}");
-    cli.refused(&["factors"], 2, &["stream write: no result may be used", "dfsbench report"]);
+    cli.refused(&["factors"], 2, &["stream write: no result is usable", "dfsbench report"]);
     cli.refused(&["compare", "1", "1"], 2, &["invalid: errors", "dfsbench report"]);
     // One trial of each of two settings shows nothing about either.
     let mixes = ["run", "null", "--workload", "mixed", "--duration", "20ms", "--quiet"];

@@ -33,7 +33,7 @@ fn finds_campaign_by_tag_and_note() {
     let lines: Vec<&str> = one.stdout.lines().collect();
     assert!(lines.len() == 2 && lines[1].starts_with("2,run,"), "{one:?}");
     let none = cli.run(&["list", "--state", "interrupted"]);
-    assert_eq!(none.stdout, "no campaign\n");
+    assert_eq!(none.stdout, "no campaigns\n");
     let json = cli.run(&["list", "--name", "ru", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json["campaigns"].as_array().unwrap().len(), 2);
@@ -45,7 +45,7 @@ fn finds_campaign_by_tag_and_note() {
     std::fs::write(cli.folder().join("again.toml"), plan).unwrap();
     assert_eq!(cli.run(&["run", "again.toml", "--dry-run"]).code, 0);
     assert_eq!(cli.run(&["tag", "2", "--remove", "nightly"]).code, 0);
-    assert_eq!(cli.run(&["list", "--tag", "nightly"]).stdout, "no campaign\n");
+    assert_eq!(cli.run(&["list", "--tag", "nightly"]).stdout, "no campaigns\n");
 }
 
 #[test]

@@ -52,10 +52,7 @@ fn names_server_with_service_time() {
     assert_eq!((empty["pass"].as_str(), empty["limit"].as_str()), (Some("op_mix"), Some("server")));
     // A later report gives the same answer.
     let table = cli.run(&["report"]).stdout;
-    assert!(
-        table.contains("What limits it\n  stream write: the server is the bottleneck"),
-        "{table}"
-    );
+    assert!(table.contains("Bottleneck\n  stream write: the server is the bottleneck"), "{table}");
     let again = cli.run(&["report", "--format", "json"]).stdout;
     let again: Value = serde_json::from_str(&again).unwrap();
     assert_eq!(again["found"], json["found"]);

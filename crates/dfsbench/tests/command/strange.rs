@@ -173,9 +173,9 @@ fn shows_campaign_of_failures() {
 fn reports_file_without_campaign() {
     let cli = changed("SELECT 1");
     assert_eq!(cli.run(&["rm", "1", "--really", "1"]).code, 0);
-    assert_eq!(cli.run(&["list"]).stdout, "no campaign\n");
+    assert_eq!(cli.run(&["list"]).stdout, "no campaigns\n");
     let served = Served::of(&cli, &["view", "--no-open"]);
-    assert!(request(&served.url, "").contains("No campaign yet"));
+    assert!(request(&served.url, "").contains("No campaigns yet"));
     assert!(request(&served.url, "campaign/1").starts_with("HTTP/1.1 404 "));
     drop(served);
     for args in [&["report"][..], &["show"], &["compare", "last", "last"], &["factors", "last"]] {

@@ -104,7 +104,7 @@ fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
             explain_miss(first, bound),
             explain_client_limit(first)
         ),
-        (None, None) => format!("no load that could have {limit} was tried."),
+        (None, None) => format!("no load was tried that could have {limit}."),
     }
 }
 
@@ -155,8 +155,8 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
     let holes = curve.holes().len();
     if holes > 0 {
         sentences.push(format!(
-            "{} below the peak {} not count, so the curve does not follow the rules: repeat it on \
-             an idle machine.",
+            "{} below the peak {} not count, so the curve breaks the rules: repeat it on an idle \
+             machine.",
             counted(holes, "load point"),
             if holes == 1 { "does" } else { "do" }
         ));
@@ -180,7 +180,7 @@ fn describe_client_limited(curve: &Curve) -> Option<String> {
         (some, _) => format!("{some} of the {all} sustained load points"),
     };
     Some(format!(
-        "In {which} this host was short of CPU time (client-saturated or processor-contention), \
+        "In {which}, this host was short of CPU time (client-saturated or processor-contention), \
          so response times include delays of the client."
     ))
 }
@@ -280,7 +280,7 @@ mod tests {
     fn describes_load_at_client_limit() {
         let describe = |limited: &[bool]| describe_uncounted(&curve(limited)).join(" ");
         assert_eq!(describe(&[false, false]), "");
-        let which = |text: String| text.split(" this host was").next().unwrap().to_owned();
+        let which = |text: String| text.split(", this host was").next().unwrap().to_owned();
         assert_eq!(which(describe(&[false, true, true])), "In 2 of the 3 sustained load points");
         assert_eq!(which(describe(&[true, true])), "In all 2 sustained load points");
         assert_eq!(which(describe(&[true])), "In the only sustained load point");
