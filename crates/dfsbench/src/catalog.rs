@@ -111,8 +111,8 @@ pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
                 None => String::new(),
             };
             return Err(Failure::Usage(format!(
-                "{what}, would be removed for good (hint: repeat its number: `dfsbench rm {id} \
-                 --really {id}`{other})"
+                "{what}, would be permanently removed (hint: to confirm, repeat its number: \
+                 `dfsbench rm {id} --really {id}`{other})"
             )));
         }
     }
@@ -121,7 +121,7 @@ pub fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
     store.remove(id)?;
     output::message(&format!("removed {what}"));
     if let Err(error) = store.compact() {
-        output::message(&format!("warning: the file keeps its size: {error}"));
+        output::message(&format!("warning: the file could not be compacted: {error}"));
     }
     Ok(End::Ok.into())
 }
@@ -141,14 +141,14 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         let became = match merged.to {
             Merged::New(id) => format!("is campaign {id}, {}", count_runs(from)),
             Merged::Known { id, gained } => {
-                format!("is here already as campaign {id}{}", describe_gained(gained))
+                format!("is already here as campaign {id}{}", describe_gained(gained))
             }
         };
         // Writing to a `String` never fails.
         let _ = writeln!(text, "campaign {} ({name}) {became}", from.id);
     }
     if text.is_empty() {
-        text = format!("{} holds no campaign\n", args.from.display());
+        text = format!("{} has no campaigns\n", args.from.display());
     }
     output::text(&text)?;
     Ok(End::Ok.into())
@@ -212,7 +212,7 @@ fn describe_gained(gained: Gained) -> String {
         return text;
     }
     format!(
-        "{text}; {} made at another time there, those of this file are kept",
+        "{text}; not imported, because measured at a different time: {}",
         count_noun(differ, "trial")
     )
 }

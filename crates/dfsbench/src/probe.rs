@@ -49,8 +49,8 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode, Failure> {
     output::print(&Printable::report(&text, args.format))?;
     if let Some(why) = &probe.stopped {
         return Err(Failure::Lab(format!(
-            "{}: the server stopped answering during the probe ({why}); what is listed is from \
-             before (hint: is it still running? probe it again)",
+            "{}: the server stopped answering during the probe ({why}); only its answers until \
+             then are listed (hint: is it still running? probe it again)",
             args.server
         )));
     }
@@ -85,7 +85,7 @@ fn parse_address(text: &str) -> Result<NfsAddress, Failure> {
 }
 
 fn bad_timeout(text: &str) -> Failure {
-    Failure::Usage(format!("--timeout: `{text}` is not a time (hint: such as `2s` or `500ms`)"))
+    Failure::Usage(format!("--timeout: `{text}` is not a time (hint: for example `2s` or `500ms`)"))
 }
 
 /// Returns true if any query was answered.
@@ -109,7 +109,7 @@ fn describe_silence(probe: &Probe, options: &ProbeOptions) -> String {
         }
     }
     format!(
-        "nothing answers at {} ({}) (hint: is the server running, and its port another one? \
+        "no answer from {} ({}) (hint: is the server running? if it uses another port: \
          nfs://host:port)",
         probe.address,
         tried.join("; ")

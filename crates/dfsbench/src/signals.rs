@@ -125,16 +125,16 @@ fn bound_end(stop: &AtomicBool) {
         if !hosts.is_empty() {
             let hosts = hosts.join(", ");
             let why = format!(
-                "gave up: these hosts have not answered since the request to stop: {hosts}; their \
-                 agents restore them as soon as they can (hint: `dfsbench clean` there shows what \
-                 is left)"
+                "gave up: these hosts did not answer the request to stop: {hosts}; their agents \
+                 restore them as soon as they can (hint: `dfsbench clean` there shows what is \
+                 left)"
             );
             exit::end_now(&why, End::Invalid.code());
         }
         if is_stuck {
-            let why = "gave up: file I/O of this process does not end: a file system here does \
-                       not answer (hint: `umount -f` it, or restart its server; the working \
-                       directory is left there)";
+            let why = "gave up: file I/O of this process hangs because a file system here does not \
+                 respond (hint: `umount -f` it, or restart its server; the working directory is \
+                 left there)";
             exit::end_now(why, End::Invalid.code());
         }
     }
@@ -169,7 +169,9 @@ impl RemovalWatch {
         }
         let hint = match self.told.replace(now) {
             Some(_) => "",
-            None => " (hint: a second signal ends at once and leaves the rest to `dfsbench clean`)",
+            None => {
+                " (hint: a second signal stops immediately and leaves the rest to `dfsbench clean`)"
+            }
         };
         let removed_since = progress.removed.saturating_sub(removed_before);
         Some(describe_removal(&progress, removed_since, gone) + hint)
@@ -180,7 +182,7 @@ impl RemovalWatch {
 pub fn describe_removing() -> Option<String> {
     let Progress { place, removed, found, .. } = removal::progress()?;
     Some(format!(
-        "stopping: {removed} of {found} entries removed; again: end at once; from {place}"
+        "stopping: {removed} of {found} entries removed (again: quit at once) from {place}"
     ))
 }
 
@@ -195,7 +197,7 @@ fn describe_removal(progress: &Progress, removed_since: u64, gone: Duration) -> 
             format!("{least}{:.0} s left", seconds.max(1.0))
         }
     };
-    format!("interrupted: removing {place}: {removed} of {least}{found} entries gone, {left}")
+    format!("interrupted: removing {place}: {removed} of {least}{found} entries removed, {left}")
 }
 
 #[allow(clippy::disallowed_methods, reason = "the limit of a signal is a matter of real time")]
@@ -266,8 +268,8 @@ fn left_behind(directory: Option<(String, String)>, removal: Option<&Progress>) 
         None => String::new(),
     };
     Some(format!(
-        "interrupted twice, ended at once: {what}{rest} (hint: `dfsbench clean` removes it, and \
-         restores what was changed on hosts)"
+        "interrupted twice, stopped immediately: {what}{rest} (hint: `dfsbench clean` removes it, \
+         and restores what was changed on hosts)"
     ))
 }
 
@@ -377,11 +379,11 @@ mod tests {
         assert_eq!(watch.next_line(None, at(0)), None);
         assert_eq!(watch.next_line(Some(progress(1000, true)), at(0)), None);
         let line = watch.next_line(Some(progress(3000, true)), at(2)).unwrap();
-        assert!(line.contains("/mnt/a: 3000 of 34000 entries gone, 31 s left"), "{line}");
+        assert!(line.contains("/mnt/a: 3000 of 34000 entries removed, 31 s left"), "{line}");
         assert!(line.contains("second signal"), "{line}");
         assert_eq!(watch.next_line(Some(progress(4000, true)), at(3)), None);
         let line = watch.next_line(Some(progress(1000, false)), at(20)).unwrap();
-        assert!(line.contains("1000 of at least 34000 entries gone, none removed"), "{line}");
+        assert!(line.contains("1000 of at least 34000 entries removed, none removed"), "{line}");
         assert!(!line.contains("hint"), "{line}");
         // A removal that ends soon is not worth a message.
         assert_eq!(watch.next_line(None, at(40)), None);

@@ -30,8 +30,8 @@ pub fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
     let source_name = args.plan.display().to_string();
     if input_file::is_read_once(&args.plan) {
         return Err(Failure::Usage(format!(
-            "`{source_name}` can be read only here and once, and the job reads the plan again \
-             (hint: name a file that the job finds)"
+            "`{source_name}` can be read only once, but the job reads the plan again (hint: name a \
+             file that the job can find)"
         )));
     }
     let text = input_file::read_plan(&args.plan)?;
@@ -53,7 +53,7 @@ fn count_agents(args: &SlurmArgs) -> Result<u32, Failure> {
     match args.nodes.checked_mul(args.agents_per_node) {
         Some(agents) if (1..=AGENTS_MAX).contains(&agents) => Ok(agents),
         _ => Err(Failure::Usage(format!(
-            "--nodes {} with --agents-per-node {}: there are 1 to {AGENTS_MAX} agents",
+            "--nodes {} with --agents-per-node {}: must give 1 to {AGENTS_MAX} agents",
             args.nodes, args.agents_per_node
         ))),
     }
@@ -85,7 +85,7 @@ fn job_script(
     let mut text = String::from("#!/bin/sh\n");
     for option in &options {
         if option.contains(['\n', '\r', '"']) {
-            return Err(Failure::Usage(format!("`{option}` can't be an option of sbatch")));
+            return Err(Failure::Usage(format!("`{option}` is not a valid option of sbatch")));
         }
         let quote = if option.contains([' ', '\t']) { "\"" } else { "" };
         // Writing to a `String` never fails.
@@ -105,7 +105,9 @@ fn job_script(
     );
     for word in &args.run {
         if word.contains(['\n', '\r']) {
-            return Err(Failure::Usage(format!("`{word}` can't stand in a script")));
+            return Err(Failure::Usage(format!(
+                "`{word}` can't be written to a script because of its line break"
+            )));
         }
         text.push(' ');
         text.push_str(&quote_word(word));
@@ -165,10 +167,10 @@ exec '/opt/it'\\''s here/dfsbench' run 'my plan.toml' --launcher slurm --agents 
     fn rejects_values_unfit_for_scripts() {
         let refused = |words: &[&str]| written(words).unwrap_err().to_string();
         let error = refused(&["p", "--nodes", "1", "--account", "a\nrm -r /"]);
-        assert_eq!(error, "`account=a\nrm -r /` can't be an option of sbatch");
+        assert_eq!(error, "`account=a\nrm -r /` is not a valid option of sbatch");
         for nodes in ["0", "65537", "4294967295"] {
             let error = refused(&["p", "--nodes", nodes]);
-            assert!(error.ends_with("there are 1 to 65536 agents"), "{error}");
+            assert!(error.ends_with("must give 1 to 65536 agents"), "{error}");
         }
     }
 }

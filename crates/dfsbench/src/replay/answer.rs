@@ -33,7 +33,7 @@ pub fn answer(found: &LimitFound) -> Answer {
 fn failures_words(lightest: &Outcome) -> Option<String> {
     (lightest.verdict() == Verdict::Failed).then(|| {
         format!(
-            " But this is not the load of the trace: at the lightest, {}.",
+            " But this is not the load of the trace: even at the lowest load tried, {}.",
             failures_text(lightest).join("; ")
         )
     })
@@ -49,8 +49,8 @@ fn words(found: &LimitFound) -> String {
                 None => "At".to_owned(),
             };
             format!(
-                "{sustained} {late} times this client was late itself, so that its limit is not known \
-                 (hint: use a faster host)."
+                "{sustained} {late} times, this client itself was too slow, so the limit of the \
+                 target is unknown (hint: use a faster host)."
             )
         }
         (Some(held), Some(broke), None) => {
@@ -58,14 +58,14 @@ fn words(found: &LimitFound) -> String {
         }
         (Some(held), None, None) => {
             let why = if is_too_short {
-                "; faster, this trace takes less than a second (hint: a longer trace)"
+                "; any faster, this trace would take less than a second (hint: use a longer trace)"
             } else {
-                ", the most that was tried"
+                ", the highest load tried"
             };
             format!("The target sustains {held} times this load{why}.")
         }
         (None, Some(broke), None) => {
-            format!("The target breaks at {broke} times this load, the least that was tried.")
+            format!("The target breaks at {broke} times this load, the lowest load tried.")
         }
         (None, None, None) => "Nothing was replayed.".to_owned(),
     }
@@ -86,32 +86,25 @@ mod tests {
             is_interrupted: false,
             outcomes: Vec::new(),
         };
-        assert_eq!(
-            words(&found),
-            "The target sustains 4 times this load, the most that was tried."
-        );
+        assert_eq!(words(&found), "The target sustains 4 times this load, the highest load tried.");
         found.is_too_short = true;
-        assert!(words(&found).contains("takes less than a second"));
+        assert!(words(&found).contains("would take less than a second"));
         found.broke = Some(4.4);
         assert_eq!(
             words(&found),
             "The target sustains 4 times this load, and breaks at 4.4 times."
         );
         found.client_limit = Some(4.2);
-        assert!(words(&found).contains("at 4.2 times this client was late itself"));
+        assert!(words(&found).contains("at 4.2 times, this client itself was too slow"));
     }
 
     #[test]
     fn names_failures_at_lightest_load() {
         let mut lightest = stored(1_000_000).outcomes.remove(0);
         let words = failures_words(&lightest).unwrap();
-        assert!(
-            words.ends_with(
-                "at the lightest, 2 of 20 operations failed that did not fail in \
-                                 the trace."
-            ),
-            "{words}"
-        );
+        let end =
+            "at the lowest load tried, 2 of 20 operations failed that did not fail in the trace.";
+        assert!(words.ends_with(end), "{words}");
         lightest.kinds[0].unexpected_errors = 0;
         assert_eq!(failures_words(&lightest), None);
     }

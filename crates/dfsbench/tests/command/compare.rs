@@ -198,7 +198,7 @@ fn joins_files_with_kernel_as_factor() {
     let report = cli.run(&["report", "1", "other.db", "--all"]);
     assert!(report.code == 0 && report.stdout.contains("fact.kernel"), "{report:?}");
     assert!(report.stdout.contains("dfsbench factors 1 other.db"), "{}", report.stdout);
-    let twice = ["`1` and `last` are one campaign", "hint"];
+    let twice = ["`1` and `last` are the same campaign", "hint"];
     cli.refused(&["factors", "1", "last"], 2, &twice);
     let unknown = ["--by: no campaign has `fact.kernal`", "fact.kernel"];
     cli.refused(&["report", "1", "other.db", "--by", "fact.kernal"], 2, &unknown);
@@ -222,10 +222,10 @@ fn checks_labels_of_selection() {
     let end = cli.run(&known.each_ref().map(String::as_str));
     assert_eq!(end.code, 0, "{end:?}");
     let wrong = compared("label.dran=ECC DDR2,queue_depth=1", "queue_depth=64");
-    let texts = ["no host of campaign 1 has a label `label.dran`", "there are: label.dram"];
+    let texts = ["no host of campaign 1 has a label `label.dran`", "available: label.dram"];
     cli.refused(&wrong.each_ref().map(String::as_str), 2, &texts);
     let wrong = compared("label.dram=DDR4,queue_depth=1", "queue_depth=64");
-    let texts = ["no host of campaign 1 has label.dram DDR4", "there are: ECC DDR2"];
+    let texts = ["no host of campaign 1 has label.dram DDR4", "available: ECC DDR2"];
     cli.refused(&wrong.each_ref().map(String::as_str), 2, &texts);
 }
 
@@ -249,7 +249,7 @@ fn bad_comparisons_are_refused() {
     cli.refused(
         &["compare", "1", "1", "--where", "workers=77"],
         2,
-        &["workers 77", "there are: 1"],
+        &["workers 77", "available: 1"],
     );
     let times = ["--max-slowdown", "p98=5%"];
     cli.refused(&[&["compare", "1", "1"], &times[..]].concat(), 2, &["p98", "service-p99"]);

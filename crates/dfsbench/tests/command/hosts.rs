@@ -57,7 +57,7 @@ fn lists_host_changes_in_dry_run() {
         disk[1].starts_with("server: mkfs.ext4 ") && disk[1].ends_with(" /dev/vdz"),
         "{disk:?}"
     );
-    assert_eq!(disk.last().unwrap(), "before a pass reads: remount, the last step again");
+    assert_eq!(disk.last().unwrap(), "before a pass reads: remount, repeating the last step");
     assert!(disk.iter().all(|line| !line.contains("exportfs")), "{disk:?}");
     let old = state(&output, 2);
     let export = old.iter().position(|line| line.starts_with("server: exportfs ")).unwrap();
@@ -71,7 +71,7 @@ fn lists_host_changes_in_dry_run() {
     assert!(new.iter().any(|line| line.contains("vers=4.2")), "{new:?}");
     let end = &output[output.len() - 2..];
     assert_eq!(end[0], "order grouped: hosts are set up 3 times");
-    assert_eq!(end[1], "lost:     all on /dev/vdz of server (--allow-destroy /dev/vdz)");
+    assert_eq!(end[1], "lost:     all data on /dev/vdz of server (--allow-destroy /dev/vdz)");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn lists_client_hosts_in_dry_run() {
         .replace("[3, 4.2]", "3\nclient_hosts = [1, 2, 11]");
     let output = dry_run(&plan, &[]);
     let at_work: Vec<&str> =
-        output.iter().filter_map(|line| line.strip_prefix("at work in ")).collect();
+        output.iter().filter_map(|line| line.strip_prefix("clients in ")).collect();
     let all = "run 3: c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 1 more";
     assert_eq!(at_work, ["run 1: c2", "run 2: c2, c3", all]);
     let two = state(&output, 2);

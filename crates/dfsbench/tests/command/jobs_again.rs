@@ -105,7 +105,7 @@ fn resumes_job_on_same_hosts() {
     cli.refused(&["resume"], 2, &["is used from the hosts of a job, but this is not a job"]);
     let other = Job::start(&cli, &["resume"], "other").end();
     assert_eq!(other.code, 2, "{other:?}");
-    let reason = "was measured on the hosts node0, node1, and the job brings other0, other1";
+    let reason = "was measured on hosts node0, node1, but this job has other0, other1";
     assert!(other.stderr.contains(reason), "{other:?}");
     assert_eq!(trials(&cli), before);
     let end = Job::start(&cli, &["resume"], "node").end();
@@ -142,7 +142,7 @@ fn measures_curve_on_job_hosts() {
     let words = [&["curve", &target], &mix[..], &["--warmup", "0s", "--duration", "100ms"]];
     let words = words.concat();
     let unnamed = [&words[..], &["--launcher", "wait", "--agents", "2"]].concat();
-    cli.refused(&unnamed, 2, &["agents of a job connect once", "--max-load"]);
+    cli.refused(&unnamed, 2, &["agents of a job connect only once", "--max-load"]);
     let end = Job::start(&cli, &[&words[..], &["--max-load", "1000"]].concat(), "node").end();
     assert!([0, 4].contains(&end.code), "{end:?}");
     let document = report(&cli);

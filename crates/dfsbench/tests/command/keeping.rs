@@ -76,7 +76,7 @@ fn another_file_is_merged_once() {
     assert!(!here.is_empty());
     assert_eq!(here, there);
     let again = cli.run(&["import", "other.db"]);
-    assert!(again.stdout.contains("is here already as campaign 4"), "{again:?}");
+    assert!(again.stdout.contains("is already here as campaign 4"), "{again:?}");
     cli.refused(&["import", "nowhere.db"], 2, &["nowhere.db"]);
     std::fs::write(cli.folder().join("text.db"), "a list of apples").unwrap();
     cli.refused(&["import", "text.db"], 2, &["text.db", "not a dfsbench results file"]);
@@ -169,7 +169,7 @@ fn does_not_stall_with_event_reader() {
     };
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-    assert!(status.success() && stderr.contains("`p`: its reader has stalled"), "{stderr}");
+    assert!(status.success() && stderr.contains("`p`: its reader stalled"), "{stderr}");
     let end = cli.run(&["list"]);
     assert!(end.stdout.contains("complete"), "{end:?}");
 }

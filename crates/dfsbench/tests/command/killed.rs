@@ -178,7 +178,7 @@ fn reports_leftovers_and_resumes() {
         .unwrap();
     let mut output = String::new();
     let mut lines = std::io::BufReader::new(resume.stderr.take().unwrap());
-    while !output.contains("removed what a killed run left") {
+    while !output.contains("removed leftovers of a killed campaign") {
         let read = std::io::BufRead::read_line(&mut lines, &mut output).unwrap();
         assert!(read > 0, "{output}");
     }

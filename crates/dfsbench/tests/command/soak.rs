@@ -350,7 +350,10 @@ fn prefers_flags_over_plan_faults() {
     assert!(last(&["--disturb", "none"]).starts_with("soak: 30.0 s in 2 segments"));
     // Segments are not cut short: 20 s are not split into two of 15 s.
     let lasts_20_s = last(&["--disturb", "none", "--duration", "20s"]);
-    assert_eq!(lasts_20_s, "soak: 20.0 s in 1 segment of 20.0 s, all read back after each");
+    assert_eq!(
+        lasts_20_s,
+        "soak: 20.0 s in 1 segment of 20.0 s, with all data read back after each"
+    );
     cli.refused(&["run", &plan], 2, &["disturbed.toml:8:8: ", "only for a soak", "[[disturb]]"]);
 }
 
@@ -425,7 +428,7 @@ fn describes_server_faults_in_dry_run() {
     let end = cli.run(&["soak", "--dry-run"]);
     assert_eq!((end.code, end.stderr.as_str()), (0, ""), "{end:?}");
     let last: Vec<&str> = end.stdout.lines().rev().take(3).collect();
-    assert_eq!(last[2], "soak: 30.0 s in 2 segments of 15.0 s, all read back after each");
+    assert_eq!(last[2], "soak: 30.0 s in 2 segments of 15.0 s, with all data read back after each");
     assert_eq!(last[1], "  server-restart at 5.00 s");
     assert_eq!(last[0], "  server-stall at 20.0 s for 3.00 s");
 }

@@ -179,7 +179,7 @@ fn reports_file_without_campaign() {
     assert!(request(&served.url, "campaign/1").starts_with("HTTP/1.1 404 "));
     drop(served);
     for args in [&["report"][..], &["show"], &["compare", "last", "last"], &["factors", "last"]] {
-        cli.refused(args, 2, &["holds no campaign yet", "hint"]);
+        cli.refused(args, 2, &["has no campaigns yet", "hint"]);
     }
     assert_eq!(cli.run(&["export", "out"]).code, 0);
     let page = cli.run(&["report", "--format", "html"]);

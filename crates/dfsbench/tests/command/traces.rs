@@ -111,7 +111,7 @@ fn incomplete_trace_is_marked_first() {
     assert!(whole.starts_with("4 calls ") && !whole.contains("hint"), "{whole}");
     write_joined_pcap(&pcap, 2, 84);
     let cut = cli.run(&["capture", "joined.pcap", "-o", "cut.dfst"]).stderr;
-    assert!(cut.starts_with("3 calls ") && cut.contains("hint: packets were cut"), "{cut}");
+    assert!(cut.starts_with("3 calls ") && cut.contains("hint: truncated packets"), "{cut}");
     assert!(cut.contains("tcpdump -s 0"), "{cut}");
     let text = cli.run(&["describe", "cut.dfst"]).stdout;
     let second = text.lines().nth(1).unwrap_or_default();
@@ -158,7 +158,7 @@ fn rejects_file_that_is_no_capture() {
         ("text", &["`text` is no packet capture", "tcpdump -w"]),
         ("packed", &["`packed` is compressed", "zcat"]),
         ("short", &["`short` ends within its header of 24 bytes"]),
-        ("none", &["no call of NFS or MOUNT in 0 packets of `none`", "TLS"]),
+        ("none", &["no NFS or MOUNT calls in 0 packets of `none`", "TLS"]),
         ("missing", &["can't read capture `missing`", "No such file"]),
         ("target", &["can't read capture `target`", "a directory"]),
     ] {
@@ -190,7 +190,7 @@ fn describes_trace_and_makes_plan() {
     assert_eq!((&json["calls"], &json["end"]["counters"]["replies"]), (&1.into(), &1.into()));
     let plan = cli.run(&["describe", "nfs.dfst", "--as-plan"]);
     assert!(plan.stdout.contains("shares = { null = 100.00 }"), "{plan:?}");
-    assert!(plan.stdout.contains("# Where the model differs from the trace:"), "{plan:?}");
+    assert!(plan.stdout.contains("# How the model differs from the trace:"), "{plan:?}");
     std::fs::write(cli.folder().join("load.toml"), plan.stdout).unwrap();
     let dry = cli.run(&["run", "load.toml", "--dry-run"]);
     assert_eq!(dry.code, 0, "{dry:?}");
@@ -334,7 +334,7 @@ fn rejects_trace_that_cannot_be_replayed() {
         ),
         (&beyond, &["trace `nfs.dfst` has no call from 60 s to 70 s", "describe"]),
         (&["replay", "nfs.dfst", "embedded", "--window", "9"], &["--window: `9` has no `..`"]),
-        (&["replay", "nfs.dfst", "embedded", "--speed", "0"], &["--speed: `0` is no factor"]),
+        (&["replay", "nfs.dfst", "embedded", "--speed", "0"], &["--speed: `0` is not a factor"]),
         (&["replay", "nfs.dfst", "embedded", "--nfsvers", "5"], &["--nfsvers: `5`", "4.1"]),
         (&["replay", "nfs.dfst", "embedded", "--tree", "a/b"], &["--tree: `a/b`", "export"]),
         (&["replay", "nfs.dfst", "embedded", "--prepare-only"], &["--tree"]),

@@ -12,7 +12,7 @@ const REFUSED: [(&str, &str); 13] = [
     ("curve --files", "no run of this plan depends on it"),
     ("curve --file-size", "no run of this plan depends on it"),
     ("curve --direct", "applies only to posix and uring"),
-    ("curve --rate", "the load points of a curve are its rates"),
+    ("curve --rate", "a curve measures several rates"),
     ("ramp --raise client_hosts", "not every run of this plan has clients to add"),
     ("ramp --workload", "programs work in a directory"),
     ("ramp --backend", "not every run of this plan has clients to add"),
@@ -241,7 +241,7 @@ const ABSENT: [(&str, &str); 14] = [
     ("factors 3 4 7", "holds no campaign 7"),
     // All campaigns here were run on the same kernel.
     ("factors old.db new.db:2", "makes no difference"),
-    ("report old.db new.db", "are one campaign"),
+    ("report old.db new.db", "are the same campaign"),
     // The trace of the tests only contains NULL calls.
     ("replay nfs.dfst target", "has no operation that can be replayed"),
     ("soak plan.toml", "it needs a host that the plan sets up"),
