@@ -159,7 +159,7 @@ fn explains_empty_rows_of_data_paths() {
     // The VPN of the report carries packets; ports would only carry TCP.
     let ports = cli.run(&["run", "seed-001", "--dry-run", "--tunnel-forwards", "ports"]);
     let of_ports =
-        ports.stdout.lines().filter(|line| line.contains("a tunnel of ports carries TCP"));
+        ports.stdout.lines().filter(|line| line.contains("a tunnel that forwards ports"));
     assert_eq!(of_ports.count(), 2 * 4, "{}", ports.stdout);
     assert!(end.stdout.contains("client: mount -t nfs -o vers=4.2,proto=tcp"), "{}", end.stdout);
     assert!(end.stdout.contains("order grouped: hosts are set up 17 times"), "{}", end.stdout);

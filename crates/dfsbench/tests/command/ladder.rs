@@ -127,7 +127,7 @@ fn measures_ladder_of_directory() {
 fn what_is_no_ladder_is_refused() {
     let cli = Cli::new();
     cli.refused(&["ladder", "null"], 2, &["a ladder needs more than one", "nfs://host/export"]);
-    let words = ["--io-size", "one level of each"];
+    let words = ["--io-size", "each setting has one level"];
     cli.refused(&["ladder", "--io-size", "4KiB,8KiB"], 2, &words);
     cli.refused(&["ladder", "seed-003"], 2, &["ladder"]);
     let own = ["ladder", "embedded", "--own-server", "/tmp"];

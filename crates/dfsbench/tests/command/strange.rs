@@ -166,7 +166,7 @@ fn shows_campaign_of_failures() {
     let pages = pages(&cli);
     assert!(pages.iter().all(|page| page.starts_with("HTTP/1.1 200 ")), "{pages:?}");
     assert!(pages[1].contains("no route to host"), "{}", pages[1]);
-    assert!(pages[2].contains("no row in common"), "{}", pages[2]);
+    assert!(pages[2].contains("no usable rows in common"), "{}", pages[2]);
 }
 
 #[test]

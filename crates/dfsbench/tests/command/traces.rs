@@ -353,7 +353,7 @@ fn rejects_trace_that_cannot_be_replayed() {
             &["--hosts: `a` is named twice"],
         ),
         (&["replay", "nfs.dfst", "embedded", "--ssh-config", "f"], &["--hosts"]),
-        (&["compare", "text.json", "text.json"], &["`text.json` is no replay", "--format json"]),
+        (&["compare", "text.json", "text.json"], &["`text.json` is not a replay", "--format json"]),
         (&["compare", "a.json", "b.json", "--max-loss", "5%"], &["--max-loss: two replays"]),
         (&["compare", "a.json", "b.json", "--where", "workers=1"], &["--where: two replays"]),
     ] {

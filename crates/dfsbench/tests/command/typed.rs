@@ -14,7 +14,7 @@ const REFUSED: [(&str, &str); 13] = [
     ("curve --direct", "applies only to posix and uring"),
     ("curve --rate", "a curve measures several rates"),
     ("ramp --raise client_hosts", "not every run of this plan has clients to add"),
-    ("ramp --workload", "programs work in a directory"),
+    ("ramp --workload", "programs need a directory"),
     ("ramp --backend", "not every run of this plan has clients to add"),
     ("ramp --direct", "applies only to posix and uring"),
     ("soak --", "has no effect on a soak"),
@@ -240,7 +240,7 @@ fn rig_of_examples() -> Cli {
 const ABSENT: [(&str, &str); 14] = [
     ("factors 3 4 7", "holds no campaign 7"),
     // All campaigns here were run on the same kernel.
-    ("factors old.db new.db:2", "makes no difference"),
+    ("factors old.db new.db:2", "so it is not a factor"),
     ("report old.db new.db", "are the same campaign"),
     // The trace of the tests only contains NULL calls.
     ("replay nfs.dfst target", "has no operation that can be replayed"),
