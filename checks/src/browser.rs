@@ -118,7 +118,8 @@ impl Browser {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = self.answers.recv_timeout(left);
-            let mut answer = answer.with_context(|| format!("{method}: Chromium is silent"))?;
+            let mut answer =
+                answer.with_context(|| format!("{method}: Chromium does not answer"))?;
             if answer["id"] != self.number {
                 self.events.push(answer);
                 continue;

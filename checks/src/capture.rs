@@ -186,7 +186,7 @@ const PORTMAP: u32 = 100_000;
 impl Frame {
     fn parse(line: &str) -> Result<Self> {
         let mut fields = line.split('\t');
-        let mut next = || fields.next().context("tshark prints other fields");
+        let mut next = || fields.next().context("tshark prints unexpected fields");
         let number = next()?.parse().context("a frame without a number")?;
         let tcp = next()?;
         let udp = next()?;

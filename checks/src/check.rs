@@ -86,7 +86,7 @@ pub fn run_within(seconds: u64, check: fn() -> Result<()>) {
             progress.kill_children();
             // Meanwhile its values are dropped: mounts, namespaces, directories.
             let _ = outcome.recv_timeout(UNWIND_MAX);
-            panic!("the time limit of {seconds} s is over; it waited for: {waited_for}");
+            panic!("the time limit of {seconds} s was exceeded while waiting for {waited_for}");
         }
     }
 }
@@ -143,7 +143,7 @@ pub fn set_up<T>(act: impl FnOnce() -> Result<T>) -> Result<T> {
     let current = CURRENT.take();
     if let Some(progress) = &current {
         progress.set_up.lock().expect("no panic").begun = Some(Instant::now());
-        "a set-up that several checks share"
+        "a setup shared by several checks"
             .clone_into(&mut progress.waiting_for.lock().expect("no panic"));
     }
     let outcome = act();
@@ -220,7 +220,7 @@ impl<T> Fixture<T> {
     pub fn get(&'static self) -> Result<&'static T> {
         let started =
             self.started.get_or_init(|| set_up(self.start).map_err(|error| format!("{error:#}")));
-        started.as_ref().map_err(|error| anyhow!("the set-up failed: {error}"))
+        started.as_ref().map_err(|error| anyhow!("the setup failed: {error}"))
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn reports_what_check_waited_for() {
         let text = message(1, || proc::run_command(Command::new("sleep").arg("60")));
-        assert!(text.contains("limit of 1 s is over; it waited for: `sleep 60`"), "{text}");
+        assert!(text.contains("limit of 1 s was exceeded while waiting for `sleep 60`"), "{text}");
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
         static WORKING: Fixture<u32> = Fixture::new(|| Ok(7));
         for _ in 0..2 {
             let error = BROKEN.get().unwrap_err().to_string();
-            assert_eq!(error, "the set-up failed: planted");
+            assert_eq!(error, "the setup failed: planted");
             assert_eq!(*WORKING.get().unwrap(), 7);
         }
     }

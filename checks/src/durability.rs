@@ -66,7 +66,7 @@ pub fn measure(
             let mut command = command(number, &signals.command());
             runs.push(scope.spawn(move || proc::capture_output(&mut command)));
         }
-        check::note_wait("dfsbench durability to want its event");
+        check::note_wait("dfsbench durability to request its event");
         let mut deadline = Instant::now() + EVENT_WITHIN;
         let mut made = Ok(());
         let mut events = 0;
@@ -89,12 +89,12 @@ pub fn measure(
             if Instant::now() > deadline {
                 // Whatever happened, nothing must wait forever.
                 signals.iter().try_for_each(Signals::answer)?;
-                made = made.and(Err(anyhow::anyhow!("no event was wanted")));
+                made = made.and(Err(anyhow::anyhow!("no event was requested")));
             }
             thread::sleep(POLL);
         }
         if events == 0 {
-            made = made.and(Err(anyhow::anyhow!("no event was wanted")));
+            made = made.and(Err(anyhow::anyhow!("no event was requested")));
         }
         let mut reports = Vec::new();
         for run in runs {

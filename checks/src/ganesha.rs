@@ -160,5 +160,5 @@ fn read_log_end(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     let tail = lines[lines.len().saturating_sub(12)..].join("\n");
-    format!("nfs-ganesha didn't come up; the end of its log:\n{tail}")
+    format!("nfs-ganesha did not start; the end of its log:\n{tail}")
 }

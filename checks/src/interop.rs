@@ -101,7 +101,7 @@ pub fn check_captured_tls(address: &str, export: &Export) -> Result<()> {
             return secured.check();
         }
     }
-    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+    bail!("{CAPTURES_MAX} captures in a row lost packets: the machine is too busy")
 }
 
 /// Runs the checks of libnfs on our server.
@@ -122,7 +122,7 @@ pub fn check_by_libnfs(version: &str, export: &Export) -> Result<()> {
     let output_text = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "{}\n{output_text}", output.status);
     let made = output_text.lines().filter(|line| line.ends_with("... ok")).count();
-    ensure!(made >= 3, "only {made} checks were made:\n{output_text}");
+    ensure!(made >= 3, "only {made} checks were run:\n{output_text}");
     Ok(())
 }
 
@@ -146,14 +146,14 @@ pub fn check_output(command: &mut Command) -> Result<Counters> {
     let end = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{}\n{output_text}{end}", output.status);
     let made = output_text.lines().filter(|line| line.ends_with("... ok")).count();
-    ensure!(made >= 9, "only {made} checks were made:\n{output_text}");
+    ensure!(made >= 9, "only {made} checks were run:\n{output_text}");
     let counters: Counters =
         serde_json::from_str(output_text.lines().last().unwrap_or_default())
-            .with_context(|| format!("the last line is no JSON:\n{output_text}"))?;
+            .with_context(|| format!("the last line is not JSON:\n{output_text}"))?;
     let Counters { calls, resent, replies, late, malformed, .. } = counters;
     // A retransmitted call may be answered twice.
     let is_right = calls == replies + resent && late <= resent && malformed == 0;
-    ensure!(is_right, "the counters say {counters:?}");
+    ensure!(is_right, "the counters are {counters:?}");
     Ok(counters)
 }
 
@@ -172,7 +172,7 @@ pub fn check_captured(protocol: Protocol, export: &Export) -> Result<()> {
             return frames.check(&Expected { version, minor, calls });
         }
     }
-    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+    bail!("{CAPTURES_MAX} captures in a row lost packets: the machine is too busy")
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub fn run_command(command: &mut Command) -> Result<()> {
     let status = child.wait();
     check::note_end(child.id());
     let status = status?;
-    ensure!(status.success(), "`{}` ended with {status}", command_line(command));
+    ensure!(status.success(), "`{}` exited with {status}", command_line(command));
     Ok(())
 }
 
@@ -56,7 +56,7 @@ pub fn run_within(limit: Duration, command: &mut Command) -> Result<()> {
     // Only the command itself is killed. Compilers started by cargo end by themselves, each after
     // its crate.
     let code = Background::start(command)?.await_end(limit)?;
-    ensure!(code == Some(0), "`{}` ended with {}", command_line(command), describe_code(code));
+    ensure!(code == Some(0), "`{}` exited with {}", command_line(command), describe_code(code));
     Ok(())
 }
 
@@ -90,7 +90,7 @@ pub fn capture_stdout(command: &mut Command) -> Result<Vec<u8>> {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let lines: Vec<&str> = stderr.lines().collect();
         let tail = lines[lines.len().saturating_sub(8)..].join("\n");
-        bail!("`{}` ended with {}:\n{tail}", command_line(command), output.status);
+        bail!("`{}` exited with {}:\n{tail}", command_line(command), output.status);
     }
     Ok(output.stdout)
 }
@@ -102,7 +102,7 @@ pub fn capture_stdout(command: &mut Command) -> Result<Vec<u8>> {
 pub fn capture_text(command: &mut Command) -> Result<String> {
     let bytes = capture_stdout(command)?;
     String::from_utf8(bytes)
-        .with_context(|| format!("`{}` printed no UTF-8", command_line(command)))
+        .with_context(|| format!("`{}` printed invalid UTF-8", command_line(command)))
 }
 
 /// Returns a program with its environment, preceded by a shell line, which gets one word as `$0`.
@@ -197,9 +197,9 @@ impl Background {
         let deadline = Instant::now() + patience;
         while TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err() {
             if let Some(status) = self.child.try_wait()? {
-                bail!("`{}` ended with {status} before port {port} answered", self.name);
+                bail!("`{}` exited with {status} before port {port} answered", self.name);
             }
-            ensure!(Instant::now() < deadline, "`{}`: port {port} is silent", self.name);
+            ensure!(Instant::now() < deadline, "`{}`: port {port} does not answer", self.name);
             thread::sleep(POLL);
         }
         Ok(())
@@ -246,7 +246,7 @@ impl Background {
             let seconds = patience.as_secs();
             ensure!(
                 Instant::now() < deadline,
-                "the time limit of {seconds} s is over: `{}` still ran",
+                "the time limit of {seconds} s was exceeded by `{}`",
                 self.name
             );
             thread::sleep(POLL);
@@ -301,7 +301,7 @@ mod tests {
         let begun = Instant::now();
         let error = run_within(Duration::from_secs(1), Command::new("sleep").arg("60"));
         let error = error.unwrap_err().to_string();
-        assert_eq!(error, "the time limit of 1 s is over: `sleep 60` still ran");
+        assert_eq!(error, "the time limit of 1 s was exceeded by `sleep 60`");
         assert!(begun.elapsed() < Duration::from_secs(30));
     }
 
@@ -311,6 +311,9 @@ mod tests {
             run_within(Duration::from_secs(60), Command::new("sh").args(["-c", script]))
         };
         assert!(run("exit 0").is_ok());
-        assert_eq!(run("exit 7").unwrap_err().to_string(), "`sh -c exit 7` ended with exit code 7");
+        assert_eq!(
+            run("exit 7").unwrap_err().to_string(),
+            "`sh -c exit 7` exited with exit code 7"
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 /// Returns the root of the workspace.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().expect("this crate lies one folder below the root").to_path_buf()
+    here.parent().expect("this crate is one folder below the root").to_path_buf()
 }
 
 /// Returns the build directory that cargo itself would choose.

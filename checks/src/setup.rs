@@ -44,54 +44,54 @@ const fn part(package: &'static str, proof: Proof, what_for: &'static str) -> Pa
 const PARTS: [Part; 39] = [
     part("gcc", Proof::Program("cc"), "compiles xtask/peers/*.c and SQLite"),
     part("g++", Proof::Program("c++"), "compiles libFuzzer"),
-    part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers of the same"),
-    part("iproute2", Proof::Program("ip"), "facts of the network"),
-    part("procps", Proof::Program("ps"), "facts of the processes"),
+    part("libc6-dev", Proof::File("/usr/include/stdio.h"), "headers for it"),
+    part("iproute2", Proof::Program("ip"), "network facts"),
+    part("procps", Proof::Program("ps"), "process facts"),
     part("fio", Proof::Program("fio"), "peer: local backends"),
-    part("bonnie++", Proof::Program("bonnie++"), "adapter of that name, and a peer"),
-    part("iozone3", Proof::Program("iozone"), "adapter of that name, and a peer; non-free"),
+    part("bonnie++", Proof::Program("bonnie++"), "workload of that name, and a peer"),
+    part("iozone3", Proof::Program("iozone"), "workload of that name, and a peer; non-free"),
     part("postmark", Proof::Program("postmark"), "peer: transactions"),
     part("make", Proof::Program("make"), "a small build as a workload"),
-    part("strace", Proof::Program("strace"), "the calls that the kernel really got"),
+    part("strace", Proof::Program("strace"), "records system calls"),
     part("iperf3", Proof::Program("iperf3"), "peer: one TCP stream"),
     part("qperf", Proof::Program("qperf"), "peer: one TCP round trip"),
     part("nfs-ganesha", Proof::Program("ganesha.nfsd"), "real NFS server"),
-    part("nfs-ganesha-vfs", Proof::Library("ganesha/libfsalvfs.so"), "its exports of folders"),
+    part("nfs-ganesha-vfs", Proof::Library("ganesha/libfsalvfs.so"), "its exports of directories"),
     part(
         "nfs-ganesha-proxy-v4",
         Proof::Library("ganesha/libfsalproxy_v4.so"),
-        "a client of v4.0 that is not ours, and serves what it sees",
+        "a foreign client of v4.0, which re-exports what it mounts",
     ),
     part("nfs-ganesha-mem", Proof::Library("ganesha/libfsalmem.so"), "its exports of memory"),
     part("libnfs-utils", Proof::Program("nfs-cp"), "real NFS client"),
     part("libnfs-dev", Proof::File("/usr/include/nfsc/libnfs.h"), "peer: NFS reads"),
-    part("openssh-server", Proof::File("/usr/sbin/sshd"), "hosts that agents are sent to"),
+    part("openssh-server", Proof::File("/usr/sbin/sshd"), "hosts for agents over ssh"),
     part("tshark", Proof::Program("tshark"), "dissects captures"),
     part("chromium", Proof::Program("chromium"), "opens the HTML report"),
     part("qemu-system-x86", Proof::Program("qemu-system-x86_64"), "runs virtual machines"),
-    part("qemu-utils", Proof::Program("qemu-img"), "makes their disks"),
-    part("mmdebstrap", Proof::Program("mmdebstrap"), "makes their images"),
-    part("debian-archive-keyring", Proof::File(KEYRING), "what the packages in them are signed by"),
-    part("xfsprogs", Proof::Program("mkfs.xfs"), "a file system that the lab makes"),
+    part("qemu-utils", Proof::Program("qemu-img"), "creates their disks"),
+    part("mmdebstrap", Proof::Program("mmdebstrap"), "creates their images"),
+    part("debian-archive-keyring", Proof::File(KEYRING), "keys that sign their packages"),
+    part("xfsprogs", Proof::Program("mkfs.xfs"), "a file system that the lab creates"),
     part("btrfs-progs", Proof::Program("mkfs.btrfs"), "another"),
-    part("rpcbind", Proof::Program("rpcbind"), "what servers of NFS v3 register with"),
-    part("e2fsprogs", Proof::Program("mke2fs"), "makes the file system of an image"),
-    part("fuse2fs", Proof::Program("fuse2fs"), "a file system by FUSE whose program stands still"),
+    part("rpcbind", Proof::Program("rpcbind"), "registry for NFS v3 servers"),
+    part("e2fsprogs", Proof::Program("mke2fs"), "creates the file system of an image"),
+    part("fuse2fs", Proof::Program("fuse2fs"), "a FUSE file system whose program can be stopped"),
     part("openssh-client", Proof::Program("ssh"), "access to them"),
-    part("munge", Proof::File("/usr/sbin/munged"), "what the parts of Slurm trust each other by"),
+    part("munge", Proof::File("/usr/sbin/munged"), "authentication between the parts of Slurm"),
     part("slurmctld", Proof::File("/usr/sbin/slurmctld"), "a scheduler that starts agents"),
     part("slurmd", Proof::File("/usr/sbin/slurmd"), "its nodes"),
     part("slurm-client", Proof::Program("srun"), "its commands"),
-    part("openmpi-bin", Proof::Program("mpirun.openmpi"), "Open MPI, which starts agents, too"),
+    part("openmpi-bin", Proof::Program("mpirun.openmpi"), "Open MPI, which also starts agents"),
     part("mpich", Proof::Program("mpirun.mpich"), "MPICH, likewise"),
     part("netcat-openbsd", Proof::Program("nc"), "ssh's access to their network"),
 ];
 
 /// Parts that only releases need (`cargo xtask dist`), but not the tests.
 const RELEASE_PARTS: [Part; 4] = [
-    part("binutils", Proof::Program("objcopy"), "divides program and symbols"),
-    part("dpkg", Proof::Program("dpkg-deb"), "makes packages of Debian"),
-    part("rpm", Proof::Program("rpmbuild"), "makes packages of Fedora"),
+    part("binutils", Proof::Program("objcopy"), "separates program and symbols"),
+    part("dpkg", Proof::Program("dpkg-deb"), "builds Debian packages"),
+    part("rpm", Proof::Program("rpmbuild"), "builds Fedora packages"),
     part("runc", Proof::Program("runc"), "starts the image"),
 ];
 
@@ -104,7 +104,7 @@ const SYSTEM_PARTS: [Part; 11] = [
     part("ceph-mon", Proof::Program("ceph-mon"), "its monitor"),
     part("ceph-osd", Proof::Program("ceph-osd"), "its object servers"),
     part("glusterfs-server", Proof::Program("glusterd"), "GlusterFS and its client"),
-    part("nfs-ganesha-gluster", Proof::Library("ganesha/libfsalgluster.so"), "NFS of it"),
+    part("nfs-ganesha-gluster", Proof::Library("ganesha/libfsalgluster.so"), "NFS for it"),
     part("moosefs-chunkserver", Proof::Program("mfschunkserver"), "servers of MooseFS"),
     part("moosefs-client", Proof::Program("mfsmount"), "its client"),
     part("moosefs-master", Proof::Program("mfsmaster"), "its master"),
@@ -165,7 +165,7 @@ pub fn install_missing() -> Result<()> {
     if !missing.is_empty() {
         install_all(&missing)?;
     }
-    println!("setup: all {} parts are there", PARTS.len());
+    println!("setup: all {} parts are installed", PARTS.len());
     Ok(())
 }
 
@@ -177,7 +177,7 @@ pub fn check_installed() -> Result<()> {
     let missing = report_missing();
     let hint = "`cargo xtask setup` as root installs them";
     ensure!(missing.is_empty(), "{} parts are missing; {hint}", missing.len());
-    println!("setup: all {} parts are there", PARTS.len());
+    println!("setup: all {} parts are installed", PARTS.len());
     Ok(())
 }
 
@@ -222,7 +222,7 @@ fn install_all(missing: &[&Part]) -> Result<()> {
     for part in missing {
         let package = part.package;
         let proof = part.describe_proof();
-        ensure!(part.is_there(), "package {package} was installed, but {proof} isn't there");
+        ensure!(part.is_there(), "package {package} was installed, but {proof} is missing");
     }
     Ok(())
 }
@@ -235,7 +235,7 @@ fn install_by_apt(missing: &[&Part]) -> Result<()> {
         if is_restricted { &mut restricted } else { &mut free }.push(part.package);
     }
     let list = [free.join(" "), restricted.join(" ")].join(" ");
-    ensure!(proc::on_path("apt-get"), "there is no apt-get here: install by hand: {list}");
+    ensure!(proc::on_path("apt-get"), "apt-get is missing: install these by hand: {list}");
     let user = fs::metadata("/proc/self").context("who are we?")?.uid();
     ensure!(user == 0, "installing needs root. As root: `apt-get install {list}`");
     let _no_daemons = NoDaemons::forbid()?;
@@ -286,7 +286,7 @@ fn install_non_free(packages: &[&str]) -> Result<()> {
 /// Updates the package lists; retries once in case a mirror fails.
 fn update_lists() -> Result<()> {
     if let Err(error) = proc::run_within(APT_MAX, apt_command().arg("update")) {
-        println!("setup: {error:#}; again");
+        println!("setup: {error:#}; retrying");
         proc::run_within(APT_MAX, apt_command().arg("update"))?;
     }
     Ok(())

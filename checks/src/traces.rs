@@ -111,7 +111,7 @@ pub fn check_counts(ours: Ours, protocol: Protocol, export: &Export) -> Result<(
             return compare(&want, &description);
         }
     }
-    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+    bail!("{CAPTURES_MAX} captures in a row lost packets: the machine is too busy")
 }
 
 /// Captures a run, and counts the calls of its trace with the reader in the documentation.
@@ -194,13 +194,13 @@ pub fn check_replay(ours: Ours, protocol: Protocol, export: &Export, target: &st
         if description.end.counters.segments_lost > 0 {
             continue;
         }
-        let directory = folder.path().to_str().context("its path is no text")?;
+        let directory = folder.path().to_str().context("its path is not UTF-8")?;
         for target in [directory, target] {
             replay_faithfully(ours.command(), &trace, target)?;
         }
         return Ok(());
     }
-    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+    bail!("{CAPTURES_MAX} captures in a row lost packets: the machine is too busy")
 }
 
 /// Replays a trace with a command of our program: each operation ends as in the trace. Returns the
@@ -268,7 +268,7 @@ pub fn check_interface(ours: Ours) -> Result<()> {
         ensure!(calls > 100 && calls_again + calls_after_reply == 0, "{calls}, {calls_again}");
         return Ok(());
     }
-    bail!("{CAPTURES_MAX} captures in a row lost something: the machine is too busy")
+    bail!("{CAPTURES_MAX} captures in a row lost packets: the machine is too busy")
 }
 
 /// Captures a short run.
@@ -295,7 +295,7 @@ fn describe(ours: Ours, captured: &Path, trace: &Path) -> Result<Description> {
 fn describe_trace(ours: Ours, trace: &Path) -> Result<Description> {
     let mut command = ours.command();
     let json = proc::capture_stdout(command.arg("describe").arg(trace).args(["--format", "json"]))?;
-    serde_json::from_slice(&json).context("`dfsbench describe` prints other JSON")
+    serde_json::from_slice(&json).context("`dfsbench describe` prints different JSON")
 }
 
 /// Counts calls in tshark's output, and replies under number 0 of `replies`; `None` if the capture

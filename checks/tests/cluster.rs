@@ -239,7 +239,7 @@ fn secret(cluster: &Machine) -> Result<()> {
     ensure!(token.len() == 64, "a token of {} digits", token.len());
     let lines =
         proc::capture_stdout(cluster.inside("sh").args(["-c", "cat /proc/[0-9]*/cmdline"]))?;
-    ensure!(!holds(&lines, token), "a command line holds the token");
+    ensure!(!holds(&lines, token), "a command line contains the token");
     end(cluster, &mut run)?;
     let mut found = Vec::new();
     for entry in fs::read_dir(cluster.path(""))?.flatten() {

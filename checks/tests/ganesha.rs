@@ -163,7 +163,7 @@ fn check_nothing_is_left_of_a_killed_run(server: &Ganesha, number: u64) -> Resul
     // transaction that is rolled back, or a file whose campaign has not been stored yet.
     let report = proc::capture_output(OURS.command().args(["report", "--results"]).arg(&results))?;
     let errors = String::from_utf8_lossy(&report.stderr);
-    let is_empty = ["holds no results", "holds no campaign yet"].map(|text| errors.contains(text));
+    let is_empty = ["holds no results", "has no campaigns yet"].map(|text| errors.contains(text));
     let has_none = is_empty.contains(&true) || !results.exists();
     ensure!(report.status.success() || has_none, "kill {number}: {errors}");
     Ok(())

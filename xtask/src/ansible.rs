@@ -42,10 +42,10 @@ pub fn run() -> bool {
     });
     if let Some(play) = &play {
         steps.one("installed, measured and fetched", || play.measure());
-        steps.one("a second time nothing is installed", || play.install_again());
+        steps.one("nothing is installed the second time", || play.install_again());
         steps.one("a host without the program", || play.refuse_program());
-        steps.one("a campaign that can't be made", || play.refuse_target());
-        steps.one("figures that don't count", || play.report_invalid());
+        steps.one("a campaign that can't run", || play.refuse_target());
+        steps.one("unusable figures", || play.report_invalid());
     }
     drop(play);
     steps.finish()
@@ -123,7 +123,7 @@ impl Play {
         let all = self.fetched("all.db");
         for host in ["h1", "h2"] {
             let page = fs::read_to_string(self.fetched(&format!("{host}.html")))?;
-            ensure!(page.contains("/srv/data"), "the page of {host} has no figure");
+            ensure!(page.contains("/srv/data"), "the page of {host} has no results");
             let mut import = Command::new(Lab::program());
             import.arg("import").arg(self.fetched(&format!("{host}.db")));
             proc::capture_stdout(import.arg("--results").arg(&all))?;
@@ -132,7 +132,7 @@ impl Play {
         let list =
             proc::capture_text(list.args(["list", "--format", "csv"]).arg("--results").arg(all))?;
         let complete = list.lines().filter(|line| line.contains("complete")).count();
-        ensure!(complete == 2, "two campaigns are to be complete:\n{list}");
+        ensure!(complete == 2, "two campaigns should be complete:\n{list}");
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl Play {
         let (ended_well, text) =
             self.run(&["dfsbench_path=/srv/none"], &["--tags", "dfsbench_install"])?;
         let is_clear = text.contains("/srv/none doesn't run on h1") && text.contains("hint:");
-        ensure!(!ended_well && is_clear, "a host without the program gives:\n{text}");
+        ensure!(!ended_well && is_clear, "output for a host without the program:\n{text}");
         Ok(())
     }
 
@@ -158,7 +158,10 @@ impl Play {
     fn refuse_target(&self) -> Result<()> {
         fs::remove_file(self.fetched("h1.db"))?;
         let (ended_well, text) = self.run(&["dfsbench_target=/srv/none"], &[])?;
-        ensure!(!ended_well && text.contains("/srv/none"), "no directory gives:\n{text}");
+        ensure!(
+            !ended_well && text.contains("/srv/none"),
+            "output for a missing directory:\n{text}"
+        );
         ensure!(!self.fetched("h1.db").exists(), "results of a failed campaign were fetched");
         Ok(())
     }
@@ -170,7 +173,7 @@ impl Play {
         let plan = format!("dfsbench_plan={}", plan.display());
         let (ended_well, text) = self.run(&[&plan], &[])?;
         let reported = text.matches("not all of it counts").count();
-        ensure!(ended_well && reported == 2, "figures that don't count give:\n{text}");
+        ensure!(ended_well && reported == 2, "output for unusable figures:\n{text}");
         ensure!(self.fetched("h1.db").exists(), "the results were not fetched");
         Ok(())
     }

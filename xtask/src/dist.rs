@@ -75,7 +75,7 @@ impl Release {
         };
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            epoch: epoch.parse().context("SOURCE_DATE_EPOCH is no number of seconds")?,
+            epoch: epoch.parse().context("SOURCE_DATE_EPOCH is not a number of seconds")?,
             commit: git(&["rev-parse", "HEAD"])?,
         })
     }
@@ -102,7 +102,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let release = Release::of_commit()?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
     if !changes.is_empty() {
-        println!("dist: there are changes that no commit has; the artefacts name the last one");
+        println!("dist: there are uncommitted changes, but the artifacts name the last commit");
     }
     let folder = repo::target_folder().join("dist");
     let built = match &options.program {
@@ -180,14 +180,17 @@ fn sums(folder: &Path) -> Result<String> {
 
 fn check_sizes(program: &Program, folder: &Path) -> Result<()> {
     let bytes = program.stripped.len() as u64;
-    ensure!(bytes <= PROGRAM_MAX_BYTES, "the program has {bytes} of {PROGRAM_MAX_BYTES} bytes");
+    ensure!(
+        bytes <= PROGRAM_MAX_BYTES,
+        "the program has {bytes} bytes (limit {PROGRAM_MAX_BYTES})"
+    );
     for path in list_files(folder)? {
         let is_debug = path.extension() == Some("debug".as_ref());
         let bytes = fs::metadata(&path)?.len();
         let name = path.display();
         ensure!(
             is_debug || bytes <= PACKED_MAX_BYTES,
-            "{name} has {bytes} of {PACKED_MAX_BYTES} bytes"
+            "{name} has {bytes} bytes (limit {PACKED_MAX_BYTES})"
         );
     }
     Ok(())
@@ -213,7 +216,7 @@ fn reproduce(release: &Release, folder: &Path) -> Result<()> {
     let built = build(&sources, &elsewhere.path().join("build"))?;
     pack(release, &built, &sources, &again)?;
     compare_sums(folder, &again)?;
-    println!("dist: built again elsewhere, every byte is the same");
+    println!("dist: rebuilt elsewhere, and every byte is the same");
     Ok(())
 }
 
@@ -223,7 +226,7 @@ fn pack_again(release: &Release, built: &Path, folder: &Path) -> Result<()> {
     let at = again.path().join("dist");
     pack(release, built, &repo::root(), &at)?;
     compare_sums(folder, &at)?;
-    println!("dist: packed again, every byte is the same");
+    println!("dist: repacked, and every byte is the same");
     Ok(())
 }
 
@@ -232,9 +235,9 @@ fn compare_sums(one: &Path, other: &Path) -> Result<()> {
     let ours = sums(one)?;
     let again = sums(other)?;
     for line in ours.lines() {
-        ensure!(again.contains(line), "`{line}` has other bytes the second time:\n{again}");
+        ensure!(again.contains(line), "`{line}` has different bytes the second time:\n{again}");
     }
-    ensure!(ours.len() == again.len(), "the second time there are other files:\n{again}");
+    ensure!(ours.len() == again.len(), "the files differ the second time:\n{again}");
     Ok(())
 }
 
@@ -289,11 +292,11 @@ mod tests {
         compare_sums(one.path(), other.path()).unwrap();
         fs::write(other.path().join("a"), "else").unwrap();
         let error = compare_sums(one.path(), other.path()).unwrap_err().to_string();
-        assert!(error.contains("  a` has other bytes"), "{error}");
+        assert!(error.contains("  a` has different bytes"), "{error}");
         fs::write(other.path().join("a"), "same").unwrap();
         fs::write(other.path().join("b"), "more").unwrap();
         let error = compare_sums(one.path(), other.path()).unwrap_err().to_string();
-        assert!(error.contains("other files"), "{error}");
+        assert!(error.contains("files differ"), "{error}");
     }
 
     #[test]

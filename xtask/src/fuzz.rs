@@ -182,7 +182,7 @@ impl Fuzzer {
         let manifest = self.manifest()?;
         let inputs = manifest["package"]["metadata"].get("inputs").and_then(|it| it.get(target));
         let inputs = inputs.and_then(toml::Value::as_integer).and_then(|it| it.try_into().ok());
-        inputs.with_context(|| format!("fuzz/Cargo.toml has no number of inputs of {target}"))
+        inputs.with_context(|| format!("fuzz/Cargo.toml has no number of inputs for {target}"))
     }
 
     fn run_all(&self, targets: &[String], bound: Bound, seed: Option<NonZeroU32>) -> Count {
@@ -247,7 +247,7 @@ impl Fuzzer {
         let text = String::from_utf8_lossy(&fs::read(&log)?).into_owned();
         let last = || last_lines(&text, LOG_LINES).join("\n");
         let code = ended.with_context(last)?;
-        ensure!(code == Some(0), "it ended with {code:?}:\n{}", last());
+        ensure!(code == Some(0), "it exited with {code:?}:\n{}", last());
         summarize(&text, self.corpus_len(target)?)
     }
 
@@ -323,7 +323,7 @@ fn host() -> Result<String> {
             return Ok(host.to_owned());
         }
     }
-    bail!("`rustc -vV` names no host")
+    bail!("`rustc -vV` does not name the host")
 }
 
 fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {

@@ -48,8 +48,9 @@ const CAMPAIGNS: [Campaign; 4] = [
 pub fn write_pages(docs: &Path) -> Result<()> {
     let folder = docs.join("gallery");
     fs::create_dir_all(&folder)?;
-    let mut links =
-        String::from("\n## Whole pages\n\nMade with this book, on the machine that made it:\n\n");
+    let mut links = String::from(
+        "\n## Whole pages\n\nGenerated with this book, on the machine that built it:\n\n",
+    );
     for campaign in CAMPAIGNS {
         let page = folder.join(format!("{}.html", campaign.name));
         write_page(&campaign, &page).with_context(|| format!("the page {}", campaign.name))?;
@@ -73,11 +74,11 @@ fn write_page(campaign: &Campaign, page: &Path) -> Result<()> {
     // 4 means a result with a caveat: a busy machine has some.
     let code = output.status.code();
     let messages = String::from_utf8_lossy(&output.stderr);
-    ensure!(matches!(code, Some(0 | 4)), "the campaign ended with {code:?}:\n{messages}");
+    ensure!(matches!(code, Some(0 | 4)), "the campaign exited with {code:?}:\n{messages}");
     let mut report = dfsbench(scratch.path());
     proc::capture_stdout(report.args(["report", "--format", "html", "--output"]).arg(page))?;
     let text = fs::read_to_string(page)?;
-    ensure!(text.contains("</html>") && text.contains("<svg"), "it has no picture");
+    ensure!(text.contains("</html>") && text.contains("<svg"), "it has no pictures");
     Ok(())
 }
 

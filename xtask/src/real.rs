@@ -77,7 +77,7 @@ pub fn run(programs: &[Program], selection: Selection<'_>) -> Result<Count> {
     let names = list_groups();
     ensure!(
         names.iter().any(|name| selection.has_group(name)),
-        "there is no such group; there are {}",
+        "there is no such group; groups are {}",
         names.join(", ")
     );
     let count = Mutex::new(Count::default());
@@ -151,6 +151,6 @@ mod tests {
     fn rejects_unknown_group() {
         let selection = Selection { group: Some("nothing"), test: None };
         let error = run(&[], selection).unwrap_err().to_string();
-        assert!(error.starts_with("there is no such group; there are vm, "), "{error}");
+        assert!(error.starts_with("there is no such group; groups are vm, "), "{error}");
     }
 }

@@ -116,7 +116,7 @@ impl Steps {
             }
         }
         for name in flaky {
-            println!("FLAKY: {name} failed, and passed when it was repeated");
+            println!("FLAKY: {name} failed, but passed when repeated");
         }
         println!("{passed} passed, {} failed", failures.len());
         failures.is_empty() && passed > 0

@@ -54,7 +54,7 @@ pub fn everything() -> bool {
     if let Some(mut images) = images {
         steps.one_always("images of virtual machines", || {
             let status = images.await_end(IMAGES_MAX)?;
-            ensure!(status == Some(0), "no image can be made: run `cargo xtask vm image`");
+            ensure!(status == Some(0), "no image can be built: run `cargo xtask vm image`");
             Ok(())
         });
     }

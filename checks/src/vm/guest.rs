@@ -116,7 +116,7 @@ impl Mount<'_> {
             let expected = times * FILE_BYTES;
             ensure!(bytes == expected, "{name}: {bytes} bytes were read, not {expected}");
         }
-        ensure!(output.lines == ["b"], "after a rename the directory holds {:?}", output.lines);
+        ensure!(output.lines == ["b"], "after a rename, the directory contains {:?}", output.lines);
         Ok(output)
     }
 }

@@ -86,7 +86,7 @@ fn fingerprint_of_recipe(folder: &Path) -> Result<u64> {
 fn make_image(suite: Suite, folder: &Path) -> Result<()> {
     for attempt in 1.. {
         match make_once(suite, folder) {
-            Err(error) if attempt < ATTEMPTS => eprintln!("vm: {error:#}\nvm: again"),
+            Err(error) if attempt < ATTEMPTS => eprintln!("vm: {error:#}\nvm: retrying"),
             result => {
                 return result.with_context(|| format!("no image of {}", suite.name()));
             }

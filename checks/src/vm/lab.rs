@@ -107,9 +107,8 @@ impl Lab {
     /// # Errors
     /// If there is none.
     pub fn open(folder: &Path) -> Result<Self> {
-        let folder = folder
-            .canonicalize()
-            .with_context(|| format!("no laboratory in {}", folder.display()))?;
+        let folder =
+            folder.canonicalize().with_context(|| format!("no lab in {}", folder.display()))?;
         let plan = Plan::load(&folder)?;
         Ok(Self { space: Space::of(&folder), folder, plan })
     }
@@ -231,7 +230,7 @@ impl Lab {
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr);
-            bail!("{host}: `{line}` ended with {}:\n{text}{complaint}", output.status);
+            bail!("{host}: `{line}` exited with {}:\n{text}{complaint}", output.status);
         }
         Ok(text.into_owned())
     }
@@ -382,7 +381,7 @@ fn refuse_running(folder: &Path) -> Result<()> {
     for machine in &lab.plan.machines {
         ensure!(
             lab.emulator(machine).process().is_none(),
-            "the laboratory in {} runs already; `cargo xtask vm down` ends it",
+            "the lab in {} is already running; `cargo xtask vm down` stops it",
             folder.display()
         );
     }

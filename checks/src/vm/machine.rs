@@ -161,7 +161,7 @@ impl Plan {
     pub fn load(folder: &Path) -> Result<Self> {
         let path = folder.join(Self::FILE);
         let text = fs::read_to_string(&path).with_context(|| {
-            format!("no laboratory in {}; `cargo xtask vm up` makes one", folder.display())
+            format!("no lab in {}; `cargo xtask vm up` starts one", folder.display())
         })?;
         serde_json::from_str(&text).with_context(|| format!("{} is damaged", path.display()))
     }

@@ -47,7 +47,7 @@ impl MountStats {
                 "bytes" => {
                     let counts: Vec<&str> = value.split_whitespace().collect();
                     let [_, _, _, _, read, written, ..] = counts[..] else {
-                        anyhow::bail!("mountstats has another form: {line:?}");
+                        anyhow::bail!("mountstats has a different format: {line:?}");
                     };
                     stats.read_bytes = read.parse()?;
                     stats.written_bytes = written.parse()?;

@@ -166,7 +166,7 @@ pub fn check_run(lab: &Lab, peer: Peer, way: &str) -> Result<()> {
     let here = proc::capture_text(Command::new("sha256sum").arg(pattern))?;
     // A line is the hash, two spaces and the name.
     let is_same = here.split_whitespace().next() == there.split_whitespace().next();
-    ensure!(is_same, "wanted {here:?}, the server holds {there:?}");
+    ensure!(is_same, "wanted {here:?}, the server has {there:?}");
     Ok(())
 }
 

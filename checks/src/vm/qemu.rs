@@ -170,7 +170,7 @@ impl<'a> Emulator<'a> {
             }
             let is_late = Instant::now() > deadline;
             if is_late || self.process().is_none() {
-                let word = if is_late { "isn't ready in time" } else { "died" };
+                let word = if is_late { "is not ready in time" } else { "died" };
                 let tail: Vec<&str> = log.lines().rev().take(15).collect();
                 let tail: Vec<&str> = tail.into_iter().rev().collect();
                 bail!("{} {word}; its console ends:\n{}", self.machine.name, tail.join("\n"));

@@ -69,7 +69,7 @@ impl Monitor {
 
     fn read_line(&mut self) -> Result<Value> {
         let mut line = String::new();
-        let read = self.lines.read_line(&mut line).context("the emulator is silent")?;
+        let read = self.lines.read_line(&mut line).context("the emulator does not answer")?;
         ensure!(read > 0, "the emulator hung up");
         serde_json::from_str(&line).with_context(|| format!("the emulator sent {line:?}"))
     }

@@ -118,7 +118,7 @@ fn chromium(page: &Path, action: &str) -> Result<Seen> {
     command.stdin(Stdio::null()).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
     let code = Background::start(&mut command)?.await_end(PATIENCE)?;
     let log = String::from_utf8_lossy(&fs::read(&stderr)?).into_owned();
-    ensure!(code == Some(0), "Chromium ended with {code:?}:\n{log}");
+    ensure!(code == Some(0), "Chromium exited with {code:?}:\n{log}");
     let console = log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned);
     let document = String::from_utf8_lossy(&fs::read(&stdout)?).into_owned();
     Ok(Seen { document, console: console.collect() })

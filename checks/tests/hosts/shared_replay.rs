@@ -113,6 +113,6 @@ fn captured(lab: &Lab) -> Result<PathBuf> {
     let text = String::from_utf8_lossy(&output.stderr);
     ensure!(matches!(output.status.code(), Some(0 | exit::INVALID)), "{text}");
     let code = capture.interrupt(PATIENCE)?;
-    ensure!(code == Some(0), "the capture ended with {code:?}");
+    ensure!(code == Some(0), "the capture exited with {code:?}");
     Ok(trace)
 }

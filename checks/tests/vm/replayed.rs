@@ -146,7 +146,7 @@ impl Work<'_> {
         await_capture(self.lab)?;
         let printed = self.run(script)?;
         let code = capture.interrupt(PATIENCE)?;
-        ensure!(code == Some(0), "the capture ended with {code:?}");
+        ensure!(code == Some(0), "the capture exited with {code:?}");
         Ok(printed)
     }
 
@@ -167,7 +167,7 @@ impl Work<'_> {
         let port = export.port;
         let mount_port = export.mount_port;
         let address = format!("nfs://127.0.0.1:{port}/vfs?version={spoken}&mountport={mount_port}");
-        let directory = self.folder.to_str().context("its path is no text")?;
+        let directory = self.folder.to_str().context("its path is not UTF-8")?;
         for (target, what) in [(&*address, "on ganesha"), (directory, "in a directory")] {
             let replayed = replay_faithfully(OURS.command(), &self.trace(), target);
             moved.push(replayed.context(what)?);

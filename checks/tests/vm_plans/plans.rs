@@ -152,7 +152,7 @@ impl<'a> Plans<'a> {
     /// Every data path has results, and a path that a kernel does not support is a row.
     pub fn data_paths(&self) -> Result<()> {
         let (output, json) = self.result(DATA_PATHS, &SCALED_PATHS)?;
-        ensure!(output.status.code() == Some(exit::INVALID), "it ended with {}", output.status);
+        ensure!(output.status.code() == Some(exit::INVALID), "it exited with {}", output.status);
         let runs = json["runs"].as_array().context("no runs")?;
         ensure!(runs.len() == 7, "{} runs, not 7", runs.len());
         for run in runs {

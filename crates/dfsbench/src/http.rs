@@ -94,7 +94,7 @@ fn parse_head(head: &[u8]) -> Result<Option<Request>, &'static str> {
     match request.parse(head) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(_) => return Err("This is no HTTP request."),
+        Err(_) => return Err("This is not an HTTP request."),
     }
     let target = request.path.unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));

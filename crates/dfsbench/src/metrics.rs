@@ -74,8 +74,8 @@ impl Endpoint {
             Ok(both) => both,
             Err(error) => {
                 return Err(Failure::Lab(format!(
-                    "can't serve metrics on {address}: {error} (hint: name a free port with \
-                     --metrics; port 0 takes one)"
+                    "can't serve metrics on {address}: {error} (hint: choose a free port with \
+                     --metrics; port 0 picks one)"
                 )));
             }
         };
@@ -227,7 +227,7 @@ mod tests {
             ("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 ", "at /metrics"),
             ("POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", "405 ", "with GET"),
             ("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", "400 ", "Host field"),
-            ("\x16\x03\x01\r\n\r\n", "400 ", "no HTTP"),
+            ("\x16\x03\x01\r\n\r\n", "400 ", "not an HTTP"),
         ] {
             let answer = get(address, head);
             assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{head}: {answer}");

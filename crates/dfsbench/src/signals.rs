@@ -121,16 +121,16 @@ fn bound_end(stop: &AtomicBool) {
         if !hosts.is_empty() {
             let hosts = hosts.join(", ");
             let why = format!(
-                "gave up: these hosts have not answered since the request to stop: {hosts}; their \
-                 agents restore them as soon as they can (hint: `dfsbench clean` there shows what \
-                 is left)"
+                "gave up: these hosts did not answer the request to stop: {hosts}; their agents \
+                 restore them as soon as they can (hint: `dfsbench clean` there shows what is \
+                 left)"
             );
             exit::end_now(&why, End::Invalid.code());
         }
         if is_stuck {
-            let why = "gave up: file I/O of this process does not end: a file system here does \
-                       not answer (hint: `umount -f` it, or restart its server; the working \
-                       directory is left there)";
+            let why = "gave up: file I/O of this process hangs because a file system here does not \
+                 respond (hint: `umount -f` it, or restart its server; the working directory is \
+                 left there)";
             exit::end_now(why, End::Invalid.code());
         }
     }
@@ -165,7 +165,9 @@ impl RemovalWatch {
         }
         let hint = match self.told.replace(now) {
             Some(_) => "",
-            None => " (hint: a second signal ends at once and leaves the rest to `dfsbench clean`)",
+            None => {
+                " (hint: a second signal stops immediately and leaves the rest to `dfsbench clean`)"
+            }
         };
         let removed_since = progress.removed.saturating_sub(removed_before);
         Some(describe_removal(&progress, removed_since, gone) + hint)
@@ -176,7 +178,7 @@ impl RemovalWatch {
 pub(crate) fn describe_removing() -> Option<String> {
     let Progress { place, removed, found, .. } = removal::progress()?;
     Some(format!(
-        "stopping: {removed} of {found} entries removed; again: end at once; from {place}"
+        "stopping: {removed} of {found} entries removed (again: quit at once) from {place}"
     ))
 }
 
@@ -191,7 +193,7 @@ fn describe_removal(progress: &Progress, removed_since: u64, gone: Duration) -> 
             format!("{least}{:.0} s left", seconds.max(1.0))
         }
     };
-    format!("interrupted: removing {place}: {removed} of {least}{found} entries gone, {left}")
+    format!("interrupted: removing {place}: {removed} of {least}{found} entries removed, {left}")
 }
 
 #[allow(clippy::disallowed_methods, reason = "the limit of a signal is a matter of real time")]
@@ -262,8 +264,8 @@ fn left_behind(directory: Option<(String, String)>, removal: Option<&Progress>) 
         None => String::new(),
     };
     Some(format!(
-        "interrupted twice, ended at once: {what}{rest} (hint: `dfsbench clean` removes it, and \
-         restores what was changed on hosts)"
+        "interrupted twice, stopped immediately: {what}{rest} (hint: `dfsbench clean` removes it, \
+         and restores what was changed on hosts)"
     ))
 }
 

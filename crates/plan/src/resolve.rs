@@ -104,7 +104,8 @@ fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
     if let Some(until) = raw.until_permille
         && trials <= least
     {
-        let what = format!("until has no effect on {trials} trials: {least} are always made");
+        let what =
+            format!("until has no effect with {trials} trials: at least {least} are always run");
         let hint = "trials is then the maximum";
         return Err(Fault::new(what).hint(hint).at(place_of(until.place)));
     }

@@ -51,19 +51,19 @@ fn head_table(probe: &Probe) -> String {
     let ports = match &probe.reserved_port {
         Ok(ReservedPort::Needed) => "reserved ports only (mount option resvport)".to_owned(),
         Ok(ReservedPort::NotNeeded) => "calls from any port (resvport is not needed)".to_owned(),
-        Err(why) => format!("not known: {why}"),
+        Err(why) => format!("unknown: {why}"),
     };
     let xattrs = match &probe.xattrs {
         Ok(true) => "supported (v4.2)".to_owned(),
         Ok(false) => "not supported".to_owned(),
-        Err(why) => format!("not known: {why}"),
+        Err(why) => format!("unknown: {why}"),
     };
     let mut text =
         format!("server:    {} ({}{also})\nversions:  NFS {versions}\n", probe.host, probe.address);
     text.push_str(&refused_versions(probe));
     let _ = writeln!(text, "TLS:       {tls}\nports:     {ports}\nxattr:     {xattrs}");
     if let Some(why) = &probe.stopped {
-        let _ = writeln!(text, "STOPPED:   the server does not answer any more: {why}");
+        let _ = writeln!(text, "STOPPED:   the server no longer answers: {why}");
     }
     text
 }
@@ -140,7 +140,7 @@ fn export_table(probe: &Probe) -> String {
     }
     match &probe.mounted {
         Ok(mounted) if mounted.is_empty() => {
-            text.push_str("mounted by: no client, as far as the server reports\n");
+            text.push_str("mounted by: no client, according to the server\n");
         }
         Ok(mounted) => {
             let all: Vec<_> = mounted

@@ -247,7 +247,7 @@ fn figures_section(
     if sheet.rows.is_empty() {
         // Markdown states this in the answer.
         if form != Form::Markdown {
-            section.blocks.push(Block::Paragraph("No run was made.".to_owned()));
+            section.blocks.push(Block::Paragraph("There are no runs.".to_owned()));
         }
         return section;
     }
@@ -360,8 +360,8 @@ fn figure_table(
         rows.push(TableRow { title, continues, cells });
     }
     let caption = match kind {
-        TableKind::Rates => "Every run and pass, with its caveats beside the figure.",
-        TableKind::Programs => "Every command, with its caveats beside the figure.",
+        TableKind::Rates => "All runs and passes, with caveats next to each figure.",
+        TableKind::Programs => "All commands, with caveats next to each figure.",
     };
     Table {
         caption: caption.to_owned(),
@@ -439,7 +439,7 @@ fn push_notes(document: &mut Document, sheet: &Sheet<'_>, form: Form) {
 }
 
 /// Added if a caveat is only a note in these rows but degrades others.
-const MINOR: &str = " Here it can't move a figure by more than the accuracy that was requested.";
+const MINOR: &str = " Here, its effect is smaller than the requested accuracy.";
 
 /// Builds the section of caveats: one entry per code with its worst case, or two if the caveat is
 /// only a note in some rows.
@@ -487,7 +487,7 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     }
     terms.extend(notes::durability(sheet));
     if let Some(busy) = notes::load::processor(sheet) {
-        terms.push(Term::new("processor time", busy));
+        terms.push(Term::new("CPU time", busy));
     }
     if campaign.question != Question::Durability {
         terms.push(Term::new("ceiling", notes::ceiling(campaign)));

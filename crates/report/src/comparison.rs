@@ -277,7 +277,7 @@ fn adjust_probabilities(pairs: &mut [RowPair]) {
     for pair in pairs {
         for figure in &mut pair.figures {
             figure.comparison.family = family;
-            figure.comparison.adjusted = adjusted.next().expect("as many as were handed over");
+            figure.comparison.adjusted = adjusted.next().expect("one for each pair");
         }
     }
 }

@@ -222,8 +222,8 @@ impl Extreme {
     /// Meaning of the sign in words.
     pub(crate) const fn words(self) -> &'static str {
         match self {
-            Self::Best => "best of its pass, or level with it",
-            Self::Worst => "worst of its pass, or level with it",
+            Self::Best => "best of its pass, or indistinguishable from it",
+            Self::Worst => "worst of its pass, or indistinguishable from it",
         }
     }
 }

@@ -229,14 +229,14 @@ impl PassFactors {
             // finite.
             if effect.levels.iter().all(|level| level.interval.1.is_infinite()) {
                 notes.push(format!(
-                    "{name} changes with {outer} alone: its effect can't be separated from that \
-                     {outer} does."
+                    "{name} changes only together with {outer}, so their effects can't be \
+                     separated."
                 ));
                 continue;
             }
             notes.push(format!(
-                "{name} lies within {outer}: its levels are compared where {outer} is the same, \
-                 and the ratio of {outer} is a mean over them."
+                "{name} is nested in {outer}: its levels are compared at the same {outer}, and the \
+                 ratio of {outer} is a mean over them."
             ));
         }
         notes.extend(
@@ -260,8 +260,8 @@ impl PassFactors {
         let p = interaction.probability;
         let p = if p < 0.001 { "less than 0.001".to_owned() } else { format!("{p:.3}") };
         let mut text = format!(
-            "{} and {} depend on each other: together they explain {} more (p {p}), so a ratio \
-             above is a mean over the levels of the other.",
+            "{} and {} interact: together they explain {} more (p {p}), so each ratio above is a \
+             mean over the levels of the other.",
             first.name,
             second.name,
             humanize::percent(interaction.share),
@@ -291,23 +291,23 @@ impl NoEffects {
     /// Reason as a clause.
     pub const fn sentence(self) -> &'static str {
         match self {
-            Self::NothingCounts => "no result may be used",
-            Self::OneCounts => "only one setting has results that may be used",
+            Self::NothingCounts => "no result is usable",
+            Self::OneCounts => "only one setting has usable results",
             Self::NothingVaries => "no setting varies: a factor needs two levels",
             Self::TooFewTrials => "too few trials for so many settings",
             Self::NothingDiffers => "all results are the same",
-            Self::TooManyLevels => "its settings have more levels than can be separated",
+            Self::TooManyLevels => "its settings have too many levels to separate",
         }
     }
 
     /// Advice for this reason.
     pub const fn hint(self) -> &'static str {
         match self {
-            Self::NothingCounts | Self::OneCounts => "`dfsbench report` shows what is wrong",
+            Self::NothingCounts | Self::OneCounts => "`dfsbench report` shows why",
             Self::NothingVaries => "a list of levels makes a factor, such as --io-size 64KiB,1MiB",
             Self::TooFewTrials => "--trials 5 or more",
             Self::NothingDiffers => "use longer passes",
-            Self::TooManyLevels => "a selection of its levels, by --where or a smaller plan",
+            Self::TooManyLevels => "select some of its levels with --where or a smaller plan",
         }
     }
 }

@@ -134,17 +134,17 @@ impl Format {
             Self::Table => "A table for a terminal",
             Self::Markdown => "A table for a wiki or an issue",
             Self::Csv => "One line per row",
-            Self::Json => "Everything, for programs",
+            Self::Json => "All data, for programs",
             Self::Html => "A page with pictures",
             Self::Bonnie => "The table of bonnie",
             Self::Iozone => "The table of iozone: sizes down, passes across",
             Self::Seed => {
-                "Output and input by machine and size, rates by options of NFS, as in reports made \
-                 by hand"
+                "Output and input by machine and size, rates by NFS options, as in hand-made \
+                 reports"
             }
             Self::OpenMetrics => "Gauges and summaries for Prometheus, as OpenMetrics text",
             Self::Influx => "Points for InfluxDB, Telegraf and VictoriaMetrics, as line protocol",
-            Self::Sar => "The activity of the hosts during each pass, as sar prints it",
+            Self::Sar => "The activity of the hosts during each pass, in the format of sar",
             Self::Trials => "Means, deviation and extremes of the trials, and each trial",
             Self::Junit => "XML for build servers",
         }

@@ -103,27 +103,27 @@ impl Live {
 
     fn write_progress(&self, out: &mut Exposition, own: &str) {
         let name = "dfsbench_live_campaign";
-        out.family(name, "gauge", "", "A campaign that runs; its value is always 1.");
+        out.family(name, "gauge", "", "The running campaign; the value is always 1.");
         let version = labels(&[("version", &self.version)]);
         out.sample(name, &format!("{own},{version}"), 1.0);
         let name = "dfsbench_live_elapsed_seconds";
         out.family(name, "gauge", "seconds", "Time since the start of the campaign.");
         out.sample(name, own, self.elapsed_s);
         let name = "dfsbench_live_trials_planned";
-        out.family(name, "gauge", "", "Trials to make, at most; none where it is not known.");
+        out.family(name, "gauge", "", "Maximum number of trials; absent if unknown.");
         if let Some(planned) = self.trials_planned {
             out.sample(name, own, planned as f64);
         }
         let name = "dfsbench_live_trials";
-        out.family(name, "gauge", "", "Trials that have ended, by how they ended.");
+        out.family(name, "gauge", "", "Finished trials by state.");
         for (state, count) in [("done", self.trials_done), ("failed", self.trials_failed)] {
             out.sample(name, &format!("{own},state=\"{state}\""), count as f64);
         }
         let name = "dfsbench_live_ops";
-        out.family(name, "counter", "", "Ops of all intervals since the start.");
+        out.family(name, "counter", "", "Ops in all intervals since the start.");
         out.sample("dfsbench_live_ops_total", own, self.ops as f64);
         let name = "dfsbench_live_moved_bytes";
-        out.family(name, "counter", "bytes", "Bytes of all intervals since the start.");
+        out.family(name, "counter", "bytes", "Bytes in all intervals since the start.");
         out.sample("dfsbench_live_moved_bytes_total", own, self.bytes as f64);
     }
 
@@ -157,7 +157,7 @@ impl Live {
             }
         }
         let name = "dfsbench_live_last_trial_service_time_p99_seconds";
-        let help = "99th percentile of the service times of the trial that ended last.";
+        let help = "99th percentile of the service times of the last finished trial.";
         out.family(name, "gauge", "seconds", help);
         for trial in &self.last_trial {
             let labels = work_labels(&trial.work, trial.pass);
@@ -181,14 +181,14 @@ const RATES: [Figure; 2] = [
         end: "bytes_per_second",
         help: "Bytes per second in the last interval of the current pass.",
         help_of_host: "Bytes per second of a host in its last interval.",
-        help_of_trial: "Bytes per second over the whole window of the trial that ended last.",
+        help_of_trial: "Bytes per second over the whole window of the last finished trial.",
         value: |rate| rate.bytes_per_s,
     },
     Figure {
         end: "ops_per_second",
         help: "Ops per second in the last interval of the current pass.",
         help_of_host: "Ops per second of a host in its last interval.",
-        help_of_trial: "Ops per second over the whole window of the trial that ended last.",
+        help_of_trial: "Ops per second over the whole window of the last finished trial.",
         value: |rate| rate.ops_per_s,
     },
 ];

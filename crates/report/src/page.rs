@@ -145,7 +145,7 @@ pub(crate) fn after_conditions(sheet: &Sheet<'_>) -> Markup {
             h2 #trials { "Trials and repetition" }
             (trials::part(sheet))
             (fold(
-                "Activity of the hosts: processors, disks and network, averages over all trials",
+                "Activity of the hosts: CPUs, disks and network, averaged over all trials",
                 &host_activity::part(sheet),
             ))
             (conditions::repeat(sheet.campaign))

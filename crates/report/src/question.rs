@@ -20,7 +20,7 @@ use crate::table::{Row, Sheet};
 /// Answer to a campaign's question.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionAnswer {
-    /// Title of the answer, such as `What limits it`.
+    /// Title of the answer, such as `Bottleneck`.
     pub title: &'static str,
     /// Plain sentences without markup, most important one first.
     pub sentences: Vec<String>,

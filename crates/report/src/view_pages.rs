@@ -38,7 +38,7 @@ impl ViewPages {
             section aria-labelledby="figures" {
                 h2 #figures { "Campaigns" }
                 @if campaigns.is_empty() {
-                    p { "No campaign yet; one that begins shows up here." }
+                    p { "No campaigns yet; a new one appears here." }
                 } @else {
                     form method="get" action="compare" { (self.render_list(campaigns)) }
                 }
@@ -82,7 +82,7 @@ impl ViewPages {
                 }
                 (body)
             }
-            footer { "Served by dfsbench view from this host alone; it changes nothing." }
+            footer { "Served by dfsbench view to this host only; read-only." }
         };
         Frame { title, served: Some(SCRIPT) }.around(&body)
     }
@@ -109,7 +109,7 @@ impl ViewPages {
         html! {
             div.scroll.sortable #campaigns role="region" aria-label="List of campaigns" tabindex="0" {
                 table {
-                    caption { "Every campaign of the file. Choose two to compare them." }
+                    caption { "All campaigns in the file. Select two to compare them." }
                     thead {
                         tr {
                             th.number scope="col" { "number" }

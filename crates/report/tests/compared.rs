@@ -350,7 +350,7 @@ fn puts_verdict_first() {
         |after: &Campaign, rules| CampaignComparison::new(whole(&before), whole(after), rules);
     let verdict = |compared: &CampaignComparison| {
         let text = text(compared);
-        let (_, rest) = text.split_once(" no recorded fact of hosts and targets ").unwrap();
+        let (_, rest) = text.split_once(" recorded facts of hosts and targets ").unwrap();
         rest.split(" run figure").next().unwrap().to_owned()
     };
     let verdicts = [

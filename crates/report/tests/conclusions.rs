@@ -57,7 +57,7 @@ fn judges_every_kind_of_sentence() {
         (
             "factor = \"fact.kernel\"\nexpect = \"faster\"",
             "undecided",
-            "fact.kernel differs between campaigns alone",
+            "fact.kernel differs only between campaigns",
         ),
         ("factor = \"files\"\nexpect = \"faster\"", "undecided", "all runs have files 4"),
         ("expect = \"ranking\"", "answered", "stream read: workers 100 %"),

@@ -114,7 +114,7 @@ fn row<'t>(text: &'t str, heading: &str, name: &str) -> &'t str {
     lines.find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name}: {text}"))
 }
 
-/// The rows below "What was kept" that begin with a name, with single spaces between words.
+/// The rows below "What survived" that begin with a name, with single spaces between words.
 fn words_of_rows(kept: &str, name: &str) -> Vec<String> {
     let section = kept.split("\nRatios to ").next().unwrap_or_default();
     section
@@ -154,7 +154,7 @@ fn lists_possible_and_used_access() {
     let mounted = json(&campaign, None)["contenders"][0]["ways"].clone();
     assert_eq!((&mounted["mount"], &mounted["nfs"]), (&"used".into(), &"–".into()));
     let text = text(&campaign);
-    assert!(row(&text, "Ways to reach it", "level").ends_with("used"), "{text}");
+    assert!(row(&text, "Ways to access it", "level").ends_with("used"), "{text}");
 }
 
 #[test]
@@ -172,11 +172,11 @@ fn groups_consecutive_events() {
     campaign.durability.last_mut().unwrap().report.events[0].how = "stop".to_owned();
     insta::assert_snapshot!(promises(&campaign));
     let text = text(&campaign);
-    let kept = text.split("What was kept").nth(1).unwrap();
+    let kept = text.split("What survived").nth(1).unwrap();
     assert_eq!(kept.matches("LOST 4 of 9 ops").count(), 1, "{kept}");
     assert_eq!(words_of_rows(kept, "quick").len(), 3, "{kept}");
     assert!(kept.contains("power-cut: reset.") && kept.contains("kill-server: reset."), "{kept}");
-    assert!(kept.contains("kill-server, level alone: stop."), "{kept}");
+    assert!(kept.contains("kill-server, only level: stop."), "{kept}");
     assert!(!kept.contains("did not answer"), "{kept}");
 }
 
@@ -192,7 +192,7 @@ fn marks_ratio_to_weaker_promise() {
     assert!(quick.contains("weaker promise") && quick.contains("2.0"), "{quick}");
     assert!(row(&text, "Ratios to safe", "level").contains("promise not measured"), "{text}");
     insta::assert_snapshot!(promises(&campaign));
-    let kept = text.split("What was kept").nth(1).unwrap();
+    let kept = text.split("What survived").nth(1).unwrap();
     assert_eq!(words_of_rows(kept, "safe"), ["safe power-cut kept 7 ns"], "{kept}");
     // If a contender has two measurements, the latest is shown.
     let quick = ["quick power-cut LOST 4 of 9 ops 7 ns", "quick power-cut sync 0 B 0 ns 4 missing"];
@@ -237,7 +237,7 @@ fn names_differences_besides_system() {
     assert!(text(&campaign).contains("Nothing: all settings"));
     campaign.runs[1].spec.durability = Durability::None;
     let text = text(&campaign);
-    let line = row(&text, "What differs besides the system", "durability");
+    let line = row(&text, "Differences besides the system", "durability");
     assert!(line.contains("sync") && line.contains("none"), "{line}");
     // A difference that is not a factor does not separate the results.
     assert_eq!(json(&campaign, None)["works"].as_array().unwrap().len(), 2);

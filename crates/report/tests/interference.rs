@@ -88,10 +88,7 @@ fn shows_rate_per_cpu_second() {
     let per_cpu = judged.rate_per_cpu.unwrap();
     assert!((per_cpu.median / rate.median - 4.0 / 3.0).abs() < 0.02, "{rate:?} {per_cpu:?}");
     let line = format!("nfs mixed: {} (", judged.shown(per_cpu.median));
-    let by_clock = format!(
-        "of the processor time of client and server; by the clock {} (",
-        judged.shown(rate.median)
-    );
+    let by_clock = format!("by the CPU time of client and server; {} (", judged.shown(rate.median));
     assert!(text.contains(&line) && text.contains(&by_clock), "{text}");
     // CPU time that varies more than the rate shows nothing.
     for trial in &mut campaign.runs[0].trials {

@@ -88,7 +88,7 @@ fn extent_counts_combinations_and_trials() {
     for (state, extent) in [
         (CampaignState::Complete, "3 combinations, 9 trials"),
         (CampaignState::Running, "3 combinations, 9 trials so far"),
-        (CampaignState::Interrupted, "3 combinations, 9 trials before it was interrupted"),
+        (CampaignState::Interrupted, "3 combinations, 9 trials before the interruption"),
     ] {
         campaign.state = state;
         let page = page(&campaign);

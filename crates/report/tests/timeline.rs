@@ -39,7 +39,7 @@ fn draws_rate_and_stalls() {
     let drawing = drawing.split("</svg>").next().unwrap();
     assert_eq!(drawing.matches("<path").count(), 2, "{drawing}");
     assert_eq!(drawing.matches("class=\"stall\"").count(), 1, "{drawing}");
-    assert!(drawing.contains("no op ended for 1.50 s"), "{drawing}");
+    assert!(drawing.contains("no op completed for 1.50 s"), "{drawing}");
     // Drops to zero at the end of the third second, and rises again after the fifth.
     assert!(drawing.contains("H375.0 V80.0 H500.0 V80.0 H625.0 V4.0 "), "{drawing}");
 }

@@ -113,7 +113,7 @@ impl StartSkew {
 impl fmt::Display for StartSkew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.read_ns <= self.error_ns {
-            return write!(f, "{}, which is how well their clocks are known", Nanos(self.error_ns));
+            return write!(f, "up to {}, the error of their clocks", Nanos(self.error_ns));
         }
         write!(f, "{} ± {}", Nanos(self.rounded_ns()), Nanos(self.error_ns))
     }
@@ -184,7 +184,8 @@ impl HostsCompared {
     pub(crate) fn slowest_share(&self) -> Option<Evidence> {
         let slow = self.stragglers();
         let share = slow.first()?.rate.per_s() / self.middle_per_s()?;
-        let source = "rate of the slowest host over its own time, of the median of all hosts";
+        let source =
+            "rate of the slowest host while it was active, relative to the median of all hosts";
         Some(Evidence::shares(share, STRAGGLER_SHARE_MAX, source))
     }
 
@@ -194,7 +195,7 @@ impl HostsCompared {
         let mut sentences = Vec::new();
         for host in self.stragglers() {
             sentences.push(if host.rate.per_s() == 0.0 {
-                format!("{} stood still", host.host)
+                format!("{} did nothing", host.host)
             } else {
                 let percent = three_digits(host.rate.per_s() / middle * 100.0);
                 format!("{} at {percent} % of the median host", host.host)
@@ -293,7 +294,7 @@ pub fn skewed(hosts: &[HostResult], round_trip_ns: u64) -> Option<Caveat> {
         return None;
     }
     let evidence = format!(
-        "host {} started {skew} after host {}, at most {} wanted",
+        "host {} started {skew} after host {} (limit {})",
         last.host,
         first.host,
         Nanos(most_ns),
@@ -328,15 +329,16 @@ pub fn straggling(pass: Pass, hosts: &[HostResult]) -> Option<Caveat> {
     let of = rates.len();
     let middle_rate = Rate::of_pass(pass, middle);
     let evidence = if slowest.ops == 0 {
-        format!("host {name} stood still where the median of {of} others is {middle_rate}")
+        format!("host {name} did nothing; the median of {of} others is {middle_rate}")
     } else {
         let percent = three_digits(least / middle * 100.0);
         let rate = Rate::of_pass(pass, least);
         format!(
-            "host {name} did {rate} where the median of {of} hosts is {middle_rate} ({percent} %)"
+            "host {name} reached {rate}, {percent} % of the median of {of} hosts ({middle_rate})"
         )
     };
-    let source = "rate of the slowest host over its own time, of the median of all hosts";
+    let source =
+        "rate of the slowest host while it was active, relative to the median of all hosts";
     let data = Evidence::shares(least / middle, STRAGGLER_SHARE_MAX, source);
     Some(CaveatCode::Straggler.because(evidence).with_data(data))
 }

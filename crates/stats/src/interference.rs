@@ -129,7 +129,7 @@ impl Covariate {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Outside(source) => source.cause(),
-            Self::Wait => "the time that workers waited for a processor",
+            Self::Wait => "the time that workers waited for a CPU",
         }
     }
 

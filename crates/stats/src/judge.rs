@@ -130,7 +130,7 @@ impl Judged {
             (Some(_), _) => None,
             (None, Some(failure)) => Some(&failure.reason),
             (None, None) if self.trials_made == 0 => {
-                Some(self.impossible.as_deref().unwrap_or("no trial was made"))
+                Some(self.impossible.as_deref().unwrap_or("no trial was run"))
             }
             (None, None) => Some("no trial finished this pass"),
         }
@@ -361,7 +361,7 @@ impl<'a> Sorted<'a> {
                 (Some(result), _) => sorted.sound.push(PassTrial { trial, result }),
                 (None, TrialState::Failed(reason)) => sorted.add_failure(reason),
                 (None, TrialState::Interrupted) => sorted.add_failure("the trial was interrupted"),
-                (None, TrialState::Done) => sorted.add_failure("the trial has no such pass"),
+                (None, TrialState::Done) => sorted.add_failure("the trial does not have this pass"),
             }
         }
         let rule = run.spec.repetition.interference;

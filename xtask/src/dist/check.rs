@@ -119,8 +119,8 @@ fn check_report(report: &str) -> Result<()> {
 fn compare_lists(before: &BTreeSet<String>, after: &BTreeSet<String>) -> Result<()> {
     let left: Vec<&str> = after.difference(before).map(String::as_str).collect();
     let lost: Vec<&str> = before.difference(after).map(String::as_str).collect();
-    ensure!(left.is_empty(), "after its removal these are left: {}", left.join(" "));
-    ensure!(lost.is_empty(), "its removal took these away: {}", lost.join(" "));
+    ensure!(left.is_empty(), "left after its removal: {}", left.join(" "));
+    ensure!(lost.is_empty(), "its removal also removed: {}", lost.join(" "));
     Ok(())
 }
 
@@ -148,7 +148,7 @@ fn try_rpm(package: &Path) -> Result<()> {
         find.args([".", "-not", "-type", "d", "-or", "-name", "dfsbench*"]).current_dir(&usr);
         let left = proc::capture_text(&mut find)?;
         let is_left = left.lines().any(|path| !path.contains("/rpm/"));
-        ensure!(!is_left, "after the removal of the rpm these are left:\n{left}");
+        ensure!(!is_left, "left after the removal of the rpm:\n{left}");
     }
     println!("dist: rpm: installed, used, removed; {:.1} s", begun.elapsed().as_secs_f64());
     Ok(())
@@ -221,9 +221,9 @@ mod tests {
         let before = list(&["/a", "/b"]);
         compare_lists(&before, &before).unwrap();
         let left = compare_lists(&before, &list(&["/a", "/b", "/c"])).unwrap_err().to_string();
-        assert_eq!(left, "after its removal these are left: /c");
+        assert_eq!(left, "left after its removal: /c");
         let lost = compare_lists(&before, &list(&["/a"])).unwrap_err().to_string();
-        assert_eq!(lost, "its removal took these away: /b");
+        assert_eq!(lost, "its removal also removed: /b");
     }
 
     #[test]

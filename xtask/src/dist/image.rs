@@ -128,9 +128,9 @@ fn architecture() -> Result<&'static str> {
 /// If it is missing or differs from its reference.
 pub fn read_blob(image: &Path, reference: &Value) -> Result<Vec<u8>> {
     let digest = reference["digest"].as_str().unwrap_or_default();
-    let Some(hash) = digest.strip_prefix("sha256:") else { bail!("`{digest}` is no digest") };
+    let Some(hash) = digest.strip_prefix("sha256:") else { bail!("`{digest}` is not a digest") };
     let bytes = fs::read(image.join("blobs/sha256").join(hash))?;
-    anyhow::ensure!(sha256(&bytes) == hash, "a blob of the image is not what {digest} says");
+    anyhow::ensure!(sha256(&bytes) == hash, "a blob of the image does not match {digest}");
     Ok(bytes)
 }
 
@@ -164,6 +164,6 @@ mod tests {
         let hash = sha256(&zstd(b"a layer").unwrap());
         fs::write(folder.path().join("blobs/sha256").join(hash), "changed").unwrap();
         let error = read_blob(folder.path(), &manifest["layers"][0]).unwrap_err().to_string();
-        assert!(error.contains("is not what sha256:"), "{error}");
+        assert!(error.contains("does not match sha256:"), "{error}");
     }
 }

@@ -16,7 +16,7 @@ pub fn find(changelog: &str, version: &str) -> Result<String> {
             return Ok(format!("{section}\n"));
         }
     }
-    bail!("CHANGELOG.md has no section of {version}, and none of what is unreleased")
+    bail!("CHANGELOG.md has neither a section for {version} nor an Unreleased section")
 }
 
 /// Returns the lines below a second-level heading, up to the next one.

@@ -57,7 +57,7 @@ pub fn render(linked: &Linked, sources: &Path) -> Result<String> {
             "Apache-2.0 OR MIT" => add(&name, read_text(sources, "LICENSE-APACHE")?),
             // SQLite's authors put it into the public domain: there is nothing to pass on.
             "blessing" => {}
-            other => bail!("{name}: the text of `{other}` is not known"),
+            other => bail!("{name}: no text is known for the license `{other}`"),
         }
     }
     for (text, names) in texts.values() {
@@ -94,11 +94,11 @@ fn texts_of(it: &Crate, sources: &Path) -> Result<Vec<String>> {
         let terms = ours.splitn(3, "\n\n").nth(2).context("LICENSE-MIT is too short")?;
         return Ok(vec![format!("Copyright (c) {}\n\n{terms}", it.authors.join(", "))]);
     }
-    bail!("{} has no file with its licence, and `{}` is not known", it.key(), it.license)
+    bail!("{} has no license file, and the text of `{}` is not known", it.key(), it.license)
 }
 
 fn read_text(sources: &Path, name: &str) -> Result<String> {
-    String::from_utf8(read(sources, name)?).with_context(|| format!("{name} is no text"))
+    String::from_utf8(read(sources, name)?).with_context(|| format!("{name} is not text"))
 }
 
 #[cfg(test)]
@@ -144,6 +144,6 @@ mod tests {
         assert!(page("MIT").unwrap().contains("Copyright (c) Ann Author\n\nPermission"));
         assert!(page("MIT OR Apache-2.0").unwrap().contains("Apache License"));
         let error = page("Zlib").unwrap_err().to_string();
-        assert_eq!(error, "bare@1.0.0 has no file with its licence, and `Zlib` is not known");
+        assert_eq!(error, "bare@1.0.0 has no license file, and the text of `Zlib` is not known");
     }
 }

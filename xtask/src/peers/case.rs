@@ -220,7 +220,7 @@ fn compare(
     }
     match (Spread::of(&ours), Spread::of(&peers), Spread::of(&ratios)) {
         (Some(ours), Some(peer), Some(ratio)) => Ok(Outcome { ours, peer, ratio }),
-        _ => Err("no round was made".to_owned()),
+        _ => Err("no round was run".to_owned()),
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(outcome.ours, Spread { median: 200.0, min: 30.0, max: 400.0 });
         assert!(rows[0].holds());
         let cpu = rows[1].outcome.clone().unwrap();
-        assert!((cpu.ratio.median - 2.0).abs() < 1e-9, "less processor time is better");
+        assert!((cpu.ratio.median - 2.0).abs() < 1e-9, "less CPU time is better");
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
             run(case(ours, &[100.0, 100.0, 100.0], target), 3)[0].is_tie()
         };
         assert!(tie(&[98.0, 99.0, 101.0], 1.0));
-        assert!(!tie(&[97.0, 98.0, 99.0], 1.0), "all rounds say the same");
+        assert!(!tie(&[97.0, 98.0, 99.0], 1.0), "all rounds agree");
         assert!(!tie(&[99.0, 101.0, 102.0], 1.0), "it holds");
         assert!(!tie(&[198.0, 199.0, 201.0], 2.0), "a lead that is claimed has to be there");
     }

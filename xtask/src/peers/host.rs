@@ -16,7 +16,7 @@ pub fn collect_facts() -> Vec<String> {
     let processors = thread::available_parallelism().map_or(0, usize::from);
     vec![
         format!(
-            "machine: {}, {processors} processors, kernel {}",
+            "machine: {}, {processors} CPUs, kernel {}",
             read_model(),
             read_words("/proc/sys/kernel/osrelease", 1)
         ),

@@ -56,7 +56,7 @@ pub struct Done {
 
 impl Done {
     fn read(json: &[u8]) -> Result<Self> {
-        let done: Self = serde_json::from_slice(json).context("the last line is no JSON")?;
+        let done: Self = serde_json::from_slice(json).context("the last line is not JSON")?;
         ensure!(done.ops > 0.0 && done.seconds > 0.0, "nothing was done: {done:?}");
         Ok(done)
     }

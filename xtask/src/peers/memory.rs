@@ -49,12 +49,12 @@ fn peak_bytes(setting: &Setting) -> Result<f64> {
     // The mark only rises, so the last one seen before the end is the peak, or just below it.
     while let Some(mark) = high_water_mark_bytes(campaign.id()) {
         peak = peak.max(mark);
-        ensure!(started.elapsed() < PATIENCE, "the quick campaign runs for over 300 s");
+        ensure!(started.elapsed() < PATIENCE, "the quick campaign takes more than 300 s");
         thread::sleep(INTERVAL);
     }
     let code = campaign.await_end(INTERVAL)?;
     ensure!(code == Some(0), "the quick campaign ended with {code:?}");
-    ensure!(peak > 0, "the quick campaign ended before it was looked at");
+    ensure!(peak > 0, "the quick campaign ended before it was measured");
     Ok(peak as f64)
 }
 

@@ -253,7 +253,7 @@ pub fn compare_crowd(setting: &Setting) -> Vec<Row> {
     let ratios: Vec<_> = memory.iter().map(|bytes| CLIENT_BYTES_MAX / bytes.max(1.0)).collect();
     let outcome = match (Spread::of(&memory), Spread::of(&ratios)) {
         (Some(ours), Some(ratio)) => Ok(Outcome { ours, peer: limit, ratio }),
-        _ => Err("no round was made".to_owned()),
+        _ => Err("no round was run".to_owned()),
     };
     let memory = Row {
         claim: "memory of each of 10,000 clients".to_owned(),

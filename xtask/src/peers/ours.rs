@@ -106,7 +106,7 @@ pub fn transactions(target: &str, flags: &[&str], setting: &Setting) -> Result<(
         window_ns += pass.window_ns;
         cpu_ns += pass.client_cpu_ns;
     }
-    ensure!(count > 0.0 && window_ns > 0.0, "no transaction was made");
+    ensure!(count > 0.0 && window_ns > 0.0, "no transaction was run");
     let figure = Figure { rate: count * 1e9 / window_ns, cpu_ns_each: Some(cpu_ns / count) };
     let made = Made {
         created: made.count_done("create"),

@@ -12,10 +12,10 @@ use super::host;
 pub fn head(setting: &Setting) -> String {
     let mut page = String::from("# dfsbench and its peers\n\n");
     let Setting { seconds, rounds, .. } = setting;
-    let rounds_made = format!("{rounds} rounds of {seconds} s, turn and turn about; ");
+    let rounds_made = format!("{rounds} alternating rounds of {seconds} s; ");
     page.push_str(&rounds_made);
-    page.push_str("median (least to greatest). A ratio above 1 is in our favour.\n");
-    page.push_str("A tie: missed by less than the rounds differ by.\n\n");
+    page.push_str("median (minimum to maximum). A ratio above 1 is in our favor.\n");
+    page.push_str("A tie: missed by less than the spread of the rounds.\n\n");
     for fact in host::collect_facts() {
         let _ = writeln!(page, "- {fact}");
     }

@@ -64,7 +64,7 @@ fn compare_calls(setting: &Setting) -> Vec<Row> {
     let server = start_server();
     case::run(
         Case {
-            name: "TCP without RPC, empty calls one by one, on one processor".to_owned(),
+            name: "TCP without RPC, empty calls one by one, on one CPU".to_owned(),
             unit: Unit::Ops,
             ours: Box::new(|| {
                 let work = format!("{CALLS}duration = \"{}s\"\n", setting.seconds);

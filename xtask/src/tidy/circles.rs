@@ -17,7 +17,7 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 /// Checks all files of one crate.
 pub fn check(krate: &str, files: &[&SourceFile]) -> Vec<Finding> {
     let describe = |circle: Vec<String>| {
-        let message = format!("these modules use each other in a circle: {}", circle.join(", "));
+        let message = format!("these modules form a cycle: {}", circle.join(", "));
         Finding::new(krate, message)
     };
     circles(&module_uses(files)).into_iter().map(describe).collect()
@@ -254,7 +254,7 @@ mod tests {
             ("b.rs", "use super::c::{self};\n"),
             ("c.rs", "pub(crate) fn go() { let _ = crate::a::b::D; }\n"),
         ];
-        let want = "error: shed: these modules use each other in a circle: a, b, c";
+        let want = "error: shed: these modules form a cycle: a, b, c";
         assert_eq!(found(&files), [want]);
     }
 

@@ -29,7 +29,7 @@ pub fn check(file: &SourceFile) -> Vec<Finding> {
             let ups = path.split('/').take_while(|part| *part == "..").count();
             if is_code && ups > depth {
                 let place = format!("{}:{}", file.path, number + 1);
-                let message = format!("embeds `{path}`, which its package doesn't have");
+                let message = format!("embeds `{path}`, which its package does not contain");
                 findings.push(Finding::new(place, message));
             }
         }

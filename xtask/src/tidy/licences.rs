@@ -22,9 +22,9 @@ fn one(package: &Package) -> Option<Finding> {
     match &package.license {
         Some(expression) if permits(expression) => None,
         Some(expression) => {
-            Some(Finding::new(place, format!("has the copyleft licence `{expression}`")))
+            Some(Finding::new(place, format!("has the copyleft license `{expression}`")))
         }
-        None => Some(Finding::new(place, "declares no licence")),
+        None => Some(Finding::new(place, "declares no license")),
     }
 }
 
@@ -98,8 +98,8 @@ mod tests {
         ];
         let found: Vec<String> = check(&packages).iter().map(ToString::to_string).collect();
         let want = [
-            "error: viral 1.0.0: has the copyleft licence `GPL-2.0`",
-            "error: mute 1.0.0: declares no licence",
+            "error: viral 1.0.0: has the copyleft license `GPL-2.0`",
+            "error: mute 1.0.0: declares no license",
         ];
         assert_eq!(found, want);
     }

@@ -36,7 +36,7 @@ pub fn check(root: &Path, path: &str, text: &str) -> Vec<Finding> {
         }
         let place = format!("{path}:{number}");
         let Some(led_to) = resolve(path, file) else {
-            findings.push(Finding::new(place, format!("`{target}` lies outside")));
+            findings.push(Finding::new(place, format!("`{target}` is outside")));
             continue;
         };
         let file = root.join(&led_to);
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(found.len(), 4, "{found:?}");
         assert!(found[0].contains("docs/design/page.md:2: `gone.md` doesn't exist"), "{found:?}");
         assert!(found[1].contains("`../other.md#gone`: no such heading"), "{found:?}");
-        assert!(found[3].contains("page.md:3: `../../../up.md` lies outside"), "{found:?}");
+        assert!(found[3].contains("page.md:3: `../../../up.md` is outside"), "{found:?}");
     }
 
     #[test]

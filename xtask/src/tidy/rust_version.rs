@@ -19,7 +19,7 @@ pub fn check(manifest: &str, pages: &[(&str, String)]) -> Result<Vec<Finding>> {
     let stated = package.and_then(|table| table.get("rust-version")).and_then(toml::Value::as_str);
     let wanted = format!("{} or newer", stated.context("Cargo.toml has no rust-version")?);
     let outdated = pages.iter().filter(|(_, text)| !text.contains(&wanted));
-    let message = format!("doesn't say that Rust must be `{wanted}`");
+    let message = format!("does not state that Rust must be `{wanted}`");
     Ok(outdated.map(|(path, _)| Finding::new(*path, &message)).collect())
 }
 

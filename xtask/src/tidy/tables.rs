@@ -15,7 +15,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
         let is_dashes = line.trim().chars().all(|sign| matches!(sign, '|' | '-' | ':' | ' '));
         if !in_code && line.contains("|---") && !is_dashes {
             let place = format!("{path}:{}", number + 1);
-            findings.push(Finding::new(place, "rows of a table stand in one line"));
+            findings.push(Finding::new(place, "several rows of a table are on one line"));
         }
     }
     findings
@@ -30,6 +30,9 @@ mod tests {
         let good = "- item\n\n  | a | b |\n  |---|--:|\n  | 1 | 2 |\n\n```\nx |---| y\n```\n";
         assert_eq!(check("docs/a.md", good), []);
         let found = check("docs/a.md", "x\n  | a | b | |---|---| | 1 | 2 |\n");
-        assert_eq!(found[0].to_string(), "error: docs/a.md:2: rows of a table stand in one line");
+        assert_eq!(
+            found[0].to_string(),
+            "error: docs/a.md:2: several rows of a table are on one line"
+        );
     }
 }

@@ -209,8 +209,8 @@ impl FilePlace<'_> {
             one => values.extend(scalar(one)),
         }
         if values.is_empty() {
-            let what = format!("`{}` has no value that a flag takes", key.get_ref());
-            let hint = "write a text, a number, true or false, or several in brackets";
+            let what = format!("`{}` has no value that a flag can take", key.get_ref());
+            let hint = "write a string, a number, true or false, or several in brackets";
             return Err(self.refuse(key.span().start, &what, hint));
         }
         Ok(Entry {

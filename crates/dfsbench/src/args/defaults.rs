@@ -161,7 +161,7 @@ fn results_of_environment() -> Result<Option<String>, Failure> {
         Some(path) => match path.into_string() {
             Ok(path) => Ok(Some(path)),
             Err(path) => Err(Failure::Usage(format!(
-                "{RESULTS_VARIABLE}: {} is no text (hint: --results takes any path)",
+                "{RESULTS_VARIABLE}: {} is not valid UTF-8 (hint: --results accepts any path)",
                 path.display()
             ))),
         },
@@ -175,7 +175,7 @@ impl Checked {
     /// If no command accepts it.
     fn new(mut entry: Entry, command: &mut Command) -> Result<Self, Failure> {
         if CONSENT.contains(&entry.flag.as_str()) {
-            let what = format!("`{}` has no default", entry.flag);
+            let what = format!("`{}` can't have a default", entry.flag);
             let hint = format!("pass --{} on the command line", entry.flag);
             return Err(entry.refused(&what, &hint));
         }
@@ -307,7 +307,7 @@ fn check_values(
     let words = lines.find(|line| line.contains("[possible values"));
     let hint = match words {
         Some(words) => words.trim().trim_matches(['[', ']']).to_owned(),
-        None => format!("`dfsbench {name} --help` says what --{flag} takes"),
+        None => format!("`dfsbench {name} --help` describes --{flag}"),
     };
     Err((what, hint))
 }
@@ -336,7 +336,7 @@ fn check_conflicts(command: &Command, found: &BTreeMap<String, &Entry>) -> Resul
         for (other_id, other) in found {
             if entry.line() > other.line() && exclude_each_other(command, id, other_id) {
                 let what = format!(
-                    "`{}` and `{}` of line {} exclude each other",
+                    "`{}` and `{}` of line {} cannot be combined",
                     entry.flag,
                     other.flag,
                     other.line()

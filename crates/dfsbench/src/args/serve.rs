@@ -17,7 +17,7 @@ Examples:
 /// Lists every fault with its value and effect, from the parser's own table.
 fn faults_help() -> String {
     let mut text = String::from(
-        "Faults (CALL is all, READ, v3.READ ...; SHARE is such as 0.1%; also keys of \
+        "Faults (CALL is all, READ, v3.READ ...; SHARE is a percentage such as 0.1%; also keys of \
          [server.faults]):\n",
     );
     for kind in &KINDS {

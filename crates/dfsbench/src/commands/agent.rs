@@ -119,8 +119,8 @@ fn join_controller(rank: AgentRank, within: &str, leave: &AtomicBool) -> Result<
     }
     let hello = Hello { rank: rank.rank, size: rank.size, host, kernel: lab::boot_id() };
     if !hello.is_plain() {
-        let why = "DFSBENCH_HOST: a name of a host has letters, digits, `.`, `_` and `-`";
-        return Err(format!("{why}, and not `{}`", hello.host.escape_default()));
+        let why = "DFSBENCH_HOST: host names consist of letters, digits, `.`, `_` and `-`";
+        return Err(format!("{why}, not `{}`", hello.host.escape_default()));
     }
     let within = Duration::from_nanos(within);
     rendezvous::join(&address, &token, &hello, within, leave).map_err(|error| error.to_string())

@@ -97,7 +97,7 @@ impl Live {
     fn open(name: &str, time: Option<&str>) -> Result<Self, Failure> {
         let time_ns = match time {
             Some(text) => parse_time_ns(text).map_err(|error| {
-                Failure::Usage(format!("--for `{text}`: {error} (hint: such as 10m)"))
+                Failure::Usage(format!("--for `{text}`: {error} (hint: for example 10m)"))
             })?,
             None => u64::MAX,
         };
@@ -182,8 +182,8 @@ fn describe_nothing(args: &CaptureArgs, counters: &Counters) -> String {
     }
     names.extend(args.captures.iter().map(|capture| format!("`{}`", name_of(capture))));
     format!(
-        "no call of NFS or MOUNT in {} packets of {} (hint: was the right interface captured, and \
-         is the traffic encrypted by TLS or krb5p?)",
+        "no NFS or MOUNT calls in {} packets of {} (hint: is it the right interface, and is the \
+         traffic encrypted with TLS or krb5p?)",
         counters.packets,
         names.join(", ")
     )
@@ -194,7 +194,7 @@ fn describe(counters: &Counters, bytes: u64) -> Vec<String> {
     let per_call = bytes as f64 / counters.calls as f64;
     let mut lines = vec![format!(
         "{} calls with {} operations, {} replies, {} clients, {} connections; {bytes} bytes, \
-         {per_call:.1} a call",
+         {per_call:.1} per call",
         counters.calls, counters.ops, counters.replies, counters.clients, counters.connections
     )];
     lines.extend(gaps::describe(counters).map(|gaps| format!("incomplete: {gaps}")));

@@ -110,8 +110,8 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
         again => {
             let other = again.map_or_else(String::new, |again| format!(", not {again}"));
             return Err(Failure::Usage(format!(
-                "{what}, would be removed for good (hint: repeat its number: `dfsbench rm {id} \
-                 --really {id}`{other})"
+                "{what}, would be permanently removed (hint: to confirm, repeat its number: \
+                 `dfsbench rm {id} --really {id}`{other})"
             )));
         }
     }
@@ -120,7 +120,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode, Failure> {
     store.remove(id)?;
     output::message(&format!("removed {what}"));
     if let Err(error) = store.compact() {
-        output::message(&format!("warning: the file keeps its size: {error}"));
+        output::message(&format!("warning: the file could not be compacted: {error}"));
     }
     Ok(End::Ok.into())
 }
@@ -140,14 +140,14 @@ pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         let became = match merged.to {
             Merged::New(id) => format!("is campaign {id}, {}", count_runs(from)),
             Merged::Known { id, gained } => {
-                format!("is here already as campaign {id}{}", describe_gained(gained))
+                format!("is already here as campaign {id}{}", describe_gained(gained))
             }
         };
         // Writing to a `String` never fails.
         let _ = writeln!(text, "campaign {} ({name}) {became}", from.id);
     }
     if text.is_empty() {
-        text = format!("{} holds no campaign\n", args.from.display());
+        text = format!("{} has no campaigns\n", args.from.display());
     }
     output::text(&text)?;
     Ok(End::Ok.into())
@@ -211,7 +211,7 @@ fn describe_gained(gained: Gained) -> String {
         return text;
     }
     format!(
-        "{text}; {} made at another time there, those of this file are kept",
+        "{text}; not imported, because measured at a different time: {}",
         count_noun(differ, "trial")
     )
 }

@@ -40,10 +40,10 @@ pub(crate) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     }
     match results_files.iter().map(|file| results::remove_abandoned(file)).sum() {
         0_usize => {}
-        1 => output::message("removed the lock file of a campaign that no process runs"),
+        1 => output::message("removed the lock file of a campaign that is no longer running"),
         count => {
             output::message(&format!(
-                "removed {count} lock files of campaigns that no process runs"
+                "removed {count} lock files of campaigns that are no longer running"
             ));
         }
     }
@@ -101,8 +101,8 @@ pub(crate) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     }
     if kept > 0 {
         refused.push(
-            "(hint: what can never be restored is dropped from the record by `dfsbench clean \
-             --forget`, and stays)"
+            "(hint: if a change can never be restored, `dfsbench clean --forget` drops it from the \
+             record and leaves it in place)"
                 .to_owned(),
         );
     }
@@ -116,7 +116,7 @@ fn remove_cache() {
     if files > 0 {
         output::message(&format!(
             "removed the cache of agent programs in {} ({files} files, {}): the next campaign over \
-             ssh makes one again",
+             ssh recreates it",
             cache.display(),
             Size(bytes)
         ));

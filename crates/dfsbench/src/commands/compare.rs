@@ -51,8 +51,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         None if args.only.len() == 2 => (before.clone(), before_file.clone()),
         None => {
             return Err(Failure::Usage(
-                "comparing a campaign with itself needs two selections (hint: a second campaign, \
-                 or --where nfsvers=3 --where nfsvers=4.1)"
+                "comparing a campaign with itself needs two selections (hint: name a second \
+                 campaign, or two selections such as --where nfsvers=3 --where nfsvers=4.1)"
                     .to_owned(),
             ));
         }
@@ -184,7 +184,7 @@ fn no_factors(joined: &JoinedCampaigns, effects: &FactorEffects) -> Failure {
             ));
         }
     }
-    Failure::Usage(format!("{begin}: it holds no run"))
+    Failure::Usage(format!("{begin}: no runs"))
 }
 
 fn decide_end(compared: &CampaignComparison, inconclusive: Inconclusive) -> End {
@@ -231,8 +231,8 @@ fn read_rules(args: &CompareArgs) -> Result<ComparisonRules, Failure> {
     }
     if let Some(bound) = bounds.iter().find(|bound| bound.share < effect) {
         return Err(Failure::Usage(format!(
-            "--effect {}: the bound of {} is smaller, {} %, and could be exceeded unnoticed \
-             (hint: leave --effect out)",
+            "--effect {}: the bound of {} ({} %) is smaller and could be exceeded unnoticed (hint: \
+             omit --effect)",
             args.effect.as_deref().unwrap_or_default(),
             bound.measure.name(),
             bound.share * 100.0
@@ -252,7 +252,7 @@ fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
         // Skip the first measure, which is the rate.
         let names: Vec<_> = Measure::ALL[1..].iter().map(|measure| measure.name()).collect();
         return Err(Failure::Usage(format!(
-            "{FLAG}: there is no time `{}` (there are: {})",
+            "{FLAG}: there is no time `{}` (available: {})",
             name.trim(),
             names.join(", ")
         )));
@@ -283,8 +283,8 @@ fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], 
         [both] => [both, both],
         [before, after] => [before, after],
         more => {
-            let what = format!("--where is given {} times, at most 2", more.len());
-            return Err(Failure::Usage(format!("{what} (hint: join settings by commas)")));
+            let what = format!("--where is given {} times; at most 2 are allowed", more.len());
+            return Err(Failure::Usage(format!("{what} (hint: join settings with commas)")));
         }
     };
     Ok([parse_selection(texts[0], sides[0])?, parse_selection(texts[1], sides[1])?])
@@ -311,14 +311,14 @@ fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
         if !known.contains(&name.as_str()) {
             let names = known.join(", ");
             return Err(Failure::Usage(format!(
-                "--where: no run of campaign {id} has a setting `{name}` (there are: {names})"
+                "--where: no run of campaign {id} has a setting `{name}` (available: {names})"
             )));
         }
         let values = setting_values(campaign, &name);
         if !values.iter().any(|known| is_same(known, &value)) {
             let values = name_few(&values);
             return Err(Failure::Usage(format!(
-                "--where: no run of campaign {id} has {name} {value} (there are: {values})"
+                "--where: no run of campaign {id} has {name} {value} (available: {values})"
             )));
         }
         only.push((name, value));
@@ -336,13 +336,13 @@ fn check_label(campaign: &Campaign, name: &str, value: &str) -> Result<(), Failu
     let what = if values.is_empty() {
         let names = label_names(campaign);
         let known = if names.is_empty() {
-            "hint: [host.labels] of its plan names them".to_owned()
+            "hint: [host.labels] in its plan defines them".to_owned()
         } else {
-            format!("there are: {}", names.join(", "))
+            format!("available: {}", names.join(", "))
         };
         format!("no host of campaign {id} has a label `{name}` ({known})")
     } else {
-        format!("no host of campaign {id} has {name} {value} (there are: {})", name_few(&values))
+        format!("no host of campaign {id} has {name} {value} (available: {})", name_few(&values))
     };
     Err(Failure::Usage(format!("--where: {what}")))
 }

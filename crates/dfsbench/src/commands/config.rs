@@ -34,8 +34,8 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
     }
     let place = match file.path() {
         Some(path) if path.exists() => format!("file: {}\n", path.display()),
-        Some(path) => format!("file: {} (not there)\n", path.display()),
-        None => "file: none, for there is no HOME\n".to_owned(),
+        Some(path) => format!("file: {} (does not exist)\n", path.display()),
+        None => "file: none (HOME is not set)\n".to_owned(),
     };
     let mut table = vec![["flag", "value", "from", "commands"].map(str::to_owned).to_vec()];
     table.extend(shown.iter().map(Row::cells));
@@ -60,8 +60,8 @@ struct Row {
 impl Row {
     fn cells(&self) -> Vec<String> {
         let commands = match self.commands.len() {
-            0 => "none: another one wins".to_owned(),
-            count if count == self.with_flag && count > 1 => "all that have it".to_owned(),
+            0 => "none (overridden)".to_owned(),
+            count if count == self.with_flag && count > 1 => "all with this flag".to_owned(),
             _ => self.commands.join(" "),
         };
         vec![format!("--{}", self.flag), self.value.clone(), self.from.clone(), commands]

@@ -30,11 +30,11 @@ pub(crate) fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
     let (store, id) = joined::find_campaign(&args.campaign, &args.results)?;
     let campaign = memory_guard::load(&store, id)?;
     if campaign.question == Question::Durability {
-        let what = format!("campaign {id} measured durability, and compares no contenders");
+        let what = format!("campaign {id} measured durability and has no contenders to compare");
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench report {id}`)")));
     }
     if campaign.runs.is_empty() {
-        let what = format!("campaign {id} has no runs that could be compared");
+        let what = format!("campaign {id} has no runs to compare");
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench list` shows others)")));
     }
     let baseline = args.baseline.as_deref();
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
 /// Builds the error for a contender that a campaign doesn't have.
 pub(crate) fn unknown_contender(flag: &str, name: &str, known: &[String]) -> Failure {
     let known = known.join("`, `");
-    Failure::Usage(format!("{flag}: there is no contender `{name}` (hint: there are `{known}`)"))
+    Failure::Usage(format!("{flag}: there is no contender `{name}` (hint: available: `{known}`)"))
 }
 
 /// Describes how the contenders of a plan differ besides the system; empty for plans that don't
@@ -70,7 +70,7 @@ pub(crate) fn describe_differences(plan: &Plan, columns: usize) -> String {
     }
     let differences = differences(&plan.runs);
     if differences.is_empty() {
-        return "\ncontenders differ in nothing but the system\n".to_owned();
+        return "\ncontenders differ only in the system\n".to_owned();
     }
     let contenders = contenders(&plan.runs);
     let mut heads = vec![Column::new("contenders differ in", Role::Words)];

@@ -39,8 +39,8 @@ pub(crate) fn run(args: &CurveArgs) -> Result<ExitCode, Failure> {
     let launcher = args.run.job.launcher;
     if launcher.is_some_and(Launcher::brings_agents) && args.max_load.is_none() {
         return Err(Failure::Usage(
-            "--launcher: agents of a job connect once, and the closed loop that finds the heaviest \
-             load would use them (hint: name the heaviest load: --max-load)"
+            "--launcher: agents of a job connect only once, and the closed loop that finds the \
+             heaviest load would use that connection (hint: set the heaviest load with --max-load)"
                 .to_owned(),
         ));
     }
@@ -84,8 +84,8 @@ fn describe(
             dry_run::describe(&plan, &args.run)?
         }
         None => format!(
-            "{points} load points, evenly spaced up to what a closed loop of {} finds first; \
-             --max-load names it\none load point:\n{}",
+            "{points} load points, evenly spaced up to the maximum, which a closed loop of {} \
+             finds first (or --max-load sets it)\none load point:\n{}",
             closed_loop::longest(light),
             dry_run::describe(light, &args.run)?
         ),
@@ -98,12 +98,12 @@ fn describe(
 fn read_plan(args: &CurveArgs, around: &Surroundings) -> Result<RawPlan, Failure> {
     let flags = args.run.overrides();
     if flags.settings.contains_key(&Setting::Rate) {
-        let what = "--rate: the load points of a curve are its rates";
-        return Err(Failure::Usage(format!("{what} (hint: --max-load and --points)")));
+        let what = "--rate: a curve measures several rates, its load points";
+        return Err(Failure::Usage(format!("{what} (hint: use --max-load and --points)")));
     }
     if args.run.until_broken.is_some() {
         let what = "--until-broken: a curve does not search for the load that breaks a server";
-        return Err(Failure::Usage(format!("{what} (hint: dfsbench ramp)")));
+        return Err(Failure::Usage(format!("{what} (hint: use `dfsbench ramp`)")));
     }
     let mut raw = read_named_plan(args)?;
     plan_source::apply(&mut raw, &args.run)?;
@@ -143,7 +143,7 @@ fn find_maximum(session: &Session<'_>, mut light: Plan) -> Result<LoadMaximum, F
     closed_loop::close_loops(&mut light);
     if session.visibility() == Visibility::Shown {
         let time = closed_loop::longest(&light);
-        output::message(&format!("the heaviest load is found by a closed loop of {time}"));
+        output::message(&format!("finding the heaviest load with a closed loop of {time}"));
     }
     let server = embedded::start(&light)?;
     if let Some(server) = &server {
@@ -158,7 +158,7 @@ fn find_maximum(session: &Session<'_>, mut light: Plan) -> Result<LoadMaximum, F
     if found.per_s() < LEAST {
         let rate = Rate::Ops(found.per_s() as f64);
         let what = format!("a closed loop reached only {rate}, too little for a curve");
-        return Err(Failure::Lab(format!("{what} (hint: more --clients, or --max-load)")));
+        return Err(Failure::Lab(format!("{what} (hint: raise --clients, or set --max-load)")));
     }
     if session.visibility() == Visibility::Shown {
         let rate = Rate::Ops(found.per_s() as f64);
@@ -217,8 +217,9 @@ fn bound_of(args: &CurveArgs) -> Result<Option<ResponseBound>, Failure> {
         Ok(most_ns) => Ok(most_ns),
         Err(error) => Err(error.to_string()),
     };
-    let most_ns = most_ns
-        .map_err(|why| Failure::Usage(format!("--bound `{text}`: {why} (hint: such as 20ms)")))?;
+    let most_ns = most_ns.map_err(|why| {
+        Failure::Usage(format!("--bound `{text}`: {why} (hint: for example 20ms)"))
+    })?;
     let mut quantile_permille = None;
     if let Some(text) = &args.bound_quantile {
         quantile_permille = Some(parse_quantile(text)?);
@@ -231,8 +232,7 @@ fn parse_quantile(text: &str) -> Result<u32, Failure> {
     match text.trim().parse::<f64>() {
         Ok(percent) if (1.0..100.0).contains(&percent) => Ok((percent * 10.0).round() as u32),
         _ => Err(Failure::Usage(format!(
-            "--bound-quantile `{text}`: is no share of the ops in percent (hint: 1 to 99.9, such \
-             as 99)"
+            "--bound-quantile `{text}`: not a percentage from 1 to 99.9 (hint: for example 99)"
         ))),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &DescribeArgs) -> Result<ExitCode, Failure> {
         describe(source).map_err(|error| Failure::Usage(format!("trace `{name}` {error}")))?;
     let text = if args.as_plan {
         op_plan::write(&description)
-            .map_err(|why| Failure::Usage(format!("trace `{name}`: no plan: {why}")))?
+            .map_err(|why| Failure::Usage(format!("trace `{name}`: can't derive a plan: {why}")))?
     } else {
         match args.format {
             DescribeFormat::Json => {

@@ -35,8 +35,8 @@ pub(crate) fn run(args: &K8sArgs) -> Result<ExitCode, Failure> {
     let agents = args.agents;
     if !(1..=AGENTS_MAX).contains(&agents) {
         return Err(Failure::Usage(format!(
-            "--agents {agents}: must be 1 to {AGENTS_MAX} (hint: an agent for each client that is \
-             to work, such as --agents 4)"
+            "--agents {agents}: must be 1 to {AGENTS_MAX} (hint: one agent per client, such as \
+             --agents 4)"
         )));
     }
     let text = input_file::read_plan(&args.plan)?;
@@ -74,7 +74,8 @@ fn check_name(what: &str, name: &str, max: usize) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "{what} `{name}`: Kubernetes takes 1 to {max} of a-z, 0-9 and -, no - at either end"
+        "{what} `{name}`: Kubernetes names have 1 to {max} characters of a-z, 0-9 and -, with no - \
+         at either end"
     )))
 }
 
@@ -106,7 +107,7 @@ fn make_manifests(args: &K8sArgs, name: &str, plan: &str) -> Result<Value, Failu
     check_name("--name", name, NAME_CHARACTERS_MAX)?;
     if args.image.trim().is_empty() {
         return Err(Failure::Usage(
-            "--image is empty (hint: such as registry/dfsbench:0.1)".to_owned(),
+            "--image is empty (hint: for example registry/dfsbench:0.1)".to_owned(),
         ));
     }
     if let Some(namespace) = &args.namespace {
@@ -204,19 +205,19 @@ impl Cast<'_> {
         for (index, volume) in self.args.volume.iter().enumerate() {
             let Some((claim, path)) = volume.split_once(':').filter(|it| it.1.starts_with('/'))
             else {
-                let why = "it is no CLAIM:/path";
+                let why = "must be CLAIM:/path";
                 return Err(Failure::Usage(format!("--volume {volume}: {why}")));
             };
             let path = match path.trim_end_matches('/') {
                 "" => {
                     let why =
-                        "the root directory of a container is its image's (hint: CLAIM:/data)";
+                        "a container's root directory comes from its image (hint: CLAIM:/data)";
                     return Err(Failure::Usage(format!("--volume {volume}: {why}")));
                 }
                 path => path,
             };
             if volumes.iter().any(|other: &Mounted| other.path == path) {
-                let why = format!("another volume is at `{path}`");
+                let why = format!("another volume is already mounted at `{path}`");
                 return Err(Failure::Usage(format!("--volume {volume}: {why}")));
             }
             volumes.push(Mounted::claim(&format!("measured-{index}"), claim, path)?);

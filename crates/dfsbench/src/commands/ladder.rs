@@ -68,7 +68,7 @@ fn read_own(text: &str) -> Result<NfsAddress, Failure> {
     match plan::parse_target(text)? {
         TargetArg::Nfs(address) if address.port.is_some() => Ok(address),
         _ => Err(Failure::Usage(format!(
-            "--own-server: `{text}` is not an address of a `dfsbench serve` (hint: \
+            "--own-server: `{text}` is not the address of a `dfsbench serve` (hint: \
              nfs://host:port/export, as it prints it)"
         ))),
     }

@@ -25,7 +25,7 @@ const PROGRAM: &str = "dfsbench";
 
 /// Exit codes of commands whose help lists none.
 const EXIT_CODES: &str =
-    "0 ok, 2 usage, plan or results file, 3 a server, host or file can't be used";
+    "0 ok, 2 wrong usage, plan or results file, 3 a server, host or output can't be used";
 
 /// Files that most commands use.
 const FILES: [(&str, &str); 4] = [
@@ -35,7 +35,8 @@ const FILES: [(&str, &str); 4] = [
     ),
     (
         "dfsbench.db-work-*.lock",
-        "Records of running campaigns, by which `dfsbench clean` finds what a killed one left.",
+        "Records of running campaigns; `dfsbench clean` uses them to find what a killed one left \
+         behind.",
     ),
     (
         "/var/lib/dfsbench, $XDG_STATE_HOME/dfsbench",

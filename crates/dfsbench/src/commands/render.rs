@@ -127,8 +127,7 @@ fn runs_programs(campaign: &Campaign) -> bool {
 /// Columns before the suggestion.
 const NEXT: usize = 9;
 
-const REPEAT: &str =
-    "repeat the command: a search can't be continued, and what it measured is kept";
+const REPEAT: &str = "repeat the command: a search can't be continued, but its results are kept";
 
 /// Refuses to write a page over a file that is not one of our pages.
 ///
@@ -137,7 +136,7 @@ const REPEAT: &str =
 pub(crate) fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
     let refused = |what: &str| {
         Err(Failure::Usage(format!(
-            "the page would be written to `{}`, which is {what} (hint: another --results, \
+            "the page would be written to `{}`, which is {what} (hint: choose another --results, \
              such as `dfsbench.db`)",
             page.display()
         )))
@@ -147,11 +146,11 @@ pub(crate) fn check_page(page: &Path, results: &Path) -> Result<(), Failure> {
     }
     // Reading a FIFO could block forever.
     if std::fs::metadata(page).is_ok_and(|found| !found.is_file()) {
-        return refused("no page of dfsbench");
+        return refused("not a page of dfsbench");
     }
     match std::fs::read_to_string(page) {
         Ok(text) if text.contains(PAGE_MARK) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        _ => refused("no page of dfsbench"),
+        _ => refused("not a page of dfsbench"),
     }
 }

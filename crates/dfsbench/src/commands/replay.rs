@@ -218,7 +218,8 @@ fn start_hosts(
     if !idle.is_empty() {
         let clients = shared.plan.batch.clients.len();
         output::message(&format!(
-            "warning: no client is left for {} (hint: the trace has {clients})",
+            "warning: no clients left for {} (hint: the trace has {clients}, so name at most as \
+             many hosts)",
             idle.join(", ")
         ));
     }
@@ -261,7 +262,7 @@ fn print(args: &ReplayArgs, stored: &StoredReplay) -> Result<(), Failure> {
 pub(crate) fn written(mut document: report::document::Document, format: DescribeFormat) -> String {
     match format {
         DescribeFormat::Markdown => document.render(Form::Markdown),
-        DescribeFormat::Html => document.page("Written by dfsbench; it loads nothing."),
+        DescribeFormat::Html => document.page("Written by dfsbench; loads no external resources."),
         DescribeFormat::Text | DescribeFormat::Json => {
             let screen = output::screen(report::Extent::Whole);
             document.narrow(screen);

@@ -37,8 +37,8 @@ pub(crate) fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     }
     if let Some(targets) = unstored {
         output::message(&format!(
-            "warning: the last campaign, on {targets}, was killed before it was stored and can't be \
-             resumed; this is campaign {id} ({})",
+            "warning: the last campaign, on {targets}, was killed before it was stored and can't \
+             be resumed; this is campaign {id} ({})",
             stored.name
         ));
     }
@@ -72,8 +72,8 @@ pub(crate) fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     }
     if !same || stored.runs.len() > plan.runs.len() {
         return Err(Failure::Usage(format!(
-            "the plan of campaign {id} gives other runs than dfsbench {} made of it (hint: finish \
-             it with that version, or start a new one)",
+            "the plan of campaign {id} gives different runs than with dfsbench {} (hint: finish it \
+             with that version, or start a new one)",
             stored.tool_version
         )));
     }
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     let results = std::slice::from_ref(&args.making.results);
     let cleaned = leftovers::clean(results, &user_dirs::records_dir());
     for place in &cleaned.removed {
-        output::message(&format!("removed what a killed run left: {place}"));
+        output::message(&format!("removed leftovers of a killed campaign: {place}"));
     }
     for record in &cleaned.unfinished {
         for left in record.lines() {
@@ -100,18 +100,18 @@ fn refuse_complete(args: &ResumeArgs, stored: &Campaign, unstored: Option<&str>)
     let shown = args.making.results.display();
     Failure::Usage(match (args.campaign, unstored) {
         (None, Some(targets)) => format!(
-            "the last campaign, on {targets}, was killed before it was stored, so there is \
-             nothing to resume; campaign {id} ({name}), the last that {shown} holds, is complete \
-             (hint: run it again; `dfsbench clean --results {shown}` removes what it left)"
+            "the last campaign, on {targets}, was killed before it was stored, so there is nothing \
+             to resume; campaign {id} ({name}), the last one in {shown}, is complete (hint: run it \
+             again; `dfsbench clean --results {shown}` removes what it left)"
         ),
         (None, None) => format!(
-            "campaign {id} ({name}), the last that {shown} holds, is complete; no trial is \
-             missing (hint: a campaign that is stopped before its first trial is not stored; \
-             `dfsbench run` makes a new one)"
+            "campaign {id} ({name}), the last one in {shown}, is complete; no trial is missing \
+             (hint: a campaign that is stopped before its first trial is not stored; `dfsbench \
+             run` starts a new one)"
         ),
         (Some(_), _) => format!(
-            "campaign {id} ({name}) is complete; no trial is missing (hint: `dfsbench run` makes a \
-             new one)"
+            "campaign {id} ({name}) is complete; no trial is missing (hint: `dfsbench run` starts \
+             a new one)"
         ),
     })
 }
@@ -142,8 +142,8 @@ fn other_hosts(id: i64, stored: &Campaign, plan: &Plan) -> Failure {
     let before = name_hosts(stored.runs.iter().map(|run| &run.spec));
     let now = name_hosts(plan.runs.iter());
     Failure::Usage(format!(
-        "campaign {id} was measured on the hosts {before}, and the job brings {now} (hint: as many \
-         agents on the same nodes, such as srun --nodelist)"
+        "campaign {id} was measured on hosts {before}, but this job has {now} (hint: start as many \
+         agents on the same nodes, for example with srun --nodelist)"
     ))
 }
 

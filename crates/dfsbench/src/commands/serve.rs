@@ -92,7 +92,7 @@ fn report_refusals(counters: &ServerCounters) -> Option<String> {
     }
     Some(format!(
         "warning: out of memory: {connections} connections closed, {clients} calls of v4 clients \
-         put off (hint: raise --memory)"
+         delayed or refused (hint: raise --memory)"
     ))
 }
 
@@ -130,14 +130,14 @@ fn server_config(args: &ServeArgs, server: &ServerPlan) -> Result<ServerConfig, 
     let off_loopback = !listen.to_canonical().is_loopback();
     if off_loopback && allowed.is_empty() {
         return Err(Failure::Usage(format!(
-            "--listen: {listen} is off loopback, and no client is allowed to call (hint: add \
-             --allow with addresses or ranges such as 192.168.1.0/24)"
+            "--listen: {listen} is not on loopback, but no clients are allowed (hint: add --allow \
+             with addresses or ranges such as 192.168.1.0/24)"
         )));
     }
     if !off_loopback && !allowed.is_empty() {
         return Err(Failure::Usage(format!(
-            "--allow: no other host can call {listen} (hint: --listen 0.0.0.0 takes calls from the \
-             network)"
+            "--allow: no other host can reach {listen} (hint: --listen 0.0.0.0 accepts calls from \
+             the network)"
         )));
     }
     Ok(ServerConfig {
@@ -184,9 +184,15 @@ fn read_pem(flag: &str, path: &Path) -> Result<String, Failure> {
 fn explain_start_failure(error: &ServerError) -> Failure {
     let hint = match error {
         ServerError::Listen { source, .. } => match source.kind() {
-            std::io::ErrorKind::PermissionDenied => " (hint: ports below 1024 need the right to)",
-            std::io::ErrorKind::AddrInUse => " (hint: another --port; 0 lets the system choose)",
-            std::io::ErrorKind::AddrNotAvailable => " (hint: --listen an address of this host)",
+            std::io::ErrorKind::PermissionDenied => {
+                " (hint: ports below 1024 require root or CAP_NET_BIND_SERVICE)"
+            }
+            std::io::ErrorKind::AddrInUse => {
+                " (hint: choose another --port; 0 lets the system choose)"
+            }
+            std::io::ErrorKind::AddrNotAvailable => {
+                " (hint: --listen needs an address of this host)"
+            }
             _ => "",
         },
         _ => "",

@@ -31,8 +31,8 @@ pub(crate) fn run(args: &SlurmArgs) -> Result<ExitCode, Failure> {
     let source_name = args.plan.display().to_string();
     if input_file::is_read_once(&args.plan) {
         return Err(Failure::Usage(format!(
-            "`{source_name}` can be read only here and once, and the job reads the plan again \
-             (hint: name a file that the job finds)"
+            "`{source_name}` can be read only once, but the job reads the plan again (hint: name a \
+             file that the job can find)"
         )));
     }
     let text = input_file::read_plan(&args.plan)?;
@@ -54,7 +54,7 @@ fn count_agents(args: &SlurmArgs) -> Result<u32, Failure> {
     match args.nodes.checked_mul(args.agents_per_node) {
         Some(agents) if (1..=AGENTS_MAX).contains(&agents) => Ok(agents),
         _ => Err(Failure::Usage(format!(
-            "--nodes {} with --agents-per-node {}: there are 1 to {AGENTS_MAX} agents",
+            "--nodes {} with --agents-per-node {}: must give 1 to {AGENTS_MAX} agents",
             args.nodes, args.agents_per_node
         ))),
     }
@@ -86,7 +86,7 @@ fn job_script(
     let mut text = String::from("#!/bin/sh\n");
     for option in &options {
         if option.contains(['\n', '\r', '"']) {
-            return Err(Failure::Usage(format!("`{option}` can't be an option of sbatch")));
+            return Err(Failure::Usage(format!("`{option}` is not a valid option of sbatch")));
         }
         let quote = if option.contains([' ', '\t']) { "\"" } else { "" };
         // Writing to a `String` never fails.
@@ -106,7 +106,9 @@ fn job_script(
     );
     for word in &args.run {
         if word.contains(['\n', '\r']) {
-            return Err(Failure::Usage(format!("`{word}` can't stand in a script")));
+            return Err(Failure::Usage(format!(
+                "`{word}` can't be written to a script because of its line break"
+            )));
         }
         text.push(' ');
         text.push_str(&quote_word(word));

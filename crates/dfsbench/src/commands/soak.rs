@@ -103,7 +103,9 @@ fn refuse_meaningless(args: &SoakArgs) -> Result<(), Failure> {
     ];
     if args.run.wants_null() || args.run.target.as_deref() == Some("null") {
         let what = "a soak verifies what a server keeps, and `null` keeps nothing";
-        return Err(Failure::Usage(format!("{what} (hint: `embedded`, nfs://..., a directory)")));
+        return Err(Failure::Usage(format!(
+            "{what} (hint: use `embedded`, nfs://... or a directory)"
+        )));
     }
     match given.iter().find(|(is_given, ..)| *is_given) {
         Some((_, flag, hint)) => {
@@ -120,7 +122,7 @@ fn describe(soak: &Soak) -> String {
         more => format!("{more} segments"),
     };
     let mut text = format!(
-        "soak: {} in {segments} of {}, all read back after each\n",
+        "soak: {} in {segments} of {}, with all data read back after each\n",
         format_ms(soak.duration_ms),
         format_ms(soak.segment_ms)
     );

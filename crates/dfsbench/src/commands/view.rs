@@ -305,8 +305,11 @@ fn not_found() -> Answer {
 /// Sends changes to a connection as long as it is open.
 fn listen_to_news(stream: &mut TcpStream, request: &Request, shared: &Arc<Shared>) {
     let Some(_slot) = Slot::take(shared, |shared| &shared.listeners, LISTENERS_MAX) else {
-        let full =
-            error_answer("503 Service Unavailable", "", "Too many pages wait for changes already.");
+        let full = error_answer(
+            "503 Service Unavailable",
+            "",
+            "Too many pages are already waiting for changes.",
+        );
         let _ = http::write(stream, &full, &shared.policy, http::Body::Sent);
         return;
     };

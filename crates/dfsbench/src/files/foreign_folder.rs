@@ -52,8 +52,8 @@ fn describe(folder: &Path, owner: u32) -> Option<String> {
         return None;
     }
     Some(format!(
-        "warning: {} belongs to user {owner}, and what is made in it now will belong to root (hint: \
-         `sudo -u '#{owner}' dfsbench ...`, or name a folder of root's)",
+        "warning: {} belongs to user {owner}, but new files in it will belong to root (hint: `sudo \
+         -u '#{owner}' dfsbench ...`, or use a folder owned by root)",
         folder.display()
     ))
 }

@@ -101,8 +101,8 @@ fn find_obstacle(path: &Path, results: Option<&Path>) -> Option<(&'static str, &
     }
     if is_left_by_others(path) {
         return Some((
-            "a file or link of another user in a folder that all may write to",
-            "root does not write through it; name a file in a folder of your own",
+            "a file or link of another user in a world-writable folder",
+            "root does not write to it; name a file in a folder of your own",
         ));
     }
     if let Some(results) = results

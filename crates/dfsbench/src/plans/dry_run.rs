@@ -50,9 +50,9 @@ pub(crate) fn describe(plan: &Plan, args: &RunArgs) -> Result<String, Failure> {
         let setup_ms = rates.step_ms.saturating_mul(steps);
         estimate.duration_ms = estimate.duration_ms.saturating_add(setup_ms);
         let each = Nanos(rates.step_ms.saturating_mul(1_000_000));
-        basis = format!("{basis}, {each} for each of {steps} steps on hosts");
+        basis = format!("{basis}, {each} for each of {steps} setup steps");
     }
-    let _ = write!(basis, "; --assume-rates changes that, --probe measures");
+    let _ = write!(basis, "; --assume-rates changes these, --probe measures them");
     Ok(describe_estimate(plan, &estimate, &basis))
 }
 
@@ -102,7 +102,8 @@ pub(crate) fn describe_large_ops(plan: &Plan) -> Option<String> {
     let sizes: Vec<String> = plan.large_ops.iter().map(|bytes| Size(*bytes).to_string()).collect();
     let sizes = sizes.join(", ");
     Some(format!(
-        "--scale leaves out io_size {sizes}: the scaled files are smaller (hint: a larger --scale)"
+        "--scale leaves out io_size {sizes}: the scaled files are smaller (hint: use a larger \
+         --scale)"
     ))
 }
 
@@ -113,7 +114,7 @@ pub(crate) fn describe_thinned(plan: &Plan) -> Option<String> {
     }
     let kept = plan.runs.len();
     let all = plan.runs.len() + plan.thinned;
-    Some(format!("--scale keeps {kept} of {all} runs; each pair of levels is in one of them"))
+    Some(format!("--scale keeps {kept} of {all} runs; every pair of levels still occurs"))
 }
 
 fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
@@ -147,7 +148,7 @@ fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
 
 /// Describes what happens to trials that are disturbed from outside; `None` if all of them count.
 fn describe_repeats(plan: &Plan) -> Option<String> {
-    let rule = "trials that the hypervisor or other programs disturb are set aside and repeated";
+    let rule = "trials disturbed by the hypervisor or other programs are set aside and repeated";
     match plan.repeats_max() {
         _ if plan.repetition.interference == InterferenceRule::Keep => None,
         0 if plan.repetition.until_permille == 0 => None,
@@ -258,15 +259,16 @@ fn describe_hosts(plan: &Plan) -> String {
                 applied = steps;
             }
             Err(error) => {
-                let _ = writeln!(text, "  can't be made: {error}");
+                let _ = writeln!(text, "  can't be set up: {error}");
             }
         }
     }
-    text.push_str("\nat the end all of it is undone in reverse order\n");
+    text.push_str("\nat the end, everything is undone in reverse order\n");
     let _ = writeln!(text, "{}", describe_changes(plan, changes.len()));
     for (host, device) in plan.destroys() {
         let device = device.display();
-        let _ = writeln!(text, "lost:     all on {device} of {host} (--allow-destroy {device})");
+        let _ =
+            writeln!(text, "lost:     all data on {device} of {host} (--allow-destroy {device})");
     }
     text
 }
@@ -298,7 +300,7 @@ fn who_works(plan: &Plan) -> String {
             more => format!(" and {more} more"),
         };
         let runs = run_numbers(&runs);
-        let _ = writeln!(text, "  at work in {runs}: {}{more}", first.join(", "));
+        let _ = writeln!(text, "  clients in {runs}: {}{more}", first.join(", "));
     }
     text
 }
@@ -381,8 +383,8 @@ fn write_invalidation(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
         Invalidation::None => Ok(()),
         how => match again {
             0 => writeln!(text, "  before a pass reads: {how}"),
-            1 => writeln!(text, "  before a pass reads: {how}, the last step again"),
-            _ => writeln!(text, "  before a pass reads: {how}, the last {again} steps again"),
+            1 => writeln!(text, "  before a pass reads: {how}, repeating the last step"),
+            _ => writeln!(text, "  before a pass reads: {how}, repeating the last {again} steps"),
         },
     };
 }
@@ -392,11 +394,11 @@ fn write_fresh(text: &mut String, lab: &LabSpec, steps: &[LabStep]) {
     let again = steps.len() - fresh_from(steps);
     let when = match lab.fresh {
         Fresh::Campaign => return,
-        Fresh::Run => "before another run than the last",
+        Fresh::Run => "before a different run",
         Fresh::Trial => "before each trial",
-        Fresh::Pass => "before each trial, and exports and mounts before each further pass",
+        Fresh::Pass => "before each trial, exports and mounts also before each further pass",
     };
-    let _ = writeln!(text, "  made again {when}: the last {again} steps");
+    let _ = writeln!(text, "  repeated {when}: the last {again} steps");
 }
 
 fn describe_changes(plan: &Plan, changes: usize) -> String {

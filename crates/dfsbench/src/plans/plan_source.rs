@@ -23,7 +23,7 @@ use crate::plans::surroundings;
 pub(crate) fn read(args: &RunArgs) -> Result<RawPlan, Failure> {
     let raw = read_disturbed(args)?;
     let Some(one) = raw.disturbances.first() else { return Ok(raw) };
-    let hint = "`dfsbench soak` makes disturbances; remove [[disturb]] for other commands";
+    let hint = "only `dfsbench soak` supports disturbances; remove [[disturb]] for other commands";
     Err(PlanError {
         source_name: raw.source_name.clone(),
         place: one.place,
@@ -87,8 +87,8 @@ fn check_spelling(text: &str) -> Result<(), Failure> {
         ))),
         None => Ok(()),
         Some(near) => Err(Failure::Usage(format!(
-            "there is no directory, plan or target `{text}` (hint: did you mean `{near}`? A \
-             directory that is to be named so is written as `./{text}`)"
+            "there is no directory, plan or target `{text}` (hint: did you mean `{near}`? For a \
+             directory with this name, write `./{text}`)"
         ))),
     }
 }
@@ -100,7 +100,7 @@ fn check_scale(given: &Overrides, target: Option<&str>) -> Result<(), Failure> {
             if given.scale.is_some() && !is_plan_file(text) && Preset::named(text).is_none() =>
         {
             Err(Failure::Usage(format!(
-                "--scale: applies only to plans and presets; `{text}` is a target (hint: \
+                "--scale: applies only to plans and presets; `{text}` is a target (hint: use \
                  --file-size and --duration)"
             )))
         }
@@ -167,7 +167,7 @@ fn use_job_hosts(raw: &mut RawPlan) -> Result<(), Failure> {
         }
     }
     let hint = if names_hosts {
-        "remove `hosts` and `clients` of the targets: the hosts are those of the job"
+        "remove `hosts` and `clients` from the targets: the job provides the hosts"
     } else {
         "name a directory that all of them have, or nfs://server/export"
     };
@@ -233,8 +233,8 @@ impl RunFlags {
             let name = word.split('=').next().unwrap_or_default();
             if OF_JOB.contains(&name) {
                 return Err(Failure::Usage(format!(
-                    "{name} behind `--`: the job says that itself (hint: leave it out; --help \
-                     lists the options of this command)"
+                    "{name} after `--`: the job sets it itself (hint: omit it; --help lists the \
+                     options of this command)"
                 )));
             }
         }
@@ -249,7 +249,8 @@ impl RunFlags {
         match &args.target {
             None => Ok(Self(args)),
             Some(target) => Err(Failure::Usage(format!(
-                "`{target}` behind `--` is no flag (hint: the job makes the plan that is named first)"
+                "`{target}` after `--` is not a flag (hint: the job runs the plan that is named \
+                 first)"
             ))),
         }
     }

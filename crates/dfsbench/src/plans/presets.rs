@@ -359,10 +359,14 @@ mod tests {
         }
         let levels = count(&plan, |run| lab(run).storage.chunk_bytes.is_some());
         assert_eq!(levels, 4 * 2 * 2 * (3 * 2 * 2 * 2));
-        assert_eq!(plan.runs.len(), 6 * mix + 4 * mix + levels, "its first lines say so");
+        assert_eq!(
+            plan.runs.len(),
+            6 * mix + 4 * mix + levels,
+            "differs from the plan's first lines"
+        );
         assert_eq!(plan.destroys().len(), 5);
         let hours = plan::estimate(&plan).duration_ms / 3_600_000;
-        assert_eq!(hours, 23, "its first lines say so");
+        assert_eq!(hours, 23, "differs from the plan's first lines");
     }
 
     #[test]

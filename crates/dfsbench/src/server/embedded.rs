@@ -92,7 +92,7 @@ fn certificate_error(error: &io::Error) -> Failure {
     Failure::Output {
         what: "the certificate of the in-memory server to a temporary file".to_owned(),
         reason: error.to_string(),
-        hint: "free space in the temporary folder, or name another one in TMPDIR",
+        hint: "free space in the temporary folder, or set TMPDIR to another one",
     }
 }
 
@@ -119,16 +119,16 @@ impl Embedded {
         if out_of_memory + put_off > 0 {
             output::message(&format!(
                 "warning: the in-memory server ran out of memory: {out_of_memory} connections \
-                 closed, {put_off} calls of v4 clients put off (hint: raise --server-memory, or \
-                 use fewer workers or clients)"
+                 closed, {put_off} calls of v4 clients delayed or refused (hint: raise \
+                 --server-memory, or use fewer workers or clients)"
             ));
         }
         if refused > 0 {
             let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
             output::message(&format!(
-                "warning: the in-memory server closed connections at once ({refused}) for want of \
-                 open files: each takes two of this process, which may have {limit} (hint: raise \
-                 `ulimit -n`, or use fewer workers or clients)"
+                "warning: the in-memory server refused {refused} connections because this process \
+                 ran out of file descriptors: each connection takes two, and the limit is {limit} \
+                 (hint: raise `ulimit -n`, or use fewer workers or clients)"
             ));
         }
     }
@@ -179,7 +179,7 @@ fn disturb_server(server: &Server, fault: FaultKind, lasts_ms: u64) -> Result<()
                 server.stall_now(lasts);
             }
         }
-        other => return Err(format!("the in-memory server knows no {other}")),
+        other => return Err(format!("the in-memory server does not support {other}")),
     }
     Ok(())
 }

@@ -27,8 +27,8 @@ pub(crate) fn load(
         let line = store.line(id)?;
         if let Some((_, before)) = known.iter().find(|(uuid, _)| *uuid == line.uuid) {
             return Err(Failure::Usage(format!(
-                "`{before}` and `{name}` are one campaign, {id} of {} (hint: name each campaign \
-                 once; `dfsbench list` shows them)",
+                "`{before}` and `{name}` are the same campaign, {id} of {} (hint: name each \
+                 campaign once; `dfsbench list` shows them)",
                 store.path().display()
             )));
         }
@@ -67,7 +67,9 @@ pub(crate) fn campaign_id(store: &Store, named: Option<i64>) -> Result<i64, Fail
     }
     let Some(id) = store.latest()? else {
         let shown = store.path().display();
-        return Err(Failure::Usage(format!("{shown} holds no campaign yet (hint: dfsbench run)")));
+        return Err(Failure::Usage(format!(
+            "{shown} has no campaigns yet (hint: `dfsbench run` creates one)"
+        )));
     };
     Ok(id)
 }
@@ -77,14 +79,16 @@ fn refuse_property(unknown: &UnknownProperty) -> Failure {
     let UnknownProperty { name, only_value, known } = unknown;
     let is_setting = Setting::ALL.iter().any(|setting| setting.key() == name.trim());
     let what = match only_value {
-        None if is_setting => format!("`{name}` is a setting, and a factor if it varies"),
-        Some(value) => format!("`{name}` is `{value}` in all runs and makes no difference"),
-        None => format!("no campaign has `{name}` as a fact or a label"),
+        None if is_setting => {
+            format!("`{name}` is a setting, which is a factor anyway if it varies")
+        }
+        Some(value) => format!("`{name}` is `{value}` in all runs, so it is not a factor"),
+        None => format!("no campaign has a fact or label `{name}`"),
     };
     let hint = if known.is_empty() {
-        "nothing differs; settings are factors by themselves".to_owned()
+        "no fact or label differs; settings don't need --by".to_owned()
     } else {
-        format!("there are: {}", known.join(", "))
+        format!("available: {}", known.join(", "))
     };
     Failure::Usage(format!("--by: {what} (hint: {hint})"))
 }

@@ -60,9 +60,9 @@ fn check_memory(store: &Store, ids: &[i64], available_bytes: Option<u64>) -> Res
     let has = if ids.len() == 1 { "campaign" } else { "campaigns" };
     let which = which.join(" and ");
     Err(Failure::Lab(format!(
-        "{has} {which}, {trials} trials: a report takes about {:.1} GiB of memory, and this host \
-         has {:.1} GiB left (hint: `dfsbench export --campaign {} DIR` writes it in pieces, \
-         for DuckDB and others)",
+        "{has} {which}, {trials} trials: a report needs about {:.1} GiB of memory, but this host \
+         has only {:.1} GiB left (hint: `dfsbench export --campaign {} DIR` writes it in pieces, \
+         for DuckDB and other tools)",
         needed_bytes as f64 / GIB,
         available_bytes as f64 / GIB,
         ids[0]

@@ -85,7 +85,7 @@ fn reports_bad_configuration_but_shows_help() {
     }
     assert_eq!(cli.run(&["run", "--help"]).code, 0);
     cli.configure("[run]\nquick = true\nthorough = true\n");
-    cli.refused(&["run", "null"], 2, &["config.toml:3: ", "exclude each other", "line 2"]);
+    cli.refused(&["run", "null"], 2, &["config.toml:3: ", "cannot be combined", "line 2"]);
     // The parser of the plan rejects the value, and the error names its position.
     cli.configure("\n[run]\nio_size = 'large'\n");
     cli.refused(&["run", "null"], 2, &["--io-size", "`large`", "config.toml:3"]);
@@ -108,16 +108,16 @@ fn ignores_idle_defaults_without_warning() {
 fn shows_effective_configuration_and_origin() {
     let cli = Cli::new();
     let none = cli.run(&["config"]);
-    assert!(none.stdout.contains("(not there)\nonly built-in defaults"), "{none:?}");
+    assert!(none.stdout.contains("(does not exist)\nonly built-in defaults"), "{none:?}");
     cli.configure("results = '~/all.db'\nformat = 'csv'\n[run]\nformat = 'json'\n");
     let mut command = cli.command(&["config"]);
     let shown = end(command.env("DFSBENCH_RESULTS", "here.db").env("HOME", "/home/me")).stdout;
     for words in [
         "--results  /home/me/all.db",
-        "none: another one wins",
+        "none (overridden)",
         "--results  here.db",
         "DFSBENCH_RESULTS",
-        "all that have it",
+        "all with this flag",
         "config.toml:4",
     ] {
         assert!(shown.contains(words), "`{words}` not in {shown}");

@@ -37,8 +37,7 @@ fn found(cli: &Cli) -> serde_json::Value {
 fn does_not_sustain_impossible_load() {
     let cli = Cli::new();
     let served = Served::start(&cli, &QUEUE);
-    let lines =
-        ["Load that it sustains", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
+    let lines = ["Sustained load", "nfs mixed: peak ", "not sustained", "not SPEC SFS results"];
     // 40 op/s are a sixth of its capacity, and 400 are too much; results in between depend on
     // chance.
     let is_drawn = Cli::unless_limited(|| {

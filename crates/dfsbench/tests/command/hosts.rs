@@ -112,7 +112,7 @@ fn lists_client_hosts_in_dry_run() {
         .replace("[3, 4.2]", "3\nclient_hosts = [1, 2, 11]");
     let output = dry_run(&plan, &[]);
     let at_work: Vec<&str> =
-        output.iter().filter_map(|line| line.strip_prefix("at work in ")).collect();
+        output.iter().filter_map(|line| line.strip_prefix("clients in ")).collect();
     let all = "run 3: c2, c3, c4, c5, c6, c7, c8, c9, c10, c11 and 1 more";
     assert_eq!(at_work, ["run 1: c2", "run 2: c2, c3", all]);
     let two = state(&output, 2);
@@ -144,7 +144,7 @@ fn confirms_devices_before_contacting_hosts() {
     let words = ["/dev/vdz on host `server`", "--allow-destroy /dev/vdz"];
     cli.refused(&["run", "hosts.toml"], 2, &words);
     let other = ["run", "hosts.toml", "--allow-destroy", "/dev/vda"];
-    cli.refused(&other, 2, &["the plan formats no `/dev/vda`"]);
+    cli.refused(&other, 2, &["the plan does not format `/dev/vda`"]);
 }
 
 #[test]

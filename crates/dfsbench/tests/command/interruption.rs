@@ -304,7 +304,7 @@ fn lists_removals_and_leaves_rest() {
     let served = slow_to_remove(&cli);
     let (child, pid, said) = removing_slowly(&cli, &served);
     assert!(said.starts_with("interrupted: removing nfs://127.0.0.1"), "{said}");
-    assert!(said.contains(" entries gone") && said.contains(" s left"), "{said}");
+    assert!(said.contains(" entries removed") && said.contains(" s left"), "{said}");
     kill_process(pid, Signal::TERM).unwrap();
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");

@@ -182,7 +182,7 @@ fn writes_sbatch_script() {
     let with_hosts = PLAN.replace("\nurl", "\nhosts = [\"a\", \"b\"]\nurl");
     let hosts = "[[host]]\nname = \"a\"\nssh = \"a\"\n[[host]]\nname = \"b\"\nssh = \"b\"\n";
     std::fs::write(cli.folder().join("hosts.toml"), format!("{with_hosts}{hosts}")).unwrap();
-    let words = ["no target of the plan can be used", "the hosts are those of the job"];
+    let words = ["no target of the plan can be used", "the job provides the hosts"];
     cli.refused(&["slurm", "hosts.toml", "--nodes", "3"], 2, &words);
     cli.refused(&["slurm", "no.toml", "--nodes", "3"], 2, &["can't read plan `no.toml`"]);
 }

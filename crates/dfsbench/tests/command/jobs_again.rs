@@ -144,7 +144,7 @@ fn measures_curve_on_job_hosts() {
     let words = [&["curve", &target], &mix[..], &["--warmup", "0s", "--duration", "100ms"]];
     let words = words.concat();
     let unnamed = [&words[..], &["--launcher", "wait", "--agents", "2"]].concat();
-    cli.refused(&unnamed, 2, &["agents of a job connect once", "--max-load"]);
+    cli.refused(&unnamed, 2, &["agents of a job connect only once", "--max-load"]);
     let end = Job::start(&cli, &[&words[..], &["--max-load", "1000"]].concat(), "node").end();
     assert!([0, 4].contains(&end.code), "{end:?}");
     let document = report(&cli);

@@ -33,7 +33,7 @@ fn finds_campaign_by_tag_and_note() {
     let lines: Vec<&str> = one.stdout.lines().collect();
     assert!(lines.len() == 2 && lines[1].starts_with("2,run,"), "{one:?}");
     let none = cli.run(&["list", "--state", "interrupted"]);
-    assert_eq!(none.stdout, "no campaign\n");
+    assert_eq!(none.stdout, "no campaigns\n");
     let json = cli.run(&["list", "--name", "ru", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json["campaigns"].as_array().unwrap().len(), 2);
@@ -45,7 +45,7 @@ fn finds_campaign_by_tag_and_note() {
     std::fs::write(cli.folder().join("again.toml"), plan).unwrap();
     assert_eq!(cli.run(&["run", "again.toml", "--dry-run"]).code, 0);
     assert_eq!(cli.run(&["tag", "2", "--remove", "nightly"]).code, 0);
-    assert_eq!(cli.run(&["list", "--tag", "nightly"]).stdout, "no campaign\n");
+    assert_eq!(cli.run(&["list", "--tag", "nightly"]).stdout, "no campaigns\n");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn another_file_is_merged_once() {
     assert!(!here.is_empty());
     assert_eq!(here, there);
     let again = cli.run(&["import", "other.db"]);
-    assert!(again.stdout.contains("is here already as campaign 4"), "{again:?}");
+    assert!(again.stdout.contains("is already here as campaign 4"), "{again:?}");
     cli.refused(&["import", "nowhere.db"], 2, &["nowhere.db"]);
     std::fs::write(cli.folder().join("text.db"), "a list of apples").unwrap();
     cli.refused(&["import", "text.db"], 2, &["text.db", "not a dfsbench results file"]);
@@ -170,7 +170,7 @@ fn does_not_stall_with_event_reader() {
     };
     let mut stderr = String::new();
     child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-    assert!(status.success() && stderr.contains("`p`: its reader has stalled"), "{stderr}");
+    assert!(status.success() && stderr.contains("`p`: its reader stalled"), "{stderr}");
     let end = cli.run(&["list"]);
     assert!(end.stdout.contains("complete"), "{end:?}");
 }

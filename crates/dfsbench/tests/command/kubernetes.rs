@@ -164,8 +164,8 @@ fn checks_run_flags_after_dashes() {
     for (flags, words) in [
         (&["--trials", "x"][..], "`x`"),
         (&["--no-such-flag"], "--no-such-flag"),
-        (&["--results", "r.db"], "--results behind `--`: the job says that itself"),
-        (&["other.toml"], "`other.toml` behind `--` is no flag"),
+        (&["--results", "r.db"], "--results after `--`: the job sets it itself"),
+        (&["other.toml"], "`other.toml` after `--` is not a flag"),
     ] {
         cli.refused(&[&to_file[..], &["--"], flags].concat(), 2, &[words]);
         assert_eq!(std::fs::read_to_string(&job).unwrap(), "as it was");
@@ -184,9 +184,13 @@ fn rejects_invalid_kubernetes_names() {
     };
     cli.refused(&run(&["--name", "A b"]), 2, &["--name `A b`", "a-z, 0-9 and -"]);
     cli.refused(&run(&["--volume", "scratch"]), 2, &["--volume scratch", "CLAIM:/path"]);
-    cli.refused(&run(&["--volume", "a:/"]), 2, &["--volume a:/", "root directory of a container"]);
+    cli.refused(
+        &run(&["--volume", "a:/"]),
+        2,
+        &["--volume a:/", "root directory comes from its image"],
+    );
     let twice = ["--volume", "a:/x", "--volume", "b:/x/"];
-    cli.refused(&run(&twice), 2, &["--volume b:/x/", "another volume is at `/x`"]);
+    cli.refused(&run(&twice), 2, &["--volume b:/x/", "another volume is already mounted at `/x`"]);
     cli.refused(&run(&["--results-claim", "X"]), 2, &["the claim `X`"]);
     let nameless = ["k8s", "scan.toml", "--image", "", "--agents", "3"];
     cli.refused(&nameless, 2, &["--image is empty"]);

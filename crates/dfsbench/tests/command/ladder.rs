@@ -123,14 +123,14 @@ fn measures_ladder_of_directory() {
 #[test]
 fn what_is_no_ladder_is_refused() {
     let cli = Cli::new();
-    cli.refused(&["ladder", "null"], 2, &["one layer is no ladder", "nfs://host/export"]);
-    let words = ["--io-size", "one level of each"];
+    cli.refused(&["ladder", "null"], 2, &["a ladder needs more than one", "nfs://host/export"]);
+    let words = ["--io-size", "each setting has one level"];
     cli.refused(&["ladder", "--io-size", "4KiB,8KiB"], 2, &words);
     cli.refused(&["ladder", "seed-003"], 2, &["ladder"]);
     let own = ["ladder", "embedded", "--own-server", "/tmp"];
     cli.refused(&own, 2, &["--own-server", "nfs://host:port/export"]);
     for idle in [["--own-server", "nfs://127.0.0.1:1/x"], ["--server-disk", "/tmp"]] {
-        let words = [idle[0], "to a server outside of this process"];
+        let words = [idle[0], "to a server outside this process"];
         cli.refused(&["ladder", "embedded", idle[0], idle[1]], 2, &words);
         cli.refused(&["ladder", "/tmp", idle[0], idle[1]], 2, &words);
     }

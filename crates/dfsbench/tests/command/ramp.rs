@@ -34,10 +34,10 @@ fn finds_break_at_forty_clients() {
     assert_eq!((&search["way"], &search["is_known"]), (&"hangs".into(), &true.into()));
     assert_eq!(search["recovery"]["kind"], "recovered", "{search}");
     assert!(sentence.starts_with("nfs mixed: hangs with 40 clients: "), "{sentence}");
-    assert!(sentence.contains("; when the load went away, "), "{sentence}");
+    assert!(sentence.contains("; after the load was removed, "), "{sentence}");
     // A later report contains the same sentence, with lines wrapped.
     let report = cli.run(&["report"]).stdout;
-    assert!(report.contains("Load at which it breaks"), "{report}");
+    assert!(report.contains("Breaking point"), "{report}");
     assert!(report.contains("nfs mixed: hangs with 40 clients: "), "{report}");
     let page = cli.run(&["report", "--format", "html"]).stdout;
     assert_eq!(page.matches(">breaks at 40<").count(), 2, "throughput and response times");

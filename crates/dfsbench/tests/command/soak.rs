@@ -37,7 +37,7 @@ fn survives_restarts_and_stalls() {
     assert!(end.stdout.contains("It survives: "), "{}", end.stdout);
     // The report contains its actual start, which is later than planned if others use the CPUs.
     let mut lines = end.stdout.lines().filter(|line| line.contains("  server-stall at "));
-    assert!(lines.any(|line| line.contains(" s: noticed within ")), "{}", end.stdout);
+    assert!(lines.any(|line| line.contains(" s: detected within ")), "{}", end.stdout);
     let found = answer(&cli);
     let figures = &found["figures"];
     assert_eq!((&figures["verdict"], number(&figures["kept"]["lost"])), (&"survives".into(), 0));

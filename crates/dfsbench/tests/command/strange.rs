@@ -166,20 +166,20 @@ fn shows_campaign_of_failures() {
     let pages = pages(&cli);
     assert!(pages.iter().all(|page| page.starts_with("HTTP/1.1 200 ")), "{pages:?}");
     assert!(pages[1].contains("no route to host"), "{}", pages[1]);
-    assert!(pages[2].contains("no row in common"), "{}", pages[2]);
+    assert!(pages[2].contains("no usable rows in common"), "{}", pages[2]);
 }
 
 #[test]
 fn reports_file_without_campaign() {
     let cli = changed("SELECT 1");
     assert_eq!(cli.run(&["rm", "1", "--really", "1"]).code, 0);
-    assert_eq!(cli.run(&["list"]).stdout, "no campaign\n");
+    assert_eq!(cli.run(&["list"]).stdout, "no campaigns\n");
     let served = Served::of(&cli, &["view", "--no-open"]);
-    assert!(request(&served.url, "").contains("No campaign yet"));
+    assert!(request(&served.url, "").contains("No campaigns yet"));
     assert!(request(&served.url, "campaign/1").starts_with("HTTP/1.1 404 "));
     drop(served);
     for args in [&["report"][..], &["show"], &["compare", "last", "last"], &["factors", "last"]] {
-        cli.refused(args, 2, &["holds no campaign yet", "hint"]);
+        cli.refused(args, 2, &["has no campaigns yet", "hint"]);
     }
     assert_eq!(cli.run(&["export", "out"]).code, 0);
     let page = cli.run(&["report", "--format", "html"]);

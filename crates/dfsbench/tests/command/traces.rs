@@ -112,7 +112,7 @@ fn incomplete_trace_is_marked_first() {
     assert!(whole.starts_with("4 calls ") && !whole.contains("hint"), "{whole}");
     write_joined_pcap(&pcap, 2, 84);
     let cut = cli.run(&["capture", "joined.pcap", "-o", "cut.dfst"]).stderr;
-    assert!(cut.starts_with("3 calls ") && cut.contains("hint: packets were cut"), "{cut}");
+    assert!(cut.starts_with("3 calls ") && cut.contains("hint: truncated packets"), "{cut}");
     assert!(cut.contains("tcpdump -s 0"), "{cut}");
     let text = cli.run(&["describe", "cut.dfst"]).stdout;
     let second = text.lines().nth(1).unwrap_or_default();
@@ -334,7 +334,7 @@ fn rejects_trace_that_cannot_be_replayed() {
         ),
         (&beyond, &["trace `nfs.dfst` has no calls between 60 s and 70 s", "describe"]),
         (&["replay", "nfs.dfst", "embedded", "--window", "9"], &["--window: `9` has no `..`"]),
-        (&["replay", "nfs.dfst", "embedded", "--speed", "0"], &["--speed: `0` is no factor"]),
+        (&["replay", "nfs.dfst", "embedded", "--speed", "0"], &["--speed: `0` is not a factor"]),
         (&["replay", "nfs.dfst", "embedded", "--nfsvers", "5"], &["--nfsvers: `5`", "4.1"]),
         (&["replay", "nfs.dfst", "embedded", "--tree", "a/b"], &["--tree: `a/b`", "export"]),
         (&["replay", "nfs.dfst", "embedded", "--prepare-only"], &["--tree"]),
@@ -353,7 +353,7 @@ fn rejects_trace_that_cannot_be_replayed() {
             &["--hosts: `a` is named twice"],
         ),
         (&["replay", "nfs.dfst", "embedded", "--ssh-config", "f"], &["--hosts"]),
-        (&["compare", "text.json", "text.json"], &["`text.json` is no replay", "--format json"]),
+        (&["compare", "text.json", "text.json"], &["`text.json` is not a replay", "--format json"]),
         (&["compare", "a.json", "b.json", "--max-loss", "5%"], &["--max-loss: two replays"]),
         (&["compare", "a.json", "b.json", "--where", "workers=1"], &["--where: two replays"]),
     ] {

@@ -12,14 +12,14 @@ const REFUSED: [(&str, &str); 13] = [
     ("curve --files", "no run of this plan depends on it"),
     ("curve --file-size", "no run of this plan depends on it"),
     ("curve --direct", "applies only to posix and uring"),
-    ("curve --rate", "the load points of a curve are its rates"),
+    ("curve --rate", "a curve measures several rates"),
     ("ramp --raise client_hosts", "clients cannot be added to every run of this plan"),
-    ("ramp --workload", "programs work in a directory"),
+    ("ramp --workload", "programs need a directory"),
     ("ramp --backend", "clients cannot be added to every run of this plan"),
     ("ramp --direct", "applies only to posix and uring"),
     ("soak --", "has no effect on a soak"),
     ("ladder --duration", "no run of this plan depends on it"),
-    ("ladder --server-disk", "is for a ladder to a server outside of this process"),
+    ("ladder --server-disk", "is for a ladder to a server outside this process"),
 ];
 
 /// An option in the short help.
@@ -239,8 +239,8 @@ fn rig_of_examples() -> Cli {
 const ABSENT: [(&str, &str); 14] = [
     ("factors 3 4 7", "holds no campaign 7"),
     // All campaigns here were run on the same kernel.
-    ("factors old.db new.db:2", "makes no difference"),
-    ("report old.db new.db", "are one campaign"),
+    ("factors old.db new.db:2", "so it is not a factor"),
+    ("report old.db new.db", "are the same campaign"),
     // The trace of the tests only contains NULL calls.
     ("replay nfs.dfst target", "has no operations that can be replayed"),
     ("soak plan.toml", "it needs a server that the plan sets up"),

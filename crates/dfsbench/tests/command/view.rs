@@ -77,7 +77,7 @@ fn serves_pages_only_with_address() {
         (format!("GET /{token}/ HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n"), 400, "Host"),
         (format!("GET /{token}/ HTTP/1.1\r\n\r\n"), 400, "Host"),
         (format!("POST /{token}/ HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n"), 405, "Allow: GET"),
-        ("nonsense\r\n\r\n".to_owned(), 400, "no HTTP request"),
+        ("nonsense\r\n\r\n".to_owned(), 400, "not an HTTP request"),
         (format!("GET /{} HTTP/1.1\r\n", "x".repeat(9_000)), 400, "longer than 8 KiB"),
     ] {
         let answer = view.raw(&head);

@@ -153,7 +153,7 @@ fn shows_progress_and_quits_with_q() {
     cli.assert_target_is_empty();
     terminal.assert_put_back(before);
     let text = terminal.text();
-    for part in ["trial 1 of ", "posix mixed", "kop/s", "no caveat so far", "q or Ctrl-C", "█"] {
+    for part in ["trial 1 of ", "posix mixed", "kop/s", "no caveats so far", "q or Ctrl-C", "█"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.lines().all(|line| line.len() < 4_000), "lines fit");
@@ -169,12 +169,12 @@ fn shows_removals_after_signal() {
     let child = terminal.start(&cli, &args);
     interruption::wait_for_names(&served);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    terminal.wait_for(" entries removed; again: end at once; from nfs://127.0.0.1");
+    terminal.wait_for(" entries removed (again: quit at once) from nfs://127.0.0.1");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let end = End::of(child.wait_with_output().unwrap());
     assert_eq!(end.code, 4, "{end:?}");
     terminal.assert_put_back(before);
-    terminal.wait_for("ended at once: the working directory");
+    terminal.wait_for("stopped immediately: the working directory");
 }
 
 #[test]

@@ -56,21 +56,21 @@ impl InterferenceSource {
     pub fn describe(self, found: &str) -> String {
         match self {
             Self::Steal => format!("the hypervisor took {found} of the workers' time"),
-            Self::Programs => format!("other programs used {found} of the processors"),
+            Self::Programs => format!("other programs used {found} of the CPUs"),
             Self::Disk => format!("other programs moved {found} to and from storage"),
             Self::Memory => format!("tasks waited for memory {found} of the time"),
-            Self::Heat => format!("processors were throttled for heat {found} of the time"),
+            Self::Heat => format!("CPUs were throttled because of heat {found} of the time"),
         }
     }
 
     /// Names it as a cause that rates follow: `the hypervisor's steal`.
     pub const fn cause(self) -> &'static str {
         match self {
-            Self::Steal => "the hypervisor's steal",
-            Self::Programs => "the processor time of other programs",
+            Self::Steal => "the hypervisor's steal time",
+            Self::Programs => "the CPU time of other programs",
             Self::Disk => "the storage traffic of other programs",
-            Self::Memory => "the memory pressure",
-            Self::Heat => "the throttling for heat",
+            Self::Memory => "memory pressure",
+            Self::Heat => "thermal throttling",
         }
     }
 }

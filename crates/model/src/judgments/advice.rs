@@ -92,19 +92,19 @@ impl CaveatCode {
     fn hints(self, pass: Pass) -> Vec<Hint> {
         match self {
             Self::Cached if matches!(pass, Pass::Stat | Pass::StatDirs | Pass::GetXattr) => {
-                vec![hint("a mount that is renewed between the passes")]
+                vec![hint("a remount between the passes")]
             }
             Self::Cached => vec![
                 with(Setting::Direct, "--direct true"),
                 with(Setting::FileSize, "files larger than memory (--file-size)"),
-                hint("a mount that is renewed between the passes"),
+                hint("a remount between the passes"),
                 hint("direct I/O of the loop device (losetup) if it is on one"),
             ],
             Self::Localio => vec![with(Setting::Localio, "--localio false")],
             Self::FitsMemory => vec![
                 with(Setting::Direct, "--direct true"),
                 with(Setting::FileSize, "files larger than memory (--file-size)"),
-                hint("a mount that is renewed between the passes"),
+                hint("a remount between the passes"),
             ],
             Self::NotSteady => vec![
                 with(Setting::Duration, "a longer --duration"),
@@ -126,7 +126,7 @@ impl CaveatCode {
             ],
             Self::SlotsLimited => vec![
                 with(Setting::QueueDepth, "a lower --queue-depth"),
-                with(Setting::Nconnect, "more --nconnect"),
+                with(Setting::Nconnect, "a higher --nconnect"),
                 hint("a server that grants more slots"),
             ],
             Self::ServerCached => vec![

@@ -159,7 +159,7 @@ fn properties_of(run: &RunSpec) -> Vec<(&'static str, String)> {
 fn access(run: &RunSpec) -> String {
     if run.target.nfs().is_some() {
         let is_again = run.lab.as_ref().is_some_and(|lab| lab.is_re_exported());
-        let of = if is_again { ", of the kernel's server, exported again" } else { "" };
+        let of = if is_again { ", re-exported by the kernel's server" } else { "" };
         return format!("NFS by dfsbench's own client{of}");
     }
     let Some(lab) = &run.lab else {
@@ -169,7 +169,7 @@ fn access(run: &RunSpec) -> String {
         };
     };
     if lab.is_re_exported() {
-        "NFS of the kernel's server, exported again".to_owned()
+        "NFS, re-exported by the kernel's server".to_owned()
     } else if !lab.is_served() {
         "the server's own file system".to_owned()
     } else if lab.mounts_nfs() {
@@ -191,9 +191,9 @@ fn client_cache(run: &RunSpec) -> &'static str {
     let has_program = run.lab.as_ref().is_some_and(|lab| lab.is_mounted() && lab.is_by_fuse());
     match (run.direct, has_program) {
         (true, false) => "none (O_DIRECT)",
-        (true, true) => "that of its program",
+        (true, true) => "the FUSE program's",
         (false, false) => "page cache",
-        (false, true) => "page cache and that of its program",
+        (false, true) => "page cache and the FUSE program's",
     }
 }
 

@@ -310,7 +310,7 @@ impl PassResult {
             share * 100.0,
             Nanos(self.start_skew_ns),
         );
-        let source = "instants of the workers' starts and ends";
+        let source = "start and end times of the workers";
         let data = Evidence::shares(share, COMMON_SHARE_MIN, source);
         Some(CaveatCode::Unsynchronised.because(evidence).with_data(data))
     }

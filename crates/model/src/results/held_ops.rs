@@ -111,7 +111,7 @@ impl HeldOps {
     /// Describes the lost time with its limit.
     pub fn describe(&self) -> String {
         format!(
-            "{} ops waited {} for TCP's timers, of {} that all ops took ({} %, at most {} %)",
+            "{} ops waited {} for TCP timers, {} % of the {} that all ops took (limit {} %)",
             self.ops,
             Nanos(self.held_ns),
             Nanos(self.total_ns),
@@ -122,7 +122,7 @@ impl HeldOps {
 
     /// Returns the decisive number. `source` is the source of the lost segments.
     pub fn evidence(&self, source: &str) -> Evidence {
-        let source = format!("service times of as many ops as segments were lost, {source}");
+        let source = format!("service times of as many ops as there were lost segments, {source}");
         Evidence::shares(self.share(), Self::SHARE_MAX, source)
     }
 }

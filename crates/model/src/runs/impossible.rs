@@ -82,7 +82,7 @@ impl fmt::Display for Impossible {
             Self::TlsWithV2 => f.write_str("TLS is for v3 and newer"),
             Self::ConnectionsOverUdp => f.write_str("nconnect is for TCP only"),
             Self::FileTooLargeForV2 => f.write_str("file too large for v2"),
-            Self::TransferTooLargeForV2 => f.write_str("v2 moves at most 8 KiB at a time"),
+            Self::TransferTooLargeForV2 => f.write_str("v2 transfers at most 8 KiB at a time"),
             Self::TransferTooLargeForUdp => f.write_str("transfer too large for a UDP datagram"),
             Self::FewerClientsThanWorkers => f.write_str("fewer clients than workers"),
             Self::MappedDirectly => f.write_str("mapped memory can't bypass the page cache"),
@@ -90,15 +90,19 @@ impl fmt::Display for Impossible {
             Self::ZerosStamped => f.write_str("zeros have no room for a stamp"),
             Self::RepeatsStamped => f.write_str("stamped blocks are all different"),
             Self::ProgramElsewhere => {
-                f.write_str("programs work in a directory, with system calls of their own")
+                f.write_str("programs need a directory, because they use system calls")
             }
-            Self::ProgramOnManyHosts => f.write_str("an external tool works on one client host"),
-            Self::UidsBeyondTheLast => f.write_str("client_uids leads past the largest uid"),
-            Self::UidsWithoutAuthSys => f.write_str("client_uids with sec none: no uid is sent"),
-            Self::DiskByNfs => f.write_str("data_path disk is used by system calls, not by NFS"),
-            Self::DatagramsInTunnel => f.write_str("a tunnel of ports carries TCP only"),
-            Self::VersionOfServer(kind, version) => write!(f, "{kind} has no v{version}"),
-            Self::TlsOfOwnServer => f.write_str("server_kind dfsbench has no TLS"),
+            Self::ProgramOnManyHosts => {
+                f.write_str("an external tool runs on one client host only")
+            }
+            Self::UidsBeyondTheLast => f.write_str("client_uids goes beyond the largest uid"),
+            Self::UidsWithoutAuthSys => {
+                f.write_str("client_uids has no effect with sec none: no uid is sent")
+            }
+            Self::DiskByNfs => f.write_str("data_path disk uses system calls, not NFS"),
+            Self::DatagramsInTunnel => f.write_str("a tunnel that forwards ports carries TCP only"),
+            Self::VersionOfServer(kind, version) => write!(f, "{kind} does not support v{version}"),
+            Self::TlsOfOwnServer => f.write_str("server_kind dfsbench does not support TLS"),
             Self::XattrsOfVersion(version) => write!(f, "v{version} has no extended attributes"),
         }
     }

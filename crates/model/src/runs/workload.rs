@@ -154,7 +154,7 @@ const FILE_PASS_SETTINGS: &[G] =
 const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     WorkloadRow {
         workload: Workload::Stream,
-        description: "Files are written and read from their first byte to their last",
+        description: "Writes and reads whole files from the first byte to the last",
         passes: &[Pass::Write, Pass::Read],
         passes_allowed: BLOCK_PASSES,
         settings: FILE_PASS_SETTINGS,
@@ -163,7 +163,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Mixed,
-        description: "Blocks of large files are read and written, in a mix",
+        description: "Reads and writes blocks of large files, in a mix",
         passes: &[Pass::Mix],
         settings: &[G::Engine, G::Workers, G::Files, G::FileSize, G::Data, G::IoSize, G::Transfers],
         shares_files: true,
@@ -171,7 +171,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Metadata,
-        description: "Many small files are made, looked at and removed",
+        description: "Creates, examines and removes many small files",
         passes: &[Pass::Create, Pass::Stat, Pass::Remove],
         passes_allowed: &[
             Pass::Create,
@@ -192,7 +192,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Bonnie,
-        description: "What the benchmark bonnie does, pass by pass",
+        description: "The passes of the bonnie benchmark",
         passes: BONNIE_PASSES,
         passes_allowed: BONNIE_PASSES,
         settings: FILE_PASS_SETTINGS,
@@ -202,7 +202,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Transactions,
-        description: "Small files come and go as in a mail server, as postmark does it",
+        description: "Creates, changes and removes small files like a mail server (PostMark)",
         passes: &[Pass::Create, Pass::Transactions, Pass::Remove],
         settings: &[G::Engine, G::Workers, G::IoSize, G::Transfers],
         io_size_bytes: POOL_IO_SIZE,
@@ -211,7 +211,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::OpMix,
-        description: "Calls of a file server are made in the shares of a given mix",
+        description: "Issues NFS calls in the shares of a given mix",
         passes: &[Pass::OpMix],
         settings: &[G::Engine, G::Workers, G::Data, G::IoSize, G::Transfers],
         io_size_bytes: BONNIE_IO_SIZE,
@@ -220,7 +220,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::App,
-        description: "A command of yours runs in the target, and its time is taken",
+        description: "Runs a command of your own in the target and times it",
         passes: &[Pass::App],
         settings: &[G::Transfers],
         executor: Executor::Command,
@@ -228,7 +228,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Fio,
-        description: "fio does the work, and this program starts and checks it",
+        description: "fio does the work; this program starts and checks it",
         passes: &[Pass::Write, Pass::Read],
         passes_allowed: &[
             Pass::Write,
@@ -244,7 +244,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Iozone,
-        description: "iozone does the work, and this program starts and checks it",
+        description: "iozone does the work; this program starts and checks it",
         passes: &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
         passes_allowed: BLOCK_PASSES,
         settings: TOOL_WITH_WORKERS,
@@ -254,7 +254,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Bonniexx,
-        description: "What the benchmark bonnie does, pass by pass",
+        description: "The passes of the bonnie benchmark",
         passes: BONNIE_PASSES,
         passes_allowed: BONNIE_PASSES,
         settings: TOOL,
@@ -264,7 +264,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
     },
     WorkloadRow {
         workload: Workload::Dd,
-        description: "dd does the work, and this program starts and checks it",
+        description: "dd does the work; this program starts and checks it",
         passes: &[Pass::Write, Pass::Read],
         passes_allowed: &[Pass::Write, Pass::Rewrite, Pass::Read, Pass::Reread],
         settings: TOOL,
@@ -278,7 +278,7 @@ const ROWS: [WorkloadRow; Workload::ALL.len()] = [
 const _: () = {
     let mut at = 0;
     while at < ROWS.len() {
-        assert!(ROWS[at].workload as usize == at, "rows stand in the order of the variants");
+        assert!(ROWS[at].workload as usize == at, "rows must be in the order of the variants");
         at += 1;
     }
 };

@@ -58,7 +58,7 @@ settings! {
     CpuFrequency => frequency("cpu_frequency", lab!(tuning.cpu_khz))
         .range(100_000, 10_000_000, "no CPU is that fast").open("unchanged");
     /// Number of the server's CPUs that stay online.
-    Cores => count("cores", lab!(tuning.cores)).unit("processors")
+    Cores => count("cores", lab!(tuning.cores)).unit("CPUs")
         .range(1, 8_192, "kernels support no more CPUs").open("unchanged");
     /// Memory left to the server; the rest is reserved as huge pages.
     ServerRam => size("server_ram", lab!(tuning.server_ram_bytes))
@@ -152,7 +152,7 @@ settings! {
     MountOptions => words("mount_options", lab!(mounting.options)).when(is_mounted);
     /// Read-ahead of the client's mount. Not for nfs, nor for data_path disk.
     BdiReadAhead => kib("bdi_read_ahead", lab!(mounting.read_ahead_kib))
-        .range(0, MIB, "more can't be read in time").open("unchanged")
+        .range(0, MIB, "more files can't be read in time").open("unchanged")
         .when(is_mounted);
     /// LOCALIO of the client's kernel (Linux 6.12 and later): true lets a mount of the host's own
     /// server read and write its files directly, without RPC; false makes it use NFS. Applied to
@@ -180,7 +180,7 @@ settings! {
     /// one host only.
     ClientHosts => count("client_hosts", run!(placement.hosts)).unit("hosts")
         .range(1, 10_000, "the controller keeps a connection to each")
-        .default_rule("all of the target").only(ALL).when(has_client_hosts);
+        .default_rule("all hosts of the target").only(ALL).when(has_client_hosts);
     /// Number of agents on each client host, each a separate process that acts as a client: at most
     /// the host's `slots`, or as many as a job has started there. Only if a host has several.
     AgentsPerHost => count("agents_per_host", run!(placement.agents_per_host)).unit("agents")
@@ -206,7 +206,7 @@ settings! {
     /// CPUs used by the workers of an agent, and by the embedded server: the last ones that the
     /// agent may use. With 1, client and server take turns on one CPU, so neither waits until the
     /// other's CPU wakes up, and other programs can use the rest. Not for external tools.
-    Cpus => count("cpus", run!(cpus)).unit("processors")
+    Cpus => count("cpus", run!(cpus)).unit("CPUs")
         .range(1, 8_192, "kernels support no more CPUs").open("all");
     /// Emulated NFS clients over all client hosts, each with its own connections and name; at least
     /// as many as workers, or 0 for one per worker. Only for nfs.
@@ -350,7 +350,7 @@ settings! {
     /// retransmission. Also with a target. Only over udp.
     // nfs(5), timeo: at most ten minutes.
     Timeo => time("timeo", nfs!(timeo_ms))
-        .range(1, 600_000, "waiting longer than ten minutes makes no sense").when(uses_udp)
+        .range(1, 600_000, "waiting longer than ten minutes is pointless").when(uses_udp)
         .of_targets().always_shown();
     /// Number of retransmissions before the timeout starts over. Also with a target. Only over udp.
     Retrans => count("retrans", nfs!(retrans)).unit("times")

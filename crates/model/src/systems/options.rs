@@ -106,7 +106,7 @@ impl Table {
                 OptionError::new(format!("{of}: `{shown}` is not allowed: {why}"), "leave it out")
             }
             None => OptionError::new(
-                format!("{of} has no option `{shown}` that a plan may give"),
+                format!("{of} has no option `{shown}` that is allowed in a plan"),
                 format!("one of {}", self.names()),
             ),
         }
@@ -146,7 +146,7 @@ impl Form {
             (Self::OneOf(words), Some(value)) if words.contains(&value) => return Ok(()),
             (Self::OneOf(words), _) => &words.join(" or "),
             (Self::Features(refused), Some(value)) => return check_features(of, refused, value),
-            (Self::Features(_), None) => "features with `,` between them",
+            (Self::Features(_), None) => "features separated by `,`",
             (Self::Suboptions(table), Some(value)) => {
                 for option in value.split(',') {
                     table.check(option)?;
@@ -157,7 +157,7 @@ impl Form {
         };
         let what = match value {
             Some(value) => format!("{of}: `{}` can't be the value of `{name}`", shorten(value)),
-            None => format!("{of}: `{name}` lacks its value"),
+            None => format!("{of}: `{name}` needs a value"),
         };
         Err(OptionError::new(what, format!("{name} takes {legal}")))
     }
@@ -171,11 +171,8 @@ fn check_features(of: &str, refused: &[Refused], value: &str) -> Result<(), Opti
             return Err(OptionError::new(what, "leave it out"));
         }
         if !is_word(name) {
-            let what = format!("{of}: `{}` is no feature", shorten(feature));
-            return Err(OptionError::new(
-                what,
-                "names with `,` between them, such as `^has_journal`",
-            ));
+            let what = format!("{of}: `{}` is not a feature", shorten(feature));
+            return Err(OptionError::new(what, "names separated by `,`, such as `^has_journal`"));
         }
     }
     Ok(())

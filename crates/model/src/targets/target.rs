@@ -189,12 +189,12 @@ pub const OF_NFS: TargetRow = TargetRow {
     keeps: Keeps::FilesOnServer,
 };
 
-const FORGOTTEN: Keeps = Keeps::Nothing("what is written is kept nowhere");
+const FORGOTTEN: Keeps = Keeps::Nothing("written data is discarded");
 
 const OF_MEMORY: TargetRow = TargetRow {
     usual_name: "memory",
     noun: "memory",
-    meaning: "Memory of this host: data is copied and kept nowhere.",
+    meaning: "Memory of this host: data is copied and discarded.",
     backends: &[BackendKind::Memory],
     keeps: FORGOTTEN,
 };

@@ -44,7 +44,7 @@ pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {
         let what = "the address does not begin with `nfs://`";
         return Err(malformed(text, what).hint(match guess_address(text) {
             Some(address) => format!("did you mean `{address}`?"),
-            None => "for other file systems mount it, and name the directory".to_owned(),
+            None => "mount any other file system, and name the directory".to_owned(),
         }));
     };
     let host = match url.host() {
@@ -54,7 +54,7 @@ pub(crate) fn parse_url(text: &str, place: Place) -> Result<NfsAddress, Fault> {
         _ => return Err(malformed(text, "the host is missing")),
     };
     if !url.username().is_empty() || url.password().is_some() {
-        let fault = malformed(text, "NFS has no user names here");
+        let fault = malformed(text, "an nfs:// address has no user name");
         return Err(fault.hint("write ?uid=..&gid=.. at the end"));
     }
     if url.fragment().is_some() {
@@ -100,7 +100,9 @@ fn malformed(text: &str, what: &str) -> Fault {
 fn percent_decoded(text: &str, part: &str) -> Result<String, Fault> {
     match percent_decode_str(part).decode_utf8() {
         // No system call can name a path with a NUL.
-        Ok(decoded) if decoded.contains('\0') => Err(malformed(text, "the address has a NUL")),
+        Ok(decoded) if decoded.contains('\0') => {
+            Err(malformed(text, "the address contains a NUL byte"))
+        }
         Ok(decoded) => Ok(decoded.into_owned()),
         Err(_) => Err(malformed(text, "the address is not UTF-8")),
     }
@@ -162,8 +164,8 @@ fn read_pair(key: &str, value: &str, address: &mut NfsAddress, place: Place) -> 
         }
         key if TLS_KEYS.contains(&key) => set_tls(&mut address.tls, key, value),
         "port" => {
-            return Err(Fault::new(format!("`{written}`: the port of NFS follows the host"))
-                .hint("write nfs://host:port/path; mountport is that of MOUNT"));
+            return Err(Fault::new(format!("`{written}`: the NFS port belongs after the host"))
+                .hint("write nfs://host:port/path; mountport is the port of MOUNT"));
         }
         other => {
             let settings = Setting::OF_TARGETS.map(query_key);
@@ -206,8 +208,8 @@ pub(crate) fn check_tls(tls: &TlsOptions) -> Result<(), Fault> {
         (None, Some(_)) => ("tls_key", "tls_cert"),
         _ => return Ok(()),
     };
-    Err(Fault::new(format!("`{one}` stands without `{other}`"))
-        .hint("a certificate is shown with its private key, both as PEM files"))
+    Err(Fault::new(format!("`{one}` requires `{other}`"))
+        .hint("a client certificate needs its private key, both as PEM files"))
 }
 
 fn read_number(written: &str, text: &str, max: u64) -> Result<u64, Fault> {

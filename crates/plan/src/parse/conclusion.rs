@@ -28,7 +28,7 @@ pub(crate) fn read_conclusions(root: &Table<'_>) -> Result<Vec<Conclusion>, Plan
 }
 
 fn read_one(table: &Table<'_>) -> Result<Conclusion, PlanError> {
-    let text = table.required("text", "such as `text = \"Larger transfers are faster.\"`")?;
+    let text = table.required("text", "for example `text = \"Larger transfers are faster.\"`")?;
     let text = read_sentence(&text)?;
     let factor = table.read("factor", read_factor)?.unwrap_or_default();
     let expect = table.read("expect", |field| field.parse("\"faster\"", expectation_named))?;
@@ -42,10 +42,10 @@ fn read_one(table: &Table<'_>) -> Result<Conclusion, PlanError> {
         return Ok(Conclusion { text, why, ..Conclusion::default() });
     }
     if let Some(field) = table.field("why") {
-        let fault = Fault::new("the comparison of `factor` says why");
-        return Err(field.error(fault.hint("leave one of the two out")));
+        let fault = Fault::new("cannot be combined with `factor`, whose comparison is the reason");
+        return Err(field.error(fault.hint("remove one of them")));
     }
-    table.required("expect", "such as `expect = \"faster\"`")?;
+    table.required("expect", "for example `expect = \"faster\"`")?;
     let from = table.read("from", |field| read_level(&factor, field))?.unwrap_or_default();
     let to = table.read("to", |field| read_level(&factor, field))?.unwrap_or_default();
     if !to.is_empty() && to == from {
@@ -67,7 +67,7 @@ fn read_one(table: &Table<'_>) -> Result<Conclusion, PlanError> {
 /// Parses a question that is answered by ranking all factors.
 fn read_ranking(table: &Table<'_>, text: String) -> Result<Conclusion, PlanError> {
     if let Some(field) = table.first_field(&["factor", "from", "to", "why"]) {
-        let fault = Fault::new("a ranking has all factors").hint("leave it out");
+        let fault = Fault::new("a ranking always covers all factors").hint("leave it out");
         return Err(field.error(fault));
     }
     Ok(Conclusion {
@@ -83,7 +83,7 @@ fn read_ranking(table: &Table<'_>, text: String) -> Result<Conclusion, PlanError
 fn refuse_without_factor(table: &Table<'_>) -> Result<(), PlanError> {
     match table.first_field(&["from", "to", "passes", "where", "expect"]) {
         Some(field) => Err(field.error(
-            Fault::new("no `factor` is named").hint("such as `factor = \"transfer_size\"`"),
+            Fault::new("no `factor` is named").hint("for example `factor = \"transfer_size\"`"),
         )),
         None => Ok(()),
     }
@@ -133,7 +133,7 @@ fn read_level(factor: &str, field: &Field<'_>) -> Result<String, PlanError> {
         None => return Err(field.wrong_type("a level", "\"32KiB\"")),
     };
     if text.trim().is_empty() {
-        return Err(field.error(Fault::new("it is empty").hint("leave it out for the usual one")));
+        return Err(field.error(Fault::new("it is empty").hint("leave it out for the default")));
     }
     if let Some(setting) = setting_named(factor)
         && let Err(fault) = crate::parse::level::read(setting, &text)
@@ -163,7 +163,7 @@ pub(crate) fn read_conditions(
     field: &Field<'_>,
 ) -> Result<BTreeMap<String, Vec<String>>, PlanError> {
     let mut conditions = BTreeMap::new();
-    for entry in field.entries("such as `where = { workers = 1 }`")? {
+    for entry in field.entries("for example `where = { workers = 1 }`")? {
         if let Err(fault) = check_factor(entry.key()) {
             return Err(entry.error(fault));
         }

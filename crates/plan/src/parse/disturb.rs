@@ -82,7 +82,7 @@ fn read_words(text: &str) -> Result<Disturbance, Fault> {
 }
 
 fn malformed() -> Fault {
-    Fault::new("its times can't be read").hint(FORM)
+    Fault::new("its times can't be parsed").hint(FORM)
 }
 
 /// Parses every `[[disturb]]`, in the order of the text.
@@ -100,10 +100,11 @@ pub(crate) fn read_disturbances(
 }
 
 fn read_one(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Located<Disturbance>, PlanError> {
-    let field = table.required("kind", "such as `kind = \"server-restart\"`")?;
+    let field = table.required("kind", "for example `kind = \"server-restart\"`")?;
     let fault = field.parse("\"server-restart\"", fault_named)?.value;
     let host = table.read("host", |field| Ok(known_host(field, hosts)?.host.name))?;
-    let at_ms = table.required("at", "such as `at = \"20s\"`")?.parse("\"20s\"", read_ms)?.value;
+    let at_ms =
+        table.required("at", "for example `at = \"20s\"`")?.parse("\"20s\"", read_ms)?.value;
     let lasts_ms = match table.field("for") {
         Some(lasts) => lasts.parse("\"20s\"", read_ms)?.value,
         None => 0,
@@ -123,7 +124,7 @@ fn checked(one: Disturbance) -> Result<Disturbance, Fault> {
     let is_step = kind == FaultKind::ClockStep;
     if kind.lasts() && !lasts {
         let fault = Fault::new(format!("it does not say how long {kind} lasts"));
-        return Err(fault.hint("`for`, such as `for 30s` of a flag and `for = \"30s\"` of a plan"));
+        return Err(fault.hint("`for 30s` in a flag, `for = \"30s\"` in a plan"));
     }
     if kind == FaultKind::ClientKill && lasts {
         let fault = Fault::new("a killed client does not return until its segment ends");

@@ -340,7 +340,7 @@ impl<'a> Field<'a> {
         let title = section.title();
         self.error(
             Fault::new(format!("must be written as {title}"))
-                .hint(format!("put {title} on a line of its own, its keys below")),
+                .hint(format!("put {title} on its own line, with its keys below")),
         )
     }
 }

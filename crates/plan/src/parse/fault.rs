@@ -47,7 +47,7 @@ impl PlannedFault {
         if let Some(fault) = read_words(kind, &words)? {
             return Ok(fault);
         }
-        let malformed = Fault::new(format!("`{value}` is no value of {kind}"));
+        let malformed = Fault::new(format!("`{value}` is not a value of {kind}"));
         Err(match known.form {
             "" => malformed.hint("it has none"),
             form => malformed.hint(format!("the form is {kind} {form}")),
@@ -147,7 +147,7 @@ fn read_service_time(words: &[&str]) -> Result<Option<ServiceTime>, Fault> {
             let min_ns = time(least)?;
             let max_ns = time(most)?;
             if min_ns > max_ns {
-                return Err(Fault::new(format!("`{}` is no range", words.join(" "))));
+                return Err(Fault::new(format!("`{}` is not a range", words.join(" "))));
             }
             ServiceTime::Uniform { min_ns, max_ns }
         }
@@ -169,7 +169,7 @@ fn time(text: &str) -> Result<u64, Fault> {
 fn bytes_per_s(text: &str) -> Result<Option<u64>, Fault> {
     let Some(size) = text.strip_suffix("/s") else { return Ok(None) };
     match parse_size(size)? {
-        0 => Err(Fault::new(format!("`{text}` lets nothing pass"))),
+        0 => Err(Fault::new(format!("`{text}` would let nothing through"))),
         bytes => Ok(Some(bytes)),
     }
 }
@@ -186,8 +186,8 @@ fn share(text: &str) -> Result<PartsPerMillion, Fault> {
         Ok(parts) if is_plain && !whole.is_empty() && fraction.len() <= 4 && parts <= CERTAIN => {
             Ok(PartsPerMillion(parts))
         }
-        _ => Err(Fault::new(format!("`{text}` is no share"))
-            .hint("0% to 100%, to the millionth: `0.1%`")),
+        _ => Err(Fault::new(format!("`{text}` is not a percentage"))
+            .hint("0% to 100%, with up to four decimals: `0.1%`")),
     }
 }
 
@@ -230,7 +230,7 @@ fn calls(text: &str) -> Result<Calls, Fault> {
         Some(("v3", name)) => (Some(3), name),
         Some(("v4", name)) => (Some(4), name),
         Some(_) => {
-            let fault = Fault::new(format!("`{text}` names no version"));
+            let fault = Fault::new(format!("`{text}` has an unknown version"));
             return Err(fault.hint("write v2., v3. or v4. before the call, or nothing"));
         }
         None => (None, text),

@@ -64,11 +64,11 @@ pub(crate) fn read_own_labels(root: &Table<'_>) -> Result<BTreeMap<String, Strin
     if !field.is_table() {
         return Ok(BTreeMap::new());
     }
-    for entry in field.entries("such as `[host.labels]`")? {
+    for entry in field.entries("for example `[host.labels]`")? {
         if entry.key() != "labels" {
             let fault = Fault::new("is only for a [[host]] with a name");
             return Err(
-                entry.error(fault.hint("put [[host]] on a line of its own, its keys below"))
+                entry.error(fault.hint("put [[host]] on its own line, with its keys below"))
             );
         }
     }
@@ -79,7 +79,7 @@ pub(crate) fn read_own_labels(root: &Table<'_>) -> Result<BTreeMap<String, Strin
 fn read_labels(table: &Table<'_>) -> Result<BTreeMap<String, String>, PlanError> {
     let mut labels = BTreeMap::new();
     let Some(field) = table.field("labels") else { return Ok(labels) };
-    for label in field.entries("such as `dram = \"ECC DDR2\"` below [host.labels]")? {
+    for label in field.entries("for example `dram = \"ECC DDR2\"` below [host.labels]")? {
         check_name(&label, "label", label.key())?;
         let text = label.text(LABEL_EXAMPLE)?.value;
         let length = text.chars().count();
@@ -101,12 +101,12 @@ fn check_differ(
     host: &Host,
 ) -> Result<(), PlanError> {
     if other.name == host.name {
-        let what = format!("`{}` is the name of two hosts", host.name);
+        let what = format!("two hosts are called `{}`", host.name);
         return Err(Fault::new(what).hint("give each host its own name").of_key("name", place));
     }
     let is_same = (&other.ssh, &other.ssh_config) == (&host.ssh, &host.ssh_config);
     if is_same && let Some(field) = table.field("ssh") {
-        let what = format!("`{}` and `{}` are one host", other.name, host.name);
+        let what = format!("`{}` and `{}` are the same host", other.name, host.name);
         let hint = "name it once; `slots` lets it play several clients";
         return Err(field.error(Fault::new(what).hint(hint)));
     }
@@ -114,11 +114,11 @@ fn check_differ(
 }
 
 fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
-    let field = table.required("name", "such as `name = \"server\"`")?;
+    let field = table.required("name", "for example `name = \"server\"`")?;
     let name = plain_name(&field, "host")?;
     if let Some(taken) = TAKEN.iter().find(|taken| **taken == name.value) {
-        let fault = Fault::new(format!("`{taken}` can't name a host"));
-        return Err(field.error(fault.hint("facts of targets and of this host use it")));
+        let fault = Fault::new(format!("`{taken}` can't be the name of a host"));
+        return Err(field.error(fault.hint("it is reserved for facts of targets and of this host")));
     }
     let ssh = table.read("ssh", |field| {
         let hint = "a name or an address, optionally with `user@` before it";
@@ -130,7 +130,7 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
     let ssh_config = table.read("ssh_config", |field| {
         if table.field("ssh").is_none() {
             let fault = Fault::new("is only for a host with `ssh`");
-            return Err(field.error(fault.hint("write `ssh`, too")));
+            return Err(field.error(fault.hint("add `ssh`")));
         }
         Ok(PathBuf::from(read_argument(
             field,
@@ -140,7 +140,7 @@ fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
         )?))
     })?;
     let interface = table.read("interface", |field| {
-        let hint = "what `ip link` calls it, such as `eth0`";
+        let hint = "its name in `ip link`, such as `eth0`";
         read_argument(field, "\"eth0\"", |text| check_interface(text).is_ok(), hint)
     })?;
     let slots = match table.field("slots") {
@@ -185,7 +185,7 @@ pub(crate) fn plain_name(field: &Field<'_>, of: &str) -> Result<Located<String>,
 fn check_name(field: &Field<'_>, of: &str, name: &str) -> Result<(), PlanError> {
     let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     if !is_plain || !(1..=limits::NAME_LENGTH_MAX).contains(&name.len()) {
-        let what = format!("`{name:.80}` can't name a {of}");
+        let what = format!("`{name:.80}` can't be the name of a {of}");
         let hint = format!(
             "1 to {} letters, digits, `-`, `_` or `.`, so that it can be typed in filters",
             limits::NAME_LENGTH_MAX
@@ -225,7 +225,8 @@ pub(crate) fn read_lab(
     if lab.devices.is_none()
         && let Some(field) = table.field("loop_size")
     {
-        let fault = Fault::new("is only for `devices`").hint("name the files under `devices`");
+        let fault =
+            Fault::new("is only for targets with `devices`").hint("name the files under `devices`");
         return Err(field.error(fault));
     }
     Ok((lab, used_from))
@@ -241,7 +242,7 @@ fn read_clients(
         (None, None) => return Ok((None, UsedFrom::One)),
         (Some(_), Some(field)) => {
             let fault = Fault::new("conflicts with `client`");
-            return Err(field.error(fault.hint("write one of the two, `clients` for a list")));
+            return Err(field.error(fault.hint("keep one of them; `clients` takes a list")));
         }
         (Some(field), None) => (field, vec![known_host(&field, hosts)?]),
         (None, Some(field)) => (field, placement::read_list(&field, hosts)?),
@@ -277,7 +278,7 @@ fn read_directories(table: &Table<'_>) -> Result<Option<Located<Vec<PathBuf>>>, 
         (None, None) => Ok(None),
         (Some(_), Some(field)) => {
             let fault = Fault::new("conflicts with `directory`");
-            Err(field.error(fault.hint("write one of the two: directories of the server")))
+            Err(field.error(fault.hint("keep one of them; both name directories of the server")))
         }
         (Some(field), None) | (None, Some(field)) => read_files(&field, "directory").map(Some),
     }
@@ -305,7 +306,7 @@ pub(crate) fn refuse_lab_keys(table: &Table<'_>) -> Result<(), PlanError> {
     match table.first_field(&LAB_KEYS) {
         Some(field) => {
             let fault = Fault::new("is only for a target with `server`");
-            let hint = format!("{} belong to a target that we set up", either(&LAB_KEYS));
+            let hint = format!("{} are for a target that dfsbench sets up", either(&LAB_KEYS));
             Err(field.error(fault.hint(hint)))
         }
         None => Ok(()),

@@ -91,8 +91,8 @@ pub(crate) fn read_levels(setting: Setting, text: &str) -> Result<Vec<Value>, Fa
         levels.push(check(setting, Value::Number(number), text)?);
         let next = number.saturating_mul(range.factor).saturating_add(range.step);
         if next <= number || levels.len() == LEVELS_MAX {
-            let what = format!("`{text}` is no range that ends after at most {LEVELS_MAX} levels");
-            return Err(Fault::new(what).hint("such as `1..64*2` or `0..100+25`"));
+            let what = format!("`{text}` is not a range with at most {LEVELS_MAX} levels");
+            return Err(Fault::new(what).hint("for example `1..64*2` or `0..100+25`"));
         }
         number = next;
     }
@@ -110,7 +110,7 @@ fn describe_dashes(setting: Setting, text: &str) -> Option<Fault> {
         _ => "*2",
     };
     let hint = format!("a range is `{first}..{last}{step}`, a list `{first},{last}`");
-    Some(Fault::new(format!("`{text}` is no single value")).hint(hint))
+    Some(Fault::new(format!("`{text}` is not a single value")).hint(hint))
 }
 
 /// Maximum number of levels in a range.
@@ -141,7 +141,7 @@ impl Range {
             None if counts => (1, 1),
             None => {
                 let what = format!("`{text}` has no step");
-                return Err(Fault::new(what).hint("such as `4KiB..1MiB*2` or `1s..10s+1s`"));
+                return Err(Fault::new(what).hint("for example `4KiB..1MiB*2` or `1s..10s+1s`"));
             }
             Some(step) => match step.strip_prefix('*') {
                 Some(factor) => (read_integer(factor.trim())?, 0),
@@ -159,7 +159,7 @@ fn read_hundredths(text: &str) -> Result<u64, Fault> {
         1 => read_integer(part)? * 10,
         2 => read_integer(part)?,
         _ => {
-            return Err(Fault::new(format!("`{text}` is no number of hundredths"))
+            return Err(Fault::new(format!("`{text}` has too many decimals"))
                 .hint("one or two decimals, such as `1.1`"));
         }
     };
@@ -179,7 +179,7 @@ fn not_legal(setting: Setting, text: &str) -> Fault {
     let fault = Fault::new(format!("must be {}, not `{text}`", limits::legal(setting)));
     match (setting, text) {
         (Setting::NfsVers, "4") => {
-            fault.hint("no minor version is negotiated: write 4.0, 4.1 or 4.2")
+            fault.hint("the minor version is not negotiated: write 4.0, 4.1 or 4.2")
         }
         // Suggesting the nearest word makes no sense for a number.
         _ if text.parse::<f64>().is_ok() => fault,
@@ -217,7 +217,7 @@ pub(crate) fn write(setting: Setting, value: &Value) -> String {
 /// If the level does not belong to an NFS setting, which is a bug in this crate.
 pub(crate) fn put_nfs(setting: Setting, nfs: &mut NfsSettings, value: Value) {
     let done = setting.put_nfs(nfs, value);
-    assert!(done, "{setting:?} is no setting of NFS, or of another kind");
+    assert!(done, "{setting:?} is not a setting of NFS, or of another kind");
 }
 
 /// Returns the number if it is within its range; `legal` describes the range for people.
@@ -271,7 +271,7 @@ fn read_passes(text: &str) -> Result<Value, Fault> {
         let name = name.trim();
         if name.is_empty() {
             return Err(Fault::new(format!("a name is missing in `{text}`"))
-                .hint("names with `+` between them, such as `write+read`"));
+                .hint("join names with `+`, such as `write+read`"));
         }
         passes.push(known_word(Pass::from_name(name), "pass", name, Pass::NAMES)?);
     }

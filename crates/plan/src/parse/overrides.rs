@@ -301,8 +301,8 @@ impl RawPlan {
         if used {
             return Ok(());
         }
-        Err(Fault::new("no target of this plan is named by an nfs:// address")
-            .hint("the in-memory server's certificate is trusted as it is")
+        Err(Fault::new("no target of this plan has an nfs:// address")
+            .hint("the in-memory server's certificate is always trusted")
             .at(Place::Flag("--tls-ca")))
     }
 
@@ -315,7 +315,7 @@ impl RawPlan {
                 }
             }
         }
-        Fault::new(format!("`{}` fits no target of this plan", names.join(",")))
+        Fault::new(format!("`{}` applies to no target of this plan", names.join(",")))
             .hint(format!("write {}", either(&fitting)))
             .at(Place::Flag("--backend"))
     }

@@ -12,15 +12,16 @@ use crate::parse::section::{KeyDoc, Section};
 const BEGIN: &str = "\
 # Plans: every key
 
-A plan is a TOML file. `dfsbench run plan.toml --dry-run` says what it would do; a key that isn't
-one, a value that can't be, or a contradiction is one error with its line. The presets are plans
-with comments: copy the one that comes nearest. A plan may come from a pipe: `dfsbench run -`
-reads stdin, `dfsbench run <(make-plan)` works in bash; either is read up to 16 MiB.
+A plan is a TOML file. `dfsbench run plan.toml --dry-run` shows what it would do. An unknown key,
+an invalid value or a contradiction is reported as one error with its line. The presets are plans
+with comments: copy the closest one. A plan may come from a pipe: `dfsbench run -` reads stdin, and
+`dfsbench run <(make-plan)` works in bash; both read up to 16 MiB.
 
-Sizes are bytes, or carry a unit in powers of 1024 (`64KiB`); times carry `us`, `ms`, `s`, `m` or
-`h`. A setting with a list of values is a factor, and the runs of a plan are all combinations.
+Sizes are in bytes or have a unit in powers of 1024 (`64KiB`); times have the unit `us`, `ms`, `s`,
+`m` or `h`. A setting with a list of values is a factor, and the runs of a plan are all
+combinations.
 
-This page is printed from the table by which plans are read.
+This page is generated from the table that the plan parser uses.
 ";
 
 /// The sections in the order recommended for writing a plan, with their descriptions.

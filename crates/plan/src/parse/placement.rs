@@ -72,7 +72,9 @@ pub(crate) fn read_hosts(
     // Hosts without `ssh` are local, so they can reach the server on loopback.
     if is_embedded && (is_job || listed.iter().any(|planned| planned.host.ssh.is_some())) {
         let fault = Fault::new("the in-memory server listens on this host's loopback only");
-        return Err(field.error(fault.hint("`dfsbench serve` on one host, and its `url` here")));
+        return Err(
+            field.error(fault.hint("run `dfsbench serve` on one host, and name its `url` here"))
+        );
     }
     Ok(if is_job { UsedFrom::Job } else { UsedFrom::slots_of(&listed) })
 }
@@ -82,7 +84,7 @@ fn one_host_only(what: &TargetArg) -> Option<Fault> {
     let (what, hint) = match what {
         TargetArg::Lab(_) => ("is for targets without `server`", "write `clients`"),
         TargetArg::Temporary => (
-            "a temporary folder is of one host only",
+            "a temporary folder exists on one host only",
             "write the `path` of a directory that all hosts have",
         ),
         TargetArg::Ready(Target::Directory { path }) if path.is_relative() => {

@@ -80,7 +80,7 @@ pub(crate) fn check_plan_name(name: &str) -> Result<(), Fault> {
     let fits = (1..=limits::NAME_LENGTH_MAX).contains(&length);
     if !fits || name.trim().is_empty() || name.contains(char::is_control) {
         let what = format!("must be 1 to {} characters, not `{name:.80}`", limits::NAME_LENGTH_MAX);
-        return Err(Fault::new(what).hint("it heads tables and files"));
+        return Err(Fault::new(what).hint("it appears in tables and file names"));
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ fn read_workloads(root: &Table<'_>) -> Result<Vec<RawWorkload>, PlanError> {
 }
 
 fn read_workload(table: &Table<'_>) -> Result<RawWorkload, PlanError> {
-    let field = table.required("kind", "such as `kind = \"stream\"`")?;
+    let field = table.required("kind", "for example `kind = \"stream\"`")?;
     let kind = field.parse("\"stream\"", workload_named)?;
     check_settings(table, kind.value)?;
     Ok(RawWorkload {

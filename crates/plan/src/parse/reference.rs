@@ -92,7 +92,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
         "What to do if the compared targets differ in more than the system. named: list each \
          difference next to the results. strict: reject the plan."),
     key(Plan, "quiet", ["time", ""], "\"0s\" to \"1h\"",
-        "\"10s\" where systems are compared, else \"0s\"",
+        "\"10s\" if systems are compared, else \"0s\"",
         "Maximum time that a trial waits until each disk and network of the hosts that are set up \
          moves less than 1 MB/s. Otherwise, it gets the caveat not-quiet."),
     key(Plan, "seed", ["integer", ""], "0 to 18446744073709551615", "drawn, and printed",
@@ -143,7 +143,7 @@ pub(crate) static KEYS: &[KeyDoc] = &[
 
     key(Host, "name", ["text", ""], "letters, digits, `-`, `_`, `.`", "required",
         "Name of the host in targets and tables."),
-    key(Host, "ssh", ["text", ""], "[user@]host", "this very host",
+    key(Host, "ssh", ["text", ""], "[user@]host", "this host",
         "Destination for ssh; keys, ports and proxies come from your ssh configuration."),
     key(Host, "ssh_config", ["text", ""], "a file", "your own",
         "Configuration file for ssh (`ssh -F`)."),

@@ -61,7 +61,7 @@ fn read_access(field: &Field<'_>) -> Result<Located<AccessWay>, PlanError> {
 fn read_roles(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<Vec<RoleArg>, PlanError> {
     let mut roles = Vec::new();
     let Some(field) = table.field("roles") else { return Ok(roles) };
-    for entry in field.entries("such as `roles = { data = [\"node1\", \"node2\"] }`")? {
+    for entry in field.entries("for example `roles = { data = [\"node1\", \"node2\"] }`")? {
         let of_role: Vec<_> =
             placement::read_list(&entry, hosts)?.into_iter().map(|planned| planned.host).collect();
         roles.push(RoleArg { name: entry.located(entry.key().to_owned()), hosts: of_role });
@@ -76,10 +76,10 @@ pub(crate) fn read_settings(table: &Table<'_>) -> Result<Settings, PlanError> {
     let Some(field) = table.field("settings") else { return Ok(settings) };
     if table.field("system").is_none() {
         let fault = Fault::new("is only for a target with `system`");
-        return Err(field.error(fault.hint("settings of a run stand in [factors]")));
+        return Err(field.error(fault.hint("settings of a run belong in [factors]")));
     }
     let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
-    for entry in field.entries("such as `layout = \"replica\"` below [target.settings]")? {
+    for entry in field.entries("for example `layout = \"replica\"` below [target.settings]")? {
         let mut longer = Vec::new();
         for combination in &combinations {
             for item in entry.items()? {
@@ -106,10 +106,10 @@ fn read_value(item: &Field<'_>) -> Result<String, PlanError> {
         (Some(text), ..) => text.to_owned(),
         (_, Some(number), _) => number.to_string(),
         (_, _, Some(yes)) => yes.to_string(),
-        _ => return Err(item.wrong_type("a text, a number, true or false", "\"replica\"")),
+        _ => return Err(item.wrong_type("a string, a number, true or false", "\"replica\"")),
     };
     if text.is_empty() || text.contains(['+', '=', ',']) || text.contains(char::is_control) {
-        let fault = Fault::new(format!("`{}` is no value of a setting", text.escape_debug()));
+        let fault = Fault::new(format!("`{}` is not a value of a setting", text.escape_debug()));
         return Err(item.error(fault.hint("without `+`, `=` and `,`")));
     }
     Ok(text)
@@ -118,12 +118,12 @@ fn read_value(item: &Field<'_>) -> Result<String, PlanError> {
 /// Parses a file system that the site has set up: `mount = { type = .., source = .., options = [..]
 /// }`.
 pub(crate) fn read_site_mount(table: &Table<'_>) -> Result<Option<SiteMount>, PlanError> {
-    const HINT: &str = "such as `mount = { type = \"ceph\", source = \"10.0.0.1:/\" }`";
+    const HINT: &str = "for example `mount = { type = \"ceph\", source = \"10.0.0.1:/\" }`";
     let Some(field) = table.field("mount") else { return Ok(None) };
     for other in ["system", "devices", "directory", "path", "loop_size", "tmpfs_size"] {
         if let Some(other) = table.field(other) {
             let fault = Fault::new("conflicts with `mount`");
-            return Err(other.error(fault.hint("leave it out: the site has set up its files")));
+            return Err(other.error(fault.hint("leave it out: the file system already exists")));
         }
     }
     let mut kind = None;

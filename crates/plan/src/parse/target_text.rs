@@ -43,7 +43,7 @@ pub(crate) fn parse_tcp(text: &str) -> Result<TargetArg, Fault> {
             Ok(TargetArg::tcp(host.to_owned(), Some(port)))
         }
         _ => Err(Fault::new(format!("`{text}` is not an address"))
-            .hint("write host:port, the port of NFS of a `dfsbench serve`, or embedded")),
+            .hint("write host:port, with the NFS port of a `dfsbench serve`, or embedded")),
     }
 }
 

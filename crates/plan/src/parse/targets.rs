@@ -41,7 +41,7 @@ pub(crate) fn read_targets(
     for table in field.tables(Section::Target)? {
         for target in spread(&table, read_target(&table, hosts)?)? {
             if !names.insert(target.name.value.clone()) {
-                let what = format!("`{}` is the name of two targets", target.name.value);
+                let what = format!("two targets are called `{}`", target.name.value);
                 let fault = Fault::new(what).hint("give each target its own name");
                 return Err(fault.of_key("name", target.name.place));
             }
@@ -135,7 +135,7 @@ fn read_path(field: &Field<'_>) -> Result<TargetArg, PlanError> {
 }
 
 fn read_target(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<RawTarget, PlanError> {
-    let name = table.required("name", "such as `name = \"nfs\"`")?;
+    let name = table.required("name", "for example `name = \"nfs\"`")?;
     let name = plain_name(&name, "target")?;
     let (mut what, used_from) = read_what(table, hosts)?;
     read_how(table, &mut what)?;
@@ -191,7 +191,8 @@ fn read_what(table: &Table<'_>, hosts: &[PlannedHost]) -> Result<(TargetArg, Use
     }
     match table.first_field(&EMBEDDED_KEYS) {
         Some(owner) if !matches!(what, TargetArg::Embedded(_)) => {
-            let hint = "write a url as `nfs://host/path?uid=..&gid=..`; a path has the caller's";
+            let hint =
+                "write a url as `nfs://host/path?uid=..&gid=..`; a path uses the ids of the caller";
             Err(owner.error(Fault::new("is only for `embedded = true`").hint(hint)))
         }
         _ => Ok((what, used_from)),

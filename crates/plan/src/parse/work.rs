@@ -77,10 +77,10 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
     let Some(field) = table.field("shares") else { return Ok(mix) };
     if kind != Workload::OpMix {
         let fault = without_meaning(kind);
-        return Err(field.error(fault.hint("shares are those of an op_mix")));
+        return Err(field.error(fault.hint("only op_mix has shares")));
     }
     let mut sum = 0;
-    for share in field.entries("such as `shares = { read = 60, write = 40 }`")? {
+    for share in field.entries("for example `shares = { read = 60, write = 40 }`")? {
         let Some(hundredths) = hundredths(&share.shown()) else {
             let what = format!("`{}` is not a percentage", share.shown());
             let fault = Fault::new(what).hint("0 to 100, with at most two decimals");
@@ -95,7 +95,7 @@ pub(crate) fn read_mix(table: &Table<'_>, kind: Workload) -> Result<OpMix, PlanE
         let hint = if sum < WHOLE {
             format!("{} % are missing", percent(WHOLE - sum))
         } else {
-            format!("{} % are too much", percent(sum - WHOLE))
+            format!("{} % is too much", percent(sum - WHOLE))
         };
         return Err(field.error(Fault::new(what).hint(hint)));
     }
@@ -125,7 +125,7 @@ pub(crate) fn read_mix_from(
 ) -> Result<Option<Located<String>>, PlanError> {
     let Some(field) = table.field("mix_from") else { return Ok(None) };
     if kind != Workload::OpMix {
-        return Err(field.error(without_meaning(kind).hint("its file gives shares of an op_mix")));
+        return Err(field.error(without_meaning(kind).hint("only op_mix takes shares from a file")));
     }
     if table.field("shares").is_some() {
         let fault = Fault::new("conflicts with `shares`").hint("use one of the two");
@@ -139,8 +139,8 @@ pub(crate) fn read_mix_from(
 pub(crate) fn read_mix_since(table: &Table<'_>) -> Result<Option<Located<String>>, PlanError> {
     let Some(field) = table.field("mix_since") else { return Ok(None) };
     if table.field("mix_from").is_none() {
-        let fault = Fault::new("stands without `mix_from`")
-            .hint("mix_from names the counters after the load, mix_since those before it");
+        let fault = Fault::new("requires `mix_from`")
+            .hint("mix_from has the counters after the load, mix_since those before it");
         return Err(field.error(fault));
     }
     let path = field.text("\"before.txt\"")?.value.to_owned();

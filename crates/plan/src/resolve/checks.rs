@@ -111,14 +111,14 @@ pub(crate) fn contradiction(run: &RunSpec, written: &Written<'_>) -> Option<Plan
             (&[Setting::Dedup, Setting::Stamp], "dedup 0, or stamp false")
         }
         Impossible::ProgramElsewhere => {
-            (&[], "name a `path` as target: programs work in a mounted directory")
+            (&[], "use a target with a `path`: programs work in a mounted directory")
         }
         Impossible::ProgramOnManyHosts => {
-            (&[Setting::ClientHosts], "client_hosts 1 takes the first host")
+            (&[Setting::ClientHosts], "client_hosts 1 uses the first host")
         }
         Impossible::FewerClientsThanWorkers => (
             &[Setting::Clients, Setting::Workers],
-            "each worker drives clients of its own: at least as many as workers",
+            "each worker needs its own clients: at least as many as workers",
         ),
         Impossible::UidsBeyondTheLast => {
             (&[Setting::ClientUids], "fewer client_uids, or a smaller uid: ids have 32 bits")
@@ -166,8 +166,8 @@ fn check_neighbour(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError
     if agents == 1 || places == 0 || !places.is_multiple_of(agents) {
         return Ok(());
     }
-    let what = format!("{places} places on among {agents} client hosts is each host itself");
-    let fault = Fault::new(what).hint("1 is the next one");
+    let what = format!("{places} places further among {agents} client hosts is the same host");
+    let fault = Fault::new(what).hint("1 is the next host");
     Err(written.fault(run, &[Setting::Neighbour], fault))
 }
 
@@ -184,7 +184,7 @@ fn check_files(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
     let [files, _] = file_settings(run.workload);
     let directories = defaults::directories(&run.target);
     if u64::from(run.files) < directories && files.has_workload(run.workload) {
-        let what = format!("{} files leave some of {directories} directories idle", run.files);
+        let what = format!("{} files leave some of {directories} directories empty", run.files);
         let fault = Fault::new(what).hint(format!("at least {directories}"));
         return Err(written.fault(run, &[files], fault));
     }
@@ -217,7 +217,7 @@ fn check_data(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
             .or_else(|| describe_decimal("file_size", file))
             .unwrap_or_else(|| {
                 let near = text::size(file - file % io);
-                format!("every op has the same size: \"{near}\" would do")
+                format!("all ops have the same size; try \"{near}\"")
             });
         let fault = Fault::new(what).hint(hint);
         return Err(written.fault(run, &[Setting::FileSize, Setting::IoSize], fault));
@@ -266,7 +266,7 @@ fn check_buffers(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> 
     let [_, file_size] = file_settings(run.workload);
     let size = if run.workload == Workload::Metadata { file_size } else { Setting::IoSize };
     let hint = format!(
-        "{} x queue_depth x {} may be {} at most",
+        "{} x queue_depth x {} can be at most {}",
         if clients > run.workers { "clients" } else { "workers" },
         size.key(),
         show_size(limits::BUFFERS_MAX)

@@ -70,7 +70,7 @@ impl Plan {
         let devices = self.destroys();
         for path in allowed {
             if !devices.iter().any(|(_, device)| device == path) {
-                let fault = Fault::new(format!("the plan formats no `{}`", path.display()));
+                let fault = Fault::new(format!("the plan does not format `{}`", path.display()));
                 let hint =
                     if devices.is_empty() { "leave it out".to_owned() } else { flags(&devices) };
                 return Err(fault.hint(hint).at(Place::Flag(FLAG)));
@@ -84,7 +84,7 @@ impl Plan {
         let path = path.display();
         let hosts = hosts.join(", ");
         let what = format!("the contents of {path} on host {hosts} would be lost");
-        let hint = format!("if that is meant, add {}", flags(&missing));
+        let hint = format!("if this is intended, add {}", flags(&missing));
         Err(Fault::new(what).hint(hint).at(Place::Flag(FLAG)))
     }
 }

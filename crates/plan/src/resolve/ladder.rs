@@ -29,17 +29,17 @@ const EMPTY_CALLS_MS: u64 = 300;
 const OF_TARGET: [Setting; 2] = [Setting::TransferSize, Setting::DataPath];
 
 /// Why TCP to the server's host can't be measured.
-const NO_NETWORK: &str = "the network can't be separated from the server: `dfsbench serve` on its \
-                          host and --own-server nfs://host:port/export would do that";
+const NO_NETWORK: &str = "the network can't be separated from the server; this requires `dfsbench \
+    serve` on its host and --own-server nfs://host:port/export";
 
-const NO_SERVER: &str = "what is behind the directory is not known: where a server is, \
-                         nfs://server/export separates its share from the client's";
+const NO_SERVER: &str = "it is not known what is behind the directory; if it is a server, \
+    nfs://server/export separates its share from the client's";
 
-const NO_DISK: &str = "the server's disk can't be separated from the server: --server-disk DIR would \
-                       do that where the server is this host, else a plan with its [[host]]";
+const NO_DISK: &str = "the server's disk can't be separated from the server; this requires \
+    --server-disk DIR if the server is this host, otherwise a plan with its [[host]]";
 
-const NO_MOUNT: &str = "the kernel's client is not compared: a plan with [[host]]s, and root there, \
-                        would do that";
+const NO_MOUNT: &str =
+    "the kernel's client is not compared; this requires a plan with [[host]]s, and root there";
 
 /// Facts about the server's host that the plan does not contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl BesideServer {
             _ => return Ok(()),
         };
         let hint = "leave it out, or name nfs://server/export";
-        let fault = Fault::new("is for a ladder to a server outside of this process").hint(hint);
+        let fault = Fault::new("is for a ladder to a server outside this process").hint(hint);
         Err(fault.at(Place::Flag(flag)))
     }
 }
@@ -84,7 +84,7 @@ impl RawPlan {
     fn make_ladder(mut self, beside: BesideServer) -> Result<(Self, Ladder), PlanError> {
         let [own] = self.targets.as_slice() else {
             let names: Vec<&str> = self.targets.iter().map(|t| t.name.value.as_str()).collect();
-            let what = format!("a ladder leads to one target, and not to {}", names.join(", "));
+            let what = format!("a ladder measures one target, not {}", names.join(", "));
             return Err(Fault::new(what).hint("keep one [[target]]").at(Place::Whole));
         };
         // `own` is the template for the layers below. `top` keeps the settings that those must not
@@ -123,7 +123,7 @@ impl RawPlan {
         for settings in all {
             for setting in Setting::ALL {
                 if let Some([_, second, ..]) = settings.get(setting) {
-                    let what = "a ladder has one run for each layer, and one level of each";
+                    let what = "a ladder has one run for each layer, so each setting has one level";
                     let fault = Fault::new(what).hint("keep one of them");
                     return Err(fault.of_key(setting.key(), second.place));
                 }
@@ -185,7 +185,8 @@ impl RawPlan {
         }
         match &top.what {
             TargetArg::Ready(Target::Null) => {
-                let what = "the null target is the lowest layer itself, and one layer is no ladder";
+                let what =
+                    "the null target is the lowest layer itself, and a ladder needs more than one";
                 let hint = "name a directory, nfs://host/export, embedded or a plan";
                 return Err(Fault::new(what).hint(hint).at(Place::Whole));
             }
@@ -315,7 +316,7 @@ impl Layers {
     ) -> Result<(), PlanError> {
         let TargetArg::Lab(lab) = &own.what else { return Ok(()) };
         if beside.disk.is_some() {
-            let hint = "leave it out: the plan's server has its disk measured";
+            let hint = "leave it out: the disk of the plan's server is measured anyway";
             let fault = Fault::new("is for servers that aren't set up").hint(hint);
             return Err(fault.at(Place::Flag("--server-disk")));
         }

@@ -76,8 +76,8 @@ pub(crate) fn multiply(
         }
     }
     if runs.is_empty() {
-        let fault = Fault::new("the plan makes no run")
-            .hint("its workloads name only targets that the requested backends don't fit");
+        let fault = Fault::new("the plan has no runs")
+            .hint("its workloads name only targets without the requested backends");
         return Err(fault.at(Place::Whole));
     }
     check_possible(&runs, refused)?;
@@ -194,7 +194,7 @@ fn check_possible(
 }
 
 fn too_many() -> PlanError {
-    Fault::new(format!("the factors make more than {RUNS_MAX} runs"))
+    Fault::new(format!("the factors give more than {RUNS_MAX} runs"))
         .hint("every list multiplies the runs: shorten some, or split the plan")
         .at(Place::Whole)
 }

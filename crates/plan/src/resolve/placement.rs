@@ -39,8 +39,8 @@ pub(crate) fn check(
 ) -> Result<(), PlanError> {
     let name = &target.name.value;
     if target.used_from == UsedFrom::Job && around.job.is_none() {
-        let what = format!("`{name}` is used from the hosts of a job, and this is none");
-        let hint = "start it by a launcher; `dfsbench run --help` names them";
+        let what = format!("`{name}` is used from the hosts of a job, but this is not a job");
+        let hint = "start it with a launcher; `dfsbench run --help` lists them";
         return Err(Fault::new(what).hint(hint).of_key("hosts", target.name.place));
     }
     let agents = target.used_from.agents(around);
@@ -53,8 +53,8 @@ pub(crate) fn check(
             && requested > hosts
         {
             let plural = if hosts == 1 { "" } else { "s" };
-            let what = format!("`{name}` has {hosts} host{plural}, and not {requested}");
-            let hint = "name more hosts; agents_per_host says how many agents work on each";
+            let what = format!("`{name}` has {hosts} host{plural}, not {requested}");
+            let hint = "name more hosts; agents_per_host sets how many agents work on each";
             let fault = Fault::new(what).hint(hint);
             return Err(fault.of_key(Setting::ClientHosts.key(), level.place));
         }
@@ -69,11 +69,11 @@ pub(crate) fn check(
         {
             let what = format!("no host of `{name}` has more than {slots}");
             let hint = if target.used_from == UsedFrom::Job {
-                "have the launcher start more on each, by --agents-per-node"
+                "make the launcher start more on each with --agents-per-node"
             } else {
                 "raise `slots` in their [[host]]"
             };
-            let fault = Fault::new(format!("{what}, and {requested} are requested")).hint(hint);
+            let fault = Fault::new(format!("{what}, but {requested} are requested")).hint(hint);
             return Err(fault.of_key(Setting::AgentsPerHost.key(), level.place));
         }
     }

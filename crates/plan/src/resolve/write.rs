@@ -32,7 +32,7 @@ impl Plan {
     /// [`crate::RawPlan::parse`] and [`Plan::resolve`] return an equal plan in any surroundings.
     /// The port of a running in-memory server is not included.
     pub fn to_toml(&self) -> String {
-        let mut out = String::from("# Written by dfsbench: every default stands here.\n");
+        let mut out = String::from("# Written by dfsbench, with every default.\n");
         // Writing to a String can't fail.
         let _ = write!(
             out,

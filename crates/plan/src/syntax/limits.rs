@@ -18,19 +18,22 @@ const TIB: u64 = 1 << 40;
 pub(crate) const SOAK_MS_MAX: u64 = 24 * 3_600_000;
 /// Number of warm-up trials.
 pub(crate) const WARMUP_TRIALS: Range =
-    Range { min: 0, max: 100, reason: "a warm machine is warm after a few" };
+    Range { min: 0, max: 100, reason: "a few are enough to warm up a machine" };
 /// Maximum half-width of the interval, in thousandths of the median.
 pub(crate) const UNTIL_PERMILLE: Range =
-    Range { min: 1, max: 500, reason: "an interval as wide as the figure says nothing" };
+    Range { min: 1, max: 500, reason: "an interval as wide as the result is useless" };
 /// Minimum number of trials before `until` is evaluated; up to this number, the interval is their
 /// range.
 pub(crate) const UNTIL_TRIALS_MIN: u32 = 5;
 /// Time budget of a campaign, in milliseconds.
 pub(crate) const BUDGET_MS: Range =
-    Range { min: 1_000, max: 7 * 24 * 3_600_000, reason: "each run has five trials in any case" };
+    Range { min: 1_000, max: 7 * 24 * 3_600_000, reason: "each run gets five trials in any case" };
 /// Maximum time to wait for idle hosts before a trial, in milliseconds.
-pub(crate) const QUIET_MS: Range =
-    Range { min: 0, max: 3_600_000, reason: "a host busy for an hour stays busy; 0s: no wait" };
+pub(crate) const QUIET_MS: Range = Range {
+    min: 0,
+    max: 3_600_000,
+    reason: "a host that is busy for an hour stays busy; 0s: don't wait",
+};
 /// Default of the same in a plan that compares systems.
 pub(crate) const QUIET_MS_OF_CONTENDERS: u64 = 10_000;
 /// Discarding the highest and the lowest must leave one.
@@ -44,8 +47,11 @@ pub(crate) const SERVER_MEMORY: Range =
     Range { min: MIB, max: TIB, reason: "file data is held in memory, up to this bound" };
 
 /// Threads of the in-memory server.
-pub(crate) const SERVER_THREADS: Range =
-    Range { min: 1, max: 64, reason: "each thread runs an event loop; more than cores is waste" };
+pub(crate) const SERVER_THREADS: Range = Range {
+    min: 1,
+    max: 64,
+    reason: "each thread runs an event loop; more threads than cores don't help",
+};
 
 /// Agents on one host.
 pub(crate) const SLOTS_OF_HOST: Range =
@@ -111,15 +117,15 @@ pub(crate) fn legal(setting: Setting) -> String {
         Kind::Frequency => numbers(setting, &text::frequency),
         Kind::Text => "a name".to_owned(),
         Kind::Words => match setting.separator() {
-            ' ' => "arguments with a space between them".to_owned(),
-            '+' => "name=value, with `+` between several".to_owned(),
-            _ => "options with `,` between them".to_owned(),
+            ' ' => "arguments separated by spaces".to_owned(),
+            '+' => "name=value, several joined with `+`".to_owned(),
+            _ => "options joined with `,`".to_owned(),
         },
         Kind::Flag => "true or false".to_owned(),
         Kind::Mix => {
             either(&workload::opmix::PROFILES.iter().map(|mix| mix.name).collect::<Vec<_>>())
         }
-        Kind::Passes => "names with `+` between them, or \"usual\"".to_owned(),
+        Kind::Passes => "names joined with `+`, or \"usual\"".to_owned(),
         Kind::Word => either(&words(setting).iter().map(String::as_str).collect::<Vec<_>>()),
     };
     match setting.open() {

@@ -71,7 +71,7 @@ fn counts_agents_apart_from_hosts() {
     reads_back(&plan);
     reads_back(&made(MOUNTED, "agents_per_host = 1"));
     let beyond = refused(MOUNTED, "agents_per_host = 3");
-    let words = "agents_per_host: no host of `n` has more than 2, and 3 are requested (hint: \
+    let words = "agents_per_host: no host of `n` has more than 2, but 3 are requested (hint: \
                  raise `slots` in their [[host]])";
     assert!(beyond.ends_with(words), "{beyond}");
 }

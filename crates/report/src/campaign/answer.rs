@@ -65,8 +65,8 @@ pub(crate) fn answer(sheet: &Sheet<'_>, effects: &FactorEffects) -> Answer {
         remarks.push("Nothing to compare: no test has two results.".to_owned());
     } else if by_intervals {
         remarks.push(
-            "Ratios are given only if the 95 % intervals are apart; otherwise no difference can be \
-             measured."
+            "Ratios are given only if the 95 % intervals don't overlap; otherwise there is no \
+             measurable difference."
                 .to_owned(),
         );
     }

@@ -125,7 +125,7 @@ pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {
     let more = lines.len().saturating_sub(SENTENCES_MAX);
     lines.truncate(SENTENCES_MAX);
     if more > 0 {
-        lines.push(format!("And {more} more; --format json has all of them."));
+        lines.push(format!("{more} more are in the output of --format json."));
     }
     let heading = "Sizes at which rates fall".to_owned();
     Some(Section { id: "sizes", heading, blocks: vec![Block::List(lines)], ..Section::default() })
@@ -207,7 +207,7 @@ fn describe_cache(fall: &Fall) -> String {
     }
     let (lo, hi) = fall.interval_bytes;
     format!(
-        "{about} ({} to {}), beyond which only the rest is slow",
+        "{about} ({} to {}); beyond it, only accesses to the rest are slow",
         show_bytes(lo),
         show_bytes(hi)
     )
@@ -237,7 +237,7 @@ fn describe_others(swept: &[SizeSweepRows<'_, '_>]) -> Vec<String> {
         let [from, to] = [first, last].map(|row| show_size(row.run.spec.set_bytes() as f64));
         if even > 0 && level == 0 {
             lines.push(format!(
-                "{} changes evenly from {from} to {to}{settings}: no size stands out.",
+                "{} changes gradually from {from} to {to}{settings}: no size stands out.",
                 one.name
             ));
         } else if even + level > 0 {

@@ -188,7 +188,7 @@ fn to_json(document: &impl Serialize) -> String {
 
 fn campaign_table(campaigns: &[ListedCampaign], width_max: usize) -> String {
     if campaigns.is_empty() {
-        return "no campaign\n".to_owned();
+        return "no campaigns\n".to_owned();
     }
     let mut grid = campaign_grid(campaigns, &[], usize::MAX);
     let mut left = 0;
@@ -210,13 +210,13 @@ fn campaign_table(campaigns: &[ListedCampaign], width_max: usize) -> String {
     let mut reading = Vec::new();
     if !LEAVING[..left].contains(&VERDICTS) {
         reading
-            .push(format!("{VERDICTS}: rows of the report that are valid, degraded and invalid"));
+            .push(format!("{VERDICTS}: number of valid, degraded and invalid rows in the report"));
     }
     if !LEAVING[..left].contains(&"started") {
         reading.push("started: UTC".to_owned());
     }
     if left > 0 {
-        reading.push("a wider terminal, or --format csv, shows more columns".to_owned());
+        reading.push("a wider terminal or --format csv shows more columns".to_owned());
     }
     text.push('\n');
     for line in wrap(&reading.join("; "), width_max) {

@@ -99,7 +99,7 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
     let is_ranking = conclusion.expect == Expectation::Ranking;
     if factor.is_empty() && !is_ranking {
         let why =
-            if conclusion.why.is_empty() { "no comparison is declared" } else { &conclusion.why };
+            if conclusion.why.is_empty() { "no comparison is defined" } else { &conclusion.why };
         return Err(why.to_owned());
     }
     let mut chosen: Vec<&Row<'_>> = Vec::new();
@@ -109,7 +109,7 @@ fn compare(sheet: &Sheet<'_>, conclusion: &Conclusion) -> Result<Vec<Comparison>
         }
     }
     if chosen.is_empty() {
-        return Err("no run was made under these conditions".to_owned());
+        return Err("no runs have these settings".to_owned());
     }
     if is_ranking {
         let mut rankings = Vec::new();
@@ -211,7 +211,7 @@ fn find_ends(conclusion: &Conclusion, levels: &[String]) -> Result<[String; 2], 
 fn name_unvaried(factor: &str) -> String {
     if Conclusion::PROPERTIES.iter().any(|begin| factor.starts_with(begin)) {
         return format!(
-            "{factor} differs between campaigns alone: `dfsbench report 1 2` compares two"
+            "{factor} differs only between campaigns: compare two with `dfsbench report 1 2`"
         );
     }
     format!("no run has {factor}")

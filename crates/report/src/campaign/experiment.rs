@@ -116,7 +116,7 @@ fn describe_extent(sheet: &Sheet<'_>) -> String {
     let state = match sheet.campaign.state {
         CampaignState::Complete => "",
         CampaignState::Running => " so far",
-        CampaignState::Interrupted => " before it was interrupted",
+        CampaignState::Interrupted => " before the interruption",
     };
     format!("{}{left_out}, {}{state}", counted(runs.len(), noun), counted(trials, "trial"))
 }

@@ -18,7 +18,7 @@ use crate::table::{Row, Sheet};
 
 /// Statement on writes that were deliberately not synced.
 const UNSAFE: &str = "no write waited for stable storage; the data may still have been in memory \
-                      when the clock stopped";
+    at the end of the measurement";
 
 /// Heading of the lines of [`clients`].
 pub(crate) const CLIENTS: &str = "Service times of each client";
@@ -91,7 +91,7 @@ pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
         terms.push(Term::new(name, format!("{what}.")));
     }
     if !terms.is_empty() && in_memory {
-        terms.push(Term::new("in-memory server", "it keeps all data in memory, synced or not."));
+        terms.push(Term::new("in-memory server", "all data stays in memory, synced or not."));
     }
     terms
 }
@@ -115,7 +115,7 @@ fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
         return Some(("", by_name(pass, &spec.target)));
     }
     if pass == Pass::OpMix {
-        return Some(("", "each call requests its own stability; COMMIT where the mix has one"));
+        return Some(("", "each call requests its own stability; COMMIT if the mix has it"));
     }
     let (setting, how) = match spec.durability {
         Durability::None | Durability::Close if has_syncs(row) => {
@@ -152,7 +152,7 @@ fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
 /// Durability of a pass that works by name.
 const fn by_name(pass: Pass, target: &Target) -> &'static str {
     match (pass, target.nfs().is_some()) {
-        (Pass::App, _) => "the command decides what it waits for",
+        (Pass::App, _) => "the command decides what to wait for",
         (Pass::Create, true) => {
             "FILE_SYNC writes: the server replies once the data is on stable storage"
         }
@@ -178,7 +178,7 @@ fn has_syncs(row: &Row<'_>) -> bool {
 pub(crate) fn ceiling(campaign: &Campaign) -> String {
     match campaign.ceiling {
         Some(ceiling) => format!(
-            "null backend: {} per worker, service time p50 {}; a result near it measures the \
+            "null backend: {} per worker, service time p50 {}; a result close to this measures the \
              tool, not the target.",
             Rate::Ops(ceiling.ops_per_s as f64),
             Nanos(ceiling.service_time_p50_ns),
@@ -203,12 +203,12 @@ pub(crate) fn order(campaign: &Campaign) -> String {
         (true, _) => "one run after the other",
         (false, true) => "the first trial of every run, then the second, and so on",
         (false, false) if !host_settings::names(campaign).is_empty() => {
-            "runs grouped by the set-up of their hosts"
+            "runs grouped by host setup"
         }
         (false, false) => "shuffled",
     };
     if made.is_empty() {
-        return format!("no trial was made; seed {}.", campaign.seed);
+        return format!("no trial was run; seed {}.", campaign.seed);
     }
     let trials = counted(made.len(), "trial");
     format!("{trials}, {order}; seed {}.", campaign.seed)
@@ -268,7 +268,7 @@ pub(crate) fn partial_failures(sheet: &Sheet<'_>) -> Vec<String> {
         }
         for failure in &row.judged.failures {
             lines.push(format!(
-                "{}: {} of {} trials gave no result: {}",
+                "{}: no result in {} of {} trials: {}",
                 sheet.name(row),
                 failure.trials,
                 row.judged.trials_made,

@@ -59,8 +59,8 @@ impl<'s, 'a> RowExcerpt<'s, 'a> {
             return "Evidence, explanations and conditions: dfsbench report --all.".to_owned();
         }
         format!(
-            "The table has the highest and the lowest of each pass, {} of {}. All of them: \
-             dfsbench report --all, --format csv, or dfsbench view.",
+            "The table shows only the highest and the lowest of each pass, {} of {}. For all of \
+             them: dfsbench report --all, --format csv, or dfsbench view.",
             self.rows.len(),
             counted(sheet.rows.len(), "result")
         )

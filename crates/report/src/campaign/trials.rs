@@ -17,11 +17,11 @@ const COLUMNS: [&str; 8] =
 
 /// Explanation of the columns.
 const READING: [&str; 3] = [
-    "n: trials behind the figures. Those that were left out, by the plan's rule, as invalid or as \
-     disturbed from outside, are in parentheses.",
+    "n: trials used for the figures. Excluded trials (by the plan's rule, invalid or disturbed \
+     from outside) are in parentheses.",
     "median, with its 95 % interval; trimmed: the mean without the highest and the \
      lowest trial; deviation: standard deviation of the trials (divisor n - 1).",
-    "lowest, highest: of the trials behind the figures.",
+    "lowest, highest: of the trials used for the figures.",
 ];
 
 /// Trials of one row.
@@ -66,7 +66,7 @@ impl Spread {
     fn trials_line(&self) -> String {
         match self.left_out.as_str() {
             "" => self.trials.clone(),
-            why => format!("{}; in parentheses, left out: {why}", self.trials),
+            why => format!("{}; in parentheses, excluded: {why}", self.trials),
         }
     }
 }
@@ -75,9 +75,9 @@ impl Spread {
 const fn rule_of(discard: Discard) -> &'static str {
     match discard {
         Discard::None => "invalid",
-        Discard::Extremes => "the highest and the lowest, or invalid",
-        Discard::Outliers => "far from the others, or invalid",
-        Discard::Cached => "cached, or invalid",
+        Discard::Extremes => "the highest, the lowest, or invalid",
+        Discard::Outliers => "outlying or invalid",
+        Discard::Cached => "cached or invalid",
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn table(sheet: &Sheet<'_>, rows_max: usize) -> Table {
         }
     }
     Table {
-        caption: "How the trials of each figure lie.".to_owned(),
+        caption: "Distribution of the trials of each figure.".to_owned(),
         columns,
         rows: TableRow::all(rows.into_iter()),
         reading: READING.map(str::to_owned).to_vec(),

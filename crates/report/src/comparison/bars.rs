@@ -74,7 +74,7 @@ fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
         !axis.shows(lo) || !axis.shows(hi)
     };
     if figures.iter().take(BARS_MAX).any(is_cut) {
-        notes.push("Arrows: the interval goes on beyond the axis.".to_owned());
+        notes.push("Arrows: the interval extends beyond the axis.".to_owned());
     }
     if figures.len() > BARS_MAX {
         let left_out = figures.len() - BARS_MAX;

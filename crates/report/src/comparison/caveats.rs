@@ -65,13 +65,15 @@ impl Reservations {
         let names = ["before", "after"];
         for (code, name) in self.cached.iter().zip(names) {
             if let Some(code) = code {
-                parts.push(format!("the side {name} is `{code}` and can't come out ahead"));
+                parts.push(format!(
+                    "the results {name} are `{code}`, so they can't count as better"
+                ));
             }
         }
         if !self.doubts.is_empty() {
             let codes: Vec<String> = self.doubts.iter().map(|code| format!("`{code}`")).collect();
             parts.push(format!(
-                "with {} the sides must be further apart than either is wide",
+                "with {}, the difference must exceed the width of both intervals",
                 humanize::listed(&codes)
             ));
         }
@@ -87,7 +89,7 @@ impl Reservations {
             return None;
         }
         Some(
-            "measure both sides in one campaign, whose trials take turns, on a quiet machine and \
+            "measure both sides in one campaign, where trials alternate, on a quiet machine and \
              with longer trials",
         )
     }

@@ -190,7 +190,7 @@ impl CurvePair {
     fn describe_times(&self) -> String {
         let pairs = humanize::counted(self.compared.pairs.len(), "load");
         let Some(ratio) = self.compared.time_ratio else {
-            return format!("{pairs} that both sustain are too few to compare response times");
+            return format!("{pairs} sustained by both are too few to compare response times");
         };
         let overall = match self.compared.overall_ns {
             Some((from, to)) => format!(
@@ -203,7 +203,7 @@ impl CurvePair {
             None => String::new(),
         };
         format!(
-            "at {pairs} that both sustained, response times are {} times as long ({:.0} % interval \
+            "at {pairs} sustained by both, response times are {} times as long ({:.0} % interval \
              {} to {}){overall}",
             three_digits(ratio.at),
             RATIO_CONFIDENCE * 100.0,
@@ -215,7 +215,7 @@ impl CurvePair {
     /// Describes the change of the peak.
     fn describe_peaks(&self) -> String {
         let [Some(before), Some(after)] = self.compared.peaks else {
-            return "one of the two has no peak, since no load point was sustained".to_owned();
+            return "one of the two has no peak because no load point was sustained".to_owned();
         };
         let word = match self.compared.peak {
             Outcome::Higher => "rose",
@@ -329,7 +329,7 @@ impl CurvePair {
             reading.push("* interpolated between two load points.".to_owned());
         }
         if self.compared.pairs.len() < PAIRS_MIN {
-            reading.push(format!("Fewer than {PAIRS_MIN} loads are too few to compare."));
+            reading.push(format!("A comparison needs at least {PAIRS_MIN} loads."));
         }
         Table {
             caption: format!("Mean response times at the same load, {}", self.name),
@@ -419,8 +419,8 @@ fn format_nanos(ns: f64) -> String {
 /// Formats a peak, including the load that was not sustained above it.
 fn describe_peak(peak: Between) -> String {
     if peak.high.is_finite() {
-        format!("{} ({} were not sustained)", format_ops(peak.at), format_ops(peak.high))
+        format!("{} ({} was not sustained)", format_ops(peak.at), format_ops(peak.high))
     } else {
-        format!("{} (nothing heavier was offered)", format_ops(peak.at))
+        format!("{} (no higher load was offered)", format_ops(peak.at))
     }
 }

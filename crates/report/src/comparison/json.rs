@@ -103,7 +103,7 @@ pub(super) fn render(compared: &CampaignComparison) -> String {
         curves,
         not_compared,
     };
-    serde_json::to_string_pretty(&document).expect("numbers and text can be written") + "\n"
+    serde_json::to_string_pretty(&document).expect("numbers and text can be serialized") + "\n"
 }
 
 fn pair_part(pair: &RowPair) -> PairPart<'_> {

@@ -96,12 +96,12 @@ fn about_sides(compared: &CampaignComparison) -> Vec<String> {
     let (named, others) =
         compared.differences.split_at(compared.differences.len().min(DIFFERENCES_MAX));
     if named.is_empty() {
-        lines.push("changed: no setting, and no recorded fact of hosts and targets".to_owned());
+        lines.push("changed: no settings or recorded facts of hosts and targets".to_owned());
     }
     lines.extend(named.iter().map(|difference| format!("changed: {}", difference.line())));
     if !others.is_empty() {
         let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
-        lines.push(format!("changed, too (values in JSON): {}", names.join(", ")));
+        lines.push(format!("also changed (values in JSON): {}", names.join(", ")));
     }
     lines
 }
@@ -137,8 +137,8 @@ fn figure_section(compared: &CampaignComparison, form: Form, screen: Screen) -> 
         };
         if pairs.len() < compared.pairs.len() {
             blocks.push(Block::Paragraph(format!(
-                "The {PAIRS_MAX} of {} rows that changed most, regressions and certain changes \
-                 first; dfsbench compare --format json has them all.",
+                "The {PAIRS_MAX} of {} rows that changed most, with regressions and certain \
+                 changes first; dfsbench compare --format json has all rows.",
                 compared.pairs.len()
             )));
         }
@@ -178,7 +178,7 @@ fn figure_table(pairs: &[&RowPair], screen: Screen) -> Table {
     }
     Table {
         id: "comparison".to_owned(),
-        caption: "Rates and times of rows that both campaigns have.".to_owned(),
+        caption: "Rates and times of the rows that are in both campaigns.".to_owned(),
         has_page_caption: true,
         columns,
         rows,
@@ -268,8 +268,8 @@ fn conclude(compared: &CampaignComparison, form: Form) -> Vec<String> {
     }
     if compared.were_apart {
         sentences.push(
-            "The sides were measured one after the other, so load that came or went in between \
-             counts as a difference. Trials that take turns in one campaign avoid that."
+            "The sides were measured one after the other, so a change of other load in between \
+             counts as a difference. Alternating trials in one campaign avoid that."
                 .to_owned(),
         );
     }
@@ -370,7 +370,7 @@ fn list_outcomes(outcomes: &[Outcome]) -> String {
 
 fn explain_threshold(compared: &CampaignComparison) -> String {
     format!(
-        "A difference counts if it is at least {}, its interval leaves out 1, and the rank test \
+        "A difference counts if it is at least {}, its interval excludes 1, and the rank test \
          gives p of 5 % or less. p50 and p99 are response times: medians over the trials.",
         humanize::percent(compared.rules.effect),
     )
@@ -391,8 +391,8 @@ fn chance_of_false_alarms(compared: &CampaignComparison) -> Option<String> {
         return None;
     }
     Some(format!(
-        "Of {family} comparisons, up to {} reach p of 5 % or less by chance alone; --adjust \
-             holm corrects for it.",
+        "Of {family} comparisons, up to {} reach p of 5 % or less by chance alone; --adjust holm \
+         corrects for it.",
         (family as f64 * 0.05).round().max(1.0)
     ))
 }

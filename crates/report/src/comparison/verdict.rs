@@ -18,7 +18,7 @@ type Changed<'a> = (&'a RowPair, &'a ComparedFigure);
 pub(super) fn sentence(compared: &CampaignComparison) -> String {
     let figures: Vec<Changed<'_>> = compared.figures().collect();
     if figures.is_empty() {
-        return "Nothing could be compared: the two have no row in common that counts.".to_owned();
+        return "Nothing could be compared: the two have no usable rows in common.".to_owned();
     }
     if !compared.rules.bounds.is_empty() {
         return judge_bounds(compared, &figures);
@@ -50,7 +50,7 @@ pub(super) fn sentence(compared: &CampaignComparison) -> String {
     let open = figures.iter().filter(|(_, figure)| is_open(figure)).count();
     let undecided = match open {
         0 => String::new(),
-        open => format!(" {open} can't be told."),
+        open => format!(" {open} undecided."),
     };
     let codes = list_reservations(worse.iter().chain(&better));
     let caveats = if codes.is_empty() { codes } else { format!(" Caveats of these: {codes}.") };
@@ -135,18 +135,18 @@ fn judge_bounds(compared: &CampaignComparison, figures: &[Changed<'_>]) -> Strin
     let unpaired = compared.left_out.iter().filter(|row| row.matters).count();
     let mut open = Vec::new();
     if undecided > 0 {
-        open.push(format!("the trials do not decide {undecided} of {all}"));
+        open.push(format!("the trials leave {undecided} of {all} undecided"));
     }
     if unpaired > 0 {
         open.push(format!("{} could not be compared", humanize::counted(unpaired, "row")));
     }
     if open.is_empty() && compared.is_undecided() {
-        open.push("a measure with a bound is missing".to_owned());
+        open.push("a bounded measure is missing".to_owned());
     }
     if open.is_empty() {
-        return format!("The bounds are kept: none of {all} got worse by more than allowed.");
+        return format!("All bounds are met: none of {all} got worse by more than allowed.");
     }
-    format!("Inconclusive: no bound is broken for certain, but {}.", humanize::listed(&open))
+    format!("Inconclusive: no bound is clearly exceeded, but {}.", humanize::listed(&open))
 }
 
 fn describe(pair: &RowPair, figure: &ComparedFigure) -> String {

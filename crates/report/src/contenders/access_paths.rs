@@ -33,7 +33,7 @@ pub(super) const fn heading(way: AccessWay) -> &'static str {
         AccessWay::Nfs => "its NFS",
         AccessWay::Mount => "kernel's mount",
         AccessWay::Fuse => "FUSE",
-        AccessWay::ReExport => "exported again",
+        AccessWay::ReExport => "re-exported",
     }
 }
 

@@ -32,15 +32,15 @@ pub(super) fn tier_words(contender: &Contender) -> String {
     };
     let losses: Vec<_> =
         events.iter().filter(|event| has_lost(event)).map(|event| event.event).collect();
-    let what = "What they acknowledge";
+    let what = "Acknowledged data";
     match contender.tier {
         Tier::ServerLoss => format!("{what} survives the loss of one of several servers"),
-        Tier::PowerLoss => format!("{what} survives a loss of power"),
+        Tier::PowerLoss => format!("{what} survives a power loss"),
         Tier::ServerCrash if losses.contains(&CrashEvent::PowerCut) => {
-            format!("{what} survives a kill of the server's process, but not a loss of power")
+            format!("{what} survives a kill of the server's process, but not a power loss")
         }
         Tier::ServerCrash => {
-            format!("{what} survives a kill of the server's process; a loss of power was not tried")
+            format!("{what} survives a kill of the server's process; a power loss was not tested")
         }
         Tier::None if losses.is_empty() => format!("{what} was lost"),
         Tier::None => {
@@ -49,7 +49,7 @@ pub(super) fn tier_words(contender: &Contender) -> String {
             format!("{what} was lost when {}", humanize::listed(&when))
         }
         Tier::Undecided => {
-            "Nothing was lost of what they acknowledge, after too few crashes to tell".to_owned()
+            "No acknowledged data was lost, but there were too few crashes to tell".to_owned()
         }
         Tier::Unknown => "Durability was not tested".to_owned(),
     }
@@ -129,9 +129,9 @@ fn kept_table(all: &[ContenderEvent<'_>]) -> Table {
         rows.push(TableRow { cells, ..TableRow::default() });
     }
     let mut reading = vec![
-        "kept: all ops whose promise was fulfilled before the event were there afterwards; LOST: \
-         some of the lost ones were promised, as new names over NFS always are; lost: none of them \
-         was."
+        "kept: all ops acknowledged under this promise before the event were there afterwards; \
+         LOST: some of the lost ops were promised, as new names over NFS always are; lost: none of \
+         them was promised."
             .to_owned(),
     ];
     reading.extend(ways_of_events(all));
@@ -166,7 +166,7 @@ fn ways_of_events(all: &[ContenderEvent<'_>]) -> Vec<String> {
     let mut last = None;
     for (event, how, contenders) in &ways {
         lines.push(if last == Some(event) {
-            format!("{event}, {} alone: {how}.", humanize::listed(contenders))
+            format!("{event}, only {}: {how}.", humanize::listed(contenders))
         } else {
             format!("{event}: {how}.")
         });

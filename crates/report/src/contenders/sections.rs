@@ -18,17 +18,16 @@ use crate::table::row::Row;
 /// Maximum number of passes side by side in a table of ratios.
 const PASSES_MAX: usize = 5;
 
-const SCALING: &str = "In brackets: how many times the figure with the fewest clients it is.";
+const SCALING: &str = "In parentheses: the ratio to the figure with the fewest clients.";
 
-const COLDNESS: &str = "none: files are read as the pass before left them in caches; the others \
-    say what was emptied first. In brackets: the share of the warm figure that is left. Close to \
-    1: the data was cached nowhere, or stayed cached where nothing of this plan empties it.";
+const COLDNESS: &str = "none: files are read as the previous pass left them in caches; the others \
+    name what was emptied first. In parentheses: the ratio to the warm figure. Close to 1: the \
+    data was not cached, or it stayed in a cache that this plan does not empty.";
 
-const COST: &str = "client CPU: of dfsbench, with the kernel's part; its program's: of what mounts \
-    it (FUSE); server CPU: of the processes that serve. disk B/B: bytes that the server's disks \
-    wrote (in passes that only read: read) for each byte of the user; network B/B: bytes that \
-    clients and servers sent, also to themselves. Only what was counted during the pass: data \
-    that wasn't synced is written later.";
+const COST: &str = "client CPU: of dfsbench, including the kernel; FUSE CPU: of the program that \
+    mounts it; server CPU: of the server processes. disk B/B: bytes written by the server's disks \
+    (in read-only passes: read) per user byte; network B/B: bytes sent by clients and servers, \
+    also to themselves. Counted during the pass only: data that wasn't synced is written later.";
 
 /// Id of the section that answers how safe and how fast each contender is.
 pub(super) const ANSWER: &str = "contenders";
@@ -45,11 +44,11 @@ pub(super) fn all(contest: &Contenders<'_>) -> Vec<Section> {
                 Block::Table(ways_table(contest)),
             ],
         ),
-        section("fairness", "What differs besides the system", vec![differences_block(contest)]),
+        section("fairness", "Differences besides the system", vec![differences_block(contest)]),
     ];
     let kept = durability::tables(contest);
     if !kept.is_empty() {
-        sections.push(section("what-was-kept", "What was kept", kept));
+        sections.push(section("what-was-kept", "What survived", kept));
     }
     let baseline = &contest.contenders[contest.baseline].name;
     let ratios = ratio_tables(contest);
@@ -127,16 +126,16 @@ fn contenders_table(contest: &Contenders<'_>) -> Table {
         ("version", Role::Words),
         ("promise requested", Role::Words),
         ("tier measured", Role::Words),
-        ("beside the baseline", Role::Words),
-        ("its documentation promises", Role::Prose),
+        ("relative to the baseline", Role::Words),
+        ("documented promise", Role::Prose),
     ]);
     for (column, width) in columns.iter_mut().zip([20, 16, 0, 0, 0, 24]) {
         column.width_max = width;
     }
     let reading = vec![
-        "promise requested: the durability of the runs, for data; what created files are promised \
-         is below, where it differs. tier measured: what that promise survived of the events that \
-         were tried (dfsbench durability). Figures of different tiers are no ranking."
+        "promise requested: the durability of data in the runs; if the durability of created files \
+         differs, it is listed below. tier measured: which of the tested events that promise \
+         survived (dfsbench durability). Figures of different tiers must not be ranked."
             .to_owned(),
     ];
     Table { columns, rows, reading, ..Table::default() }
@@ -155,9 +154,9 @@ fn ways_table(contest: &Contenders<'_>) -> Table {
         cells.extend(contender.ways.iter().map(|way| Cell::text(way.name())));
         rows.push(TableRow { cells, ..TableRow::default() });
     }
-    let reading = "used: in these runs; available: also offered by the recipe (`access` in a target). \
-        Exported again: the kernel's NFS server of its host exports a mount of it.";
-    let caption = "Ways to reach it".to_owned();
+    let reading = "used: in these runs; available: also offered by the recipe (`access` in a \
+        target). Re-exported: the kernel's NFS server on its host exports a mount of it.";
+    let caption = "Ways to access it".to_owned();
     Table { caption, columns, rows, reading: vec![reading.to_owned()], ..Table::default() }
 }
 
@@ -172,7 +171,7 @@ fn dashed(text: &str) -> &str {
 
 fn differences_block(contest: &Contenders<'_>) -> Block {
     if contest.differences.is_empty() {
-        return Block::Paragraph("Nothing: all settings and ways of access are equal.".to_owned());
+        return Block::Paragraph("None: all settings and access ways are equal.".to_owned());
     }
     let mut columns = vec![Column::new("what differs", Role::Words)];
     for contender in &contest.contenders {
@@ -186,7 +185,7 @@ fn differences_block(contest: &Contenders<'_>) -> Block {
         cells.extend(difference.shown().into_iter().map(|value| Cell::text(dashed(&value))));
         rows.push(TableRow { cells, ..TableRow::default() });
     }
-    let reading = vec!["Each of these may explain a ratio as well as the system does.".to_owned()];
+    let reading = vec!["Each of these may explain a ratio just as well as the system.".to_owned()];
     Block::Table(Table { columns, rows, reading, ..Table::default() })
 }
 
@@ -209,9 +208,9 @@ fn ratio_tables(contest: &Contenders<'_>) -> Vec<Table> {
     }
     if let Some(last) = tables.last_mut() {
         last.reading = vec![
-            "How many times as fast as the baseline (medians; of commands, the baseline's time \
-             divided by its own). ~: the 95 % intervals overlap, or there are fewer than three \
-             trials, so that the difference may be noise. x: a figure that must not be quoted."
+            "Speed relative to the baseline (medians; for commands, the baseline's time divided by \
+             its own). ~: the 95 % intervals overlap, or there are fewer than three trials, so the \
+             difference may be noise. x: a figure that must not be quoted."
                 .to_owned(),
         ];
     }
@@ -341,7 +340,7 @@ fn cost_table(contest: &Contenders<'_>, work: &Work<'_>) -> Table {
     let mut columns = Column::all(&[
         ("contender", Role::Factor),
         ("client CPU", Role::Number),
-        ("its program's CPU", Role::Number),
+        ("FUSE CPU", Role::Number),
         ("server CPU", Role::Number),
         ("disk B/B", Role::Number),
         ("network B/B", Role::Number),

@@ -31,7 +31,7 @@ const HEADINGS_MIN: usize = 4;
 pub(crate) fn render(document: &Document) -> String {
     page(
         document,
-        "Written by dfsbench from the results file; the same results give the same page.",
+        "Written by dfsbench from the results file; the same results always give the same page.",
     )
 }
 
@@ -194,13 +194,13 @@ fn missing_rows(rows: usize) -> Markup {
     html! {
         @if rows > ROWS_DATA_MAX {
             p.legend {
-                "The first " (ROWS_DATA_MAX) " of " (rows) " rows; CSV and JSON have them all."
+                "The first " (ROWS_DATA_MAX) " of " (rows) " rows; CSV and JSON have all of them."
             }
         }
         @if rows > ROWS_WHOLE_MAX {
             p.legend.without-script {
-                "The first " (ROWS_FIRST) " rows; where scripts are allowed, and in CSV and JSON, \
-                 there are more."
+                "The first " (ROWS_FIRST)
+                    " rows; with scripts enabled, and in CSV and JSON, there are more."
             }
         }
     }

@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn breaks_words_in_wide_tables() {
         let mut columns = Column::all(&[("contender", Role::Factor), ("ratio", Role::Rate)]);
-        columns.push(Column::new("its documentation promises", Role::Prose));
+        columns.push(Column::new("documented promise", Role::Prose));
         let promise = "data is on stable storage when the call returns";
         let cells = vec![Cell::text("knfsd"), Cell::text("1.25"), Cell::text(promise)];
         let rows = vec![TableRow { cells, ..TableRow::default() }];

@@ -134,7 +134,7 @@ pub(crate) fn bonnie(sheet: &Sheet<'_>) -> String {
     let runs =
         OneRun::all(sheet, |workload| matches!(workload, Workload::Bonnie | Workload::Bonniexx));
     if runs.is_empty() {
-        return "No run of this campaign is of bonnie: try --format table.\n".to_owned();
+        return "This campaign has no bonnie runs: try --format table.\n".to_owned();
     }
     let best = Best::new(&runs);
     let mut out = String::new();
@@ -233,7 +233,7 @@ pub(crate) fn iozone(sheet: &Sheet<'_>) -> String {
     let runs =
         OneRun::all(sheet, |workload| matches!(workload, Workload::Stream | Workload::Iozone));
     if runs.is_empty() {
-        return "No run of this campaign is of stream or iozone: try --format table.\n".to_owned();
+        return "This campaign has no stream or iozone runs: try --format table.\n".to_owned();
     }
     let best = Best::new(&runs);
     let mut out = String::new();

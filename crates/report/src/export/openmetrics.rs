@@ -52,7 +52,7 @@ const GAUGES: [Gauge; 10] = [
     Gauge {
         name: "dfsbench_rate_ops_per_second",
         unit: "ops_per_second",
-        help: "Ops done per second over the whole window: median of the trials.",
+        help: "Ops completed per second over the whole window: median of the trials.",
         value: |row| Some(row.judged.ops_per_s.as_ref()?.median),
     },
     Gauge {
@@ -76,7 +76,7 @@ const GAUGES: [Gauge; 10] = [
     Gauge {
         name: "dfsbench_client_cpu_ratio",
         unit: "ratio",
-        help: "Processor time of the client by wall time; 1 is one core.",
+        help: "CPU time of the client divided by wall time; 1 is one core.",
         value: |row| Some(row.judged.cpu_percent? / 100.0),
     },
     Gauge {
@@ -88,7 +88,7 @@ const GAUGES: [Gauge; 10] = [
     Gauge {
         name: "dfsbench_trials_behind_figures",
         unit: "",
-        help: "Trials behind the figures.",
+        help: "Trials used for the figures.",
         value: |row| Some(f64::from(row.judged.trials_used)),
     },
 ];
@@ -96,7 +96,7 @@ const GAUGES: [Gauge; 10] = [
 const SUMMARIES: [Times; 2] = [
     Times {
         name: "dfsbench_service_time_seconds",
-        help: "From sending an op to its completion, all trials behind the figures together.",
+        help: "From sending an op to its completion, over all trials used for the figures.",
         times: |row| &row.judged.service_time,
     },
     Times {
@@ -153,13 +153,13 @@ fn write_campaign(out: &mut Exposition, sheet: &Sheet<'_>) {
     let campaign = sheet.campaign;
     let state = campaign.state.name();
     let own = labels(&[("campaign", &campaign.id.to_string()), ("name", &campaign.name)]);
-    out.family("dfsbench_campaign", "gauge", "", "A campaign; its value is always 1.");
+    out.family("dfsbench_campaign", "gauge", "", "A campaign; the value is always 1.");
     let version = escape_label(&campaign.tool_version);
     let seed = campaign.seed;
     let labels = format!("{own},state=\"{state}\",version=\"{version}\",seed=\"{seed}\"");
     out.sample("dfsbench_campaign", &labels, 1.0);
     let name = "dfsbench_campaign_started_seconds";
-    out.family(name, "gauge", "seconds", "When the campaign began, since 1970 UTC.");
+    out.family(name, "gauge", "seconds", "Start of the campaign, since 1970 UTC.");
     out.sample(name, &own, campaign.started_unix_ms as f64 / 1e3);
     write_trials(out, campaign, &own);
 }
@@ -177,7 +177,7 @@ fn write_trials(out: &mut Exposition, campaign: &Campaign, own: &str) {
         }
     }
     let name = "dfsbench_campaign_trials";
-    out.family(name, "gauge", "", "Trials that have ended, by how they ended.");
+    out.family(name, "gauge", "", "Finished trials by state.");
     for (state, count) in [("done", done), ("failed", failed), ("interrupted", interrupted)] {
         out.sample(name, &format!("{own},state=\"{state}\""), f64::from(count));
     }
@@ -189,7 +189,7 @@ fn write_trials(out: &mut Exposition, campaign: &Campaign, own: &str) {
 /// Writes verdicts and caveats, including those of rows without a result.
 fn write_caveats(out: &mut Exposition, rows: &[(&Row<'_>, String)]) {
     let name = "dfsbench_verdict";
-    out.family(name, "gauge", "", "1 for the verdict that a row has, 0 for the others.");
+    out.family(name, "gauge", "", "1 for the verdict of a row, 0 for the others.");
     for (row, labels) in rows {
         for verdict in [Verdict::Valid, Verdict::Degraded, Verdict::Invalid] {
             let labels = format!("{labels},verdict=\"{}\"", verdict.name());

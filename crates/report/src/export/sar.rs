@@ -33,7 +33,7 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
         }
     }
     if out.is_empty() {
-        return "No pass of this campaign was watched.\n".to_owned();
+        return "No host activity was recorded in this campaign.\n".to_owned();
     }
     out
 }

@@ -72,8 +72,8 @@ pub(super) fn notes(factors: &[Factor], campaigns: Option<usize>) -> Vec<String>
     for factor in factors {
         if !factor.together.is_empty() {
             notes.push(format!(
-                "{} changes together with {}: the campaigns differ in more than one thing, and its \
-                 ratio is that of all of them.",
+                "{} changes together with {}: the campaigns differ in more than one thing, so its \
+                 ratio includes the effects of all of them.",
                 factor.name,
                 factor.list_together(),
             ));
@@ -86,15 +86,15 @@ pub(super) fn notes(factors: &[Factor], campaigns: Option<usize>) -> Vec<String>
         let verb = if between.len() == 1 { "differs" } else { "differ" };
         if let Some(campaigns) = campaigns {
             notes.push(format!(
-                "{} {verb} between campaigns alone: each of the {campaigns} campaigns counts as \
-                 one observation in the interval.",
+                "{} {verb} only between campaigns: each of the {campaigns} campaigns counts as one \
+                 observation in the interval.",
                 listed(&between)
             ));
             return notes;
         }
         let its = if between.len() == 1 { "its ratio" } else { "their ratios" };
         notes.push(format!(
-            "{} {verb} between campaigns alone: whatever else changed from one campaign to the \
+            "{} {verb} only between campaigns: anything else that changed from one campaign to the \
              other, known or not, is part of {its}.",
             listed(&between)
         ));

@@ -74,7 +74,7 @@ struct WithinPart<'a> {
 pub(super) fn render(effects: &FactorEffects) -> String {
     let document =
         Document { schema: SCHEMA, passes: effects.passes.iter().map(pass_part).collect() };
-    serde_json::to_string_pretty(&document).expect("numbers and text can be written") + "\n"
+    serde_json::to_string_pretty(&document).expect("numbers and text can be serialized") + "\n"
 }
 
 fn pass_part(pass: &PassFactors) -> PassPart<'_> {

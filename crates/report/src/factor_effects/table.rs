@@ -135,11 +135,13 @@ fn cell_of(ratio: f64, reach: f64) -> usize {
 
 fn describe_effects(pass: &PassFactors, effects: &Effects) -> Vec<String> {
     let mut sentences = pass.notes(effects);
-    sentences
-        .push(format!("Not explained by any of this: {}.", humanize::percent(effects.unexplained)));
+    sentences.push(format!(
+        "Not explained by these factors: {}.",
+        humanize::percent(effects.unexplained)
+    ));
     if pass.left_out > 0 {
         sentences.push(format!(
-            "Left out: {} without a figure that counts.",
+            "Left out: {} without a usable figure.",
             humanize::counted(pass.left_out, "row")
         ));
     }

@@ -76,7 +76,7 @@ fn settings_table<'a>(
                 summary { (title) }
                 div.scroll role="region" aria-label=(title) tabindex="0" {
                     table.facts {
-                        caption { "Settings as they were read, with their source." }
+                        caption { "Settings as read, with their source." }
                         thead {
                             tr {
                                 th scope="col" { "setting" }
@@ -104,7 +104,7 @@ fn settings_table<'a>(
 pub(super) fn repeat(campaign: &Campaign) -> Markup {
     html! {
         details {
-            summary { "The whole plan, every default written out" }
+            summary { "The whole plan, with every default" }
             pre tabindex="0" role="region" aria-label="Plan" { code { (campaign.plan_toml) } }
         }
         h3 #repeat { "How to repeat it" }

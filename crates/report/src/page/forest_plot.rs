@@ -22,8 +22,8 @@ pub(super) fn part(effects: &FactorEffects) -> Markup {
         @if !drawn.is_empty() {
             p.legend {
                 "Ratio of each level to its reference level, other settings equal, with its 95 % \
-                 interval, logarithmic; in parentheses the share of the variance that \
-                 the factor explains."
+                 interval (logarithmic); in parentheses, the share of the variance explained by \
+                 the factor."
             }
             (figures(&drawn))
         }

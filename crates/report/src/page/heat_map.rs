@@ -44,8 +44,8 @@ pub(super) fn section(sheet: &Sheet<'_>) -> Markup {
             section aria-labelledby="maps" {
                 h2 #maps { "Two factors at once" }
                 p.legend {
-                    "The median of each pair of levels, the stronger the colour the faster; where further \
-                     settings vary, the best under any of them."
+                    "The median for each pair of levels: the stronger the color, the faster. If \
+                     further settings vary, the best of them."
                 }
                 (figures(&drawn))
             }

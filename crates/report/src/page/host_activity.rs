@@ -32,9 +32,10 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
         rows.push([vec![sheet.name(row), (*host).to_owned()], watched.cells(&counters)].concat());
     }
     let table = Table {
-        caption: "Processor time in percent of all processors of the host; disks and interfaces \
-                  added up, loopback too."
-            .to_owned(),
+        caption:
+            "CPU time in percent of all CPUs of the host; sums of disks and interfaces, including \
+             loopback."
+                .to_owned(),
         columns,
         rows: TableRow::all(rows.into_iter()),
         ..Table::default()

@@ -31,8 +31,8 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
         @if !drawn.is_empty() {
             h3 #latency { "Response times against the offered load" }
             p.legend {
-                "p50, p95 and p99 of the response times, scheduled start to completion; \
-                 logarithmic. Not sustained: less than 95 % of the scheduled ops were done."
+                "p50, p95 and p99 of the response times, from scheduled start to completion \
+                 (logarithmic). Not sustained: less than 95 % of the scheduled ops were completed."
             }
             (figures(&drawn))
         }

@@ -82,9 +82,9 @@ pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
         section.explore aria-labelledby="explore" {
             h2 #explore { "Rates by the dominant factors" }
             p.legend {
-                "A panel for each level of the factors that explain most of the variance. Lines \
-                 join medians over all other settings, dots are the results behind them; levels \
-                 stand at even distances."
+                "One panel for each level of the factors that explain most of the variance. Lines \
+                 connect medians over all other settings, and dots are the individual results; \
+                 levels are evenly spaced."
             }
             @for pass in &drawn { (pass) }
         }

@@ -27,8 +27,8 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     html! {
         @if !drawn.is_empty() {
             p.legend {
-                "The response time that a share of all ops stayed within, all trials merged; \
-                 both axes logarithmic. A line ends where too few ops lie beyond it."
+                "Response time that each share of all ops did not exceed, all trials merged; both \
+                 axes are logarithmic. A line ends where too few ops are left."
             }
             (figures(&drawn))
         }
@@ -49,7 +49,7 @@ pub(super) fn pictures(sheet: &Sheet<'_>) -> Vec<Picture> {
             // In campaign order, as in the other panels.
             rows.sort_by_key(|row| row.run.index);
             notes.push(format!(
-                "The fastest and the slowest; {left_out} rows between them are in the table."
+                "The fastest and the slowest; the {left_out} rows in between are in the table."
             ));
         }
         if !rows.is_empty() && drawn.len() < PICTURES_MAX {

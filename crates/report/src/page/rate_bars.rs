@@ -104,7 +104,7 @@ fn draw_legend() -> Markup {
                 line.whisker x1="2" x2="32" y1="7" y2="7" {}
                 g transform="translate(32 7)" { path.arrow d=(ARROW_RIGHT) {} }
             }
-            " goes on beyond the axis"
+            " extends beyond the axis"
         }
     }
 }

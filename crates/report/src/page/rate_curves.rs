@@ -33,8 +33,8 @@ pub(super) fn section(sheet: &Sheet<'_>) -> Markup {
             section aria-labelledby="curves" {
                 h2 #curves { "Rates along a factor" }
                 p.legend {
-                    "Medians with their 95 % intervals; the small dots are trials. A line for each \
-                     combination of the other settings. Arrows: the interval goes on beyond the \
+                    "Medians with their 95 % intervals; small dots are trials. One line for each \
+                     combination of the other settings. Arrows: the interval extends beyond the \
                      axis."
                 }
                 (figures(&drawn))

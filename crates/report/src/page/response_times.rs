@@ -75,7 +75,8 @@ fn draw_legend() -> Markup {
                 }
                 (what)
             }
-            "scheduled start to completion; all trials merged; logarithmic. \"estimated\" adds the "
+            "from scheduled start to completion, all trials merged (logarithmic). \"estimated\" \
+             adds the "
             "requests that a closed loop would have sent while it waited for a reply"
         }
     }

@@ -39,16 +39,18 @@ pub(super) fn section(sheet: &Sheet<'_>, effects: &FactorEffects) -> Markup {
         @if !scatters.is_empty() {
             section aria-labelledby="scatter" {
                 h2 #scatter { "Rate over response time" }
-                p.legend { "Each result by its rate and its p99, which is logarithmic; up and to \
-                            the left is better." }
+                p.legend {
+                    "Each result by its rate and its p99 (logarithmic); up and to the left is \
+                     better." }
                 (figures(&scatters))
             }
         }
         @if !spreads.is_empty() {
             section aria-labelledby="spread" {
                 h2 #spread { "Distribution of the trials" }
-                p.legend { "How far trials lie from the median of their run, darker where there \
-                            are more; those further away count at the ends." }
+                p.legend {
+                    "Deviation of trials from the median of their run: the darker, the more \
+                     trials. Larger deviations count at the ends." }
                 (figures(&spreads))
             }
         }

@@ -31,7 +31,7 @@ const HOST: f64 = 36.0;
 type Watch = (&'static str, &'static str, fn(&HostActivity) -> f64);
 
 const WATCHES: [Watch; 3] = [
-    ("processors busy", "%", HostActivity::busy_percent),
+    ("CPUs busy", "%", HostActivity::busy_percent),
     ("disks", "MB/s", |watched| watched.sum_of(&["dkrdMB/s", "dkwrMB/s"])),
     ("network", "MB/s", |watched| watched.sum_of(&["rxMB/s", "txMB/s"])),
 ];
@@ -43,9 +43,9 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
     html! {
         @if !drawn.is_empty() {
             p.legend {
-                "The rate in each interval, a line for each trial, after ramp and warm-up. \
-                 Bands are times in which workers ended nothing; the longest are in front. Below, \
-                 what the hosts did in the first trial that was watched."
+                "The rate in each interval, one line per trial, after ramp and warm-up. Bands mark \
+                 times in which workers completed nothing, the longest in front. Below: host \
+                 activity in the first trial that recorded it."
             }
             (figures(&drawn))
             @if all > ROWS_MAX {
@@ -194,7 +194,7 @@ fn rate_track(lines: &[Line], pass: Pass) -> (Track, String) {
         }
         track.lines.push(line.points.clone());
         if let Some(stall) = line.stall {
-            let why = format!("no op ended for {}", Nanos(stall.lasts_ns));
+            let why = format!("no op completed for {}", Nanos(stall.lasts_ns));
             track.bands.push((stall.at_ns, stall.lasts_ns, why));
         }
     }
@@ -223,7 +223,7 @@ fn host_tracks(host: &Telemetry) -> Vec<Track> {
         }
         if most > 0.0 {
             tracks.push(Track {
-                label: format!("{name} on {}, at most {most:.1} {unit}", host.host),
+                label: format!("{name} on {}, maximum {most:.1} {unit}", host.host),
                 lines: vec![line],
                 bands: Vec::new(),
                 most: if *unit == "%" { 100.0 } else { most },

@@ -52,9 +52,9 @@ pub(super) fn part(sheet: &Sheet<'_>) -> Markup {
 fn draw_legend() -> Markup {
     html! {
         p.legend {
-            "Order: place among all trials of the campaign. Ops: done of issued, and failed, for \
-             each kind. All busy: share of the window in which every worker worked. Times are \
-             service times, from sent to done."
+            "Order: position among all trials of the campaign. Ops: completed of issued, and \
+             failed, for each kind. All busy: share of the window in which all workers were busy. \
+             Times are service times, from sending to completion."
         }
     }
 }
@@ -97,10 +97,10 @@ fn run_factors<'a>(sheet: &'a Sheet<'_>) -> impl Iterator<Item = String> + 'a {
 fn render_spreads(sheet: &Sheet<'_>) -> Markup {
     html! {
         details {
-            summary { "Means, deviation and extremes of each figure, and its trials" }
+            summary { "Means, deviation and extremes of each figure, with its trials" }
             noscript { (document::html::table(&trials::table(sheet, SPREADS_MAX))) }
             @if sheet.rows.len() > SPREADS_MAX {
-                p.legend { "The first " (SPREADS_MAX) " rows; `--format trials` has them all." }
+                p.legend { "The first " (SPREADS_MAX) " rows; `--format trials` has all of them." }
             }
         }
     }

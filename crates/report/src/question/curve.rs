@@ -55,7 +55,7 @@ pub(crate) fn curves<'a>(
 /// Answers a load-response campaign.
 pub(crate) fn answer(sheet: &Sheet<'_>, request: &CurveRequest) -> QuestionAnswer {
     let curves = curves(sheet, sheet.rows.iter(), request, &["rate"]);
-    let mut found = QuestionAnswer { title: "Load that it sustains", ..QuestionAnswer::default() };
+    let mut found = QuestionAnswer { title: "Sustained load", ..QuestionAnswer::default() };
     let mut json_curves = Vec::new();
     for named in &curves {
         found.sentences.extend(sentences::describe(named, request));
@@ -106,13 +106,13 @@ fn curve_table(named: &NamedCurve, bound: Option<&ResponseBound>) -> Table {
         columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
-            "share: of the scheduled ops, those that were done; below 95 % a load point is not \
-             sustained, and its response times are of the ops that were done."
+            "share: completed ops as a share of the scheduled ones. Below 95 %, a load point is \
+             not sustained, and its response times are those of the completed ops."
                 .to_owned(),
             format!(
-                "Other rules: each kind of op within {MIX_POINTS_MAX} points of its share (judged \
-                 from {MIX_OPS_MIN} ops on), less than {:.0} % of the ops fail, each client does \
-                 at least {:.0} % of its share.",
+                "Other rules: each kind of op is within {MIX_POINTS_MAX} percentage points of its \
+                 share (from {MIX_OPS_MIN} ops on), less than {:.0} % of the ops fail, and each \
+                 client does at least {:.0} % of its share.",
                 FAILED_SHARE_MAX * 100.0,
                 CLIENT_SHARE_MIN * 100.0
             ),

@@ -130,8 +130,8 @@ pub(crate) fn sentences(report: &DurabilityReport) -> Vec<String> {
             let promises = listed(&promises);
             sentences.push(match stronger {
                 Some(stronger) => format!(
-                    "Tier of {promises}: undecided; {stronger} promises more and lost data, so \
-                     chance may have spared {promises}."
+                    "Tier of {promises}: undecided; {stronger} promises more but lost data, so \
+                     {promises} may have survived by chance."
                 ),
                 None if tier == Tier::Undecided => {
                     format!("Tier of {promises}: undecided after too few crashes.")
@@ -166,9 +166,8 @@ fn ladder_table(report: &DurabilityReport) -> Table {
         cells.push(Cell::text(how.unwrap_or(NOT_APPLICABLE)));
         rows.push(TableRow { cells, ..TableRow::default() });
     }
-    let mut reading = vec![
-        "The strongest promise comes first, and is never rated below a weaker one.".to_owned(),
-    ];
+    let mut reading =
+        vec!["The strongest promise comes first and is never rated below a weaker one.".to_owned()];
     if has_missed {
         reading.push(MISSED.to_owned());
     }
@@ -177,9 +176,10 @@ fn ladder_table(report: &DurabilityReport) -> Table {
 }
 
 /// Explains how reliably repeated crashes reveal a loss.
-const MISSED: &str = "last write: crashes before which the last acknowledged write was one under \
-    this promise, with nothing in flight. missed: probability of missing a server that loses its \
-    last write in every second crash; one that loses it in every crash is caught by the first.";
+const MISSED: &str = "last write: crashes in which the last acknowledged write was made under this \
+    promise, with nothing in flight. missed: probability of missing a server that loses its last \
+    write in every second crash; a server that loses it in every crash is caught by the first \
+    crash.";
 
 /// Outcome of an event for the ops under a durability level, in the ladder.
 fn ladder_cell(event: &MeasuredEvent, promise: Durability) -> Cell {
@@ -255,8 +255,8 @@ fn events_table(report: &DurabilityReport) -> Table {
 
 fn reading(report: &DurabilityReport) -> Vec<String> {
     let mut lines = vec![
-        "acknowledged: ops whose promise was fulfilled before the event; lost: of those, what was \
-         not there afterwards."
+        "acknowledged: ops acknowledged under the promise before the event; lost: those of them \
+         that were missing afterwards."
             .to_owned(),
         WINDOW.to_owned(),
     ];
@@ -417,7 +417,7 @@ fn format_ms(ns: u64) -> String {
 pub(super) fn answer(campaign: &Campaign) -> QuestionAnswer {
     let mut found = QuestionAnswer { title: "What survives", ..QuestionAnswer::default() };
     if campaign.durability.is_empty() {
-        found.sentences.push("No event was completed, so nothing is known.".to_owned());
+        found.sentences.push("No event was completed, so there is no result.".to_owned());
     }
     let several = campaign.durability.len() > 1;
     let mut reports = Vec::new();

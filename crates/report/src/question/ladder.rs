@@ -32,7 +32,7 @@ struct PassLayers<'s, 'a> {
 pub(super) fn answer(sheet: &Sheet<'_>, request: &Ladder) -> QuestionAnswer {
     let words = LayerNames::new(sheet, request);
     let passes = analyze_passes(sheet, request);
-    let mut found = QuestionAnswer { title: "What limits it", ..QuestionAnswer::default() };
+    let mut found = QuestionAnswer { title: "Bottleneck", ..QuestionAnswer::default() };
     let mut json_passes = Vec::new();
     for ladder in &passes {
         found.sentences.push(words.answer(ladder));

@@ -23,8 +23,7 @@ use crate::table::Sheet;
 const OUTCOME_WIDTH_MAX: usize = 40;
 
 pub(super) fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer {
-    let mut found =
-        QuestionAnswer { title: "Load at which it breaks", ..QuestionAnswer::default() };
+    let mut found = QuestionAnswer { title: "Breaking point", ..QuestionAnswer::default() };
     let mut searches = Vec::new();
     for (number, searched) in replay(sheet.campaign, request).iter().enumerate() {
         let name = name_search(sheet, searched);
@@ -77,7 +76,7 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
         let mut supports = format!("it supports {}", request.describe_load(borne));
         if request.is_of_rate() && searched.search.next().is_none() {
             let percent = three_digits(f64::from(load - borne) / f64::from(borne.max(1)) * 100.0);
-            supports = format!("{supports}, so that the highest load is known to {percent} %");
+            supports = format!("{supports}, so the highest load is known to within {percent} %");
         }
         parts.push(supports);
     }
@@ -86,20 +85,20 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
     }
     if !found.once.is_empty() {
         let loads = describe_loads(&found.once, request).join(", ");
-        parts.push(format!("it broke once with {loads}, and not when tried again"));
+        parts.push(format!("it broke once with {loads}, but not when tried again"));
     }
     if !found.unclear.is_empty() {
         parts.push(format!(
-            "with {} it is inconclusive whether the service was worse than under less load, after \
-             {TURNS_MAX} trials of each in turns",
+            "with {}, it is inconclusive whether the service was worse than under less load, after \
+             {TURNS_MAX} alternating trials of each",
             listed(&describe_loads(&found.unclear, request))
         ));
     }
     // If nothing broke, the first part already says this.
     if let (Some(from), Some(_)) = (found.unsure_from, found.gave_in) {
         parts.push(format!(
-            "from {} on this host was short of CPU time (client-saturated or processor-contention), \
-             so the results say nothing about the server",
+            "from {} on, this host was short of CPU time (client-saturated or \
+             processor-contention), so the results tell nothing about the server",
             request.describe_load(from)
         ));
     }
@@ -108,7 +107,7 @@ fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
             let pass = pass_name(searched, number);
             let load = request.describe_load(*from);
             let rate = format_rate(searched, *from, number);
-            parts.push(format!("{pass} is saturated from {load} on ({rate})"));
+            parts.push(format!("{pass} is saturated from {load} ({rate})"));
         }
     }
     parts.join("; ")
@@ -128,22 +127,22 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
         None => {
             let heaviest = request.describe_load(found.borne.unwrap_or(request.max));
             match found.unsure_from {
-                None => format!("supports {heaviest}, the largest load that was allowed"),
+                None => format!("supports {heaviest}, the maximum load allowed"),
                 Some(from) => format!(
-                    "no break up to {heaviest}; from {} on this host was short of CPU time \
+                    "no break up to {heaviest}; from {} on, this host was short of CPU time \
                      (client-saturated or processor-contention), so {}",
                     request.describe_load(from),
                     if from <= request.first {
-                        "this says nothing about the server"
+                        "this tells nothing about the server"
                     } else {
-                        "only lighter loads say something about the server"
+                        "only lower loads tell something about the server"
                     }
                 ),
             }
         }
         Some((load, How::Degraded { pass, best_at, turns })) => format!(
             "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at} ({turns} \
-             trials of each, in turns)",
+             alternating trials of each)",
             request.describe_load(load),
             pass_name(searched, pass),
             format_rate(searched, load, pass),
@@ -151,14 +150,14 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
             format_rate(searched, best_at, pass)
         ),
         Some((load, How::Behind { share, .. })) => format!(
-            "falls behind with {}: {} % of the offered ops were done, less than {:.0} %",
+            "falls behind with {}: {} % of the offered ops were completed, less than {:.0} %",
             request.describe_load(load),
             three_digits(share * 100.0),
             BEHIND_SHARE * 100.0
         ),
         Some((load, How::Slow { pass, from_ns, to_ns, turns })) => format!(
-            "slows down with {}: the 99th percentile of {} rose from {} to {} ({turns} trials of \
-             each, in turns)",
+            "slows down with {}: the 99th percentile of {} rose from {} to {} ({turns} alternating \
+             trials of each)",
             request.describe_load(load),
             pass_name(searched, pass),
             Nanos(from_ns),
@@ -196,23 +195,24 @@ fn format_rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
 
 /// Describes how the server recovered after the load was removed.
 fn describe_recovery(recovery: Recovery, request: &RampRequest) -> String {
-    let first = format!("the lightest load ({})", request.describe_load(request.first));
+    let first = format!("the lowest load ({})", request.describe_load(request.first));
     match recovery {
         Recovery::Back { to_ms: 0, .. } => {
-            format!("when the load went away, {first} was served as before at once")
+            format!("after the load was removed, {first} was served as before immediately")
         }
         Recovery::Back { from_ms, to_ms } => format!(
-            "when the load went away, it took {} to {} until {first} was served as before",
+            "after the load was removed, it took {} to {} until {first} was served as before",
             format_ms(from_ms),
             format_ms(to_ms)
         ),
         Recovery::Impaired { for_ms } => format!(
-            "when the load went away, {first} was served, but not as before, for {} at least",
+            "after the load was removed, {first} was served, but not as well as before, for at \
+             least {}",
             format_ms(for_ms)
         ),
         Recovery::Never { for_ms } => format!(
-            "it never recovered: {} after the load went away not even {first} was served, and the \
-             search ended there",
+            "it never recovered: {} after the load was removed, not even {first} was served, so \
+             the search ended",
             format_ms(for_ms)
         ),
     }
@@ -235,7 +235,7 @@ fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> T
             Purpose::Load => String::new(),
             Purpose::Turn { load, reference } => {
                 let other = if tried.load == load { reference } else { load };
-                format!("in turns with {other}: ")
+                format!("alternating with {other}: ")
             }
             Purpose::Recovery => "after a break: ".to_owned(),
         };
@@ -245,12 +245,12 @@ fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> T
     let mut columns = Column::all(&columns);
     columns[3].width_max = OUTCOME_WIDTH_MAX;
     Table {
-        caption: format!("Loads in the order in which they were tried, {name}"),
+        caption: format!("Loads in the order tried, {name}"),
         columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
-            "Of several passes, the one with the longest response times; p99: scheduled start to \
-             completion."
+            "With several passes, the one with the longest response times; p99: from scheduled \
+             start to completion."
                 .to_owned(),
         ],
         ..Table::default()

@@ -59,19 +59,18 @@ fn describe_verdict(soaked: &Soaked) -> String {
         }
         Verdict::LosesData => match first_lost_block(soaked) {
             Some(SegmentFinding { segment, finding }) => format!(
-                "It LOSES DATA: {} that it had acknowledged as safe {} gone, the first of them {} \
-                 ({lasted}).",
+                "It LOSES DATA: {} acknowledged as safe {} gone, the first of them {} ({lasted}).",
                 counted(soaked.kept.lost as usize, "block"),
                 if soaked.kept.lost == 1 { "is" } else { "are" },
                 describe_finding(*segment, finding)
             ),
             None => format!(
-                "It LOSES DATA: {} returned other bytes than were written ({lasted}).",
+                "It LOSES DATA: {} returned different bytes than were written ({lasted}).",
                 counted(soaked.mismatched() as usize, "op")
             ),
         },
         Verdict::NeverRecovers => {
-            let mut why = "the throughput did not recover before its segment ended";
+            let mut why = "the throughput did not recover before the end of its segment";
             if let Some(failure) = &soaked.failure {
                 why = failure.lines().next().unwrap_or(why);
             }
@@ -106,10 +105,10 @@ fn what_became(soaked: &Soaked) -> String {
         }
     };
     match soaked.data {
-        Data::Verified => format!("all data that was acknowledged as safe is there ({read_back})"),
-        Data::Lost => "some data that was acknowledged as safe is gone".to_owned(),
+        Data::Verified => format!("all data acknowledged as safe is there ({read_back})"),
+        Data::Lost => "some data acknowledged as safe is gone".to_owned(),
         Data::Unverified => {
-            format!("data that was acknowledged as safe could not be verified ({read_back})")
+            format!("data acknowledged as safe could not be verified ({read_back})")
         }
     }
 }
@@ -124,7 +123,7 @@ fn explain_unknown(soaked: &Soaked) -> String {
         let why = effect.event.failed.as_deref().unwrap_or_default();
         format!("{} could not be injected: {why}", effect.event.fault)
     } else if made < planned {
-        format!("{} of {} were made", made, counted(planned as usize, "segment"))
+        format!("{} of {} were completed", made, counted(planned as usize, "segment"))
     } else if read_back == 0 {
         "no segment was read back".to_owned()
     } else {
@@ -138,7 +137,7 @@ fn describe_finding(segment: u64, finding: &Finding) -> String {
         None => "no complete block of the soak is there".to_owned(),
     };
     format!(
-        "{} at {} in segment {} ({found}, {} was safe)",
+        "{} at {} in segment {} ({found}, but {} was safe)",
         finding.file,
         finding.offset_bytes,
         segment + 1,
@@ -174,8 +173,7 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
         "{} not yet committed at that moment{}",
         count_of(effect.uncommitted, "written block was", "written blocks were"),
         match (event.fault, effect.saw_step) {
-            (FaultKind::ClockStep, true) =>
-                "; the workers there saw the step and went on measuring",
+            (FaultKind::ClockStep, true) => "; the workers there saw the step and continued",
             (FaultKind::ClockStep, false) => "; no worker saw the step",
             _ => "",
         }
@@ -192,15 +190,15 @@ fn describe_effect(effect: &Effect, leases: u32) -> String {
     };
     let back = match (effect.before_per_s, effect.recover_ns) {
         (Some(before), Some(ns)) => {
-            format!("the rate was back at 90 % of {before:.0} op/s after {}", Nanos(ns))
+            format!("the rate was back to 90 % of {before:.0} op/s after {}", Nanos(ns))
         }
         (Some(before), None) => {
-            format!("the rate was not back at 90 % of {before:.0} op/s in its segment")
+            format!("the rate was not back to 90 % of {before:.0} op/s within its segment")
         }
-        (None, _) => "the rate before is not known".to_owned(),
+        (None, _) => "the rate before it is unknown".to_owned(),
     };
     format!(
-        "{what}: noticed within {}, {stood}, the longest op took {}, {} failed, {back}; \
+        "{what}: detected within {}, {stood}, the longest op took {}, {} failed, {back}; \
          {unsafe_then}.",
         Nanos(detect_ns),
         Nanos(effect.longest_ns),
@@ -217,7 +215,7 @@ fn describe_kill(effect: &Effect, leases: u32) -> String {
     let others = match (effect.detect_ns, effect.recover_ns) {
         (None, _) => "the other agents continued as before".to_owned(),
         (Some(_), Some(ns)) => format!("the other agents were held up for {}", Nanos(ns)),
-        (Some(_), None) => "the other agents were held up until its segment ended".to_owned(),
+        (Some(_), None) => "the other agents were held up until the end of its segment".to_owned(),
     };
     let left = match leases {
         0 => String::new(),
@@ -230,9 +228,9 @@ fn describe_kill(effect: &Effect, leases: u32) -> String {
              files ({})",
             counted(ops as usize, "op")
         ),
-        None => "no agent read back what it had written".to_owned(),
+        None => "no agent read back the data that it had written".to_owned(),
     };
-    format!("{noticed}, {others}{left}; {journal}; its own ops are in no result")
+    format!("{noticed}, {others}{left}; {journal}; its own ops are not in any result")
 }
 
 fn count_of(count: u64, one: &str, many: &str) -> String {
@@ -242,7 +240,7 @@ fn count_of(count: u64, one: &str, many: &str) -> String {
 fn describe_errors(soaked: &Soaked) -> String {
     let recovery = &soaked.recovery;
     let repairs = format!(
-        "the client made {}, sent {} again and wrote {} more than once",
+        "the client made {}, resent {} and rewrote {}",
         count_of(recovery.reconnects, "reconnection", "reconnections"),
         count_of(recovery.replays + recovery.retransmissions, "call", "calls"),
         Size(recovery.resent_bytes)
@@ -335,12 +333,12 @@ fn fault_table(soaked: &Soaked) -> Option<Table> {
         columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
-            "at: measured time, without the pauses between segments.".to_owned(),
-            "detect: until the end of the first interval in which ops failed, were late or few; \
-             stall: the longest time in whole intervals in which no op completed; recover: \
-             until the throughput was back at 90 % of the median before."
+            "at: measured time, not counting the pauses between segments.".to_owned(),
+            "detect: time until the end of the first interval in which ops failed, were late or \
+             few; stall: longest time, in whole intervals, in which no op completed; recover: time \
+             until the throughput was back to 90 % of the median before."
                 .to_owned(),
-            "not safe: blocks that were acknowledged and not committed when it began.".to_owned(),
+            "not safe: blocks that were acknowledged but not committed when it began.".to_owned(),
         ],
         ..Table::default()
     })
@@ -379,8 +377,8 @@ fn block_table(soaked: &Soaked) -> Option<Table> {
         ]),
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
-            "Generations of the block: what was found, what was acknowledged as safe, and what was \
-             acknowledged; the first of each state in each segment."
+            "Generations of the block: found, acknowledged as safe, and acknowledged; the first \
+             block of each state in each segment."
                 .to_owned(),
         ],
         ..Table::default()

@@ -15,10 +15,10 @@ use super::row::{Mark, Row};
 use crate::document::Extreme;
 
 /// Explanation of the marks.
-pub(crate) const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass (of \
-     commands: the same command), whatever else differs, and those whose 95 % intervals overlap \
-     theirs. Only figures that may be used and have three trials are marked, and only where best \
-     and worst are apart; mixes of several I/O sizes go by bytes.";
+pub(crate) const READING: &str = "▲ ▼: the best and the worst of all rows with the same pass (for \
+    commands: the same command), regardless of other settings, and those whose 95 % intervals \
+    overlap theirs. Only usable figures with three trials are marked, and only if best and worst \
+    don't overlap; mixes of several I/O sizes are ranked by bytes.";
 
 /// Returns the mark of each row, in row order.
 pub(crate) fn mark_rows(rows: &[Row<'_>]) -> Vec<Option<Mark>> {

@@ -97,7 +97,7 @@ impl fmt::Display for Broken {
             ),
             Self::Failed(share) => write!(f, "{:.2} % of the ops failed", share * 100.0),
             Self::Client(share) => {
-                write!(f, "the slowest client did {:.0} % of its part", share * 100.0)
+                write!(f, "the slowest client did {:.0} % of its share", share * 100.0)
             }
         }
     }

@@ -97,7 +97,7 @@ fn from_trials(sorted: &Sorted<'_>) -> Vec<JudgedCaveat> {
                 found.add(caveat, trial.index);
             }
             if trial.state == model::TrialState::Interrupted {
-                let evidence = format!("trial {} did not reach its end", trial.index + 1);
+                let evidence = format!("trial {} was stopped before its end", trial.index + 1);
                 found.add(&CaveatCode::Interrupted.because(evidence), trial.index);
             }
         }
@@ -156,9 +156,9 @@ fn check_count(rate: &Summary) -> Option<JudgedCaveat> {
         return None;
     }
     let plural = if rate.n == 1 { "" } else { "s" };
-    let evidence = format!("{} sound trial{plural} (at least {TRIALS_MIN})", rate.n);
+    let evidence = format!("{} valid trial{plural} (at least {TRIALS_MIN})", rate.n);
     let data =
-        Evidence::counts(rate.n as u64, TRIALS_MIN as u64, "trials", "sound trials of the run");
+        Evidence::counts(rate.n as u64, TRIALS_MIN as u64, "trials", "valid trials of the run");
     Some(of_run(CaveatCode::TooFewTrials, evidence, data))
 }
 
@@ -168,7 +168,7 @@ fn check_width(rate: &Summary, sorted: &Sorted<'_>, judged: &Judged) -> Option<J
         return None;
     }
     let mut evidence = format!(
-        "the interval from {} is ±{:.0} % of the median {} (at most ±{:.0} %)",
+        "the interval from {} is ±{:.0} % of the median {} (limit ±{:.0} %)",
         Rate::interval(judged.pass, rate.interval.0, rate.interval.1),
         share * 100.0,
         judged.shown(rate.median),
@@ -177,7 +177,7 @@ fn check_width(rate: &Summary, sorted: &Sorted<'_>, judged: &Judged) -> Option<J
     if let Some(why) = explain_width(sorted, judged) {
         let _ = write!(evidence, "; {why}");
     }
-    let source = "half of the 95 % interval, of the median";
+    let source = "half of the 95 % interval, relative to the median";
     let data = Evidence::shares(share, HALF_WIDTH_SHARE_MAX, source);
     Some(of_run(CaveatCode::WideInterval, evidence, data))
 }
@@ -199,7 +199,7 @@ fn explain_width(sorted: &Sorted<'_>, judged: &Judged) -> Option<String> {
         )),
         Explanation::Nothing { looked_at: 0 } => None,
         Explanation::Nothing { .. } => {
-            Some("no interference that was recorded explains that".to_owned())
+            Some("none of the recorded interference explains that".to_owned())
         }
     }
 }
@@ -237,13 +237,13 @@ fn check_kinds(sorted: &Sorted<'_>, judged: &Judged) -> Option<JudgedCaveat> {
     let of_cached = median(&cached)?;
     let of_others = median(&others)?;
     let evidence = format!(
-        "{} cached trials made {}, {} others {} (medians)",
+        "{} cached trials reached {}, {} others {} (medians)",
         cached.len(),
         judged.shown(of_cached),
         others.len(),
         judged.shown(of_others),
     );
-    let source = "trials with a caveat about a cache, beside others";
+    let source = "trials with a caveat about a cache among others";
     let data = Evidence::counts(cached.len() as u64, 0, "trials", source);
     Some(of_run(CaveatCode::MixedTrials, evidence, data))
 }
@@ -277,8 +277,8 @@ fn check_outliers(rate: &Summary, judged: &Judged, accuracy: f64) -> Option<Judg
     let point = used[worst];
     let score = scores[worst];
     let mut evidence = format!(
-        "{} of {} sound trials; trial {} made {}, the median is {} (modified z-score {:.1}, at \
-         most {limit} of {} trials)",
+        "{} of {} valid trials; trial {} reached {}, the median is {} (modified z-score {:.1}, \
+         limit {limit} for {} trials)",
         count,
         rate.n,
         point.trial_index + 1,
@@ -347,8 +347,8 @@ fn check_steady(spec: &RunSpec, sorted: &Sorted<'_>) -> Option<JudgedCaveat> {
     let (round_ns, first) = first?;
     let way = if first.slope < 0.0 { "fell" } else { "rose" };
     let evidence = format!(
-        "over five rounds of {} or more the rate ranged over {} % of its mean (at most {:.0} %), \
-         and its trend {way} by {} % (at most {:.0} %)",
+        "over five rounds of at least {}, the rate varied by {} % of its mean (limit {:.0} %), and \
+         its trend {way} by {} % (limit {:.0} %)",
         Nanos(round_ns),
         three_digits(first.range * 100.0),
         STEADY_RANGE_MAX * 100.0,
@@ -398,12 +398,12 @@ fn check_interaction(
         return None;
     }
     let how = match found.dependence {
-        Dependence::Waves => "come in waves: neighbours are more alike",
-        Dependence::Turns => "take turns: neighbours are less alike",
+        Dependence::Waves => "come in waves: neighbors are more alike",
+        Dependence::Turns => "alternate: neighbors are less alike",
     };
     let mut evidence = format!(
-        "{} trials {how} than in all but {} % of random orders (at most {} %; von Neumann), and \
-         range over {:.0} % of their median",
+        "{} trials {how} than in all but {} % of random orders (limit {} %; von Neumann), and they \
+         vary by {:.0} % of their median",
         rates.len(),
         three_digits(found.probability * 100.0),
         INTERACT_PROBABILITY_MAX * 100.0,
@@ -420,10 +420,10 @@ fn check_interaction(
         let [error, requested] = [error, accuracy].map(|share| three_digits(share * 100.0));
         let _ = write!(
             evidence,
-            "; the figure may be off by ±{error} % for that (requested: ±{requested} %)"
+            "; this may put the result off by ±{error} % (requested: ±{requested} %)"
         );
     }
-    let source = "random orders of the same rates that are as clear (von Neumann)";
+    let source = "share of random orders of the same rates that are as pronounced (von Neumann)";
     let data = Evidence::shares(found.probability, INTERACT_PROBABILITY_MAX, source);
     let mut caveat = of_run(CaveatCode::TrialsInteract, evidence, data);
     if is_minor {
@@ -454,14 +454,14 @@ fn check_drift(sorted: &Sorted<'_>, judged: &Judged, accuracy: f64) -> Option<Ju
     }
     let way = if found.change < 0.0 { "fall" } else { "rise" };
     let evidence = format!(
-        "{} trials {way} by {} % of their median from the first to the last (at most {:.0} %); \
-             by chance {} % of all orders are as regular (Mann and Kendall)",
+        "{} trials {way} by {} % of their median from the first to the last (limit {:.0} %); {} % \
+         of random orders are as regular (Mann and Kendall)",
         rates.len(),
         three_digits(found.change.abs() * 100.0),
         DRIFT_SHARE_MIN * 100.0,
         three_digits(found.probability * 100.0),
     );
-    let source = "Sen's slope over the trials in their order";
+    let source = "Sen's slope over the trials in order";
     let data = Evidence::shares(found.change.abs(), DRIFT_SHARE_MIN, source);
     let mut caveat = of_run(CaveatCode::Drift, evidence, data);
     // The middle of a drift is not wrong for a repeated campaign. It is off if the first and last

@@ -264,14 +264,14 @@ fn an_interrupted_trial_is_set_aside() {
 #[test]
 fn a_run_without_trials_says_so() {
     let judged = pass(&writes(&[]), Pass::Write);
-    assert_eq!((judged.verdict, judged.reason()), (Verdict::Invalid, Some("no trial was made")));
+    assert_eq!((judged.verdict, judged.reason()), (Verdict::Invalid, Some("no trial was run")));
 }
 
 #[test]
 fn two_trials_are_too_few() {
     let judged = pass(&writes(&[100, 300]), Pass::Write);
     assert_eq!((judged.verdict, codes(&judged)), (Verdict::Degraded, vec!["too-few-trials"]));
-    assert_eq!(judged.caveats[0].evidence_line(), "2 sound trials (at least 3)");
+    assert_eq!(judged.caveats[0].evidence_line(), "2 valid trials (at least 3)");
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Session<'_> {
         let own = results.with_file_name(name);
         render::check_page(&own, results)?;
         output::message(&format!(
-            "note: another run has written {} meanwhile; the page of this one is {}",
+            "note: another campaign has written {} in the meantime; the page of this one is {}",
             usual.display(),
             own.display()
         ));

@@ -42,14 +42,14 @@ pub(super) enum InterfaceError {
     Unknown(String),
     /// The user has no permission to capture packets.
     #[error(
-        "--interface: capturing packets needs the right CAP_NET_RAW (hint: run it as root, or give \
-         the program the right: setcap cap_net_raw+ep FILE)"
+        "--interface: capturing packets requires CAP_NET_RAW (hint: run as root, or grant the \
+         capability: setcap cap_net_raw+ep FILE)"
     )]
     NotPermitted,
     /// The interface has an unsupported link layer.
     #[error(
-        "--interface: `{name}` has a link layer of type {hardware}, which is not read (hint: \
-         tcpdump -w - | dfsbench capture -)"
+        "--interface: `{name}` has the unsupported link layer type {hardware} (hint: tcpdump -w - \
+         | dfsbench capture -)"
     )]
     Foreign {
         name: String,
@@ -108,7 +108,7 @@ impl Interface {
         let index = rustix::net::netdevice::name_to_index(&socket, name)
             .map_err(|_| InterfaceError::Unknown(name.to_owned()))?;
         let version = libc::tpacket_versions::TPACKET_V3 as i32;
-        set_option(&socket, libc::PACKET_VERSION, &version, "choose the version of the ring")?;
+        set_option(&socket, libc::PACKET_VERSION, &version, "set the ring version")?;
         let request = libc::tpacket_req3 {
             tp_block_size: BLOCK_BYTES as u32,
             tp_block_nr: BLOCKS as u32,
@@ -118,7 +118,7 @@ impl Interface {
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        set_option(&socket, libc::PACKET_RX_RING, &request, "make a ring of 64 MiB")?;
+        set_option(&socket, libc::PACKET_RX_RING, &request, "create a ring of 64 MiB")?;
         // SAFETY: this creates a new mapping of the ring's length; the result is checked below.
         let ring = unsafe {
             libc::mmap(
@@ -169,7 +169,7 @@ impl Interface {
         // SAFETY: the kernel writes at most `len` bytes.
         let named = unsafe { libc::getsockname(fd, (&raw mut address).cast(), &raw mut len) };
         if named != 0 {
-            return Err(refused("ask for its type"));
+            return Err(refused("query its type"));
         }
         Ok(address.sll_hatype)
     }

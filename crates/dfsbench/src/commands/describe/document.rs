@@ -127,7 +127,7 @@ fn draw_timeline(description: &Description) -> Vec<report::Picture> {
 
 fn tabulate_kinds(description: &Description) -> Rows {
     let mut table = Rows::new(
-        "Operations, and response times of calls by their principal operation",
+        "Operations, and response times of calls by their main operation",
         &["operation", "count", "share", "errors", "calls", "p50", "p90", "p99", "maximum"],
     );
     let all: u64 = description.kinds.iter().map(|kind| kind.ops).sum();
@@ -210,7 +210,7 @@ fn tabulate_files(description: &Description) -> Rows {
 
 fn tabulate_hot(description: &Description) -> Rows {
     let head = &["file", "data accesses", "share", "bytes", "size"];
-    let mut table = Rows::new("Files with most accesses to data", head);
+    let mut table = Rows::new("Files with the most data accesses", head);
     let all = description.reads.ops + description.writes.ops;
     for hot in &description.files.hot {
         table.rows.push(vec![
@@ -249,7 +249,7 @@ fn tabulate_arrivals(description: &Description) -> Rows {
     let arrivals = &description.arrivals;
     if arrivals.gaps.count > 0 {
         table.rows.push(vec![
-            "variation of times between calls".to_owned(),
+            "coefficient of variation of times between calls".to_owned(),
             format!("{:.2}", arrivals.gap_variation),
         ]);
     }
@@ -282,7 +282,7 @@ fn tabulate_timeline(description: &Description) -> Rows {
 }
 
 fn tabulate_completeness(description: &Description) -> Rows {
-    let mut table = Rows::new("Seen and missing", &["count", "value"]);
+    let mut table = Rows::new("Captured and missing", &["count", "value"]);
     for (name, count) in completeness(&description.end.counters) {
         if count > 0 {
             table.rows.push(vec![name.to_owned(), count.to_string()]);
@@ -307,15 +307,15 @@ fn completeness(counters: &Counters) -> [(&'static str, u64); 22] {
         ("missing: calls of replies", counters.replies_without_call),
         ("missing: packets dropped by the kernel", counters.packets_dropped),
         ("missing: packets with unreadable headers", counters.packets_unreadable),
-        ("missing: IP packets in parts", counters.fragments_incomplete),
-        ("missing: ends of captures", counters.captures_cut),
+        ("missing: incomplete IP packets", counters.fragments_incomplete),
+        ("missing: ends of truncated captures", counters.captures_cut),
         ("missing: gaps in TCP streams", counters.segments_lost),
         ("missing: bytes in gaps", counters.bytes_lost),
         ("missing: bytes beyond the snap length", counters.bytes_cut),
-        ("missing: bytes without a known record", counters.bytes_unsynchronized),
+        ("missing: bytes without an RPC record", counters.bytes_unsynchronized),
         ("missing: messages cut short", counters.messages_cut),
         ("missing: messages that can't be decoded", counters.messages_malformed),
-        ("missing: files forgotten for others", counters.files_forgotten),
+        ("missing: files evicted from the table of files", counters.files_forgotten),
     ]
 }
 
@@ -339,7 +339,7 @@ impl Rows {
         }
         let mut reading = Vec::new();
         if self.left_out > 0 {
-            reading.push(format!("{} more are in JSON (--format json).", self.left_out));
+            reading.push(format!("{} more are in the JSON output (--format json).", self.left_out));
         }
         Table {
             caption: self.title.to_owned(),

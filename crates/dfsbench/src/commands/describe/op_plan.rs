@@ -46,7 +46,7 @@ pub(super) fn write(description: &Description) -> Result<String, String> {
     let shares = opmix::nfsstat::shares(&format!("{names}\n{numbers}\n"))
         .map_err(|_| "none of its calls has a counterpart in op_mix".to_owned())?;
     if duration_s <= 0.0 {
-        return Err("it has no duration, and so no rate".to_owned());
+        return Err("its duration is 0, so it has no rate".to_owned());
     }
     let rate = ((mixed as f64 / duration_s.max(DURATION_MIN_S)).round() as u64).max(1);
     let mut text = describe_distance(description, mixed);
@@ -157,10 +157,10 @@ fn describe_distance(description: &Description, mixed: u64) -> String {
     let (reads_mean, writes_mean) = model_means();
     let percent = |part: u64, all: u64| part as f64 * 100.0 / all.max(1) as f64;
     let mut lines = vec![
-        "A load like that of a trace, made by `dfsbench describe --as-plan`.".to_owned(),
-        "Where the model differs from the trace:".to_owned(),
+        "Approximates the load of a trace, written by `dfsbench describe --as-plan`.".to_owned(),
+        "How the model differs from the trace:".to_owned(),
         format!(
-            "  {:.1} % of the calls have a counterpart in a mix; without one are{}",
+            "  {:.1} % of the calls have a counterpart in a mix; without one:{}",
             percent(mixed, *calls),
             list_left_out(description)
         ),
@@ -170,7 +170,7 @@ fn describe_distance(description: &Description, mixed: u64) -> String {
             Size(files.bytes.min(SET_BYTES_MAX))
         ),
         format!(
-            "  mean size of a read {} in the trace, {} in the model; of a write {} and {}",
+            "  mean size of a read: {} in the trace, {} in the model; of a write: {} and {}",
             Size(reads.sizes.mean),
             Size(reads_mean),
             Size(writes.sizes.mean),
@@ -181,7 +181,7 @@ fn describe_distance(description: &Description, mixed: u64) -> String {
             percent(reads.sequential_ops, reads.ops),
             percent(writes.sequential_ops, writes.ops)
         ),
-        "  model those within a request of several calls".to_owned(),
+        "  model, only those within a request of several calls are".to_owned(),
         format!(
             "  the busiest tenth of the files has {} % of the accesses; 10 % in the model",
             files.hot_tenth_percent
@@ -192,7 +192,9 @@ fn describe_distance(description: &Description, mixed: u64) -> String {
     }
     let duration = Nanos(description.end.duration_ns);
     if description.end.duration_ns < (DURATION_MIN_S * 1e9) as u64 {
-        lines.push(format!("  the trace lasts {duration}; its rate is that of one second"));
+        lines.push(format!(
+            "  the trace lasts only {duration}; its rate is computed over one second"
+        ));
     }
     for dispersion in &arrivals.dispersions {
         if dispersion.interval_ns == 1_000_000_000 {

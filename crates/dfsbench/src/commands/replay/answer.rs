@@ -33,7 +33,7 @@ pub(super) fn answer(found: &LimitFound) -> Answer {
 fn failures_words(lightest: &Outcome) -> Option<String> {
     (lightest.verdict() == Verdict::Failed).then(|| {
         format!(
-            " But this is not the load of the trace: at the lightest, {}.",
+            " But this is not the load of the trace: even at the lowest load tried, {}.",
             failures_text(lightest).join("; ")
         )
     })
@@ -49,8 +49,8 @@ fn words(found: &LimitFound) -> String {
                 None => "At".to_owned(),
             };
             format!(
-                "{sustained} {late} times this client was late itself, so that its limit is not known \
-                 (hint: use a faster host)."
+                "{sustained} {late} times, this client itself was too slow, so the limit of the \
+                 target is unknown (hint: use a faster host)."
             )
         }
         (Some(held), Some(broke), None) => {
@@ -58,14 +58,14 @@ fn words(found: &LimitFound) -> String {
         }
         (Some(held), None, None) => {
             let why = if is_too_short {
-                "; faster, this trace takes less than a second (hint: a longer trace)"
+                "; any faster, this trace would take less than a second (hint: use a longer trace)"
             } else {
-                ", the most that was tried"
+                ", the highest load tried"
             };
             format!("The target sustains {held} times this load{why}.")
         }
         (None, Some(broke), None) => {
-            format!("The target breaks at {broke} times this load, the least that was tried.")
+            format!("The target breaks at {broke} times this load, the lowest load tried.")
         }
         (None, None, None) => "Nothing was replayed.".to_owned(),
     }

@@ -35,7 +35,8 @@ pub(crate) fn compare(before: &str, after: &str, args: &CompareArgs) -> Result<E
         Format::Html => DescribeFormat::Html,
         other => {
             return Err(Failure::Usage(format!(
-                "--format: two replays are not compared as {} (hint: table, markdown or html)",
+                "--format: a comparison of replays can't be written as {} (hint: use table, \
+                 markdown or html)",
                 other.name()
             )));
         }
@@ -68,8 +69,8 @@ fn read_document(name: &str) -> Result<StoredReplay, Failure> {
     let stored: StoredReplay =
         serde_json::from_reader(BufReader::new(source)).map_err(|error| {
             Failure::Usage(format!(
-                "`{name}` is no replay: {error} (hint: `dfsbench replay ... --format json -o \
-                 FILE.json` makes one)"
+                "`{name}` is not a replay: {error} (hint: `dfsbench replay ... --format json -o \
+                 FILE.json` writes one)"
             ))
         })?;
     if stored.dfsbench_replay > StoredReplay::FORMAT {
@@ -92,8 +93,7 @@ fn refuse_rules(args: &CompareArgs) -> Result<(), Failure> {
     ] {
         if is_given {
             return Err(Failure::Usage(format!(
-                "{flag}: two replays are compared as they are (hint: leave it out; it is for \
-                 campaigns)"
+                "{flag} does not apply to replays (hint: omit it; it is for campaigns)"
             )));
         }
     }
@@ -174,8 +174,8 @@ fn pair_table(first: &Outcome, second: &Outcome) -> Table {
         columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
-            "A ratio above 1 says that B is slower; where its interval holds 1, the difference may \
-             be chance."
+            "A ratio above 1 means that B is slower; if its interval contains 1, the difference \
+             may be chance."
                 .to_owned(),
         ],
         ..Table::default()

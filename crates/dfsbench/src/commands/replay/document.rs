@@ -66,7 +66,7 @@ pub(super) fn of_replay(stored: &StoredReplay) -> Document {
         parts: Vec::new(),
     };
     if let Some(gaps) = &stored.trace_gaps {
-        document.about.push(format!("Incomplete trace: {gaps}. That load is not replayed."));
+        document.about.push(format!("Incomplete trace: {gaps}. The missing load is not replayed."));
     }
     document.about.extend(stored.found.clone());
     if stored.outcomes.len() > 1 {
@@ -354,9 +354,9 @@ fn kinds_table(outcome: &Outcome) -> Table {
         columns,
         rows: TableRow::all(rows.into_iter()),
         reading: vec![
-            "Response times count from the scheduled start; the ratio of means leaves out how late \
-             this client was itself. Above 1 is slower than the trace. The interval comes from the \
-             spread between the twentieths of the trace."
+            "Response times are measured from the scheduled start; the ratio of means excludes \
+             delays caused by this client. Above 1 is slower than the trace. The interval comes \
+             from the variation between twentieths of the trace."
                 .to_owned(),
         ],
         ..Table::default()
@@ -417,9 +417,9 @@ fn left_out(stored: &StoredReplay) -> Vec<String> {
     for (count, what) in [
         (
             stored.put_off,
-            "operations that the origin put off or refused for the state of its server",
+            "operations that the original server delayed or refused because of its state",
         ),
-        (stored.incomplete, "operations whose arguments the capture did not see"),
+        (stored.incomplete, "operations whose arguments were not captured"),
     ] {
         if count > 0 {
             lines.push(format!("Left out: {count} {what}."));
@@ -427,7 +427,8 @@ fn left_out(stored: &StoredReplay) -> Vec<String> {
     }
     if stored.split > 0 {
         lines.push(format!(
-            "Made in several calls, since the target's transfers are smaller: {} reads and writes.",
+            "Split into several calls, because the target's transfers are smaller: {} reads and \
+             writes.",
             stored.split
         ));
     }

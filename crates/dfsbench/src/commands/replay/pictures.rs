@@ -22,7 +22,7 @@ pub(super) fn of_outcome(outcome: &Outcome, id: &str) -> Vec<Picture> {
     let responses = [("here", responses(outcome)), ("in the trace", origin)];
     let (scheduled, done) = progress(outcome);
     let counts = [("scheduled", scheduled), ("done", done)];
-    let notes = vec!["Where the lines part, the server is behind.".to_owned()];
+    let notes = vec!["The server is behind when the lines diverge.".to_owned()];
     draw(id, lines(responses), event, lines(counts), notes)
 }
 
@@ -53,7 +53,7 @@ fn draw(
 ) -> Vec<Picture> {
     let times = OverTime {
         id: format!("times-{id}"),
-        title: "Response time, mean, logarithmic".to_owned(),
+        title: "Mean response time (logarithmic)".to_owned(),
         scale: Scale::Times,
         lines: responses,
         event,

@@ -51,7 +51,7 @@ pub(super) fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
             Ok(speed) if SPEEDS.contains(&speed) => paces.push(Pace::Open { speed }),
             _ => {
                 return Err(Failure::Usage(format!(
-                    "--speed: `{text}` is no factor from {} to {} (hint: such as 0.5,1,2)",
+                    "--speed: `{text}` is not a factor from {} to {} (hint: for example 0.5,1,2)",
                     SPEEDS.start(),
                     SPEEDS.end()
                 )));
@@ -60,8 +60,8 @@ pub(super) fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
     }
     if paces.len() > SPEEDS_MAX {
         return Err(Failure::Usage(format!(
-            "--speed: {} factors are more than {SPEEDS_MAX} (hint: `dfsbench curve TRACE` \
-             chooses some)",
+            "--speed: {} factors, but at most {SPEEDS_MAX} are allowed (hint: `dfsbench curve \
+             TRACE` chooses them)",
             paces.len()
         )));
     }
@@ -96,7 +96,8 @@ pub(super) fn read_request(args: &ReplayArgs) -> Result<Request, Failure> {
     let directory = match &args.tree {
         Some(name) if name.is_empty() || name.contains('/') || name == "." || name == ".." => {
             return Err(Failure::Usage(format!(
-                "--tree: `{name}` is no name of a directory (hint: it is made in the export)"
+                "--tree: `{name}` is not a directory name (hint: the directory is created in the \
+                 export)"
             )));
         }
         Some(name) => name.clone(),
@@ -122,7 +123,7 @@ fn read_rounds(text: &str) -> Result<Rounds, Failure> {
     match parse_time_ns(text) {
         Ok(time_ns) if time_ns > 0 && text.parse::<u64>().is_err() => Ok(Rounds::Time(time_ns)),
         _ => Err(Failure::Usage(format!(
-            "--loop: `{text}` is neither a number of rounds nor a time (hint: such as 5 or 10m)"
+            "--loop: `{text}` is neither a number of rounds nor a time (hint: for example 5 or 10m)"
         ))),
     }
 }
@@ -131,7 +132,7 @@ fn read_rounds(text: &str) -> Result<Rounds, Failure> {
 fn read_window(text: &str) -> Result<Window, Failure> {
     let bad = |why: &str| {
         Failure::Usage(format!(
-            "--window: `{text}` {why} (hint: such as 10s..40s or 5m.., or 10:00..10:05 UTC)"
+            "--window: `{text}` {why} (hint: for example 10s..40s or 5m.., or 10:00..10:05 UTC)"
         ))
     };
     let Some((from, to)) = text.split_once("..") else { return Err(bad("has no `..`")) };

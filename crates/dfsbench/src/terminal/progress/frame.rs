@@ -173,7 +173,7 @@ fn current_rate(seen: &Seen, host: &str) -> String {
 /// Lists the caveats with their full text. If space runs out, only the codes are listed.
 fn caveat_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
     if seen.caveats.is_empty() {
-        return vec!["no caveat so far".to_owned()];
+        return vec!["no caveats so far".to_owned()];
     }
     let mut listed = Vec::new();
     for caveat in &seen.caveats {
@@ -188,7 +188,7 @@ fn caveat_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
         if shown < listed.len() {
             let codes = seen.caveats[shown..].iter().map(|caveat| caveat.code.code());
             let codes = codes.collect::<Vec<_>>().join(", ");
-            lines.extend(wrap_line(&format!("  no room for: {codes}"), columns));
+            lines.extend(wrap_line(&format!("  also: {codes}"), columns));
         }
         if lines.len() <= room || shown == 0 {
             return lines;
@@ -307,7 +307,7 @@ mod tests {
     fn shows_no_estimate_without_data() {
         let shown = lines(&Seen::with_total("quick", 8), Duration::from_secs(1), USUAL).join("\n");
         assert!(shown.contains("? left") && shown.contains("nothing is being measured"));
-        assert!(shown.contains("no caveat so far"));
+        assert!(shown.contains("no caveats so far"));
         let open = lines(&Seen::with_total("until", 0), Duration::from_secs(1), USUAL).join("\n");
         assert!(open.contains("until: trial 1, 1 s gone"), "{open}");
     }
@@ -337,7 +337,7 @@ mod tests {
         let shown = lines(&seen, Duration::from_secs(1), ScreenSize { columns: 60, rows: 18 });
         let text = shown.join("\n");
         assert!(text.contains("! cached: 50 %"), "{text}");
-        assert!(text.contains("no room for: too-short, drift"), "{text}");
+        assert!(text.contains("also: too-short, drift"), "{text}");
         assert!(!text.contains("latest trials"), "{text}");
     }
 

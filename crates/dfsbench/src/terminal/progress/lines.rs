@@ -129,7 +129,7 @@ impl Lines {
             && !is_stderr(&self.path)
         {
             let lines = dropped + left as u64;
-            let reason = format!("its reader has stalled, and did not get the last {lines} lines");
+            let reason = format!("its reader stalled and missed the last {lines} lines");
             self.report(Err(std::io::Error::other(reason)));
         }
         self.report(finished.map(drop));
@@ -158,7 +158,7 @@ impl Lines {
         {
             self.lost = true;
             let path = self.path.display();
-            output::message(&format!("warning: no more progress in `{path}`: {error}"));
+            output::message(&format!("warning: stopped writing progress to `{path}`: {error}"));
         }
     }
 }

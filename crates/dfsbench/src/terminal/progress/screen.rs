@@ -65,10 +65,10 @@ pub(crate) fn check(json_progress: Option<&Path>) -> Result<(), Failure> {
             "--watch and --json-progress - both write to stderr (hint: {hint})"
         )));
     }
-    let hint = "leave it out for plain lines, or --json-progress FILE for programs";
+    let hint = "omit it for plain lines, or use --json-progress FILE for programs";
     if is_dumb(std::env::var_os("TERM").as_deref()) {
         return Err(Failure::Usage(format!(
-            "--watch needs a terminal that can move its cursor, and TERM is `dumb` (hint: {hint})"
+            "--watch needs a terminal that can move its cursor, but TERM is `dumb` (hint: {hint})"
         )));
     }
     if io::stderr().is_terminal() {

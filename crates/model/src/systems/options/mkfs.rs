@@ -12,11 +12,11 @@ use crate::systems::lab::FileSystem;
 
 use Form::{Features, Flag, Number, OneOf, Suboptions, Word};
 
-const FORCE: &str = "it overrides the check of mkfs for what is on the device";
+const FORCE: &str = "it disables mkfs's check for existing data on the device";
 const OTHER_FILE: &str = "it names another file or device";
-const OURS: &str = "dfsbench gives it itself";
-const MAKES_NOTHING: &str = "it makes no file system";
-const POSITION: &str = "the file system begins at the start of its device";
+const OURS: &str = "dfsbench sets it itself";
+const MAKES_NOTHING: &str = "it does not create a file system";
+const POSITION: &str = "the file system must begin at the start of its device";
 
 /// One mkfs option, which becomes one or two arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ const EXT4: Table = Table {
         (OneOf(&["continue", "remount-ro"]), "-e"),
         (Suboptions(&EXT4_EXTENDED), "-E"),
         (Suboptions(&EXT4_JOURNAL), "-J"),
-        (Features(&[("journal_dev", "it makes a journal instead of a file system")]), "-O"),
+        (Features(&[("journal_dev", "it creates a journal instead of a file system")]), "-O"),
     ],
     refused: &[
         ("-F", FORCE),
@@ -46,8 +46,8 @@ const EXT4: Table = Table {
         ("-M", OTHER_FILE),
         ("-z", OTHER_FILE),
         ("-n", MAKES_NOTHING),
-        ("-S", "it writes superblocks over what is there"),
-        ("-t", "the file system is that of `file_system`"),
+        ("-S", "it overwrites existing superblocks"),
+        ("-t", "`file_system` selects the file system"),
         ("-V", MAKES_NOTHING),
     ],
 };
@@ -207,15 +207,15 @@ pub fn parse_mkfs_options(
             return match words.first() {
                 None => Ok(Vec::new()),
                 Some(word) => Err(OptionError::new(
-                    format!("`{}` is for mkfs, and {file_system} is not made", shorten(word)),
+                    format!("`{}` is for mkfs, but {file_system} is not created", shorten(word)),
                     "leave it out, or ask for file_system ext4, xfs or btrfs",
                 )),
             };
         }
     };
     if let Some(word) = words.iter().find(|word| word.contains(|c: char| c.is_control())) {
-        let what = format!("`{}` holds a control character", shorten(word));
-        return Err(OptionError::new(what, "options with a space between them"));
+        let what = format!("`{}` contains a control character", shorten(word));
+        return Err(OptionError::new(what, "options separated by spaces"));
     }
     // Words from a flag may contain spaces; empty ones are not arguments.
     let mut words = words.iter().flat_map(|word| word.split(' ')).filter(|word| !word.is_empty());
@@ -246,7 +246,7 @@ fn split_flag<'a>(table: &Table, word: &'a str) -> Result<(&'a str, Option<&'a s
     let positional = || {
         OptionError::new(
             format!("{}: `{}` is not part of an option", table.of, shorten(word)),
-            "options and their values only; the device is that of `devices`",
+            "only options and their values are allowed; the device comes from `devices`",
         )
     };
     if let Some(name) = word.strip_prefix("--") {

@@ -13,7 +13,7 @@ use Form::{Flag, Number, OneOf, Word};
 
 const OTHER_FILE: &str = "it names another file or device";
 const OTHER_HOST: &str = "it names another host";
-const NO_MOUNT: &str = "it does more than mount";
+const NO_MOUNT: &str = "it does more than mounting";
 const STOPS_HOST: &str = "it stops the host";
 
 /// Options accepted by every file system.
@@ -36,8 +36,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("rtdev", OTHER_FILE),
     ("device", OTHER_FILE),
     ("subvol", OTHER_FILE),
-    ("helper", "it chooses another program"),
-    ("errors", "continue and remount-ro alone don't stop the host"),
+    ("helper", "it selects another program"),
+    ("errors", "only continue and remount-ro don't stop the host"),
     ("fatal_errors", STOPS_HOST),
 ];
 
@@ -148,7 +148,7 @@ const NFS: Table = Table {
         ("bind", NO_MOUNT),
         ("rbind", NO_MOUNT),
         ("move", NO_MOUNT),
-        ("bg", "it goes on to mount after the run has ended"),
+        ("bg", "it keeps trying to mount after the run has ended"),
         ("addr", OTHER_HOST),
         ("mountaddr", OTHER_HOST),
         ("mounthost", OTHER_HOST),
@@ -193,7 +193,7 @@ pub fn check_mount_options(file_system: FileSystem, options: &[String]) -> Resul
                 None => Ok(()),
                 Some(option) => Err(OptionError::new(
                     format!(
-                        "`{}` is for a mount, and {file_system} is not mounted",
+                        "`{}` is for a mount, but {file_system} is not mounted",
                         shorten(option)
                     ),
                     "leave it out, or ask for another file_system",
@@ -228,8 +228,8 @@ pub fn check_remote_type(kind: &str) -> Result<(), OptionError> {
     if is_word(kind) && kind.len() <= 32 {
         return Ok(());
     }
-    let what = format!("`{}` is no type of a file system", shorten(kind));
-    Err(OptionError::new(what, "what `mount -t` takes, such as `ceph` or `lustre`"))
+    let what = format!("`{}` is not a file system type", shorten(kind));
+    Err(OptionError::new(what, "a type for `mount -t`, such as `ceph` or `lustre`"))
 }
 
 /// Checks the source of such a mount, which must be printable, without blanks, and not look like an
@@ -242,8 +242,8 @@ pub fn check_remote_source(source: &str) -> Result<(), OptionError> {
     if is_plain && begins_with(source, "/[:.#%_") && source.len() <= 1_024 {
         return Ok(());
     }
-    let what = format!("`{}` is no source of a mount", shorten(source));
-    Err(OptionError::new(what, "what `mount` takes, such as `10.0.0.1:/` or `10.0.0.1@tcp:/fs`"))
+    let what = format!("`{}` is not a source for a mount", shorten(source));
+    Err(OptionError::new(what, "a source for `mount`, such as `10.0.0.1:/` or `10.0.0.1@tcp:/fs`"))
 }
 
 /// Checks options of such a mount. Their names depend on its type, but none may do something other
@@ -264,10 +264,10 @@ pub fn check_remote_options(options: &[String]) -> Result<(), OptionError> {
         }
         let is_plain = option.chars().all(|c| c != ',' && !c.is_whitespace() && !c.is_control());
         if !is_plain || !begins_with(option, "_") {
-            let what = format!("`{}` is no option of a mount", shorten(option));
+            let what = format!("`{}` is not a mount option", shorten(option));
             return Err(OptionError::new(
                 what,
-                "each option on its own, as `name` or `name=value`",
+                "write each option separately, as `name` or `name=value`",
             ));
         }
     }

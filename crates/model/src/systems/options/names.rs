@@ -60,14 +60,14 @@ pub fn check_sysctl(name: &str, value: &str) -> Result<(), OptionError> {
     // In a name, slashes can replace dots and vice versa.
     let bare = name.replace('/', ".");
     if !known || SYSCTLS_REFUSED.contains(&bare.as_str()) {
-        let what = format!("`{}` is not a sysctl that plans may set", shorten(name));
+        let what = format!("`{}` is not a sysctl that a plan may set", shorten(name));
         let hint = "those of memory, network, RPC, files and scheduling, such as `vm.`, `net.`, \
                     `sunrpc.`, `fs.nfs.`, `kernel.sched`";
         return Err(OptionError::new(what, hint));
     }
     if value.trim().is_empty() || value.len() > 256 || !is_made_of(value, " _.,:-\t") {
         let what = format!("`{}` can't be the value of {name}", shorten(value));
-        return Err(OptionError::new(what, "numbers or words with a space between them"));
+        return Err(OptionError::new(what, "numbers or words separated by spaces"));
     }
     Ok(())
 }
@@ -96,7 +96,7 @@ pub fn check_path(path: &Path) -> Result<(), OptionError> {
 pub fn check_quotable_path(path: &Path) -> Result<(), OptionError> {
     check_path(path)?;
     if path.to_string_lossy().contains(['"', '\\', '\'', '$', '#', '%']) {
-        let what = format!("`{}` can't stand in quotes", shorten(&path.to_string_lossy()));
+        let what = format!("`{}` can't be quoted", shorten(&path.to_string_lossy()));
         return Err(OptionError::new(
             what,
             "a directory without `\"`, `'`, `\\`, `$`, `#` and `%`",
@@ -112,7 +112,7 @@ pub fn check_quotable_path(path: &Path) -> Result<(), OptionError> {
 pub fn check_ssh_destination(text: &str) -> Result<(), OptionError> {
     let parts: Vec<&str> = text.split('@').collect();
     if parts.len() > 2 || !parts.iter().all(|part| is_host(part)) {
-        let what = format!("`{}` is no host for ssh", shorten(text));
+        let what = format!("`{}` is not a host for ssh", shorten(text));
         let hint = "a name or an address, optionally with `user@` before it";
         return Err(OptionError::new(what, hint));
     }
@@ -129,8 +129,8 @@ pub fn check_clients(text: &str) -> Result<(), OptionError> {
         let inner = client.strip_prefix('[').unwrap_or_default().strip_suffix(']');
         if !is_host(inner.unwrap_or(client)) {
             return Err(OptionError::new(
-                format!("`{}` is no client of an export", shorten(client)),
-                "names or addresses with a space between them",
+                format!("`{}` is not a client of an export", shorten(client)),
+                "names or addresses separated by spaces",
             ));
         }
     }
@@ -145,8 +145,8 @@ pub fn check_address(text: &str) -> Result<(), OptionError> {
     if is_host(text) {
         return Ok(());
     }
-    let what = format!("`{}` is no name or address of a host", shorten(text));
-    Err(OptionError::new(what, "such as 10.0.0.1, fe80::1 or server.example"))
+    let what = format!("`{}` is not a host name or address", shorten(text));
+    Err(OptionError::new(what, "for example 10.0.0.1, fe80::1 or server.example"))
 }
 
 fn is_host(text: &str) -> bool {
@@ -161,8 +161,8 @@ fn is_host(text: &str) -> bool {
 pub fn check_interface(name: &str) -> Result<(), OptionError> {
     let is_short = name.len() <= INTERFACE_LENGTH_MAX;
     if !begins_with(name, "_") || !is_short || !is_made_of(name, "._-+") {
-        let what = format!("`{}` is no name of an interface", shorten(name));
-        return Err(OptionError::new(what, "what `ip link` calls it, such as `eth0`"));
+        let what = format!("`{}` is not the name of an interface", shorten(name));
+        return Err(OptionError::new(what, "its name in `ip link`, such as `eth0`"));
     }
     Ok(())
 }
@@ -173,8 +173,11 @@ pub fn check_interface(name: &str) -> Result<(), OptionError> {
 /// If it is not one of ours.
 pub fn check_object_name(name: &str) -> Result<(), OptionError> {
     if !name.starts_with("dfsbench") || name.len() > 32 || !is_made_of(name, "_-") {
-        let what = format!("`{}` is no name of an array or mapping of ours", shorten(name));
-        return Err(OptionError::new(what, "one that begins with `dfsbench`"));
+        let what = format!(
+            "`{}` is not the name of an array or mapping created by dfsbench",
+            shorten(name)
+        );
+        return Err(OptionError::new(what, "a name that begins with `dfsbench`"));
     }
     Ok(())
 }
@@ -185,7 +188,7 @@ pub fn check_object_name(name: &str) -> Result<(), OptionError> {
 /// If ssh could take it for something else.
 pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
     if !begins_with(name, "") || name.len() > 64 || !is_made_of(name, "@._-") {
-        let what = format!("`{}` is no name of a cipher", shorten(name));
+        let what = format!("`{}` is not the name of a cipher", shorten(name));
         return Err(OptionError::new(what, "one that `ssh -Q cipher` lists"));
     }
     Ok(())
@@ -197,8 +200,8 @@ pub fn check_tunnel_cipher(name: &str) -> Result<(), OptionError> {
 /// If cryptsetup could take it for something else.
 pub fn check_crypt_cipher(name: &str) -> Result<(), OptionError> {
     if !begins_with(name, "") || name.len() > 64 || !is_made_of(name, "_-:") {
-        let what = format!("`{}` is no name of a cipher", shorten(name));
-        return Err(OptionError::new(what, "such as `aes-xts-plain64`, see cryptsetup(8)"));
+        let what = format!("`{}` is not the name of a cipher", shorten(name));
+        return Err(OptionError::new(what, "for example `aes-xts-plain64`, see cryptsetup(8)"));
     }
     Ok(())
 }
@@ -211,6 +214,6 @@ pub fn check_congestion(name: &str) -> Result<(), OptionError> {
     if is_word(name) {
         return Ok(());
     }
-    let what = format!("`{}` is no name of a congestion control", shorten(name));
+    let what = format!("`{}` is not the name of a congestion control", shorten(name));
     Err(OptionError::new(what, "one of /proc/sys/net/ipv4/tcp_available_congestion_control"))
 }

@@ -125,7 +125,7 @@ fn parse_count(values: &Values, key: &str, count: &str) -> Result<usize, RecipeE
     match text.parse::<u64>() {
         Ok(number) if (1..=COUNT_MAX).contains(&number) => Ok(number as usize),
         _ => {
-            let what = format!("{key}: `{text}` is no count");
+            let what = format!("{key}: `{text}` is not a count");
             Err(RecipeError::new(what, format!("a number of 1 to {COUNT_MAX}")))
         }
     }
@@ -159,8 +159,12 @@ impl Recipe {
     /// If the recipe has no such role, or too many hosts are assigned to it.
     pub fn check_role(&self, name: &str, hosts: usize) -> Result<(), RecipeError> {
         if name == CLIENT_ROLE {
-            let what = format!("{}: the hosts of `{name}` are those that mount it", self.name);
-            return Err(RecipeError::new(what, "name them by `client` or `clients` of the target"));
+            let what =
+                format!("{}: the hosts of `{name}` are those that mount the target", self.name);
+            return Err(RecipeError::new(
+                what,
+                "name them with `client` or `clients` of the target",
+            ));
         }
         let Some(role) = self.roles.get(name) else {
             let names = self.roles.keys().map(String::as_str);

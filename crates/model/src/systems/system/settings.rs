@@ -81,7 +81,7 @@ fn read_scalar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::
         type Value = String;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a text, a number, true or false")
+            f.write_str("a string, a number, true or false")
         }
 
         fn visit_str<E>(self, text: &str) -> Result<String, E> {

@@ -67,9 +67,9 @@ impl Template<'_> {
         }
         let names: Vec<&str> = self.values.keys().map(String::as_str).collect();
         let hint = match name {
-            "n" => "`{n}` counts copies: give a `count`, or `on`, beside it".to_owned(),
+            "n" => "`{n}` counts copies: add `count` or `on`".to_owned(),
             "point" => "`{point}` is the mount point of a client, only for [access]".to_owned(),
-            _ => format!("one of {}; `{{{{{name}}}}}` is the text itself", names.join(", ")),
+            _ => format!("one of {}; write `{{{{{name}}}}}` for the text itself", names.join(", ")),
         };
         Err(RecipeError::new(format!("{key}: there is no variable `{name}`"), hint))
     }

@@ -39,8 +39,8 @@ impl Recipe {
                 .map_err(|error| error.of_key(&format!("variables.{name}")))?;
             check_new_name("variables", name)?;
             if self.settings.contains_key(name) {
-                let what = format!("variables.{name}: is a setting, too");
-                return Err(RecipeError::new(what, "give each another name"));
+                let what = format!("variables.{name}: is also a setting");
+                return Err(RecipeError::new(what, "give them different names"));
             }
         }
         if self.steps.is_empty() {
@@ -52,7 +52,7 @@ impl Recipe {
             if let Some(way) = step.access
                 && !self.ways().contains(&way)
             {
-                let what = format!("step {}: access: {way} is no way of it", index + 1);
+                let what = format!("step {}: access: {way} is not one of its ways", index + 1);
                 return Err(RecipeError::new(
                     what,
                     "nfs, mount or fuse, with a table [access.WAY]",
@@ -79,25 +79,25 @@ impl Recipe {
             let key = format!("roles.{name}");
             check_name("roles", name, "_")?;
             if name == EVERY_HOST {
-                let what = format!("{key}: stands for every host");
+                let what = format!("{key}: is reserved for every host");
                 return Err(RecipeError::new(what, "give it another name"));
             }
             if role.meaning.trim().is_empty() {
                 let what = format!("{key}: `meaning` is empty");
-                return Err(RecipeError::new(what, "say what its servers do"));
+                return Err(RecipeError::new(what, "describe what its servers do"));
             }
             if !(1..=COUNT_MAX).contains(&role.hosts_max) {
                 let what = format!("{key}: hosts_max: can't be {}", role.hosts_max);
                 return Err(RecipeError::new(what, format!("1 to {COUNT_MAX}")));
             }
             if name == CLIENT_ROLE && (role.storage || !role.ports.is_empty()) {
-                let what = format!("{key}: clients keep no files of it, and nothing listens there");
+                let what = format!("{key}: clients have no files of it, and nothing listens there");
                 return Err(RecipeError::new(what, "only `meaning` and `programs`"));
             }
             let mut uses = self.steps.iter().map(|step| &step.on);
             let mut names = self.variables.values().map(|variable| &variable.on);
             if !uses.any(|on| on == name) && !names.any(|on| on == name) {
-                let what = format!("{key}: nothing is on its hosts");
+                let what = format!("{key}: nothing runs on its hosts");
                 let hint = format!("`on = \"{name}\"` in a [[step]] or a variable");
                 return Err(RecipeError::new(what, hint));
             }
@@ -130,7 +130,7 @@ impl Recipe {
         let is_counted = !variable.count.is_empty() || !variable.on.is_empty();
         let hint = "either `by` and `values`, or `repeat` with `count` or `on`";
         if repeats != variable.by.is_empty() || repeats != is_counted {
-            return Err(RecipeError::new("doesn't say what it is", hint));
+            return Err(RecipeError::new("is incomplete or ambiguous", hint));
         }
         if repeats {
             return self.check_on(&variable.on, &variable.count);
@@ -141,13 +141,13 @@ impl Recipe {
         };
         for choice in &setting.choices {
             if !variable.values.contains_key(choice) {
-                let what = format!("values: there is none for `{choice}`");
+                let what = format!("values: none for `{choice}`");
                 return Err(RecipeError::new(what, "one for each choice of the setting"));
             }
         }
         match variable.values.keys().find(|value| !setting.choices.contains(value)) {
             Some(other) => {
-                let what = format!("values: `{other}` is no choice of {}", variable.by);
+                let what = format!("values: `{other}` is not a choice of {}", variable.by);
                 Err(RecipeError::new(what, setting.legal()))
             }
             None => Ok(()),
@@ -158,14 +158,14 @@ impl Recipe {
         let access = &self.access;
         if access.nfs.is_none() && access.mount.is_none() && access.fuse.is_none() {
             let hint = "[access.nfs], [access.mount] or [access.fuse]";
-            return Err(RecipeError::new("access: clients have no way to it", hint));
+            return Err(RecipeError::new("access: clients have no way to access it", hint));
         }
         if let Some(nfs) = &access.nfs {
             if nfs.port == 0 {
                 return Err(RecipeError::new("access.nfs.port: 0 is not a port", "1 to 65535"));
             }
             if nfs.export != "{storage}" && !nfs.export.starts_with('/') {
-                let what = format!("access.nfs.export: `{}` is no path", nfs.export);
+                let what = format!("access.nfs.export: `{}` is not a path", nfs.export);
                 return Err(RecipeError::new(what, "an absolute path, or `{storage}`"));
             }
             for version in &nfs.versions {
@@ -178,7 +178,7 @@ impl Recipe {
         if let Some(fuse) = &access.fuse
             && !fuse.run.iter().any(|word| word.contains("{point}"))
         {
-            let what = "access.fuse.run: doesn't name the mount point";
+            let what = "access.fuse.run: does not contain the mount point";
             return Err(RecipeError::new(what, "put `{point}` into the command"));
         }
         Ok(())
@@ -270,15 +270,16 @@ fn check_name(key: &str, name: &str, others: &str) -> Result<(), RecipeError> {
     if begins && name.len() <= 32 && name.chars().all(fits) {
         return Ok(());
     }
-    let hint = format!("1 to 32 small letters, digits and `{others}`, a letter first");
-    Err(RecipeError::new(format!("{key}: `{name:.40}` is no name"), hint))
+    let hint =
+        format!("1 to 32 lower-case letters, digits and `{others}`, beginning with a letter");
+    Err(RecipeError::new(format!("{key}: `{name:.40}` is not a name"), hint))
 }
 
 /// Checks the name of a setting or variable defined by a recipe.
 fn check_new_name(key: &str, name: &str) -> Result<(), RecipeError> {
     check_name(key, name, "_")?;
     if BUILT_IN.contains(&name) {
-        let what = format!("{key}.{name}: is a variable of every recipe");
+        let what = format!("{key}.{name}: is a predefined variable of every recipe");
         return Err(RecipeError::new(what, "give it another name"));
     }
     Ok(())
@@ -304,7 +305,7 @@ fn check_setting(setting: &RecipeSetting) -> Result<(), RecipeError> {
     // Plans write several settings as `a=1+b=2`.
     match setting.choices.iter().find(|choice| choice.contains(['+', '=', ',', '\n'])) {
         Some(choice) => {
-            let what = format!("choices: `{choice}` can't be written in a plan");
+            let what = format!("choices: `{choice}` can't be used in a plan");
             Err(RecipeError::new(what, "leave out `+`, `=` and `,`"))
         }
         None => Ok(()),
@@ -320,10 +321,10 @@ fn check_step(step: &RecipeStep) -> Result<(), RecipeError> {
     ];
     if kinds.iter().filter(|given| **given).count() != 1 {
         let hint = "exactly one of `start`, `run`, `ready` and `port`";
-        return Err(RecipeError::new("doesn't say what it is", hint));
+        return Err(RecipeError::new("is incomplete or ambiguous", hint));
     }
     if step.again && step.run.is_empty() {
-        let what = "again: only `run` is left out where servers are started again";
+        let what = "again: only `run` can be left out when servers are restarted";
         return Err(RecipeError::new(what, "leave it out"));
     }
     if !(1..=3_600).contains(&step.within_s) {
@@ -342,8 +343,8 @@ fn check_below(key: &str, path: &str, roots: &[&str]) -> Result<(), RecipeError>
             return Ok(());
         }
     }
-    let what = format!("{key}: `{path}` may not be made");
-    Err(RecipeError::new(what, "paths below `{dir}`; folders below `{storage}` and `{state}`, too"))
+    let what = format!("{key}: `{path}` may not be created");
+    Err(RecipeError::new(what, "paths below `{dir}`; folders also below `{storage}` and `{state}`"))
 }
 
 fn check_leaving(key: &str, paths: &[String]) -> Result<(), RecipeError> {

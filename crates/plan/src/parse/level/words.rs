@@ -30,8 +30,8 @@ pub(super) fn read_name(setting: Setting, text: &str) -> Result<String, Fault> {
     // A leading `-` would turn the name into an option of that program.
     let others = if setting == Setting::CryptCipher { "@._-:" } else { "@._-" };
     if text.is_empty() || text.starts_with('-') || !is_made_of(text, others) {
-        return Err(Fault::new(format!("`{text}` is no name"))
-            .hint("letters, digits, `@`, `.`, `_` and `-`, not at the beginning"));
+        return Err(Fault::new(format!("`{text}` is not a name"))
+            .hint("letters, digits, `@`, `.`, `_` and `-`, but no `-` at the beginning"));
     }
     match setting {
         Setting::TunnelCipher => options::check_tunnel_cipher(text)?,
@@ -66,20 +66,21 @@ pub(super) fn read(setting: Setting, text: &str) -> Result<Vec<String>, Fault> {
 /// for the run (`checks::lab`).
 fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
     if word.contains(char::is_control) {
-        return Err(Fault::new(format!("`{}` holds a control character", word.escape_debug())));
+        return Err(Fault::new(format!("`{}` contains a control character", word.escape_debug())));
     }
     match setting {
         Setting::ServerSysctl | Setting::ClientSysctl => check_sysctl(word),
         Setting::FormatOptions => Ok(()),
         Setting::SystemSettings => match word.split_once('=') {
             Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok(()),
-            _ => Err(Fault::new(format!("`{word}` sets nothing"))
-                .hint("name=value, such as `layout=replica`; several with `+` between them")),
+            _ => Err(Fault::new(format!("`{word}` sets no value"))
+                .hint("name=value, such as `layout=replica`; join several with `+`")),
         },
         _ if word.is_empty() => Err(Fault::new(format!("an option is missing in `{text}`"))
-            .hint("options with `,` between them, such as `noatime,nodiratime`")),
+            .hint("join options with `,`, such as `noatime,nodiratime`")),
         _ if word.starts_with('-') || word.contains(char::is_whitespace) => {
-            Err(Fault::new(format!("`{word}` is no option")).hint("only the options, without `-o`"))
+            Err(Fault::new(format!("`{word}` is not an option"))
+                .hint("write only the options, without `-o`"))
         }
         Setting::MountOptions => check_mount_option(word),
         Setting::ExportOptions => Ok(options::check_export_options(&[word.to_owned()])?),
@@ -90,7 +91,7 @@ fn check(setting: Setting, word: &str, text: &str) -> Result<(), Fault> {
 fn check_mount_option(word: &str) -> Result<(), Fault> {
     let name = word.split('=').next().unwrap_or_default();
     if let Some((_, setting)) = OWN_SETTINGS.iter().find(|(option, _)| *option == name) {
-        return Err(Fault::new(format!("`{word}` is a setting of its own"))
+        return Err(Fault::new(format!("`{word}` is a separate setting"))
             .hint(format!("write it as `{}`", setting.key())));
     }
     Ok(options::check_nfs_options(&[word.to_owned()])?)
@@ -103,8 +104,8 @@ fn check_sysctl(word: &str) -> Result<(), Fault> {
     // An empty component, as in `..`, could escape from /proc/sys.
     let is_whole = name.split(['.', '/']).all(|part| !part.is_empty());
     if !is_whole || !is_made_of(name, "._-/") || value.trim().is_empty() {
-        return Err(Fault::new(format!("`{word}` sets no sysctl"))
-            .hint("name=value, such as `vm.dirty_ratio=5`; several with `+` between them"));
+        return Err(Fault::new(format!("`{word}` does not set a sysctl"))
+            .hint("name=value, such as `vm.dirty_ratio=5`; join several with `+`"));
     }
     Ok(options::check_sysctl(name, value)?)
 }

@@ -61,7 +61,7 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
     }
     if lab.site_mount.is_some() {
         if lab.own_client {
-            let what = format!("backend {} works on no mount", run.backend);
+            let what = format!("backend {} does not work on a mount", run.backend);
             return Some(Problem::new(&[], what, "backend posix or uring"));
         }
         return None;
@@ -72,13 +72,13 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
         return Some(Problem::new(&[Setting::SystemSettings], error.what, &error.hint));
     }
     if lab.own_client && lab.system_nfs().is_none() && !lab.is_re_exported() {
-        let what = format!("{} speaks no NFS, as backend {} does", recipe.name, run.backend);
+        let what = format!("{} does not speak NFS, but backend {} does", recipe.name, run.backend);
         return Some(Problem::new(&[], what, "backend posix or uring, or access re-export"));
     }
     if let Some(nfs) = lab.system_nfs() {
         let version = run.nfs().version.name();
         if !nfs.versions.is_empty() && !nfs.versions.iter().any(|known| known == version) {
-            let what = format!("{} serves no NFS v{version}", recipe.name);
+            let what = format!("{} does not serve NFS v{version}", recipe.name);
             let hint = format!("nfsvers {}", nfs.versions.join(", "));
             return Some(Problem::new(&[Setting::NfsVers], what, &hint));
         }
@@ -94,7 +94,8 @@ fn system_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
         .iter()
         .any(|folder| folder.starts_with("{storage}") || folder.starts_with("{state}"));
     if recipe.has_storage() && makes_folders && lab.storage.file_system == FileSystem::Existing {
-        let what = format!("{} makes folders that only a file system of ours loses", recipe.name);
+        let what =
+            format!("{} creates folders that stay behind on an existing file system", recipe.name);
         let hint = "write `devices` or `loop_size` in the [[target]], or file_system tmpfs";
         return Some(Problem::new(&[Setting::FileSystem], what, hint));
     }
@@ -138,7 +139,7 @@ fn server_problem(run: &RunSpec, lab: &LabSpec) -> Option<Problem> {
         }
     }
     if run.backend == BackendKind::Tcp && kind != ServerKind::Own {
-        let what = format!("{kind} answers no TCP without RPC");
+        let what = format!("{kind} does not answer TCP without RPC");
         let hint = "server_kind dfsbench, or another backend";
         return Some(Problem::new(&[Setting::ServerKind], what, hint));
     }
@@ -247,7 +248,7 @@ fn path_problem(lab: &LabSpec) -> Option<Problem> {
     let seen = if path == DataPath::Network && exported { lab.hosts().count() } else { 1 };
     let lost = lab.hosts().take(seen).find(|host| host.reached_at().is_none())?;
     let other = if lost.name == lab.server.name { &lab.client } else { &lab.server };
-    let what = format!("`{}` can't know where `{}` is", other.name, lost.name);
+    let what = format!("`{}` does not know the address of `{}`", other.name, lost.name);
     Some(Problem::new(&[Setting::DataPath], what, "write `address` in its [[host]]"))
 }
 

@@ -55,8 +55,9 @@ fn check_passes(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
                 break;
             }
             if needs.contains(pass) {
-                let fault = Fault::new(format!("{pass} comes after {removed}: nothing is there"))
-                    .hint(format!("put {makes} between them, or {removed} last"));
+                let fault =
+                    Fault::new(format!("{pass} comes after {removed}, so there are no files"))
+                        .hint(format!("put {makes} between them, or {removed} last"));
                 return Err(written.fault(run, &[Setting::Passes], fault));
             }
         }

@@ -291,7 +291,8 @@ fn ends_apart(group: &Group<'_>) -> Finding {
     // Subtract one because the highest is level with itself.
     let others = figures.len() - 1;
     let level = level_with(group, &highest).len().saturating_sub(1);
-    let count = format!("{level} of the other {others} results are level with the highest");
+    let count =
+        format!("{level} of the other {others} results are indistinguishable from the highest");
     let ends = relation(&highest, &lowest);
     finding.by_intervals = ends != Relation::Unknown;
     finding.sentence = match ends {

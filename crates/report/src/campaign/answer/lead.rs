@@ -106,7 +106,7 @@ fn rank_one(factor: &Factor, effect: &FactorEffect) -> String {
 /// Names the highest result of the first few kinds of pass.
 fn highest_figures(groups: &[Group<'_>]) -> String {
     if groups.is_empty() {
-        return "No result may be used.".to_owned();
+        return "No result is usable.".to_owned();
     }
     let named: Vec<_> = groups
         .iter()

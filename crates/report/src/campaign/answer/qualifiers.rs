@@ -70,7 +70,7 @@ fn created_differently(group: &Group<'_>) -> Option<String> {
     directories.dedup();
     let nfs = listed(&nfs);
     let directories = listed(&directories);
-    Some(format!("{nfs} wrote with FILE_SYNC, on {directories} files were only closed"))
+    Some(format!("{nfs} wrote with FILE_SYNC, while on {directories}, files were only closed"))
 }
 
 fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<Figure<'a>> {
@@ -120,10 +120,10 @@ pub(super) fn remark(groups: &[Group<'_>]) -> Option<String> {
         parts.push(format!("{names} {is} a server in memory, not storage"));
     }
     if let Some((names, _)) = names_apart(&figures, |f| shares_host(f) && !is_of_many(f)) {
-        parts.push(format!("{names} shared the host's processors with its server (shared-host)"));
+        parts.push(format!("{names} shared the host's CPUs with its server (shared-host)"));
     }
     if let Some((names, is)) = names_apart(&figures, |f| shares_host(f) && is_of_many(f)) {
-        parts.push(format!("{names} {is} of hosts that are one machine (shared-host)"));
+        parts.push(format!("{names} {is} from several hosts on one machine (shared-host)"));
     }
     if let Some((names, is)) = names_apart(&figures, |f| f.row.run.spec.target.keeps_nothing()) {
         parts.push(format!("{names} {is} the tool alone"));

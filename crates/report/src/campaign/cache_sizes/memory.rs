@@ -58,7 +58,7 @@ pub(super) fn explain(sheet: &Sheet<'_>, swept: &SizeSweepRows<'_, '_>, fall: &F
     match explaining.len() {
         0 => format!(", and no page cache explains it: {}.", listed(&others)),
         1 => format!(", which the page cache explains: {}.", listed(&explaining)),
-        _ => format!(", which either page cache may explain: {}.", listed(&explaining)),
+        _ => format!(", and either page cache may explain it: {}.", listed(&explaining)),
     }
 }
 

@@ -88,7 +88,7 @@ impl Comparison {
         let is_meant =
             |effect: &&FactorEffect| pass.factors[effect.factor].name == conclusion.factor;
         let Some(effect) = effects.factors.iter().find(is_meant) else {
-            one.notes.push("only one of the two levels has results that may be used".to_owned());
+            one.notes.push("only one of the two levels has usable results".to_owned());
             return one;
         };
         if conclusion.expect == Expectation::MattersMost {
@@ -101,7 +101,7 @@ impl Comparison {
             one.notes.push(if outer.is_empty() {
                 "too few results to compare the two levels".to_owned()
             } else {
-                format!("it changes with {} alone", listed(&outer))
+                format!("it changes only together with {}", listed(&outer))
             });
             return one;
         };
@@ -113,7 +113,7 @@ impl Comparison {
             && let Some(times) = trials_to_decide(conclusion.expect, &level)
         {
             let trials = (one.trials as f64 * times).ceil();
-            one.notes.push(format!("some {trials:.0} trials would decide"));
+            one.notes.push(format!("about {trials:.0} trials would decide"));
         }
         one
     }
@@ -128,7 +128,7 @@ impl Comparison {
             let is_apart = effect.levels.iter().any(LevelEffect::is_apart);
             self.outcome = if is_apart { Outcome::BorneOut } else { Outcome::Undecided };
             if !is_apart {
-                self.notes.push("no level differs from another one for certain".to_owned());
+                self.notes.push("no levels differ significantly".to_owned());
             }
             return;
         }

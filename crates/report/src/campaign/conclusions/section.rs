@@ -9,9 +9,9 @@ use crate::humanize::{counted, percent};
 use crate::table::Sheet;
 
 /// Explanation below the section.
-const READING: &str = "Each sentence stands in the plan with the comparison that it rests on. \
-                       Borne out, contradicted: by the 95 % interval of the ratio of the two \
-                       levels, all else alike, and a smallest effect of 5 %.";
+const READING: &str = "Each sentence comes from the plan, together with its comparison. It is \
+    borne out or contradicted by the 95 % interval of the ratio of the two levels, other settings \
+    equal; effects below 5 % are ignored.";
 
 /// Builds the section with the plan's conclusions; `None` if it declares none.
 pub(crate) fn section(sheet: &Sheet<'_>, form: Form) -> Option<Section> {

@@ -12,7 +12,7 @@ use crate::humanize::counted;
 use crate::table::Sheet;
 
 /// Heading of the lines of [`lines`].
-pub(crate) const TITLE: &str = "Client hosts beside each other (rates over each one's own time)";
+pub(crate) const TITLE: &str = "Client hosts compared (rates over the active time of each)";
 
 /// Maximum number of stragglers to name on one line.
 const NAMED_MAX: usize = 8;
@@ -37,7 +37,7 @@ fn balance_line(compared: &HostsCompared) -> String {
         parts.push(format!("fastest {}", describe_host(fastest)));
     }
     if let Some(index) = compared.index {
-        parts.push(format!("Jain's fairness index {index:.3} while all worked"));
+        parts.push(format!("Jain's fairness index {index:.3} while all were active"));
     }
     parts.push(format!("all started within {} (median of the trials)", compared.skew));
     parts.extend(name_still(compared));
@@ -66,10 +66,10 @@ fn name_still(compared: &HostsCompared) -> Option<String> {
     let mut names = Vec::new();
     for host in &compared.hosts {
         if host.stood_still > 0 {
-            let failed = if host.failed > 0 { " and failed in all ops" } else { "" };
+            let failed = if host.failed > 0 { ", failing all ops," } else { "" };
             let still = host.stood_still;
             let trials = compared.trials;
-            names.push(format!("{} stood still{failed} in {still} of {trials} trials", host.host));
+            names.push(format!("{} did nothing{failed} in {still} of {trials} trials", host.host));
         }
     }
     if names.is_empty() { None } else { Some(name_some(&names)) }

@@ -16,11 +16,11 @@ pub(crate) fn rule(sheet: &Sheet<'_>) -> Option<String> {
     let recorded = sheet.rows.iter().filter(|row| is_recorded(row));
     let mut rules = recorded.map(|row| row.run.spec.repetition.interference);
     if rules.next()? == InterferenceRule::Keep {
-        return Some("trials that were disturbed from outside count (interference keep).".into());
+        return Some("trials disturbed from outside count (interference keep).".into());
     }
-    let rule = "trials that the hypervisor, other programs, memory pressure or heat disturbed are \
-                set aside and repeated, unless most of a result's trials were disturbed; their \
-                rates are not looked at";
+    let rule = "trials disturbed by the hypervisor, other programs, memory pressure or heat are \
+        set aside and repeated, unless most of a result's trials were disturbed; their rates play \
+        no role in this";
     Some(format!("{rule}. {}", summary(sheet).unwrap_or_else(|| "None was set aside.".into())))
 }
 

@@ -108,8 +108,7 @@ fn describe_touched(row: &Row<'_>) -> Option<String> {
 }
 
 /// Heading of the lines of [`per_cpu`].
-pub(crate) const PER_CPU: &str =
-    "Rate for each second of processor time, where processors are the limit";
+pub(crate) const PER_CPU: &str = "Rate per second of CPU time, for results limited by CPUs";
 
 /// Returns a line for each result that is limited by CPUs: work per second of CPU time, which
 /// varies less than the rate, with the rate next to it.
@@ -136,7 +135,7 @@ pub(crate) fn per_cpu(sheet: &Sheet<'_>) -> Vec<String> {
             None => "the client",
         };
         lines.push(format!(
-            "{}: {} ({}) of the processor time of {whose}; by the clock {} ({})",
+            "{}: {} ({}) by the CPU time of {whose}; {} ({}) by the clock",
             sheet.name(row),
             row.judged.shown(per_cpu.median),
             spread(per_cpu),
@@ -174,5 +173,5 @@ pub(crate) fn processor(sheet: &Sheet<'_>) -> Option<String> {
         .into_iter()
         .map(|(place, passes)| format!("{place}: {}", passes.join(", ")))
         .collect();
-    Some(format!("the client's, in percent of a core: {}", places.join("; ")))
+    Some(format!("of the client, in percent of a core: {}", places.join("; ")))
 }

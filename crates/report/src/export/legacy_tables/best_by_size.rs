@@ -15,8 +15,8 @@ use crate::document::Extreme;
 use crate::table::best_and_worst::rank_figures;
 
 /// Explanation of the mark.
-pub(super) const READING: &str = "*: the best of its column among files of one size, and mixes of \
-                                  one kind, or level with it by the 95 % intervals.";
+pub(super) const READING: &str = "*: the best of its column among files of the same size and mixes \
+    of the same kind, or not distinguishable from it by the 95 % intervals.";
 
 /// Column of a result, and everything it must share with results it is compared with.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

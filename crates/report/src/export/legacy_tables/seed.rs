@@ -60,7 +60,8 @@ pub(crate) fn render(sheet: &Sheet<'_>) -> String {
     let mut noted = OneRun::all(sheet, |workload| workload == Workload::Mixed);
     runs.retain(|run| run.rows.iter().any(|r| matches!(r.judged.pass, Pass::Write | Pass::Read)));
     if runs.is_empty() && times.is_empty() && mixed.is_empty() {
-        return "No run of this campaign writes or reads files: try --format table.\n".to_owned();
+        return "This campaign has no runs that write or read files: try --format table.\n"
+            .to_owned();
     }
     let mut tables = Vec::new();
     if !runs.is_empty() {

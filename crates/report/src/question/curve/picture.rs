@@ -170,5 +170,5 @@ fn missing_note(named: &NamedCurve) -> Option<String> {
     }
     let points = counted(missing, "load point");
     let have = if missing == 1 { "has" } else { "have" };
-    (missing > 0).then(|| format!("{points} of {} {have} no figure.", named.name))
+    (missing > 0).then(|| format!("{points} of {} {have} no result.", named.name))
 }

@@ -105,7 +105,7 @@ fn describe_bound(curve: &Curve, bound: &ResponseBound) -> String {
             explain_miss(first, bound),
             explain_client_limit(first)
         ),
-        (None, None) => format!("no load that could have {limit} was tried."),
+        (None, None) => format!("no load was tried that could have {limit}."),
     }
 }
 
@@ -156,8 +156,8 @@ fn describe_uncounted(curve: &Curve) -> Vec<String> {
     let holes = curve.holes().len();
     if holes > 0 {
         sentences.push(format!(
-            "{} below the peak {} not count, so the curve does not follow the rules: repeat it on \
-             an idle machine.",
+            "{} below the peak {} not count, so the curve breaks the rules: repeat it on an idle \
+             machine.",
             counted(holes, "load point"),
             if holes == 1 { "does" } else { "do" }
         ));
@@ -182,7 +182,7 @@ fn describe_client_limited(curve: &Curve) -> Option<String> {
         (some, _) => format!("{some} of the {all} sustained load points"),
     };
     Some(format!(
-        "In {which} this host was short of CPU time (client-saturated or processor-contention), \
+        "In {which}, this host was short of CPU time (client-saturated or processor-contention), \
          so response times include delays of the client."
     ))
 }

@@ -46,8 +46,8 @@ pub(super) fn waterfall(words: &LayerNames<'_>, ladder: &PassLayers<'_, '_>) -> 
         caption: format!("{}: what each layer adds to the time per {unit}", ladder.name),
         svg: panel(&about, &strips, &ticks),
         notes: vec![
-            "Each bar begins where the one above it ends; the one in the strong colour limits. The \
-             shares stand in the table, too."
+            "Each bar begins where the one above it ends; the bar in the strong color is the \
+             bottleneck. The table has the shares, too."
                 .to_owned(),
         ],
     })

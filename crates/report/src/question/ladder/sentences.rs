@@ -62,7 +62,7 @@ impl<'s> LayerNames<'s> {
         let name = match layer {
             Layer::Null => "this program alone",
             Layer::Memory => "copying in memory",
-            Layer::Local => "a directory here (beside)",
+            Layer::Local => "a directory on this host",
             Layer::Disk if self.top == Some(Layer::Disk) => "the directory",
             Layer::Disk => "the server's disk, directly",
             Layer::Tcp => "TCP without RPC",
@@ -83,7 +83,7 @@ impl<'s> LayerNames<'s> {
     /// Name of the limiting resource in a sentence.
     pub(super) fn limit(&self, limit: Limit) -> String {
         let layer = match limit {
-            Limit::Processor => return "the client's processors".to_owned(),
+            Limit::Processor => return "the client's CPUs".to_owned(),
             Limit::Layer(layer) => layer,
         };
         if self.has_whole && self.top == Some(layer) {
@@ -114,11 +114,11 @@ impl<'s> LayerNames<'s> {
         let name = &ladder.name;
         let Some(analysis) = &ladder.analysis else {
             // The outermost layer's reason says most about the whole data path.
-            let mut why = "fewer than two layers have a figure that counts";
+            let mut why = "fewer than two layers have a usable figure";
             for (_, row) in &ladder.rows {
                 why = row.judged.reason().unwrap_or(why);
             }
-            return format!("{name}: the limit is unknown: {why}.");
+            return format!("{name}: the bottleneck is unknown: {why}.");
         };
         if !analysis.is_sure() {
             return format!("{name}: {}.", self.describe_doubtful(analysis));
@@ -133,8 +133,8 @@ impl<'s> LayerNames<'s> {
             let waited = humanize::percent(analysis.waited);
             let quota = if analysis.is_held { ", held back by a quota" } else { "" };
             return format!(
-                "{what} limit: the client was ready to run and waited for a processor {waited} of \
-                 the time{quota}"
+                "{what} are the bottleneck: the client was ready to run but waited for a CPU \
+                 {waited} of the time{quota}"
             );
         };
         let share = super::share_of(ladder, limit).unwrap_or(0.0);
@@ -168,8 +168,8 @@ impl<'s> LayerNames<'s> {
     fn describe_doubtful(&self, analysis: &LayerAnalysis) -> String {
         if analysis.confidence <= 0.0 {
             return format!(
-                "inconclusive from one trial of each layer; the limit may be {} (hint: more \
-                 --trials)",
+                "inconclusive with one trial of each layer; the bottleneck may be {} (hint: use \
+                 more --trials)",
                 self.limit(analysis.limit)
             );
         }
@@ -178,7 +178,7 @@ impl<'s> LayerNames<'s> {
             votes.push(format!("{} ({})", self.limit(*limit), humanize::percent(*share)));
         }
         format!(
-            "inconclusive: most likely {} (hint: more --trials, or a quieter machine)",
+            "inconclusive: most likely {} (hint: use more --trials, or a quieter machine)",
             votes.join(", ")
         )
     }
@@ -193,8 +193,9 @@ impl<'s> LayerNames<'s> {
             };
             for (whole, part) in crossed {
                 caveats.push(format!(
-                    "{}: `{}` was slower than `{}`, which includes its work. Caches or other load \
-                     on the machine are the cause, so the shares of these two are not reliable.",
+                    "{}: `{}` was slower than `{}`, although the latter includes its work. The \
+                     cause is a cache or other load on the machine, so the shares of these two are \
+                     unreliable.",
                     ladder.name,
                     self.layer(*part),
                     self.layer(*whole)
@@ -216,7 +217,7 @@ impl<'s> LayerNames<'s> {
             }
         }
         if passes.is_empty() && !sheet.rows.is_empty() {
-            caveats.push("The limit is unknown: the last layer was not measured.".to_owned());
+            caveats.push("The bottleneck is unknown: the last layer was not measured.".to_owned());
         }
         caveats
     }

@@ -82,7 +82,7 @@ fn without_burst(mut track: Track) -> Track {
             *value = value.min(most);
         }
         track.label =
-            format!("throughput, 0 to {most:.0} op/s, cut off; {:.0} at most", track.most);
+            format!("throughput, 0 to {most:.0} op/s, cut off; maximum {:.0}", track.most);
         track.most = most;
     }
     track

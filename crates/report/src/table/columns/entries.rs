@@ -187,10 +187,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     .shown("CPU", Rates, |r, _| {
         Cell::two_lines(humanize::cpu(&r.judged), humanize::server_cpu(&r.judged))
     })
-    .read(
-        "CPU: processor time of the client per GiB moved or per op; + that of the server, \
-             where known.",
-    ),
+    .read("CPU: CPU time of the client per GiB moved or per op; + that of the server, if known."),
     nullable_column("cpu_client_percent", Number, |r| Value::number(r.judged.cpu_percent, 2)),
     nullable_column("rate_offered_ops_per_s", Count, |r| match r.run.spec.load.rate_per_s {
         // A closed loop offers no load.
@@ -210,14 +207,14 @@ pub(crate) const COLUMNS: &[Column] = &[
     nested_column("user_ns", user_value)
         .shown("user", Programs, |r, _| time_cell(&user_value(r)))
         .read(
-            "user, sys: its processor time in user mode and in the kernel, with that of the \
-             processes it waited for; medians.",
+            "user, sys: its CPU time in user mode and in the kernel, including processes it waited \
+             for; medians.",
         ),
     nested_column("system_ns", system_value)
         .shown("sys", Programs, |r, _| time_cell(&system_value(r))),
     nested_column("rss_max_bytes", memory_value)
         .shown("max RSS", Programs, |r, _| memory_cell(&memory_value(r)))
-        .read("max RSS: largest resident memory of any one of them, in any trial."),
+        .read("max RSS: largest resident memory of any of these processes, in any trial."),
     nested_column("rate_common_window", |r| Value::median(r.judged.common.as_ref())),
     nullable_column("cpu_server", Number, |r| {
         value_of(&r.judged.cpu, |cpu| Value::share(cpu.server))
@@ -237,9 +234,9 @@ pub(crate) const COLUMNS: &[Column] = &[
         value_of(&r.judged.hosts, |hosts| Value::Count(hosts.skew.error_ns))
     }),
     trials_shown(Rates)
-        .read("n: trials behind the figure, and how many were made where it is fewer."),
+        .read("n: trials used for the figure, and how many were run if there were more."),
     trials_shown(Programs)
-        .read("n: trials behind the figure, and how many were made where it is fewer."),
+        .read("n: trials used for the figure, and how many were run if there were more."),
     verdict_shown(Rates),
     verdict_shown(Programs),
     nested_column("caveats", |r| {

@@ -115,7 +115,7 @@ fn reports_dependent_trials() {
     let found = evidence(&waves).unwrap();
     assert!(found.starts_with("12 trials come in waves"), "{found}");
     let turns = [440, 55, 430, 60, 450, 50, 445, 52, 420, 61, 435, 58, 428, 54];
-    assert!(evidence(&turns).unwrap().starts_with("14 trials take turns"));
+    assert!(evidence(&turns).unwrap().starts_with("14 trials alternate"));
     // Five show nothing, and a range of 10 % misleads nobody.
     assert_eq!(evidence(&turns[..5]), None);
     assert_eq!(evidence(&turns.map(|rate| 10_000 + rate)), None);
