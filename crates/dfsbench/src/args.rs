@@ -80,7 +80,7 @@ Examples:
   dfsbench factors 3 4 7                      the same across campaigns, including hardware
   dfsbench compare 3 4 --max-loss 5%          compare two; exit code 1 if a rate fell by 5 %
 
-Exit codes: 0 ok, 1 a comparison failed, 2 wrong usage, plan or results file, 3 a server, host or
+Exit codes: 0 ok, 1 a comparison or limit failed, 2 wrong usage, plan or results file, 3 a server, host or
 output can't be used, 4 measured, but something is invalid, failed or was interrupted.";
 
 /// Benchmarks NFS and other distributed file systems, and reports how far each result can be

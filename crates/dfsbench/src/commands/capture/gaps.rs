@@ -6,9 +6,9 @@ use trace::Counters;
 
 /// Advice if the snap length cut off the beginning of messages. NICs merge segments into packets of
 /// up to 64 KiB, so only the first message of a packet has its head at the start of the packet.
-pub(crate) const CUT_HINT: &str = "packets were cut to their first bytes, but held several messages; capture \
-    whole packets (tcpdump -s 0, or dfsbench capture --interface), or where packets are not joined \
-    (ethtool -K eth0 gro off tso off)";
+pub(crate) const CUT_HINT: &str = "truncated packets contained several messages; capture whole packets \
+    (tcpdump -s 0, or dfsbench capture --interface), or turn off packet coalescing (ethtool -K \
+    eth0 gro off tso off)";
 
 /// Describes how much of the traffic is missing, and which parts; `None` for a complete trace.
 pub(crate) fn describe(counters: &Counters) -> Option<String> {
