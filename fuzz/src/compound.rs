@@ -82,7 +82,7 @@ pub struct Choice {
 
 /// Ids that the server has returned so far.
 #[derive(Debug, Default)]
-struct Known {
+struct ServerIds {
     client: u64,
     confirm: [u8; 8],
     create_sequence: u32,
@@ -110,7 +110,7 @@ struct Rig {
     stream: Stream,
     minor: u32,
     xid: u32,
-    known: Known,
+    known: ServerIds,
 }
 
 /// Sends all compounds and checks each answer.
@@ -118,7 +118,7 @@ pub fn check_compounds(run: &Run) {
     let server = start_server();
     let stream = Stream::connect_to(server.address());
     let minor = u32::from(run.minor % 3);
-    let mut rig = Rig { server, stream, minor, xid: 0, known: Known::default() };
+    let mut rig = Rig { server, stream, minor, xid: 0, known: ServerIds::default() };
     if run.introduced {
         rig.introduce();
     }
@@ -208,7 +208,7 @@ impl Rig {
     }
 }
 
-impl Known {
+impl ServerIds {
     fn learn_from(&mut self, result: &OpResult<'_>) {
         let OpResult::Ok(ok) = result else { return };
         match *ok {
@@ -240,7 +240,7 @@ impl Known {
 
 /// The parts of an operation.
 struct Parts<'a> {
-    known: &'a Known,
+    known: &'a ServerIds,
     choice: Choice,
     attributes: Fattr<'a>,
     security: List<'a, CallbackSecurity<'a>>,
@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn has_arguments_for_every_operation() {
-        let known = Known { stateids: vec![Stateid::ANONYMOUS], ..Known::default() };
+        let known = ServerIds { stateids: vec![Stateid::ANONYMOUS], ..ServerIds::default() };
         let attributes = Fattr::decode(&mut Reader::new(&ATTRIBUTES)).unwrap();
         let security = List::decode(&mut Reader::new(&[0; 4])).unwrap();
         let mut made = 0;

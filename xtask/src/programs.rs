@@ -45,7 +45,7 @@ const CHECKS: &str = "checks";
 
 /// The tests to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum TestSelection {
     /// Those in the sources of crates.
     Unit,
     /// Unit and integration tests, except those against real peers.
@@ -85,17 +85,17 @@ struct Outcome {
 ///
 /// # Errors
 /// If cargo fails.
-pub fn build(which: Which) -> Result<Programs> {
+pub fn build(which: TestSelection) -> Result<Programs> {
     let mut cargo = repo::cargo();
     // Compiler errors are printed, everything else is parsed.
     cargo.args(["test", "--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
     // Always the whole workspace: otherwise external crates have other features and are rebuilt.
     cargo.arg("--workspace");
     match which {
-        Which::Unit => cargo.args(["--lib", "--bins"]),
-        Which::WithoutReal => &mut cargo,
-        Which::All => cargo.args(["--features", "checks/real"]),
-        Which::Real => {
+        TestSelection::Unit => cargo.args(["--lib", "--bins"]),
+        TestSelection::WithoutReal => &mut cargo,
+        TestSelection::All => cargo.args(["--features", "checks/real"]),
+        TestSelection::Real => {
             // They run the binary and the examples.
             let mut build = repo::cargo();
             build.args(["build", "--workspace", "--bins", "--examples", "--quiet"]);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use checks::proc::Background;
-use checks::vm::lab::{Lab, Wanted};
+use checks::vm::lab::{Lab, NewLab};
 use checks::vm::machine::Suite;
 use checks::vm::{image, lab_folder, prepare};
 use clap::{Args, Subcommand};
@@ -69,11 +69,11 @@ struct UpOptions {
 }
 
 impl UpOptions {
-    fn to_wanted(&self) -> Wanted {
+    fn to_wanted(&self) -> NewLab {
         let one = [self.suite];
         let suites = if self.client_suite.is_empty() { &one } else { &self.client_suite[..] };
         let clients = suites.iter().copied().cycle().take(self.clients.into()).collect();
-        Wanted { server: self.suite, clients, mtu: self.mtu, shared_mib: self.shared_mib }
+        NewLab { server: self.suite, clients, mtu: self.mtu, shared_mib: self.shared_mib }
     }
 }
 

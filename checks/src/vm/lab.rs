@@ -1,7 +1,7 @@
 //! The life cycle of a laboratory: up, saved, restored, down.
 //!
 //! Main type: [`Lab`], the laboratory in one directory. It keeps running when the value is dropped,
-//! as `cargo xtask vm up` needs it; tests wrap it in an [`Ended`], which always ends it.
+//! as `cargo xtask vm up` needs it; tests wrap it in an [`TemporaryLab`], which always ends it.
 
 use std::fs;
 use std::ops::Deref;
@@ -29,7 +29,7 @@ const KILL_AGENTS: &str = "for process in /proc/[0-9]*; do \
     case $(readlink $process/exe) in */dfsbench*) kill -9 ${process#/proc/};; esac; done; true";
 
 /// The machines of a new laboratory.
-pub struct Wanted {
+pub struct NewLab {
     /// Suite of the server.
     pub server: Suite,
     /// Suite of each client.
@@ -52,7 +52,7 @@ impl Lab {
     ///
     /// # Errors
     /// If one is already running there, an image can't be made, or a machine doesn't come up.
-    pub fn up(folder: &Path, wanted: &Wanted) -> Result<Self> {
+    pub fn up(folder: &Path, wanted: &NewLab) -> Result<Self> {
         let folder = make_folder(folder)?;
         refuse_running(&folder)?;
         let image = image::find_or_make(wanted.server)?;
@@ -339,12 +339,12 @@ impl Lab {
 }
 
 /// A laboratory that ends when the value is dropped.
-pub struct Ended {
+pub struct TemporaryLab {
     lab: Lab,
     _ticket: Ticket,
 }
 
-impl Ended {
+impl TemporaryLab {
     /// Wraps a laboratory, which ends with the value, or with this process.
     pub fn new(lab: Lab) -> Self {
         let ticket = guard::register_script(&lab.end_script());
@@ -352,7 +352,7 @@ impl Ended {
     }
 }
 
-impl Deref for Ended {
+impl Deref for TemporaryLab {
     type Target = Lab;
 
     fn deref(&self) -> &Lab {
@@ -360,7 +360,7 @@ impl Deref for Ended {
     }
 }
 
-impl Drop for Ended {
+impl Drop for TemporaryLab {
     fn drop(&mut self) {
         if let Err(error) = Lab::down(&self.lab.folder) {
             eprintln!("vm: {error:#}");

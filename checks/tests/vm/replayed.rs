@@ -71,7 +71,7 @@ fn fio_replayed(version: &'static str) -> Result<()> {
         let [FioJob { read, write }] = &fio.jobs[..] else { bail!("no job in {printed}") };
         let mut describe = OURS.command();
         describe.arg("describe").arg(work.trace()).args(["--format", "json"]);
-        let seen: Seen = serde_json::from_slice(&proc::capture_stdout(&mut describe)?)?;
+        let seen: DescribedTrace = serde_json::from_slice(&proc::capture_stdout(&mut describe)?)?;
         for (what, by_fio, in_trace) in
             [("read", read, &seen.reads), ("written", write, &seen.writes)]
         {
@@ -107,7 +107,7 @@ struct ByFio {
 
 /// The part of a description that is compared with fio.
 #[derive(Deserialize)]
-struct Seen {
+struct DescribedTrace {
     reads: InTrace,
     writes: InTrace,
 }

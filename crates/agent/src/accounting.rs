@@ -8,9 +8,9 @@
 mod inventory;
 mod served;
 
-use engine::backend::Tally;
+use engine::backend::BackendCounts;
 use engine::target::Inventory;
-use fleet::Done;
+use fleet::KindTotals;
 use model::{Caveat, CaveatCode, CrossCheck, Evidence, OpKind, PassResult, RunSpec, Share};
 
 use crate::ServerCounts;
@@ -19,7 +19,7 @@ use crate::ServerCounts;
 #[derive(Clone, Debug)]
 pub struct CrossCheckSources {
     /// Counts by the backends of all workers, or by the kernel for their threads.
-    pub tally: Tally,
+    pub tally: BackendCounts,
     /// Files, bytes, directories and links in the working directory after the pass.
     pub inventory: Option<Inventory>,
     /// Counters of our own server during the pass.
@@ -27,19 +27,19 @@ pub struct CrossCheckSources {
     /// Workers whose files are in the inventory, if each agent counts its own.
     pub share: Share,
     /// Ops of other agents, if their files are in the inventory, too.
-    pub others: Vec<Done>,
+    pub others: Vec<KindTotals>,
 }
 
 impl Default for CrossCheckSources {
     /// Returns sources without any counts.
     fn default() -> Self {
-        let (tally, inventory, server) = (Tally::default(), None, None);
+        let (tally, inventory, server) = (BackendCounts::default(), None, None);
         Self { tally, inventory, server, share: Share::ALL, others: Vec::new() }
     }
 }
 
 /// Returns the number of ops of each kind, including the warm-up.
-pub fn done(result: &PassResult) -> Vec<Done> {
+pub fn done(result: &PassResult) -> Vec<KindTotals> {
     let mut all = Vec::new();
     for &kind in OpKind::ALL {
         let (ops, bytes) = of(result, kind);
@@ -52,7 +52,7 @@ pub fn done(result: &PassResult) -> Vec<Done> {
             }
         }
         if ops > 0 || failed > 0 {
-            all.push(Done { kind, ops, bytes, failed });
+            all.push(KindTotals { kind, ops, bytes, failed });
         }
     }
     all
@@ -151,7 +151,7 @@ fn issued(result: &PassResult) -> CrossCheck {
 }
 
 /// Compares the recorder with the counts of backends or kernel.
-fn tallied(result: &PassResult, tally: &Tally) -> Vec<CrossCheck> {
+fn tallied(result: &PassResult, tally: &BackendCounts) -> Vec<CrossCheck> {
     let mut cross_checks = Vec::new();
     if let Some(ops) = tally.ops {
         cross_checks.push(cross_check(ended(result), ops, "ops counted by the backend"));

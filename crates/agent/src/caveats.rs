@@ -15,7 +15,7 @@ mod storage;
 mod surroundings;
 mod timeline;
 
-use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
+use engine::backend::{BackendCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use lab::mounts::Mount;
 use model::units::{Nanos, Size, three_digits};
@@ -47,7 +47,7 @@ pub(crate) const WINDOW_MIN_NS: u64 = 20_000_000;
 pub(crate) const STORAGE_SHARE_MIN: f64 = 0.9;
 
 /// Raises caveats about whether the pass did what it reports.
-pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &Tally) -> Vec<Caveat> {
+pub fn about_outcome(result: &PassResult, ending: &Ending, tally: &BackendCounts) -> Vec<Caveat> {
     let mut caveats = accounting::caveats(&result.cross_checks);
     let mismatches = count_errors(result, OpError::MISMATCH);
     if mismatches > 0 {
@@ -128,8 +128,8 @@ pub fn sending_limits(result: &PassResult, tcp: &TcpCounters) -> Option<Fact> {
 }
 
 /// Raises caveats about calls that had no answer at first, or were put off.
-pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
-    let Recovered { retransmissions, delays, .. } = *recovered;
+pub fn about_recovery(recovered: &RecoveryWork) -> Vec<Caveat> {
+    let RecoveryWork { retransmissions, delays, .. } = *recovered;
     let mut caveats = Vec::new();
     if retransmissions > 0 {
         let evidence = format!("{retransmissions} calls were sent again (counted by the client)");
@@ -147,9 +147,9 @@ pub fn about_recovery(recovered: &Recovered) -> Vec<Caveat> {
 
 /// Raises a caveat about lost connections and lost data, for a pass in which all of it was made
 /// good.
-pub fn recovered(recovered: &Recovered) -> Option<Caveat> {
+pub fn recovered(recovered: &RecoveryWork) -> Option<Caveat> {
     let losses = losses_in_words(recovered)?;
-    let Recovered { reconnects, resent_bytes, .. } = *recovered;
+    let RecoveryWork { reconnects, resent_bytes, .. } = *recovered;
     let source = "counted by the client";
     let data = if reconnects > 0 {
         Evidence::counts(reconnects, 0, "reconnects", source)
@@ -160,7 +160,7 @@ pub fn recovered(recovered: &Recovered) -> Option<Caveat> {
 }
 
 /// Keeps the same counts as a fact of a pass that failed nevertheless.
-pub fn unrecovered(pass: Pass, recovered: &Recovered) -> Option<Fact> {
+pub fn unrecovered(pass: Pass, recovered: &RecoveryWork) -> Option<Fact> {
     let losses = losses_in_words(recovered)?;
     Some(Fact::new(
         "target",
@@ -171,8 +171,8 @@ pub fn unrecovered(pass: Pass, recovered: &Recovered) -> Option<Fact> {
 }
 
 /// Counts lost connections and lost data; `None` without any.
-fn losses_in_words(recovered: &Recovered) -> Option<String> {
-    let Recovered { reconnects, replays, resent_bytes, .. } = *recovered;
+fn losses_in_words(recovered: &RecoveryWork) -> Option<String> {
+    let RecoveryWork { reconnects, replays, resent_bytes, .. } = *recovered;
     (reconnects > 0 || resent_bytes > 0).then(|| {
         format!(
             "{reconnects} reconnects, {replays} calls sent again over them, {} written more than \

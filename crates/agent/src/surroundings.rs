@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engine::external::Moment;
+use engine::external::ProgramMoment;
 use engine::{Clock, Cpus, External, Neighbors, TrialTarget};
 use lab::processors::{self, ProgramWatch, Tracer};
 use model::{Caveat, ProcessorWait, RunSpec, Share, Workload};
@@ -73,8 +73,8 @@ impl FollowedProgram {
         let watch = Rc::new(RefCell::new(ProgramWatch::default()));
         let observed = Rc::clone(&watch);
         external.observe_with(move |moment| match moment {
-            Moment::Running(pid) => observed.borrow_mut().look(pid, clock.now_ns()),
-            Moment::Ended(pid) => observed.borrow_mut().look_at_end(pid),
+            ProgramMoment::Running(pid) => observed.borrow_mut().look(pid, clock.now_ns()),
+            ProgramMoment::Ended(pid) => observed.borrow_mut().look_at_end(pid),
         });
         Self(watch)
     }

@@ -10,7 +10,7 @@ mod rounds;
 use std::ops::Range;
 
 use fleet::clock::{Exchanges, Sample};
-use fleet::{Answer, Begun, Order, Report, Request, request};
+use fleet::{AnswerReader, Order, Report, Request, TrialSetup, request};
 use model::{Host, LabSpec, RunSpec, Share};
 
 use crate::error::TrialError;
@@ -157,7 +157,7 @@ impl<'s> AgentGroup<'s> {
         &mut self,
         hosts: &mut Hosts<'_>,
         index: usize,
-        answer: &Answer<T>,
+        answer: &AnswerReader<T>,
         report: Report,
     ) -> Result<T, TrialError> {
         let member = &mut self.members[index];
@@ -321,7 +321,7 @@ impl<'s> AgentGroup<'s> {
         &mut self,
         hosts: &mut Hosts<'_>,
         clients: &[Host],
-        begin: impl Fn(Share) -> Request<Begun>,
+        begin: impl Fn(Share) -> Request<TrialSetup>,
     ) -> Result<(), TrialError> {
         while let Some(Killed { index, member }) = self.killed.pop() {
             let host = clients.iter().find(|host| Some(&host.name) == member.host.as_ref());

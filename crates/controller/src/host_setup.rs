@@ -14,7 +14,7 @@ use fleet::request;
 use lab::{after_power_loss, redo_from, reusable_steps};
 use model::{Action, Invalidation, LabSpec, LabStep};
 
-use crate::applied_steps::{Applied, AppliedSteps};
+use crate::applied_steps::{AppliedStep, AppliedSteps};
 use crate::hosts::Hosts;
 
 /// Brings the hosts to the wanted steps.
@@ -100,7 +100,7 @@ pub(crate) fn apply_after_power_loss(
     for step in served.iter().filter(|step| step.host == *host).skip(from) {
         let action = after_power_loss(lab, &step.action);
         let effective = hosts.ask(host, request::apply(action))?;
-        applied.steps.push(Applied { step: step.clone(), effective });
+        applied.steps.push(AppliedStep { step: step.clone(), effective });
     }
     sort_as(applied, wanted);
     Ok(())
@@ -119,7 +119,7 @@ fn apply(
     let mut refused = Vec::new();
     for (step, answer) in batch.iter().zip(hosts.ask_each(requests)) {
         match answer {
-            Ok(effective) => applied.steps.push(Applied { step: (*step).clone(), effective }),
+            Ok(effective) => applied.steps.push(AppliedStep { step: (*step).clone(), effective }),
             Err(why) => refused.push(why),
         }
     }
@@ -128,7 +128,7 @@ fn apply(
 
 /// Sorts the applied steps as in `wanted`. The order on each host is already the same.
 fn sort_as(applied: &mut AppliedSteps, wanted: &[LabStep]) {
-    let mut of_hosts: BTreeMap<String, VecDeque<Applied>> = BTreeMap::new();
+    let mut of_hosts: BTreeMap<String, VecDeque<AppliedStep>> = BTreeMap::new();
     for applied in applied.steps.drain(..) {
         of_hosts.entry(applied.step.host.clone()).or_default().push_back(applied);
     }
@@ -221,7 +221,7 @@ impl Hosts<'_> {
 }
 
 /// Returns how many steps, counted from the last, can be undone at the same time.
-fn count_on_top(applied: &[Applied]) -> usize {
+fn count_on_top(applied: &[AppliedStep]) -> usize {
     let mut steps = Vec::with_capacity(applied.len());
     for one in applied.iter().rev() {
         steps.push(&one.step);

@@ -38,7 +38,7 @@ use plan::{Plan, Step};
 
 pub use error::ControllerError;
 pub use faults::FaultInjector;
-pub use hosts::{Hosts, Launch, Launched, LocalClock};
+pub use hosts::{Hosts, LaunchAgents, LaunchedAgent, LocalClock};
 
 /// Number of failures in a row after which a run is given up. With a dead server, each costs a
 /// timeout.

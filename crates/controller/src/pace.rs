@@ -30,7 +30,7 @@ const ENOUGH_NS: u64 = 1_000_000_000;
 const GROWTH: (u64, u64) = (2, 64);
 
 /// The result of a probe, or of looking at an earlier campaign.
-pub struct Probed {
+pub struct ProbeResult {
     /// The pace of each run of the plan, if known.
     pub paces: Vec<Option<Pace>>,
     /// Measured values of each kind of run, one line each.
@@ -138,7 +138,7 @@ fn probe_run(
 ///
 /// # Errors
 /// If the campaign has fewer than two trials, or none of a run similar to one of the plan.
-pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, ControllerError> {
+pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<ProbeResult, ControllerError> {
     let took_ns = trial_times(earlier);
     let mut found: Vec<(&RunSpec, Pace)> = Vec::new();
     for run in &earlier.runs {
@@ -178,7 +178,7 @@ pub fn of_campaign(plan: &Plan, earlier: &Campaign) -> Result<Probed, Controller
         took_ns.len(),
         Nanos(all_ns)
     );
-    Ok(Probed { paces, lines: Vec::new(), basis })
+    Ok(ProbeResult { paces, lines: Vec::new(), basis })
 }
 
 /// Selects runs that differ: first in target, backend and workload, then in any setting that

@@ -8,14 +8,14 @@
 use std::sync::atomic::AtomicBool;
 
 use fleet::clock::{FRESH_NS, Mapping, Sample};
-use fleet::{Done, Order, PassEnd, Report, request};
+use fleet::{KindTotals, Order, PassEnd, Report, request};
 use model::{Fact, IntervalSample, Pass, RunSpec};
 
 use crate::agent_group::AgentGroup;
 use crate::error::TrialError;
 use crate::faults::FaultSchedule;
 use crate::hosts::Hosts;
-use crate::merge::{Part, merge};
+use crate::merge::{AgentPass, merge};
 use crate::system_counts::{self, Counts};
 use crate::{Event, server_telemetry, trial_setup};
 
@@ -176,7 +176,7 @@ impl OnePass<'_, '_> {
         &mut self,
         hosts: &mut Hosts<'_>,
         started_ns: u64,
-    ) -> Result<Vec<Option<Vec<Done>>>, TrialError> {
+    ) -> Result<Vec<Option<Vec<KindTotals>>>, TrialError> {
         let Self { group, observe, fault_schedule, .. } = self;
         fault_schedule.start(started_ns);
         let mut live = IntervalSample { at_ns: 0, ops: 0, bytes: 0 };
@@ -220,7 +220,7 @@ impl OnePass<'_, '_> {
     fn account(
         &mut self,
         hosts: &mut Hosts<'_>,
-        done: Vec<Option<Vec<Done>>>,
+        done: Vec<Option<Vec<KindTotals>>>,
     ) -> Result<Vec<PassEnd>, TrialError> {
         let mut others = Vec::new();
         for done in done.into_iter().skip(1) {
@@ -253,7 +253,7 @@ impl OnePass<'_, '_> {
             // Interpolating between a sample before and one after the pass keeps clock drift from
             // looking like skew between hosts.
             let clock = Mapping { before: *before, after: *after };
-            parts.push(Part { host, workers: share.count, end, clock });
+            parts.push(AgentPass { host, workers: share.count, end, clock });
         }
         let planned_ns = start.at_ns.saturating_add(self.spec.warmup_ns());
         Ok(merge(self.spec, parts, planned_ns, start.round_trip_ns))

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use fleet::{Assignment, Broken, JournalLocation, PassEnd, request};
+use fleet::{Assignment, JournalLocation, PassEnd, TrialAbort, request};
 use model::random::draw;
 use model::soak::{FaultKind, Soak};
 use model::{Fact, Host, Panicked, RunSpec, Share, Trial, TrialState, panicked};
@@ -53,7 +53,7 @@ impl CampaignRunner<'_> {
     ) -> Result<Option<String>, ControllerError> {
         let mut group = AgentGroup::of(spec);
         let work_name = self.hosts.directory_name(format_args!("check-{number}"));
-        let workplace = Workplace { name: &work_name, keep: false, trial: 0 };
+        let workplace = TrialDirectory { name: &work_name, keep: false, trial: 0 };
         let checked = panicked::catch(|| {
             let begun = self.begin(&mut group, spec, workplace);
             if begun.is_err() {
@@ -117,7 +117,7 @@ impl CampaignRunner<'_> {
         };
         let work_name = self.hosts.directory_name(trial.position);
         let keep = self.hosts.keeps_directories();
-        let work = Workplace { name: &work_name, keep, trial: trial.position };
+        let work = TrialDirectory { name: &work_name, keep, trial: trial.position };
         let begun = self.begin(group, spec, work);
         if is_observed {
             trial.facts.extend(self.hosts.take_facts());
@@ -161,7 +161,7 @@ impl CampaignRunner<'_> {
         &mut self,
         group: &mut AgentGroup<'s>,
         run: TrialOf<'s>,
-        work: Workplace<'_>,
+        work: TrialDirectory<'_>,
         trial: &mut Trial,
     ) -> Result<(), ControllerError> {
         let TrialOf { spec, is_observed } = run;
@@ -200,8 +200,8 @@ impl CampaignRunner<'_> {
                     trial.facts.extend(facts);
                     trial.state = match broken {
                         None => TrialState::Done,
-                        Some(Broken::Stopped) => TrialState::Interrupted,
-                        Some(Broken::Failed(reason)) => TrialState::Failed(reason),
+                        Some(TrialAbort::Stopped) => TrialState::Interrupted,
+                        Some(TrialAbort::Failed(reason)) => TrialState::Failed(reason),
                     };
                 }
                 Err(TrialError::Failed(why)) => {
@@ -219,7 +219,7 @@ impl CampaignRunner<'_> {
         &mut self,
         group: &mut AgentGroup<'_>,
         spec: &RunSpec,
-        workplace: Workplace<'_>,
+        workplace: TrialDirectory<'_>,
     ) -> Result<Vec<Fact>, TrialError> {
         self.hosts.reach_all(spec.client_hosts())?;
         group.compare_new_clocks(&mut self.hosts)?;
@@ -319,7 +319,7 @@ fn recover(hosts: &mut Hosts<'_>, group: &mut AgentGroup<'_>, panicked: &Panicke
 }
 
 #[derive(Clone, Copy)]
-struct Workplace<'a> {
+struct TrialDirectory<'a> {
     name: &'a str,
     /// Keep the working directory after the trial.
     keep: bool,
@@ -331,7 +331,7 @@ struct Workplace<'a> {
 ///
 /// The schedule is drawn anew for each trial, so that trials are independent samples of the
 /// requested arrival process instead of repetitions of one sample.
-fn assignment(spec: &RunSpec, seed: u64, workplace: Workplace<'_>) -> Assignment {
+fn assignment(spec: &RunSpec, seed: u64, workplace: TrialDirectory<'_>) -> Assignment {
     Assignment {
         spec: spec.for_agents(),
         seed,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use agent::{accounting, caveats};
 use controller::{quiet_hosts, results_on_target, server_telemetry};
-use engine::backend::{Recovered, ShortTransfers, Tally, TcpCounters};
+use engine::backend::{BackendCounts, RecoveryWork, ShortTransfers, TcpCounters};
 use engine::worker::Ending;
 use fleet::clock::{Drift, Sample};
 use fleet::{ClockReading, QuietWait};
@@ -217,11 +217,17 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
         }
         CaveatCode::DataMismatch => {
             let failed = failed(OpError::MISMATCH);
-            data_of(code, caveats::about_outcome(&failed, &Ending::Complete, &Tally::default()))
+            data_of(
+                code,
+                caveats::about_outcome(&failed, &Ending::Complete, &BackendCounts::default()),
+            )
         }
         CaveatCode::Errors => {
             let failed = failed(OpError(5));
-            data_of(code, caveats::about_outcome(&failed, &Ending::Complete, &Tally::default()))
+            data_of(
+                code,
+                caveats::about_outcome(&failed, &Ending::Complete, &BackendCounts::default()),
+            )
         }
         CaveatCode::Cached => {
             let result = PassResult { storage_read_bytes: Some(10), ..reads() };
@@ -233,15 +239,15 @@ fn plant_outcome(code: CaveatCode) -> Option<Evidence> {
             data_of(code, caveats::about_mount(&result, Some(&mount("nfs4"))))
         }
         CaveatCode::Retransmits => {
-            let recovered = Recovered { retransmissions: 2, ..Recovered::default() };
+            let recovered = RecoveryWork { retransmissions: 2, ..RecoveryWork::default() };
             data_of(code, caveats::about_recovery(&recovered))
         }
         CaveatCode::Recovered => {
-            let recovered = Recovered { resent_bytes: 4_096, ..Recovered::default() };
+            let recovered = RecoveryWork { resent_bytes: 4_096, ..RecoveryWork::default() };
             data_of(code, caveats::recovered(&recovered))
         }
         CaveatCode::ServerBusy => {
-            let recovered = Recovered { delays: 2, ..Recovered::default() };
+            let recovered = RecoveryWork { delays: 2, ..RecoveryWork::default() };
             data_of(code, caveats::about_recovery(&recovered))
         }
         CaveatCode::ShortTransfers => {

@@ -36,7 +36,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 use report::Format;
 
-pub use compare::{Adjust, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
+pub use compare::{Adjustment, ByArgs, CompareArgs, FactorsArgs, Inconclusive};
 pub use contenders::ContendersArgs;
 pub use curve::CurveArgs;
 pub use durability::DurabilityArgs;
@@ -210,7 +210,7 @@ pub struct ResumeArgs {
     pub allow_program: bool,
     /// The results file and the output
     #[command(flatten)]
-    pub making: MakingArgs,
+    pub making: TrialArgs,
     /// The job whose hosts it was measured on, and is continued on
     #[command(flatten)]
     pub job: JobArgs,
@@ -218,7 +218,7 @@ pub struct ResumeArgs {
 
 /// Options of every command that makes trials, be they the first of a campaign or its last.
 #[derive(Clone, Debug, Parser)]
-pub struct MakingArgs {
+pub struct TrialArgs {
     /// Results file; new campaigns are added to it
     #[arg(long, value_name = "FILE", default_value = RESULTS, value_hint = ValueHint::FilePath,
         help_heading = "Output")]

@@ -8,19 +8,20 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ::report::{
-    Bound, CampaignComparison, ComparisonRules, Extent, FactorEffects, Format, JoinedCampaigns,
-    Measure, Selection, is_same, label_names, label_values, setting_names, setting_values,
+    CampaignComparison, ComparisonBound, ComparisonRules, FactorEffects, Format, JoinedCampaigns,
+    Measure, ReportDetail, Selection, is_same, label_names, label_values, setting_names,
+    setting_values,
 };
 use model::{Campaign, Question};
 use stats::criteria::EFFECT_MIN;
 
-use crate::args::{Adjust, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
+use crate::args::{Adjustment, CompareArgs, FactorsArgs, Inconclusive, RESULTS};
 use crate::exit::{End, Failure};
 use crate::output::Printable;
 use crate::{joined, memory_guard, output, output_file, replay};
 
 /// Settings that rows must have, as (name, value).
-type Only = Vec<(String, String)>;
+type RowFilter = Vec<(String, String)>;
 
 /// Upper limit of a slowdown bound, as a share: 100 times as long.
 const SLOWDOWN_MAX: f64 = 99.0;
@@ -71,7 +72,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         return Ok(decide_end(&compared, args.inconclusive).into());
     }
     let text = match args.format {
-        Format::Table => compared.render_screen(output::screen(Extent::Main)),
+        Format::Table => compared.render_screen(output::screen(ReportDetail::Main)),
         format => compared.render(format),
     };
     match &args.output {
@@ -159,7 +160,7 @@ pub fn factors(args: &FactorsArgs) -> Result<ExitCode, Failure> {
         return Err(no_factors(&joined, &effects));
     }
     if args.format == Format::Table {
-        output::painted(&effects.render_screen(output::screen(Extent::Main)))?;
+        output::painted(&effects.render_screen(output::screen(ReportDetail::Main)))?;
     } else {
         output::print(&Printable::report(&effects.render(args.format), args.format))?;
     }
@@ -209,7 +210,10 @@ fn load_campaign(named: &str, results: &Path) -> Result<(Campaign, String), Fail
 fn read_rules(args: &CompareArgs) -> Result<ComparisonRules, Failure> {
     let mut bounds = Vec::new();
     if let Some(text) = &args.max_loss {
-        bounds.push(Bound { measure: Measure::Rate, share: parse_share("--max-loss", text, 1.0)? });
+        bounds.push(ComparisonBound {
+            measure: Measure::Rate,
+            share: parse_share("--max-loss", text, 1.0)?,
+        });
     }
     for text in &args.max_slowdown {
         for bound in parse_slowdown(text)? {
@@ -236,15 +240,15 @@ fn read_rules(args: &CompareArgs) -> Result<ComparisonRules, Failure> {
             bound.share * 100.0
         )));
     }
-    Ok(ComparisonRules { effect, adjust: args.adjust == Adjust::Holm, bounds })
+    Ok(ComparisonRules { effect, adjust: args.adjust == Adjustment::Holm, bounds })
 }
 
 /// Parses `20%` or `p99=20%`.
-fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
+fn parse_slowdown(text: &str) -> Result<Vec<ComparisonBound>, Failure> {
     const FLAG: &str = "--max-slowdown";
     let Some((name, value)) = text.split_once('=') else {
         let share = parse_share(FLAG, text, SLOWDOWN_MAX)?;
-        return Ok(USUAL_TIMES.map(|measure| Bound { measure, share }).to_vec());
+        return Ok(USUAL_TIMES.map(|measure| ComparisonBound { measure, share }).to_vec());
     };
     let Some(measure) = Measure::time_named(name.trim()) else {
         let mut names = Vec::new();
@@ -258,7 +262,7 @@ fn parse_slowdown(text: &str) -> Result<Vec<Bound>, Failure> {
             names.join(", ")
         )));
     };
-    Ok(vec![Bound { measure, share: parse_share(FLAG, value, SLOWDOWN_MAX)? }])
+    Ok(vec![ComparisonBound { measure, share: parse_share(FLAG, value, SLOWDOWN_MAX)? }])
 }
 
 /// Parses a share in percent, from 0 to less than `end`.
@@ -278,7 +282,7 @@ fn parse_share(flag: &str, text: &str, end: f64) -> Result<f64, Failure> {
 ///
 /// # Errors
 /// If no run of the side has the setting or the value.
-fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], Failure> {
+fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[RowFilter; 2], Failure> {
     let texts = match only {
         [] => return Ok([Vec::new(), Vec::new()]),
         [both] => [both, both],
@@ -291,7 +295,7 @@ fn read_selections(only: &[String], sides: [&Campaign; 2]) -> Result<[Only; 2], 
     Ok([parse_selection(texts[0], sides[0])?, parse_selection(texts[1], sides[1])?])
 }
 
-fn parse_selection(text: &str, campaign: &Campaign) -> Result<Only, Failure> {
+fn parse_selection(text: &str, campaign: &Campaign) -> Result<RowFilter, Failure> {
     let known = setting_names(campaign);
     let id = campaign.id;
     let mut only = Vec::new();

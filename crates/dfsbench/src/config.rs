@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Arg, Command};
 use serde_json::{Value, json};
 
-use crate::args::defaults::{Checked, Defaults, is_switch, settable_name};
+use crate::args::defaults::{CheckedEntry, Defaults, is_switch, settable_name};
 use crate::args::{self, ConfigArgs};
 use crate::exit::{End, Failure};
 use crate::output;
@@ -100,7 +100,7 @@ fn find_command<'a>(command: &'a Command, name: &str) -> Result<&'a Command, Fai
 /// Lists everything set by the environment and the file, and in which commands it takes effect.
 fn list_entries(defaults: &Defaults, command: &Command) -> Vec<Row> {
     let mut rows = Vec::new();
-    for Checked { entry, .. } in defaults.entries() {
+    for CheckedEntry { entry, .. } in defaults.entries() {
         let (mut commands, mut with_flag) = (Vec::new(), 0);
         for below in command.get_subcommands() {
             let has_it = |arg: &Arg| settable_name(arg) == Some(entry.flag.as_str());

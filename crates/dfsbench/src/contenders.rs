@@ -36,7 +36,8 @@ pub fn run(args: &ContendersArgs) -> Result<ExitCode, Failure> {
         let what = format!("campaign {id} has no runs that could be compared");
         return Err(Failure::Usage(format!("{what} (hint: `dfsbench list` shows others)")));
     }
-    let (baseline, screen) = (args.baseline.as_deref(), output::screen(report::Extent::Whole));
+    let (baseline, screen) =
+        (args.baseline.as_deref(), output::screen(report::ReportDetail::Whole));
     let compared = match render_contenders(&campaign, baseline, args.format, screen) {
         Ok(compared) => compared,
         Err(UnknownContender { name, known }) => {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use controller::pace::{self, Probed};
+use controller::pace::{self, ProbeResult};
 use lab::{commands, compose, fresh_from, redo_from, reusable_steps};
 use model::units::{Nanos, Size, Wait};
 use model::{Fresh, Host, InterferenceRule, Invalidation, LabSpec, LabStep, RunSpec};
@@ -72,7 +72,7 @@ fn count_steps(plan: &Plan) -> u64 {
 }
 
 /// Describes what a plan would do, based on the results of a probe.
-pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &Probed) -> String {
+pub fn describe_probed(plan: &Plan, rates: &Rates, probed: &ProbeResult) -> String {
     let mut basis = probed.basis.clone();
     let assumed = probed.paces.iter().filter(|pace| pace.is_none()).count();
     if assumed > 0 {
@@ -117,7 +117,7 @@ pub fn describe_thinned(plan: &Plan) -> Option<String> {
 }
 
 fn describe_estimate(plan: &Plan, estimate: &Estimate, basis: &str) -> String {
-    let columns = output::screen(report::Extent::Whole).columns();
+    let columns = output::screen(report::ReportDetail::Whole).columns();
     let mut text = String::new();
     push_table(&mut text, &matrix_table(plan, estimate, columns), columns);
     let made_each = u64::from(plan.trials + plan.repetition.warmup_trials);

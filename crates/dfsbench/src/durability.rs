@@ -12,7 +12,7 @@ use durability::{
     ClientProgram, DurabilityContext, DurabilityEvent, DurabilityRequest, Findings, FindingsKeeper,
 };
 use engine::SystemClock;
-use fleet::Opening;
+use fleet::HostPermissions;
 use model::durability::DurabilityReport;
 use model::setting::Setting;
 use model::{Campaign, CampaignState, Host};
@@ -60,10 +60,10 @@ pub fn run(args: &DurabilityArgs) -> Result<ExitCode, Failure> {
     let mut launch = |hosts: &[&Host]| agents.launch(hosts);
     let clock = SystemClock::new();
     let read_clocks = || agent::read(&clock);
-    let opening = Opening {
+    let opening = HostPermissions {
         campaign: campaign.clone(),
         allow_destroy: args.allow_destroy.clone(),
-        ..Opening::default()
+        ..HostPermissions::default()
     };
     let context = DurabilityContext {
         token,
@@ -160,7 +160,7 @@ fn print_findings(
     let text = match stored {
         Some(campaign) if args.format == Format::Html => report::render(campaign, Format::Html),
         _ => {
-            let screen = output::screen(report::Extent::Whole);
+            let screen = output::screen(report::ReportDetail::Whole);
             report::render_durability(reports, args.format, screen)
         }
     };

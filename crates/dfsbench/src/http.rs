@@ -53,7 +53,7 @@ impl Request {
 
 /// The response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     /// Status code and reason, such as `200 OK`.
     pub status: &'static str,
     pub content_type: &'static str,
@@ -126,7 +126,12 @@ pub enum Body {
 ///
 /// # Errors
 /// If the client has disconnected or reads too slowly.
-pub fn write(stream: &mut TcpStream, answer: &Answer, policy: &str, body: Body) -> io::Result<()> {
+pub fn write(
+    stream: &mut TcpStream,
+    answer: &Response,
+    policy: &str,
+    body: Body,
+) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n",
         answer.status,

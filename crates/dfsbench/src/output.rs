@@ -81,7 +81,7 @@ pub fn raw(bytes: &[u8]) -> Result<(), StdoutError> {
 const COLUMNS_USUAL: usize = 100;
 
 /// Returns the screen to render a report for, as wide as `COLUMNS` or else the terminal.
-pub fn screen(extent: report::Extent) -> report::Screen {
+pub fn screen(extent: report::ReportDetail) -> report::Screen {
     report::Screen::new(columns().unwrap_or(COLUMNS_USUAL), extent)
 }
 
@@ -201,7 +201,7 @@ fn terminal_columns(terminal: BorrowedFd<'_>) -> Option<usize> {
 
 /// Lists names with their descriptions, which are wrapped to fit the terminal.
 pub fn name_list(names: &[(&str, &str)]) -> String {
-    let columns = screen(report::Extent::Whole).columns();
+    let columns = screen(report::ReportDetail::Whole).columns();
     let mut indent = 0;
     for (name, _) in names {
         indent = indent.max(name.chars().count() + 2);

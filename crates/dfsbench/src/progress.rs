@@ -26,7 +26,7 @@ use crate::output;
 use crate::output::lock_always;
 use bar::{Bar, Status};
 use screen::Screen;
-use seen::Seen;
+use seen::CampaignProgress;
 
 pub use label::work_label;
 pub use screen::check as check_screen;
@@ -37,7 +37,7 @@ const LATELY: usize = 20;
 
 /// Shows the progress of a campaign.
 pub struct Progress {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<CampaignProgress>>,
     bar: Bar,
     plain: bool,
     screen: Option<Screen>,
@@ -57,7 +57,7 @@ impl Progress {
         let quiet = visibility == Visibility::Hidden;
         let terminal = std::io::stderr().is_terminal();
         Self {
-            seen: Arc::new(Mutex::new(Seen::of(plan))),
+            seen: Arc::new(Mutex::new(CampaignProgress::of(plan))),
             bar: Bar::new(terminal && !quiet),
             plain: !quiet && !terminal,
             screen: None,
@@ -124,7 +124,7 @@ impl Progress {
         self.screen = None;
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, CampaignProgress> {
         lock_always(&self.seen)
     }
 
@@ -162,7 +162,7 @@ impl Progress {
         let lines: Vec<String> = {
             let seen = self.seen();
             let first = seen.caveats.len() - count;
-            seen.caveats[first..].iter().map(caveats::CaveatSeen::line).collect()
+            seen.caveats[first..].iter().map(caveats::ReportedCaveat::line).collect()
         };
         for line in lines {
             self.say(&line);

@@ -71,7 +71,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
     // Dropping this stops the programs on the hosts, so it must outlive them.
     let mut agents = Agents::new(Arc::clone(&stop), Visibility::Shown);
     let start = |shared: &SharedTrace<'_>| start_hosts(args, shared, &mut agents, clock, &stop);
-    let Planned { mut plan, hosts } = read_plan(args, source, settings, start)?;
+    let PlannedReplay { mut plan, hosts } = read_plan(args, source, settings, start)?;
     // If this process is killed, the record is used to find what is left. It is removed at the end.
     let recorded = recorded_target(args, kind)?;
     if let Some(target) = &recorded {
@@ -119,7 +119,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, Failure> {
 }
 
 /// A plan and the hosts that share it.
-struct Planned {
+struct PlannedReplay {
     plan: ReplayPlan,
     hosts: Option<ShareHosts>,
 }
@@ -130,20 +130,20 @@ fn read_plan(
     source: impl Read,
     settings: PlanSettings,
     start_hosts: impl FnOnce(&SharedTrace<'_>) -> Result<ShareHosts, Failure>,
-) -> Result<Planned, Failure> {
+) -> Result<PlannedReplay, Failure> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
     let of_trace =
         |error: &dyn Display| Failure::Usage(format!("trace `{}` {error}", args.trace.display()));
     if args.hosts.is_empty() {
         let plan = ReplayPlan::read(source, &settings).map_err(|error| of_trace(&error))?;
-        return Ok(Planned { plan, hosts: None });
+        return Ok(PlannedReplay { plan, hosts: None });
     }
     let mut trace = Vec::new();
     source.read_to_end(&mut trace).map_err(|error| of_trace(&error))?;
     let plan = ReplayPlan::read(&trace[..], &settings).map_err(|error| of_trace(&error))?;
     let shared = SharedTrace { target: &args.target, trace: &trace, settings, plan: &plan };
     let hosts = start_hosts(&shared)?;
-    Ok(Planned { plan, hosts: Some(hosts) })
+    Ok(PlannedReplay { plan, hosts: Some(hosts) })
 }
 
 /// Combines everything that is stored about the replays.
@@ -260,7 +260,7 @@ pub fn written(mut document: report::document::Document, format: DescribeFormat)
         DescribeFormat::Markdown => document.render(Form::Markdown),
         DescribeFormat::Html => document.page("Written by dfsbench; it loads nothing."),
         DescribeFormat::Text | DescribeFormat::Json => {
-            let screen = output::screen(report::Extent::Whole);
+            let screen = output::screen(report::ReportDetail::Whole);
             document.narrow(screen);
             report::document::text::render(&document, screen.columns())
         }

@@ -65,18 +65,18 @@ const ENTRIES: [ExportColumn; 6] = [
 ];
 
 /// Reason why a trace can't be exported.
-enum Refused {
+enum TraceExportFailure {
     Trace(TraceError),
     Files(ExportError),
 }
 
-impl From<TraceError> for Refused {
+impl From<TraceError> for TraceExportFailure {
     fn from(error: TraceError) -> Self {
         Self::Trace(error)
     }
 }
 
-impl From<ExportError> for Refused {
+impl From<ExportError> for TraceExportFailure {
     fn from(error: ExportError) -> Self {
         Self::Files(error)
     }
@@ -94,8 +94,10 @@ pub fn export(
     let source = input_file::open_stream(path, "trace")?;
     let source = BufReader::with_capacity(BUFFER_BYTES, source);
     write_tables(source, directory, format).map_err(|refused| match refused {
-        Refused::Trace(error) => Failure::Usage(format!("trace `{}` {error}", path.display())),
-        Refused::Files(error) => error.into(),
+        TraceExportFailure::Trace(error) => {
+            Failure::Usage(format!("trace `{}` {error}", path.display()))
+        }
+        TraceExportFailure::Files(error) => error.into(),
     })
 }
 
@@ -103,7 +105,7 @@ fn write_tables(
     source: impl std::io::Read,
     directory: &Path,
     format: ExportFormat,
-) -> Result<Vec<Exported>, Refused> {
+) -> Result<Vec<Exported>, TraceExportFailure> {
     let mut reader = TraceReader::new(source)?;
     let mut files = TableFiles::begin(directory, format)?;
     let ops = files.add("ops", &OPS)?;
@@ -269,7 +271,7 @@ mod tests {
         let directory = folder.path().join("tables");
         let bytes = trace_bytes();
         let made = write_tables(&bytes[..bytes.len() - 1], &directory, ExportFormat::Csv);
-        assert!(matches!(made, Err(Refused::Trace(TraceError::Cut { .. }))));
+        assert!(matches!(made, Err(TraceExportFailure::Trace(TraceError::Cut { .. }))));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

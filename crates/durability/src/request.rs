@@ -14,7 +14,7 @@ use plan::Plan;
 use plan::fault::PlannedFault;
 
 use crate::DurabilityError;
-use crate::events::{ArrangedEvent, Way};
+use crate::events::{ArrangedEvent, EventTrigger};
 
 /// Name of the in-memory server, as a target and as a host.
 const EMBEDDED: &str = "embedded";
@@ -284,7 +284,7 @@ fn arrange(
     let target = &first.target;
     let mut events = Vec::new();
     if options.kill_client {
-        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: Way::KillClient });
+        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: EventTrigger::KillClient });
     }
     if options.cut_network {
         events.push(ArrangedEvent {
@@ -332,10 +332,11 @@ fn arrange_set_up(
     }
     let mut events = Vec::new();
     if options.kill_client {
-        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: Way::KillClient });
+        events.push(ArrangedEvent { event: CrashEvent::KillClient, way: EventTrigger::KillClient });
     }
     if options.kill_server {
-        events.push(ArrangedEvent { event: CrashEvent::KillServer, way: Way::CrashSystem });
+        events
+            .push(ArrangedEvent { event: CrashEvent::KillServer, way: EventTrigger::CrashSystem });
     }
     if options.power_cut.is_some() || options.confirm_power_cut.is_some() {
         events.push(ArrangedEvent {
@@ -355,20 +356,20 @@ fn no_event(hint: &str) -> DurabilityError {
 }
 
 /// Restarts the in-memory server, which only loses data if a planned fault makes it do so.
-fn restart_embedded(faults: &[PlannedFault]) -> Way {
+fn restart_embedded(faults: &[PlannedFault]) -> EventTrigger {
     use PlannedFault::{LoseCommitted, LoseLast, LoseUnstable};
     let loses = |fault: &PlannedFault| matches!(fault, LoseUnstable | LoseCommitted | LoseLast(_));
-    Way::RestartEmbedded { loses_data: faults.iter().any(loses) }
+    EventTrigger::RestartEmbedded { loses_data: faults.iter().any(loses) }
 }
 
 fn kill_server(
     options: &DurabilityOptions,
     target: &Target,
     faults: &[PlannedFault],
-) -> Result<Way, DurabilityError> {
+) -> Result<EventTrigger, DurabilityError> {
     match (&options.stop_command, &options.start_command) {
         (None, None) if is_embedded(target) => Ok(restart_embedded(faults)),
-        (Some(make), Some(undo)) if !is_embedded(target) => Ok(Way::Commands {
+        (Some(make), Some(undo)) if !is_embedded(target) => Ok(EventTrigger::Commands {
             make: make.clone(),
             undo: Some(undo.clone()),
             lasts: Duration::ZERO,
@@ -384,12 +385,15 @@ fn kill_server(
     }
 }
 
-fn cut_network(options: &DurabilityOptions, target: &Target) -> Result<Way, DurabilityError> {
+fn cut_network(
+    options: &DurabilityOptions,
+    target: &Target,
+) -> Result<EventTrigger, DurabilityError> {
     let lasts = read_time("--cut-for", &options.cut_for)?;
     match (&options.cut_command, &options.restore_command) {
-        (None, None) if is_embedded(target) => Ok(Way::StallEmbedded(lasts)),
+        (None, None) if is_embedded(target) => Ok(EventTrigger::StallEmbedded(lasts)),
         (Some(make), Some(undo)) if !is_embedded(target) => {
-            Ok(Way::Commands { make: make.clone(), undo: Some(undo.clone()), lasts })
+            Ok(EventTrigger::Commands { make: make.clone(), undo: Some(undo.clone()), lasts })
         }
         _ if is_embedded(target) => {
             Err(usage("--cut-network", "the in-memory server takes no commands", "leave them out"))
@@ -403,7 +407,10 @@ fn cut_network(options: &DurabilityOptions, target: &Target) -> Result<Way, Dura
 }
 
 /// Cuts the power of the plan's host that stores the files. The user must name the host twice.
-fn planned_power_cut(options: &DurabilityOptions, lab: &LabSpec) -> Result<Way, DurabilityError> {
+fn planned_power_cut(
+    options: &DurabilityOptions,
+    lab: &LabSpec,
+) -> Result<EventTrigger, DurabilityError> {
     let host =
         named_twice("power-cut", options.power_cut.as_ref(), options.confirm_power_cut.as_ref())?;
     let keeper = lab.keeper();
@@ -413,17 +420,19 @@ fn planned_power_cut(options: &DurabilityOptions, lab: &LabSpec) -> Result<Way, 
     }
     let undo = options.power_on_command.clone();
     let way = match (&options.power_cut_command, &keeper.ssh) {
-        (Some(make), _) => Way::Commands { make: make.clone(), undo, lasts: Duration::ZERO },
+        (Some(make), _) => {
+            EventTrigger::Commands { make: make.clone(), undo, lasts: Duration::ZERO }
+        }
         (None, Some(ssh)) => {
             let ssh_config = keeper.ssh_config.clone();
-            Way::Sysrq { host: ssh.clone(), ssh_config, power_on: undo }
+            EventTrigger::Sysrq { host: ssh.clone(), ssh_config, power_on: undo }
         }
         (None, None) => {
             let what = "this host keeps the files, and can't reset itself";
             return Err(usage("--power-cut", what, "a [[host]] with `ssh` in its place"));
         }
     };
-    Ok(Way::SystemPower(Box::new(way)))
+    Ok(EventTrigger::SystemPower(Box::new(way)))
 }
 
 /// Cuts the power of a host. The user must name it twice.
@@ -431,7 +440,7 @@ fn power_cut(
     options: &DurabilityOptions,
     target: &Target,
     faults: &[PlannedFault],
-) -> Result<Way, DurabilityError> {
+) -> Result<EventTrigger, DurabilityError> {
     let host =
         named_twice("power-cut", options.power_cut.as_ref(), options.confirm_power_cut.as_ref())?;
     if (host == EMBEDDED) != is_embedded(target) {
@@ -447,10 +456,12 @@ fn power_cut(
         _ if is_embedded(target) => {
             Err(usage("--power-cut", "the in-memory server takes no commands", "leave them out"))
         }
-        (Some(make), undo) => {
-            Ok(Way::Commands { make: make.clone(), undo: undo.clone(), lasts: Duration::ZERO })
-        }
-        (None, power_on) => Ok(Way::Sysrq {
+        (Some(make), undo) => Ok(EventTrigger::Commands {
+            make: make.clone(),
+            undo: undo.clone(),
+            lasts: Duration::ZERO,
+        }),
+        (None, power_on) => Ok(EventTrigger::Sysrq {
             host,
             ssh_config: options.ssh_config.clone(),
             power_on: power_on.clone(),
@@ -459,7 +470,10 @@ fn power_cut(
 }
 
 /// Destroys one of several servers for good. The user must name it twice.
-fn lose_server(options: &DurabilityOptions, target: &Target) -> Result<Way, DurabilityError> {
+fn lose_server(
+    options: &DurabilityOptions,
+    target: &Target,
+) -> Result<EventTrigger, DurabilityError> {
     let lost = options.lose_server.as_ref();
     let host = named_twice("lose-server", lost, options.confirm_lose_server.as_ref())?;
     if is_embedded(target) {
@@ -467,7 +481,9 @@ fn lose_server(options: &DurabilityOptions, target: &Target) -> Result<Way, Dura
         return Err(usage("--lose-server", what, "a directory or nfs://... of several servers"));
     }
     match &options.lose_command {
-        Some(make) => Ok(Way::Commands { make: make.clone(), undo: None, lasts: Duration::ZERO }),
+        Some(make) => {
+            Ok(EventTrigger::Commands { make: make.clone(), undo: None, lasts: Duration::ZERO })
+        }
         None => Err(usage(
             &format!("--lose-server `{host}`"),
             "how it is lost is not known",

@@ -182,7 +182,7 @@ pub fn works_anywhere(spec: &RunSpec, pass: Pass) -> bool {
 }
 
 /// A backend that is ready to use.
-pub struct Opened {
+pub struct OpenedBackend {
     pub backend: Box<dyn Backend>,
     /// Caveats raised while opening it, such as a fallback.
     pub caveats: Vec<Caveat>,
@@ -200,7 +200,7 @@ impl TargetError {
     }
 }
 
-impl Opened {
+impl OpenedBackend {
     /// Wraps a backend without caveats that supports the requested queue depth.
     fn without_caveats(queue_depth: u32, backend: Box<dyn Backend>) -> Self {
         let queue_depth = queue_depth as usize;
@@ -318,7 +318,12 @@ impl TrialTarget {
     ///
     /// # Errors
     /// If files cannot be opened or a connection cannot be made.
-    pub fn open(&self, spec: &RunSpec, pass: Pass, worker: u32) -> Result<Opened, TargetError> {
+    pub fn open(
+        &self,
+        spec: &RunSpec,
+        pass: Pass,
+        worker: u32,
+    ) -> Result<OpenedBackend, TargetError> {
         let work = WorkerPass { spec, pass, worker, config: &self.config };
         let mut opened = self.access.open(work)?;
         // A transaction depends on the previous ones; two at the same time would collide.

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use model::{Host, units};
 
-use crate::rendezvous::{AGENTS_MAX, ExpectedAgents, Gathered, Rendezvous, Starter, Token};
-use crate::{Gone, Remote};
+use crate::rendezvous::{AGENTS_MAX, ExpectedAgents, GatheredAgents, Rendezvous, Starter, Token};
+use crate::{PeerGone, Remote};
 use address::ListenAddress;
 use allocation::read_hosts;
 
@@ -153,7 +153,7 @@ impl Job {
             Some(starter) => starter.check_running(),
             None => Ok(()),
         });
-        let Gathered { agents, refused } = gathered.map_err(JobError::agents)?;
+        let GatheredAgents { agents, refused } = gathered.map_err(JobError::agents)?;
         for connection in refused {
             report(&format!("warning: a connection was refused: {connection}"));
         }
@@ -177,10 +177,13 @@ impl Job {
     ///
     /// # Errors
     /// When it was handed out before: nothing but the job can start it again.
-    pub fn take_agent(&mut self, host: &Host) -> Option<Result<Remote, Gone>> {
+    pub fn take_agent(&mut self, host: &Host) -> Option<Result<Remote, PeerGone>> {
         let agent = self.connected.get_mut(&host.name)?.take();
         Some(agent.ok_or_else(|| {
-            Gone(format!("host {}: its agent has ended, and the job starts no other", host.name))
+            PeerGone(format!(
+                "host {}: its agent has ended, and the job starts no other",
+                host.name
+            ))
         }))
     }
 }

@@ -46,7 +46,7 @@ mod undo_guard;
 mod unmount;
 
 pub use actions::commands;
-pub use clean::{Cleaned, clean, clean_and_forget};
+pub use clean::{CleanedChange, clean, clean_and_forget};
 pub use compose::ComposeError;
 pub use compose::{
     after_power_loss, compose, counters_of_system, disturbance, fresh_from, kill_of_system,

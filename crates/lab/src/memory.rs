@@ -51,13 +51,13 @@ pub(crate) fn limit() -> Option<Memory> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     mounts::all()
         .iter()
-        .filter_map(|mount| Hierarchy::find(mount, &groups))
+        .filter_map(|mount| CgroupHierarchy::find(mount, &groups))
         .filter_map(|hierarchy| hierarchy.limit())
         .min_by_key(|limit| limit.bytes)
 }
 
 /// A mounted cgroup hierarchy and this process's group in it.
-struct Hierarchy {
+struct CgroupHierarchy {
     /// Folder of the topmost visible group.
     top: PathBuf,
     /// Folder of this process's group.
@@ -65,7 +65,7 @@ struct Hierarchy {
     limits: &'static [&'static str],
 }
 
-impl Hierarchy {
+impl CgroupHierarchy {
     /// Returns the hierarchy of a mount if it can limit memory. `groups` is the text of
     /// `/proc/self/cgroup`.
     fn find(mount: &MountInfo, groups: &str) -> Option<Self> {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn limit(mount: &MountInfo, groups: &str) -> Option<(u64, String)> {
-        let limit = Hierarchy::find(mount, groups)?.limit()?;
+        let limit = CgroupHierarchy::find(mount, groups)?.limit()?;
         let file = Path::new(&limit.source).strip_prefix(&mount.mount_point).unwrap();
         Some((limit.bytes, file.display().to_string()))
     }

@@ -50,14 +50,14 @@ const USED_UP: [&str; 14] = [
 
 /// A requested option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Requested {
+pub(crate) struct RequestedOption {
     /// The kernel's name for the option.
     pub name: String,
     /// Its value; `None` for a flag.
     pub value: Option<String>,
 }
 
-impl Requested {
+impl RequestedOption {
     /// Parses the options of a local file system.
     pub(crate) fn local(options: &[String]) -> Vec<Self> {
         let mut requested = Vec::new();
@@ -110,15 +110,15 @@ impl Requested {
 /// Compares options with the kernel's list.
 pub(crate) fn compare(
     findings: &mut Findings,
-    requested: &[Requested],
+    requested: &[RequestedOption],
     listed: &str,
     source: &str,
 ) {
-    let listed: Vec<Requested> = listed.split(',').map(Requested::of).collect();
+    let listed: Vec<RequestedOption> = listed.split(',').map(RequestedOption::of).collect();
     for option in requested {
         match (&option.value, find(&listed, &option.name)) {
             (None, Some(_)) => {}
-            (Some(requested), Some(Requested { value: Some(found), .. })) => {
+            (Some(requested), Some(RequestedOption { value: Some(found), .. })) => {
                 if !is_same(requested, found) {
                     findings.differ(&option.name, requested, found, source);
                 }
@@ -134,12 +134,12 @@ pub(crate) fn compare(
     }
 }
 
-fn find<'l>(listed: &'l [Requested], name: &str) -> Option<&'l Requested> {
+fn find<'l>(listed: &'l [RequestedOption], name: &str) -> Option<&'l RequestedOption> {
     listed.iter().find(|found| found.name == name)
 }
 
 /// Returns the listed option that contradicts one missing from the list.
-fn contradicts(option: &Requested, listed: &[Requested]) -> Option<String> {
+fn contradicts(option: &RequestedOption, listed: &[RequestedOption]) -> Option<String> {
     let name = option.name.as_str();
     let against = match name.strip_prefix("no") {
         Some(positive) => positive.to_owned(),
@@ -183,19 +183,19 @@ fn bytes(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn differences(requested: &[Requested], listed: &str) -> Vec<(String, String)> {
+    fn differences(requested: &[RequestedOption], listed: &str) -> Vec<(String, String)> {
         let mut findings = Findings::new("target");
         compare(&mut findings, requested, listed, "here");
         let found = findings.done().differences;
         found.into_iter().map(|difference| (difference.name, difference.found)).collect()
     }
 
-    fn local(options: &str) -> Vec<Requested> {
-        Requested::local(&[options.to_owned()])
+    fn local(options: &str) -> Vec<RequestedOption> {
+        RequestedOption::local(&[options.to_owned()])
     }
 
-    fn nfs(options: &str) -> Vec<Requested> {
-        Requested::nfs(&[options.to_owned()])
+    fn nfs(options: &str) -> Vec<RequestedOption> {
+        RequestedOption::nfs(&[options.to_owned()])
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub(crate) fn await_up(
 }
 
 /// The condition that shows that a system's programs have started.
-pub(crate) struct Awaited<'a> {
+pub(crate) struct StartCondition<'a> {
     /// Description for messages.
     pub what: &'a str,
     /// Mark of the programs, which is also the folder of their logs.
@@ -92,11 +92,11 @@ pub(crate) struct Awaited<'a> {
 /// If it never succeeds. The error contains the last failure and the end of the programs' logs.
 pub(crate) fn await_service(
     runner: &mut Runner,
-    awaited: &Awaited<'_>,
+    awaited: &StartCondition<'_>,
     limit: Duration,
     attempt: impl Fn(&Runner) -> Result<(), LabError>,
 ) -> Result<(), LabError> {
-    let Awaited { what, mark, has_program } = *awaited;
+    let StartCondition { what, mark, has_program } = *awaited;
     let mut waited = Duration::ZERO;
     loop {
         let tried = attempt(runner);

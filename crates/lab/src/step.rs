@@ -18,7 +18,7 @@ use crate::commands::{self, LONG, RunAs, Runner, SOON};
 use crate::error::LabError;
 use crate::host::{calendar, filler, grace, path_probe};
 use crate::safety::{self, OverwrittenDevice};
-use crate::servers::Awaited;
+use crate::servers::StartCondition;
 use crate::{RUN, packages, processes, servers, trust};
 
 /// A command, or another small change.
@@ -215,19 +215,19 @@ impl Step {
             Self::KillMarked(mark) => processes::kill_marked(runner, mark).map(drop),
             Self::AwaitCommand { argv, limit, mark, has_program } => {
                 let what = commands::show(argv);
-                let awaited = Awaited { what: &what, mark, has_program: *has_program };
+                let awaited = StartCondition { what: &what, mark, has_program: *has_program };
                 servers::await_service(runner, &awaited, *limit, |runner| {
                     runner.run(argv, SOON).map(drop)
                 })
             }
             Self::AwaitService { port, limit, mark, has_program } => {
                 let what = format!("port {port} of the loopback");
-                let awaited = Awaited { what: &what, mark, has_program: *has_program };
+                let awaited = StartCondition { what: &what, mark, has_program: *has_program };
                 servers::await_service(runner, &awaited, *limit, |_| servers::reach(*port))
             }
             Self::AwaitMount { point, limit, mark } => {
                 let what = format!("the mount on {}", point.display());
-                let awaited = Awaited { what: &what, mark, has_program: true };
+                let awaited = StartCondition { what: &what, mark, has_program: true };
                 servers::await_service(runner, &awaited, *limit, |_| servers::mounted(point))
             }
             Self::AwaitQuiet { argv, busy, limit } => {

@@ -18,7 +18,7 @@ use crate::runs::workload::Workload;
 use crate::systems::lab::{Host, LabSpec};
 use crate::targets::nfs::{NfsSettings, NfsTarget};
 use crate::targets::target::{Ability, Target};
-use field::{Field, Place};
+use field::{Field, FieldAccess};
 use row::Row;
 
 pub use table::Setting;
@@ -250,9 +250,9 @@ impl Setting {
     /// Returns its level in a run.
     pub fn get(self, run: &RunSpec) -> Value {
         match self.row().place {
-            Place::Run(get, _) => get(run).value(),
-            Place::Nfs(get, _) => get(&run.nfs()).value(),
-            Place::Lab(get, _) => get(run.lab.as_deref().unwrap_or(&PLAIN_LAB)).value(),
+            FieldAccess::Run(get, _) => get(run).value(),
+            FieldAccess::Nfs(get, _) => get(&run.nfs()).value(),
+            FieldAccess::Lab(get, _) => get(run.lab.as_deref().unwrap_or(&PLAIN_LAB)).value(),
         }
     }
 
@@ -263,11 +263,11 @@ impl Setting {
         // NFS settings are stored in the target if our client speaks NFS, and in the mount if the
         // kernel does.
         let field: &mut dyn Field = match (self.row().place, &mut run.target, &mut run.lab) {
-            (Place::Run(_, get), ..) => get(run),
-            (Place::Lab(_, get), _, Some(lab)) => get(lab),
-            (Place::Nfs(_, get), Target::Nfs(nfs), _) => get(&mut nfs.settings),
-            (Place::Nfs(_, get), _, Some(lab)) => get(&mut lab.mounting.nfs),
-            (Place::Lab(..) | Place::Nfs(..), ..) => return false,
+            (FieldAccess::Run(_, get), ..) => get(run),
+            (FieldAccess::Lab(_, get), _, Some(lab)) => get(lab),
+            (FieldAccess::Nfs(_, get), Target::Nfs(nfs), _) => get(&mut nfs.settings),
+            (FieldAccess::Nfs(_, get), _, Some(lab)) => get(&mut lab.mounting.nfs),
+            (FieldAccess::Lab(..) | FieldAccess::Nfs(..), ..) => return false,
         };
         field.put(value)
     }
@@ -276,7 +276,7 @@ impl Setting {
     /// kind.
     #[must_use]
     pub fn put_nfs(self, nfs: &mut NfsSettings, value: Value) -> bool {
-        let Place::Nfs(_, get) = self.row().place else { return false };
+        let FieldAccess::Nfs(_, get) = self.row().place else { return false };
         get(nfs).put(value)
     }
 

@@ -22,8 +22,8 @@ use std::thread::ScopedJoinHandle;
 use nfs_proto::{ProtocolVersion, RpcError, Status, mount3, nfs3};
 
 pub use data::{
-    Answer, Export, Flavor, Limits, Mounted, NoAnswer, Probe, Registration, ReservedPort,
-    RoundTrip, Service, Tried, V4Root,
+    Answer, Export, Flavor, Limits, MountEntry, NoAnswer, Probe, Registration, ReservedPort,
+    RoundTrip, Service, TriedVersion, V4Root,
 };
 pub use options::ProbeOptions;
 

@@ -41,7 +41,7 @@ pub use resolve::programs::chosen_programs;
 pub use resolve::server::ServerPlan;
 pub use resolve::surroundings::Surroundings;
 pub use syntax::address::{NfsAddress, User};
-pub use syntax::error::{Located, Place, PlanError};
+pub use syntax::error::{Located, PlanError, PlanPosition};
 pub use syntax::hosts::UsedFrom;
 pub use syntax::near::nearest_word;
 pub use syntax::raw::RawPlan;

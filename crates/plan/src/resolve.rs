@@ -26,7 +26,7 @@ pub(crate) mod write;
 use model::contender::{Fairness, contenders, differences};
 use model::{Discard, RunSpec};
 
-use crate::syntax::error::{Fault, Located, Place, PlanError, value_or};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition, value_or};
 use crate::syntax::limits;
 use crate::syntax::raw::RawPlan;
 use crate::syntax::repetition::RawRepetition;
@@ -87,7 +87,7 @@ fn check_files_are_read(raw: &RawPlan) -> Result<(), PlanError> {
 /// of `until`.
 fn check_repetition(raw: &RawRepetition, trials: u32) -> Result<(), PlanError> {
     // Blame the number of trials first.
-    let place_of = |other: Place| raw.trials.map_or(other, |trials| trials.place);
+    let place_of = |other: PlanPosition| raw.trials.map_or(other, |trials| trials.place);
     if let Some(Located { value: discard, place }) = raw.discard
         && discard != Discard::None
         && trials < limits::DISCARD_TRIALS_MIN
@@ -136,7 +136,7 @@ fn check_paths(runs: &[RunSpec]) -> Result<(), PlanError> {
             if path.to_str().is_none() {
                 let (path, target) = (path.display(), &run.target_name);
                 let what = format!("the path `{path}` of `{target}` is not UTF-8");
-                return Err(Fault::new(what).at(Place::Whole));
+                return Err(Fault::new(what).at(PlanPosition::Whole));
             }
         }
     }

@@ -97,7 +97,7 @@ impl Division {
         // for one created before it.
         let joins = batch.graph.joins();
         let steps = batch.steps.len();
-        let mut hosts_behind = vec![Waiting::None; joins];
+        let mut hosts_behind = vec![WaitingHosts::None; joins];
         for join in (0..joins).rev() {
             for successor in batch.graph.successors((steps + join) as u32) {
                 let behind = self.waiting_at(batch, *successor, &hosts_behind);
@@ -107,18 +107,18 @@ impl Division {
         let mut awaited = Vec::with_capacity(steps);
         for (number, step) in batch.steps.iter().enumerate() {
             let own = self.host_of(step.client);
-            let mut waiting = Waiting::None;
+            let mut waiting = WaitingHosts::None;
             for successor in batch.graph.successors(number as u32) {
                 waiting = waiting.and(self.waiting_at(batch, *successor, &hosts_behind));
             }
-            awaited.push(waiting != Waiting::None && waiting != Waiting::Host(own));
+            awaited.push(waiting != WaitingHosts::None && waiting != WaitingHosts::Host(own));
         }
         awaited
     }
 
-    fn waiting_at(&self, batch: &Batch, node: u32, hosts_behind: &[Waiting]) -> Waiting {
+    fn waiting_at(&self, batch: &Batch, node: u32, hosts_behind: &[WaitingHosts]) -> WaitingHosts {
         match client_of(batch, node) {
-            Some(client) => Waiting::Host(self.host_of(client)),
+            Some(client) => WaitingHosts::Host(self.host_of(client)),
             None => hosts_behind[(node - batch.graph.steps) as usize],
         }
     }
@@ -126,13 +126,13 @@ impl Division {
 
 /// The hosts that wait for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waiting {
+enum WaitingHosts {
     None,
     Host(u32),
     Several,
 }
 
-impl Waiting {
+impl WaitingHosts {
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::None, other) => other,
@@ -205,16 +205,16 @@ impl Sets {
 mod tests {
     use super::*;
     use crate::action::Action;
-    use crate::order::{Class, Order, Span, Thing};
+    use crate::order::{AccessKind, DependencyBuilder, Resource, Span};
     use crate::step::Step;
 
     /// Returns a batch in which clients create or read files, one after the other.
-    fn batch(accesses: &[(u32, u32, Class)], clients: usize) -> Batch {
-        let (mut order, mut steps) = (Order::default(), Vec::new());
+    fn batch(accesses: &[(u32, u32, AccessKind)], clients: usize) -> Batch {
+        let (mut order, mut steps) = (DependencyBuilder::default(), Vec::new());
         for (number, (client, file, class)) in accesses.iter().enumerate() {
             let instant = number as u64 * 10;
             let span = Span { start_ns: instant, end_ns: instant + 5 };
-            order.access(number as u32, span, Thing::File(*file), *class);
+            order.access(number as u32, span, Resource::File(*file), *class);
             steps.push(Step { client: *client, ..Step::of(Action::Getattr) });
         }
         Batch::new(steps, order, clients)
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn keeps_dependent_clients_together() {
-        use Class::{Exclusive, Read};
+        use AccessKind::{Exclusive, Read};
         // Clients 0 and 2 share a file, 1 and 3 another one.
         let batch = batch(
             &[
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn divides_large_group_across_hosts() {
-        use Class::{Change, Exclusive, Read};
+        use AccessKind::{Change, Exclusive, Read};
         // All share one file; the last client waits for the first three through a join.
         let batch = batch(
             &[(0, 0, Read), (1, 0, Read), (2, 0, Read), (3, 0, Change), (3, 9, Exclusive)],
@@ -265,7 +265,7 @@ mod tests {
         let mut accesses = Vec::new();
         for client in 0..10_u32 {
             for _ in 0..=client {
-                accesses.push((client, client, Class::Read));
+                accesses.push((client, client, AccessKind::Read));
             }
         }
         let batch = batch(&accesses, 10);

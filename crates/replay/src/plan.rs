@@ -16,7 +16,7 @@ use crate::division::Division;
 use crate::order::Span;
 use crate::planner::{Item, PlanSettings, Planner};
 use crate::step::{Batch, Step};
-use crate::tree::{Fact, HardLink, NONE, Place, Tree};
+use crate::tree::{DirectoryEntry, HardLink, NONE, TracedOperation, Tree};
 
 /// Maximum number of operations in a window.
 pub(crate) const OPS_MAX: usize = 20_000_000;
@@ -62,7 +62,7 @@ pub struct InitialObject {
     /// Number of the object.
     pub object: u32,
     /// Its place; `None` for a generated name at the top.
-    pub place: Option<Place>,
+    pub place: Option<DirectoryEntry>,
     /// Type, a value of v3's `ftype3`.
     pub file_type: u8,
     /// Size in bytes.
@@ -284,10 +284,10 @@ impl Loader {
         }
     }
 
-    fn fact(&mut self, call: &Call, at: usize, action: Action) -> Fact {
+    fn fact(&mut self, call: &Call, at: usize, action: Action) -> TracedOperation {
         let op = &call.ops[at];
         let tree = &mut self.tree;
-        let mut fact = Fact {
+        let mut fact = TracedOperation {
             action,
             file: tree.object(op.file),
             other: tree.object(op.other),
@@ -326,7 +326,7 @@ impl Loader {
         // Calls whose reply was very late come after others that started later.
         self.items.sort_by_key(|item| item.span.start_ns);
         for item in &mut self.items {
-            let Fact { action, file, other, name, other_name, .. } = item.fact;
+            let TracedOperation { action, file, other, name, other_name, .. } = item.fact;
             item.named = self.tree.find(file, name);
             item.victim = match action {
                 Action::Rename => self.tree.find(other, other_name),

@@ -24,7 +24,7 @@ const PARTS: u64 = 20;
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Ended {
+pub(crate) enum StepOutcome {
     /// With this NFS status.
     Status(u32),
     /// Without a usable reply.
@@ -98,7 +98,7 @@ pub(crate) struct ProblemCount {
     pub kind: u16,
     /// Status at the origin; `NONE` if unknown.
     pub origin: u32,
-    pub ended: Ended,
+    pub ended: StepOutcome,
     pub count: u64,
 }
 
@@ -230,7 +230,7 @@ impl Recorder {
         number: u32,
         step: &Step,
         times: &Times,
-        ended: Ended,
+        ended: StepOutcome,
         bytes: u32,
     ) {
         let Times { scheduled_ns, started_ns, done_ns } = *times;
@@ -256,9 +256,9 @@ impl Recorder {
             sums.origin_ns += step.origin_ns;
         }
         match (step.status, ended) {
-            (NONE | 0, Ended::Status(0)) => {}
-            (origin, Ended::Status(status)) if origin == status => kind.expected_errors += 1,
-            (_, Ended::Status(0)) => kind.missing_errors += 1,
+            (NONE | 0, StepOutcome::Status(0)) => {}
+            (origin, StepOutcome::Status(status)) if origin == status => kind.expected_errors += 1,
+            (_, StepOutcome::Status(0)) => kind.missing_errors += 1,
             (origin, ended) => {
                 kind.unexpected_errors += 1;
                 self.note_problem(step.action.kind(), origin, ended);
@@ -327,7 +327,7 @@ impl Recorder {
         }
     }
 
-    fn note_problem(&mut self, kind: OperationKind, origin: u32, ended: Ended) {
+    fn note_problem(&mut self, kind: OperationKind, origin: u32, ended: StepOutcome) {
         self.add_problem(ProblemCount { kind: kind as u16, origin, ended, count: 1 });
     }
 
@@ -360,14 +360,14 @@ mod tests {
         let times = Times { scheduled_ns: 10, started_ns: 20, done_ns: 50 };
         let (noent, exist) = (2, 17);
         for (origin, ended) in [
-            (0, Ended::Status(0)),
-            (NONE, Ended::Status(0)),
-            (noent, Ended::Status(noent)),
-            (noent, Ended::Status(0)),
-            (0, Ended::Status(noent)),
-            (noent, Ended::Status(exist)),
-            (0, Ended::Failed),
-            (0, Ended::Status(noent)),
+            (0, StepOutcome::Status(0)),
+            (NONE, StepOutcome::Status(0)),
+            (noent, StepOutcome::Status(noent)),
+            (noent, StepOutcome::Status(0)),
+            (0, StepOutcome::Status(noent)),
+            (noent, StepOutcome::Status(exist)),
+            (0, StepOutcome::Failed),
+            (0, StepOutcome::Status(noent)),
         ] {
             let step = Step { status: origin, origin_ns: 30, ..Step::of(Action::Lookup) };
             recorder.issue(&step);
@@ -392,7 +392,7 @@ mod tests {
             recorder.start(&Start { step: 0, scheduled_ns, ready_ns: scheduled_ns }, scheduled_ns);
             let done_ns = scheduled_ns + 100;
             let times = Times { scheduled_ns, started_ns: scheduled_ns, done_ns };
-            recorder.end(0, &step, &times, Ended::Failed, 512);
+            recorder.end(0, &step, &times, StepOutcome::Failed, 512);
             hosts.push(recorder);
         }
         let other = hosts.remove(1);
@@ -420,7 +420,7 @@ mod tests {
             let start = Start { step: number, scheduled_ns: 100, ready_ns };
             recorder.start(&start, started_ns);
             let times = Times { scheduled_ns: 100, started_ns, done_ns: 200 };
-            recorder.end(number, &step, &times, Ended::Status(0), 0);
+            recorder.end(number, &step, &times, StepOutcome::Status(0), 0);
         }
         let kind = &recorder.kinds[OperationKind::Getattr as usize];
         // The first one was 30 ns late because we were busy, the second one waited 50 ns for

@@ -12,7 +12,7 @@ use nfs_client::Mount;
 use nfs_client::proto::client::ProtocolVersion;
 use nfs_client::proto::nfs3::StableHow;
 use replay::{
-    Clients, Course, Division, Exchange, Files, Fill, HostShare, NoticeSender, Pace, Record,
+    BatchSchedule, Clients, Division, Exchange, Files, Fill, HostShare, NoticeSender, Pace, Record,
     ReplayPlan, ReplaySettings, Replayer, ShareRecord, StepEnd, TargetKind,
 };
 
@@ -62,7 +62,7 @@ impl Host {
     fn replay(mut self, pace: Pace, begin_ns: u64, exchange: &Exchange) -> ShareRecord {
         let awaited = self.plan.awaited();
         let exchange = Some(exchange);
-        let course = Course { pace, begin_ns: Some(begin_ns), exchange, awaited };
+        let course = BatchSchedule { pace, begin_ns: Some(begin_ns), exchange, awaited };
         self.clients.replay(&self.plan, &mut self.files, course).unwrap()
     }
 }

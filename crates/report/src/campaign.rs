@@ -29,7 +29,7 @@ use crate::document::text::{self, fits, narrow};
 use crate::document::{
     Block, Cell, Column, Document, DocumentPart, Form, Role, Section, Table, TableRow,
 };
-use crate::document::{Term, Terms};
+use crate::document::{Term, TermKind};
 use crate::factor_effects::FactorEffects;
 use crate::humanize;
 use crate::page;
@@ -189,7 +189,7 @@ fn answer_section(sheet: &Sheet<'_>, effects: &FactorEffects, form: Form) -> Sec
     }
     let mut blocks = vec![Block::Lead(answer.lead)];
     if !terms.is_empty() {
-        blocks.push(Block::Terms(Terms::Passes, terms));
+        blocks.push(Block::Terms(TermKind::Passes, terms));
     }
     if !answer.remarks.is_empty() {
         blocks.push(Block::Paragraph(answer.remarks.join(" ")));
@@ -459,7 +459,7 @@ fn caveat_section(sheet: &Sheet<'_>) -> Section {
         ];
         terms.push(Term { name: code.to_string(), code: Some((code, caveat.severity)), lines });
     }
-    let blocks = vec![Block::Terms(Terms::Caveats, terms)];
+    let blocks = vec![Block::Terms(TermKind::Caveats, terms)];
     Section { id: "caveats", heading: "Caveats".to_owned(), blocks, ..Section::default() }
 }
 
@@ -519,7 +519,7 @@ fn condition_section(sheet: &Sheet<'_>, form: Form) -> Section {
     }
     let mut blocks = Vec::new();
     if !terms.is_empty() {
-        blocks.push(Block::Terms(Terms::Conditions, terms));
+        blocks.push(Block::Terms(TermKind::Conditions, terms));
     }
     blocks.extend(tables);
     Section { id: "conditions", heading: "Conditions".to_owned(), blocks, ..Section::default() }

@@ -123,18 +123,18 @@ impl Sink {
 }
 
 /// An error while exporting a table.
-enum Trouble {
+enum TableExportError {
     Read(rusqlite::Error),
     Write(io::Error),
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for TableExportError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Read(error)
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for TableExportError {
     fn from(error: io::Error) -> Self {
         Self::Write(error)
     }
@@ -168,8 +168,8 @@ impl Store {
         // it is.
         let _ = fs::remove_dir_all(&part);
         match trouble {
-            Trouble::Read(error) => Err(explain(&self.path, error).into()),
-            Trouble::Write(source) => {
+            TableExportError::Read(error) => Err(explain(&self.path, error).into()),
+            TableExportError::Write(source) => {
                 Err(ExportError::Write { path: directory.to_owned(), source })
             }
         }
@@ -182,7 +182,7 @@ impl Store {
         directory: &Path,
         part: &Path,
         format: ExportFormat,
-    ) -> Result<Vec<Exported>, Trouble> {
+    ) -> Result<Vec<Exported>, TableExportError> {
         fs::create_dir(part)?;
         let tables = self.write_tables(campaigns, part, format)?;
         fs::rename(part, directory)?;
@@ -194,7 +194,7 @@ impl Store {
         campaigns: &[i64],
         directory: &Path,
         format: ExportFormat,
-    ) -> Result<Vec<Exported>, Trouble> {
+    ) -> Result<Vec<Exported>, TableExportError> {
         let snapshot = self.connection.unchecked_transaction()?;
         let tree = Tree::known();
         let wanted = campaign_list(campaigns);
@@ -306,7 +306,7 @@ fn copy_rows(
     table: &Table,
     below: &str,
     sink: Sink,
-) -> Result<u64, Trouble> {
+) -> Result<u64, TableExportError> {
     let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
     // Tables with a key are written in key order, so that equal results produce equal files.
     let order = if names[0] == "id" { " ORDER BY id" } else { "" };
@@ -331,7 +331,11 @@ fn read_cell(row: &Row<'_>, at: usize, column: &Column) -> rusqlite::Result<Valu
     if fits { Ok(value) } else { Err(damaged(format!("{} has no {}", column.name, column.kind))) }
 }
 
-fn unpack_buckets(connection: &Connection, below: &str, sink: Sink) -> Result<u64, Trouble> {
+fn unpack_buckets(
+    connection: &Connection,
+    below: &str,
+    sink: Sink,
+) -> Result<u64, TableExportError> {
     let sql =
         format!("SELECT id, service_time, response_time FROM kinds WHERE {below} ORDER BY id");
     let mut statement = connection.prepare(&sql)?;

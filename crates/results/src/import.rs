@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::copy::{Key, copy_table};
 use crate::error::{StoreError, explain};
-use crate::join::{self, Gained};
+use crate::join::{self, JoinedCounts};
 use crate::store::Store;
 use crate::tree::{self, ROOT, Tree};
 use crate::write::next_campaign;
@@ -36,7 +36,7 @@ pub enum Merged {
         /// Its number here.
         id: i64,
         /// What was added to a campaign that already existed.
-        gained: Gained,
+        gained: JoinedCounts,
     },
 }
 

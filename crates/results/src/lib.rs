@@ -38,6 +38,6 @@ pub use error::StoreError;
 pub use export::{ExportCell, ExportColumn, ExportError, ExportFormat, Exported, TableFiles};
 pub use hold::remove_abandoned;
 pub use import::{Imported, Merged};
-pub use join::Gained;
-pub use resume::Standing;
+pub use join::JoinedCounts;
+pub use resume::StoredTrials;
 pub use store::{APPLICATION_ID, SCHEMA_VERSION, Store, check_results_path};

@@ -25,7 +25,7 @@ impl Store {
     /// # Errors
     /// If there is no such campaign, or the file is locked or damaged.
     pub fn load(&self, id: i64) -> Result<Campaign, StoreError> {
-        self.read(id, Depth::Whole)
+        self.read(id, ReadDepth::Whole)
     }
 
     /// Loads the parts of a campaign needed for its verdicts and conditions: amounts, samples and
@@ -34,10 +34,10 @@ impl Store {
     /// # Errors
     /// Same as [`Store::load`].
     pub fn outline(&self, id: i64) -> Result<Campaign, StoreError> {
-        self.read(id, Depth::Outline)
+        self.read(id, ReadDepth::Outline)
     }
 
-    fn read(&self, id: i64, depth: Depth) -> Result<Campaign, StoreError> {
+    fn read(&self, id: i64, depth: ReadDepth) -> Result<Campaign, StoreError> {
         // One transaction, so that all tables are read in the same state.
         let snapshot = self.explain(self.connection.unchecked_transaction())?;
         match self.explain(read_campaign(&snapshot, id, depth))? {
@@ -52,7 +52,7 @@ impl Store {
 
 /// How much of a campaign is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Depth {
+enum ReadDepth {
     Outline,
     Whole,
 }
@@ -60,7 +60,7 @@ enum Depth {
 fn read_campaign(
     connection: &Connection,
     id: i64,
-    depth: Depth,
+    depth: ReadDepth,
 ) -> rusqlite::Result<Option<Campaign>> {
     let sql = "SELECT * FROM campaigns WHERE id = ?1";
     let header = connection.query_row(sql, [id], header).optional()?;
@@ -77,7 +77,7 @@ fn read_campaign(
         ids.push(key);
         runs.push(run);
     }
-    let mut trials = Level::default();
+    let mut trials = TableLevel::default();
     for_each_child(connection, ChildTable::keyed("trials", "run_id"), &ids, |run, row| {
         trials.add(run, row, read_trial(row)?)
     })?;
@@ -85,7 +85,7 @@ fn read_campaign(
         None => campaign.facts.push(fact),
         Some(trial) => trials.values[trial].facts.push(fact),
     })?;
-    let mut passes = Level::default();
+    let mut passes = TableLevel::default();
     for_each_child(
         connection,
         ChildTable::keyed("passes", "trial_id"),
@@ -94,8 +94,8 @@ fn read_campaign(
     )?;
     read_outline(connection, &mut passes)?;
     match depth {
-        Depth::Outline => read_amounts(connection, &mut passes)?,
-        Depth::Whole => read_details(connection, &mut passes)?,
+        ReadDepth::Outline => read_amounts(connection, &mut passes)?,
+        ReadDepth::Whole => read_details(connection, &mut passes)?,
     }
     // From the leaves to the root: each level is complete before it is moved into its parents.
     passes.move_to_parents(|trial, pass| trials.values[trial].passes.push(pass));
@@ -106,7 +106,10 @@ fn read_campaign(
 
 /// Reads the parts below passes that every verdict needs, each table at once: a campaign may have a
 /// hundred thousand passes.
-fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+fn read_outline(
+    connection: &Connection,
+    passes: &mut TableLevel<PassResult>,
+) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
     for_each_child(connection, ChildTable::of_passes("samples"), ids, |at, row| {
         passes[at].samples.push(read_sample(row)?);
@@ -119,7 +122,10 @@ fn read_outline(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 }
 
 /// Reads the amounts by kind, without histograms.
-fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+fn read_amounts(
+    connection: &Connection,
+    passes: &mut TableLevel<PassResult>,
+) -> rusqlite::Result<()> {
     let columns = "pass_id, id, kind, issued, done, bytes";
     let below = ChildTable::of_passes("kinds");
     each_of(connection, below, columns, &passes.ids, |at, row| {
@@ -129,7 +135,10 @@ fn read_amounts(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 }
 
 /// Reads the rest.
-fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusqlite::Result<()> {
+fn read_details(
+    connection: &Connection,
+    passes: &mut TableLevel<PassResult>,
+) -> rusqlite::Result<()> {
     let (ids, passes) = (&passes.ids, &mut passes.values);
     for_each_child(connection, ChildTable::of_passes("cross_checks"), ids, |at, row| {
         passes[at].cross_checks.push(read_cross_check(row)?);
@@ -160,7 +169,7 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
             Ok(())
         },
     )?;
-    let mut kinds = Level::default();
+    let mut kinds = TableLevel::default();
     for_each_child(connection, ChildTable::of_passes("kinds"), ids, |at, row| {
         let times = |column| read_histogram(row, column);
         kinds.add(at, row, read_kind(row, times("service_time")?, times("response_time")?)?)
@@ -176,7 +185,7 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
         },
     )?;
     kinds.move_to_parents(|at, kind| passes[at].kinds.push(kind));
-    let mut watched = Level::default();
+    let mut watched = TableLevel::default();
     for_each_child(connection, ChildTable::of_passes("telemetry"), ids, |at, row| {
         watched.add(at, row, telemetry::read_host(row)?)
     })?;
@@ -194,20 +203,20 @@ fn read_details(connection: &Connection, passes: &mut Level<PassResult>) -> rusq
 }
 
 /// The rows of one table, in the order of their parents and then of their keys.
-struct Level<T> {
+struct TableLevel<T> {
     ids: Vec<i64>,
     values: Vec<T>,
     /// The index of the parent of each item.
     parents: Vec<usize>,
 }
 
-impl<T> Default for Level<T> {
+impl<T> Default for TableLevel<T> {
     fn default() -> Self {
         Self { ids: Vec::new(), values: Vec::new(), parents: Vec::new() }
     }
 }
 
-impl<T> Level<T> {
+impl<T> TableLevel<T> {
     fn add(&mut self, parent: usize, row: &Row<'_>, value: T) -> rusqlite::Result<()> {
         self.ids.push(row.get("id")?);
         self.values.push(value);

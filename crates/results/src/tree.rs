@@ -49,35 +49,35 @@ impl Column {
 
 /// A statement that creates an object of the schema.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Made {
+pub(crate) struct SchemaObject {
     pub name: String,
     pub sql: String,
     pub is_view: bool,
 }
 
 /// The objects created by this program's schema, in order of creation.
-static KNOWN: LazyLock<(Tree, Vec<Made>)> =
+static KNOWN: LazyLock<(Tree, Vec<SchemaObject>)> =
     LazyLock::new(|| read_own_schema().expect("the schema in this program is well-formed"));
 
-fn read_own_schema() -> rusqlite::Result<(Tree, Vec<Made>)> {
+fn read_own_schema() -> rusqlite::Result<(Tree, Vec<SchemaObject>)> {
     let memory = Connection::open_in_memory()?;
     memory.execute_batch(SCHEMA)?;
     Ok((Tree::read(&memory)?, made(&memory)?))
 }
 
 /// Returns all objects in a file's schema, except SQLite's internal ones.
-pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<Made>> {
+pub(crate) fn made(connection: &Connection) -> rusqlite::Result<Vec<SchemaObject>> {
     let sql = "SELECT name, sql, type FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
     rows(connection, sql, [], |row| {
         let is_view = row.get::<_, String>("type")? == "view";
-        Ok(Made { name: row.get("name")?, sql: row.get("sql")?, is_view })
+        Ok(SchemaObject { name: row.get("name")?, sql: row.get("sql")?, is_view })
     })
 }
 
 /// Describes the first of our tables that is missing, or is not an ordinary table: a view, a
 /// virtual table, or a table with a computed column.
 pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    let ours: Vec<&Made> =
+    let ours: Vec<&SchemaObject> =
         all_made().iter().filter(|made| made.sql.starts_with("CREATE TABLE")).collect();
     let all_found = made(connection)?;
     for table in &ours {
@@ -87,7 +87,7 @@ pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Opti
     }
     for found in all_found {
         // Names in SQLite are case-insensitive.
-        let is_ours = |table: &&&Made| table.name.eq_ignore_ascii_case(&found.name);
+        let is_ours = |table: &&&SchemaObject| table.name.eq_ignore_ascii_case(&found.name);
         let Some(table) = ours.iter().find(is_ours) else { continue };
         let name = &table.name;
         if found.is_view {
@@ -106,7 +106,7 @@ pub(crate) fn find_wrong_table(connection: &Connection) -> rusqlite::Result<Opti
 }
 
 /// Returns the objects created by this program's schema.
-pub(crate) fn all_made() -> &'static [Made] {
+pub(crate) fn all_made() -> &'static [SchemaObject] {
     &KNOWN.1
 }
 

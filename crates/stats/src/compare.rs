@@ -1,6 +1,6 @@
 //! Compares two sets of trials: by how much do they differ, and is that more than noise?
 //!
-//! [`compare`] returns a [`Comparison`]; [`Draws`] saves work over many of them. The ratio is that
+//! [`compare`] returns a [`Comparison`]; [`BootstrapDraws`] saves work over many of them. The ratio is that
 //! of the medians. Its interval is a percentile bootstrap in which both sides are resampled, and a
 //! rank test independently gives the probability of such a difference by chance. A difference only
 //! counts if both agree and it exceeds the smallest relevant effect. Both assume that trials are
@@ -17,7 +17,7 @@ use model::random::SplitMix64;
 
 use crate::criteria::{CONFIDENCE, RESAMPLES};
 use crate::rank::{rank_test, smallest_probability};
-use crate::summary::{Middle, draw_middle, median, sorted};
+use crate::summary::{MedianIndices, draw_middle, median, sorted};
 
 /// Maximum number of trials to advise.
 pub const TRIALS_MAX: usize = 200;
@@ -74,12 +74,12 @@ pub struct Comparison {
     pub is_doubted: bool,
     /// Results that are ruled out because the side that would be better did not measure the target.
     /// Set by the caller.
-    pub barred: Barred,
+    pub barred: ExcludedOutcomes,
 }
 
 /// Results that a comparison must not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Barred {
+pub struct ExcludedOutcomes {
     /// [`Outcome::Higher`].
     pub higher: bool,
     /// [`Outcome::Lower`].
@@ -147,7 +147,7 @@ fn is_blind(before: usize, after: usize, family: usize) -> bool {
 ///
 /// The same results in any order with the same seed give the same comparison.
 pub fn compare(before: &[f64], after: &[f64], effect: f64, seed: u64) -> Option<Comparison> {
-    Draws::new(seed).compare(before, after, effect)
+    BootstrapDraws::new(seed).compare(before, after, effect)
 }
 
 /// Bootstrap draws of a seed, by number of results before and after.
@@ -156,15 +156,15 @@ pub fn compare(before: &[f64], after: &[f64], effect: f64, seed: u64) -> Option<
 /// once for each pair of counts. A hundred thousand comparisons of five trials with five then only
 /// need to look up which 25 ratios are possible and how often each of them is drawn.
 #[derive(Debug)]
-pub struct Draws {
+pub struct BootstrapDraws {
     seed: u64,
-    known: HashMap<(usize, usize), Vec<Drawn>>,
+    known: HashMap<(usize, usize), Vec<DrawnMedians>>,
 }
 
 /// A pair of medians, before and after, and how often it was drawn.
-type Drawn = ((Middle, Middle), usize);
+type DrawnMedians = ((MedianIndices, MedianIndices), usize);
 
-impl Draws {
+impl BootstrapDraws {
     /// Starts without any draws.
     pub fn new(seed: u64) -> Self {
         Self { seed, known: HashMap::new() }
@@ -189,12 +189,12 @@ impl Draws {
             reach: (second.0 / first.1, second.1 / first.0),
             spread: (first.1 / first.0).max(second.1 / second.0),
             is_doubted: false,
-            barred: Barred::default(),
+            barred: ExcludedOutcomes::default(),
         })
     }
 
     /// Returns the draws for these numbers of results.
-    fn drawn_for(&mut self, before: usize, after: usize) -> &[Drawn] {
+    fn drawn_for(&mut self, before: usize, after: usize) -> &[DrawnMedians] {
         let seed = self.seed;
         self.known.entry((before, after)).or_insert_with(|| draw_medians(before, after, seed))
     }
@@ -206,7 +206,7 @@ fn ends(sorted: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// Returns the percentile interval of the ratio of medians.
-fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut Draws) -> (f64, f64) {
+fn bootstrap_interval(before: &[f64], after: &[f64], draws: &mut BootstrapDraws) -> (f64, f64) {
     let drawn = draws.drawn_for(before.len(), after.len());
     let mut ratios = Vec::with_capacity(drawn.len());
     for ((below, above), times) in drawn {
@@ -231,7 +231,7 @@ fn ranked(sorted: &[(f64, usize)], place: usize) -> f64 {
 }
 
 /// Draws both medians [`RESAMPLES`] times, and counts how often each pair occurs.
-fn draw_medians(before: usize, after: usize, seed: u64) -> Vec<Drawn> {
+fn draw_medians(before: usize, after: usize, seed: u64) -> Vec<DrawnMedians> {
     let mut random = SplitMix64::new(seed);
     let mut counts = vec![0_u32; before.max(after)];
     let mut found = BTreeMap::new();
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn reuses_draws_for_equal_counts() {
         let mut random = SplitMix64::new(3);
-        let mut draws = Draws::new(BOOTSTRAP_SEED);
+        let mut draws = BootstrapDraws::new(BOOTSTRAP_SEED);
         for (n, m) in [(5, 5), (4, 7), (5, 5), (1, 3), (8, 8), (4, 7)] {
             let mut figures = |count| {
                 let figures: Vec<f64> = (0..count).map(|_| noisy(&mut random, 1.0)).collect();
@@ -331,7 +331,8 @@ mod tests {
     #[test]
     fn barred_side_never_wins() {
         let faster = of(&[100.0, 101.0, 99.0, 100.5, 99.5], &[200.0, 202.0, 198.0, 201.0, 199.0]);
-        let barred = |higher, lower| Comparison { barred: Barred { higher, lower }, ..faster };
+        let barred =
+            |higher, lower| Comparison { barred: ExcludedOutcomes { higher, lower }, ..faster };
         assert_eq!(barred(true, false).outcome(), Outcome::Unclear);
         assert_eq!(barred(false, true).outcome(), Outcome::Higher);
     }

@@ -14,9 +14,9 @@ mod point;
 mod power;
 
 pub use bound::{bound_search, steps_to_load};
-pub use compared::{Between, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
+pub use compared::{BoundedValue, CurvesCompared, PAIRS_MIN, RATIO_CONFIDENCE, TimePair};
 pub use knee::Knee;
-pub use point::{Broken, LoadPoint, Standing};
+pub use point::{LoadPoint, PointStatus, RuleViolation};
 
 /// Minimum share of the scheduled ops for a sustained load. The margin is twenty times the random
 /// variation of 10,000 arrivals.
@@ -77,7 +77,7 @@ impl Curve {
         let peak = self.peak_request();
         let mut holes = Vec::new();
         for point in &self.points {
-            if point.requested_per_s < peak && point.standing() != Standing::Sustained {
+            if point.requested_per_s < peak && point.standing() != PointStatus::Sustained {
                 holes.push(point);
             }
         }
@@ -89,7 +89,7 @@ impl Curve {
         let peak = self.peak_request();
         self.points
             .iter()
-            .find(|point| point.requested_per_s > peak && point.standing() == Standing::Short)
+            .find(|point| point.requested_per_s > peak && point.standing() == PointStatus::Short)
     }
 
     /// Returns the load requested at the peak, or 0 if nothing was sustained.
@@ -127,7 +127,7 @@ impl Curve {
     pub fn under(&self, keeps: impl Fn(&LoadPoint) -> bool) -> Option<&LoadPoint> {
         let mut heaviest = None;
         for point in &self.points {
-            if point.standing() != Standing::Sustained || !keeps(point) {
+            if point.standing() != PointStatus::Sustained || !keeps(point) {
                 break;
             }
             heaviest = Some(point);
@@ -136,7 +136,7 @@ impl Curve {
     }
 
     fn counting(&self) -> impl Iterator<Item = &LoadPoint> {
-        self.points.iter().filter(|point| point.standing() == Standing::Sustained)
+        self.points.iter().filter(|point| point.standing() == PointStatus::Sustained)
     }
 
     /// Returns throughput and mean response time of all valid points, ordered by throughput.
@@ -197,7 +197,7 @@ pub(crate) mod tests {
         let curve = queue((1..=12).map(|n| n * 100));
         let peak = curve.peak().unwrap();
         // A load of 1000 is the server's capacity; its queue never empties.
-        assert_eq!((peak.requested_per_s, peak.standing()), (1_000, Standing::Sustained));
+        assert_eq!((peak.requested_per_s, peak.standing()), (1_000, PointStatus::Sustained));
         assert_eq!(curve.too_much().unwrap().requested_per_s, 1_100);
         let broken = Curve::new(vec![point(100, 80.0, 1), point(200, 199.0, 1)]);
         assert_eq!(broken.holes().len(), 1);

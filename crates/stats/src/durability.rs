@@ -37,7 +37,7 @@ enum Loss {
 
 /// The newest generations of a block: submitted and acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
-struct Newest {
+struct NewestGenerations {
     sent: u32,
     acked: u32,
 }
@@ -140,8 +140,8 @@ impl LostShare {
     }
 }
 
-fn newest_generations(ops: &[&AckedOp]) -> BTreeMap<u32, Newest> {
-    let mut newest: BTreeMap<u32, Newest> = BTreeMap::new();
+fn newest_generations(ops: &[&AckedOp]) -> BTreeMap<u32, NewestGenerations> {
+    let mut newest: BTreeMap<u32, NewestGenerations> = BTreeMap::new();
     for acked in ops {
         for block in acked.op.range() {
             let known = newest.entry(block).or_default();
@@ -158,7 +158,7 @@ fn newest_generations(ops: &[&AckedOp]) -> BTreeMap<u32, Newest> {
 fn find_loss(
     op: &TestOp,
     found: Option<&FoundFile>,
-    newest: &BTreeMap<u32, Newest>,
+    newest: &BTreeMap<u32, NewestGenerations>,
 ) -> Option<(Loss, LostShare)> {
     let blocks = match found {
         Some(FoundFile { size_bytes: Some(_), blocks, .. }) => blocks,
@@ -219,7 +219,7 @@ fn find_loss(
 fn is_torn_in_flight(
     op: &TestOp,
     found: Option<&FoundFile>,
-    newest: &BTreeMap<u32, Newest>,
+    newest: &BTreeMap<u32, NewestGenerations>,
 ) -> bool {
     let Some(found) = found else { return false };
     for block in op.range() {
@@ -270,7 +270,7 @@ pub fn stronger_loser(promise: Durability, events: &[MeasuredEvent]) -> Option<D
     for stronger in Durability::ALL.iter().rev().take_while(|stronger| **stronger > promise) {
         let spares = |event: &&MeasuredEvent| {
             let [own, other] = [promise, *stronger].map(|promise| show_alone(promise, event));
-            own.is_kept() && other == Shown::Lost
+            own.is_kept() && other == PromiseEvidence::Lost
         };
         if events.iter().any(|event| spares(&event)) {
             return Some(*stronger);
@@ -281,7 +281,7 @@ pub fn stronger_loser(promise: Durability, events: &[MeasuredEvent]) -> Option<D
 
 /// Evidence from an event about a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+enum PromiseEvidence {
     /// None: it could not be verified, nothing was acknowledged, or nothing was at risk.
     Nothing,
     /// Acknowledged data was lost.
@@ -294,7 +294,7 @@ enum Shown {
     Kept,
 }
 
-impl Shown {
+impl PromiseEvidence {
     const fn is_kept(self) -> bool {
         matches!(self, Self::TooFewCrashes | Self::Kept)
     }
@@ -316,12 +316,12 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
     ] {
         for measured in events.iter().filter(|measured| measured.event == event) {
             match show_on_ladder(promise, measured) {
-                Shown::Nothing => {}
-                Shown::Kept => tier = survived,
-                Shown::TooFewCrashes => is_undecided = true,
-                Shown::Lost if tier == Tier::Unknown => return Tier::None,
-                Shown::StrongerLost if tier == Tier::Unknown => return Tier::Undecided,
-                Shown::Lost | Shown::StrongerLost => return tier,
+                PromiseEvidence::Nothing => {}
+                PromiseEvidence::Kept => tier = survived,
+                PromiseEvidence::TooFewCrashes => is_undecided = true,
+                PromiseEvidence::Lost if tier == Tier::Unknown => return Tier::None,
+                PromiseEvidence::StrongerLost if tier == Tier::Unknown => return Tier::Undecided,
+                PromiseEvidence::Lost | PromiseEvidence::StrongerLost => return tier,
             }
         }
     }
@@ -329,15 +329,15 @@ fn tier_of(promise: Durability, events: &[MeasuredEvent]) -> Tier {
 }
 
 /// Returns the evidence from an event about a promise, taking stronger promises into account.
-fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> Shown {
+fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> PromiseEvidence {
     let mut shown = show_alone(promise, measured);
     if !shown.is_kept() {
         return shown;
     }
     for stronger in Durability::ALL.iter().filter(|stronger| **stronger > promise) {
         match show_alone(*stronger, measured) {
-            Shown::Lost => return Shown::StrongerLost,
-            Shown::TooFewCrashes => shown = Shown::TooFewCrashes,
+            PromiseEvidence::Lost => return PromiseEvidence::StrongerLost,
+            PromiseEvidence::TooFewCrashes => shown = PromiseEvidence::TooFewCrashes,
             _ => {}
         }
     }
@@ -345,23 +345,23 @@ fn show_on_ladder(promise: Durability, measured: &MeasuredEvent) -> Shown {
 }
 
 /// Returns the evidence from an event about a promise by itself.
-fn show_alone(promise: Durability, measured: &MeasuredEvent) -> Shown {
+fn show_alone(promise: Durability, measured: &MeasuredEvent) -> PromiseEvidence {
     if measured.unverified.is_some() {
-        return Shown::Nothing;
+        return PromiseEvidence::Nothing;
     }
     if measured.has_lost(promise) {
-        return Shown::Lost;
+        return PromiseEvidence::Lost;
     }
     let mut rows = measured.rows.iter().filter(|row| row.promise == promise);
     if measured.nothing_at_risk.is_some() || !rows.any(|row| row.acked_ops > 0) {
-        return Shown::Nothing;
+        return PromiseEvidence::Nothing;
     }
     // Only repeatable crashes are repeated until each promise had the last write.
     let is_repeated = matches!(measured.event, CrashEvent::KillServer | CrashEvent::PowerCut);
     if is_repeated && !measured.has_enough_crashes(promise) {
-        return Shown::TooFewCrashes;
+        return PromiseEvidence::TooFewCrashes;
     }
-    Shown::Kept
+    PromiseEvidence::Kept
 }
 
 #[cfg(test)]

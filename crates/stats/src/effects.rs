@@ -110,12 +110,12 @@ pub struct Interaction {
     /// Probability of such a share by chance, 0 to 1.
     pub probability: f64,
     /// Ratios of the levels of the second factor under each level of the first, if measured.
-    pub within: Vec<Within>,
+    pub within: Vec<ConditionalEffect>,
 }
 
 /// The effect of a level of one factor under a certain level of another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Within {
+pub struct ConditionalEffect {
     /// Level of the other factor.
     pub under: usize,
     /// Level of the factor itself.
@@ -155,7 +155,7 @@ pub fn effects(levels: &[usize], observations: &[Observation]) -> Option<Effects
         all_columns.extend(pair.columns.clone());
     }
     let full = products.fit(all_columns);
-    let ground = Ground {
+    let ground = EffectFits {
         columns: &columns,
         nesting: &nesting,
         products: &products,
@@ -306,7 +306,7 @@ fn level_effect(
 }
 
 /// The fits that effects and interactions are derived from.
-struct Ground<'a> {
+struct EffectFits<'a> {
     columns: &'a Columns,
     nesting: &'a Nesting,
     products: &'a CrossProducts,
@@ -318,7 +318,7 @@ struct Ground<'a> {
     whole: f64,
 }
 
-impl Ground<'_> {
+impl EffectFits<'_> {
     /// Returns the effect of a factor. Its share is what the fit loses without it.
     fn factor_effect(&self, factor: usize, count: usize) -> FactorEffect {
         // Factors nested in it would explain everything that it does, so leave them out of both
@@ -364,7 +364,12 @@ impl Ground<'_> {
 
     /// Returns the ratios of the second factor's levels under each level of the first, other
     /// factors being equal, if both were measured.
-    fn ratios_within(&self, pair: &Pair, with: &Fit, observations: &[Observation]) -> Vec<Within> {
+    fn ratios_within(
+        &self,
+        pair: &Pair,
+        with: &Fit,
+        observations: &[Observation],
+    ) -> Vec<ConditionalEffect> {
         let (first, second) = pair.factors;
         let mut measured = BTreeSet::new();
         for observation in observations {
@@ -386,7 +391,7 @@ impl Ground<'_> {
                     log += with.coefficient(together).unwrap_or(0.0);
                 }
                 let ratio = log.exp();
-                found.push(Within { under, level, against, ratio });
+                found.push(ConditionalEffect { under, level, against, ratio });
             }
         }
         found

@@ -36,17 +36,19 @@ mod steady;
 mod summary;
 mod trend;
 
-pub use compare::{Barred, Comparison, Draws, Outcome, TRIALS_MAX, compare};
+pub use compare::{BootstrapDraws, Comparison, ExcludedOutcomes, Outcome, TRIALS_MAX, compare};
 pub use effects::{Effects, Observation, effects};
 pub use fairness::{ClientShare, Fairness};
 pub use family::holm;
 pub use host_balance::{HostShare, HostsCompared, StartSkew, WorstTimes};
-pub use judge::{Cpu, CpuUnit, Extent, Failure, Judged, JudgedCaveat, KindShare, Point, SetAside};
+pub use judge::{
+    CaveatExtent, Cpu, CpuUnit, DisturbedTrial, Failure, Judged, JudgedCaveat, KindShare, Point,
+};
 pub use load_search::{LoadRange, LoadSearch, Spacing};
 pub use outlier::{Score, discarded, modified_z_scores, outliers};
 pub use rank::rank_test;
 pub use rate::Rate;
 pub use ratio::{PartSum, SumRatio, ratio_of_sums};
-pub use size_sweep::{Fall, SizePoint, SizeSweep, size_sweep};
+pub use size_sweep::{RateDrop, SizePoint, SizeSweep, size_sweep};
 pub use summary::{Summary, median, summary};
 pub use trend::{Trend, trend};

@@ -125,12 +125,12 @@ fn middle_of(sorted: &[f64]) -> f64 {
 
 /// Indices of the middle of a sample in the sorted values: the same one twice, or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Middle {
+pub(crate) struct MedianIndices {
     lower: usize,
     upper: usize,
 }
 
-impl Middle {
+impl MedianIndices {
     /// Returns the median of the sample.
     pub(crate) fn of(self, sorted: &[f64]) -> f64 {
         f64::midpoint(sorted[self.lower], sorted[self.upper])
@@ -145,7 +145,11 @@ pub(crate) fn draw_median(sorted: &[f64], random: &mut SplitMix64, counts: &mut 
 }
 
 /// Draws a sample of the sorted values with replacement, and returns the indices of its middle.
-pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut [u32]) -> Middle {
+pub(crate) fn draw_middle(
+    figures: usize,
+    random: &mut SplitMix64,
+    counts: &mut [u32],
+) -> MedianIndices {
     let drawn = &mut counts[..figures];
     drawn.fill(0);
     for _ in 0..figures {
@@ -155,7 +159,7 @@ pub(crate) fn draw_middle(figures: usize, random: &mut SplitMix64, counts: &mut 
 }
 
 /// Returns the middle of a sample given by how often each value was drawn; counting avoids sorting.
-fn middle_of_drawn(drawn: &[u32]) -> Middle {
+fn middle_of_drawn(drawn: &[u32]) -> MedianIndices {
     let n = drawn.len();
     let (mut seen, mut lower) = (0_usize, None);
     for (place, &times) in drawn.iter().enumerate() {
@@ -164,7 +168,7 @@ fn middle_of_drawn(drawn: &[u32]) -> Middle {
             lower = Some(place);
         }
         if seen > n / 2 {
-            return Middle { lower: lower.unwrap_or(place), upper: place };
+            return MedianIndices { lower: lower.unwrap_or(place), upper: place };
         }
     }
     unreachable!("as many figures are drawn as there are")

@@ -28,7 +28,7 @@ pub use access::AccessDescription;
 use access::Accesses;
 pub use arrivals::ArrivalDescription;
 pub use arrivals::Dispersion;
-use arrivals::{Arrivals, Depth};
+use arrivals::{Arrivals, CallsInFlight};
 pub use files::FileDescription;
 use files::Files;
 pub use files::HotFile;
@@ -152,7 +152,7 @@ struct Client {
     calls: u64,
     read_bytes: u64,
     written_bytes: u64,
-    depth: Depth,
+    depth: CallsInFlight,
 }
 
 /// Creates a description from the sections of a trace.
@@ -170,7 +170,7 @@ pub struct Describer {
     writes: Accesses,
     files: Files,
     arrivals: Arrivals,
-    depth: Depth,
+    depth: CallsInFlight,
     timeline: Timeline,
 }
 
@@ -190,7 +190,7 @@ impl Describer {
             writes: Accesses::default(),
             files: Files::default(),
             arrivals: Arrivals::default(),
-            depth: Depth::default(),
+            depth: CallsInFlight::default(),
             timeline: Timeline::default(),
         }
     }
@@ -226,7 +226,7 @@ impl Describer {
                 calls: 0,
                 read_bytes: 0,
                 written_bytes: 0,
-                depth: Depth::default(),
+                depth: CallsInFlight::default(),
             });
         }
     }

@@ -238,7 +238,7 @@ fn parse_ipv4(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
     let more_follow = flags & 0x2000 != 0;
     if offset > 0 || more_follow {
         let id = u32::from(be16(bytes, 4)?);
-        return Some(make_fragment(&payload, id, offset, Part::from_more(more_follow)));
+        return Some(make_fragment(&payload, id, offset, FragmentPosition::from_more(more_follow)));
     }
     parse_transport(&payload)
 }
@@ -275,7 +275,12 @@ fn parse_ipv6(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
             if offset > 0 || more_follow {
                 let (from, to) = (from.into(), to.into());
                 let payload = IpPayload { from, to, protocol: next, bytes: rest, wire_bytes };
-                return Some(make_fragment(&payload, id, offset, Part::from_more(more_follow)));
+                return Some(make_fragment(
+                    &payload,
+                    id,
+                    offset,
+                    FragmentPosition::from_more(more_follow),
+                ));
             }
         }
         (protocol, bytes) = (next, rest);
@@ -285,24 +290,35 @@ fn parse_ipv6(bytes: &[u8], wire_bytes: usize) -> Option<Content<'_>> {
 
 /// Whether a fragment is the last of its packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum FragmentPosition {
     Last,
     Other,
 }
 
-impl Part {
+impl FragmentPosition {
     const fn from_more(more_follow: bool) -> Self {
         if more_follow { Self::Other } else { Self::Last }
     }
 }
 
-fn make_fragment<'a>(payload: &IpPayload<'a>, id: u32, offset: usize, part: Part) -> Content<'a> {
+fn make_fragment<'a>(
+    payload: &IpPayload<'a>,
+    id: u32,
+    offset: usize,
+    part: FragmentPosition,
+) -> Content<'a> {
     let IpPayload { from, to, protocol, bytes, wire_bytes } = *payload;
     if protocol != PROTOCOL_UDP && protocol != PROTOCOL_TCP {
         return Content::Other;
     }
     let key = FragmentKey { from, to, id, protocol };
-    Content::Fragment(Fragment { key, offset, is_last: part == Part::Last, bytes, wire_bytes })
+    Content::Fragment(Fragment {
+        key,
+        offset,
+        is_last: part == FragmentPosition::Last,
+        bytes,
+        wire_bytes,
+    })
 }
 
 fn parse_transport<'a>(payload: &IpPayload<'a>) -> Option<Content<'a>> {

@@ -13,7 +13,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use model::soak::{BlockState, Finding, Generations, Kept};
+use model::soak::{BlockState, DataCheck, Finding, Generations};
 
 use crate::names::Name;
 
@@ -94,7 +94,7 @@ const fn parse_note(note: u32) -> Option<(BlockState, Option<u32>)> {
 
 /// How durable an acknowledged write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Safety {
+pub enum AckedDurability {
     /// On stable storage; it must not be lost.
     OnStorage,
     /// It may be lost until it is committed.
@@ -160,8 +160,8 @@ impl Journal {
     }
 
     /// Records that a write was acknowledged.
-    pub fn note_acknowledged(&self, file: u32, offset_bytes: u64, safety: Safety) {
-        let is_safe = safety == Safety::OnStorage;
+    pub fn note_acknowledged(&self, file: u32, offset_bytes: u64, safety: AckedDurability) {
+        let is_safe = safety == AckedDurability::OnStorage;
         let Some(block) = self.block_at(file, offset_bytes) else { return };
         // Relaxed loads and stores without read-modify-write are sufficient, because only one op at
         // a time is in flight for a block, and a single worker executes all of its ops.
@@ -221,8 +221,8 @@ impl Journal {
     }
 
     /// Counts the blocks of some files by state. Reads each block once.
-    pub fn summarize(&self, is_ours: impl Fn(u32) -> bool) -> Kept {
-        let mut kept = Kept::default();
+    pub fn summarize(&self, is_ours: impl Fn(u32) -> bool) -> DataCheck {
+        let mut kept = DataCheck::default();
         for (index, block) in self.blocks().enumerate() {
             let index = index as u64;
             let file = (index / self.blocks_per_file) as u32;
@@ -275,7 +275,7 @@ mod tests {
 
     fn write(journal: &Journal, offset_bytes: u64) {
         journal.note_begun(1, offset_bytes);
-        journal.note_acknowledged(1, offset_bytes, Safety::Uncommitted);
+        journal.note_acknowledged(1, offset_bytes, AckedDurability::Uncommitted);
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
             Some(BlockState::Lost),
             "no write had that generation"
         );
-        journal.note_acknowledged(1, 0, Safety::OnStorage);
+        journal.note_acknowledged(1, 0, AckedDurability::OnStorage);
         assert_eq!(journal.note_found(1, 0, None), Some(BlockState::Lost));
         let kept = journal.summarize(|_| true);
         assert_eq!((kept.lost, kept.torn, kept.findings[0].found), (1, 0, None));
@@ -326,11 +326,11 @@ mod tests {
         let journal = Journal::new(1, 300, 100);
         for offset in [0, 0, 100, 0] {
             journal.note_begun(0, offset);
-            journal.note_acknowledged(0, offset, Safety::Uncommitted);
+            journal.note_acknowledged(0, offset, AckedDurability::Uncommitted);
         }
         assert_eq!(journal.uncommitted(), 2);
         journal.note_begun(0, 0);
-        journal.note_acknowledged(0, 0, Safety::OnStorage);
+        journal.note_acknowledged(0, 0, AckedDurability::OnStorage);
         assert_eq!(journal.uncommitted(), 1);
         journal.note_committed(0);
         journal.note_committed(0);

@@ -16,7 +16,7 @@ use model::soak::BlockState;
 use model::{DataSettings, Fill, Pass, RunSpec};
 
 use crate::journal::Journal;
-use crate::mismatch::{Found, Mismatch};
+use crate::mismatch::{Mismatch, WrongContent};
 use crate::pool::{GRAIN, PERIOD, Pool};
 use crate::rewrites::{Rewrites, WriteId};
 use crate::stamp::{BLOCK_BYTES, Piece, Pieces, STAMP_BYTES, Stamps};
@@ -364,7 +364,7 @@ impl Pattern {
             Ok(()) => {}
             // Everything else in the block is correct, so the stamp consists of halves of two
             // writes.
-            Err(Mismatch { what: Found::Checksum { .. }, .. })
+            Err(Mismatch { what: WrongContent::Checksum { .. }, .. })
                 if self
                     .rewrites
                     .as_ref()
@@ -378,8 +378,8 @@ impl Pattern {
         let (Some(id), Some(rewrites)) = (id, &self.rewrites) else { return Ok(()) };
         let what = match rewrites.check(file, offset_bytes, id) {
             Ok(()) if id.writer > 0 || id.number >= stamps.oldest => return Ok(()),
-            Ok(()) => Found::Generation { found: id.number, oldest: stamps.oldest },
-            Err(oldest) => Found::Generation { found: id.number, oldest },
+            Ok(()) => WrongContent::Generation { found: id.number, oldest: stamps.oldest },
+            Err(oldest) => WrongContent::Generation { found: id.number, oldest },
         };
         Err(Mismatch { file, offset_bytes, what })
     }
@@ -402,12 +402,14 @@ impl Pattern {
                 Err(mismatch) => match mismatch.what {
                     // The byte itself is better evidence than a checksum, unless it is part of the
                     // stamp.
-                    Found::Checksum { .. } => {
+                    WrongContent::Checksum { .. } => {
                         self.compare_from(STAMP_BYTES, read, file, offset_bytes)?;
                         Err(mismatch)
                     }
                     // A block that was begun with too few bytes for a stamp has none.
-                    Found::NoStamp(_) if self.compare_from(0, read, file, offset_bytes).is_ok() => {
+                    WrongContent::NoStamp(_)
+                        if self.compare_from(0, read, file, offset_bytes).is_ok() =>
+                    {
                         Ok(())
                     }
                     _ => Err(mismatch),
@@ -445,7 +447,7 @@ impl Pattern {
 fn generation_found(checked: &Result<(), Mismatch>, read: &[u8]) -> Option<u32> {
     match checked {
         Ok(()) => Some(Stamps::generation_in(read)),
-        Err(Mismatch { what: Found::Generation { found, .. }, .. }) => Some(*found),
+        Err(Mismatch { what: WrongContent::Generation { found, .. }, .. }) => Some(*found),
         Err(_) => None,
     }
 }
@@ -468,7 +470,7 @@ fn compare(read: &[u8], written: &[u8], file: u32, offset_bytes: u64) -> Result<
     while read[at] == written[at] {
         at += 1;
     }
-    let what = Found::Byte { found: read[at], expected: written[at] };
+    let what = WrongContent::Byte { found: read[at], expected: written[at] };
     Err(Mismatch { file, offset_bytes: offset_bytes + at as u64, what })
 }
 

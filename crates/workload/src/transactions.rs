@@ -75,7 +75,7 @@ impl PoolStream {
     /// Returns the files left in the pool after all transactions, which the worker has to remove.
     /// If a limit may have ended the transactions early, returns the initial pool, since it is
     /// recreated then.
-    pub(crate) fn remains(spec: &RunSpec, worker: u32, seed: u64) -> Remains {
+    pub(crate) fn remains(spec: &RunSpec, worker: u32, seed: u64) -> PoolRemains {
         let mut stream = Self::new(spec, 0, seed);
         if !spec.is_cut() {
             // Replay the transactions without executing them; they are determined by the seed.
@@ -86,7 +86,7 @@ impl PoolStream {
         for file in &stream.pool {
             files.push(file.number);
         }
-        Remains { files, next: 0 }
+        PoolRemains { files, next: 0 }
     }
 
     /// Returns the number of the last op, counted over all workers.
@@ -186,12 +186,12 @@ pub(crate) fn mean_bytes(settings: &Transactions, ops: u64) -> MovedBytes {
 
 /// Files of one worker that are left in a pool.
 #[derive(Clone, Debug)]
-pub(crate) struct Remains {
+pub(crate) struct PoolRemains {
     files: Vec<u32>,
     next: usize,
 }
 
-impl Remains {
+impl PoolRemains {
     /// Removes the next file.
     pub(crate) fn next(&mut self) -> Option<Op> {
         let file = *self.files.get(self.next)?;

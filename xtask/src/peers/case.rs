@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 /// The result of one measurement of one side.
 #[derive(Clone, Copy, Debug)]
-pub struct Figure {
+pub struct SideResult {
     /// Ops or bytes per second.
     pub rate: f64,
     /// CPU time per op or byte counted in the rate, in nanoseconds, if known.
@@ -15,7 +15,7 @@ pub struct Figure {
 }
 
 /// Makes one measurement.
-pub type Measure<'a> = Box<dyn FnMut() -> Result<Figure> + 'a>;
+pub type Measure<'a> = Box<dyn FnMut() -> Result<SideResult> + 'a>;
 
 /// A competitor, and our claim.
 pub struct Rival<'a> {
@@ -132,7 +132,7 @@ impl Row {
 
 /// Runs all rounds of a case.
 pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
-    let measured = Measured(measure(&mut case, rounds));
+    let measured = CaseRounds(measure(&mut case, rounds));
     let cpu_unit = if case.unit == Unit::Bytes { Unit::CpuPerByte } else { Unit::CpuPerOp };
     let mut rows = Vec::new();
     for (index, rival) in case.rivals.iter().enumerate() {
@@ -157,8 +157,8 @@ pub fn run(mut case: Case<'_>, rounds: u32) -> Vec<Row> {
 
 /// One round: our result and each rival's.
 struct Round {
-    ours: Figure,
-    rivals: Vec<Figure>,
+    ours: SideResult,
+    rivals: Vec<SideResult>,
 }
 
 fn measure(case: &mut Case<'_>, rounds: u32) -> Result<Vec<Round>> {
@@ -183,15 +183,15 @@ fn measure(case: &mut Case<'_>, rounds: u32) -> Result<Vec<Round>> {
 }
 
 /// All rounds of a case, or the error that ended them.
-struct Measured(Result<Vec<Round>>);
+struct CaseRounds(Result<Vec<Round>>);
 
-impl Measured {
+impl CaseRounds {
     /// Compares our results with those of one rival.
     fn outcome(
         &self,
         rival: usize,
         unit: Unit,
-        value: fn(&Figure) -> Option<f64>,
+        value: fn(&SideResult) -> Option<f64>,
     ) -> Result<Outcome, String> {
         match &self.0 {
             Ok(rounds) => compare(rounds, rival, unit, value),
@@ -204,7 +204,7 @@ fn compare(
     rounds: &[Round],
     rival: usize,
     unit: Unit,
-    value: fn(&Figure) -> Option<f64>,
+    value: fn(&SideResult) -> Option<f64>,
 ) -> Result<Outcome, String> {
     let less_is_better = !matches!(unit, Unit::Ops | Unit::Bytes);
     let (mut ours, mut peers, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -230,7 +230,7 @@ mod tests {
         let mut rates = rates.iter();
         Box::new(move || {
             let rate = *rates.next().context("the script has ended")?;
-            Ok(Figure { rate, cpu_ns_each: Some(1e9 / rate) })
+            Ok(SideResult { rate, cpu_ns_each: Some(1e9 / rate) })
         })
     }
 

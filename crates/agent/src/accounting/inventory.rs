@@ -4,7 +4,7 @@
 //! follows from the run), plus what was created, minus what was removed.
 
 use engine::target::Inventory;
-use fleet::Done;
+use fleet::KindTotals;
 use model::{CrossCheck, OpKind, Pass, PassResult, RunSpec, Share, Workload};
 use workload::{FileSet, Places};
 
@@ -82,7 +82,7 @@ pub(super) fn cross_checks(
 fn of_mix(
     spec: &RunSpec,
     result: &PassResult,
-    others: &[Done],
+    others: &[KindTotals],
     inventory: Inventory,
 ) -> Vec<CrossCheck> {
     // The seed only affects file sizes, not the number of files.
@@ -102,7 +102,7 @@ fn of_mix(
 }
 
 /// Returns the number of ops of a kind over all agents.
-fn sum_ops(result: &PassResult, others: &[Done], kind: OpKind) -> u64 {
+fn sum_ops(result: &PassResult, others: &[KindTotals], kind: OpKind) -> u64 {
     let mut ops = of(result, kind).0;
     for other in others {
         if other.kind == kind {

@@ -5,7 +5,7 @@
 //! one call, the recorder must agree, too. Only NFSv4 attributes are excluded, because many
 //! operations carry them along.
 
-use engine::backend::{Calls, OperationKind, Tally};
+use engine::backend::{BackendCounts, Calls, OperationKind};
 use model::{CrossCheck, NfsVersion, OpKind, PassResult, RunSpec};
 
 use super::{bytes_of, cross_check, of};
@@ -16,7 +16,7 @@ use crate::ServerCounts;
 pub(super) fn cross_checks(
     spec: &RunSpec,
     result: &PassResult,
-    tally: &Tally,
+    tally: &BackendCounts,
     counts: &ServerCounts,
 ) -> Vec<CrossCheck> {
     if result.errors() > 0 {
@@ -103,7 +103,7 @@ fn counted_as(kind: OperationKind, version: NfsVersion) -> Option<OperationKind>
 }
 
 /// Returns the calls that the server must have received according to the recorder, by procedure.
-fn recorded(spec: &RunSpec, result: &PassResult, tally: &Tally) -> Calls {
+fn recorded(spec: &RunSpec, result: &PassResult, tally: &BackendCounts) -> Calls {
     let version = spec.nfs().version;
     let mut calls = Calls::default();
     // A sync is a COMMIT, except when the backend knows that there is nothing to commit.

@@ -6,7 +6,7 @@
 use lab::mounts::Mount;
 use model::units::three_digits;
 use model::{
-    Arrivals, Caveat, CaveatCode, Evidence, Fill, Keeps, OpKind, Pass, PassResult, RunSpec,
+    Arrivals, Caveat, CaveatCode, Evidence, Fill, KeptData, OpKind, Pass, PassResult, RunSpec,
 };
 
 use workload::opmix::call_shares;
@@ -182,10 +182,10 @@ fn check_compressible(spec: &RunSpec, mount: Option<&Mount>) -> Option<Caveat> {
         Fill::Random => return None,
     };
     let path = match spec.target.row().keeps {
-        Keeps::Nothing(_) => return None,
+        KeptData::Nothing(_) => return None,
         // NFS has no call that reports whether the server compresses data.
-        Keeps::FilesOnServer => "an NFS server's file system may compress".to_owned(),
-        Keeps::FilesHere => find_compression(mount?)?,
+        KeptData::FilesOnServer => "an NFS server's file system may compress".to_owned(),
+        KeptData::FilesHere => find_compression(mount?)?,
     };
     Some(CaveatCode::Compressible.because(format!("{what}; {path}")))
 }

@@ -10,7 +10,7 @@ mod driven_agent;
 
 use std::path::Path;
 
-use fleet::{Broken, PassEnd, Report};
+use fleet::{PassEnd, Report, TrialAbort};
 use model::work::Command;
 use model::{
     BackendKind, CaveatCode, Durability, NfsTarget, OpKind, Pass, RunSpec, Target, Workload,
@@ -34,7 +34,7 @@ fn tool(path: &Path, workload: Workload, passes: &[Pass]) -> RunSpec {
 
 /// The reason why the trial of an app could not continue.
 fn reason(end: &PassEnd) -> &str {
-    let Some(Broken::Failed(reason)) = &end.broken else { panic!("{:?}", end.broken) };
+    let Some(TrialAbort::Failed(reason)) = &end.broken else { panic!("{:?}", end.broken) };
     reason
 }
 

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use fleet::{Answer, Order, Report, Request, request};
+use fleet::{AnswerReader, Order, Report, Request, request};
 use model::units::Nanos;
 
 use super::rounds::{Round, Rounds};
@@ -73,7 +73,7 @@ impl AgentGroup<'_> {
         &mut self,
         hosts: &mut Hosts<'_>,
         round: &Round,
-        expected: Option<&Answer<()>>,
+        expected: Option<&AnswerReader<()>>,
     ) -> Result<(bool, Result<(), TrialError>), ControllerError> {
         let (mut is_quiet, mut refused) = (true, Ok(()));
         for &index in &round.who {

@@ -49,12 +49,12 @@ pub fn used_defaults() -> &'static [UsedDefault] {
 /// Everything that the environment and the file set.
 #[derive(Debug, Default)]
 pub struct Defaults {
-    entries: Vec<Checked>,
+    entries: Vec<CheckedEntry>,
 }
 
 /// An entry, and the commands that take it.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedEntry {
     /// Entry of the file or the environment.
     pub entry: Entry,
     /// Names of the commands whose flag takes its value.
@@ -69,18 +69,18 @@ impl Defaults {
     pub fn read(command: &mut Command, file: &ConfigFile) -> Result<Self, Failure> {
         let mut defaults = Self::default();
         for entry in file.read()? {
-            defaults.entries.push(Checked::new(entry, command)?);
+            defaults.entries.push(CheckedEntry::new(entry, command)?);
         }
         if let Some(path) = results_of_environment()? {
-            defaults.entries.push(Checked::new(Entry::of_variable("results", path), command)?);
+            defaults.entries.push(CheckedEntry::new(Entry::of_variable("results", path), command)?);
         }
         Ok(defaults)
     }
 
     /// Returns the entries: those for all commands first, then those of tables, then those of the
     /// environment; a later one wins.
-    pub fn entries(&self) -> Vec<&Checked> {
-        let mut entries: Vec<&Checked> = self.entries.iter().collect();
+    pub fn entries(&self) -> Vec<&CheckedEntry> {
+        let mut entries: Vec<&CheckedEntry> = self.entries.iter().collect();
         entries.sort_by_key(|checked| checked.entry.rank());
         entries
     }
@@ -88,7 +88,7 @@ impl Defaults {
     /// Returns the default of each flag of a command, by the id of the flag.
     pub fn of_command(&self, command: &Command) -> BTreeMap<String, &Entry> {
         let mut found = BTreeMap::new();
-        for Checked { entry, commands } in self.entries() {
+        for CheckedEntry { entry, commands } in self.entries() {
             if commands.iter().any(|name| name == command.get_name())
                 && let Some(arg) = find_flag(command, &entry.flag)
             {
@@ -167,7 +167,7 @@ fn results_of_environment() -> Result<Option<String>, Failure> {
     }
 }
 
-impl Checked {
+impl CheckedEntry {
     /// Finds the commands that take an entry.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use clap::Command;
 use clap::builder::StyledStr;
-use report::Extent;
+use report::ReportDetail;
 use report::document::text::wrap;
 
 use crate::output;
@@ -61,7 +61,7 @@ fn describe(command: &Command, name: &str) -> Option<String> {
 fn template(command: &Command) -> StyledStr {
     let styles = command.get_styles();
     let (header, literal) = (styles.get_header(), styles.get_literal());
-    let columns = output::screen(Extent::Whole).columns().min(COLUMNS_MAX);
+    let columns = output::screen(ReportDetail::Whole).columns().min(COLUMNS_MAX);
     let names = GROUPS.iter().flat_map(|group| group.commands);
     let longest = names.map(|name| name.len()).max().unwrap_or(0);
     let indent = GAP.len() + longest + GAP.len();

@@ -14,7 +14,7 @@ use clap_complete::Shell;
 use model::printable::is_steering;
 use model::setting::{Kind, Setting};
 use model::{BackendKind, Workload};
-use report::Extent;
+use report::ReportDetail;
 use workload::opmix::PROFILES;
 
 use super::config_file::ConfigFile;
@@ -120,7 +120,7 @@ pub fn parse() -> Result<Args, Failure> {
     }
     name_search(&mut words);
     // The help of a command comes from here.
-    let columns = output::screen(Extent::Whole).columns();
+    let columns = output::screen(ReportDetail::Whole).columns();
     let mut plain = fit_examples(command(), columns);
     let given = match plain.try_get_matches_from_mut(&words) {
         Ok(matches) => Some(matches),

@@ -12,7 +12,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Parser, ValueHint};
 use plan::Overrides;
 
 use super::settings::SettingArgs;
-use super::{EXAMPLES, JobArgs, MakingArgs};
+use super::{EXAMPLES, JobArgs, TrialArgs};
 
 /// Examples below `dfsbench run -h`; `--help` has all.
 pub const FEW_EXAMPLES: &str = "\
@@ -118,7 +118,7 @@ pub struct RunArgs {
     pub estimate: EstimateArgs,
     /// Results file and output
     #[command(flatten)]
-    pub making: MakingArgs,
+    pub making: TrialArgs,
 }
 
 /// The arguments that nothing on the command line set: built-in defaults and the user's.

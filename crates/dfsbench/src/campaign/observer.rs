@@ -9,7 +9,7 @@ use std::sync::Arc;
 use controller::{Event, leftovers};
 use model::Campaign;
 
-use crate::args::MakingArgs;
+use crate::args::TrialArgs;
 use crate::exit::{End, Failure};
 use crate::metrics::{self, Endpoint};
 use crate::progress::lines::{self, Lines};
@@ -30,7 +30,7 @@ impl CampaignObserver {
     /// # Errors
     /// If the file for `--json-progress` can't be opened.
     pub(super) fn start(
-        making: &MakingArgs,
+        making: &TrialArgs,
         progress: Progress,
         trials: usize,
     ) -> Result<Self, Failure> {
@@ -92,12 +92,12 @@ fn serve_metrics(
 }
 
 /// Returns the same arguments with all progress output turned off.
-pub fn without_progress(making: &MakingArgs) -> MakingArgs {
-    MakingArgs { quiet: true, json_progress: None, metrics: None, ..making.clone() }
+pub fn without_progress(making: &TrialArgs) -> TrialArgs {
+    TrialArgs { quiet: true, json_progress: None, metrics: None, ..making.clone() }
 }
 
 /// Returns whether people see progress; `--json-progress -` reserves stderr for programs.
-pub fn visibility(making: &MakingArgs) -> Visibility {
+pub fn visibility(making: &TrialArgs) -> Visibility {
     if making.quiet || making.json_progress.as_deref().is_some_and(lines::is_stderr) {
         Visibility::Hidden
     } else {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use model::{Campaign, CampaignState, PassResult, TrialState, Verdict};
-use report::{Extent, Format};
+use report::{Format, ReportDetail};
 
 use super::session::{Session, last_written, page_path};
 use crate::exit::{End, Failure};
@@ -23,7 +23,7 @@ impl Session<'_> {
         let page = self.place_page(campaign.id)?;
         let written = write_page(&page, &making.results, campaign);
         if making.format == Format::Table {
-            output::painted(&report::render_screen(campaign, output::screen(Extent::Main)))?;
+            output::painted(&report::render_screen(campaign, output::screen(ReportDetail::Main)))?;
         } else {
             let text = report::render(campaign, making.format);
             output::print(&Printable::report(&text, making.format))?;

@@ -9,7 +9,7 @@ use agent::Agent;
 use controller::leftovers::{self, WorkRecord};
 use controller::{CampaignRunner, Event, Hosts};
 use engine::SystemClock;
-use fleet::{Opening, in_process};
+use fleet::{HostPermissions, in_process};
 use model::{Host, panicked};
 use plan::Plan;
 
@@ -56,7 +56,7 @@ impl Session<'_> {
             let campaign = controller::campaign_name(token());
             let _record = self.record_directories(plan, &campaign)?;
             let read_clocks = || agent::read(&*clock);
-            let opening = Opening {
+            let opening = HostPermissions {
                 campaign,
                 allow_destroy: making.allow_destroy.clone(),
                 keep: making.keep,

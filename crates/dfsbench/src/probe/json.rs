@@ -4,8 +4,8 @@
 //! the format. A query without an answer is replaced by `{"error": "..."}`.
 
 use nfs_client::probe::{
-    Answer, Export, Flavor, Limits, Mounted, Probe, Registration, ReservedPort, RoundTrip, Service,
-    Tried, V4Root,
+    Answer, Export, Flavor, Limits, MountEntry, Probe, Registration, ReservedPort, RoundTrip,
+    Service, TriedVersion, V4Root,
 };
 use nfs_client::proto::ProtocolVersion;
 use serde::Serialize;
@@ -21,12 +21,12 @@ pub fn render(probe: &Probe) -> String {
 /// The result of one query, or the reason why there is none.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Part<T> {
+enum QueryResult<T> {
     Answer(T),
     Nothing { error: String },
 }
 
-impl<T> Part<T> {
+impl<T> QueryResult<T> {
     fn of<'a, A>(answer: &'a Answer<A>, convert: impl FnOnce(&'a A) -> T) -> Self {
         match answer {
             Ok(answer) => Self::Answer(convert(answer)),
@@ -44,18 +44,18 @@ struct Document<'a> {
     versions: Vec<&'static str>,
     versions_tried: Vec<TriedPart>,
     stopped_answering: Option<String>,
-    resvport_needed: Part<bool>,
-    xattrs_supported: Part<bool>,
-    tls: Part<bool>,
+    resvport_needed: QueryResult<bool>,
+    xattrs_supported: QueryResult<bool>,
+    tls: QueryResult<bool>,
     nfs: Vec<ServicePart>,
     minor_versions: Vec<MinorPart>,
     mount: Vec<ServicePart>,
-    exports: Part<Vec<ExportPart<'a>>>,
+    exports: QueryResult<Vec<ExportPart<'a>>>,
     exports_not_examined: usize,
-    mounted: Part<Vec<MountedPart<'a>>>,
+    mounted: QueryResult<Vec<MountedPart<'a>>>,
     v4_root: RootPart<'a>,
-    portmap: Part<Vec<RegistrationPart<'a>>>,
-    rpcbind: Part<Vec<RegistrationPart<'a>>>,
+    portmap: QueryResult<Vec<RegistrationPart<'a>>>,
+    rpcbind: QueryResult<Vec<RegistrationPart<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -71,7 +71,7 @@ struct ServicePart {
     version: u32,
     transport: &'static str,
     address: Option<String>,
-    null: Part<RoundTripPart>,
+    null: QueryResult<RoundTripPart>,
 }
 
 #[derive(Serialize)]
@@ -84,22 +84,22 @@ struct RoundTripPart {
 #[derive(Serialize)]
 struct MinorPart {
     version: &'static str,
-    spoken: Part<bool>,
+    spoken: QueryResult<bool>,
 }
 
 #[derive(Serialize)]
 struct ExportPart<'a> {
     path: &'a str,
     groups: &'a [String],
-    flavors: Part<Vec<String>>,
-    flavors_v4: Part<Vec<String>>,
+    flavors: QueryResult<Vec<String>>,
+    flavors_v4: QueryResult<Vec<String>>,
     limits: Vec<VersionLimits>,
 }
 
 #[derive(Serialize)]
 struct VersionLimits {
     version: &'static str,
-    limits: Part<LimitsPart>,
+    limits: QueryResult<LimitsPart>,
 }
 
 #[derive(Serialize)]
@@ -120,10 +120,10 @@ struct MountedPart<'a> {
 
 #[derive(Serialize)]
 struct RootPart<'a> {
-    names: Part<&'a [String]>,
-    flavors: Part<Vec<String>>,
-    lease_seconds: Part<u32>,
-    limits: Part<LimitsPart>,
+    names: QueryResult<&'a [String]>,
+    flavors: QueryResult<Vec<String>>,
+    lease_seconds: QueryResult<u32>,
+    limits: QueryResult<LimitsPart>,
 }
 
 #[derive(Serialize)]
@@ -141,7 +141,7 @@ impl<'a> Document<'a> {
     fn of(probe: &'a Probe) -> Self {
         let mut minor_versions = Vec::new();
         for (version, spoken) in &probe.minor_versions {
-            let spoken = Part::of(spoken, |spoken| *spoken);
+            let spoken = QueryResult::of(spoken, |spoken| *spoken);
             minor_versions.push(MinorPart { version: version.name(), spoken });
         }
         Self {
@@ -152,18 +152,24 @@ impl<'a> Document<'a> {
             versions: probe.versions().into_iter().map(ProtocolVersion::name).collect(),
             versions_tried: probe.tried().into_iter().map(TriedPart::from).collect(),
             stopped_answering: probe.stopped.as_ref().map(ToString::to_string),
-            resvport_needed: Part::of(&probe.reserved_port, |port| *port == ReservedPort::Needed),
-            xattrs_supported: Part::of(&probe.xattrs, |supported| *supported),
-            tls: Part::of(&probe.tls, |tls| *tls),
+            resvport_needed: QueryResult::of(&probe.reserved_port, |port| {
+                *port == ReservedPort::Needed
+            }),
+            xattrs_supported: QueryResult::of(&probe.xattrs, |supported| *supported),
+            tls: QueryResult::of(&probe.tls, |tls| *tls),
             nfs: service_parts(&probe.nfs),
             minor_versions,
             mount: service_parts(&probe.mount),
-            exports: Part::of(&probe.exports, |all| all.iter().map(ExportPart::of).collect()),
+            exports: QueryResult::of(&probe.exports, |all| {
+                all.iter().map(ExportPart::of).collect()
+            }),
             exports_not_examined: probe.exports_not_examined,
-            mounted: Part::of(&probe.mounted, |all| all.iter().map(MountedPart::of).collect()),
+            mounted: QueryResult::of(&probe.mounted, |all| {
+                all.iter().map(MountedPart::of).collect()
+            }),
             v4_root: RootPart::of(&probe.root),
-            portmap: Part::of(&probe.portmap, registration_parts),
-            rpcbind: Part::of(&probe.rpcbind, registration_parts),
+            portmap: QueryResult::of(&probe.portmap, registration_parts),
+            rpcbind: QueryResult::of(&probe.rpcbind, registration_parts),
         }
     }
 }
@@ -172,7 +178,7 @@ fn service_parts(services: &[Service]) -> Vec<ServicePart> {
     services.iter().map(ServicePart::of).collect()
 }
 
-// `Part::of` passes a `&Vec`.
+// `QueryResult::of` passes a `&Vec`.
 #[allow(clippy::ptr_arg)]
 fn registration_parts(all: &Vec<Registration>) -> Vec<RegistrationPart<'_>> {
     all.iter().map(RegistrationPart::of).collect()
@@ -183,9 +189,9 @@ fn flavor_names(flavors: &Vec<Flavor>) -> Vec<String> {
     flavors.iter().map(ToString::to_string).collect()
 }
 
-impl From<Tried> for TriedPart {
-    fn from(tried: Tried) -> Self {
-        let Tried { version, call, outcome, spoken } = tried;
+impl From<TriedVersion> for TriedPart {
+    fn from(tried: TriedVersion) -> Self {
+        let TriedVersion { version, call, outcome, spoken } = tried;
         Self { version: version.name(), call, outcome, spoken }
     }
 }
@@ -196,7 +202,7 @@ impl ServicePart {
             version: service.version,
             transport: service.transport.name(),
             address: service.address.map(|address| address.to_string()),
-            null: Part::of(&service.null, RoundTripPart::of),
+            null: QueryResult::of(&service.null, RoundTripPart::of),
         }
     }
 }
@@ -211,14 +217,14 @@ impl<'a> ExportPart<'a> {
     fn of(export: &'a Export) -> Self {
         let mut limits = Vec::new();
         for (version, found) in &export.limits {
-            let found = Part::of(found, LimitsPart::of);
+            let found = QueryResult::of(found, LimitsPart::of);
             limits.push(VersionLimits { version: version.name(), limits: found });
         }
         Self {
             path: &export.path,
             groups: &export.groups,
-            flavors: Part::of(&export.flavors, flavor_names),
-            flavors_v4: Part::of(&export.flavors_v4, flavor_names),
+            flavors: QueryResult::of(&export.flavors, flavor_names),
+            flavors_v4: QueryResult::of(&export.flavors_v4, flavor_names),
             limits,
         }
     }
@@ -238,7 +244,7 @@ impl LimitsPart {
 }
 
 impl<'a> MountedPart<'a> {
-    fn of(mounted: &'a Mounted) -> Self {
+    fn of(mounted: &'a MountEntry) -> Self {
         Self { host: &mounted.host, path: &mounted.path }
     }
 }
@@ -246,10 +252,10 @@ impl<'a> MountedPart<'a> {
 impl<'a> RootPart<'a> {
     fn of(root: &'a V4Root) -> Self {
         Self {
-            names: Part::of(&root.names, Vec::as_slice),
-            flavors: Part::of(&root.flavors, flavor_names),
-            lease_seconds: Part::of(&root.lease_seconds, |seconds| *seconds),
-            limits: Part::of(&root.limits, LimitsPart::of),
+            names: QueryResult::of(&root.names, Vec::as_slice),
+            flavors: QueryResult::of(&root.flavors, flavor_names),
+            lease_seconds: QueryResult::of(&root.lease_seconds, |seconds| *seconds),
+            limits: QueryResult::of(&root.limits, LimitsPart::of),
         }
     }
 }

@@ -12,7 +12,7 @@ use report::live::LiveRate;
 use stats::Rate;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::seen::{Ended, Quantiles, Seen, sparkline};
+use super::seen::{CampaignProgress, FinishedPass, Quantiles, sparkline};
 use crate::wrap::wrap_line;
 
 /// Minimum and maximum width of the campaign's progress bar.
@@ -33,7 +33,7 @@ pub struct ScreenSize {
 }
 
 /// Returns the lines of a screen.
-pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
+pub fn lines(seen: &CampaignProgress, gone: Duration, size: ScreenSize) -> Vec<String> {
     let ScreenSize { columns, rows } = size;
     let mut lines = wrap_line(&campaign_line(seen, gone, columns), columns);
     lines.extend(wrap_line(&seen.doing(), columns));
@@ -56,7 +56,7 @@ pub fn lines(seen: &Seen, gone: Duration, size: ScreenSize) -> Vec<String> {
 }
 
 /// Describes the campaign's progress and the time left.
-fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
+fn campaign_line(seen: &CampaignProgress, gone: Duration, columns: usize) -> String {
     let number = seen.number();
     let mut text = match seen.most_trials() {
         None => format!("trial {number}"),
@@ -81,7 +81,7 @@ fn campaign_line(seen: &Seen, gone: Duration, columns: usize) -> String {
 }
 
 /// Estimates the time left, assuming that all trials take as long as the average so far.
-pub fn time_left(seen: &Seen, gone: Duration) -> String {
+pub fn time_left(seen: &CampaignProgress, gone: Duration) -> String {
     match left(seen, gone) {
         Some(left) if seen.may_end_early => format!("≤{} left", whole_seconds(left)),
         Some(left) => format!("~{} left", whole_seconds(left)),
@@ -97,13 +97,13 @@ fn whole_seconds(time: Duration) -> String {
 }
 
 /// Returns the time left; `None` before the first trial has finished.
-fn left(seen: &Seen, gone: Duration) -> Option<Duration> {
+fn left(seen: &CampaignProgress, gone: Duration) -> Option<Duration> {
     let made = u32::try_from(seen.made).ok().filter(|made| *made > 0)?;
     let ahead = u32::try_from(seen.most_trials()?.saturating_sub(seen.made)).unwrap_or(u32::MAX);
     Some((gone / made).saturating_mul(ahead).max(Duration::from_secs(1)))
 }
 
-fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
+fn throughput_lines(seen: &CampaignProgress, columns: usize) -> Vec<String> {
     let Some(pass) = seen.pass.filter(|_| !seen.rates.is_empty()) else {
         return vec!["throughput    nothing is being measured".to_owned()];
     };
@@ -123,7 +123,7 @@ fn throughput_lines(seen: &Seen, columns: usize) -> Vec<String> {
     ]
 }
 
-fn host_lines(seen: &Seen, columns: usize) -> Vec<String> {
+fn host_lines(seen: &CampaignProgress, columns: usize) -> Vec<String> {
     let mut lines = vec![host_line(["host", "now", "p50", "p99", "max", "CPU", "retransmits"])];
     let Some(last) = &seen.last else {
         for host in seen.hosts.iter().take(HOSTS_MAX) {
@@ -160,7 +160,7 @@ fn host_line([name, now, p50, p99, max, busy, again]: [&str; 7]) -> String {
 }
 
 /// Returns the lines below the table of hosts.
-fn lines_below(last: &Ended) -> Vec<String> {
+fn lines_below(last: &FinishedPass) -> Vec<String> {
     let more = last.hosts.len().saturating_sub(HOSTS_MAX);
     let more = if more > 0 { format!("{more} more hosts; ") } else { String::new() };
     let mut lines = vec![format!("{more}service times, CPU and retransmits: of {}", last.what)];
@@ -169,7 +169,7 @@ fn lines_below(last: &Ended) -> Vec<String> {
 }
 
 /// Formats the current rate of one host, or of all.
-fn current_rate(seen: &Seen, host: &str) -> String {
+fn current_rate(seen: &CampaignProgress, host: &str) -> String {
     let Some(pass) = seen.pass else { return "–".to_owned() };
     let known = seen.hosts.iter().find(|known| known.host == host);
     let rate = match known {
@@ -182,7 +182,7 @@ fn current_rate(seen: &Seen, host: &str) -> String {
 }
 
 /// Lists the caveats with their full text. If space runs out, only the codes are listed.
-fn caveat_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
+fn caveat_lines(seen: &CampaignProgress, columns: usize, room: usize) -> Vec<String> {
     if seen.caveats.is_empty() {
         return vec!["no caveat so far".to_owned()];
     }
@@ -209,7 +209,7 @@ fn caveat_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
 }
 
 /// Lists the latest finished trials that fit, latest first.
-fn ended_lines(seen: &Seen, columns: usize, room: usize) -> Vec<String> {
+fn ended_lines(seen: &CampaignProgress, columns: usize, room: usize) -> Vec<String> {
     let mut lines = vec![String::new(), "latest trials".to_owned()];
     for ended in seen.ended.iter().rev() {
         let listed = wrap_line(&format!("  {ended}"), columns);
@@ -255,14 +255,14 @@ mod tests {
     use model::testing::RunBuilder;
     use model::{BackendKind, CaveatCode, IntervalSample, Pass, PassResult, Workload};
 
-    use super::super::caveats::CaveatSeen;
+    use super::super::caveats::ReportedCaveat;
     use super::super::label::Labels;
     use super::*;
 
     const USUAL: ScreenSize = ScreenSize { columns: 100, rows: 24 };
 
-    fn running() -> Seen {
-        let mut seen = Seen::with_total("quick", 8);
+    fn running() -> CampaignProgress {
+        let mut seen = CampaignProgress::with_total("quick", 8);
         (seen.position, seen.made) = (2, 2);
         let spec = RunBuilder::new(Workload::Stream).backend(BackendKind::Nfs);
         let spec = spec.target_name("nfs".to_owned()).build();
@@ -275,7 +275,7 @@ mod tests {
             let sample = IntervalSample { at_ns: at * 100_000_000, ops: at, bytes: at * 1_000_000 };
             seen.hear(&Event::Progress(sample));
         }
-        seen.caveats.push(CaveatSeen {
+        seen.caveats.push(ReportedCaveat {
             code: CaveatCode::Cached,
             passes: 3,
             place: "dir \u{1b}[2J".to_owned(),
@@ -315,10 +315,12 @@ mod tests {
 
     #[test]
     fn shows_no_estimate_without_data() {
-        let shown = lines(&Seen::with_total("quick", 8), Duration::from_secs(1), USUAL).join("\n");
+        let shown = lines(&CampaignProgress::with_total("quick", 8), Duration::from_secs(1), USUAL)
+            .join("\n");
         assert!(shown.contains("? left") && shown.contains("nothing is being measured"));
         assert!(shown.contains("no caveat so far"));
-        let open = lines(&Seen::with_total("until", 0), Duration::from_secs(1), USUAL).join("\n");
+        let open = lines(&CampaignProgress::with_total("until", 0), Duration::from_secs(1), USUAL)
+            .join("\n");
         assert!(open.contains("until: trial 1, 1 s gone"), "{open}");
     }
 
@@ -338,7 +340,7 @@ mod tests {
         let mut seen = running();
         for code in [CaveatCode::SharedHost, CaveatCode::TooShort, CaveatCode::Drift] {
             let (place, evidence) = ("dir".to_owned(), "words ".repeat(20));
-            seen.caveats.push(CaveatSeen { code, passes: 1, place, evidence });
+            seen.caveats.push(ReportedCaveat { code, passes: 1, place, evidence });
         }
         let shown = lines(&seen, Duration::from_secs(1), ScreenSize { columns: 60, rows: 18 });
         let text = shown.join("\n");
@@ -360,7 +362,7 @@ mod tests {
 
     #[test]
     fn says_at_most_if_runs_may_end() {
-        let mut seen = Seen::with_total("quick", 182);
+        let mut seen = CampaignProgress::with_total("quick", 182);
         (seen.position, seen.made, seen.may_end_early) = (80, 80, true);
         let shown = lines(&seen, Duration::from_secs(80), ScreenSize { columns: 80, rows: 24 });
         let text = "trial 81 of at most 182, 80 s gone, ≤102 s left";

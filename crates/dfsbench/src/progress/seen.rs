@@ -1,6 +1,6 @@
 //! The state of a campaign as reported by its events, for display.
 //!
-//! [`Seen`] is the main type. It processes events and is independent of terminals. Rates cover a
+//! [`CampaignProgress`] is the main type. It processes events and is independent of terminals. Rates cover a
 //! tenth of a second each. Service times, CPU usage and retransmissions are only known once a pass
 //! has finished, since workers are not interrupted before.
 
@@ -13,10 +13,10 @@ use model::{
     ClientResult, IntervalSample, Pass, PassResult, RunSpec, Telemetry, Trial, TrialState,
 };
 use plan::Plan;
-use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, Work};
+use report::live::{CurrentPass, HostRate, Live, LiveRate, TrialRate, WorkNames};
 use stats::Rate;
 
-use super::caveats::CaveatSeen;
+use super::caveats::ReportedCaveat;
 use super::label::{Labels, RunLabel};
 
 /// Maximum number of rates to keep: one minute.
@@ -30,7 +30,7 @@ const FAILURES_MAX: usize = 32;
 
 /// The state of a campaign as reported so far.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct CampaignProgress {
     /// Name of the plan.
     pub name: String,
     /// Planned trials; 0 if the number is unknown.
@@ -52,19 +52,19 @@ pub struct Seen {
     /// Current ops and bytes per second.
     pub now: Option<LiveRate>,
     /// Current rate of each host, if there are several.
-    pub hosts: Vec<HostSeen>,
+    pub hosts: Vec<HostProgress>,
     /// The last finished pass.
-    pub last: Option<Ended>,
+    pub last: Option<FinishedPass>,
     /// Descriptions of the last finished trials.
     pub ended: VecDeque<String>,
     /// Number of failed trials.
     pub failed: usize,
     /// Why trials failed, once per reason.
-    failures: Vec<FailureSeen>,
+    failures: Vec<FirstFailure>,
     /// Totals for metrics.
     totals: Totals,
     /// Caveats so far, once per code, in order of appearance.
-    pub caveats: Vec<CaveatSeen>,
+    pub caveats: Vec<ReportedCaveat>,
     last_ns: u64,
 }
 
@@ -80,14 +80,14 @@ struct Totals {
     /// Bytes of all intervals.
     bytes: u64,
     /// Work of the current run.
-    work: Work,
+    work: WorkNames,
     /// Passes of the last finished trial.
     last_trial: Vec<TrialRate>,
 }
 
 /// The first trial that failed for a given reason.
 #[derive(Debug)]
-struct FailureSeen {
+struct FirstFailure {
     /// Number of the trial, from 1.
     number: usize,
     /// Work of its run.
@@ -97,7 +97,7 @@ struct FailureSeen {
 
 /// One of several hosts.
 #[derive(Debug, Default)]
-pub struct HostSeen {
+pub struct HostProgress {
     pub host: String,
     /// Current rate; `None` before the first interval.
     pub now: Option<LiveRate>,
@@ -106,7 +106,7 @@ pub struct HostSeen {
 
 /// A finished pass.
 #[derive(Debug)]
-pub struct Ended {
+pub struct FinishedPass {
     /// Label of the run and pass.
     pub what: String,
     /// Service times and resource usage: all hosts together first, then each host.
@@ -127,7 +127,7 @@ pub struct Quantiles {
     pub retransmitted: Option<u64>,
 }
 
-impl Seen {
+impl CampaignProgress {
     /// Creates the state of a campaign that has not started.
     pub fn of(plan: &Plan) -> Self {
         let adapts = |run: &RunSpec| run.repetition.until_permille > 0;
@@ -165,7 +165,7 @@ impl Seen {
             Event::Progress(sample) => self.sample(sample),
             Event::HostProgress { host, sample } => self.host(host, sample),
             Event::PassEnded(result) => {
-                self.last = Some(Ended::of(&self.label, result));
+                self.last = Some(FinishedPass::of(&self.label, result));
                 self.clear_rates();
             }
             Event::TrialEnded { spec, trial } => self.trial(spec, trial),
@@ -227,7 +227,7 @@ impl Seen {
     /// Copies the data for metrics.
     pub fn live(&self, elapsed: Duration) -> Live {
         let mut hosts = Vec::new();
-        for HostSeen { host, now, .. } in &self.hosts {
+        for HostProgress { host, now, .. } in &self.hosts {
             hosts.push(HostRate { host: host.clone(), rate: now.unwrap_or(LiveRate::ZERO) });
         }
         let work = self.totals.work.clone();
@@ -273,7 +273,7 @@ impl Seen {
             at += 1;
         }
         if at == self.hosts.len() {
-            self.hosts.push(HostSeen { host: name.to_owned(), ..HostSeen::default() });
+            self.hosts.push(HostProgress { host: name.to_owned(), ..HostProgress::default() });
         }
         let seen = &mut self.hosts[at];
         let lasts_ns = sample.at_ns.saturating_sub(seen.last_ns);
@@ -310,7 +310,7 @@ impl Seen {
                     continue;
                 }
                 let place = label.with_pass(pass.pass);
-                self.caveats.push(CaveatSeen::first(caveat, place, &self.caveats, failure));
+                self.caveats.push(ReportedCaveat::first(caveat, place, &self.caveats, failure));
             }
         }
     }
@@ -329,7 +329,7 @@ impl Seen {
         }
         if self.failures.len() < FAILURES_MAX {
             let (number, work, reason) = (self.made + 1, work.to_owned(), reason.clone());
-            self.failures.push(FailureSeen { number, work, reason });
+            self.failures.push(FirstFailure { number, work, reason });
         }
         trial_figures(trial)
     }
@@ -339,7 +339,7 @@ fn without_digits(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_ascii_digit()).collect()
 }
 
-impl Ended {
+impl FinishedPass {
     fn of(label: &RunLabel, result: &PassResult) -> Self {
         let times = result.service_time();
         let times_ns = [times.quantile(0.5), times.quantile(0.99), times.max()];
@@ -400,8 +400,8 @@ fn per_s(sample: &IntervalSample, lasts_ns: u64) -> LiveRate {
     LiveRate { ops_per_s: sample.ops as f64 / seconds, bytes_per_s: sample.bytes as f64 / seconds }
 }
 
-fn work_of(spec: &RunSpec) -> Work {
-    Work {
+fn work_of(spec: &RunSpec) -> WorkNames {
+    WorkNames {
         target: spec.target_name.clone(),
         backend: spec.backend.name(),
         workload: spec.workload.name(),
@@ -479,7 +479,7 @@ mod tests {
 
     #[test]
     fn restarts_rates_with_each_pass() {
-        let mut seen = Seen::with_total("quick", 3);
+        let mut seen = CampaignProgress::with_total("quick", 3);
         seen.hear(&Event::PassBegun(Pass::Read));
         for (at_ms, ops) in [(100, 10), (200, 20), (200, 5), (300, 5)] {
             seen.hear(&Event::Progress(sample(at_ms, ops)));
@@ -496,7 +496,7 @@ mod tests {
 
     #[test]
     fn reports_sums_rate_and_last_trial() {
-        let mut seen = Seen::with_total("quick", 3);
+        let mut seen = CampaignProgress::with_total("quick", 3);
         let (spec, trial) = (spec(), trial(vec![CaveatCode::Cached.because("50 %.")]));
         let idle = seen.live(Duration::from_secs(2)).render();
         assert!(idle.contains("trials_planned{campaign_name=\"quick\"} 3\n"), "{idle}");
@@ -528,7 +528,7 @@ mod tests {
         }
     }
 
-    fn fail(seen: &mut Seen, reason: &str) -> String {
+    fn fail(seen: &mut CampaignProgress, reason: &str) -> String {
         let state = TrialState::Failed(reason.to_owned());
         let trial = Trial { state, passes: Vec::new(), ..trial(Vec::new()) };
         seen.hear(&Event::TrialEnded { spec: &spec(), trial: &trial });
@@ -537,7 +537,7 @@ mod tests {
 
     #[test]
     fn gives_the_reason_of_failures_once() {
-        let mut seen = Seen::with_total("quick", 3);
+        let mut seen = CampaignProgress::with_total("quick", 3);
         let reason = "127.0.0.1:2049: refused after 10 ms";
         assert_eq!(fail(&mut seen, reason), format!("null stream: failed: {reason}"));
         let again = fail(&mut seen, "127.0.0.1:2049: refused after 11 ms");
@@ -548,7 +548,7 @@ mod tests {
 
     #[test]
     fn counts_trials_that_are_made() {
-        let mut seen = Seen::with_total("quick", 12);
+        let mut seen = CampaignProgress::with_total("quick", 12);
         let (spec, trial) = (spec(), trial(Vec::new()));
         // The third and fourth trial were not needed.
         for (position, place) in [(0, "1/12"), (1, "2/12"), (4, "3/10"), (11, "4/4")] {
@@ -567,7 +567,7 @@ mod tests {
 
     #[test]
     fn each_caveat_is_new_once() {
-        let mut seen = Seen::with_total("quick", 3);
+        let mut seen = CampaignProgress::with_total("quick", 3);
         let caveats =
             vec![CaveatCode::Cached.because("50 %."), CaveatCode::Errors.because("2 ops")];
         let (spec, trial) = (spec(), trial(caveats));

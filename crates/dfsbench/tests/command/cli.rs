@@ -97,12 +97,12 @@ impl End {
 }
 
 /// The in-memory server, or the pages of a results file, in its own process.
-pub struct Served {
+pub struct ServedProcess {
     child: Child,
     pub url: String,
 }
 
-impl Served {
+impl ServedProcess {
     pub fn start(cli: &Cli, args: &[&str]) -> Self {
         Self::of(cli, &[&["serve"], args].concat())
     }
@@ -135,7 +135,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedProcess {
     fn drop(&mut self) {
         self.kill();
     }

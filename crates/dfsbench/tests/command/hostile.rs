@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 use crate::interruption;
 
 /// Time limit for each run, even on a busy machine.
@@ -109,7 +109,7 @@ const TABLE: [Hostile; 23] = [
 struct Running {
     /// Its directory exists as long as the run.
     _rig: Cli,
-    served: Served,
+    served: ServedProcess,
     child: Child,
 }
 
@@ -118,7 +118,7 @@ impl Running {
     fn start(faults: &str, version: &str, timeout: &str, work: &[&str]) -> Self {
         let cli = Cli::new();
         let faults = faults.split("; ").flat_map(|fault| ["--fault", fault]);
-        let served = Served::start(&cli, &faults.collect::<Vec<_>>());
+        let served = ServedProcess::start(&cli, &faults.collect::<Vec<_>>());
         let url = served.url.replace("version=3", &format!("version={version}"));
         let args = ["run", &url, "--quiet", "--timeout", timeout, "--trials", "1", "--seed", "1"];
         let mut command = cli.command(&[&args, work].concat());

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use nfs_client::{Mount, MountOptions};
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 /// Waits until a campaign is in a trial, as the names in its target show; returns what it printed
 /// if it ends before that.
@@ -158,7 +158,7 @@ fn resumes_killed_campaign() {
     assert!(nothing.stderr.contains("complete; no trial is missing"), "{nothing:?}");
 }
 
-fn connect(served: &Served) -> Mount {
+fn connect(served: &ServedProcess) -> Mount {
     let port = Some(served.port());
     let options =
         MountOptions { port, mount_port: port, ..MountOptions::new("127.0.0.1", "/export") };
@@ -166,7 +166,7 @@ fn connect(served: &Served) -> Mount {
 }
 
 /// Returns the names in the root of the export.
-pub fn names(served: &Served) -> Vec<String> {
+pub fn names(served: &ServedProcess) -> Vec<String> {
     let mut mount = connect(served);
     let root = mount.root();
     let entries = mount.readdir(root).unwrap().into_iter();
@@ -184,7 +184,7 @@ fn interrupts_every_phase_over_nfs() {
         (vec!["--workload", "metadata", "--small-files", "500000"], 500),
     ] {
         let cli = Cli::new();
-        let served = Served::start(&cli, &["--memory", "4GiB"]);
+        let served = ServedProcess::start(&cli, &["--memory", "4GiB"]);
         let args = [&["run", &served.url, "--quiet"], &args[..]].concat();
         let mut command = cli.command(&args);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -263,8 +263,8 @@ fn ends_despite_hanging_file_system() {
 
 /// A server that takes long enough for each REMOVE that the removal of some hundred files is
 /// visible.
-pub fn slow_to_remove(cli: &Cli) -> Served {
-    Served::start(cli, &["--fault", "service-time 20ms on REMOVE"])
+pub fn slow_to_remove(cli: &Cli) -> ServedProcess {
+    ServedProcess::start(cli, &["--fault", "service-time 20ms on REMOVE"])
 }
 
 /// Arguments of a run that creates a few hundred files.
@@ -272,7 +272,7 @@ pub const SOME_NAMES: [&str; 6] =
     ["--workload", "metadata", "--small-files", "400", "--trials", "1"];
 
 /// Waits until most of these files exist.
-pub fn wait_for_names(served: &Served) {
+pub fn wait_for_names(served: &ServedProcess) {
     let begun = Instant::now();
     let count = || {
         let mut mount = connect(served);
@@ -287,7 +287,7 @@ pub fn wait_for_names(served: &Served) {
 }
 
 /// A run that was told to stop once, and has reported that it removes its files.
-fn removing_slowly(cli: &Cli, served: &Served) -> (Child, Pid, String) {
+fn removing_slowly(cli: &Cli, served: &ServedProcess) -> (Child, Pid, String) {
     let mut command = cli.command(&[&["run", &served.url, "--quiet"], &SOME_NAMES[..]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = Pid::from_child(&child);
@@ -323,7 +323,7 @@ fn lists_removals_and_leaves_rest() {
 fn keeps_record_of_unremoved_files() {
     for (fault, records) in [("error REMOVE ACCES 100%", 1), ("service-time 1ms on REMOVE", 0)] {
         let cli = Cli::new();
-        let served = Served::start(&cli, &["--fault", fault]);
+        let served = ServedProcess::start(&cli, &["--fault", fault]);
         let args = ["--workload", "stream", "--file-size", "64KiB", "--trials", "1", "--quiet"];
         let end = cli.run(&[&["run", &served.url], &args[..]].concat());
         let kept = entries(cli.folder()).iter().filter(|name| name.contains("-work-")).count();
@@ -348,13 +348,13 @@ fn interrupt_set_up(cli: &Cli, args: &[&str], is_setting_up: impl Fn() -> bool) 
 fn reports_interrupted_set_up_as_such() {
     let cli = Cli::new();
     let holds = |part: &str| entries(cli.folder()).iter().any(|name| name.contains(part));
-    let silent = Served::start(&cli, &["--fault", "service-time 600s on MKDIR"]);
+    let silent = ServedProcess::start(&cli, &["--fault", "service-time 600s on MKDIR"]);
     let end = interrupt_set_up(&cli, &["run", &silent.url], || holds("-work-"));
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
     assert_eq!(end.stderr, "interrupted during set-up: nothing was measured\n");
     assert!(!holds(".db"), "{:?}", entries(cli.folder()));
     // The closed loop prepares its files before it can reach any rate.
-    let slow = Served::start(&cli, &["--fault", "service-time 600s on CREATE"]);
+    let slow = ServedProcess::start(&cli, &["--fault", "service-time 600s on CREATE"]);
     let is_preparing = || names(&slow).iter().any(|name| !name.contains("check"));
     let end = interrupt_set_up(&cli, &["curve", &slow.url, "--quiet"], is_preparing);
     assert_eq!((end.code, end.stdout.as_str()), (4, ""), "{end:?}");
@@ -364,7 +364,7 @@ fn reports_interrupted_set_up_as_such() {
 #[test]
 fn interrupted_search_suggests_no_resume() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     let small = ["--workload", "mixed", "--file-size", "1MiB", "--duration", "600s", "--quiet"];
     let mut command = cli.command(&[&["ramp", &served.url], &small[..]].concat());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -14,7 +14,7 @@ use model::{NfsTarget, Target};
 use nfs_client::Mount;
 use plan::{Surroundings, parse_target};
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 use crate::traces::write_pcap;
 
 const RUN: [&str; 10] = [
@@ -209,7 +209,7 @@ fn list_export(url: &str) -> Vec<String> {
 #[test]
 fn removes_nfs_files_of_killed_runs() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     for version in ["3", "4.1"] {
         let target = format!("{} --nfsvers {version}", served.url);
         kill_runs(&cli, &target, |_| {
@@ -233,7 +233,7 @@ fn removes_tree_of_killed_replay() {
     assert_eq!(cli.run(&["capture", "nfs.pcap", "-o", "nfs.dfst", "--quiet"]).code, 0);
     // The tree exists, and its maker waits for the answer.
     let slow = ["MKDIR", "CREATE"].map(|call| format!("service_time 1500ms on {call}"));
-    let served = Served::start(&cli, &["--fault", &slow[0], "--fault", &slow[1]]);
+    let served = ServedProcess::start(&cli, &["--fault", &slow[0], "--fault", &slow[1]]);
     let records = || match std::fs::read_dir(cli.folder().join("state/dfsbench")) {
         Ok(entries) => entries.count(),
         Err(_) => 0,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 /// Time limit for a program that was started, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ fn reports_unstored_last_campaign() {
     assert!(complete.code == 2 && complete.stderr.contains("no trial is missing"), "{complete:?}");
 
     // Its preflight check takes longer than it takes to kill it.
-    let served = Served::start(&cli, &["--fault", "service_time 1500ms on MKDIR"]);
+    let served = ServedProcess::start(&cli, &["--fault", "service_time 1500ms on MKDIR"]);
     let mut child = cli.command(&["run", &served.url, "--quiet"]).spawn().unwrap();
     let has_record = || {
         let mut entries = fs::read_dir(cli.folder()).unwrap().flatten();

@@ -1,6 +1,6 @@
 //! Small but complete campaigns: every backend, every format, and identical bytes every time.
 
-use crate::cli::{Cli, End, Served};
+use crate::cli::{Cli, End, ServedProcess};
 
 const SMALL: [&str; 10] = [
     "--trials",
@@ -18,7 +18,7 @@ const SMALL: [&str; 10] = [
 #[test]
 fn compares_directory_embedded_and_real_server() {
     let cli = Cli::new();
-    let served = Served::start(&cli, &[]);
+    let served = ServedProcess::start(&cli, &[]);
     for (target, backend) in [
         ("target", "posix"),
         ("target", "uring"),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::{Completion, Op, OpKind, Outcome};
 
 use super::in_turn::InTurn;
-use super::{Backend, Lost, Tally};
+use super::{Backend, BackendCounts, LostTarget};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::limits::MEMORY_REGION_MAX;
@@ -67,7 +67,12 @@ impl Backend for Memory {
         self.queue.submit(batch)
     }
 
-    fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        _min: usize,
+        _until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let Self { queue, memory } = self;
         queue.reap(out, |op| {
             memory.copy(op);
@@ -76,7 +81,7 @@ impl Backend for Memory {
         Ok(())
     }
 
-    fn tally(&self) -> Tally {
-        Tally { ops: Some(self.queue.executed()), ..Tally::default() }
+    fn tally(&self) -> BackendCounts {
+        BackendCounts { ops: Some(self.queue.executed()), ..BackendCounts::default() }
     }
 }

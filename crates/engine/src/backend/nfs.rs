@@ -23,11 +23,11 @@ use nfs_client::proto::nfs3::StableHow;
 use nfs_client::{Connection, Scratch, TcpCounters};
 use workload::Pattern;
 
-use super::{Backend, Lost, Recovered, Tally, wait_time};
+use super::{Backend, BackendCounts, LostTarget, RecoveryWork, wait_time};
 use crate::clock::Clock;
 use crate::limits::{REAP_ROUNDS_MAX, RETURN_WITHIN_NS, TICK};
 use closing::Closing;
-use set::Common;
+use set::WorkerState;
 use transfers::{Opens, Transfers};
 
 pub use many::Many;
@@ -41,7 +41,7 @@ pub struct Nfs {
     scratch: Scratch,
     clock: Arc<dyn Clock>,
     transfers: Transfers,
-    common: Common,
+    common: WorkerState,
     timeout_ns: u64,
     checked_ns: u64,
 }
@@ -53,7 +53,7 @@ impl Nfs {
         let depth = depth_on(&connection, set.queue_depth);
         let opens = if set.own == 0 { Opens::OfAnother } else { Opens::Own };
         let transfers = Transfers::new(depth, connection.free_slots(), opens);
-        let (common, scratch) = (Common::new(set), Scratch::new());
+        let (common, scratch) = (WorkerState::new(set), Scratch::new());
         connection.begin_tcp_counters();
         Self { connection, scratch, clock, transfers, common, timeout_ns, checked_ns: 0 }
     }
@@ -70,7 +70,7 @@ impl Nfs {
 
     /// Checks for calls that have timed out. Does so only once per tick, since it visits all of
     /// them.
-    fn check_timeout(&mut self) -> Result<(), Lost> {
+    fn check_timeout(&mut self) -> Result<(), LostTarget> {
         let now_ns = self.clock.now_ns();
         if now_ns.saturating_sub(self.checked_ns) < TICK.as_nanos() as u64 {
             return Ok(());
@@ -78,7 +78,7 @@ impl Nfs {
         self.checked_ns = now_ns;
         self.connection
             .check_timeout(now_ns, self.timeout_ns)
-            .map_err(|error| Lost(error.to_string()))
+            .map_err(|error| LostTarget(error.to_string()))
     }
 }
 
@@ -89,7 +89,12 @@ impl Backend for Nfs {
         accepted
     }
 
-    fn reap(&mut self, min: usize, until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        min: usize,
+        until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let Self { connection, scratch, clock, transfers, common, .. } = self;
         let (before, wanted) = (out.len(), out.len() + min);
         // A sync that needs no COMMIT was complete when it was submitted.
@@ -105,7 +110,9 @@ impl Backend for Nfs {
             // Replies have freed slots, so start calls that were waiting for one.
             transfers.pump(connection, clock.now_ns(), common);
             transfers.drain_into(out);
-            if result.map_err(|error| Lost(error.to_string()))? == 0 || common.rewrites_in_vain() {
+            if result.map_err(|error| LostTarget(error.to_string()))? == 0
+                || common.rewrites_in_vain()
+            {
                 break;
             }
         }
@@ -116,7 +123,7 @@ impl Backend for Nfs {
         self.check_timeout()
     }
 
-    fn close(&mut self, stop: &AtomicBool) -> Result<(), Lost> {
+    fn close(&mut self, stop: &AtomicBool) -> Result<(), LostTarget> {
         closing::close_files(self, stop)
     }
 
@@ -126,7 +133,7 @@ impl Backend for Nfs {
         connection.return_delegations(scratch, &|| clock.now_ns(), until_ns);
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> BackendCounts {
         tally_of(std::iter::once(&self.connection), &self.common)
     }
 
@@ -142,18 +149,21 @@ pub(crate) fn depth_on(connection: &Connection, requested: usize) -> usize {
 }
 
 /// Adds up the counts of all connections of a worker.
-fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Common) -> Tally {
+fn tally_of<'a>(
+    connections: impl Iterator<Item = &'a Connection>,
+    common: &WorkerState,
+) -> BackendCounts {
     let (mut read_bytes, mut write_bytes) = (0, 0);
     // Leave out the rest of short WRITEs: it was sent again, but nothing had been lost.
     let resent_bytes = common.rewritten_bytes;
-    let mut recovered = Recovered { resent_bytes, ..Recovered::default() };
+    let mut recovered = RecoveryWork { resent_bytes, ..RecoveryWork::default() };
     let mut tcp = TcpCounters::default();
     for connection in connections {
         let counters = connection.counters();
         tcp.add(&connection.tcp_counters());
         read_bytes += counters.payload_bytes_in;
         write_bytes += counters.payload_bytes_out;
-        recovered.add(&Recovered {
+        recovered.add(&RecoveryWork {
             retransmissions: counters.retransmissions,
             reconnects: counters.reconnects,
             replays: counters.replays,
@@ -161,7 +171,7 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
             resent_bytes: 0,
         });
     }
-    Tally {
+    BackendCounts {
         read_bytes: Some(read_bytes),
         write_bytes: Some(write_bytes - common.resent_bytes),
         ops: None,
@@ -177,7 +187,7 @@ fn tally_of<'a>(connections: impl Iterator<Item = &'a Connection>, common: &Comm
 }
 
 impl Closing for Nfs {
-    fn first(&mut self) -> (&mut Transfers, &mut Common) {
+    fn first(&mut self) -> (&mut Transfers, &mut WorkerState) {
         (&mut self.transfers, &mut self.common)
     }
 

@@ -20,7 +20,7 @@ use workload::Pattern;
 
 use super::files::{Files, failed};
 use super::in_turn::InTurn;
-use super::{Backend, Lost, Tally};
+use super::{Backend, BackendCounts, LostTarget};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::limits::STDIO_BYTES;
@@ -79,7 +79,12 @@ impl Backend for Posix {
         self.queue.submit(batch)
     }
 
-    fn reap(&mut self, _min: usize, _until_ns: u64, out: &mut Vec<Completion>) -> Result<(), Lost> {
+    fn reap(
+        &mut self,
+        _min: usize,
+        _until_ns: u64,
+        out: &mut Vec<Completion>,
+    ) -> Result<(), LostTarget> {
         let Self { queue, calls } = self;
         queue.reap(out, |op| match calls.execute(op) {
             Ok(bytes) => Outcome::Done(bytes),
@@ -88,12 +93,12 @@ impl Backend for Posix {
         Ok(())
     }
 
-    fn close(&mut self, _stop: &AtomicBool) -> Result<(), Lost> {
+    fn close(&mut self, _stop: &AtomicBool) -> Result<(), LostTarget> {
         self.calls.set.close()
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> BackendCounts {
         let mismatches = self.calls.set.mismatches.get();
-        Tally { ops: Some(self.queue.executed()), mismatches, ..Tally::default() }
+        BackendCounts { ops: Some(self.queue.executed()), mismatches, ..BackendCounts::default() }
     }
 }

@@ -30,7 +30,7 @@ use super::fixtures::Preparation;
 use super::marked::remove_directory;
 use super::neighbor_search;
 use super::neighbors::Neighbors;
-use super::{Inventory, InventoryScope, Opened, TargetConfig, TargetError};
+use super::{Inventory, InventoryScope, OpenedBackend, TargetConfig, TargetError};
 
 /// Time for a kernel's NFS client to write back files that are being removed.
 const WRITTEN_BACK_NS: u64 = 30_000_000_000;
@@ -138,7 +138,7 @@ impl TargetAccess for DirectoryAccess {
         self.write_fixtures(todo.make, set, spec.workers, config)
     }
 
-    fn open(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+    fn open(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         self.open_backend(work)
     }
 

@@ -32,11 +32,11 @@ pub(super) struct Preparation {
 /// The objects that exist. The passes of a trial follow each other, so one finds what the previous
 /// one created.
 #[derive(Debug, Default)]
-pub(super) struct PreparedFixtures(Mutex<Present>);
+pub(super) struct PreparedFixtures(Mutex<PresentFixtures>);
 
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is there or not, apart from the others")]
-struct Present {
+struct PresentFixtures {
     files: bool,
     directories: bool,
     links: bool,
@@ -53,7 +53,7 @@ impl PreparedFixtures {
         let mut todo = Preparation::default();
         if present.must_go(pass) {
             todo.wipe = true;
-            *present = Present::default();
+            *present = PresentFixtures::default();
         }
         let needed = needs(pass, set);
         // A removal pass only needs what is left of the pool.
@@ -78,12 +78,12 @@ impl PreparedFixtures {
         self.present().files = true;
     }
 
-    fn present(&self) -> MutexGuard<'_, Present> {
+    fn present(&self) -> MutexGuard<'_, PresentFixtures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Present {
+impl PresentFixtures {
     /// Returns true if existing objects are in the way of a pass.
     const fn must_go(self, pass: Pass) -> bool {
         if self.cut {

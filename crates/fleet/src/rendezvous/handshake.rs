@@ -59,7 +59,7 @@ impl Hello {
 
 /// The controller's answer to an authenticated agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum AdmissionReply {
     /// The agent is part of the campaign.
     Welcome,
     /// The agent is not wanted; contains the reason as a sentence.

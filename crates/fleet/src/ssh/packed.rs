@@ -80,14 +80,14 @@ fn compress(program: &Arc<Content>, out: &File) -> io::Result<()> {
     encoder.finish()?.flush()
 }
 
-struct Cached {
+struct CachedPackage {
     changed: SystemTime,
     path: PathBuf,
     bytes: u64,
 }
 
 /// Lists cached files, newest first. Includes temporary files left by killed campaigns.
-fn list_cached(cache: &Path) -> Vec<Cached> {
+fn list_cached(cache: &Path) -> Vec<CachedPackage> {
     let mut found = Vec::new();
     let Ok(folder) = fs::symlink_metadata(cache) else { return found };
     // Another user's folder, or one behind a symlink, isn't ours to clean.
@@ -102,7 +102,7 @@ fn list_cached(cache: &Path) -> Vec<Cached> {
         if let Ok(metadata) = entry.metadata()
             && let Ok(changed) = metadata.modified()
         {
-            found.push(Cached { changed, path: entry.path(), bytes: metadata.len() });
+            found.push(CachedPackage { changed, path: entry.path(), bytes: metadata.len() });
         }
     }
     found.sort_unstable_by_key(|file| Reverse(file.changed));

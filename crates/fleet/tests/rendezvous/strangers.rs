@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fleet::Transport as _;
-use fleet::rendezvous::{GatherError, Gathered, Token};
+use fleet::rendezvous::{GatherError, GatheredAgents, Token};
 use fleet::wire::{Greeting, PROTOCOL};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -19,7 +19,7 @@ fn report_of(stranger: impl FnOnce(SocketAddr)) -> String {
     let gathering = thread::spawn(move || meeting.gather(1, SOON).unwrap());
     stranger(address);
     let agent = meeting::agent(address, token, ("a", 0, 1));
-    let Gathered { mut agents, refused } = gathering.join().unwrap();
+    let GatheredAgents { mut agents, refused } = gathering.join().unwrap();
     agents[0].agent.check_alive().unwrap();
     drop(agents);
     agent.join().unwrap().unwrap();

@@ -17,7 +17,7 @@ use crate::disks;
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::mounts;
-use crate::options::{self, Requested};
+use crate::options::{self, RequestedOption};
 use crate::safety;
 use crate::step::Step;
 use crate::undo::Undo;
@@ -78,7 +78,7 @@ impl LabAction for Mount {
         findings.fact("mount point", &mount.mount_point, SOURCE);
         findings.fact("mount options", &mount.options, SOURCE);
         findings.fact("mount number", mount.id.to_string(), SOURCE);
-        let requested = Requested::local(&self.options);
+        let requested = RequestedOption::local(&self.options);
         options::compare(&mut findings, &requested, &mount.options, SOURCE);
         findings.extend(disks::facts("server", &mount));
         Ok(findings.done())

@@ -19,7 +19,7 @@ use crate::error::LabError;
 use crate::findings::Findings;
 use crate::mounts;
 use crate::mountstats;
-use crate::options::{self, Requested};
+use crate::options::{self, RequestedOption};
 use crate::packages;
 use crate::safety;
 use crate::step::Step;
@@ -80,7 +80,7 @@ impl LabAction for NfsMount {
         findings.fact("seconds since it was mounted", &stats.age_s, STATS);
         findings.fact("connections", stats.connections.to_string(), STATS);
         findings.fact("bytes read from the server", stats.server_read_bytes.to_string(), STATS);
-        let requested = Requested::nfs(&self.options);
+        let requested = RequestedOption::nfs(&self.options);
         // Per-mount options such as noatime appear only in the list of all mounts.
         let mut of_point = String::new();
         if let Some(mount) = mounts::at(&self.point) {
@@ -99,7 +99,7 @@ impl LabAction for NfsMount {
 
 /// Compares `nconnect` with the actual number of connections. The kernel reuses the connections of
 /// an existing mount of the same server, no matter how many were requested.
-fn compare_connections(findings: &mut Findings, requested: &[Requested], connections: usize) {
+fn compare_connections(findings: &mut Findings, requested: &[RequestedOption], connections: usize) {
     for option in requested {
         if option.name == "nconnect"
             && let Some(value) = &option.value
@@ -201,7 +201,7 @@ device tmpfs mounted on /tmp with fstype tmpfs
     fn differences(requested: &str, of_point: &str) -> Vec<String> {
         let mut findings = Findings::new("target");
         let of_client = MountStats::of(TEXT, Path::new("/run/dfsbench/mount")).unwrap().options;
-        let requested = Requested::nfs(&[requested.to_owned()]);
+        let requested = RequestedOption::nfs(&[requested.to_owned()]);
         options::compare(&mut findings, &requested, &listed(&of_client, of_point), STATS);
         compare_connections(&mut findings, &requested, 2);
         findings.done().differences.into_iter().map(|one| one.name).collect()

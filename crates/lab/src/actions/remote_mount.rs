@@ -21,7 +21,7 @@ use crate::disks;
 use crate::error::LabError;
 use crate::findings::Findings;
 use crate::mounts;
-use crate::options::{self, Requested};
+use crate::options::{self, RequestedOption};
 use crate::processes;
 use crate::safety;
 use crate::step::Step;
@@ -70,7 +70,7 @@ impl LabAction for RemoteMount {
     fn check(&self, (): &()) -> Result<EffectiveSettings, LabError> {
         let (mut findings, mount) = read_back(&self.point)?;
         findings.fact("mount type requested", &self.kind, "the plan");
-        let requested = Requested::local(&self.options);
+        let requested = RequestedOption::local(&self.options);
         options::compare(&mut findings, &requested, &mount.options, SOURCE);
         Ok(findings.done())
     }

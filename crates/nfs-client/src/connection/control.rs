@@ -18,7 +18,7 @@ use nfs_proto::{CallError, DecodeError};
 
 use super::shared_session::SessionUser;
 use super::{Connection, ConnectionOptions, DelegationUser, Target, target_of};
-use crate::error::{CallFailure, ConnectionError, MountError, Silence};
+use crate::error::{CallFailure, ConnectionError, MissingAnswer, MountError};
 use crate::interrupt::POLL_INTERVAL;
 use crate::options::{MountOptions, TRANSFER_BYTES_DEFAULT};
 use crate::scratch::Scratch;
@@ -252,7 +252,7 @@ fn failure_of(call: Kind, error: ConnectionError) -> CallFailure {
             CallFailure::Garbage { call, server, error }
         }
         ConnectionError::CallTimedOut { server, waited_ns, .. } => {
-            let (timeout, silence) = (Duration::from_nanos(waited_ns), Silence::Nothing);
+            let (timeout, silence) = (Duration::from_nanos(waited_ns), MissingAnswer::Nothing);
             CallFailure::TimedOut { call, server, timeout, silence }
         }
     }
@@ -267,18 +267,18 @@ fn named_file(event: &Event<'_>) -> Result<File, DecodeError> {
 }
 
 /// Returns what was received instead of the answer.
-fn silence_since(before: &Counters, after: &Counters) -> Silence {
+fn silence_since(before: &Counters, after: &Counters) -> MissingAnswer {
     let put_off = after.delays - before.delays;
     let strays = after.late_replies - before.late_replies;
     let bytes = after.wire_bytes_in - before.wire_bytes_in;
     if put_off > 0 {
-        Silence::PutOff(put_off)
+        MissingAnswer::PutOff(put_off)
     } else if strays > 0 {
-        Silence::Strays(strays)
+        MissingAnswer::Strays(strays)
     } else if bytes > 0 {
-        Silence::Part(bytes)
+        MissingAnswer::Part(bytes)
     } else {
-        Silence::Nothing
+        MissingAnswer::Nothing
     }
 }
 

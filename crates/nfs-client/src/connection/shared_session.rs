@@ -48,12 +48,12 @@ impl SessionSize {
 
 /// The limits that the server granted a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Granted {
+pub(crate) struct GrantedLimits {
     pub(crate) read_bytes: u32,
     pub(crate) write_bytes: u32,
 }
 
-impl Granted {
+impl GrantedLimits {
     pub(super) fn of(channel: &ChannelAttributes) -> Self {
         Self {
             read_bytes: payload_bytes(channel.response_bytes_max),
@@ -71,7 +71,7 @@ fn payload_bytes(message_bytes: u32) -> u32 {
 #[derive(Debug)]
 pub(super) struct SharedSession {
     pub(super) id: SessionId,
-    pub(super) granted: Granted,
+    pub(super) granted: GrantedLimits,
     slots: u32,
     pool: Arc<Mutex<Pool>>,
 }
@@ -90,7 +90,7 @@ impl SharedSession {
         let slots = channel.requests_max;
         let free = (0..slots).rev().map(SessionSlot::unused).collect();
         let pool = Arc::new(Mutex::new(Pool { users: 0, free }));
-        Self { id, granted: Granted::of(channel), slots, pool }
+        Self { id, granted: GrantedLimits::of(channel), slots, pool }
     }
 
     /// Returns the number of connections that have slots of the session.

@@ -12,7 +12,7 @@ use nfs_proto::xdr::Reader;
 use nfs_proto::{DecodeError, ProtocolVersion, mount1, mount3, nfs2, nfs3};
 
 use super::ask::Asker;
-use super::data::{Answer, Export, Flavor, Limits, Mounted, NoAnswer, ReservedPort, Service};
+use super::data::{Answer, Export, Flavor, Limits, MountEntry, NoAnswer, ReservedPort, Service};
 use super::options::ProbeOptions;
 use super::v4::Conversation;
 use crate::options::Proto;
@@ -21,7 +21,7 @@ use crate::options::Proto;
 const LINES_MAX: usize = 65_536;
 
 /// The transport and address where one version of a program answered.
-type Found = Answer<(Proto, SocketAddr)>;
+type ServiceAddress = Answer<(Proto, SocketAddr)>;
 
 /// Converts a MOUNT call to one of a version.
 type Wrap = fn(mount3::Call<'static>) -> Call<'static>;
@@ -29,14 +29,14 @@ type Wrap = fn(mount3::Call<'static>) -> Call<'static>;
 /// The services used to query exports.
 #[derive(Debug)]
 pub(super) struct MountServices {
-    pub(super) mount1: Found,
-    pub(super) mount3: Found,
-    pub(super) nfs2: Found,
-    pub(super) nfs3: Found,
+    pub(super) mount1: ServiceAddress,
+    pub(super) mount3: ServiceAddress,
+    pub(super) nfs2: ServiceAddress,
+    pub(super) nfs3: ServiceAddress,
 }
 
 /// Returns where a version answered, preferring TCP.
-pub(super) fn find_answered(services: &[Service], version: u32) -> Found {
+pub(super) fn find_answered(services: &[Service], version: u32) -> ServiceAddress {
     let mut first_reason = None;
     for service in services {
         if service.version != version {
@@ -56,7 +56,7 @@ const fn other_reply() -> DecodeError {
     DecodeError::BadValue { what: "the procedure of the reply", value: 0 }
 }
 
-fn connect_found(found: &Found, options: &ProbeOptions) -> Answer<Asker> {
+fn connect_found(found: &ServiceAddress, options: &ProbeOptions) -> Answer<Asker> {
     let (transport, address) = found.clone()?;
     Asker::connect(transport, address, options)
 }
@@ -82,13 +82,13 @@ fn text(bytes: &[u8]) -> String {
 pub(super) fn list_mounted(
     services: &MountServices,
     options: &ProbeOptions,
-) -> Answer<Vec<Mounted>> {
+) -> Answer<Vec<MountEntry>> {
     let (mut asker, wrap) = services.connect_mount(options)?;
     asker.call(&wrap(mount3::Call::Dump), |results| {
         let mut lines = Vec::new();
         mount3::Reply::decode_dump(results, |line| {
             if lines.len() < LINES_MAX {
-                lines.push(Mounted { host: text(line.host), path: text(line.dir) });
+                lines.push(MountEntry { host: text(line.host), path: text(line.dir) });
             }
         })?;
         Ok(lines)

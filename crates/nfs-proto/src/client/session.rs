@@ -16,7 +16,7 @@ use super::receive::{Context, Receiver};
 use super::slot::{Slot, SlotState, SlotTable};
 use super::types::{
     Binding, Config, Counters, Framing, PayloadWant, Pending, Recall, Retry, SessionSlot,
-    SlotShare, StartError, Wanted,
+    SlotShare, StartError, WantedDelegation,
 };
 use crate::error::StreamError;
 use crate::limits::TRANSFER_BYTES_MAX;
@@ -180,7 +180,7 @@ impl Session {
 
     /// Makes each read-only OPEN request a delegation; otherwise each declines it. Only v4.1 and
     /// later can express that.
-    pub const fn want_delegations(&mut self, wanted: Wanted) {
+    pub const fn want_delegations(&mut self, wanted: WantedDelegation) {
         self.dialect.want_delegations(wanted);
     }
 

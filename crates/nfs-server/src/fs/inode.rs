@@ -14,7 +14,7 @@ use super::directory::Directory;
 use super::handle::InodeId;
 use super::permission::{Caller, Protection};
 use super::types::{
-    Attributes, Before, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
+    Attributes, AttributesBefore, Change, FileKind, FileTime, FsError, SetAttributes, SetTime,
 };
 use super::xattr::Xattrs;
 use crate::sync;
@@ -271,8 +271,8 @@ impl State {
         }
     }
 
-    fn before(&self) -> Before {
-        Before { size: self.body.sizes().0, mtime: self.mtime, ctime: self.ctime }
+    fn before(&self) -> AttributesBefore {
+        AttributesBefore { size: self.body.sizes().0, mtime: self.mtime, ctime: self.ctime }
     }
 }
 

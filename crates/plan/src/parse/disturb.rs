@@ -13,7 +13,7 @@ use model::units::parse_time_ns;
 use crate::parse::document::Table;
 use crate::parse::placement::known_host;
 use crate::parse::section::Section;
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::fault::KINDS;
 use crate::syntax::hosts::PlannedHost;
 use crate::syntax::limits;
@@ -42,7 +42,7 @@ pub fn parse_disturbance(
     flag: &'static str,
     text: &str,
 ) -> Result<Located<Disturbance>, PlanError> {
-    let place = Place::Flag(flag);
+    let place = PlanPosition::Flag(flag);
     let read = read_words(text).and_then(checked);
     place.accept(
         read.map_err(|fault| Fault { message: format!("`{text}`: {}", fault.message), ..fault }),
@@ -203,7 +203,7 @@ mod tests {
         let one = parse_disturbance(FLAG, "clock-step on one at 10s for 500ms by -5s").unwrap();
         let (host, fault) = (Some("one".to_owned()), FaultKind::ClockStep);
         let wanted = Disturbance { fault, host, at_ms: 10_000, lasts_ms: 500, by_ms: -5_000 };
-        assert_eq!((one.value, one.place), (wanted, Place::Flag(FLAG)));
+        assert_eq!((one.value, one.place), (wanted, PlanPosition::Flag(FLAG)));
         let restart = parse_disturbance(FLAG, "server-restart at 1m").unwrap().value;
         assert_eq!((restart.at_ms, restart.lasts_ms, restart.host), (60_000, 0, None));
     }
@@ -218,7 +218,7 @@ mod tests {
             assert!(names_disturbance(short) && names_disturbance(long));
             let [short, long] = [short, long].map(|text| parse_disturbance("--fault", text));
             assert_eq!(short, long);
-            assert_eq!(short.unwrap().place, Place::Flag("--fault"));
+            assert_eq!(short.unwrap().place, PlanPosition::Flag("--fault"));
         }
         assert!(!names_disturbance("drop 1%") && !names_disturbance(""));
     }

@@ -15,7 +15,7 @@ use crate::parse::placement::{self, known_host};
 use crate::parse::section::Section;
 use crate::parse::systems;
 use crate::parse::values::{bounded_size, bounded_u32};
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::hosts::{PlannedHost, UsedFrom};
 use crate::syntax::lab::LabArg;
 use crate::syntax::limits;
@@ -96,7 +96,7 @@ fn read_labels(table: &Table<'_>) -> Result<BTreeMap<String, String>, PlanError>
 /// Refuses a host that has the same name or SSH destination as an earlier one.
 fn check_differ(
     table: &Table<'_>,
-    place: Place,
+    place: PlanPosition,
     other: &Host,
     host: &Host,
 ) -> Result<(), PlanError> {
@@ -113,7 +113,7 @@ fn check_differ(
     Ok(())
 }
 
-fn read_host(table: &Table<'_>) -> Result<(PlannedHost, Place), PlanError> {
+fn read_host(table: &Table<'_>) -> Result<(PlannedHost, PlanPosition), PlanError> {
     let field = table.required("name", "such as `name = \"server\"`")?;
     let name = plain_name(&field, "host")?;
     if let Some(taken) = TAKEN.iter().find(|taken| **taken == name.value) {

@@ -9,7 +9,7 @@ use model::Target;
 
 use crate::parse::address::{guess_address, parse_url};
 use crate::syntax::address::User;
-use crate::syntax::error::{Fault, Place, PlanError};
+use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::target::TargetArg;
 
 /// Parses a target from the command line: `null`, `memory`, `embedded`, `nfs://...` or a directory.
@@ -20,7 +20,7 @@ use crate::syntax::target::TargetArg;
 /// If the text is an invalid address; the error explains what is wrong with it.
 /// When it is an address that can't be used; the error says what is wrong with it.
 pub fn parse_target(text: &str) -> Result<TargetArg, PlanError> {
-    let place = Place::Flag("TARGET");
+    let place = PlanPosition::Flag("TARGET");
     if let Some(plain) = Target::plain(text) {
         return Ok(TargetArg::Ready(plain));
     }

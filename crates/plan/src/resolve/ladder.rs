@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use model::question::ladder::{Ladder, Layer, Missing, Placed};
+use model::question::ladder::{Ladder, Layer, Missing, PlacedLayer};
 use model::setting::{Setting, Value};
 use model::{BackendKind, DataPath, OpKind, Order, ServerKind, Target, Workload, XprtSec};
 
@@ -15,7 +15,7 @@ use crate::parse::targets::fits;
 use crate::parse::work::OWN_MIX;
 use crate::resolve::plan::Plan;
 use crate::syntax::address::NfsAddress;
-use crate::syntax::error::{Fault, Located, Place, PlanError};
+use crate::syntax::error::{Fault, Located, PlanError, PlanPosition};
 use crate::syntax::hosts::UsedFrom;
 use crate::syntax::lab::LabArg;
 use crate::syntax::raw::{RawPlan, RawTarget, RawWorkload};
@@ -60,7 +60,7 @@ impl BesideServer {
         };
         let hint = "leave it out, or name nfs://server/export";
         let fault = Fault::new("is for a ladder to a server outside of this process").hint(hint);
-        Err(fault.at(Place::Flag(flag)))
+        Err(fault.at(PlanPosition::Flag(flag)))
     }
 }
 
@@ -85,7 +85,7 @@ impl RawPlan {
         let [own] = self.targets.as_slice() else {
             let names: Vec<&str> = self.targets.iter().map(|t| t.name.value.as_str()).collect();
             let what = format!("a ladder leads to one target, and not to {}", names.join(", "));
-            return Err(Fault::new(what).hint("keep one [[target]]").at(Place::Whole));
+            return Err(Fault::new(what).hint("keep one [[target]]").at(PlanPosition::Whole));
         };
         // `own` is the template for the layers below. `top` keeps the settings that those must not
         // have.
@@ -147,7 +147,7 @@ impl RawPlan {
 
     /// Returns the one workload that moves data.
     fn stream(&self) -> RawWorkload {
-        let mut stream = RawWorkload::usual(Workload::Stream, Place::Whole);
+        let mut stream = RawWorkload::usual(Workload::Stream, PlanPosition::Whole);
         for workload in &self.workloads {
             if workload.kind.value == Workload::Stream {
                 stream = RawWorkload { targets: None, backends: None, ..workload.clone() };
@@ -176,7 +176,7 @@ impl RawPlan {
             TargetArg::Ready(Target::Null) => {
                 let what = "the null target is the lowest layer itself, and one layer is no ladder";
                 let hint = "name a directory, nfs://host/export, embedded or a plan";
-                return Err(Fault::new(what).hint(hint).at(Place::Whole));
+                return Err(Fault::new(what).hint(hint).at(PlanPosition::Whole));
             }
             TargetArg::Ready(Target::Memory) => layers.add_top(Layer::Memory, top),
             TargetArg::Ready(Target::Tcp(_)) => layers.add_top(Layer::Tcp, top),
@@ -291,7 +291,7 @@ impl Layers {
     }
 
     fn push(&mut self, layer: Layer, target: RawTarget) {
-        self.ladder.layers.push(Placed { layer, target: target.name.value.clone() });
+        self.ladder.layers.push(PlacedLayer { layer, target: target.name.value.clone() });
         self.targets.push(target);
     }
 
@@ -306,7 +306,7 @@ impl Layers {
         if beside.disk.is_some() {
             let hint = "leave it out: the plan's server has its disk measured";
             let fault = Fault::new("is for servers that aren't set up").hint(hint);
-            return Err(fault.at(Place::Flag("--server-disk")));
+            return Err(fault.at(PlanPosition::Flag("--server-disk")));
         }
         let near = if lab.client.is_none() { DataPath::Loopback } else { DataPath::Network };
         let path = match first_word(&top, Setting::DataPath) {
@@ -407,7 +407,7 @@ fn served_by_us(own: &RawTarget, path: DataPath, backend: BackendKind) -> RawTar
 
 /// Plans empty calls on all layers that have calls, to measure the round trip.
 fn empty_calls(layers: &Layers) -> RawWorkload {
-    let mut calls = RawWorkload::usual(Workload::OpMix, Place::Whole);
+    let mut calls = RawWorkload::usual(Workload::OpMix, PlanPosition::Whole);
     OWN_MIX.clone_into(&mut calls.mix.name);
     calls.mix.shares = vec![(OpKind::Null, 10_000)];
     let mut names = Vec::new();
@@ -452,7 +452,7 @@ impl Plan {
             if seen.contains(&place) {
                 let what = format!("layer `{}` would have several runs", run.target_name);
                 let fault = Fault::new(what).hint("a ladder has one level of each setting");
-                return Err(fault.at(Place::Whole).in_source(&self.name));
+                return Err(fault.at(PlanPosition::Whole).in_source(&self.name));
             }
             seen.push(place);
         }

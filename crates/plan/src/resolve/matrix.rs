@@ -9,14 +9,14 @@ use std::collections::HashSet;
 use model::setting::{Setting, Value};
 use model::{BackendKind, NfsSettings, NfsVersion, RunSpec, Stable, Storage, Target, Workload};
 
-use crate::resolve::checks::{self, Written};
+use crate::resolve::checks::{self, WrittenSettings};
 use crate::resolve::idle::{describe_idle, describe_overridden};
 use crate::resolve::lab;
 use crate::resolve::placement;
 use crate::resolve::server::ServerPlan;
 use crate::resolve::surroundings::Surroundings;
 use crate::resolve::thin::thin;
-use crate::syntax::error::{Fault, Place, PlanError};
+use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::hosts::UsedFrom;
 use crate::syntax::limits::RUNS_MAX;
 use crate::syntax::near::unknown_word;
@@ -48,7 +48,7 @@ pub(crate) fn multiply(
         check_names(raw, workload)?;
         starts.push(runs.len());
         for (target, backend) in raw.places(workload) {
-            let written = Written {
+            let written = WrittenSettings {
                 workload: &workload.settings,
                 target: target.what.settings(),
                 factors: &raw.factors,
@@ -78,7 +78,7 @@ pub(crate) fn multiply(
     if runs.is_empty() {
         let fault = Fault::new("the plan makes no run")
             .hint("its workloads name only targets that the requested backends don't fit");
-        return Err(fault.at(Place::Whole));
+        return Err(fault.at(PlanPosition::Whole));
     }
     check_possible(&runs, refused)?;
     checks::lab::check_used(raw, &runs)?;
@@ -86,7 +86,7 @@ pub(crate) fn multiply(
     // A plan may be reused for other runs, but a flag is typed for this one and must have an
     // effect.
     for unused in &without_effect {
-        if let Place::Flag(_) = unused.place {
+        if let PlanPosition::Flag(_) = unused.place {
             return Err(unused.clone());
         }
     }
@@ -113,7 +113,7 @@ struct UsedSettings(HashSet<(Setting, Source)>);
 
 impl UsedSettings {
     /// Adds the settings that a run of the workload with this index depends on.
-    fn add(&mut self, number: usize, run: &RunSpec, written: &Written<'_>) {
+    fn add(&mut self, number: usize, run: &RunSpec, written: &WrittenSettings<'_>) {
         for setting in Setting::ALL {
             if !setting.applies(run) {
                 continue;
@@ -158,7 +158,7 @@ impl UsedSettings {
             let Some([first, ..]) = settings.get(setting) else { continue };
             let is_used = self.0.contains(&(setting, source.clone()));
             // A ladder adds settings for its layers that were not written in the plan.
-            if !is_used && first.place != Place::Whole {
+            if !is_used && first.place != PlanPosition::Whole {
                 let is_set_elsewhere = self.0.iter().any(|(used, _)| *used == setting);
                 let fault = if is_set_elsewhere {
                     describe_overridden()
@@ -200,7 +200,7 @@ fn check_possible(
 fn too_many() -> PlanError {
     Fault::new(format!("the factors make more than {RUNS_MAX} runs"))
         .hint("every list multiplies the runs: shorten some, or split the plan")
-        .at(Place::Whole)
+        .at(PlanPosition::Whole)
 }
 
 /// Refuses targets and backends that a workload names and the plan does not have.

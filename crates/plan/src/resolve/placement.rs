@@ -6,7 +6,7 @@
 use model::setting::{Setting, Value};
 use model::{Host, RunSpec};
 
-use crate::resolve::checks::Written;
+use crate::resolve::checks::WrittenSettings;
 use crate::resolve::surroundings::Surroundings;
 use crate::syntax::error::{Fault, PlanError};
 use crate::syntax::hosts::UsedFrom;
@@ -35,7 +35,7 @@ impl RawTarget {
 pub(crate) fn check(
     target: &RawTarget,
     around: &Surroundings,
-    written: &Written<'_>,
+    written: &WrittenSettings<'_>,
 ) -> Result<(), PlanError> {
     let name = &target.name.value;
     if target.used_from == UsedFrom::Job && around.job.is_none() {

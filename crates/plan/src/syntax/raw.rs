@@ -9,7 +9,7 @@ use model::contender::Fairness;
 use model::soak::Disturbance;
 use model::{BackendKind, Command, Conclusion, Host, NfsVersion, OpMix, Workload};
 
-use crate::syntax::error::{Located, Place};
+use crate::syntax::error::{Located, PlanPosition};
 use crate::syntax::fault::PlannedFault;
 use crate::syntax::hosts::UsedFrom;
 use crate::syntax::repetition::RawRepetition;
@@ -156,7 +156,7 @@ impl RawTarget {
 
 impl RawWorkload {
     /// Makes a workload with its defaults on every target.
-    pub fn usual(kind: Workload, place: Place) -> Self {
+    pub fn usual(kind: Workload, place: PlanPosition) -> Self {
         Self {
             kind: Located { value: kind, place },
             targets: None,
@@ -206,7 +206,7 @@ impl RawPlan {
             labels: BTreeMap::new(),
             targets: vec![RawTarget::usual(what)],
             factors: Settings::default(),
-            workloads: kinds.map(|kind| RawWorkload::usual(kind, Place::Whole)).to_vec(),
+            workloads: kinds.map(|kind| RawWorkload::usual(kind, PlanPosition::Whole)).to_vec(),
             disturbances: Vec::new(),
             conclusions: Vec::new(),
             fair: None,

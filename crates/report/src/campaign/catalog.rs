@@ -80,7 +80,7 @@ impl Verdicts {
 
 /// Note attached to a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Remark {
+pub struct CampaignNote {
     /// Time of writing, in milliseconds since 1970 UTC.
     pub written_unix_ms: u64,
     pub text: String,
@@ -99,7 +99,7 @@ pub fn list(campaigns: &[ListedCampaign], format: Format, screen: Screen) -> Str
 /// Shows the details of one campaign for a terminal. The text ends with a newline.
 pub fn about(
     listed: &ListedCampaign,
-    remarks: &[Remark],
+    remarks: &[CampaignNote],
     campaign: &Campaign,
     screen: Screen,
 ) -> String {
@@ -153,7 +153,11 @@ pub fn about(
 }
 
 /// Returns the details of [`about`] as JSON.
-pub fn about_json(listed: &ListedCampaign, remarks: &[Remark], campaign: &Campaign) -> String {
+pub fn about_json(
+    listed: &ListedCampaign,
+    remarks: &[CampaignNote],
+    campaign: &Campaign,
+) -> String {
     to_json(&AboutDocument {
         schema: SCHEMA,
         campaign: listed,
@@ -175,7 +179,7 @@ struct ListDocument<'a> {
 struct AboutDocument<'a> {
     schema: u32,
     campaign: &'a ListedCampaign,
-    notes: &'a [Remark],
+    notes: &'a [CampaignNote],
     tool_version: &'a str,
     command: &'a str,
     seed: String,

@@ -1,7 +1,7 @@
 //! Judges the conclusions declared in a plan against the data: borne out, contradicted or
 //! undecided.
 //!
-//! [`judge`] is the entry point and returns a [`Judgement`] for each. A conclusion is about the
+//! [`judge`] is the entry point and returns a [`JudgedConclusion`] for each. A conclusion is about the
 //! effect of one factor between two of its levels, with all other settings equal, computed as in
 //! `dfsbench factors`. "Faster" requires a ratio beyond the smallest effect that matters and an
 //! interval that excludes 1; "no difference" requires an interval within the smallest effect.
@@ -19,7 +19,7 @@ use crate::table::{NOT_APPLICABLE, Row, Sheet};
 pub(crate) use comparison::{Comparison, Outcome};
 
 /// Conclusion with its outcome.
-pub(crate) struct Judgement {
+pub(crate) struct JudgedConclusion {
     /// Conclusion and the comparison it is based on.
     pub conclusion: Conclusion,
     /// Outcome over all passes.
@@ -71,7 +71,7 @@ impl ConclusionVerdict {
 }
 
 /// Judges all conclusions, in the order of the plan.
-pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
+pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<JudgedConclusion> {
     let conclusions = sheet.conclusions();
     let mut judgements = Vec::with_capacity(conclusions.len());
     for conclusion in conclusions {
@@ -80,13 +80,13 @@ pub(crate) fn judge(sheet: &Sheet<'_>) -> Vec<Judgement> {
     judgements
 }
 
-fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> Judgement {
+fn judge_one(sheet: &Sheet<'_>, conclusion: Conclusion) -> JudgedConclusion {
     let compared = match compare(sheet, &conclusion) {
         Ok(comparisons) => (comparisons, String::new()),
         Err(why) => (Vec::new(), why),
     };
     let (comparisons, why) = compared;
-    Judgement {
+    JudgedConclusion {
         standing: ConclusionVerdict::from_comparisons(&comparisons),
         conclusion,
         comparisons,

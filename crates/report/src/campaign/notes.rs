@@ -8,7 +8,7 @@ pub(crate) mod interference;
 pub(crate) mod load;
 
 use model::units::Nanos;
-use model::{Campaign, Durability, Fact, Keeps, OpKind, Opens, Pass, RunSpec, Target};
+use model::{Campaign, Durability, Fact, KeptData, OpKind, Opens, Pass, RunSpec, Target};
 use stats::{ClientShare, Rate};
 
 use super::host_settings;
@@ -104,7 +104,7 @@ pub(crate) fn durability(sheet: &Sheet<'_>) -> Vec<Term> {
 /// **Source:** `workload::stream` (syncs), the backends' create.
 fn describe_safety(row: &Row<'_>) -> Option<(&'static str, &'static str)> {
     let (spec, pass) = (&row.run.spec, row.judged.pass);
-    if let Keeps::Nothing(what) = spec.target.row().keeps {
+    if let KeptData::Nothing(what) = spec.target.row().keeps {
         return if pass.writes() { Some(("", what)) } else { None };
     }
     let only_reads = pass == Pass::Mix && spec.read_percent == 100;

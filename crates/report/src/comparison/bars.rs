@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::measure::Change;
 use super::{CampaignComparison, ComparedFigure, Measure, RowPair};
 use crate::chart::{
-    ARROW_LEFT, ARROW_RIGHT, ChartText, Picture, STRIP, Strip, Tick, describe_strips, panel,
+    ARROW_LEFT, ARROW_RIGHT, ChartRow, ChartText, Picture, STRIP, Tick, describe_strips, panel,
     percent, shape,
 };
 use crate::text_grid::wrap;
@@ -87,7 +87,7 @@ fn draw(measure: Measure, figures: &[(&RowPair, &ComparedFigure)]) -> Picture {
     }
 }
 
-fn ratio_strip(pair: &RowPair, figure: &ComparedFigure, axis: &RatioAxis) -> Strip {
+fn ratio_strip(pair: &RowPair, figure: &ComparedFigure, axis: &RatioAxis) -> ChartRow {
     let mut lines = Vec::new();
     let mut names = wrap(&pair.name, NAME_MAX).into_iter();
     let name = names.next().unwrap_or_default();
@@ -101,7 +101,7 @@ fn ratio_strip(pair: &RowPair, figure: &ComparedFigure, axis: &RatioAxis) -> Str
         format!("{word}; {} → {}; {lo:.3} to {hi:.3}", figure.shown(0), figure.shown(1)),
     ));
     let value = format!("{:.3}", figure.comparison.ratio);
-    Strip { name, value, lines, marks: ratio_marks(figure, class, axis) }
+    ChartRow { name, value, lines, marks: ratio_marks(figure, class, axis) }
 }
 
 /// CSS class of a bar, and the word that explains its color.

@@ -69,7 +69,7 @@ impl Measure {
 
 /// Bound that a comparison is checked against.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bound {
+pub struct ComparisonBound {
     pub measure: Measure,
     /// How much the measure may get worse, as a share: 0.05 is 5 %.
     pub share: f64,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::CaveatCode;
 use model::{Campaign, Pass};
-use stats::{Draws, criteria, median};
+use stats::{BootstrapDraws, criteria, median};
 
 use super::caveats::Reservations;
 use super::measure::{ComparedFigure, Measure};
@@ -108,7 +108,7 @@ impl KeyedRow {
         &self,
         after: &Self,
         rules: &ComparisonRules,
-        draws: &mut Draws,
+        draws: &mut BootstrapDraws,
     ) -> Result<RowPair, String> {
         let before = self.figures.as_ref().map_err(|why| format!("before: {why}"))?;
         let after_figures = after.figures.as_ref().map_err(|why| format!("after: {why}"))?;
@@ -273,7 +273,7 @@ pub(super) fn pair_rows(
         }
     }
     let may_search = first.len() * new.len() <= NEAREST_PAIRS_MAX;
-    let mut draws = Draws::new(criteria::BOOTSTRAP_SEED);
+    let mut draws = BootstrapDraws::new(criteria::BOOTSTRAP_SEED);
     let (mut pairs, mut left_out) = (Vec::new(), Vec::new());
     for row in &first {
         let (mut matters, mut matched, mut pairing) = (true, false, None);

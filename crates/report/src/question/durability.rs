@@ -17,7 +17,7 @@ use model::{Campaign, Durability};
 use stats::durability::stronger_loser;
 
 use super::QuestionAnswer;
-use crate::chart::{self, ChartText, Picture, STRIP, Strip, Tick, describe_strips, panel};
+use crate::chart::{self, ChartRow, ChartText, Picture, STRIP, Tick, describe_strips, panel};
 use crate::document::{Block, Cell, Column, Document, Form, Role, Section, Table, TableRow, text};
 use crate::humanize::{listed, percent};
 use crate::table::NOT_APPLICABLE;
@@ -458,7 +458,7 @@ fn loss_picture(report: &DurabilityReport, event: &MeasuredEvent, number: usize)
         let share = row.lost_ops as f64 / (row.acked_ops.max(1)) as f64;
         let class = if row.is_promised { "bar worse" } else { "bar" };
         let half = STRIP / 2 - 3;
-        strips.push(Strip {
+        strips.push(ChartRow {
             name: row.promise.name().to_owned(),
             value: format!("{} of {} ops lost", row.lost_ops, row.acked_ops),
             lines: vec![("factors", outcome_in(event, row).to_owned())],

@@ -10,8 +10,8 @@ use model::units::{Nanos, three_digits};
 use serde_json::{Value, json};
 use stats::Rate;
 use stats::breaking::{
-    BEHIND_SHARE, DEGRADED_SHARE, Figure, How, Purpose, Recovery, Searched, TURNS_MAX,
-    TrialOutcome, Tried, replay,
+    BEHIND_SHARE, DEGRADED_SHARE, FinishedSearch, LoadFigure, Purpose, Recovery, SearchTrial,
+    ServerFailure, TURNS_MAX, TrialOutcome, replay,
 };
 
 use super::QuestionAnswer;
@@ -41,7 +41,7 @@ pub(super) fn answer(sheet: &Sheet<'_>, request: &RampRequest) -> QuestionAnswer
 }
 
 /// Names a search by the settings that its runs share and that distinguish it from others.
-fn name_search(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
+fn name_search(sheet: &Sheet<'_>, searched: &FinishedSearch<'_>) -> String {
     let Some(first) = searched.tried.first() else { return String::new() };
     let settings = first.run.spec.settings();
     let mut omitted: Vec<&str> = vec!["clients", "client_hosts", "rate"];
@@ -62,13 +62,13 @@ fn name_search(sheet: &Sheet<'_>, searched: &Searched<'_>) -> String {
     name
 }
 
-fn has_setting(tried: &Tried<'_>, name: &str, value: &str) -> bool {
+fn has_setting(tried: &SearchTrial<'_>, name: &str, value: &str) -> bool {
     let settings = tried.run.spec.settings();
     settings.iter().any(|(known, other)| *known == name && other == value)
 }
 
 /// Describes the result of a search in a sentence without a full stop.
-fn describe_search(searched: &Searched<'_>, request: &RampRequest) -> String {
+fn describe_search(searched: &FinishedSearch<'_>, request: &RampRequest) -> String {
     // The load at which it breaks comes first, then what it supports, how it recovers, and what
     // makes the results less certain.
     let found = searched.search.found();
@@ -122,7 +122,7 @@ fn describe_loads(loads: &[u32], request: &RampRequest) -> Vec<String> {
 }
 
 /// Describes the load at which the server gave in, and how.
-fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
+fn describe_break(searched: &FinishedSearch<'_>, request: &RampRequest) -> String {
     let found = searched.search.found();
     match found.gave_in {
         _ if searched.search.next().is_some() => {
@@ -144,7 +144,7 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
                 ),
             }
         }
-        Some((load, How::Degraded { pass, best_at, turns })) => format!(
+        Some((load, ServerFailure::Degraded { pass, best_at, turns })) => format!(
             "degrades with {}: {} at {}, less than {:.0} % of the {} with {best_at} ({turns} \
              trials of each, in turns)",
             request.describe_load(load),
@@ -153,13 +153,13 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
             DEGRADED_SHARE * 100.0,
             format_rate(searched, best_at, pass)
         ),
-        Some((load, How::Behind { share, .. })) => format!(
+        Some((load, ServerFailure::Behind { share, .. })) => format!(
             "falls behind with {}: {} % of the offered ops were done, less than {:.0} %",
             request.describe_load(load),
             three_digits(share * 100.0),
             BEHIND_SHARE * 100.0
         ),
-        Some((load, How::Slow { pass, from_ns, to_ns, turns })) => format!(
+        Some((load, ServerFailure::Slow { pass, from_ns, to_ns, turns })) => format!(
             "slows down with {}: the 99th percentile of {} rose from {} to {} ({turns} trials of \
              each, in turns)",
             request.describe_load(load),
@@ -167,7 +167,7 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
             Nanos(from_ns),
             Nanos(to_ns)
         ),
-        Some((load, How::Broken)) => {
+        Some((load, ServerFailure::Broken)) => {
             let (word, why) = match searched.trouble() {
                 Some(trouble) if trouble.hangs => ("hangs", trouble.reason.as_str()),
                 Some(trouble) => ("fails", trouble.reason.as_str()),
@@ -180,11 +180,11 @@ fn describe_break(searched: &Searched<'_>, request: &RampRequest) -> String {
 }
 
 /// Returns a pass of a search by its number.
-fn searched_pass(searched: &Searched<'_>, number: usize) -> Option<Pass> {
+fn searched_pass(searched: &FinishedSearch<'_>, number: usize) -> Option<Pass> {
     searched.tried.first()?.run.spec.passes().get(number).copied()
 }
 
-fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
+fn pass_name(searched: &FinishedSearch<'_>, number: usize) -> &'static str {
     match searched_pass(searched, number) {
         Some(pass) => pass.name(),
         None => "",
@@ -192,7 +192,7 @@ fn pass_name(searched: &Searched<'_>, number: usize) -> &'static str {
 }
 
 /// Formats the rate of a pass under a load.
-fn format_rate(searched: &Searched<'_>, load: u32, number: usize) -> String {
+fn format_rate(searched: &FinishedSearch<'_>, load: u32, number: usize) -> String {
     let Some(pass) = searched_pass(searched, number) else { return String::new() };
     match searched.search.figure(load, number) {
         Some(figure) => Rate::of_pass(pass, figure.per_s).to_string(),
@@ -228,7 +228,7 @@ fn format_ms(ms: u64) -> Nanos {
     Nanos(ms.saturating_mul(1_000_000))
 }
 
-fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> Table {
+fn search_table(name: &str, searched: &FinishedSearch<'_>, request: &RampRequest) -> Table {
     let columns = [
         ("load", Role::Number),
         ("rate", Role::Rate),
@@ -264,7 +264,7 @@ fn search_table(name: &str, searched: &Searched<'_>, request: &RampRequest) -> T
 }
 
 /// Cells for the rate, 99th percentile and outcome of a trial.
-fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
+fn outcome_cells(tried: &SearchTrial<'_>) -> [String; 3] {
     let figures = match &tried.outcome {
         TrialOutcome::Broken(trouble) if trouble.hangs => {
             return outcome_without_figures("no reply in time");
@@ -297,7 +297,7 @@ fn outcome_cells(tried: &Tried<'_>) -> [String; 3] {
 }
 
 /// Returns the smallest share of an offered load that was done in any pass; `None` in closed loops.
-fn least_share(figures: &[Option<Figure>]) -> Option<f64> {
+fn least_share(figures: &[Option<LoadFigure>]) -> Option<f64> {
     let mut least: Option<f64> = None;
     for figure in figures.iter().flatten() {
         if let Some(share) = figure.offered_share {
@@ -312,7 +312,7 @@ fn outcome_without_figures(outcome: &str) -> [String; 3] {
 }
 
 /// Returns a search as JSON.
-fn search_json(name: &str, searched: &Searched<'_>) -> Value {
+fn search_json(name: &str, searched: &FinishedSearch<'_>) -> Value {
     let found = searched.search.found();
     // The names of these members are those of the first release.
     let (mut gave_in_at, mut way, mut reason, mut hangs) = (None, None, None, false);
@@ -323,11 +323,11 @@ fn search_json(name: &str, searched: &Searched<'_>) -> Value {
     if let Some((load, how)) = found.gave_in {
         gave_in_at = Some(load);
         way = Some(match how {
-            How::Degraded { .. } => "throughput-falls",
-            How::Behind { .. } => "falls-behind",
-            How::Slow { .. } => "response-time-explodes",
-            How::Broken if hangs => "hangs",
-            How::Broken => "errors",
+            ServerFailure::Degraded { .. } => "throughput-falls",
+            ServerFailure::Behind { .. } => "falls-behind",
+            ServerFailure::Slow { .. } => "response-time-explodes",
+            ServerFailure::Broken if hangs => "hangs",
+            ServerFailure::Broken => "errors",
         });
     }
     let recovery = match found.recovery {

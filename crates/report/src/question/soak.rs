@@ -10,7 +10,8 @@ use model::units::{Nanos, Size};
 use model::{Ability, Campaign, NfsVersion, RunSpec, Soak, Trial};
 use serde_json::{Value, json};
 use stats::soak::{
-    Data, Effect, FailedOps, ReadBack, SegmentCounts, SegmentFinding, Soaked, Verdict, soaked,
+    DataState, Effect, FailedOps, ReadBack, SegmentCounts, SegmentFinding, SoakResult, Verdict,
+    soaked,
 };
 
 use super::QuestionAnswer;
@@ -46,7 +47,7 @@ pub(super) fn answer(campaign: &Campaign, soak: &Soak) -> QuestionAnswer {
     }
 }
 
-fn describe_verdict(soaked: &Soaked) -> String {
+fn describe_verdict(soaked: &SoakResult) -> String {
     let SegmentCounts { planned, made, .. } = soaked.segments;
     let lasted = format!(
         "{} of load in {} of {}, {} ops, {} read and verified",
@@ -93,12 +94,12 @@ fn describe_verdict(soaked: &Soaked) -> String {
 }
 
 /// Returns the first lost block, with its segment.
-fn first_lost_block(soaked: &Soaked) -> Option<&SegmentFinding> {
+fn first_lost_block(soaked: &SoakResult) -> Option<&SegmentFinding> {
     soaked.findings.iter().find(|found| found.finding.state == BlockState::Lost)
 }
 
 /// Describes the state of the data, as far as it was verified.
-fn what_became(soaked: &Soaked) -> String {
+fn what_became(soaked: &SoakResult) -> String {
     let ReadBack { bytes, files } = soaked.read_back;
     let read_back = match (bytes, files) {
         (0, _) => "nothing was read back".to_owned(),
@@ -108,16 +109,18 @@ fn what_became(soaked: &Soaked) -> String {
         }
     };
     match soaked.data {
-        Data::Verified => format!("all data that was acknowledged as safe is there ({read_back})"),
-        Data::Lost => "some data that was acknowledged as safe is gone".to_owned(),
-        Data::Unverified => {
+        DataState::Verified => {
+            format!("all data that was acknowledged as safe is there ({read_back})")
+        }
+        DataState::Lost => "some data that was acknowledged as safe is gone".to_owned(),
+        DataState::Unverified => {
             format!("data that was acknowledged as safe could not be verified ({read_back})")
         }
     }
 }
 
 /// Explains why the verdict is open.
-fn explain_unknown(soaked: &Soaked) -> String {
+fn explain_unknown(soaked: &SoakResult) -> String {
     let SegmentCounts { planned, made, read_back } = soaked.segments;
     let unmade = soaked.effects.iter().find(|effect| effect.event.failed.is_some());
     if let Some(failure) = &soaked.failure {
@@ -241,7 +244,7 @@ fn count_of(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn describe_errors(soaked: &Soaked) -> String {
+fn describe_errors(soaked: &SoakResult) -> String {
     let recovery = &soaked.recovery;
     let repairs = format!(
         "the client made {}, sent {} again and wrote {} more than once",
@@ -273,7 +276,7 @@ fn describe_errors(soaked: &Soaked) -> String {
     )
 }
 
-fn describe_data(soaked: &Soaked) -> String {
+fn describe_data(soaked: &SoakResult) -> String {
     let kept = &soaked.kept;
     format!(
         "Of {} in the journal, {} written; {} lost, {} reverted (not yet committed, allowed after a \
@@ -287,7 +290,7 @@ fn describe_data(soaked: &Soaked) -> String {
     )
 }
 
-fn describe_memory(soaked: &Soaked) -> Option<String> {
+fn describe_memory(soaked: &SoakResult) -> Option<String> {
     let memory = soaked.memory?;
     let (early, late) = (Size(memory.early_bytes), Size(memory.late_bytes));
     let word = if memory.is_steady() { "is steady" } else { "GROWS" };
@@ -298,7 +301,7 @@ fn describe_memory(soaked: &Soaked) -> Option<String> {
     ))
 }
 
-fn fault_table(soaked: &Soaked) -> Option<Table> {
+fn fault_table(soaked: &SoakResult) -> Option<Table> {
     let mut rows = Vec::new();
     for effect in &soaked.effects {
         let event = &effect.event;
@@ -350,7 +353,7 @@ fn fault_table(soaked: &Soaked) -> Option<Table> {
     })
 }
 
-fn block_table(soaked: &Soaked) -> Option<Table> {
+fn block_table(soaked: &SoakResult) -> Option<Table> {
     let mut rows = Vec::new();
     for SegmentFinding { segment, finding } in &soaked.findings {
         let found = match finding.found {
@@ -391,7 +394,7 @@ fn block_table(soaked: &Soaked) -> Option<Table> {
     })
 }
 
-fn error_table(soaked: &Soaked) -> Option<Table> {
+fn error_table(soaked: &SoakResult) -> Option<Table> {
     let mut rows = Vec::new();
     for FailedOps { kind, error, count } in &soaked.errors {
         rows.push(vec![error.to_string(), kind.to_string(), count.to_string()]);
@@ -419,7 +422,7 @@ fn format_time(ns: Option<u64>) -> String {
     }
 }
 
-fn soak_json(soaked: &Soaked) -> Value {
+fn soak_json(soaked: &SoakResult) -> Value {
     let mut disturbances = Vec::new();
     for effect in &soaked.effects {
         disturbances.push(json!({

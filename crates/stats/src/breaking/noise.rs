@@ -18,7 +18,7 @@ fn normal(random: &mut SplitMix64) -> f64 {
 }
 
 /// Searches a server with these rates and noise. Also returns the number of trials.
-fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize) {
+fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (BreakingPoint, usize) {
     let mut random = SplitMix64::new(seed);
     let mut search = Search::new(SearchLimits {
         first: 1,
@@ -31,7 +31,7 @@ fn searched(seed: u64, scatter: f64, rate: impl Fn(u32) -> f64) -> (Found, usize
     while let Some(load) = search.next() {
         tried += 1;
         assert!(tried < 500, "seed {seed}");
-        let figure = Figure {
+        let figure = LoadFigure {
             per_s: rate(load) * (scatter * normal(&mut random)).exp(),
             p99_ns: (2e6 * (6.0 * scatter * normal(&mut random)).exp()) as u64,
             offered_share: None,

@@ -1,7 +1,7 @@
 //! Checks whether a load is really served worse than a lighter one by alternating them.
 //!
 //! The best of many trials is partly luck, and a single trial may be slow for many reasons. So both
-//! loads are repeated in turns, and [`Turns`] compares the outcomes with a rank test, which makes
+//! loads are repeated in turns, and [`AlternatedLoads`] compares the outcomes with a rank test, which makes
 //! no assumption about the distribution of the noise. The trials that raised the suspicion don't
 //! count, because they were selected by their results. If the turns don't settle the question, it
 //! stays open.
@@ -25,7 +25,7 @@ const CHANCE_MAX: f64 = 1.0 - crate::criteria::CONFIDENCE;
 
 /// In which way a load looks worse than a lighter one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum WorseMeasure {
     Rate,
     /// The 99th percentile of response times is higher.
     Time,
@@ -46,7 +46,7 @@ pub(super) enum Verdict {
 
 /// A load alternated with a lighter one.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Turns {
+pub(super) struct AlternatedLoads {
     /// The load that looks worse.
     pub load: u32,
     /// The lighter load.
@@ -54,7 +54,7 @@ pub(super) struct Turns {
     /// Index of the pass in the run.
     pub pass: usize,
     /// In which way it looks worse.
-    pub way: Way,
+    pub way: WorseMeasure,
     /// Limits derived from the lighter load in each turn. Times are negative, so that less is
     /// worse. `None` if a trial has no result.
     allowed: Vec<Option<f64>>,
@@ -62,8 +62,8 @@ pub(super) struct Turns {
     reached: Vec<Option<f64>>,
 }
 
-impl Turns {
-    pub(crate) fn new(load: u32, reference: u32, pass: usize, way: Way) -> Self {
+impl AlternatedLoads {
+    pub(crate) fn new(load: u32, reference: u32, pass: usize, way: WorseMeasure) -> Self {
         Self { load, reference, pass, way, allowed: Vec::new(), reached: Vec::new() }
     }
 
@@ -128,7 +128,7 @@ mod tests {
 
     /// Returns the verdict for pairs of results, and the number of turns it took.
     fn of(pairs: &[(Option<f64>, Option<f64>)]) -> (Verdict, usize) {
-        let mut turns = Turns::new(8, 4, 0, Way::Rate);
+        let mut turns = AlternatedLoads::new(8, 4, 0, WorseMeasure::Rate);
         for (allowed, was) in pairs {
             assert_eq!((turns.verdict(), turns.next()), (Verdict::Open, 4));
             turns.record(*allowed);

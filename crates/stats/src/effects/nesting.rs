@@ -12,7 +12,7 @@ use super::Observation;
 
 /// The level of one factor with which each level of another occurs, or `None` if any of them occurs
 /// with several. A level that was never measured has none.
-type Decided = Option<Vec<Option<usize>>>;
+type DeterminedLevels = Option<Vec<Option<usize>>>;
 
 /// How the factors are nested.
 pub(crate) struct Nesting {
@@ -26,7 +26,7 @@ impl Nesting {
     /// Determines the nesting from observations. `levels` contains the number of levels of each
     /// factor.
     pub(crate) fn of(levels: &[usize], observations: &[Observation]) -> Self {
-        let mut decided: Vec<Vec<Decided>> = Vec::with_capacity(levels.len());
+        let mut decided: Vec<Vec<DeterminedLevels>> = Vec::with_capacity(levels.len());
         for (inner, count) in levels.iter().enumerate() {
             let mut by_outer = Vec::with_capacity(levels.len());
             for outer in 0..levels.len() {
@@ -98,7 +98,7 @@ fn varies(factor: usize, observations: &[Observation]) -> bool {
 
 /// Returns the levels of the outer factors with which a level occurs. Levels with the same ones are
 /// compared with each other.
-fn group_of(decided: &[Decided], outer: &[usize], level: usize) -> Vec<Option<usize>> {
+fn group_of(decided: &[DeterminedLevels], outer: &[usize], level: usize) -> Vec<Option<usize>> {
     let mut group = Vec::with_capacity(outer.len());
     for factor in outer {
         group.push(match &decided[*factor] {
@@ -110,7 +110,12 @@ fn group_of(decided: &[Decided], outer: &[usize], level: usize) -> Vec<Option<us
 }
 
 /// Returns the level of one factor with which each level of another occurs.
-fn decided_by(inner: usize, outer: usize, levels: usize, observations: &[Observation]) -> Decided {
+fn decided_by(
+    inner: usize,
+    outer: usize,
+    levels: usize,
+    observations: &[Observation],
+) -> DeterminedLevels {
     let mut found = vec![None; levels];
     for observation in observations {
         let level = observation.levels[outer];

@@ -101,7 +101,7 @@ fn segment(index: u32, fault_events: Vec<FaultEvent>) -> Trial {
     load.kinds = vec![kind(OpKind::Read, 300, &[]), kind(OpKind::Write, 300, &[])];
     let mut back = PassResult::new(Pass::Read);
     back.kinds = vec![kind(OpKind::Read, 64, &[])];
-    back.scope.kept = Some(Kept { blocks: 64, written: 40, ..Kept::default() });
+    back.scope.kept = Some(DataCheck { blocks: 64, written: 40, ..DataCheck::default() });
     Trial {
         index,
         position: index,
@@ -134,7 +134,7 @@ fn verdict(trials: &[Trial]) -> Verdict {
 #[test]
 fn survives_without_loss_or_failure() {
     let soaked = soaked(&requested_soak(), &two());
-    assert_eq!((soaked.verdict, soaked.data), (Verdict::Survives, Data::Verified));
+    assert_eq!((soaked.verdict, soaked.data), (Verdict::Survives, DataState::Verified));
     assert_eq!(soaked.read_back, ReadBack { bytes: 2 * 64 * 4096, files: 0 });
     assert_eq!(soaked.segments, SegmentCounts { planned: 2, made: 2, read_back: 2 });
     assert_eq!((soaked.ops, soaked.kept.blocks), (1_200, 128));
@@ -157,12 +157,12 @@ fn takes_worst_finding_as_verdict() {
     failed[1].passes[0].kinds[1] = kind(OpKind::Write, 300, &stale);
     let fails = soaked(&requested_soak(), &failed);
     assert_eq!((fails.verdict, fails.failed()), (Verdict::FailsOps, 9));
-    assert_eq!((fails.stale, fails.state, fails.data), (2, 3, Data::Verified));
+    assert_eq!((fails.stale, fails.state, fails.data), (2, 3, DataState::Verified));
 
     let mut gone = failed.clone();
     gone[0].passes[0].intervals.truncate(8);
     assert_eq!(verdict(&gone), Verdict::NeverRecovers);
-    gone[1].passes[1].scope.kept = Some(Kept { lost: 1, ..Kept::default() });
+    gone[1].passes[1].scope.kept = Some(DataCheck { lost: 1, ..DataCheck::default() });
     assert_eq!(verdict(&gone), Verdict::LosesData);
 
     let mut wrong = two();
@@ -196,7 +196,7 @@ fn counts_unread_data_as_unknown() {
     gone[1].state = TrialState::Failed("the server does not answer".to_owned());
     let result = soaked(&requested_soak(), &gone);
     // A client that gave up did not recover, whether or not a fault was planned.
-    assert_eq!((result.verdict, result.data), (Verdict::NeverRecovers, Data::Unverified));
+    assert_eq!((result.verdict, result.data), (Verdict::NeverRecovers, DataState::Unverified));
     let quiet = [segment(0, Vec::new()), gone[1].clone()];
     assert_eq!(verdict(&quiet), Verdict::NeverRecovers);
 
@@ -205,7 +205,7 @@ fn counts_unread_data_as_unknown() {
         let mut hung = two();
         hung[1].passes[1].kinds = vec![kind(OpKind::Read, done, &[(OpError::LOST, errors)])];
         let result = soaked(&requested_soak(), &hung);
-        assert_eq!((result.verdict, result.data), (Verdict::FailsOps, Data::Unverified));
+        assert_eq!((result.verdict, result.data), (Verdict::FailsOps, DataState::Unverified));
         assert_eq!(result.segments, SegmentCounts { planned: 2, made: 2, read_back: 1 });
     }
 }

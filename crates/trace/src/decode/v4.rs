@@ -106,7 +106,7 @@ fn note_result(before: &[Op], op: &mut Op, ok: &OpOk<'_>, context: &mut Context)
     match ok {
         OpOk::Access { access, .. } => op.count = (*access).into(),
         OpOk::Getattr { attributes } => {
-            let described = Described::read(attributes);
+            let described = TracedAttributes::read(attributes);
             (op.file_type, op.size) = (described.file_type, described.size);
         }
         OpOk::Getfh { file } => {
@@ -135,13 +135,13 @@ fn note_result(before: &[Op], op: &mut Op, ok: &OpOk<'_>, context: &mut Context)
 
 /// Attributes of a file that a trace keeps.
 #[derive(Default)]
-struct Described<'a> {
+struct TracedAttributes<'a> {
     file_type: u8,
     size: Option<u64>,
     handle: Option<&'a [u8]>,
 }
 
-impl<'a> Described<'a> {
+impl<'a> TracedAttributes<'a> {
     fn read(attributes: &Fattr<'a>) -> Self {
         let mut found = Self::default();
         // Stop at an attribute that is not understood, and use those before it.
@@ -159,7 +159,7 @@ impl<'a> Described<'a> {
 }
 
 fn list(entry: &Entry<'_>, context: &mut Context) {
-    let Described { file_type, size, handle } = Described::read(&entry.attributes);
+    let TracedAttributes { file_type, size, handle } = TracedAttributes::read(&entry.attributes);
     let Some(handle) = handle else { return };
     context.add_entry(&ListedEntry { dir: 0, name: entry.name, handle, file_type, size });
 }

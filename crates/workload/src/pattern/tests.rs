@@ -148,7 +148,7 @@ fn names_file_and_byte_of_flip() {
             assert_eq!(found.file, 5);
             let named = (8 << 20) + at as u64;
             // A wrong stamp is reported as a whole, at the start of its block.
-            let is_of_stamp = !matches!(found.what, Found::Byte { .. });
+            let is_of_stamp = !matches!(found.what, WrongContent::Byte { .. });
             let near = found.offset_bytes <= named && named - found.offset_bytes < 40;
             assert!(found.offset_bytes == named || (is_of_stamp && near), "{at}: {found}");
             read[at] ^= 0x10;
@@ -176,7 +176,7 @@ fn limits_age_of_data_by_pass() {
     // Others may read what a mix writes, so it changes nothing.
     assert_eq!(block(Pass::Mix), rewritten);
     // The rewrite of this block was lost: it is intact but two passes old.
-    let stale = Found::Generation { found: 1, oldest: 3 };
+    let stale = WrongContent::Generation { found: 1, oldest: 3 };
     assert_eq!(check(&spec, &written, Pass::Reread), Err(stale));
     // A pass with a limit may not have reached this block.
     spec.load.ops_max = 1;

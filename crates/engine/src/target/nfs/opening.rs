@@ -21,7 +21,9 @@ use workload::{FileSet, Name, Places};
 
 use super::super::access::WorkerPass;
 use super::super::job_timer::Job;
-use super::super::{Opened, TargetConfig, TargetError, check_stop, largest_op, opened_files};
+use super::super::{
+    OpenedBackend, TargetConfig, TargetError, check_stop, largest_op, opened_files,
+};
 use super::filling::make_file;
 use super::{NfsAccess, SharedFiles, mount_error};
 use crate::backend::Backend;
@@ -31,7 +33,7 @@ use crate::clock::Clock;
 use crate::limits::UNCOMMITTED_BITS_MAX;
 
 impl NfsAccess {
-    pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<Opened, TargetError> {
+    pub(super) fn open_backend(&self, work: WorkerPass<'_>) -> Result<OpenedBackend, TargetError> {
         let WorkerPass { spec, pass, worker, config } = work;
         self.timer.begin(Job::SetUp);
         let clients: Vec<u32> = (worker..spec.clients()).step_by(spec.workers as usize).collect();
@@ -77,7 +79,7 @@ impl NfsAccess {
         let mut caveats = Vec::new();
         caveats.extend(replaced);
         caveats.extend(limited);
-        Ok(Opened { backend, caveats, kernel_counts: false, queue_depth })
+        Ok(OpenedBackend { backend, caveats, kernel_counts: false, queue_depth })
     }
 
     /// Creates the set of files for a worker's pass. Which connections it uses is decided later.

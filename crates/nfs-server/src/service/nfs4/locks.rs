@@ -11,9 +11,9 @@ use nfs_proto::nfs4::{
 };
 
 use super::answer::Failure;
-use super::numbered::Numbered;
+use super::numbered::NumberedCall;
 use super::state::{
-    Client, Denied, LockMode, LockRequest, OwnerKind, Refused, Requester, Span, State,
+    Client, ConflictingLock, LockMode, LockRefusal, LockRequest, OwnerKind, Requester, Span, State,
 };
 use super::{Outcome, Run};
 use crate::service::Service;
@@ -162,7 +162,7 @@ impl Service {
             service.tables().begin_lock(client, new.owner, new.lock_seqid, now_ns)?;
             let (code, kind) = (OpCode::Lock, OwnerKind::Lock);
             let (owner, sequence) = (new.owner, new.lock_seqid);
-            let call = Numbered { code, client, kind, owner, sequence };
+            let call = NumberedCall { code, client, kind, owner, sequence };
             service.carry_out_numbered(call, run, |service, run| {
                 service.set_lock(state, open, what.of(new.owner), run)
             })
@@ -184,8 +184,8 @@ impl Service {
                 run.stateid = Some(stateid);
                 run.succeed(&OpOk::Lock { stateid })
             }
-            Err(Refused::Denied(denied)) => Err(deny_lock(OpCode::Lock, &denied, run)),
-            Err(Refused::Status(status)) => Err(status.into()),
+            Err(LockRefusal::Denied(denied)) => Err(deny_lock(OpCode::Lock, &denied, run)),
+            Err(LockRefusal::Status(status)) => Err(status.into()),
         }
     }
 
@@ -248,7 +248,7 @@ impl Service {
 }
 
 /// Answers with the conflicting lock.
-fn deny_lock(code: OpCode, denied: &Denied, run: &mut Run<'_>) -> Failure {
+fn deny_lock(code: OpCode, denied: &ConflictingLock, run: &mut Run<'_>) -> Failure {
     let values = WireDenied {
         offset: denied.span.first,
         length: denied.span.length(),

@@ -9,7 +9,7 @@ use nfs_proto::nfs4::{ChangeInfo, CreateKind, Fattr, OpOk};
 
 use super::attributes::{set_at_creation, to_set};
 use super::{Outcome, Run};
-use crate::fs::{Caller, Change, FileKind, FsError, InodeId, Named, NewObject};
+use crate::fs::{Caller, Change, DirectoryName, FileKind, FsError, InodeId, NewObject};
 use crate::service::Service;
 
 impl Service {
@@ -60,7 +60,8 @@ impl Service {
         check_name(to)?;
         self.recall_for_name(from_directory, from, run)?;
         self.recall_for_name(to_directory, to, run)?;
-        let (from, to) = (Named::new(from_directory, from), Named::new(to_directory, to));
+        let (from, to) =
+            (DirectoryName::new(from_directory, from), DirectoryName::new(to_directory, to));
         let renamed = self.shared.fs.rename(from, to, &run.context).map_err(rename_status)?;
         let (from, to) = (change_info(&renamed.from), change_info(&renamed.to));
         run.succeed(&OpOk::Rename { from, to })

@@ -44,7 +44,7 @@ pub(crate) use self::backchannel::{CallbackCaller, RecallReply};
 pub(crate) use self::client::{Client, CreatedSession, Identity, OwnerKind, Principal, Requester};
 pub(crate) use self::exchange::ExchangeKind;
 pub(crate) use self::held_state::{READ, Share, State, WRITE};
-pub(crate) use self::locks::{Denied, LockRequest, Refused};
+pub(crate) use self::locks::{ConflictingLock, LockRefusal, LockRequest};
 pub(crate) use self::owner::{LastReply, OwnerTurn};
 pub(crate) use self::ranges::{LockMode, Span};
 pub(crate) use self::session::{CallFingerprint, Session, Slot, SlotTurn};

@@ -21,9 +21,9 @@ const NAMES: [&[u8]; 8] = [b"export", b"a", b"b", b"d", b"", b"..", b"x/y", &[b'
 static LARGE_VALUE: [u8; 65_537] = [b'v'; 65_537];
 
 /// Numbers of one seed. **Source:** xorshift64, Marsaglia 2003, triple (13, 7, 17).
-struct Draw(u64);
+struct RandomNumbers(u64);
 
-impl Draw {
+impl RandomNumbers {
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -53,7 +53,7 @@ struct Pools<'a> {
 }
 
 impl<'a> Pools<'a> {
-    fn op(&self, draw: &mut Draw) -> Op<'a> {
+    fn op(&self, draw: &mut RandomNumbers) -> Op<'a> {
         let name = draw.of(&NAMES);
         let stateid = draw.of(&self.stateids);
         match draw.below(9) {
@@ -67,7 +67,7 @@ impl<'a> Pools<'a> {
         }
     }
 
-    fn directory_op(&self, name: &'a [u8], draw: &mut Draw) -> Op<'a> {
+    fn directory_op(&self, name: &'a [u8], draw: &mut RandomNumbers) -> Op<'a> {
         let attributes = draw.of(&self.fattrs);
         let kind = draw.of(&[CreateKind::Directory, CreateKind::Fifo, CreateKind::Other(1)]);
         draw.of(&[
@@ -80,7 +80,7 @@ impl<'a> Pools<'a> {
         ])
     }
 
-    fn object_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+    fn object_op(&self, stateid: Stateid, draw: &mut RandomNumbers) -> Op<'a> {
         let attributes = draw.of(&self.fattrs);
         let request = Bitmap::of(&[draw.below(128) as u32, draw.below(60) as u32]);
         let cookie = draw.number();
@@ -100,7 +100,7 @@ impl<'a> Pools<'a> {
         ])
     }
 
-    fn data_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+    fn data_op(&self, stateid: Stateid, draw: &mut RandomNumbers) -> Op<'a> {
         let (offset, length, count) = (draw.number(), draw.number(), draw.short());
         let source = draw.of(&self.stateids);
         draw.of(&[
@@ -124,7 +124,7 @@ impl<'a> Pools<'a> {
         ])
     }
 
-    fn open_op(&self, name: &'a [u8], stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+    fn open_op(&self, name: &'a [u8], stateid: Stateid, draw: &mut RandomNumbers) -> Op<'a> {
         let seqid = draw.short();
         let (share_access, share_deny) = (draw.below(5) as u32, draw.below(4) as u32);
         let owner = StateOwner { client: self.client, owner: draw.of(&[b"o", b"p"]) };
@@ -148,7 +148,7 @@ impl<'a> Pools<'a> {
         ])
     }
 
-    fn lock_op(&self, stateid: Stateid, draw: &mut Draw) -> Op<'a> {
+    fn lock_op(&self, stateid: Stateid, draw: &mut RandomNumbers) -> Op<'a> {
         let (offset, length, seqid) = (draw.number(), draw.number(), draw.short());
         let owner = StateOwner { client: self.client, owner: draw.of(&[b"l", b"m"]) };
         let new = Locker::New { open_seqid: seqid, open: stateid, lock_seqid: draw.short(), owner };
@@ -164,7 +164,7 @@ impl<'a> Pools<'a> {
     }
 }
 
-fn xattr_op<'a>(name: &'a [u8], draw: &mut Draw) -> Op<'a> {
+fn xattr_op<'a>(name: &'a [u8], draw: &mut RandomNumbers) -> Op<'a> {
     let (cookie, maxcount) = (draw.number(), draw.short());
     let option = draw.of(&[XattrOption::Either, XattrOption::Create, XattrOption::Replace]);
     let value = draw.of(&[&b"value"[..], b"", &LARGE_VALUE[..65_536], &LARGE_VALUE]);
@@ -178,7 +178,7 @@ fn xattr_op<'a>(name: &'a [u8], draw: &mut Draw) -> Op<'a> {
 
 /// Asks whatever comes, and looks at each answer.
 fn ask(pools: &Pools<'_>, seed: u64, mut call: impl FnMut(&[Op<'_>]) -> Reply4) {
-    let mut draw = Draw(seed);
+    let mut draw = RandomNumbers(seed);
     let mut successes = 0;
     for _ in 0..ROUNDS {
         let mut ops = vec![Op::Putfh { file: draw.of(&pools.files) }];

@@ -10,7 +10,7 @@ use nfs_proto::program;
 use nfs_proto::xdr::Reader;
 use nfs_server::{Server, ServerConfig};
 
-use crate::client::{Answer, Client, start};
+use crate::client::{CallResults, Client, start};
 
 pub const CHANNEL: ChannelAttributes = ChannelAttributes {
     header_pad_bytes: 0,
@@ -23,7 +23,7 @@ pub const CHANNEL: ChannelAttributes = ChannelAttributes {
 };
 
 /// The reply to a compound.
-pub struct Reply4(Answer);
+pub struct Reply4(CallResults);
 
 impl Reply4 {
     pub fn compound(&self) -> CompoundReply<'_> {

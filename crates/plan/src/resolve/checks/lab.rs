@@ -10,13 +10,13 @@ use model::{
     BackendKind, DataPath, FileSystem, Fresh, Invalidation, LabSpec, Raid, RunSpec, ServerKind,
 };
 
-use super::Written;
-use crate::syntax::error::{Fault, Place, PlanError};
+use super::WrittenSettings;
+use crate::syntax::error::{Fault, PlanError, PlanPosition};
 use crate::syntax::raw::{RawPlan, RawTarget};
 use crate::syntax::text::either;
 
 /// Refuses a run whose hosts cannot be set up.
-pub(super) fn check(run: &RunSpec, written: &Written<'_>) -> Result<(), PlanError> {
+pub(super) fn check(run: &RunSpec, written: &WrittenSettings<'_>) -> Result<(), PlanError> {
     let Some(lab) = run.lab.as_deref() else { return Ok(()) };
     check_storage_options(run, lab, written)?;
     let checks = [
@@ -166,7 +166,7 @@ fn link_problem(lab: &LabSpec) -> Option<Problem> {
 fn check_storage_options(
     run: &RunSpec,
     lab: &LabSpec,
-    written: &Written<'_>,
+    written: &WrittenSettings<'_>,
 ) -> Result<(), PlanError> {
     let storage = &lab.storage;
     if !lab.has_storage() {
@@ -308,7 +308,7 @@ pub(crate) fn check_used(raw: &RawPlan, runs: &[RunSpec]) -> Result<(), PlanErro
     Ok(())
 }
 
-fn unused(target: &RawTarget, key: &'static str, place: Place, hint: &str) -> PlanError {
+fn unused(target: &RawTarget, key: &'static str, place: PlanPosition, hint: &str) -> PlanError {
     let what = format!("no run of `{}` uses it", target.name.value);
     Fault::new(what).hint(hint).of_key(key, place)
 }

@@ -7,7 +7,7 @@ use model::{Pass, RunSpec, Workload};
 use stats::effects::LevelEffect;
 
 use super::findings::{Finding, Findings, Ratios};
-use super::group::{Figure, Group, TARGETS_MAX};
+use super::group::{Group, TARGETS_MAX, UsableRow};
 use super::relation::{Relation, level_with, relation};
 use super::trend;
 use crate::factor_effects::PassFactors;
@@ -74,13 +74,13 @@ fn targets_apart(group: &Group<'_>, one: &str, other: &str, findings: &mut Findi
             }
         }
     }
-    Sides { one, other, effect: None }.compare(group, &pairs, findings);
+    ComparedSides { one, other, effect: None }.compare(group, &pairs, findings);
 }
 
 /// Returns true if two results of different targets may be compared. Neither may measure only the
 /// tool, and all settings of the work and all columns that both have must be equal. Targets of
 /// different kinds may differ in `backend` and `direct`.
-fn is_alike<'a>(group: &Group<'a>, a: &Figure<'a>, b: &Figure<'a>) -> bool {
+fn is_alike<'a>(group: &Group<'a>, a: &UsableRow<'a>, b: &UsableRow<'a>) -> bool {
     let (one, other) = (&a.row.run.spec, &b.row.run.spec);
     if one.target.keeps_nothing() || other.target.keeps_nothing() {
         return false;
@@ -147,7 +147,7 @@ fn factors_apart(
                 // one.
                 let also = differing_settings(name, &pairs);
                 if also.is_empty() {
-                    let sides = Sides { one: &sides[0], other: &sides[1], effect };
+                    let sides = ComparedSides { one: &sides[0], other: &sides[1], effect };
                     sides.compare(group, &pairs, findings);
                 } else {
                     let [one, other] = &sides;
@@ -164,7 +164,7 @@ fn factors_apart(
 
 /// Names the settings other than `name` that differ within some pair, including settings without a
 /// column in the report.
-fn differing_settings(name: &str, pairs: &[(Figure<'_>, Figure<'_>)]) -> Vec<String> {
+fn differing_settings(name: &str, pairs: &[(UsableRow<'_>, UsableRow<'_>)]) -> Vec<String> {
     let mut differing: Vec<String> = Vec::new();
     for (a, b) in pairs {
         let others = b.row.run.spec.settings();
@@ -182,9 +182,9 @@ fn differing_settings(name: &str, pairs: &[(Figure<'_>, Figure<'_>)]) -> Vec<Str
 fn pair_values<'a>(
     group: &Group<'a>,
     name: &str,
-    alike: &[Vec<Figure<'a>>],
+    alike: &[Vec<UsableRow<'a>>],
     values: [&str; 2],
-) -> Vec<(Figure<'a>, Figure<'a>)> {
+) -> Vec<(UsableRow<'a>, UsableRow<'a>)> {
     let mut pairs = Vec::new();
     for part in alike {
         let [one, other] =
@@ -199,11 +199,11 @@ fn pair_values<'a>(
 /// Groups the results so that those in one group differ only in the setting `name`.
 fn split_by_other_settings<'a>(
     group: &Group<'a>,
-    figures: &[Figure<'a>],
+    figures: &[UsableRow<'a>],
     name: &str,
-) -> Vec<Vec<Figure<'a>>> {
+) -> Vec<Vec<UsableRow<'a>>> {
     let mut keys = Vec::new();
-    let mut parts: Vec<Vec<Figure<'a>>> = Vec::new();
+    let mut parts: Vec<Vec<UsableRow<'a>>> = Vec::new();
     for figure in figures {
         let others: Vec<_> = group.settings(figure).filter(|(column, _)| *column != name).collect();
         let known = keys.iter().position(|known| *known == others);
@@ -217,7 +217,7 @@ fn split_by_other_settings<'a>(
 }
 
 /// Two sides to compare, by pairs of results.
-struct Sides<'s> {
+struct ComparedSides<'s> {
     one: &'s str,
     other: &'s str,
     /// Effect of one side relative to the other, in either direction, with all other settings
@@ -225,12 +225,12 @@ struct Sides<'s> {
     effect: Option<LevelEffect>,
 }
 
-impl Sides<'_> {
+impl ComparedSides<'_> {
     /// Reports how the two sides differ: as a whole if all pairs agree, otherwise pair by pair.
     fn compare<'a>(
         &self,
         group: &Group<'a>,
-        pairs: &[(Figure<'a>, Figure<'a>)],
+        pairs: &[(UsableRow<'a>, UsableRow<'a>)],
         findings: &mut Findings,
     ) {
         let (mut above, mut below) = (Vec::new(), Vec::new());

@@ -5,7 +5,7 @@
 
 use model::{CaveatCode, Pass};
 
-use super::group::{Figure, Group};
+use super::group::{Group, UsableRow};
 use crate::humanize::listed;
 
 /// Maximum number of results of a target to name; more are only counted.
@@ -71,27 +71,27 @@ fn created_differently(group: &Group<'_>) -> Option<String> {
     Some(format!("{nfs} wrote with FILE_SYNC, on {directories} files were only closed"))
 }
 
-fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<Figure<'a>> {
+fn figures_with_caveat<'a>(group: &Group<'a>, code: CaveatCode) -> Vec<UsableRow<'a>> {
     let mut figures = group.figures.clone();
     figures.retain(|figure| has_caveat(figure, code));
     figures
 }
 
-fn shares_host(figure: &Figure<'_>) -> bool {
+fn shares_host(figure: &UsableRow<'_>) -> bool {
     has_caveat(figure, CaveatCode::SharedHost)
 }
 
 /// Returns true if several agents produced the result.
-fn is_of_many(figure: &Figure<'_>) -> bool {
+fn is_of_many(figure: &UsableRow<'_>) -> bool {
     figure.row.run.spec.agents() > 1
 }
 
-fn has_caveat(figure: &Figure<'_>, code: CaveatCode) -> bool {
+fn has_caveat(figure: &UsableRow<'_>, code: CaveatCode) -> bool {
     figure.row.judged.caveats.iter().any(|caveat| caveat.code == code)
 }
 
 /// Names results: by target if all of its results are included, otherwise one by one or by count.
-fn name_figures<'a>(group: &Group<'a>, figures: &[Figure<'a>]) -> String {
+fn name_figures<'a>(group: &Group<'a>, figures: &[UsableRow<'a>]) -> String {
     let mut names = Vec::new();
     for target in group.targets() {
         let some: Vec<_> = figures.iter().filter(|figure| figure.target() == target).collect();
@@ -135,8 +135,8 @@ pub(super) fn remark(groups: &[Group<'_>]) -> Option<String> {
 /// Names the targets of the results that have a property, with the verb (`is` or `are`). `None` if
 /// all or none of the results have it, because it then distinguishes no target.
 fn names_apart(
-    figures: &[&Figure<'_>],
-    has_property: fn(&Figure<'_>) -> bool,
+    figures: &[&UsableRow<'_>],
+    has_property: fn(&UsableRow<'_>) -> bool,
 ) -> Option<(String, &'static str)> {
     let mut names = Vec::new();
     let mut all = true;
@@ -154,6 +154,6 @@ fn names_apart(
     Some((listed(&names), if names.len() == 1 { "is" } else { "are" }))
 }
 
-fn in_memory(figure: &Figure<'_>) -> bool {
+fn in_memory(figure: &UsableRow<'_>) -> bool {
     figure.row.run.spec.target.nfs().is_some_and(|nfs| nfs.embedded)
 }

@@ -10,7 +10,7 @@ use model::question::RampRequest;
 use model::units::Nanos;
 use model::{Pass, PassResult};
 use stats::Rate;
-use stats::breaking::{Purpose, Searched, TrialOutcome};
+use stats::breaking::{FinishedSearch, Purpose, TrialOutcome};
 
 use crate::chart::{
     ChartText, Dot, DotKind, Picture, Plot, RateAxis, RateUnit, Series, Tick, TimeAxis,
@@ -31,7 +31,7 @@ const TICKS_MAX: u32 = 6;
 pub(super) fn pictures(
     number: usize,
     name: &str,
-    searched: &Searched<'_>,
+    searched: &FinishedSearch<'_>,
     request: &RampRequest,
 ) -> Vec<Picture> {
     let Some(drawn) = RampPlot::new(searched, request) else { return Vec::new() };
@@ -91,7 +91,7 @@ struct Point {
 impl Point {
     /// Summarizes the trials of a load in the pass at index `place`: those that tell something
     /// about the server or, if there are none, those in which the client was at its limit.
-    fn new(searched: &Searched<'_>, load: u32, place: usize) -> Option<Self> {
+    fn new(searched: &FinishedSearch<'_>, load: u32, place: usize) -> Option<Self> {
         let (mut clean, mut limited): (Vec<&PassResult>, Vec<&PassResult>) = (vec![], vec![]);
         for tried in &searched.tried {
             // After a break, the lightest load is repeated to see whether the server recovers.
@@ -145,7 +145,7 @@ struct RampPlot<'a> {
 }
 
 impl<'a> RampPlot<'a> {
-    fn new(searched: &Searched<'_>, request: &'a RampRequest) -> Option<Self> {
+    fn new(searched: &FinishedSearch<'_>, request: &'a RampRequest) -> Option<Self> {
         let spec = &searched.tried.first()?.run.spec;
         let counted = RateUnit::from_pass(*spec.passes().first()?);
         let (mut loads, mut failed) = (BTreeSet::new(), BTreeSet::new());

@@ -20,7 +20,7 @@ use nfs_proto::nfs4::{FileHandle, NoDelegation, Stateid};
 
 use super::Tables;
 use super::backchannel::RecallReply;
-use super::client::{Client, Holdings, Requester};
+use super::client::{Client, ClientState, Requester};
 use super::files::FileEntry;
 use super::held_state::State;
 use super::opens::living;
@@ -273,7 +273,7 @@ impl Tables {
     /// `LocksHeld` for one that is still held.
     pub(super) fn free_delegation(
         &self,
-        holdings: &mut Holdings,
+        holdings: &mut ClientState,
         state: &State,
     ) -> Result<(), Status> {
         let Some(index) = holdings.revoked.iter().position(|key| *key == state.key) else {

@@ -12,7 +12,7 @@ use nfs_proto::Status;
 use nfs_proto::nfs4::Stateid;
 
 use super::Tables;
-use super::client::{Client, Holdings, OwnerKind};
+use super::client::{Client, ClientState, OwnerKind};
 use super::files::FileEntry;
 use super::held_state::{READ, State, WRITE};
 use super::opens::{forget_locker, living, shared_name};
@@ -34,7 +34,7 @@ pub(crate) struct LockRequest<'a> {
 
 /// The conflicting lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Denied {
+pub(crate) struct ConflictingLock {
     /// The bytes that are locked.
     pub(crate) span: Span,
     /// Whether it is shared.
@@ -47,14 +47,14 @@ pub(crate) struct Denied {
 
 /// Why a lock was not granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum LockRefusal {
     /// Another lock conflicts.
-    Denied(Denied),
+    Denied(ConflictingLock),
     /// Any other status.
     Status(Status),
 }
 
-impl From<Status> for Refused {
+impl From<Status> for LockRefusal {
     fn from(status: Status) -> Self {
         Self::Status(status)
     }
@@ -89,13 +89,13 @@ impl Tables {
     /// Locks bytes of an open file. `state` is the open, or a lock state under it.
     ///
     /// # Errors
-    /// [`Refused`]; its status is `OpenMode` if the file is not open for it.
+    /// [`LockRefusal`]; its status is `OpenMode` if the file is not open for it.
     pub(crate) fn lock_range(
         &self,
         state: &Arc<State>,
         request: LockRequest<'_>,
         now_ns: u64,
-    ) -> Result<Stateid, Refused> {
+    ) -> Result<Stateid, LockRefusal> {
         let open = state.open.as_ref().unwrap_or(state);
         if !open.is_open() {
             return Err(Status::BadStateid.into());
@@ -123,7 +123,7 @@ impl Tables {
             drop(shard);
             drop(holdings);
             if self.expire_holder(&holder, Status::Denied, now_ns).is_err() {
-                return Err(Refused::Denied(denied_by(range, &holder)));
+                return Err(LockRefusal::Denied(denied_by(range, &holder)));
             }
         }
     }
@@ -131,7 +131,7 @@ impl Tables {
     /// The lock state of an owner in a file, created if necessary.
     fn lock_state(
         &self,
-        holdings: &mut Holdings,
+        holdings: &mut ClientState,
         entry: &mut FileEntry,
         open: &Arc<State>,
         name: &[u8],
@@ -198,7 +198,7 @@ impl Tables {
         file: InodeId,
         request: LockRequest<'_>,
         now_ns: u64,
-    ) -> Result<(), Denied> {
+    ) -> Result<(), ConflictingLock> {
         loop {
             let found = {
                 let shard = self.files.lock(file);
@@ -305,8 +305,8 @@ fn find_conflict(
     Some((range, Arc::clone(locker)))
 }
 
-fn denied_by(range: Range, holder: &State) -> Denied {
-    Denied {
+fn denied_by(range: Range, holder: &State) -> ConflictingLock {
+    ConflictingLock {
         span: range.span,
         mode: range.mode,
         client: holder.client.id,
